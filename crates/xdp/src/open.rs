@@ -149,14 +149,19 @@ impl Opened {
         rx.available(u32::MAX);
         // The ring still holds the entries of the burst that was shown last. The ledger says that
         // their frames are ours already, so `take_back` fails for them.
-        let mut next = || {
+        let next = || {
             let addr = rx.pop()?.addr;
             let _ = part.take_back(addr);
             Some(part.frame_of(addr).and_then(|frame| part.lend(frame)))
         };
-        self.queue
-            .rings()
-            .fill(|| std::iter::from_fn(&mut next).flatten().next());
+        let mut empty = std::iter::from_fn(next).flatten();
+        self.queue.rings().fill(|fill| {
+            while fill.room(1) > 0
+                && let Some(addr) = empty.next()
+            {
+                fill.push(addr);
+            }
+        });
     }
 }
 

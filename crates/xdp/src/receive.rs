@@ -1,6 +1,6 @@
 //! The receiving half: packets that were steered to us, and from time to time the socket.
 //!
-//! A steered packet becomes a frame if `dunlin_packet::parse` accepts it; refused packets are
+//! A steered packet becomes a frame if `dunlin_packet` accepts it; refused packets are
 //! counted by cause. The socket gets all packets that the program passes to the kernel: fragments,
 //! packets of this host and of other queues, and every packet while steering is lost.
 //!
@@ -14,13 +14,12 @@ use dunlin_transport::counters::Counters;
 use dunlin_transport::turns::Turns;
 use dunlin_transport::udp::UdpRx;
 
-use crate::umem::Piece;
 use crate::ways::OwnMac;
 use arrivals::{Arrival, Arrivals, WHOLE};
-use dunlin_packet::{Datagram, Home, REFUSALS, Refused, Written, parse};
+use dunlin_packet::{Datagram, Home, REFUSALS, Refused, Seen, Written};
 
-/// Most packets that a burst reads, including those that it refuses.
-const MOST_LOOKS: usize = 4 * RX_BURST;
+/// Most packets that a burst looks at one by one, including those that it refuses.
+const MOST_LOOKS: usize = 3 * RX_BURST;
 
 /// Names of the counters of this half, before those of [`REFUSALS`].
 pub(crate) const DETAILS: [&str; 8] = [
@@ -41,13 +40,21 @@ enum Source {
     Socket,
 }
 
-/// Where one frame of a burst is.
-#[derive(Clone, Copy, Debug)]
-enum Place {
-    /// In a frame of the region: the payload, and the piece that goes back to the kernel.
-    Piece(Piece, Piece),
-    /// In the room for packets of several pieces: its first byte and its length.
-    Whole(usize, usize),
+/// A bit for each packet of a burst.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Marks(u32);
+
+const _: () = assert!(RX_BURST <= u32::BITS as usize);
+
+impl Marks {
+    #[inline]
+    fn has(self, index: usize) -> bool {
+        self.0 >> (index % RX_BURST) & 1 != 0
+    }
+
+    fn add(&mut self, index: usize) {
+        self.0 |= 1 << index;
+    }
 }
 
 /// The receiving half of an `xdp` endpoint.
@@ -60,10 +67,16 @@ pub struct XdpRx {
     partial_sums: bool,
     turns: Turns,
     source: Source,
-    places: [(Place, bool); RX_BURST],
-    visible: usize,
-    /// Room for [`RX_BURST`] packets of several pieces.
+    /// The headers of the last packet.
+    seen: Seen,
+    marked: Marks,
+    /// Room for [`RX_BURST`] packets of several pieces, those of the burst that are there, and the
+    /// payload of each.
     joined: Vec<u8>,
+    apart: Marks,
+    /// Those that are marked or apart.
+    special: Marks,
+    payloads: [(usize, usize); RX_BURST],
     refused: [u64; REFUSALS.len()],
     partial: u64,
     absent: u64,
@@ -92,9 +105,12 @@ impl XdpRx {
             partial_sums,
             turns,
             source: Source::Socket,
-            places: [(Place::Whole(0, 0), false); RX_BURST],
-            visible: 0,
+            seen: Seen::default(),
+            marked: Marks::default(),
             joined: vec![0; RX_BURST * WHOLE],
+            apart: Marks::default(),
+            special: Marks::default(),
+            payloads: [(0, 0); RX_BURST],
             refused: [0; REFUSALS.len()],
             partial: 0,
             absent: 0,
@@ -173,66 +189,99 @@ impl XdpRx {
     /// Gives the frames of the last burst back to the kernel.
     #[inline]
     fn give_back(&mut self) {
-        for (place, _) in &self.places[..self.visible] {
-            if let Place::Piece(_, whole) = place {
-                self.arrivals.give_back(*whole);
-            }
-        }
-        self.visible = 0;
-        self.arrivals.refill_if_needed();
+        self.marked = Marks::default();
+        self.apart = Marks::default();
+        self.special = Marks::default();
+        self.arrivals.give_back();
     }
 
-    /// Shows the next packet. False if there is none.
+    /// Uses the address that the interface has now.
     #[inline]
+    fn follow_mac(&mut self) {
+        let mac = self.mac.get();
+        if mac != self.home.mac {
+            self.home.mac = mac;
+            self.seen = Seen::default();
+        }
+    }
+
+    /// Shows the next packets, as far as they have the headers of the last one. Returns the number
+    /// of all packets of the burst.
+    #[inline]
+    fn show_alike(&mut self) -> usize {
+        let Self { arrivals, seen, .. } = self;
+        let first = arrivals.shown();
+        let end = arrivals.show_while(|frame| seen.payload(frame));
+        let found = self.seen.last().filter(|_| end > first);
+        if let Some(found) = found {
+            self.count(end - first, found.len);
+            if found.congestion {
+                (first..end).for_each(|index| self.mark(index));
+            }
+        }
+        end
+    }
+
+    /// Shows the next packet, whatever it is. False if there is none.
     fn show_next(&mut self) -> bool {
-        let start = self.visible * WHOLE;
+        let index = self.arrivals.shown();
+        let start = index * WHOLE;
         let room = &mut self.joined[start..start + WHOLE];
         let Some(arrival) = self.arrivals.next(room) else {
             return false;
         };
-        self.home.mac = self.mac.get();
-        match arrival {
-            Arrival::Piece(piece) => match parse(self.arrivals.bytes(piece), &self.home) {
-                Ok(found) if self.accepts(&found) => {
-                    let payload = piece.part(found.start, found.len);
-                    self.show(Place::Piece(payload, piece), &found);
-                }
-                Ok(_) => self.refuse_piece(piece, Refused::Sum),
-                Err(why) => self.refuse_piece(piece, why),
-            },
+        let frame = match arrival {
+            Arrival::Piece(piece) => self.arrivals.bytes(piece),
             Arrival::Whole(len) => {
                 self.joins += 1;
-                match parse(&self.joined[start..start + len], &self.home) {
-                    Ok(found) if self.accepts(&found) => {
-                        self.show(Place::Whole(start + found.start, found.len), &found);
-                    }
-                    Ok(_) => self.refuse(Refused::Sum),
-                    Err(why) => self.refuse(why),
-                }
+                &self.joined[start..start + len]
+            }
+        };
+        let found = self.seen.parse(frame, &self.home);
+        let found = match found.and_then(|found| self.accept(found)) {
+            Ok(found) => found,
+            Err(why) => {
+                self.refuse(why);
+                return true;
+            }
+        };
+        match arrival {
+            Arrival::Piece(piece) => self.arrivals.show(piece.part(found.start, found.len)),
+            Arrival::Whole(_) => {
+                self.arrivals.show_nothing();
+                self.apart.add(index);
+                self.special.add(index);
+                self.payloads[index] = (start + found.start, found.len);
             }
         }
+        self.partial += u64::from(found.sum == Written::Partial);
+        self.absent += u64::from(found.sum == Written::Absent);
+        if found.congestion {
+            self.mark(index);
+        }
+        self.count(1, found.len);
         true
     }
 
-    #[inline]
-    fn accepts(&self, found: &Datagram) -> bool {
-        found.sum != Written::Partial || self.partial_sums
+    /// Notes that the network marked a packet of the burst.
+    fn mark(&mut self, index: usize) {
+        self.marked.add(index);
+        self.special.add(index);
     }
 
+    /// Counts packets of this length.
     #[inline]
-    fn show(&mut self, place: Place, found: &Datagram) {
-        self.partial += u64::from(found.sum == Written::Partial);
-        self.absent += u64::from(found.sum == Written::Absent);
-        self.places[self.visible] = (place, found.congestion);
-        self.visible += 1;
-        self.counters.rx_packets += 1;
-        self.counters.rx_bytes += found.len as u64;
+    fn count(&mut self, packets: usize, len: usize) {
+        self.counters.rx_packets += packets as u64;
+        self.counters.rx_bytes += (packets * len) as u64;
     }
 
-    #[cold]
-    fn refuse_piece(&mut self, piece: Piece, why: Refused) {
-        self.arrivals.give_back(piece);
-        self.refuse(why);
+    /// Refuses a sum over the pseudo header alone, unless the option accepts it.
+    fn accept(&self, found: Datagram) -> Result<Datagram, Refused> {
+        match found.sum {
+            Written::Partial if !self.partial_sums => Err(Refused::Sum),
+            _ => Ok(found),
+        }
     }
 
     #[cold]
@@ -244,19 +293,42 @@ impl XdpRx {
     #[inline]
     fn look_at_ring(&mut self) -> usize {
         self.source = Source::Ring;
+        self.follow_mac();
+        let mut count = self.show_alike();
         // Refused packets count here too, so that a flood of them delays the event loop no longer
         // than other packets do.
         for _ in 0..MOST_LOOKS {
-            if self.visible == RX_BURST || !self.show_next() {
+            if count == RX_BURST || !self.show_next() {
                 break;
             }
+            count = self.show_alike();
         }
-        if self.visible > 0 {
+        if count > 0 {
             self.turns.on_busy();
         } else {
             self.turns.on_idle();
         }
-        self.visible
+        count
+    }
+
+    #[cold]
+    fn other_whole(&self, index: usize) -> Option<&[u8]> {
+        self.frame(index).whole()
+    }
+
+    /// A frame of the burst that does not lie in a frame of the region.
+    #[cold]
+    fn other_frame(&self, index: usize) -> Frame<'_> {
+        if self.source == Source::Socket {
+            return self.udp.frame(index);
+        }
+        assert!(self.apart.has(index), "a frame of the burst");
+        let (start, len) = self.payloads[index];
+        Frame {
+            bytes: &self.joined[start..start + len],
+            congestion: self.marked.has(index),
+            elsewhere: None,
+        }
     }
 }
 
@@ -275,18 +347,24 @@ impl Rx for XdpRx {
 
     #[inline]
     fn frame(&self, index: usize) -> Frame<'_> {
-        if self.source == Source::Socket {
-            return self.udp.frame(index);
+        match self.arrivals.shown_bytes(index) {
+            Some(bytes) if !self.apart.has(index) => Frame {
+                bytes,
+                congestion: self.marked.has(index),
+                elsewhere: None,
+            },
+            _ => self.other_frame(index),
         }
-        let (place, congestion) = self.places[..self.visible][index];
-        let bytes = match place {
-            Place::Piece(payload, _) => self.arrivals.bytes(payload),
-            Place::Whole(start, len) => &self.joined[start..start + len],
-        };
-        Frame {
-            bytes,
-            congestion,
-            elsewhere: None,
+    }
+
+    #[inline]
+    fn whole(&self, index: usize) -> Option<&[u8]> {
+        match self.arrivals.shown_bytes(index) {
+            Some(bytes) if !self.special.has(index) => Some(bytes),
+            _ => self.other_whole(index),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

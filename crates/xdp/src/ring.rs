@@ -14,86 +14,20 @@
 //!
 //! Made by `socket`; used by `receive` and `transmit`.
 
+mod entry;
+
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+use std::slice::ChunksExact;
 use std::sync::Arc;
 
 use crate::mapping::Mapping;
+pub use entry::{Desc, Entry};
+
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// The flag with which the kernel asks for a system call (`XDP_RING_NEED_WAKEUP`).
 const NEED_WAKEUP: u32 = 1;
-
-/// An entry of a ring, as one or two words.
-pub trait Entry: Copy {
-    /// Words of an entry.
-    const WORDS: usize;
-    /// The entry as words; a short one leaves the second 0.
-    fn words(self) -> [u64; 2];
-    /// The entry of these words.
-    fn of(words: [u64; 2]) -> Self;
-}
-
-/// A piece of a frame in the receive or the transmit ring (`struct xdp_desc`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Desc {
-    /// Where it begins, in bytes from the start of the region.
-    pub addr: u64,
-    /// Bytes.
-    pub len: u32,
-    /// [`Desc::CONTINUES`], or 0.
-    pub options: u32,
-}
-
-impl Desc {
-    /// Another piece of the same frame follows (`XDP_PKT_CONTD`).
-    pub const CONTINUES: u32 = 1;
-
-    /// Whether another piece follows.
-    pub const fn continues(&self) -> bool {
-        self.options & Self::CONTINUES != 0
-    }
-}
-
-impl Entry for Desc {
-    const WORDS: usize = 2;
-
-    #[inline]
-    fn words(self) -> [u64; 2] {
-        let (low, high) = if cfg!(target_endian = "little") {
-            (self.len, self.options)
-        } else {
-            (self.options, self.len)
-        };
-        [self.addr, u64::from(high) << 32 | u64::from(low)]
-    }
-
-    #[inline]
-    fn of([addr, rest]: [u64; 2]) -> Self {
-        let bytes = rest.to_ne_bytes();
-        let half = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
-        Self {
-            addr,
-            len: u32::from_ne_bytes(half(0)),
-            options: u32::from_ne_bytes(half(4)),
-        }
-    }
-}
-
-/// The address of a frame in the fill or the completion ring.
-impl Entry for u64 {
-    const WORDS: usize = 1;
-
-    #[inline]
-    fn words(self) -> [u64; 2] {
-        [self, 0]
-    }
-
-    #[inline]
-    fn of(words: [u64; 2]) -> Self {
-        words[0]
-    }
-}
 
 /// Where the parts of a ring lie in its mapping, in bytes (`XDP_MMAP_OFFSETS`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -205,28 +139,50 @@ impl<E: Entry> Memory<E> {
         unsafe { self.flags.as_ref() }
     }
 
+    /// The places of up to `count` entries from this position on, as far as they follow each other
+    /// in memory.
     #[inline]
-    fn word(&self, position: u32, word: usize) -> &AtomicU64 {
-        let index = (position & (self.count - 1)) as usize * E::WORDS + word;
-        // SAFETY: the mask keeps the entry below `count`, and `word` is below `E::WORDS`.
-        unsafe { self.words.add(index).as_ref() }
+    fn run(&self, position: u32, count: u32) -> ChunksExact<'_, AtomicU64> {
+        let first = position & (self.count - 1);
+        let count = count.min(self.count - first);
+        let [first, count] = [first, count].map(|entries| entries as usize * E::WORDS);
+        // SAFETY: the words from `first` on are those of entries below the ring's number of them.
+        let words = unsafe { std::slice::from_raw_parts(self.words.as_ptr().add(first), count) };
+        words.chunks_exact(E::WORDS)
     }
 
+    /// The place of one entry.
     #[inline]
-    fn write(&self, position: u32, entry: E) {
-        let words = entry.words();
-        for (word, value) in words.into_iter().take(E::WORDS).enumerate() {
-            self.word(position, word).store(value, Ordering::Relaxed);
-        }
+    fn place(&self, position: u32) -> &[AtomicU64] {
+        self.run(position, 1).next().expect("a ring has entries")
     }
+}
 
+/// Writes an entry to its place.
+#[inline]
+fn write<E: Entry>(place: &[AtomicU64], entry: E) {
+    for (word, value) in place.iter().zip(entry.words()) {
+        word.store(value, Ordering::Relaxed);
+    }
+}
+
+/// Reads the entry at this place.
+#[inline]
+fn read<E: Entry>(place: &[AtomicU64]) -> E {
+    let mut words = [0; 2];
+    for (value, word) in words.iter_mut().zip(place) {
+        *value = word.load(Ordering::Relaxed);
+    }
+    E::of(words)
+}
+
+/// The place of an entry that can be written.
+pub(crate) struct Place<'a, E>(&'a [AtomicU64], PhantomData<E>);
+
+impl<E: Entry> Place<'_, E> {
     #[inline]
-    fn read(&self, position: u32) -> E {
-        let mut words = [0; 2];
-        for (word, value) in words.iter_mut().take(E::WORDS).enumerate() {
-            *value = self.word(position, word).load(Ordering::Relaxed);
-        }
-        E::of(words)
+    pub(crate) fn write(self, entry: E) {
+        write(self.0, entry);
     }
 }
 
@@ -284,9 +240,24 @@ impl<E: Entry> Producer<E> {
         if self.room(1) == 0 {
             return false;
         }
-        self.memory.write(self.at, entry);
+        write(self.memory.place(self.at), entry);
         self.at = self.at.wrapping_add(1);
         true
+    }
+
+    /// The places of the next entries that can be written, as far as they follow each other in
+    /// memory. Call [`Self::advance`] for those that were written.
+    #[inline]
+    pub(crate) fn places(&mut self) -> impl ExactSizeIterator<Item = Place<'_, E>> {
+        let room = self.room(1);
+        let places = self.memory.run(self.at, room);
+        places.map(|words| Place(words, PhantomData))
+    }
+
+    /// Notes that the first `count` of the places have entries.
+    #[inline]
+    pub(crate) fn advance(&mut self, count: u32) {
+        self.at = self.at.wrapping_add(count);
     }
 
     /// Shows the consumer all entries written so far.
@@ -319,7 +290,7 @@ impl<E: Entry> Producer<E> {
         let waiting = self.waiting();
         let waiting = if self.broken { 0 } else { waiting };
         let first = self.at.wrapping_sub(waiting);
-        (0..waiting).map(move |ahead| self.memory.read(first.wrapping_add(ahead)))
+        (0..waiting).map(move |ahead| read(self.memory.place(first.wrapping_add(ahead))))
     }
 
     /// The other side has moved to an impossible position.
@@ -395,7 +366,7 @@ impl<E: Entry> Consumer<E> {
     #[inline]
     pub fn peek(&self, ahead: u32) -> Option<E> {
         let is_seen = ahead < self.seen.wrapping_sub(self.at);
-        is_seen.then(|| self.memory.read(self.at.wrapping_add(ahead)))
+        is_seen.then(|| read(self.memory.place(self.at.wrapping_add(ahead))))
     }
 
     /// Takes the next entry, if [`Self::available`] has shown it.
@@ -404,6 +375,21 @@ impl<E: Entry> Consumer<E> {
         let entry = self.peek(0)?;
         self.at = self.at.wrapping_add(1);
         Some(entry)
+    }
+
+    /// The next entries, if [`Self::available`] has shown them, as far as they follow each other in
+    /// memory. Call [`Self::advance`] to take some.
+    #[inline]
+    pub(crate) fn entries(&self) -> impl ExactSizeIterator<Item = E> + '_ {
+        let known = self.seen.wrapping_sub(self.at);
+        self.memory.run(self.at, known).map(read)
+    }
+
+    /// Takes the next `count` entries, or as many as [`Self::available`] has shown.
+    #[inline]
+    pub(crate) fn advance(&mut self, count: u32) {
+        let known = self.seen.wrapping_sub(self.at);
+        self.at = self.at.wrapping_add(count.min(known));
     }
 
     /// Gives the places of all taken entries back to the producer.

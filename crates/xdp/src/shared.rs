@@ -28,18 +28,19 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// Whether this share holds the address.
-    #[inline]
-    fn has(&self, share: usize, addr: u64) -> bool {
-        let start = self.start + share as u64 * self.bytes;
-        addr.wrapping_sub(start) < self.bytes
-    }
-
-    /// The share that holds this address, if any.
+    /// Puts an address into the inbox of the other share that holds it. False if there is none, or
+    /// if its inbox is full: an honest kernel completes no frame twice, so it fills none.
     #[cold]
-    fn of(&self, addr: u64) -> Option<usize> {
-        let share = addr.checked_sub(self.start)? / self.bytes;
-        usize::try_from(share).ok().filter(|it| *it < self.count)
+    fn give(&self, inboxes: &mut [Vec<u64>], giver: usize, addr: u64) -> bool {
+        let share = addr.checked_sub(self.start).map(|at| at / self.bytes);
+        let share = share.and_then(|share| usize::try_from(share).ok());
+        let other = share.filter(|share| *share != giver);
+        let inbox = other.and_then(|share| inboxes.get_mut(share));
+        match inbox.filter(|inbox| inbox.len() < self.frames) {
+            Some(inbox) => inbox.push(addr),
+            None => return false,
+        }
+        true
     }
 }
 
@@ -72,42 +73,47 @@ impl SharedRings {
         Self { inner }
     }
 
-    /// Gives the kernel the empty frames that `next` returns, while the fill ring has room. True if
-    /// the kernel waits for a system call.
-    pub(crate) fn fill(&self, mut next: impl FnMut() -> Option<u64>) -> bool {
+    /// Lets `write` write empty frames into the fill ring, and gives them to the kernel. True if
+    /// that waits for a system call.
+    #[inline]
+    pub(crate) fn fill(&self, write: impl FnOnce(&mut Producer<u64>)) -> bool {
         let mut inner = self.lock();
-        while inner.fill.room(1) > 0 {
-            let Some(addr) = next() else {
-                break;
-            };
-            inner.fill.push(addr);
-        }
+        write(&mut inner.fill);
         inner.fill.publish();
         inner.fill.wants_wakeup()
     }
 
-    /// Passes the completed frames of this share to `take`, and addresses that belong to no share
-    /// too.
-    pub(crate) fn take_completed(&self, share: usize, mut take: impl FnMut(u64)) {
+    /// Passes the completed frames of this share to `take`, which returns false if it does not know
+    /// a frame. Returns the number of those that no share knows.
+    #[inline]
+    pub(crate) fn take_completed(&self, share: usize, mut take: impl FnMut(u64) -> bool) -> u64 {
         let inner = &mut *self.lock();
-        inner.inboxes[share].drain(..).for_each(&mut take);
-        if inner.completion.available(1) == 0 {
-            return;
+        let Inner {
+            completion,
+            shares,
+            inboxes,
+            ..
+        } = inner;
+        let mut bad = 0;
+        if !inboxes[share].is_empty() {
+            let unknown = inboxes[share].drain(..).filter(|addr| !take(*addr));
+            bad += unknown.count() as u64;
         }
-        while let Some(addr) = inner.completion.pop() {
-            // Most frames are the caller's, and a division takes long.
-            if inner.shares.has(share, addr) {
-                take(addr);
-                continue;
+        completion.available(1);
+        // No more than it shows now, however fast the kernel is.
+        while completion.entries().len() > 0 {
+            let mut count = 0;
+            for addr in completion.entries() {
+                // Most frames are the caller's.
+                if !take(addr) {
+                    bad += u64::from(!shares.give(inboxes, share, addr));
+                }
+                count += 1;
             }
-            let owner = inner.shares.of(addr);
-            match owner.map(|owner| &mut inner.inboxes[owner]) {
-                Some(inbox) if inbox.len() < inner.shares.frames => inbox.push(addr),
-                // An honest kernel completes no frame twice, so it adds none to a full inbox.
-                _ => take(addr),
-            }
+            completion.advance(count);
         }
-        inner.completion.release();
+        completion.release();
+        bad
     }
 
     /// Whether the kernel broke the fill ring, and whether it broke the completion ring.

@@ -17,7 +17,6 @@ use dunlin_transport::lent::data_of;
 use dunlin_transport::udp::UdpTx;
 
 use crate::ways::{FALLS, Fall, Form, Ways};
-use dunlin_packet::Stamp;
 use frames::{Frames, Open};
 
 /// Most packets that are sorted by peer at once.
@@ -151,7 +150,8 @@ impl XdpTx {
     }
 
     fn send_all(&mut self, burst: Burst<'_>) -> TxSeq {
-        for first in (0..burst.len()).step_by(WINDOW) {
+        let short = self.send_short(burst);
+        for first in (short..burst.len()).step_by(WINDOW) {
             let end = burst.len().min(first + WINDOW);
             self.send_window(burst, first, end);
         }
@@ -162,6 +162,31 @@ impl XdpTx {
         self.given.0 += burst.len() as u64;
         self.look_when_due();
         self.given
+    }
+
+    /// Sends the first packets of a lane, as far as each leaves in a frame of its own and fits a
+    /// line. Returns their number.
+    #[inline]
+    fn send_short(&mut self, burst: Burst<'_>) -> usize {
+        let Some(lane) = burst.lane else {
+            return 0;
+        };
+        let mut rest = burst.staged;
+        while let Some(&first) = rest.first() {
+            let form = self.ways.ready(first.peer());
+            let Some(form) = form.filter(|form| (1..=form.short).contains(&first.size())) else {
+                break;
+            };
+            let stamp = form.stamp(first.size());
+            let count = self.frames.send_alike(stamp, lane, first, rest);
+            if count == 0 {
+                break;
+            }
+            self.counters.tx_packets += count as u64;
+            self.counters.tx_bytes += (count * first.size()) as u64;
+            rest = &rest[count..];
+        }
+        burst.staged.len() - rest.len()
     }
 
     /// Sends the packets with numbers from `first` to below `end`, one peer after the other.
@@ -202,7 +227,10 @@ impl XdpTx {
     ) {
         while let Some(index) = indexes.next() {
             match self.ways.take(peer) {
-                Ok(form) => self.send_in_frames(burst, &form, index, &mut indexes),
+                Ok(form) => {
+                    let mut form = *form;
+                    self.send_in_frames(burst, &mut form, index, &mut indexes);
+                }
                 Err(fall) => self.fall(burst, index, fall),
             }
         }
@@ -213,17 +241,15 @@ impl XdpTx {
     fn send_in_frames(
         &mut self,
         burst: Burst<'_>,
-        form: &Form,
+        form: &mut Form,
         first: usize,
         rest: &mut impl Iterator<Item = usize>,
     ) {
         let mut open = None;
-        // Packets that share no datagram often have the same length, and then the same headers.
-        let mut headers = None;
         for index in std::iter::once(first).chain(rest) {
             if form.datagram == 0 {
                 self.close_open(&mut open, form);
-                if self.send_alone(burst, index, form, &mut headers) {
+                if self.send_alone(burst, index, form) {
                     continue;
                 }
             }
@@ -235,13 +261,7 @@ impl XdpTx {
     /// Sends a short packet in a datagram of its own. False if it takes the general way: if it is
     /// long or strange, or if no frame is free.
     #[inline]
-    fn send_alone(
-        &mut self,
-        burst: Burst<'_>,
-        index: usize,
-        form: &Form,
-        headers: &mut Option<Stamp>,
-    ) -> bool {
+    fn send_alone(&mut self, burst: Burst<'_>, index: usize, form: &mut Form) -> bool {
         let packet = burst.packet(index);
         let bytes = match packet.inline {
             Some(bytes) if packet.data.is_empty() => bytes,
@@ -250,10 +270,7 @@ impl XdpTx {
         if bytes.is_empty() || bytes.len() > SHORT.min(form.longest) {
             return false;
         }
-        let headers = match headers {
-            Some(headers) if headers.payload() == bytes.len() => headers,
-            other => other.insert(form.header.stamp(bytes.len())),
-        };
+        let headers = form.stamp(bytes.len());
         let is_sent = self.frames.send(headers, bytes);
         self.counters.tx_packets += u64::from(is_sent);
         self.counters.tx_bytes += if is_sent { bytes.len() as u64 } else { 0 };

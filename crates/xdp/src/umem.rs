@@ -12,6 +12,8 @@
 //!
 //! Made by `socket`; used by `receive` and `transmit`.
 
+mod hand;
+
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::mapping::Mapping;
 use crate::ring::Desc;
+pub(crate) use hand::Hand;
 
 /// Bytes of a frame. The kernel needs up to 256 of them in front of a received packet.
 pub const FRAME: usize = 4096;
@@ -153,6 +156,15 @@ impl Ledger {
         u64::from(self.first) * FRAME as u64
     }
 
+    #[inline]
+    fn view(&self) -> View<'_> {
+        View {
+            lent: &self.lent,
+            first: self.first as usize,
+            base: self.umem.base(),
+        }
+    }
+
     fn part(&self, is_shared: bool) -> Part {
         Part {
             ledger: self.clone(),
@@ -181,11 +193,6 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// The number of its frame in the part.
-    pub(crate) fn frame(&self) -> u32 {
-        self.frame
-    }
-
     /// `len` of its bytes from `start` on, without those beyond its end.
     pub(crate) fn part(&self, start: usize, len: usize) -> Self {
         let start = u32::try_from(start).map_or(self.len, |start| start.min(self.len));
@@ -221,12 +228,23 @@ impl Part {
     /// Lends a frame of ours. Returns its address; `None` if the kernel has it already.
     #[inline]
     pub(crate) fn lend(&mut self, frame: u32) -> Option<u64> {
-        let lent = self.ledger.lent.get(frame as usize)?;
-        if lent.load(Ordering::Relaxed) {
-            return None;
-        }
-        lent.store(true, Ordering::Relaxed);
-        Some(u64::from(self.ledger.first + frame) * FRAME as u64)
+        self.view().lend(frame)
+    }
+
+    /// Fills frames of ours one after the other and lends each.
+    ///
+    /// # Panics
+    /// If other endpoints use these frames too.
+    #[inline]
+    pub(crate) fn filler(&mut self) -> Filler<'_> {
+        assert!(!self.is_shared, "shared frames are only read");
+        Filler(self.view())
+    }
+
+    /// All of its frames, to lend many of them or to take them back.
+    #[inline]
+    pub(crate) fn view(&mut self) -> View<'_> {
+        self.ledger.view()
     }
 
     /// Bytes of the whole region.
@@ -240,24 +258,14 @@ impl Part {
     /// See [`Bad`].
     #[inline]
     pub(crate) fn take_back(&mut self, addr: u64) -> Result<u32, Bad> {
-        let frame = self.frame_of(addr).ok_or(Bad::Outside)?;
-        let lent = &self.ledger.lent[frame as usize];
-        // If the kernel gives one frame to two endpoints, both may pass here, and both only read
-        // it.
-        if !lent.load(Ordering::Relaxed) {
-            return Err(Bad::NotLent);
-        }
-        lent.store(false, Ordering::Relaxed);
-        Ok(frame)
+        self.view().take_back(addr)
     }
 
-    /// Takes back a frame with the bytes that the kernel has received into it.
+    /// The bytes of an entry, in the frame that holds its address.
     ///
     /// # Errors
-    /// See [`Bad`]. With [`Bad::Length`], the frame is ours again.
-    #[inline]
-    pub(crate) fn take_back_piece(&mut self, desc: Desc) -> Result<Piece, Bad> {
-        let frame = self.take_back(desc.addr)?;
+    /// They end after the frame.
+    fn piece(frame: u32, desc: Desc) -> Result<Piece, Bad> {
         let at = u32::try_from(desc.addr % FRAME as u64).map_err(|_| Bad::Outside)?;
         let end = u64::from(at) + u64::from(desc.len);
         if end > FRAME as u64 {
@@ -270,9 +278,7 @@ impl Part {
     /// The frame that holds this address, if it is in this part.
     #[inline]
     pub(crate) fn frame_of(&self, addr: u64) -> Option<u32> {
-        let frame = u32::try_from(addr / FRAME as u64).ok()?;
-        let frame = frame.checked_sub(self.ledger.first)?;
-        ((frame as usize) < self.ledger.lent.len()).then_some(frame)
+        self.ledger.view().find(addr).map(number_of)
     }
 
     /// The bytes of a piece.
@@ -309,6 +315,91 @@ impl Part {
     #[inline]
     fn is_lent(&self, frame: u32) -> bool {
         self.ledger.lent[frame as usize].load(Ordering::Relaxed)
+    }
+}
+
+/// Frames of a part, as a loop over many of them uses them: without a look at the ledger for each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'a> {
+    lent: &'a [AtomicBool],
+    /// The number of the first frame in the region.
+    first: usize,
+    base: *mut u8,
+}
+
+impl View<'_> {
+    /// The number of the frame that holds this address, if it is one of these.
+    #[inline]
+    fn find(&self, addr: u64) -> Option<usize> {
+        let frame = usize::try_from(addr / FRAME as u64).ok()?;
+        let frame = frame.wrapping_sub(self.first);
+        (frame < self.lent.len()).then_some(frame)
+    }
+
+    /// Where a frame begins in the region.
+    #[inline]
+    fn place(&self, frame: u32) -> usize {
+        (self.first + frame as usize) * FRAME
+    }
+
+    /// As [`Part::lend`].
+    #[inline]
+    pub(crate) fn lend(&self, frame: u32) -> Option<u64> {
+        let lent = self.lent.get(frame as usize)?;
+        if lent.load(Ordering::Relaxed) {
+            return None;
+        }
+        lent.store(true, Ordering::Relaxed);
+        Some(self.place(frame) as u64)
+    }
+
+    /// As [`Part::take_back`].
+    #[inline]
+    pub(crate) fn take_back(&self, addr: u64) -> Result<u32, Bad> {
+        let frame = self.find(addr).ok_or(Bad::Outside)?;
+        let lent = &self.lent[frame];
+        // If the kernel gives one frame to two endpoints, both may pass here, and both only read
+        // it.
+        if !lent.load(Ordering::Relaxed) {
+            return Err(Bad::NotLent);
+        }
+        lent.store(false, Ordering::Relaxed);
+        Ok(number_of(frame))
+    }
+}
+
+/// A frame's number in the form in which it is kept.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a region has at most MAX_FRAMES frames"
+)]
+const fn number_of(frame: usize) -> u32 {
+    frame as u32
+}
+
+/// Frames that their only user fills.
+#[derive(Debug)]
+pub(crate) struct Filler<'a>(View<'a>);
+
+impl Filler<'_> {
+    /// Lets `write` fill a frame of ours, and lends it. Returns its address; `None` if the kernel
+    /// has the frame.
+    #[inline]
+    pub(crate) fn fill(&mut self, frame: u32, write: impl FnOnce(&mut [u8; FRAME])) -> Option<u64> {
+        let Self(view) = self;
+        let lent = view.lent.get(frame as usize)?;
+        if lent.load(Ordering::Relaxed) {
+            return None;
+        }
+        let at = view.place(frame);
+        // SAFETY: a frame of the ledger lies within the region, and no other part has it. The
+        // kernel does not have it either, and the part, which alone has these frames, is borrowed
+        // for writing.
+        let bytes = unsafe { &mut *view.base.add(at).cast() };
+        write(bytes);
+        lent.store(true, Ordering::Relaxed);
+        Some(at as u64)
     }
 }
 

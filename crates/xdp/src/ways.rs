@@ -8,11 +8,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dunlin_core::transport::PeerId;
+use dunlin_core::transport::{MAX_INLINE, PeerId};
 use dunlin_transport::udp::{Reach, is_same, place_of};
 
 use crate::roads::{Change, Link, Neighbour, Road, Roads};
-use dunlin_packet::{Header, Home, Mac};
+use dunlin_packet::{Header, Home, Mac, Stamp};
 
 /// Longest payload of a datagram. The kernel accepts only a few pieces for a packet, and `frames`
 /// uses at most four.
@@ -51,7 +51,8 @@ pub(crate) struct Way {
     peer: PeerId,
     reach: Reach,
     road: Option<Road>,
-    header: Option<Header>,
+    /// How packets leave; `None` if the kernel sends them.
+    form: Option<Form>,
     /// Whether the next packet goes through the kernel.
     confirm: bool,
 }
@@ -61,10 +62,15 @@ pub(crate) struct Way {
 pub(crate) struct Form {
     /// The headers.
     pub(crate) header: Header,
+    /// The headers of the last datagram with one packet.
+    stamp: Stamp,
     /// Most bytes of a payload that holds several packets; 0 if none may.
     pub(crate) datagram: usize,
     /// Most bytes of a packet.
     pub(crate) longest: usize,
+    /// Most bytes of a packet that fits a line of a lane and leaves alone; 0 if packets share
+    /// datagrams.
+    pub(crate) short: usize,
 }
 
 /// The address of our interface, which both halves of an endpoint use.
@@ -82,7 +88,7 @@ impl OwnMac {
         mac
     }
 
-    fn set(&self, mac: Mac) {
+    pub(crate) fn set(&self, mac: Mac) {
         self.0.store(number_of(mac), Ordering::Relaxed);
     }
 }
@@ -131,10 +137,10 @@ impl Ways {
             peer,
             reach,
             road: None,
-            header: None,
+            form: None,
             confirm: false,
         };
-        way.follow(&self.home, &mut *self.roads);
+        way.follow(&self.home, self.longest, &mut *self.roads);
         self.ways[reach.place] = Some(way);
     }
 
@@ -150,30 +156,23 @@ impl Ways {
     /// # Errors
     /// The kernel has to send them.
     #[inline]
-    pub(crate) fn take(&mut self, peer: PeerId) -> Result<Form, Fall> {
-        let (is_up, longest) = (self.is_up, self.longest);
-        let way = self.way_mut(peer).ok_or(Fall::NoRoad)?;
-        if way.confirm {
-            way.confirm = false;
-            return Err(Fall::Confirm);
+    pub(crate) fn take(&mut self, peer: PeerId) -> Result<&mut Form, Fall> {
+        let is_up = self.is_up;
+        let way = self.ways.get_mut(place_of(peer)).and_then(Option::as_mut);
+        let way = way.filter(|way| is_same(way.peer, peer));
+        let way = way.ok_or(Fall::NoRoad)?;
+        if way.confirm || !is_up || way.form.is_none() {
+            return Err(way.fall());
         }
-        match way.header {
-            Some(header) if is_up => {
-                let packed = if way.reach.pack {
-                    way.reach.datagram
-                } else {
-                    0
-                };
-                Ok(Form {
-                    header,
-                    datagram: packed.min(longest) as usize,
-                    longest: way.reach.packet.min(longest) as usize,
-                })
-            }
-            Some(_) => Err(Fall::Down),
-            None if way.road.is_none() => Err(Fall::NoRoad),
-            None => Err(Fall::NoNeighbour),
-        }
+        way.form.as_mut().ok_or(Fall::NoNeighbour)
+    }
+
+    /// How packets to a peer leave in frames. `None` says nothing; then ask [`Self::take`].
+    #[inline]
+    pub(crate) fn ready(&mut self, peer: PeerId) -> Option<&mut Form> {
+        let is_up = self.is_up;
+        let way = self.way_mut(peer).filter(|way| is_up && !way.confirm)?;
+        way.form.as_mut()
     }
 
     /// Notes that the kernel took no frame because the interface is down. An event will report that
@@ -200,7 +199,7 @@ impl Ways {
         let leads_there = |way: &&mut Way| way.road.is_some_and(|road| road.hop == ip);
         for way in self.ways.iter_mut().flatten().filter(leads_there) {
             way.road = Some(Road { hop: ip, neighbour });
-            way.build(&self.home);
+            way.build(&self.home, self.longest);
         }
     }
 
@@ -212,13 +211,18 @@ impl Ways {
             self.home.mac = mac;
             self.mac.set(mac);
             let ways = self.ways.iter_mut().flatten();
-            ways.for_each(|way| way.build(&self.home));
+            ways.for_each(|way| way.build(&self.home, self.longest));
+        }
+        for way in self.ways.iter_mut().flatten() {
+            if let Some(form) = &mut way.form {
+                form.fit(&way.reach, self.longest);
+            }
         }
     }
 
     fn on_roads(&mut self) {
         for way in self.ways.iter_mut().flatten() {
-            way.follow(&self.home, &mut *self.roads);
+            way.follow(&self.home, self.longest, &mut *self.roads);
         }
     }
 
@@ -230,22 +234,69 @@ impl Ways {
 }
 
 impl Way {
-    /// Asks for the road.
-    fn follow(&mut self, home: &Home, roads: &mut dyn Roads) {
-        self.road = roads.road(self.reach.address.ip());
-        self.build(home);
+    /// Why the kernel sends the next packet.
+    #[cold]
+    fn fall(&mut self) -> Fall {
+        if self.confirm {
+            self.confirm = false;
+            return Fall::Confirm;
+        }
+        match self.form {
+            Some(_) => Fall::Down,
+            None if self.road.is_none() => Fall::NoRoad,
+            None => Fall::NoNeighbour,
+        }
     }
 
-    /// Makes the headers that fit the road.
-    fn build(&mut self, home: &Home) {
+    /// Asks for the road.
+    fn follow(&mut self, home: &Home, longest: u32, roads: &mut dyn Roads) {
+        self.road = roads.road(self.reach.address.ip());
+        self.build(home, longest);
+    }
+
+    /// Makes the headers that fit the road, for payloads of up to `longest` bytes.
+    fn build(&mut self, home: &Home, longest: u32) {
         let neighbour = self.road.map(|road| road.neighbour).unwrap_or_default();
-        let to = self.reach.address;
+        let reach = &self.reach;
         let mac = neighbour.mac.filter(|mac| is_of_one(*mac));
-        let same_family = to.is_ipv4() == home.address.is_ipv4();
-        self.header = mac
-            .filter(|_| same_family)
-            .map(|mac| Header::new(home, to, mac));
-        self.confirm = neighbour.is_idle && self.header.is_some();
+        let same_family = reach.address.is_ipv4() == home.address.is_ipv4();
+        let form = |mac| Form::new(Header::new(home, reach.address, mac), reach, longest);
+        self.form = mac.filter(|_| same_family).map(form);
+        self.confirm = neighbour.is_idle && self.form.is_some();
+    }
+}
+
+impl Form {
+    fn new(header: Header, reach: &Reach, longest: u32) -> Self {
+        let mut form = Self {
+            stamp: header.stamp(0),
+            header,
+            datagram: 0,
+            longest: 0,
+            short: 0,
+        };
+        form.fit(reach, longest);
+        form
+    }
+
+    /// Sets the limits, for payloads of up to `longest` bytes.
+    fn fit(&mut self, reach: &Reach, longest: u32) {
+        let packed = if reach.pack { reach.datagram } else { 0 };
+        self.datagram = packed.min(longest) as usize;
+        self.longest = reach.packet.min(longest) as usize;
+        self.short = match self.datagram {
+            0 => self.longest.min(MAX_INLINE),
+            _ => 0,
+        };
+    }
+
+    /// The headers of a datagram with `payload` bytes.
+    #[inline]
+    pub(crate) fn stamp(&mut self, payload: usize) -> &Stamp {
+        if self.stamp.payload() != payload {
+            self.stamp = self.header.stamp(payload);
+        }
+        &self.stamp
     }
 }
 

@@ -4,18 +4,20 @@
 //! it lies in one place; it is a large packet, or several datagrams that their sender left to be
 //! segmented later.
 //!
-//! Invariants: a frame of the part is spare, or shown in this burst, or lent to the kernel, or in
-//! the hands of another endpoint of the queue. An entry is counted and dropped if the kernel does
+//! Invariants: a frame of the part is in our hand, or lent to the kernel, or in the hand of another
+//! endpoint of the queue. An entry is counted and dropped if the kernel does
 //! not have its frame, or if its bytes lie outside of a frame. Called by `receive`, which decides
 //! which packets are accepted.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use dunlin_core::transport::RX_BURST;
+
 use crate::device::Device;
 use crate::ring::{Consumer, Desc};
 use crate::shared::SharedRings;
-use crate::umem::{Bad, FRAME, Ledger, Part, Piece};
+use crate::umem::{FRAME, Hand, Ledger, Part, Piece};
 
 /// Most pieces of a packet: 64 KB, and one piece more.
 const PIECES: u32 = 17;
@@ -25,6 +27,10 @@ pub(crate) const WHOLE: usize = PIECES as usize * FRAME;
 /// Most entries whose places and frames are kept until later, so that the lock of the fill ring is
 /// taken once for many packets.
 const MOST_KEPT: u32 = 32;
+
+/// Most packets of a burst.
+#[expect(clippy::cast_possible_truncation, reason = "a small constant")]
+const MOST_SHOWN: u32 = RX_BURST as u32;
 
 /// The next packet of the ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,8 +45,7 @@ pub(crate) enum Arrival {
 /// endpoints of a queue share.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
-    part: Part,
-    spare: Vec<u32>,
+    hand: Hand,
     rx: Consumer<Desc>,
     shared: Arc<SharedRings>,
     device: Arc<dyn Device>,
@@ -56,7 +61,13 @@ pub(crate) struct Arrivals {
 pub(crate) fn fill(receiving: &Ledger, shared: &SharedRings, frames: Range<u32>) -> bool {
     let mut part = receiving.shared();
     let mut frames = frames.rev();
-    shared.fill(|| frames.find_map(|frame| part.lend(frame)))
+    shared.fill(|fill| {
+        while fill.room(1) > 0
+            && let Some(addr) = frames.find_map(|frame| part.lend(frame))
+        {
+            fill.push(addr);
+        }
+    })
 }
 
 impl Arrivals {
@@ -68,11 +79,9 @@ impl Arrivals {
         shared: Arc<SharedRings>,
         device: Arc<dyn Device>,
     ) -> Self {
-        let spare = Vec::with_capacity(part.count() as usize);
         let most_kept = MOST_KEPT.min(rx.capacity() / 8);
         Self {
-            part,
-            spare,
+            hand: Hand::new(part),
             rx,
             shared,
             device,
@@ -84,12 +93,12 @@ impl Arrivals {
 
     /// Most packets that the kernel can keep for us.
     pub(crate) fn capacity(&self) -> u32 {
-        self.rx.capacity().min(self.part.count()) - self.most_kept
+        self.rx.capacity().min(self.hand.part().count()) - self.most_kept
     }
 
     /// Bytes of the region of frames.
     pub(crate) fn region_bytes(&self) -> usize {
-        self.part.region_bytes()
+        self.hand.part().region_bytes()
     }
 
     /// Whether a packet waits.
@@ -137,8 +146,7 @@ impl Arrivals {
         (PIECES, false)
     }
 
-    /// Takes pieces, copies them to `room`, and gives their frames back. `None` if one of them is
-    /// bad.
+    /// Takes pieces, and copies them to `room`. `None` if one of them is bad.
     fn join(&mut self, pieces: u32, room: &mut [u8]) -> Option<usize> {
         let mut len = 0;
         let mut is_good = true;
@@ -147,13 +155,12 @@ impl Arrivals {
                 is_good = false;
                 continue;
             };
-            let bytes = self.part.bytes(piece);
+            let bytes = self.hand.part().bytes(piece);
             match room.get_mut(len..len + bytes.len()) {
                 Some(to) => to.copy_from_slice(bytes),
                 None => is_good = false,
             }
             len += bytes.len();
-            self.give_back(piece);
         }
         is_good.then_some(len)
     }
@@ -163,51 +170,69 @@ impl Arrivals {
     fn take(&mut self) -> Option<Piece> {
         let desc = self.rx.pop()?;
         self.taken += 1;
-        match self.part.take_back_piece(desc) {
-            Ok(piece) => Some(piece),
-            Err(why) => {
-                self.bad += 1;
-                // The frame is ours again; only the length was a lie.
-                if why == Bad::Length
-                    && let Some(frame) = self.part.frame_of(desc.addr)
-                {
-                    self.spare.push(frame);
-                }
-                None
-            }
+        let piece = self.hand.take(desc).ok();
+        self.bad += u64::from(piece.is_none());
+        piece
+    }
+
+    /// Shows the next packets, as far as each is in one piece and `find` finds its payload. Returns
+    /// how often something is shown then.
+    #[inline]
+    pub(crate) fn show_while(
+        &mut self,
+        find: impl for<'a> FnMut(&'a [u8]) -> Option<&'a [u8]>,
+    ) -> usize {
+        if self.rx.available(MOST_SHOWN) > 0 {
+            self.taken += self.hand.show_while(&mut self.rx, find);
         }
+        self.hand.shown()
     }
 
     /// The bytes of a piece.
     #[inline]
     pub(crate) fn bytes(&self, piece: Piece) -> &[u8] {
-        self.part.bytes(piece)
+        self.hand.part().bytes(piece)
     }
 
-    /// Gives the frame of a piece back to the kernel, with the next [`Self::refill`].
-    #[inline]
-    pub(crate) fn give_back(&mut self, piece: Piece) {
-        self.spare.push(piece.frame());
+    /// Shows a piece of the packet that was taken last.
+    pub(crate) fn show(&mut self, piece: Piece) {
+        self.hand.show(piece);
     }
 
-    /// Gives the kernel all spare frames, and the places of all taken entries, if they are many or
-    /// if no packet waits. Entries and frames go together, so that all receive rings of a queue
-    /// have no more places than there are frames.
+    /// Shows nothing in the place of a packet that lies elsewhere.
+    pub(crate) fn show_nothing(&mut self) {
+        self.hand.show_nothing();
+    }
+
+    /// How many packets it shows.
     #[inline]
-    pub(crate) fn refill_if_needed(&mut self) {
+    pub(crate) fn shown(&self) -> usize {
+        self.hand.shown()
+    }
+
+    /// The bytes of a shown packet.
+    #[inline]
+    pub(crate) fn shown_bytes(&self, index: usize) -> Option<&[u8]> {
+        self.hand.bytes(index)
+    }
+
+    /// Shows nothing any more. Gives the kernel all frames, and the places of all taken entries, if
+    /// they are many or if no packet waits. Entries and frames go together, so that all receive
+    /// rings of a queue have no more places than there are frames.
+    #[inline]
+    pub(crate) fn give_back(&mut self) {
         if self.taken >= self.most_kept || self.taken > 0 && !self.has_more() {
             self.refill();
+        } else {
+            self.hand.hide();
         }
     }
 
+    #[inline]
     fn refill(&mut self) {
         self.taken = 0;
         self.rx.release();
-        let (part, spare) = (&mut self.part, &mut self.spare);
-        let wants_wakeup = self
-            .shared
-            .fill(|| std::iter::from_fn(|| spare.pop()).find_map(|frame| part.lend(frame)));
-        if wants_wakeup {
+        if self.shared.fill(|fill| self.hand.lend(fill)) {
             self.device.kick_fill();
         }
     }

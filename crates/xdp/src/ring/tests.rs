@@ -76,6 +76,47 @@ fn entries_pass_in_order_around_the_ring() {
 }
 
 #[test]
+fn places_and_entries_are_shown_up_to_the_end_of_memory() {
+    let (mut producer, mut consumer, _) = ring::<Desc>(4);
+    let mut sent = 0;
+    for (places, entries) in [(4, 3), (1, 1), (4, 4), (4, 2), (2, 1), (1, 1)] {
+        assert_eq!(producer.places().len(), places);
+        for place in producer.places().take(entries) {
+            place.write(desc(sent));
+            sent += 1;
+        }
+        let entries = u32::try_from(entries).unwrap();
+        producer.advance(entries);
+        assert_eq!(consumer.entries().len(), 0, "not published");
+        producer.publish();
+        assert_eq!(consumer.available(1), entries);
+        let found: Vec<_> = consumer.entries().collect();
+        let wanted: Vec<_> = (sent - entries..sent).map(desc).collect();
+        assert_eq!(found, wanted);
+        consumer.advance(entries);
+        consumer.release();
+        assert_eq!(producer.waiting(), 0);
+    }
+}
+
+#[test]
+fn no_entry_is_taken_that_was_not_shown() {
+    let (mut producer, mut consumer, _) = ring::<u64>(4);
+    for number in 0..3 {
+        assert!(producer.push(number));
+    }
+    producer.publish();
+    assert_eq!(consumer.available(1), 3);
+    consumer.advance(2);
+    assert_eq!(consumer.entries().collect::<Vec<_>>(), [2]);
+    consumer.advance(5);
+    assert_eq!(consumer.entries().len(), 0);
+    consumer.release();
+    assert_eq!(producer.waiting(), 0);
+    assert!(!producer.is_broken());
+}
+
+#[test]
 fn a_full_ring_takes_nothing_until_entries_are_released() {
     let (mut producer, mut consumer, _) = ring::<u64>(4);
     for number in 0..4 {

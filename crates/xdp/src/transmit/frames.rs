@@ -9,6 +9,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use dunlin_core::transport::{Lane, LanePacket};
+
 use crate::device::{Device, Kicked};
 use crate::ring::{Desc, Producer};
 use crate::shared::SharedRings;
@@ -64,11 +66,18 @@ pub(crate) struct Met {
     pub(crate) bad: u64,
 }
 
+/// Frames that the kernel does not have: those from place `first` on. The first is used first.
+#[derive(Debug)]
+struct Free {
+    frames: Box<[u32]>,
+    first: usize,
+}
+
 /// The frames for sending, and their two rings.
 #[derive(Debug)]
 pub(crate) struct Frames {
     part: Part,
-    free: Vec<u32>,
+    free: Free,
     tx: Producer<Desc>,
     shared: Arc<SharedRings>,
     /// The number of our share of the frames.
@@ -89,11 +98,9 @@ impl Frames {
         shared: Arc<SharedRings>,
         device: Arc<dyn Device>,
     ) -> Self {
-        let mut free = Vec::with_capacity(part.count() as usize);
-        free.extend(part.kept().into_iter().rev());
         Self {
+            free: Free::new(&part),
             part,
-            free,
             tx,
             shared,
             share,
@@ -154,7 +161,9 @@ impl Frames {
 
     /// Frees the frames of a datagram that is not sent.
     pub(crate) fn discard(&mut self, open: &Open) {
-        self.free.extend(&open.frames[..open.count]);
+        for frame in &open.frames[..open.count] {
+            self.free.push(*frame);
+        }
     }
 
     /// Puts a datagram into the ring. False if the ring is full; the datagram is then discarded.
@@ -212,6 +221,47 @@ impl Frames {
         true
     }
 
+    /// Puts datagrams with these headers into the ring, one for each of the first packets that are
+    /// like `first`. Returns their number, which is less if there are too few frames or places in
+    /// the ring.
+    #[inline]
+    pub(crate) fn send_alike(
+        &mut self,
+        headers: &Stamp,
+        lane: &Lane,
+        first: LanePacket,
+        packets: &[LanePacket],
+    ) -> usize {
+        if self.free.is_empty() {
+            self.refill();
+        }
+        let len = u32::try_from(headers.bytes() + headers.payload()).expect("it fits a line");
+        let Self { part, free, tx, .. } = self;
+        let (mut filler, mut count) = (part.filler(), 0);
+        for (place, (packet, frame)) in tx.places().zip(packets.iter().zip(free.all())) {
+            if !packet.is_like(first) {
+                break;
+            }
+            // Zeros follow a packet that is shorter than its line.
+            let line = lane.line(*packet);
+            let Some(addr) = filler.fill(*frame, |bytes| headers.fill(bytes, line)) else {
+                break;
+            };
+            place.write(Desc {
+                addr,
+                len,
+                options: 0,
+            });
+            count += 1;
+        }
+        tx.advance(count);
+        let count = count as usize;
+        free.first += count;
+        self.met.datagrams += count as u64;
+        self.pending |= count > 0;
+        count
+    }
+
     /// Makes the kernel send the packets in the ring. False if the interface is down.
     #[inline]
     pub(crate) fn kick(&mut self) -> bool {
@@ -265,33 +315,81 @@ impl Frames {
     #[inline]
     fn take(&mut self) -> Option<u32> {
         if self.free.is_empty() {
-            self.reclaim();
-            if self.free.is_empty() {
-                // Frames that wait in the ring come back when they have been sent.
-                self.kick();
-                self.reclaim();
-            }
+            self.refill();
         }
         self.free.pop()
+    }
+
+    /// Takes back frames because none is free.
+    #[cold]
+    fn refill(&mut self) {
+        self.reclaim();
+        if self.free.is_empty() {
+            // Frames that wait in the ring come back when they have been sent.
+            self.kick();
+            self.reclaim();
+        }
     }
 
     /// Takes back the frames that the kernel has sent, if it has many. In copy mode, it has sent
     /// them when a kick returns.
     #[inline]
     fn reclaim_if_many(&mut self) {
-        if self.free.len() + UNCLAIMED <= self.part.count() as usize {
+        if self.free.first >= UNCLAIMED {
             self.reclaim();
         }
     }
 
     /// Takes back the frames that the kernel has sent.
     fn reclaim(&mut self) {
-        let (part, free, met) = (&mut self.part, &mut self.free, &mut self.met);
-        self.shared
-            .take_completed(self.share, |addr| match part.take_back(addr) {
-                Ok(frame) => free.push(frame),
-                Err(_) => met.bad += 1,
-            });
+        let (view, free) = (self.part.view(), &mut self.free);
+        let mut places = free.frames[..free.first].iter_mut();
+        let unknown = self.shared.take_completed(self.share, |addr| {
+            let frame = view.take_back(addr);
+            // There is a place for each frame that is not free.
+            let place = frame
+                .ok()
+                .and_then(|frame| Some((places.next_back()?, frame)));
+            place.map(|(place, frame)| *place = frame).is_some()
+        });
+        free.first = places.len();
+        self.met.bad += unknown;
+    }
+}
+
+impl Free {
+    /// The frames of a part that the kernel does not have.
+    fn new(part: &Part) -> Self {
+        let kept = part.kept();
+        let first = part.count() as usize - kept.len();
+        let mut frames = vec![0; first];
+        frames.extend(kept);
+        Self {
+            frames: frames.into_boxed_slice(),
+            first,
+        }
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.first == self.frames.len()
+    }
+
+    #[inline]
+    fn all(&self) -> &[u32] {
+        &self.frames[self.first..]
+    }
+
+    fn push(&mut self, frame: u32) {
+        self.first -= 1;
+        self.frames[self.first] = frame;
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<u32> {
+        let frame = self.frames.get(self.first)?;
+        self.first += 1;
+        Some(*frame)
     }
 }
 

@@ -16,13 +16,19 @@ fn desc(addr: u64, len: u32) -> Desc {
     }
 }
 
+/// Takes a frame back with its bytes.
+fn take(part: &mut Part, desc: Desc) -> Result<Piece, Bad> {
+    let frame = part.take_back(desc.addr)?;
+    Part::piece(frame, desc)
+}
+
 #[test]
 fn a_frame_goes_to_the_kernel_and_back_with_its_bytes() {
     let (_, mut part) = parts();
     part.bytes_mut(3, 100, 5).copy_from_slice(b"hello");
     let addr = part.lend(3).unwrap();
     assert_eq!(addr, u64::from(MIN_FRAMES / 2 + 3) * FRAME as u64);
-    let piece = part.take_back_piece(desc(addr + 100, 5)).unwrap();
+    let piece = take(&mut part, desc(addr + 100, 5)).unwrap();
     assert_eq!(part.bytes(piece), b"hello");
     assert_eq!(part.bytes(piece.part(1, 3)), b"ell");
     assert_eq!(part.bytes(piece.part(4, 9)), b"o");
@@ -66,11 +72,11 @@ fn a_piece_beyond_its_frame_is_refused_and_the_frame_is_ours() {
     let (mut part, _) = parts();
     for (at, len) in [(0, 4097), (4095, 2), (1, u32::MAX), (256, 4096)] {
         let addr = part.lend(0).unwrap();
-        assert_eq!(part.take_back_piece(desc(addr + at, len)), Err(Bad::Length));
+        assert_eq!(take(&mut part, desc(addr + at, len)), Err(Bad::Length));
         part.bytes_mut(0, 0, FRAME).fill(1);
     }
     let addr = part.lend(0).unwrap();
-    assert!(part.take_back_piece(desc(addr + 256, 3840)).is_ok());
+    assert!(take(&mut part, desc(addr + 256, 3840)).is_ok());
 }
 
 #[test]
@@ -104,7 +110,7 @@ fn a_shared_frame_belongs_to_the_endpoint_that_takes_it_back() {
     let (mut one, mut other) = (receiving.shared(), receiving.shared());
     let addr = one.lend(5).unwrap();
     assert_eq!(other.lend(5), None);
-    let piece = other.take_back_piece(desc(addr + 7, 3)).unwrap();
+    let piece = take(&mut other, desc(addr + 7, 3)).unwrap();
     assert_eq!(other.bytes(piece), [0; 3]);
     assert_eq!(one.take_back(addr), Err(Bad::NotLent));
     assert_eq!(one.kept().len(), MIN_FRAMES as usize / 2);

@@ -177,8 +177,39 @@ fn one_packet_confirms_an_idle_neighbour() {
         neighbour(Some(MAC), true),
     ));
     ways.look();
+    assert!(ways.ready(PeerId(0)).is_none(), "a look changes nothing");
     assert_eq!(fall(&mut ways, 0), Some(Fall::Confirm));
     assert!(macs(&mut ways, PeerId(0)).is_some());
+    assert!(ways.ready(PeerId(0)).is_some());
+    // A new length is no reason to confirm the neighbour again.
+    told.change(Change::Link(link(true, 1400)));
+    ways.look();
+    assert!(ways.ready(PeerId(0)).is_some());
+    told.change(Change::Link(link(false, 1400)));
+    ways.look();
+    assert!(ways.ready(PeerId(0)).is_none(), "the interface is down");
+}
+
+#[test]
+fn only_packets_that_share_no_datagram_leave_alone() {
+    let (mut ways, told) = ways();
+    told.tell([10, 0, 0, 9], via([10, 0, 0, 9], Some(MAC)));
+    let alone = Reach {
+        pack: false,
+        ..reach([10, 0, 0, 9], 1)
+    };
+    ways.add(PeerId(0), reach([10, 0, 0, 9], 0));
+    ways.add(PeerId(1), alone);
+    let short = |ways: &mut Ways, peer| ways.ready(PeerId(peer)).map(|form| form.short);
+    assert_eq!(short(&mut ways, 0), Some(0));
+    assert_eq!(short(&mut ways, 1), Some(MAX_INLINE));
+    told.change(Change::Link(link(true, 68)));
+    ways.look();
+    assert_eq!(
+        short(&mut ways, 1),
+        Some(40),
+        "the interface has no room for more"
+    );
 }
 
 #[test]

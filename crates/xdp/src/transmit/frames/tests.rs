@@ -1,5 +1,8 @@
 //! Frames under a kernel that sends, one that does not, and one that lies.
 
+use dunlin_core::transport::PeerId;
+use dunlin_msgbuf::{Pool, PoolConfig};
+
 use super::*;
 use crate::tests::model::{Kernel, model};
 use crate::umem::MIN_FRAMES;
@@ -79,6 +82,100 @@ fn a_short_packet_leaves_as_it_is_written() {
         assert_eq!(sent, [written(&from, &to, &payload)], "{len} bytes");
     }
     assert_eq!(frames.met().bad, 0);
+}
+
+/// A lane with packets for these peers, with messages of these lengths.
+fn lane(packets: &[(u32, usize)]) -> Lane {
+    let mut pool = Pool::new(PoolConfig::default()).expect("memory for a pool");
+    let mut lane = Lane::new(usize::MAX);
+    for (number, (peer, len)) in packets.iter().enumerate() {
+        let mut message = pool.alloc(*len).expect("memory");
+        let bytes = (number..).map(|byte| u8::try_from(byte % 251).expect("small"));
+        let places = message.data_mut().iter_mut();
+        places.zip(bytes).for_each(|(to, byte)| *to = byte);
+        assert!(lane.push(PeerId(*peer), [number as u64, u64::MAX, 0], &message));
+    }
+    lane
+}
+
+/// Sends the packets of a lane. Returns how many left at a time.
+fn send_lane(frames: &mut Frames, header: &Header, lane: &Lane) -> Vec<usize> {
+    let mut rest = lane.packets();
+    let mut counts = Vec::new();
+    while let Some(first) = rest.first() {
+        let count = frames.send_alike(&header.stamp(first.size()), lane, *first, rest);
+        if count == 0 {
+            break;
+        }
+        counts.push(count);
+        rest = &rest[count..];
+    }
+    counts
+}
+
+#[test]
+fn packets_of_a_lane_leave_as_they_are_written() {
+    for to in homes() {
+        let from = Home {
+            address: peer_of(&to),
+            ..to
+        };
+        let header = Header::new(&from, to.address, to.mac);
+        let (mut frames, kernel) = frames();
+        for len in if cfg!(miri) { 31..=32 } else { 0..=32 } {
+            let lane = lane(&[(7, len); 3]);
+            assert_eq!(
+                send_lane(&mut frames, &header, &lane).iter().sum::<usize>(),
+                3
+            );
+            assert!(frames.kick());
+            kernel.complete();
+            let sent = std::mem::take(&mut kernel.ends().sent);
+            let packets = lane.packets().iter();
+            let wanted = packets.map(|packet| written(&from, &to, lane.bytes(*packet)));
+            assert!(wanted.eq(sent), "{len} bytes");
+        }
+        assert_eq!(frames.met().bad, 0);
+    }
+}
+
+#[test]
+fn packets_leave_together_up_to_another_peer_or_length() {
+    let (mut frames, kernel) = frames();
+    let (_, _, header) = ends();
+    let lane = lane(&[(7, 32), (7, 32), (8, 32), (8, 31), (7, 31)]);
+    assert_eq!(send_lane(&mut frames, &header, &lane), [2, 1, 1, 1]);
+    assert!(frames.kick());
+    assert_eq!(kernel.ends().sent.len(), 5);
+}
+
+#[test]
+fn a_burst_goes_around_the_end_of_the_ring() {
+    let (mut frames, kernel) = frames();
+    let (from, to, header) = ends();
+    for (count, parts) in [(40, vec![40]), (1, vec![1]), (30, vec![23, 7])] {
+        let lane = lane(&vec![(7, 32); count]);
+        assert_eq!(send_lane(&mut frames, &header, &lane), parts);
+        assert!(frames.kick());
+        kernel.complete();
+        let sent = std::mem::take(&mut kernel.ends().sent);
+        let packets = lane.packets().iter();
+        let wanted = packets.map(|packet| written(&from, &to, lane.bytes(*packet)));
+        assert!(wanted.eq(sent));
+    }
+}
+
+#[test]
+fn packets_without_a_frame_stay_until_the_kernel_gives_frames_back() {
+    let (mut frames, kernel) = frames();
+    let (_, _, header) = ends();
+    let lane = lane(&[(7, 32); HALF + 9]);
+    assert_eq!(send_lane(&mut frames, &header, &lane), [HALF]);
+    assert_eq!(send_lane(&mut frames, &header, &lane), []);
+    kernel.complete();
+    assert_eq!(send_lane(&mut frames, &header, &lane), [HALF]);
+    assert_eq!(kernel.ends().sent.len(), 2 * HALF);
+    assert_eq!(frames.met().datagrams, 2 * HALF as u64);
 }
 
 #[test]
