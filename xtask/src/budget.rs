@@ -1,11 +1,11 @@
 //! The budget: how many instructions, stores and loads an RPC costs its client and its server, over
-//! shared memory in all, and over DPDK in the transport. `budget.toml` has the limits.
+//! shared memory in all, and over DPDK and AF_XDP in the transport. `budget.toml` has the limits.
 //!
 //! The example `shm_rpc` of `dunlin-transport` executes the same instructions in every run. It is
 //! built once like the measured binaries and once like a user's program (`builds.rs`). The example
-//! `meta_rpc` of `dunlin-local`, for typed calls, and `dpdk_rpc` of `dunlin-dpdk` are built once.
-//! `rows.rs` has the situations, `callgrind.rs` counts, and `table.rs` compares. Other work on the
-//! machine does not change the numbers, but another compiler does.
+//! `meta_rpc` of `dunlin-local`, for typed calls, `dpdk_rpc` of `dunlin-dpdk` and `xdp_rpc` of
+//! `dunlin-xdp` are built once. `rows.rs` has the situations, `callgrind.rs` counts, and `table.rs`
+//! compares. Other work on the machine does not change the numbers, but another compiler does.
 
 mod builds;
 mod callgrind;
@@ -28,6 +28,7 @@ Examples:
   cargo xtask budget                          all rows, as continuous integration does
   cargo xtask budget --build measured batch-  the rows whose names begin with that
   cargo xtask budget --build dpdk             the transport over DPDK, without the driver
+  cargo xtask budget --build xdp              the transport over AF_XDP, without the kernel
   cargo xtask budget --print > rows.toml      rows for budget.toml, 0.5 % above the counts
   cargo xtask budget --json | jq '.[] | select(.is_within | not)'
 

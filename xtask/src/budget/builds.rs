@@ -18,10 +18,22 @@ pub(super) enum Build {
     Typed,
     /// RPCs over DPDK, built like `Measured`; it counts the transport alone, without the driver.
     Dpdk,
+    /// RPCs over the rings of AF_XDP, built like `Measured`; it counts the transport alone, without
+    /// the kernel, which a program in user space plays.
+    Xdp,
 }
 
+/// Names of the functions in which a transport works for each side, if its work is apart.
+const APART: [&str; 2] = ["apart::Client as", "apart::Server as"];
+
 impl Build {
-    pub(super) const ALL: [Self; 4] = [Self::Measured, Self::Plain, Self::Typed, Self::Dpdk];
+    pub(super) const ALL: [Self; 5] = [
+        Self::Measured,
+        Self::Plain,
+        Self::Typed,
+        Self::Dpdk,
+        Self::Xdp,
+    ];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -29,6 +41,7 @@ impl Build {
             Self::Plain => "plain",
             Self::Typed => "typed",
             Self::Dpdk => "dpdk",
+            Self::Xdp => "xdp",
         }
     }
 
@@ -38,6 +51,7 @@ impl Build {
             Self::Plain => "a program outside the workspace, cargo's default release profile",
             Self::Typed => "typed calls on the poll API, built like [measured]",
             Self::Dpdk => "the transport `dpdk` over net_ring, without the driver",
+            Self::Xdp => "the transport `xdp` over its four rings, without the kernel",
         }
     }
 
@@ -63,11 +77,15 @@ impl Build {
                 without: None,
             },
             Self::Dpdk => Counted {
-                sides: ["Client as dpdk_rpc::Turn", "Server as dpdk_rpc::Turn"],
+                sides: APART,
                 without: Some(Without {
                     callers: "dunlin_dpdk_*",
                     object: "librte_net_ring",
                 }),
+            },
+            Self::Xdp => Counted {
+                sides: APART,
+                without: None,
             },
         }
     }
@@ -105,6 +123,15 @@ impl Build {
                 ]);
                 build_library(root, &target.join("lto/examples"))?;
                 target.join("lto/examples/dpdk_rpc")
+            }
+            Self::Xdp => {
+                cargo.args([
+                    "--profile=lto",
+                    "--package=dunlin-xdp",
+                    "--features=wire",
+                    "--example=xdp_rpc",
+                ]);
+                target.join("lto/examples/xdp_rpc")
             }
             Self::Plain => {
                 let target = target.join("outside");

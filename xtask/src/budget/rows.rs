@@ -66,7 +66,7 @@ pub(super) fn of(build: Build) -> Vec<Row> {
     match build {
         Build::Measured | Build::Plain => over_shm(),
         Build::Typed => (0..=KEYS).map(with_metadata).collect(),
-        Build::Dpdk => {
+        Build::Dpdk | Build::Xdp => {
             let mut rows = over_shm();
             rows.retain(|row| row.name == "batch-32");
             rows

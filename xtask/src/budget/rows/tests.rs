@@ -33,8 +33,10 @@ fn the_typed_program_runs_with_each_number_of_keys() {
 }
 
 #[test]
-fn the_program_over_dpdk_runs_messages_of_32_bytes_in_batches() {
-    let rows = of(Build::Dpdk);
-    let runs: Vec<_> = rows.iter().map(|row| row.args().join(" ")).collect();
-    assert_eq!(runs, ["32 32 4 6000"]);
+fn the_programs_over_dpdk_and_xdp_run_messages_of_32_bytes_in_batches() {
+    for build in [Build::Dpdk, Build::Xdp] {
+        let rows = of(build);
+        let runs: Vec<_> = rows.iter().map(|row| row.args().join(" ")).collect();
+        assert_eq!(runs, ["32 32 4 6000"]);
+    }
 }
