@@ -20,10 +20,11 @@
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use dunlin_keys::Key;
 use scc::{Guard, TreeIndex};
 
-use crate::bytes::{Key, Value, number};
 use crate::range::{Direction, Range, Start};
+use crate::value::{Value, number};
 use crate::values::{Handle, Values};
 
 /// Items that a scan reads before it lets the tree free the memory of deleted items.
@@ -174,7 +175,7 @@ impl Index {
         let value = Value::short(value).unwrap_or_else(|| Value::Long(values.keep(value)));
         let _writing = self.lock(key);
         let old = self.handle_of(key);
-        tree.upsert_sync(Key::new(key), value);
+        tree.upsert_sync(Key::from(key), value);
         if let Some(old) = old {
             values.take_away(old);
         }
@@ -245,7 +246,7 @@ impl Index {
             let at = last.clone();
             let rest = match &at {
                 None => range,
-                Some(at) => self.rest(range, at.as_slice(), direction),
+                Some(at) => self.rest(range, at, direction),
             };
             let guard = Guard::new();
             let mut items = self.shared.tree.range::<[u8], _>(bounds(rest), &guard);
@@ -258,10 +259,10 @@ impl Index {
                 if self.is_shown(last.as_ref(), key, direction) {
                     continue;
                 }
-                let mut read = Some(|value: &[u8]| show(key.as_slice(), value));
+                let mut read = Some(|value: &[u8]| show(key, value));
                 let shown = self.show(value, &mut read);
                 // If its value has gone, the item was deleted or replaced.
-                if shown.or_else(|| self.get(key.as_slice(), read?)) == Some(false) {
+                if shown.or_else(|| self.get(key, read?)) == Some(false) {
                     return;
                 }
                 last = Some(key.clone());

@@ -6,8 +6,8 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `bytes.rs` | keys and values, as the tree keeps them |
 //! | `index.rs` | the tree, and the operations on it |
+//! | `value.rs` | values, as the tree keeps them |
 //! | `values.rs` | long values |
 //! | `range.rs` | parts of the keys, and places where scans go on |
 //! | `wire.rs` | the bytes of requests and answers |
@@ -21,7 +21,6 @@
 
 #![forbid(unsafe_code)]
 
-mod bytes;
 #[cfg(any(test, fuzzing, feature = "check"))]
 pub mod check;
 mod client;
@@ -32,6 +31,7 @@ mod index;
 mod range;
 mod service;
 pub mod snapshot;
+mod value;
 mod values;
 mod wire;
 

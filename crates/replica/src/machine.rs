@@ -11,7 +11,6 @@ mod frozen;
 mod history;
 mod image;
 mod items;
-mod key;
 
 use crate::wire::{Answer, Events, Malformed, Name, Operation, Page, Request, Steps, Write};
 use clients::{Clients, MAX_CLIENTS};

@@ -37,6 +37,7 @@ const SAFE: &[&str] = &[
     "crates/store/src/lib.rs",
     "crates/memcached/src/lib.rs",
     "crates/kv/src/lib.rs",
+    "crates/keys/src/lib.rs",
     "crates/replica/src/lib.rs",
     "crates/front/src/lib.rs",
     "crates/index/src/lib.rs",

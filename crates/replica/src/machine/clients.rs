@@ -44,7 +44,7 @@ pub(super) struct Clients {
     /// Clients by their last entries.
     order: BTreeMap<u64, u64>,
     /// The records of an image that is being made.
-    frozen: Option<Frozen<u64, Record>>,
+    frozen: Frozen<u64, Record>,
 }
 
 impl PartialEq for Clients {
@@ -92,7 +92,7 @@ impl Clients {
             most,
             records: BTreeMap::new(),
             order: BTreeMap::new(),
-            frozen: None,
+            frozen: Frozen::none(),
         }
     }
 
@@ -108,33 +108,25 @@ impl Clients {
 
     /// Begins an image of the records as they are now.
     pub(super) fn freeze(&mut self) {
-        self.frozen = Some(Frozen::new());
+        self.frozen.begin();
     }
 
     /// Gives the image up.
     pub(super) fn thaw(&mut self) {
-        self.frozen = None;
+        self.frozen.give_up();
     }
 
     /// Appends the next records to the image. True: it has all of them.
     pub(super) fn read(&mut self, budget: &mut Budget, image: &mut Vec<u8>) -> bool {
-        let Some(frozen) = &mut self.frozen else {
-            return true;
-        };
-        let is_whole = frozen.read(&self.records, budget, |client, record| {
-            record.put(*client, image)
-        });
-        if is_whole {
-            self.frozen = None;
-        }
-        is_whole
+        let put = |client: &u64, record: &Record| record.put(*client, image);
+        self.frozen.read(&self.records, budget, put)
     }
 
     /// Notes the record of a client before it changes.
     fn keep(&mut self, client: u64) {
-        if let Some(frozen) = self.frozen.as_mut().filter(|it| it.needs(&client)) {
-            frozen.note(client, self.records.get(&client).cloned());
-        }
+        let records = &self.records;
+        self.frozen
+            .note(&client, || (client, records.get(&client).cloned()));
     }
 
     /// Opens a client with the entry of this index.

@@ -2,8 +2,9 @@
 //!
 //! Invariant: keys up to the cursor have been read. Of a later key that has changed since the
 //! moment, `before` has what it had then; every other later key still has it. So the moment costs
-//! nothing, a change costs one insertion at most, and a slice costs its budget. Called by `items`
-//! and `clients`, which note each change before the next slice is read.
+//! nothing, a change costs one insertion at most, and a slice costs its budget. A moment that was
+//! read as a whole is over. Called by `items` and `clients`, which note each change before the next
+//! slice is read.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -35,24 +36,76 @@ impl Budget {
     }
 }
 
-/// A map at one moment.
+/// A map at one moment, if one is being read.
 #[derive(Clone, Debug)]
 pub(super) struct Frozen<K, V> {
+    moment: Option<Moment<K, V>>,
+}
+
+#[derive(Clone, Debug)]
+struct Moment<K, V> {
     cursor: Option<K>,
     before: BTreeMap<K, Option<V>>,
 }
 
 impl<K: Ord + Clone, V> Frozen<K, V> {
-    /// The map as it is now.
-    pub(super) const fn new() -> Self {
-        Self {
+    /// No moment is being read.
+    pub(super) const fn none() -> Self {
+        Self { moment: None }
+    }
+
+    /// Begins to read the map as it is now, in place of any earlier moment.
+    pub(super) fn begin(&mut self) {
+        self.moment = Some(Moment {
             cursor: None,
             before: BTreeMap::new(),
+        });
+    }
+
+    /// Gives the moment up.
+    pub(super) fn give_up(&mut self) {
+        self.moment = None;
+    }
+
+    /// Whether a moment is being read.
+    #[cfg(test)]
+    const fn is_under_way(&self) -> bool {
+        self.moment.is_some()
+    }
+
+    /// Notes the value that a key has before it changes, if a later slice needs it.
+    #[inline]
+    pub(super) fn note<Q>(&mut self, key: &Q, value: impl FnOnce() -> (K, Option<V>))
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        if let Some(moment) = self.moment.as_mut().filter(|it| it.needs(key)) {
+            let (key, value) = value();
+            moment.before.insert(key, value);
         }
     }
 
-    /// Whether a change of a key must be noted.
-    pub(super) fn needs<Q>(&self, key: &Q) -> bool
+    /// Reads on in the order of the keys, until the budget is spent; `put` returns the bytes that
+    /// it has written. True: that was all, or no moment is being read.
+    pub(super) fn read(
+        &mut self,
+        map: &BTreeMap<K, V>,
+        budget: &mut Budget,
+        put: impl FnMut(&K, &V) -> usize,
+    ) -> bool {
+        let moment = self.moment.as_mut();
+        let is_whole = moment.is_none_or(|it| it.read(map, budget, put));
+        if is_whole {
+            self.moment = None;
+        }
+        is_whole
+    }
+}
+
+impl<K: Ord + Clone, V> Moment<K, V> {
+    /// Whether a later slice needs the value that a key has now.
+    fn needs<Q>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
         Q: Ord + ?Sized,
@@ -65,14 +118,7 @@ impl<K: Ord + Clone, V> Frozen<K, V> {
         !is_read && !self.before.contains_key(key)
     }
 
-    /// Notes what a key had before a change that must be noted.
-    pub(super) fn note(&mut self, key: K, value: Option<V>) {
-        self.before.insert(key, value);
-    }
-
-    /// Reads on in the order of the keys, until the budget is spent; `put` returns the bytes that
-    /// it has written. True: that was all.
-    pub(super) fn read(
+    fn read(
         &mut self,
         map: &BTreeMap<K, V>,
         budget: &mut Budget,

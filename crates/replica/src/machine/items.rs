@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
+use dunlin_keys::Key;
+
 use super::frozen::{Budget, Frozen};
-use super::key::Key;
 use crate::wire::cursor::{put_counted, put_words};
 
 /// Bytes of an item in an image in addition to its key and value.
@@ -36,13 +37,24 @@ impl Item {
     }
 }
 
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Items {
     all: BTreeMap<Key, Item>,
     due: BTreeSet<(u64, Vec<u8>)>,
     bytes: usize,
     /// The items of an image that is being made.
-    frozen: Option<Frozen<Key, Item>>,
+    frozen: Frozen<Key, Item>,
+}
+
+impl Default for Items {
+    fn default() -> Self {
+        Self {
+            all: BTreeMap::new(),
+            due: BTreeSet::new(),
+            bytes: 0,
+            frozen: Frozen::none(),
+        }
+    }
 }
 
 impl PartialEq for Items {
@@ -66,24 +78,18 @@ impl Items {
 
     /// Begins an image of the items as they are now.
     pub(super) fn freeze(&mut self) {
-        self.frozen = Some(Frozen::new());
+        self.frozen.begin();
     }
 
     /// Gives the image up.
     pub(super) fn thaw(&mut self) {
-        self.frozen = None;
+        self.frozen.give_up();
     }
 
     /// Appends the next items to the image. True: it has all of them.
     pub(super) fn read(&mut self, budget: &mut Budget, image: &mut Vec<u8>) -> bool {
-        let Some(frozen) = &mut self.frozen else {
-            return true;
-        };
-        let is_whole = frozen.read(&self.all, budget, |key, item| item.put(key, image));
-        if is_whole {
-            self.frozen = None;
-        }
-        is_whole
+        let put = |key: &Key, item: &Item| item.put(key, image);
+        self.frozen.read(&self.all, budget, put)
     }
 
     pub(super) fn get(&self, key: &[u8]) -> Option<&Item> {
@@ -138,9 +144,7 @@ impl Items {
                 self.due.remove(&(before.expires, key.to_vec()));
             }
         }
-        if let Some(frozen) = self.frozen.as_mut().filter(|it| it.needs(key)) {
-            frozen.note(Key::from(key), before);
-        }
+        self.frozen.note(key, || (Key::from(key), before));
     }
 
     /// Removes the item of a key. False: it has none.

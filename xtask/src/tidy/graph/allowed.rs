@@ -119,6 +119,10 @@ pub(super) const RULES: &[Rule] = &[
         libraries: Some(&["libc"]),
         ..rule("dunlin-insight", &["dunlin-wire"])
     },
+    Rule {
+        libraries: Some(&[]),
+        ..rule("dunlin-keys", &[])
+    },
     rule(FOR_TESTS, &["dunlin-wire", "dunlin-msgbuf", "dunlin-core"]),
     rule(
         "dunlin-sim",
@@ -181,7 +185,7 @@ pub(super) const RULES: &[Rule] = &[
         optional: &["dunlin-nexus", "dunlin-sim", "dunlin-transport"],
         ..rule(
             "dunlin-replica",
-            &["dunlin-wire", "dunlin-msgbuf", "dunlin-core"],
+            &["dunlin-wire", "dunlin-msgbuf", "dunlin-core", "dunlin-keys"],
         )
     },
     Rule {
@@ -189,7 +193,7 @@ pub(super) const RULES: &[Rule] = &[
         optional: &["dunlin-nexus", "dunlin-sim", "dunlin-transport"],
         ..rule(
             "dunlin-index",
-            &["dunlin-wire", "dunlin-msgbuf", "dunlin-core"],
+            &["dunlin-wire", "dunlin-msgbuf", "dunlin-core", "dunlin-keys"],
         )
     },
     Rule {

@@ -6,14 +6,11 @@ use super::*;
 
 /// Changes a key, as the owners of maps do.
 fn change(map: &mut BTreeMap<u64, u64>, frozen: &mut Frozen<u64, u64>, key: u64, to: Option<u64>) {
-    let needs = frozen.needs(&key);
     let before = match to {
         Some(value) => map.insert(key, value),
         None => map.remove(&key),
     };
-    if needs {
-        frozen.note(key, before);
-    }
+    frozen.note(&key, || (key, before));
 }
 
 #[test]
@@ -24,7 +21,8 @@ fn a_map_that_changes_is_read_as_it_was() {
         let all = (0..keys).map(|key| (key, rng.below(1000)));
         let mut map: BTreeMap<u64, u64> = all.collect();
         let then = map.clone();
-        let (mut frozen, mut read) = (Frozen::new(), Vec::new());
+        let (mut frozen, mut read) = (Frozen::none(), Vec::new());
+        frozen.begin();
         loop {
             let mut budget = Budget {
                 bytes: usize::MAX,
@@ -48,13 +46,14 @@ fn a_map_that_changes_is_read_as_it_was() {
         }
         let then: Vec<(u64, u64)> = then.into_iter().collect();
         assert_eq!(read, then, "seed {seed}");
-        assert!(frozen.before.is_empty());
+        assert!(!frozen.is_under_way());
     }
 }
 
 #[test]
 fn keys_that_came_later_count_in_a_slice_too() {
-    let (mut map, mut frozen) = (BTreeMap::new(), Frozen::new());
+    let (mut map, mut frozen) = (BTreeMap::new(), Frozen::none());
+    frozen.begin();
     (0..100).for_each(|key| change(&mut map, &mut frozen, key, Some(key)));
     let mut slices = 0;
     let is_whole = |frozen: &mut Frozen<u64, u64>| {
@@ -70,7 +69,8 @@ fn keys_that_came_later_count_in_a_slice_too() {
 #[test]
 fn bytes_end_a_slice() {
     let map: BTreeMap<u64, u64> = (0..10).map(|key| (key, key)).collect();
-    let (mut frozen, mut count) = (Frozen::new(), 0);
+    let (mut frozen, mut count) = (Frozen::none(), 0);
+    frozen.begin();
     let mut budget = Budget {
         bytes: 25,
         keys: 100,
