@@ -31,6 +31,7 @@ pub use format::{
 };
 pub use members::{Member, Members, MembersError};
 pub use order::Order;
+pub(crate) use parcel::Envelope;
 pub use parcel::Parcel;
 pub use piece::Piece;
 pub use request::{Name, Operation, Request};

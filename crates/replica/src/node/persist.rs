@@ -50,7 +50,8 @@ impl<A> Node<A> {
     /// them.
     pub(super) fn keep(&mut self, mut ready: Ready, out: &mut Output<A>) {
         out.messages.append(&mut ready.take_messages());
-        self.append(&mut ready, out);
+        let entries = self.take_entries(&mut ready, out);
+        self.raft.mut_store().append(entries);
         out.messages.append(&mut ready.take_persisted_messages());
         let mut light = self.raft.advance_append(ready);
         if let Some(index) = light.commit_index() {
@@ -65,7 +66,8 @@ impl<A> Node<A> {
         let (number, term) = (ready.number(), self.term());
         let items = (!ready.snapshot().is_empty()).then(|| items_of(ready.snapshot()));
         let must_write = ready.must_sync();
-        let entries = self.append(&mut ready, out);
+        let entries = self.take_entries(&mut ready, out);
+        self.raft.mut_store().append(entries.clone());
         let journal = self.journal.as_mut().expect("the caller has seen it");
         if must_write {
             journal.on_write(number, term);
@@ -85,17 +87,15 @@ impl<A> Node<A> {
         }
     }
 
-    /// Appends the entries and promises of Raft to the log in memory.
-    fn append(&mut self, ready: &mut Ready, out: &mut Output<A>) -> Vec<Entry> {
+    /// Moves out the entries of Raft, for the log in memory, which gets the promises.
+    fn take_entries(&mut self, ready: &mut Ready, out: &mut Output<A>) -> Vec<Entry> {
         let entries = ready.take_entries();
         #[cfg(feature = "mutants")]
         self.answer_early(&entries, out);
         #[cfg(not(feature = "mutants"))]
         let _ = out;
-        let log = self.raft.mut_store();
-        log.append(entries.clone());
         if let Some(promises) = ready.hs() {
-            log.promise(promises.clone());
+            self.raft.mut_store().promise(promises.clone());
         }
         entries
     }

@@ -2,19 +2,14 @@
 
 use raft::eraftpb::{Message, MessageType};
 
-/// Moves out the messages that fit, up to a number of them.
-pub(super) fn take_if(
-    messages: &mut Vec<Message>,
-    most: usize,
-    fits: impl Fn(&Message) -> bool,
-) -> Vec<Message> {
-    let mut left = most;
-    let taken = messages.extract_if(.., |message| {
-        let takes = left > 0 && fits(message);
-        left -= usize::from(takes);
-        takes
-    });
-    taken.collect()
+use crate::wire::Parcel;
+
+/// Moves the messages for a member into an empty batch: those that answer others first, and those
+/// with a snapshot last. One that no member sends is dropped.
+pub(super) fn take_for(to: u64, messages: &mut Vec<Message>, batch: &mut Vec<Message>) {
+    let taken = messages.extract_if(.., |it| it.to == to);
+    batch.extend(taken.filter(|it| is_snapshot(it) || Parcel::carries(it)));
+    batch.sort_by_key(|it| (is_snapshot(it), !is_answer(it)));
 }
 
 /// Whether a message has a snapshot.

@@ -13,14 +13,16 @@ use dunlin_wire::ErrorCode;
 use raft::eraftpb::Message;
 
 use super::log_clock::LogClock;
-use super::outbox::{is_answer, is_snapshot, take_if};
+use super::outbox::{is_answer, is_snapshot, take_for};
 use super::peers::Peer;
 use super::transfer::{Received, Receiving};
 use super::watchers::Watchers;
 use crate::lanes::{Lanes, Pauses};
 use crate::node::{Image, Node, Output};
 use crate::options::Options;
-use crate::wire::{Operation, Order, PARCEL, Parcel, Request, Roster, STRANGER, Status, TWIN};
+use crate::wire::{
+    Envelope, Operation, Order, PARCEL, Parcel, Request, Roster, STRANGER, Status, TWIN,
+};
 use crate::work::Disk;
 
 /// Marks the tags of a replica's calls among those of its endpoint: "rs".
@@ -87,6 +89,9 @@ pub(super) struct Seat {
     /// An operation has come in that needs the log's time.
     needs_time: bool,
     output: Output<Ticket>,
+    /// Messages for one member, and the bytes of a parcel, empty between two runs.
+    batch: Vec<Message>,
+    bytes: Vec<u8>,
 }
 
 impl Seat {
@@ -132,6 +137,8 @@ impl Seat {
             most_watchers: options.operations,
             needs_time: false,
             output: Output::default(),
+            batch: Vec::new(),
+            bytes: Vec::new(),
             first,
         };
         seat.meet(id);
@@ -399,49 +406,74 @@ impl Seat {
         if !has_work && !messages.iter().any(|it| it.to == to) {
             return;
         }
-        let mut parcel = Parcel {
+        let envelope = Envelope {
             cluster: self.cluster,
             from: own,
             to,
             life: self.life,
-            are_two: self.peers[lane].lives.are_two(),
-            messages: Vec::new(),
+            are_two: peer.lives.are_two(),
         };
-        let mut tickets = std::mem::take(&mut self.peers[lane].tickets);
-        if let Some(last) = tickets.pop() {
-            parcel.messages = take_if(messages, MOST_ANSWERS, |it| it.to == to && is_answer(it));
-            reply(last, &parcel, cx);
-            parcel.messages.clear();
-        }
-        for ticket in tickets.drain(..) {
-            reply(ticket, &parcel, cx);
-        }
-        self.peers[lane].tickets = tickets;
-        let snapshot = take_if(messages, 1, |it| it.to == to && is_snapshot(it)).pop();
-        if let Some(message) = snapshot {
+        let mut batch = std::mem::take(&mut self.batch);
+        take_for(to, messages, &mut batch);
+        let answers = self.reply_to(lane, &envelope, &batch, cx);
+        while let Some(message) = batch.pop_if(|it| is_snapshot(it)) {
             self.begin_sending(lane, message);
         }
         self.send_piece(own, lane, cx);
-        let mut rest = take_if(messages, usize::MAX, |it| it.to == to);
-        rest.retain(Parcel::carries);
-        for part in Parcel::split(rest, self.parcel_bytes) {
-            parcel.messages = part;
-            if !self.call(lane, &parcel, cx) {
+        for part in Parcel::split(&batch[answers..], self.parcel_bytes) {
+            if !self.call(lane, &envelope, part, cx) {
                 self.node.on_unreachable(to);
             }
         }
+        batch.clear();
+        self.batch = batch;
+    }
+
+    /// Answers the parcels of a member: the last one with the messages that answer others, of which
+    /// it returns the number.
+    fn reply_to(
+        &mut self,
+        lane: usize,
+        envelope: &Envelope,
+        batch: &[Message],
+        cx: &mut Cx<'_>,
+    ) -> usize {
+        let mut reply = |ticket, messages| {
+            self.bytes.clear();
+            envelope.put(messages, &mut self.bytes);
+            // The other member may have given up.
+            let bytes = &self.bytes;
+            let _ = cx.reply(ticket, bytes.len(), |out| out.copy_from_slice(bytes));
+        };
+        let tickets = &mut self.peers[lane].tickets;
+        let Some(last) = tickets.pop() else {
+            return 0;
+        };
+        let answers = batch.iter().take(MOST_ANSWERS);
+        let answers = answers.take_while(|it| is_answer(it)).count();
+        reply(last, &batch[..answers]);
+        tickets.drain(..).for_each(|ticket| reply(ticket, &[]));
+        answers
     }
 
     /// Sends a parcel in a call. False: it cannot go.
-    fn call(&mut self, lane: usize, parcel: &Parcel, cx: &mut Cx<'_>) -> bool {
+    fn call(
+        &mut self,
+        lane: usize,
+        envelope: &Envelope,
+        messages: &[Message],
+        cx: &mut Cx<'_>,
+    ) -> bool {
         let Some(session) = self.lanes.open(lane) else {
             return false;
         };
         if self.peers[lane].calls >= MOST_CALLS {
             return false;
         }
+        self.bytes.clear();
+        envelope.put(messages, &mut self.bytes);
         let room = cx.buf(Parcel::room(MOST_ANSWERS));
-        let (Ok(request), Ok(response)) = (cx.copy(&parcel.to_bytes()), room) else {
+        let (Ok(request), Ok(response)) = (cx.copy(&self.bytes), room) else {
             return false;
         };
         let options = CallOptions {
@@ -468,10 +500,4 @@ impl std::fmt::Debug for Seat {
             .field("peers", &self.peers)
             .finish_non_exhaustive()
     }
-}
-
-fn reply(ticket: Ticket, parcel: &Parcel, cx: &mut Cx<'_>) {
-    let bytes = parcel.to_bytes();
-    // The other member may have given up.
-    let _ = cx.reply(ticket, bytes.len(), |out| out.copy_from_slice(&bytes));
 }

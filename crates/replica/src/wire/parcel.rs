@@ -75,21 +75,19 @@ impl Parcel {
 
     /// Splits messages for parcels of at most this length. A message that is longer by itself gets
     /// a parcel of its own.
-    pub(crate) fn split(messages: Vec<Message>, most: usize) -> Vec<Vec<Message>> {
-        let mut parts: Vec<Vec<Message>> = Vec::new();
-        let mut size = HEAD;
-        for message in messages {
-            let own = size_of(&message);
-            size += own;
-            match parts.last_mut() {
-                Some(part) if size <= most => part.push(message),
-                _ => {
-                    size = HEAD + own;
-                    parts.push(vec![message]);
-                }
-            }
-        }
-        parts
+    pub(crate) fn split(messages: &[Message], most: usize) -> impl Iterator<Item = &[Message]> {
+        let mut rest = messages;
+        std::iter::from_fn(move || {
+            let mut size = HEAD;
+            let mut fits = |message: &Message| {
+                size += size_of(message);
+                size <= most
+            };
+            let count = rest.iter().position(|it| !fits(it)).unwrap_or(rest.len());
+            let (part, others) = rest.split_at(count.max(1).min(rest.len()));
+            rest = others;
+            (!part.is_empty()).then_some(part)
+        })
     }
 
     /// The bytes of the parcel.
@@ -98,14 +96,15 @@ impl Parcel {
     /// If a message has no bytes; see [`Self::carries`].
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let size: usize = self.messages.iter().map(size_of).sum();
-        let mut bytes = Vec::with_capacity(HEAD + size);
-        bytes.extend_from_slice(&[VERSION, u8::from(self.are_two), 0, 0]);
-        put_count(&mut bytes, self.messages.len());
-        put_words(&mut bytes, &[self.cluster, self.from, self.to, self.life]);
-        for message in &self.messages {
-            put_message(&mut bytes, message);
-        }
+        let mut bytes = Vec::new();
+        let envelope = Envelope {
+            cluster: self.cluster,
+            from: self.from,
+            to: self.to,
+            life: self.life,
+            are_two: self.are_two,
+        };
+        envelope.put(&self.messages, &mut bytes);
         bytes
     }
 
@@ -139,6 +138,32 @@ impl Parcel {
     }
 }
 
+/// A parcel without its messages; see the fields of [`Parcel`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Envelope {
+    pub(crate) cluster: u64,
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) life: u64,
+    pub(crate) are_two: bool,
+}
+
+impl Envelope {
+    /// Appends the bytes of a parcel with these messages.
+    ///
+    /// # Panics
+    /// If a message has no bytes; see [`Parcel::carries`].
+    pub(crate) fn put(&self, messages: &[Message], out: &mut Vec<u8>) {
+        out.reserve(HEAD + messages.iter().map(size_of).sum::<usize>());
+        out.extend_from_slice(&[VERSION, u8::from(self.are_two), 0, 0]);
+        put_count(out, messages.len());
+        put_words(out, &[self.cluster, self.from, self.to, self.life]);
+        for message in messages {
+            put_message(out, message);
+        }
+    }
+}
+
 /// The bytes of a message.
 fn size_of(message: &Message) -> usize {
     let entries = message.entries.iter();
@@ -150,24 +175,25 @@ fn put_message(out: &mut Vec<u8>, message: &Message) {
     let kind = KINDS.iter().find(|(_, kind)| *kind == message.msg_type);
     let (number, _) = kind.expect("only messages with a number are sent");
     let context = u8::try_from(message.context.len()).expect("the node's own, of eight bytes");
-    out.extend_from_slice(&[*number, u8::from(message.reject), context, 0]);
-    put_count(out, message.entries.len());
-    put_words(
-        out,
-        &[
-            message.term,
-            message.log_term,
-            message.index,
-            message.commit,
-            message.commit_term,
-            message.reject_hint,
-            0,
-            0,
-        ],
-    );
+    let entries = u32::try_from(message.entries.len()).expect("a message has few entries");
+    let mut head = [0; MESSAGE];
+    head[..4].copy_from_slice(&[*number, u8::from(message.reject), context, 0]);
+    head[4..8].copy_from_slice(&entries.to_le_bytes());
+    let words = [
+        message.term,
+        message.log_term,
+        message.index,
+        message.commit,
+        message.commit_term,
+        message.reject_hint,
+    ];
+    for (place, word) in head[8..].as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        *place = word.to_le_bytes();
+    }
+    out.extend_from_slice(&head);
     out.extend_from_slice(&message.context);
     for entry in &message.entries {
-        put_words(out, &[entry.term]);
+        out.extend_from_slice(&entry.term.to_le_bytes());
         put_counted(out, bytes_of(entry));
     }
 }
