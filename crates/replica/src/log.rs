@@ -34,6 +34,8 @@ pub struct Log {
     base: Place,
     entries: VecDeque<Entry>,
     bytes: u64,
+    /// Entries from before the last snapshot of a leader, which are to be freed.
+    stale: VecDeque<Entry>,
     /// The snapshot for followers; `None` until Raft has asked for one.
     snapshot: Option<Snapshot>,
     /// Snapshots that are not for followers any more.
@@ -58,6 +60,7 @@ impl Log {
             base,
             entries: VecDeque::new(),
             bytes: 0,
+            stale: VecDeque::new(),
             snapshot: None,
             dropped: Vec::new(),
             is_asked: Cell::new(false),
@@ -72,6 +75,7 @@ impl Log {
             base: remains.base,
             bytes: remains.entries.iter().map(size_of).sum(),
             entries: remains.entries.into(),
+            stale: VecDeque::new(),
             snapshot: None,
             dropped: Vec::new(),
             is_asked: Cell::new(false),
@@ -82,6 +86,11 @@ impl Log {
     #[must_use]
     pub const fn base(&self) -> u64 {
         self.base.0
+    }
+
+    /// The index before the first entry, and its term.
+    pub(crate) const fn place_of_base(&self) -> Place {
+        self.base
     }
 
     /// The index of the last entry.
@@ -240,10 +249,21 @@ impl Log {
         self.roster = roster;
         let metadata = snapshot.get_metadata();
         self.base = (metadata.index, metadata.term);
-        self.entries.clear();
+        self.stale.append(&mut self.entries);
         self.bytes = 0;
         self.promises.commit = self.promises.commit.max(metadata.index);
         self.drop_snapshot();
+    }
+
+    /// Whether entries from before a snapshot are to be freed.
+    pub(crate) fn is_stale(&self) -> bool {
+        !self.stale.is_empty()
+    }
+
+    /// Frees this number of them.
+    pub(crate) fn shed(&mut self, entries: usize) {
+        self.stale
+            .truncate(self.stale.len().saturating_sub(entries));
     }
 
     /// Plants the bug that the last entries do not survive a restart.

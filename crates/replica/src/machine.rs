@@ -6,18 +6,22 @@
 //! wrote it. Time is the log's: it passes when an entry says so, and never backwards; an item whose
 //! lifetime is over goes with that entry. Called by `node`.
 
+mod arrival;
 mod clients;
 mod frozen;
 mod history;
 mod image;
 mod items;
+mod ruin;
 
 use crate::wire::{Answer, Events, Malformed, Name, Operation, Page, Request, Steps, Write};
+pub(crate) use arrival::Arrival;
 use clients::{Clients, MAX_CLIENTS};
 pub(crate) use frozen::Budget;
 use history::{Change, History};
 use image::Draft;
 use items::{Item, Items};
+pub(crate) use ruin::Ruin;
 
 /// The items and clients.
 #[derive(Clone, Debug)]
@@ -59,7 +63,7 @@ impl Machine {
     /// The state of a cluster before the entry after `applied`, without items.
     pub(crate) fn new(applied: u64, cluster: u64) -> Self {
         Self {
-            items: Items::default(),
+            items: Items::new(),
             clients: Clients::new(MAX_CLIENTS),
             time: 0,
             history: History::new(applied),

@@ -8,7 +8,8 @@
 //!
 //! Applied entries leave the log in time (`tend.rs`). The image of the items is made when a
 //! follower lacks dropped entries, and not before; with a disk, also when the disk's log is to be
-//! shortened. It is made in slices (`drawing.rs`).
+//! shortened. It is made in slices (`drawing.rs`), and its receiver reads it in slices
+//! (`arriving.rs`).
 //!
 //! With a disk, a run hands out the entries and promises to save, and goes on. What must not be
 //! said before they are saved waits (`journal.rs`).
@@ -21,6 +22,7 @@
 //! Nothing here catches it, and no handler runs Raft, because endpoints catch handlers' panics.
 //! Called by `replica`.
 
+mod arriving;
 mod drawing;
 mod guard;
 mod image;
@@ -36,7 +38,7 @@ mod tend;
 mod waiting;
 
 use dunlin_core::{Nanos, Rng};
-use raft::eraftpb::{Entry, EntryType, Message, MessageType, Snapshot};
+use raft::eraftpb::{Entry, EntryType, Message, MessageType};
 use raft::{Config, RawNode, Ready, SnapshotStatus, StateRole};
 use slog::{Discard, Logger, o};
 
@@ -44,6 +46,7 @@ use crate::log::Log;
 use crate::machine::Machine;
 use crate::options::Options;
 use crate::wire::{Events, Page, Request, Role};
+use arriving::Arriving;
 use drawing::Drawing;
 pub use image::{Image, Restored};
 use journal::Journal;
@@ -52,6 +55,7 @@ use members::Orders;
 pub use output::Output;
 use pace::Pace;
 use planted::{lease_of, plant};
+use tend::Dropping;
 use waiting::Waiting;
 
 /// A node whose operations are named by an `A`.
@@ -64,7 +68,13 @@ pub struct Node<A> {
     journal: Option<Journal>,
     /// The log is to be as short as it can be.
     is_to_shorten: bool,
+    /// Entries are being dropped.
+    dropping: Option<Dropping>,
     drawing: Drawing,
+    /// A snapshot that comes in.
+    arriving: Option<Arriving>,
+    /// A snapshot that was offered to Raft in this run.
+    arrived: Option<Arriving>,
     orders: Orders,
     lease: Lease,
     /// Ticks for which this node answers no candidate, because it may have answered a leader's
@@ -116,7 +126,10 @@ impl<A> Node<A> {
             pace: Pace::default(),
             journal: None,
             is_to_shorten: false,
+            dropping: None,
             drawing: Drawing::default(),
+            arriving: None,
+            arrived: None,
             orders: Orders::default(),
             lease: lease_of(&options),
             restores: 0,
@@ -184,27 +197,6 @@ impl<A> Node<A> {
         self.raft.report_snapshot(id, status);
     }
 
-    /// Takes a snapshot of another node, which was sent in this term. It is dropped if it is no
-    /// image of the items at its index, or if no cluster can have its members.
-    pub fn on_snapshot(&mut self, from: u64, term: u64, place: (u64, u64), image: Vec<u8>) {
-        let (index, index_term) = place;
-        let Ok((roster, items)) = items::split(&image) else {
-            return;
-        };
-        if !roster.is_possible() || !Machine::is_image(items, index) {
-            return;
-        }
-        let snapshot = Log::snapshot_of(&roster, index, index_term, image);
-        self.on_message(Message {
-            msg_type: MessageType::MsgSnapshot,
-            from,
-            to: self.raft.raft.id,
-            term,
-            snapshot: Some(snapshot).into(),
-            ..Message::default()
-        });
-    }
-
     /// The log and the items, with which a node can start again.
     #[must_use]
     pub fn image(&self) -> Image {
@@ -232,6 +224,7 @@ impl<A> Node<A> {
 
     /// Lets Raft work on all that has come in.
     pub fn run(&mut self, rng: &mut Rng, out: &mut Output<A>) {
+        self.go_on_arriving();
         self.on_change(rng, out);
         self.propose();
         self.change_members();
@@ -244,6 +237,7 @@ impl<A> Node<A> {
             let ready = self.raft.ready();
             self.take(ready, out);
         }
+        self.drop_arrived();
         if let Some(journal) = &mut self.journal {
             journal.take_free(&mut out.messages);
         }
@@ -418,12 +412,11 @@ impl<A> Node<A> {
                 .on_confirmed(&state.request_ctx, self.options.tick());
             self.waiting.on_confirmed(&state.request_ctx, state.index);
         }
-        if !ready.snapshot().is_empty() {
-            self.restore(ready.snapshot());
-        }
+        let is_restored = !ready.snapshot().is_empty();
+        let items = is_restored.then(|| self.restore(ready.snapshot()));
         self.apply(&ready.take_committed_entries(), out);
         match self.journal.is_some() {
-            true => self.save(ready, out),
+            true => self.save(ready, items, out),
             false => self.keep(ready, out),
         }
         self.note_applied();
@@ -443,19 +436,6 @@ impl<A> Node<A> {
             });
             self.waiting.on_applied(entry.index, answer, out);
         }
-    }
-
-    /// Begins anew after a snapshot of the leader.
-    fn restore(&mut self, snapshot: &Snapshot) {
-        self.stop_drawing();
-        let (roster, items) = items::split(&snapshot.data).expect("it is checked when it comes");
-        let restored = self.machine.restore(items);
-        assert!(
-            restored.is_ok() && self.machine.applied() == snapshot.get_metadata().index,
-            "a snapshot is checked when it comes"
-        );
-        self.raft.mut_store().restore(snapshot, roster);
-        self.restores += 1;
     }
 }
 

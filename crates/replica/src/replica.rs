@@ -242,10 +242,11 @@ impl Replica {
         self.seat.as_ref().is_some_and(|seat| seat.has_twin())
     }
 
-    /// Takes a part of a snapshot. False: it is not for this replica, or not the next one.
-    pub(crate) fn on_piece(&mut self, piece: &Piece<'_>) -> bool {
+    /// Takes a part of a snapshot, which is answered when it was read. False: it is not for this
+    /// replica, or not the next one.
+    pub(crate) fn on_piece(&mut self, piece: &Piece<'_>, ticket: Ticket) -> bool {
         let seat = self.seat.as_mut();
-        seat.is_some_and(|seat| seat.on_piece(piece, self.id))
+        seat.is_some_and(|seat| seat.on_piece(piece, ticket, self.id))
     }
 
     /// Takes the end of a call. Ends of other calls come back.

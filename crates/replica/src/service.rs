@@ -132,9 +132,12 @@ fn on_parcel<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_>) 
 }
 
 fn on_piece<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_>) {
-    match Piece::decode(incoming.data()) {
-        Ok(piece) if app.replica().on_piece(&piece) => incoming.reply_bytes(cx, b""),
-        Ok(_) => incoming.reject(cx, STRANGER),
-        Err(_) => incoming.refuse(cx, ErrorCode::UNDECODABLE),
+    let Ok(piece) = Piece::decode(incoming.data()) else {
+        return incoming.refuse(cx, ErrorCode::UNDECODABLE);
+    };
+    let ticket = incoming.keep(cx);
+    if !app.replica().on_piece(&piece, ticket) {
+        // The sender may have given up.
+        let _ = cx.reject(ticket, STRANGER);
     }
 }

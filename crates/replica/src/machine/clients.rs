@@ -19,6 +19,13 @@ pub(crate) const MAX_CLIENTS: usize = 8192;
 const HEAD: usize = 28;
 const WRITE: usize = 16 + Answer::HEAD;
 
+/// Most writes of a record.
+#[expect(clippy::cast_possible_truncation, reason = "it is small")]
+const MOST_WRITES: usize = WINDOW as usize;
+
+/// Bytes of a record in an image at most.
+pub(super) const MOST: usize = HEAD + MOST_WRITES * WRITE;
+
 /// A write that was applied.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Write {
@@ -41,8 +48,10 @@ pub(super) struct Clients {
     /// The most clients with a record.
     most: usize,
     records: BTreeMap<u64, Record>,
-    /// Clients by their last entries.
-    order: BTreeMap<u64, u64>,
+    /// Last entries of clients and their clients, the oldest last, as they were when a client had to
+    /// leave and this was empty. So a write costs nothing for the order, and the next clients that
+    /// leave cost no search.
+    oldest: Vec<(u64, u64)>,
     /// The records of an image that is being made.
     frozen: Frozen<u64, Record>,
 }
@@ -50,7 +59,7 @@ pub(super) struct Clients {
 impl PartialEq for Clients {
     /// An image under way is no part of the state.
     fn eq(&self, other: &Self) -> bool {
-        (self.most, &self.records, &self.order) == (other.most, &other.records, &other.order)
+        (self.most, &self.records) == (other.most, &other.records)
     }
 }
 
@@ -69,6 +78,26 @@ impl Record {
             write.answer.encode(&mut image[start..]);
         }
         image.len() - begin
+    }
+
+    /// Reads a record, after the name of its client.
+    fn take(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        let (first, last) = (cursor.u64()?, cursor.u64()?);
+        let count = cursor.count(WRITE)?;
+        if count > MOST_WRITES {
+            return Err(Malformed);
+        }
+        let mut writes = BTreeMap::new();
+        for _ in 0..count {
+            let (number, meaning) = (cursor.u64()?, cursor.u64()?);
+            let answer = Answer::decode(cursor.bytes(Answer::HEAD)?)?;
+            writes.insert(number, Write { meaning, answer });
+        }
+        Ok(Self {
+            first,
+            writes: writes.into_iter().collect(),
+            last,
+        })
     }
 }
 
@@ -91,7 +120,7 @@ impl Clients {
         Self {
             most,
             records: BTreeMap::new(),
-            order: BTreeMap::new(),
+            oldest: Vec::new(),
             frozen: Frozen::none(),
         }
     }
@@ -102,8 +131,7 @@ impl Clients {
 
     /// Bytes of all records in an image at most.
     pub(super) fn bytes(&self) -> usize {
-        const WRITES: usize = 32;
-        self.records.len() * (HEAD + WRITES * WRITE)
+        self.records.len() * MOST
     }
 
     /// Begins an image of the records as they are now.
@@ -138,13 +166,32 @@ impl Clients {
         };
         self.keep(client);
         self.records.insert(client, record);
-        self.order.insert(index, client);
-        if self.records.len() > self.most
-            && let Some((_, oldest)) = self.order.pop_first()
-        {
-            self.keep(oldest);
-            self.records.remove(&oldest);
+        if self.records.len() > self.most {
+            self.leave();
         }
+    }
+
+    /// Removes the client whose last entry is the oldest.
+    fn leave(&mut self) {
+        let oldest = loop {
+            let is_last = |(last, client): &(u64, u64)| {
+                let record = self.records.get(client);
+                record.is_some_and(|record| record.last == *last)
+            };
+            match self.oldest.pop() {
+                Some(it) if is_last(&it) => break it.1,
+                // It has written since.
+                Some(_) => {}
+                None => {
+                    let records = self.records.iter();
+                    let lasts = records.map(|(client, record)| (record.last, *client));
+                    self.oldest = lasts.collect();
+                    self.oldest.sort_unstable_by(|one, other| other.cmp(one));
+                }
+            }
+        };
+        self.keep(oldest);
+        self.records.remove(&oldest);
     }
 
     /// The answer to a write that must not be applied: it was applied before, or it has a name with
@@ -154,8 +201,6 @@ impl Clients {
         let Some(record) = self.records.get_mut(&name.client) else {
             return Some(Answer::Expired);
         };
-        self.order.remove(&record.last);
-        self.order.insert(index, name.client);
         record.last = index;
         record.first = record.first.max(name.first);
         let first = record.first;
@@ -198,26 +243,30 @@ impl Clients {
         }
     }
 
-    /// Reads the bytes of all records, with the limit of these ones.
-    pub(super) fn take(&self, cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
-        let mut clients = Self::new(self.most);
-        for _ in 0..cursor.count(HEAD)? {
-            let client = cursor.u64()?;
-            let (first, last) = (cursor.u64()?, cursor.u64()?);
-            let mut writes = BTreeMap::new();
-            for _ in 0..cursor.count(WRITE)? {
-                let (number, meaning) = (cursor.u64()?, cursor.u64()?);
-                let answer = Answer::decode(cursor.bytes(Answer::HEAD)?)?;
-                writes.insert(number, Write { meaning, answer });
-            }
-            clients.order.insert(last, client);
-            let record = Record {
-                first,
-                writes: writes.into_iter().collect(),
-                last,
-            };
-            clients.records.insert(client, record);
+    /// The same limit, without records.
+    pub(super) const fn emptied(&self) -> Self {
+        Self::new(self.most)
+    }
+
+    /// Reads the next record of an image.
+    pub(super) fn take(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+        let client = cursor.u64()?;
+        let record = Record::take(cursor)?;
+        self.records.insert(client, record);
+        Ok(())
+    }
+
+    /// Drops some of the records, and returns whether any are left.
+    pub(super) fn shed(&mut self, budget: &mut Budget) -> bool {
+        while !budget.is_spent()
+            && let Some((_, record)) = self.records.pop_first()
+        {
+            budget.spend(record.writes.len() * WRITE);
         }
-        Ok(clients)
+        let has_more = self.frozen.shed(budget);
+        has_more || !self.records.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,13 +20,19 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
+    /// The budget of work that nothing waits for.
+    pub(crate) const UNLIMITED: Self = Self {
+        bytes: usize::MAX,
+        keys: usize::MAX,
+    };
+
     /// The budget of a slice with this number of bytes. A key costs some 100 ns, so the keys of a
     /// slice take some tenths of a millisecond at most.
     pub(crate) const fn slice(bytes: usize) -> Self {
         Self { bytes, keys: 1024 }
     }
 
-    const fn spend(&mut self, bytes: usize) {
+    pub(super) const fn spend(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes);
         self.keys = self.keys.saturating_sub(1);
     }
@@ -65,6 +71,17 @@ impl<K: Ord + Clone, V> Frozen<K, V> {
     /// Gives the moment up.
     pub(super) fn give_up(&mut self) {
         self.moment = None;
+    }
+
+    /// Drops some of the values that were noted, and returns whether any are left.
+    pub(super) fn shed(&mut self, budget: &mut Budget) -> bool {
+        let Some(moment) = &mut self.moment else {
+            return false;
+        };
+        while !budget.is_spent() && moment.before.pop_first().is_some() {
+            budget.spend(0);
+        }
+        !moment.before.is_empty()
     }
 
     /// Whether a moment is being read.

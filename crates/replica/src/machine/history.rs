@@ -63,6 +63,13 @@ impl History {
         }
     }
 
+    /// Forgets all changes; those of entries after this one follow.
+    pub(super) fn begin_after(&mut self, base: u64) {
+        self.events.clear();
+        self.bytes.clear();
+        (self.base, self.forgotten) = (base, 0);
+    }
+
     /// Notes a change by the entry of this index.
     pub(super) fn note(&mut self, index: u64, key: &[u8], change: Change<'_>) {
         let (kind, value) = match change {

@@ -6,12 +6,12 @@
 //! than one of them. It is of the state at its beginning (`frozen.rs`).
 
 use super::Machine;
+use super::arrival::Arrival;
 use super::clients::Clients;
 use super::frozen::Budget;
-use super::history::History;
-use super::items::{Item, Items};
-use crate::wire::cursor::{Cursor, put_count, put_words};
-use crate::wire::{MAX_INDEX, MAX_KEY, MAX_VALUE, Malformed, VERSION};
+use super::ruin::Ruin;
+use crate::wire::cursor::{put_count, put_words};
+use crate::wire::{Malformed, VERSION};
 
 /// An image that is being made.
 #[derive(Clone, Debug)]
@@ -107,56 +107,38 @@ impl Machine {
         image
     }
 
-    /// Whether the bytes are the image of a state after the entry of this index.
-    pub(crate) fn is_image(image: &[u8], index: u64) -> bool {
-        let mut state = Self::new(0, 0);
-        state.restore(image).is_ok() && state.applied == index
-    }
-
     /// Becomes the state of an image.
     ///
     /// # Errors
     /// The bytes are not an image, or of another version. The state has not changed.
     pub(crate) fn restore(&mut self, image: &[u8]) -> Result<(), Malformed> {
-        let mut cursor = Cursor(image);
-        if cursor.u8()? != VERSION {
-            return Err(Malformed);
+        let mut arrival = self.arrival();
+        let mut budget = Budget::UNLIMITED;
+        let taken = arrival.take(image, true, &mut budget)?;
+        match taken == image.len() {
+            true => {
+                self.become_state(arrival);
+                Ok(())
+            }
+            false => Err(Malformed),
         }
-        cursor.zeros::<7>()?;
-        let (applied, time) = (cursor.u64()?, cursor.u64()?);
-        // Lifetimes are added to the time.
-        if applied > MAX_INDEX || time > MAX_INDEX {
-            return Err(Malformed);
-        }
-        let items = take_items(&mut cursor)?;
-        let clients = self.clients.take(&mut cursor)?;
-        cursor.end()?;
-        self.draft = None;
-        self.applied = applied;
-        self.history = History::new(applied);
-        self.time = time;
-        self.items = items;
-        self.clients = clients;
-        Ok(())
     }
-}
 
-fn take_items(cursor: &mut Cursor<'_>) -> Result<Items, Malformed> {
-    let mut items = Items::default();
-    for _ in 0..cursor.count(24)? {
-        let (version, expires) = (cursor.u64()?, cursor.u64()?);
-        let key = cursor.counted()?;
-        let value = cursor.counted()?;
-        if !(1..=MAX_KEY).contains(&key.len()) || value.len() > MAX_VALUE {
-            return Err(Malformed);
-        }
-        let value = value.to_vec();
-        let item = Item {
-            version,
-            expires,
-            value,
-        };
-        items.put(key, item);
+    /// The beginning of a state that is read from an image.
+    pub(crate) const fn arrival(&self) -> Arrival {
+        Arrival::new(self.clients.emptied())
     }
-    Ok(items)
+
+    /// Becomes a state that was read as a whole, and returns what is left of the one before.
+    pub(crate) fn become_state(&mut self, arrival: Arrival) -> Ruin {
+        assert!(arrival.is_whole(), "a part of an image is no state");
+        self.draft = None;
+        (self.applied, self.time) = (arrival.applied(), arrival.time());
+        self.history.begin_after(self.applied);
+        let (items, clients) = arrival.into_parts();
+        Ruin::new(
+            std::mem::replace(&mut self.items, items),
+            std::mem::replace(&mut self.clients, clients),
+        )
+    }
 }

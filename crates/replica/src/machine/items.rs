@@ -9,10 +9,14 @@ use std::ops::Bound;
 use dunlin_keys::Key;
 
 use super::frozen::{Budget, Frozen};
-use crate::wire::cursor::{put_counted, put_words};
+use crate::wire::cursor::{Cursor, put_counted, put_words};
+use crate::wire::{MAX_KEY, MAX_VALUE, Malformed};
 
 /// Bytes of an item in an image in addition to its key and value.
 const HEAD: usize = 24;
+
+/// Bytes of an item in an image at most.
+pub(super) const MOST: usize = HEAD + MAX_KEY + MAX_VALUE;
 
 /// An item.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,17 +50,6 @@ pub(super) struct Items {
     frozen: Frozen<Key, Item>,
 }
 
-impl Default for Items {
-    fn default() -> Self {
-        Self {
-            all: BTreeMap::new(),
-            due: BTreeSet::new(),
-            bytes: 0,
-            frozen: Frozen::none(),
-        }
-    }
-}
-
 impl PartialEq for Items {
     /// An image under way is no part of the state.
     fn eq(&self, other: &Self) -> bool {
@@ -67,6 +60,15 @@ impl PartialEq for Items {
 impl Eq for Items {}
 
 impl Items {
+    pub(super) const fn new() -> Self {
+        Self {
+            all: BTreeMap::new(),
+            due: BTreeSet::new(),
+            bytes: 0,
+            frozen: Frozen::none(),
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
@@ -123,6 +125,38 @@ impl Items {
         let rest = self.all.range::<[u8], _>((start, Bound::Unbounded));
         let rest = rest.map(|(key, item)| (&**key, item));
         rest.take_while(move |(key, _)| key.starts_with(prefix))
+    }
+
+    /// Reads the next item of an image.
+    pub(super) fn take(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+        let (version, expires) = (cursor.u64()?, cursor.u64()?);
+        let key = cursor.counted()?;
+        let value = cursor.counted()?;
+        if !(1..=MAX_KEY).contains(&key.len()) || value.len() > MAX_VALUE {
+            return Err(Malformed);
+        }
+        let value = value.to_vec();
+        let item = Item {
+            version,
+            expires,
+            value,
+        };
+        self.put(key, item);
+        Ok(())
+    }
+
+    /// Drops some of the items, and returns whether any are left.
+    pub(super) fn shed(&mut self, budget: &mut Budget) -> bool {
+        while !budget.is_spent()
+            && let Some((_, item)) = self.all.pop_first()
+        {
+            budget.spend(item.value.len());
+        }
+        while !budget.is_spent() && self.due.pop_first().is_some() {
+            budget.spend(0);
+        }
+        let has_more = self.frozen.shed(budget);
+        has_more || !(self.all.is_empty() && self.due.is_empty())
     }
 
     pub(super) fn put(&mut self, key: &[u8], item: Item) {

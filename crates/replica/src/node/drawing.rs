@@ -2,20 +2,23 @@
 //! begins later. Each run makes a slice of the image that is under way, so no message and no
 //! operation waits for more. An image is of the items at its beginning.
 //!
-//! Large images that are not needed any more are freed in slices, too: the kernel takes tens of
-//! milliseconds to take a GiB back. Called by `tend`.
+//! Large images and items that are not needed any more are freed in slices, too: the kernel takes
+//! tens of milliseconds to take a GiB back. Called by `tend`.
 
 use raft::Storage;
 use raft::eraftpb::Snapshot;
 
 use super::output::Output;
 use super::{Node, items};
-use crate::machine::Budget;
+use crate::machine::{Budget, Ruin};
 use crate::wire::Roster;
 use crate::work::{Items, Work};
 
 /// Bytes that a run frees.
 const FREED: usize = 1 << 20;
+
+/// Entries that a run drops.
+pub(super) const DROPPED: usize = 1024;
 
 /// The purpose of an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +45,7 @@ pub(super) struct Drawing {
     /// Raft has asked for a snapshot.
     is_asked: bool,
     waste: Vec<Vec<u8>>,
+    ruins: Vec<Ruin>,
 }
 
 impl Drawing {
@@ -56,7 +60,19 @@ impl Drawing {
         (draft.purpose == Purpose::Follower).then_some(draft.place.0)
     }
 
+    /// Whether nothing is to be freed.
+    fn is_clear(&self) -> bool {
+        self.waste.is_empty() && self.ruins.is_empty()
+    }
+
+    /// Frees a slice of what is not needed any more.
     fn free(&mut self) {
+        if let Some(ruin) = self.ruins.last_mut() {
+            if !ruin.shed(Budget::slice(FREED)) {
+                self.ruins.pop();
+            }
+            return;
+        }
         if let Some(bytes) = self.waste.last_mut() {
             bytes.truncate(bytes.len().saturating_sub(FREED));
             bytes.shrink_to_fit();
@@ -66,7 +82,12 @@ impl Drawing {
         }
     }
 
-    fn discard(&mut self, bytes: Vec<u8>) {
+    /// Takes a state that counts no longer.
+    pub(super) fn clear_away(&mut self, ruin: Ruin) {
+        self.ruins.push(ruin);
+    }
+
+    pub(super) fn discard(&mut self, bytes: Vec<u8>) {
         if bytes.len() > FREED {
             self.waste.push(bytes);
         }
@@ -78,8 +99,12 @@ impl<A> Node<A> {
     #[must_use]
     pub fn has_more(&self) -> bool {
         let drawing = &self.drawing;
-        let is_waiting = drawing.is_asked || self.is_to_shorten;
-        is_waiting || !drawing.is_idle() || !drawing.waste.is_empty()
+        let is_waiting = drawing.is_asked || self.is_to_shorten || self.dropping.is_some();
+        is_waiting
+            || !drawing.is_idle()
+            || !drawing.is_clear()
+            || !self.has_read()
+            || self.log().is_stale()
     }
 
     /// Takes a snapshot that is needed no longer.
@@ -132,6 +157,7 @@ impl<A> Node<A> {
             self.discard(snapshot);
         }
         self.drawing.free();
+        self.raft.mut_store().shed(DROPPED);
         if self.drawing.is_idle() {
             return;
         }

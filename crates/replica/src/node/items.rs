@@ -1,7 +1,11 @@
 //! The bytes of a snapshot: the members, then the items and clients.
 
 use crate::wire::cursor::{Cursor, put_count};
-use crate::wire::{Malformed, Roster};
+use crate::wire::{MAX_ADDRESS, MAX_SEATS, Malformed, Roster};
+
+/// Most bytes of a snapshot before those of its items: two numbers, the name of the cluster, and
+/// for each member two numbers, three flags and its address.
+pub(crate) const MOST_HEAD: usize = 4 + 12 + MAX_SEATS * (15 + MAX_ADDRESS);
 
 /// The bytes of a snapshot before those of its items.
 pub(crate) fn head(roster: &Roster) -> Vec<u8> {
@@ -21,8 +25,14 @@ pub(crate) fn join(roster: &Roster, items: &[u8]) -> Vec<u8> {
 /// The members of a snapshot, and the bytes of its items.
 pub(crate) fn split(image: &[u8]) -> Result<(Roster, &[u8]), Malformed> {
     let mut cursor = Cursor(image);
+    let roster = take_head(&mut cursor)?;
+    Ok((roster, cursor.0))
+}
+
+/// Reads the members of a snapshot.
+pub(crate) fn take_head(cursor: &mut Cursor<'_>) -> Result<Roster, Malformed> {
     let mut head = Cursor(cursor.counted()?);
     let roster = Roster::take(&mut head)?;
     head.end()?;
-    Ok((roster, cursor.0))
+    Ok(roster)
 }

@@ -1,7 +1,7 @@
 //! Entries and promises on their way into the log: the one in memory, and that of the disk.
 
 use raft::Ready;
-use raft::eraftpb::{Entry, Snapshot};
+use raft::eraftpb::Entry;
 
 use super::Node;
 use super::journal::Journal;
@@ -62,9 +62,8 @@ impl<A> Node<A> {
     }
 
     /// Hands entries and promises to the disk. Messages that speak of them wait.
-    pub(super) fn save(&mut self, mut ready: Ready, out: &mut Output<A>) {
+    pub(super) fn save(&mut self, mut ready: Ready, items: Option<Items>, out: &mut Output<A>) {
         let (number, term) = (ready.number(), self.term());
-        let items = (!ready.snapshot().is_empty()).then(|| items_of(ready.snapshot()));
         let must_write = ready.must_sync();
         let entries = self.take_entries(&mut ready, out);
         self.raft.mut_store().append(entries.clone());
@@ -115,15 +114,5 @@ impl<A> Node<A> {
                 self.waiting.on_applied(entry.index, answer, out);
             }
         }
-    }
-}
-
-/// The items of a leader's snapshot.
-fn items_of(snapshot: &Snapshot) -> Items {
-    let metadata = snapshot.get_metadata();
-    Items {
-        applied: metadata.index,
-        base: (metadata.index, metadata.term),
-        image: snapshot.data.to_vec(),
     }
 }

@@ -8,6 +8,7 @@
 use raft::ProgressState;
 
 use super::Node;
+use super::drawing::DROPPED;
 use super::journal::Journal;
 use super::output::Output;
 
@@ -15,6 +16,18 @@ use super::output::Output;
 /// up.
 const SLACK: u64 = 2;
 pub(super) const SLACK_FOR_FOLLOWER: u64 = 16;
+
+/// The bounds of entries that are being dropped, some in each run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dropping {
+    /// Entries and bytes that the log keeps.
+    entries: u64,
+    bytes: u64,
+    /// No entry after this one is dropped.
+    most: u64,
+    /// The index before the first entry at the beginning.
+    begun: u64,
+}
 
 impl<A> Node<A> {
     /// Drops the entries that the items contain and no follower needs, in the next run.
@@ -30,47 +43,71 @@ impl<A> Node<A> {
         self.go_on_drawing(out);
     }
 
+    /// Drops the next entries. When all that can go have gone, the disk's log can begin later, too.
     fn drop_entries(&mut self) {
-        let applied = self.machine.applied();
-        // An order waits for an image that is under way, so that the disk gets the next one.
-        let is_ordered = self.is_to_shorten && self.drawing.is_idle();
-        let end = match is_ordered {
-            true => applied
-                .min(self.needed().unwrap_or(u64::MAX))
-                .max(self.log().base()),
-            false => self.surplus(applied),
-        };
-        if is_ordered {
-            self.is_to_shorten = false;
+        if self.dropping.is_none() {
+            self.dropping = self.ordered().or_else(|| self.surplus());
         }
-        if end == self.log().base() {
+        let Some(dropping) = self.dropping else {
             return;
+        };
+        let (log, applied) = (self.log(), self.machine.applied());
+        let slice = log.base() + DROPPED as u64;
+        let most = dropping.most.min(slice);
+        let end = log.surplus(applied, dropping.entries, dropping.bytes, most);
+        if end > log.base() {
+            self.raft.mut_store().compact(end);
         }
-        self.checkpoint(end);
-        self.raft.mut_store().compact(end);
+        let may_end = self.journal.is_none() || self.drawing.is_idle();
+        if end < slice && may_end {
+            self.dropping = None;
+            if end > dropping.begun {
+                self.checkpoint();
+            }
+        }
     }
 
-    /// The index up to which entries are to be dropped now.
-    fn surplus(&self, applied: u64) -> u64 {
-        let (log, options) = (self.log(), &self.options);
+    /// The entries that an order lets go, if there is one. It waits for an image that is under way,
+    /// so that the disk gets the next one.
+    fn ordered(&mut self) -> Option<Dropping> {
+        if !self.is_to_shorten || !self.drawing.is_idle() {
+            return None;
+        }
+        self.is_to_shorten = false;
+        let applied = self.machine.applied();
+        Some(Dropping {
+            entries: 0,
+            bytes: 0,
+            most: self.needed().map_or(applied, |it| it.min(applied)),
+            begun: self.log().base(),
+        })
+    }
+
+    /// The entries that are to go because the log has too many.
+    fn surplus(&self) -> Option<Dropping> {
+        let (log, options, applied) = (self.log(), &self.options, self.machine.applied());
         let (entries, bytes) = (options.kept_entries, options.kept_bytes);
         let exceeds = |slack: u64| {
             let (entries, bytes) = (entries.saturating_mul(slack), bytes.saturating_mul(slack));
             log.exceeds(applied, entries, bytes)
         };
         if !exceeds(SLACK) {
-            return log.base();
+            return None;
         }
+        let all = |most: u64| Dropping {
+            entries,
+            bytes,
+            most,
+            begun: log.base(),
+        };
         if exceeds(SLACK_FOR_FOLLOWER) {
-            return log.surplus(applied, entries, bytes, u64::MAX);
+            return Some(all(u64::MAX));
         }
         let needed = self.needed().unwrap_or(u64::MAX);
         let has_room = !log.exceeds(applied, u64::MAX, bytes.saturating_mul(SLACK));
-        match has_room && needed < log.base() + entries / 2 {
-            // Entries are not dropped one by one while a follower catches up.
-            true => log.base(),
-            false => log.surplus(applied, entries, bytes, needed),
-        }
+        // Entries are not dropped one by one while a follower catches up.
+        let is_few = has_room && needed < log.base() + entries / 2;
+        (!is_few && needed > log.base()).then(|| all(needed))
     }
 
     /// The place after which some follower that answers needs the entries: its last one, or that of
@@ -90,15 +127,12 @@ impl<A> Node<A> {
         places.min()
     }
 
-    /// Has the disk save the items, so that its log can begin after an index. It gets no second
+    /// Has the disk save the items, so that its log can begin where this one does. It gets no second
     /// image while one is under way or being saved; then its log is shortened the next time.
-    fn checkpoint(&mut self, base: u64) {
+    fn checkpoint(&mut self) {
         let may_begin = self.journal.as_ref().is_some_and(Journal::may_checkpoint);
-        if !may_begin || !self.drawing.is_idle() {
-            return;
-        }
-        if let Some((term, _)) = self.raft.store().at(base) {
-            self.draw_for_disk((base, term));
+        if may_begin && self.drawing.is_idle() {
+            self.draw_for_disk(self.log().place_of_base());
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Nodes in one thread, whose messages a test carries.
 
+mod arriving;
 mod catching_up;
 mod disk;
 mod drawing;
@@ -104,7 +105,7 @@ impl Stage {
                 && self.cut != Some(message.to)
                 && let Some(node) = self.nodes.get_mut(&message.to)
             {
-                node.on_message(message);
+                node.on_arrival(message);
             }
         }
         !is_idle
@@ -433,7 +434,7 @@ fn no_message_of_another_process_makes_raft_panic() {
             }
             let (term, place) = (node.term(), node.log().last() + 1);
             let image = vec![1; rng.below(40) as usize];
-            node.on_snapshot(2, term, (place, term), image);
+            node.on_image(2, term, (place, term), &image);
             stage.tick(1);
         }
     }

@@ -1,27 +1,33 @@
 //! Parts of snapshots, on their way to other members and from them. A part has a call of its own,
 //! which counts among those of its receiver. Called by `seat`.
 
-use dunlin_core::{CallOptions, Cx, Tag};
+use dunlin_core::{CallOptions, Cx, Tag, Ticket};
 use raft::eraftpb::Message;
 
 use super::seat::{MARK, Note, PART, Seat};
-use super::transfer::{Progress, Receiving, Sending};
+use super::transfer::{Progress, Sending};
 use crate::wire::{PIECE, Piece};
 
 impl Seat {
     /// Takes a part of a snapshot. False: it is not for this member, or not the next one.
-    pub(super) fn on_piece(&mut self, piece: &Piece<'_>, own: u64) -> bool {
-        if piece.cluster != self.cluster || piece.to != own || !self.knows(piece.from, own) {
-            return false;
-        }
-        let Ok(taken) = Receiving::take(&mut self.receiving, piece) else {
-            return false;
-        };
-        if let Some(whole) = taken {
-            self.received = Some(whole);
+    pub(super) fn on_piece(&mut self, piece: &Piece<'_>, ticket: Ticket, own: u64) -> bool {
+        let is_for_us = piece.cluster == self.cluster && piece.to == own;
+        let takes = is_for_us && self.knows(piece.from, own) && self.node.on_piece(piece);
+        if takes {
+            self.parts.push(ticket);
             self.is_stirred = true;
         }
-        true
+        takes
+    }
+
+    /// Answers the parts that were read: their senders then send the next ones.
+    pub(super) fn answer_parts(&mut self, cx: &mut Cx<'_>) {
+        if !self.parts.is_empty() && self.node.has_read() {
+            for ticket in self.parts.drain(..) {
+                // The sender may have given up.
+                let _ = cx.reply(ticket, 0, |_| {});
+            }
+        }
     }
 
     pub(super) fn on_piece_done(&mut self, lane: usize, has_arrived: bool) {

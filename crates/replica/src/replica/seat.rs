@@ -15,7 +15,6 @@ use raft::eraftpb::Message;
 use super::log_clock::LogClock;
 use super::outbox::{is_answer, is_snapshot, take_for};
 use super::peers::Peer;
-use super::transfer::{Received, Receiving};
 use super::watchers::Watchers;
 use crate::lanes::{Lanes, Pauses};
 use crate::node::{Image, Node, Output};
@@ -75,8 +74,8 @@ pub(super) struct Seat {
     inbox: Vec<Message>,
     pub(super) notes: Vec<Note>,
     orders: Vec<Order>,
-    pub(super) receiving: Option<Receiving>,
-    pub(super) received: Option<Received>,
+    /// Parts of snapshots that have come and are not answered.
+    pub(super) parts: Vec<Ticket>,
     pub(super) piece_bytes: usize,
     /// Most bytes of a parcel with several messages.
     parcel_bytes: usize,
@@ -127,8 +126,7 @@ impl Seat {
             inbox: Vec::new(),
             notes: Vec::new(),
             orders: Vec::new(),
-            receiving: None,
-            received: None,
+            parts: Vec::new(),
             piece_bytes: options.piece_bytes,
             parcel_bytes: usize::try_from(options.append_bytes).unwrap_or(usize::MAX),
             is_stirred: true,
@@ -335,15 +333,6 @@ impl Seat {
                 Note::Sent(id, is_whole) => self.node.on_snapshot_sent(id, is_whole),
             }
         }
-        if let Some(whole) = self.received.take() {
-            let Received {
-                from,
-                term,
-                place,
-                image,
-            } = whole;
-            self.node.on_snapshot(from, term, place, image);
-        }
         for message in self.inbox.drain(..) {
             self.node.on_message(message);
         }
@@ -373,6 +362,7 @@ impl Seat {
         }
         // Clients first: what the others get after a commit is not urgent.
         self.answer(&mut output, cx);
+        self.answer_parts(cx);
         for lane in 0..self.peers.len() {
             self.send(own, lane, &mut output.messages, cx);
         }

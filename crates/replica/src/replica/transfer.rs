@@ -83,59 +83,5 @@ impl Sending {
     }
 }
 
-/// A snapshot of which a replica has some parts.
-#[derive(Debug)]
-pub(super) struct Receiving {
-    from: u64,
-    term: u64,
-    place: (u64, u64),
-    total: u64,
-    image: Vec<u8>,
-}
-
-/// A snapshot of which a replica has all parts.
-#[derive(Debug)]
-pub(super) struct Received {
-    pub(super) from: u64,
-    pub(super) term: u64,
-    pub(super) place: (u64, u64),
-    pub(super) image: Vec<u8>,
-}
-
-impl Receiving {
-    /// Takes a part. The first one begins anew, whatever came before.
-    ///
-    /// # Errors
-    /// It is not the part that comes next.
-    pub(super) fn take(own: &mut Option<Self>, piece: &Piece<'_>) -> Result<Option<Received>, ()> {
-        if piece.offset == 0 {
-            *own = Some(Self {
-                from: piece.from,
-                term: piece.term,
-                place: piece.place,
-                total: piece.total,
-                image: Vec::new(),
-            });
-        }
-        let receiving = own.as_mut().filter(|it| it.is_next(piece)).ok_or(())?;
-        receiving.image.extend_from_slice(piece.bytes);
-        if receiving.image.len() as u64 != receiving.total {
-            return Ok(None);
-        }
-        Ok(own.take().map(|whole| Received {
-            from: whole.from,
-            term: whole.term,
-            place: whole.place,
-            image: whole.image,
-        }))
-    }
-
-    fn is_next(&self, piece: &Piece<'_>) -> bool {
-        (self.from, self.term, self.place) == (piece.from, piece.term, piece.place)
-            && self.total == piece.total
-            && self.image.len() as u64 == piece.offset
-    }
-}
-
 #[cfg(test)]
 mod tests;

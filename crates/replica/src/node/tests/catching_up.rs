@@ -1,6 +1,7 @@
 //! Followers that lack dropped entries, while the leader takes writes.
 
 use super::*;
+use crate::node::drawing::DROPPED;
 use crate::node::tend::SLACK_FOR_FOLLOWER;
 
 /// Entries that a log keeps here.
@@ -41,7 +42,7 @@ impl Stage {
     }
 }
 
-fn options() -> Options {
+pub(super) fn options() -> Options {
     Options {
         kept_entries: KEPT,
         ..Options::DEFAULT
@@ -58,7 +59,7 @@ fn a_follower_under_load_gets_one_snapshot() {
     // The snapshot takes its time, and then the entries after it.
     stage.write(leader, client, 81..=81 + 8 * KEPT);
     let snapshot = stage.delayed.take().unwrap().pop().unwrap();
-    stage.nodes.get_mut(&late).unwrap().on_message(snapshot);
+    stage.nodes.get_mut(&late).unwrap().on_arrival(snapshot);
     stage
         .nodes
         .get_mut(&leader)
@@ -135,4 +136,31 @@ fn no_election_begins_while_a_disk_writes_a_snapshot() {
     // A heartbeat tells followers of the commit.
     stage.tick(Options::ELECTION_TICKS);
     assert_eq!(stage.nodes[&late].applied(), stage.nodes[&leader].applied());
+}
+
+#[test]
+fn a_run_drops_few_entries_of_a_long_log() {
+    let kept = 3 * DROPPED as u64;
+    let options = Options {
+        kept_entries: kept,
+        ..Options::DEFAULT
+    };
+    let mut stage = Stage::with(1, options);
+    stage.leader();
+    let node = stage.nodes.get_mut(&1).unwrap();
+    let (mut rng, mut slices) = (Rng::new(1), 0);
+    while slices == 0 || node.has_more() {
+        for asker in 0..400 {
+            if slices == 0 {
+                node.on_write(Request::OPEN.to_bytes(), asker);
+            }
+        }
+        let before = node.log().base();
+        node.run(&mut rng, &mut Output::default());
+        let dropped = node.log().base() - before;
+        assert!(dropped <= DROPPED as u64, "{dropped} entries");
+        slices += u32::from(dropped > 0);
+    }
+    assert!(slices >= 3, "{slices} slices");
+    assert_eq!(node.log().last() - node.log().base(), kept);
 }

@@ -21,7 +21,12 @@ fn options() -> Options {
 
 impl Stage {
     /// Puts items with keys of their own.
-    fn fill(&mut self, leader: u64, client: u64, numbers: std::ops::RangeInclusive<u64>) {
+    pub(super) fn fill(
+        &mut self,
+        leader: u64,
+        client: u64,
+        numbers: std::ops::RangeInclusive<u64>,
+    ) {
         for number in numbers {
             self.put_item(leader, client, number);
             self.settle();
@@ -124,7 +129,9 @@ fn the_image_of_a_disk_is_of_its_beginning_and_no_second_one_begins_meanwhile() 
     let mut slow = 0;
     for (begun, items) in images {
         let (_, image) = items::split(&items.image).unwrap();
-        assert!(Machine::is_image(image, items.applied) && items.base.0 <= items.applied);
+        let mut read = Machine::new(0, 0);
+        read.restore(image).unwrap();
+        assert!(read.applied() == items.applied && items.base.0 <= items.applied);
         if let Some((applied, then)) = begun {
             assert_eq!((applied, &then[..]), (items.applied, image));
             slow += 1;
@@ -143,8 +150,10 @@ fn a_snapshot_of_a_leader_ends_an_image_that_is_under_way() {
     let node = stage.nodes.get_mut(&late).unwrap();
     node.draw_for_disk((1, 1));
     assert!(node.machine.drawn().is_some() && node.has_more());
-    node.on_message(snapshot);
-    node.run(&mut stage.rng, &mut Output::default());
+    node.on_arrival(snapshot);
+    while !node.has_read() {
+        node.run(&mut stage.rng, &mut Output::default());
+    }
     assert_eq!(node.machine.drawn(), None);
     stage
         .nodes
@@ -155,13 +164,13 @@ fn a_snapshot_of_a_leader_ends_an_image_that_is_under_way() {
     assert_eq!(stage.nodes[&late].machine, stage.nodes[&leader].machine);
 }
 
-/// A node with a GiB of items of this length, and with a disk.
-fn node_with_a_gib(value: usize) -> Node<u32> {
-    let member = Member {
-        id: 1,
-        address: "node-1".to_owned(),
+/// The members of a cluster, and a GiB of items with values of this length.
+pub(super) fn gib(value: usize, members: u64) -> (Roster, Machine) {
+    let member = |id| Member {
+        id,
+        address: format!("node-{id}"),
     };
-    let roster = Roster::first(&Members::new([member]).unwrap());
+    let roster = Roster::first(&Members::new((1..=members).map(member)).unwrap());
     let mut machine = Machine::new(1, roster.cluster());
     machine.apply(2, &Request::OPEN.to_bytes()).unwrap();
     let client = 2_u64.wrapping_add(roster.cluster());
@@ -180,18 +189,23 @@ fn node_with_a_gib(value: usize) -> Node<u32> {
         let request = Request::write(name, key.as_bytes(), Operation::Put(&value));
         machine.apply(number + 2, &request.to_bytes()).unwrap();
     }
+    (roster, machine)
+}
+
+/// A node with these items.
+pub(super) fn node_with(roster: Roster, machine: &Machine) -> Node<u32> {
     let remains = Remains {
         promises: HardState {
             term: 1,
-            commit: count + 2,
+            commit: machine.applied(),
             ..HardState::default()
         },
-        base: (count + 2, 1),
+        base: (machine.applied(), 1),
         entries: Vec::new(),
         items: None,
     };
-    let image = Image::new(Log::resume(roster, remains), &machine);
-    Node::new(1, image, Options::DEFAULT).with_disk()
+    let image = Image::new(Log::resume(roster, remains), machine);
+    Node::new(1, image, Options::DEFAULT)
 }
 
 /// Prints the times of writes while an image is made.
@@ -200,7 +214,9 @@ fn node_with_a_gib(value: usize) -> Node<u32> {
             gib -- --ignored --nocapture"]
 fn an_image_of_a_gib_delays_no_write_by_a_millisecond() {
     for value in [1 << 10, 1 << 20] {
-        let mut node = node_with_a_gib(value);
+        let (roster, machine) = gib(value, 1);
+        let mut node = node_with(roster, &machine).with_disk();
+        drop(machine);
         let (mut rng, mut saved) = (Rng::new(1), Saved::default());
         let mut times = Vec::new();
         let mut image = None;

@@ -158,7 +158,9 @@ fn send_members(node: &mut Node<u32>, parts: [bool; 3]) {
     });
     let place = (node.applied(), node.term() + 1);
     let image = items::join(&roster, &node.machine.to_image());
-    node.on_snapshot(2, node.term() + 1, place, image);
+    node.on_image(2, node.term() + 1, place, &image);
+    node.run(&mut Rng::new(1), &mut Output::default());
+    assert!(node.has_read());
 }
 
 #[test]
