@@ -1,7 +1,6 @@
 //! Operations of clients. The bytes of a write are also the bytes of its log entry, so the leader
 //! copies them once and every replica reads them with the same function.
 
-use super::cursor::Cursor;
 use super::format::{MAX_INDEX, MAX_ITEMS, MAX_KEY, MAX_LIFETIME, MAX_VALUE, Malformed, VERSION};
 use super::steps::Steps;
 
@@ -215,18 +214,25 @@ impl<'a> Request<'a> {
     /// # Errors
     /// [`Malformed`], also for a key or value of a length that is not allowed.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut cursor = Cursor::of_message(bytes)?;
-        let kind = cursor.u8()?;
-        let key_len = usize::from(cursor.u16()?);
-        cursor.zeros::<4>()?;
-        let name = Name {
-            client: cursor.u64()?,
-            number: cursor.u64()?,
-            first: cursor.u64()?,
+        // An entry is read on each replica when it comes and when it is applied, so the head is read
+        // at once.
+        let (head, rest) = bytes.split_first_chunk::<HEAD>().ok_or(Malformed)?;
+        let [version, kind, key_len @ .., 0, 0, 0, 0] = *word(head, 0) else {
+            return Err(Malformed);
         };
-        let number = cursor.u64()?;
-        let key = cursor.bytes(key_len)?;
-        let operation = operation_of(kind, number, cursor.0)?;
+        if version != VERSION {
+            return Err(Malformed);
+        }
+        let key_len = usize::from(u16::from_le_bytes(key_len));
+        let (key, rest) = rest.split_at_checked(key_len).ok_or(Malformed)?;
+        let [client, number, first, wanted] =
+            [1, 2, 3, 4].map(|place| u64::from_le_bytes(*word(head, place)));
+        let name = Name {
+            client,
+            number,
+            first,
+        };
+        let operation = operation_of(kind, wanted, rest)?;
         let request = Self {
             name: (!operation.is_unnamed()).then_some(name),
             key,
@@ -273,6 +279,11 @@ impl<'a> Request<'a> {
             |name: Name| name.client > 0 && name.first > 0 && name.number >= name.first;
         self.name.is_none_or(is_counted)
     }
+}
+
+/// Eight bytes of a head.
+const fn word(head: &[u8; HEAD], place: usize) -> &[u8; 8] {
+    &head.as_chunks::<8>().0[place]
 }
 
 /// Reads the number and the bytes after the key.
