@@ -4,8 +4,8 @@
 //!
 //! Between two looks it sleeps for [`BUSY`] while a device is in use, later for a [`SHARE`] of the
 //! time since the last use, and at most for [`QUIET`]. That is also the longest time that a packet
-//! waits for an endpoint that sleeps. A look with its sleep takes some 20 µs, three times as long on
-//! a busy machine, so an idle process uses below 1 % of a processor.
+//! waits for an endpoint that sleeps. A look with its sleep takes some 20 µs, and three times as
+//! long on a busy machine, so an idle process uses below 1 % of a processor.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -320,8 +320,7 @@ impl Port {
 
     /// Asks for a neighbour that mentions another address than we know.
     fn on_hint(&self, ip: IpAddr, mac: Mac) {
-        let must_ask = lock(&self.neighbours).on_hint(ip, mac);
-        if must_ask {
+        if lock(&self.neighbours).on_hint(ip, mac) {
             self.ask(ip, None);
         }
     }
@@ -423,8 +422,7 @@ impl Port {
 
     /// Adds one use of a neighbour, and asks for it if it is new.
     pub(crate) fn use_neighbour(&self, ip: IpAddr) {
-        let is_new = lock(&self.neighbours).add(ip);
-        if is_new {
+        if lock(&self.neighbours).add(ip) {
             self.ask(ip, None);
         }
     }

@@ -179,8 +179,8 @@ impl Meta {
         }
     }
 
-    /// Adds a trace. Adds none if there is one already, or if these metadata have arrived, without a
-    /// trace, and leave no room for one.
+    /// Adds a trace. Adds none if there is one already, or if these metadata have arrived, without
+    /// a trace, and leave no room for one.
     pub(crate) fn add_trace(&mut self, trace: TraceParent) {
         if self.view().trace_parent().is_none() && self.room_for_trace().is_ok() {
             self.put(TRACE, trace.bytes());
