@@ -1,6 +1,7 @@
 //! Histories of many simulated clients under loss, cuts of the network, and restarts, of one server
-//! and of several that come and go, and whether each key behaves like a register that one operation at a time changes
-//! (linearizability). Planted bugs must be found. A run with real processes has a history too.
+//! and of several that come and go, and whether each key behaves like a register that one operation
+//! at a time changes (linearizability). Planted bugs must be found. A run with real processes has a
+//! history too.
 //!
 //! | file | what it owns |
 //! |---|---|
