@@ -45,8 +45,9 @@ pub(crate) struct Core {
     pub(crate) reassembly: Reassembly,
     pub(crate) pacer: Pacer,
     pub(crate) laws: Laws,
-    /// The number of jobs at worker threads.
-    pub(crate) jobs: usize,
+    /// The number of requests that have come and still wait: for worker threads, or for their slow
+    /// handlers.
+    pub(crate) postponed: usize,
 }
 
 impl Core {
@@ -71,7 +72,7 @@ impl Core {
             transfers: Transfers::default(),
             reassembly: Reassembly::default(),
             laws: Laws::default(),
-            jobs: 0,
+            postponed: 0,
         })
     }
 

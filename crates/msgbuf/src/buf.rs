@@ -260,14 +260,6 @@ impl MsgBuf {
         copy::fresh_two(to, self.data()).then_some(self.at().len)
     }
 
-    /// Like [`Self::copy_short`], for a message of any length. Panics unless `to` has room for the
-    /// length rounded up to 32 bytes. If the message has up to 128 bytes, zeros fill the rest of
-    /// that room.
-    #[inline]
-    pub fn copy_chunks(&self, to: &mut [u8]) {
-        copy::fresh_chunks(to, self.data());
-    }
-
     #[cold]
     fn revoke_lent(&mut self) {
         self.at().lent.store(false, Ordering::Relaxed);

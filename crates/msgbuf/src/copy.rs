@@ -95,7 +95,7 @@ const IN_WORDS: usize = 4 * CHUNK;
 /// Like [`fresh_usual`], for a message of any length; `to` has room for it in whole chunks. Only a
 /// message of up to 128 bytes is read in words and followed by zeros: the user wrote most bytes of
 /// a longer one a while ago.
-pub(crate) fn fresh_chunks(to: &mut [u8], from: &[u8]) {
+pub fn fresh_chunks(to: &mut [u8], from: &[u8]) {
     if from.len() > IN_WORDS {
         to[..from.len()].copy_from_slice(from);
         return;

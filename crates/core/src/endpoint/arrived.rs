@@ -29,8 +29,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let slow = *slow;
         match handler {
             Handler::Dispatch(_) if slow => {
-                self.core.server().announce_slow(inbound);
-                self.slow.push_back(SlowRequest {
+                self.postpone(SlowRequest {
                     req_type,
                     inbound,
                     session,

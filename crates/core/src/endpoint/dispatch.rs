@@ -143,20 +143,28 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             return self.core.server().reject(inbound, ErrorCode::OVERLOADED);
         };
         request.data_mut().copy_from_slice(packet.data);
-        self.core.server().announce_slow(inbound);
-        self.slow.push_back(SlowRequest {
+        let session = self.core.sessions.handle(packet.session);
+        self.postpone(SlowRequest {
             req_type: packet.header.req_type(),
             inbound,
-            session: self.core.sessions.handle(packet.session),
+            session,
             request,
         });
     }
 
+    /// Lets a request wait for its slow handler, and informs its client.
+    pub(crate) fn postpone(&mut self, request: SlowRequest) {
+        self.core.server().announce_slow(request.inbound);
+        self.core.postponed += 1;
+        self.slow.push_back(request);
+    }
+
     /// Runs one slow handler, after all other requests of the iteration have been answered. It runs
     /// only one, because packets that come in meanwhile should not wait for several.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn run_slow_handler(&mut self) {
         if let Some(slow) = self.slow.pop_front() {
+            self.core.postponed -= 1;
             self.run_slow(slow);
         }
     }
@@ -265,7 +273,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 let job = Job::new(id, req_type, run.clone(), request, response);
                 match workers.submit(job) {
                     Ok(()) => {
-                        core.jobs += 1;
+                        core.postponed += 1;
                         return;
                     }
                     Err(job) => job.into_bufs(),
@@ -291,7 +299,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             return;
         };
         while let Some(job) = workers.poll() {
-            core.jobs -= 1;
+            core.postponed -= 1;
             finish_job(core, job);
         }
     }

@@ -62,14 +62,29 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     /// One iteration. Never blocks.
     pub fn run_once(&mut self) -> Progress {
         let frames = self.rx.burst();
-        if frames == 0 && !self.engine.must_run() {
-            return Progress {
-                frames: 0,
-                busy: false,
-            };
+        match frames {
+            0 if !self.engine.must_run() => {
+                return Progress {
+                    frames: 0,
+                    busy: false,
+                };
+            }
+            1 if self.engine.usual => self.iterate_lone(),
+            _ => self.iterate(frames),
         }
-        self.iterate(frames);
         Progress { frames, busy: true }
+    }
+
+    /// An iteration for a frame that is alone in its burst, without a loop over frames.
+    #[inline(never)]
+    fn iterate_lone(&mut self) {
+        let now = self.engine.clock.now(); // CLOCK 1: all that follows happens at this time.
+        self.engine.begin(now, 1);
+        self.receive_lone();
+        self.engine.finish::<true>(1);
+        if self.engine.core.context.config.check == Check::Event {
+            self.check_laws(1);
+        }
     }
 
     /// An iteration with work to do.
@@ -89,8 +104,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
                 self.run_batches();
             }
         }
-        self.engine.run_slow_handler();
-        self.engine.finish(frames);
+        self.engine.finish::<false>(frames);
         if frames != 0 && self.engine.core.context.config.check == Check::Event {
             self.check_laws(frames);
         }
@@ -146,8 +160,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[inline]
     fn must_run(&mut self) -> bool {
         self.idle_iterations = self.idle_iterations.wrapping_add(1);
-        let waiting = !self.slow.is_empty() || self.dropped.any();
-        if waiting || self.core.context.has_work() || self.core.jobs != 0 {
+        let waiting = self.core.postponed != 0 || self.dropped.any();
+        if waiting || self.core.context.has_work() {
             return true;
         }
         if self.idle_iterations & self.idle_mask != 0 {
@@ -258,10 +272,12 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Does all work of an iteration that does not come from frames.
+    /// Does all work of an iteration that does not come from frames. `LONE`: most such iterations
+    /// send one packet, for which their peer waits.
     #[inline(always)]
-    fn finish(&mut self, frames: usize) {
-        if self.core.jobs != 0 {
+    fn finish<const LONE: bool>(&mut self, frames: usize) {
+        if self.core.postponed != 0 {
+            self.run_slow_handler();
             self.collect_jobs();
         }
         if self.dropped.any() {
@@ -280,7 +296,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if self.core.context.agenda.needs_attention() {
             self.drain_queues();
         }
-        self.transmit_short();
+        self.transmit_short::<LONE>();
     }
 
     /// Delivers completions that no answer has caused, or that waited for the transport; session
@@ -344,27 +360,61 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 
     /// Gives the iteration's packets to the transport.
     #[inline(always)]
-    fn transmit_short(&mut self) {
+    fn transmit_short<const LONE: bool>(&mut self) {
         let Some(lane) = self.core.context.outbox.plain_packets() else {
             return self.transmit();
         };
         let count = lane.len();
         if count >= MANY {
-            return self.transmit();
+            return self.transmit_lane();
         }
         if count == 0 {
             return self.tx.settle();
         }
-        let end = self.tx.send(lane, &[]);
-        let context = &mut self.core.context;
-        context.stats.on_transmit(count, count);
-        context.outbox.clear_plain(end);
-        context.held.on_done(self.tx.done());
+        match LONE {
+            true => self.send_lane(),
+            false => self.send_lane_apart(),
+        }
         if self.dispatched != Dispatched::NOTHING {
             // CLOCK 2, after a short burst, because its packets should not wait for the reading.
             let leaving = self.clock.now();
             self.find_slow(leaving);
         }
+    }
+
+    /// Gives the iteration's packets to the transport, if they are many and all in the lane.
+    #[inline(never)]
+    fn transmit_lane(&mut self) {
+        if !self.core.context.config.bypasses.clock {
+            return self.transmit();
+        }
+        // CLOCK 2, before the burst, because the transport's time must not count as the handlers'.
+        let leaving = self.clock.now();
+        self.send_lane();
+        self.find_slow(leaving);
+    }
+
+    /// Gives the lane, which holds all packets, to the transport.
+    #[inline(always)]
+    fn send_lane(&mut self) {
+        let Context {
+            outbox,
+            held,
+            stats,
+            ..
+        } = &mut self.core.context;
+        let lane = outbox.packets().0;
+        stats.on_transmit(lane.len(), lane.len());
+        let end = self.tx.send(lane, &[]);
+        outbox.clear_plain(end);
+        held.on_done(self.tx.done());
+    }
+
+    /// The same as [`Self::send_lane`], not inlined, so that the loop over frames does not lose
+    /// registers to it.
+    #[inline(never)]
+    fn send_lane_apart(&mut self) {
+        self.send_lane();
     }
 
     /// Suspects a slow dispatch handler if the packets leave late.

@@ -96,7 +96,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
             let run = AssertUnwindSafe(|| engine.receive_from(rx, &mut cursor, frames));
             match catch_unwind(run) {
                 Ok(()) => break,
-                Err(panic) => engine.after_panic(&mut cursor, panic),
+                Err(panic) => engine.after_panic_in_burst(&mut cursor, panic),
             }
         }
         let whole = frames as u64 - cursor.apart;
@@ -105,6 +105,45 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
             .context
             .stats
             .on_plain(whole + cursor.plain, cursor.declined);
+    }
+
+    /// Handles the only frame of a burst. There must be no tap.
+    #[inline(always)]
+    pub(super) fn receive_lone(&mut self) {
+        let Self { rx, engine } = self;
+        let mut cursor = Cursor::default();
+        let run = AssertUnwindSafe(|| match rx.whole(0) {
+            Some(bytes) => engine.run_ordinary(bytes, (1, 0), &mut cursor),
+            None => false,
+        });
+        match catch_unwind(run) {
+            Ok(false) => return self.receive_apart(cursor.declined),
+            Ok(true) => {}
+            Err(panic) => engine.after_panic(cursor.panicked.take(), panic),
+        }
+        engine.core.context.stats.on_plain(1, 0);
+    }
+
+    /// Handles the only frame of a burst, which is not one ordinary packet. `declined`: 1 if it
+    /// looks like one.
+    #[cold]
+    #[inline(never)]
+    fn receive_apart(&mut self, declined: u64) {
+        let Self { rx, engine } = self;
+        let mut cursor = Cursor {
+            declined,
+            ..Cursor::default()
+        };
+        loop {
+            let run = AssertUnwindSafe(|| engine.run_apart(rx, &mut cursor, 0));
+            match catch_unwind(run) {
+                Ok(()) => break,
+                Err(panic) => engine.after_panic_in_burst(&mut cursor, panic),
+            }
+        }
+        let stats = &mut engine.core.context.stats;
+        stats.on_plain(cursor.plain, cursor.declined);
+        self.run_batches();
     }
 }
 
@@ -189,7 +228,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         cursor.plain += 1;
         // A packet alone in its frame was tried already, unless a tap sees each frame.
         let was_tried = packet.len() == frame.bytes.len() && self.tap.is_none();
-        let ran = !was_tried && self.run_in_frame(packet, cursor, index)
+        let next = (index, cursor.offset + packet.len());
+        let ran = !was_tried && self.run_ordinary(packet, next, cursor)
             || self.accept_for_batch(packet, cursor, index);
         match ran {
             true => cursor.offset += packet.len(),
@@ -198,8 +238,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         ran
     }
 
-    /// Handles this packet at the cursor's offset, if it is an ordinary one.
-    fn run_in_frame(&mut self, packet: &[u8], cursor: &mut Cursor, index: usize) -> bool {
+    /// Handles this packet, if it is an ordinary one. `next`: as for [`run_packet`].
+    #[inline(always)]
+    fn run_ordinary(&mut self, packet: &[u8], next: (usize, usize), cursor: &mut Cursor) -> bool {
         let Self {
             core,
             app,
@@ -209,7 +250,6 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             ..
         } = self;
         let mut cx = Cx { core, dropped };
-        let next = (index, cursor.offset + packet.len());
         run_packet(packet, next, cursor, (app, handlers, dispatched), &mut cx)
     }
 
@@ -266,12 +306,19 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.on_packet(&packet, bytes, place);
     }
 
-    /// Counts a panic of a function of the user on the common path; if the function is the handler
-    /// of a request, ends that request.
+    /// As [`Self::after_panic`], for the function that the cursor names.
     #[cold]
     #[inline(never)]
-    fn after_panic(&mut self, cursor: &mut Cursor, panic: Box<dyn Any + Send>) {
-        match cursor.panicked.take() {
+    fn after_panic_in_burst(&mut self, cursor: &mut Cursor, panic: Box<dyn Any + Send>) {
+        self.after_panic(cursor.panicked.take(), panic);
+    }
+
+    /// Counts a panic of a function of the user on the common path; if the function is the handler
+    /// of a request, ends that request. `running`: the function that has panicked.
+    #[cold]
+    #[inline(never)]
+    fn after_panic(&mut self, running: Option<Running>, panic: Box<dyn Any + Send>) {
+        match running {
             // The panic came from this crate.
             None => resume_unwind(panic),
             Some(Running::Completion) => self.core.context.stats.on_panic(),

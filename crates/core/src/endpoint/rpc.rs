@@ -67,6 +67,8 @@ pub(crate) struct Engine<X, C, App> {
     pub(crate) last_burst: Nanos,
     /// The type whose dispatch handler ran last in this iteration.
     pub(crate) dispatched: Dispatched,
+    /// The common path is on, no tap sees each packet, and the clock is not read for each.
+    pub(crate) usual: bool,
 }
 
 impl<X, C: Clock, App> Engine<X, C, App> {
@@ -78,10 +80,13 @@ impl<X, C: Clock, App> Engine<X, C, App> {
 }
 
 impl<X: Tx, C, App> Engine<X, C, App> {
-    /// Lets short packets be staged in a lane if the transport supports that, unless a tap has to
-    /// see each packet.
-    fn choose_lane(&mut self) {
-        let used = self.core.context.config.bypasses.lanes && self.tap.is_none();
+    /// Notes whether packets may be handled in the usual way. Lets short packets be staged in a
+    /// lane if the transport supports that, unless a tap has to see each packet.
+    fn choose_ways(&mut self) {
+        let bypasses = self.core.context.config.bypasses;
+        let untapped = self.tap.is_none();
+        self.usual = untapped && bypasses.clock && bypasses.common;
+        let used = bypasses.lanes && untapped;
         let longest = if used { self.tx.lane() } else { 0 };
         self.core.context.outbox.set_lane(longest);
     }
@@ -149,8 +154,9 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
             idle_iterations: 0,
             idle_mask: 0,
             dispatched: Dispatched::NOTHING,
+            usual: false,
         };
-        engine.choose_lane();
+        engine.choose_ways();
         Ok(Self {
             rx: halves.rx,
             engine,
@@ -385,7 +391,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     /// Chooses the steps that sessions without congestion skip (eRPC §5.2.2).
     pub fn set_bypasses(&mut self, bypasses: Bypasses) {
         self.engine.core.set_bypasses(bypasses);
-        self.engine.choose_lane();
+        self.engine.choose_ways();
     }
 
     /// The steps that sessions without congestion skip now.
@@ -408,7 +414,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     pub fn set_tap(&mut self, tap: Option<Box<dyn Tap>>) {
         let drops = self.engine.core.context.stats.counters().drops;
         self.engine.tap = tap.map(|tap| Tapping::new(tap, drops));
-        self.engine.choose_lane();
+        self.engine.choose_ways();
     }
 
     /// The time at which the endpoint must run even if no frame comes in. [`Nanos::MAX`]: never.

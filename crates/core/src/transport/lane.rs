@@ -12,7 +12,7 @@
 //!
 //! Filled by `packet/outbox.rs`, read by transports.
 
-use dunlin_msgbuf::{BufRef, MsgBuf};
+use dunlin_msgbuf::{BufRef, MsgBuf, fresh_chunks};
 use dunlin_wire::HEADER_LEN;
 
 use super::{MAX_INLINE, PeerId, TxItem};
@@ -194,12 +194,13 @@ impl Lane {
     /// Writes a packet with a longer message.
     #[inline(never)]
     fn write_long(&mut self, peer: PeerId, first: u64, second: u64, third: u64, message: &MsgBuf) {
-        let (staged, len) = (self.staged, message.len());
-        let line = staged.lines() as usize;
+        // The data is found before anything is written, because writing might change where it is.
+        let (staged, data) = (self.staged, message.data());
+        let (line, len) = (staged.lines() as usize, data.len());
         let filled = HEADER_LEN + len.next_multiple_of(IN_LINE);
         let (head, body) = self.memory.range_mut(line, filled).split_at_mut(HEADER_LEN);
         write(head, [first, second, third]);
-        message.copy_chunks(body);
+        fresh_chunks(body, data);
         self.add(staged, peer, HEADER_LEN + len, lines_of(len) as usize);
     }
 
@@ -254,6 +255,19 @@ impl Lane {
     #[inline]
     pub fn len(&self) -> usize {
         self.staged.packets()
+    }
+
+    /// The packet, if exactly one is staged.
+    #[inline(always)]
+    pub fn lone(&self) -> Option<LanePacket> {
+        (self.len() == 1).then_some(self.memory.packets[0])
+    }
+
+    /// The first line of the first packet, as [`Self::line`] returns it.
+    #[inline(always)]
+    pub fn first_line(&self) -> &[u8; MAX_INLINE] {
+        let (lines, _) = self.memory.bytes.as_chunks::<LANE_LINE>();
+        lines[0].last_chunk().expect("a line is longer")
     }
 
     /// The packets, in order.

@@ -6,7 +6,7 @@
 
 use dunlin_core::transport::{LANE_PACKET, Lane, LanePacket};
 
-use super::cells::{CELL, ONE_CELL};
+use super::cells::CELL;
 
 /// A place for staged packets: lines as long as cells, in the same layout.
 pub(super) trait Staged {
@@ -15,8 +15,6 @@ pub(super) trait Staged {
     /// Longest packet, in bytes.
     const LONGEST: u32;
 
-    /// The bytes of a packet of one line, with any leftover bytes after it.
-    fn line(&self, packet: Self::Packet) -> &[u8; ONE_CELL];
     /// The number of bytes of a packet.
     fn size(&self, packet: Self::Packet) -> usize;
     /// The lines of consecutive packets. Each packet begins with an unused word, then its bytes,
@@ -29,11 +27,6 @@ impl Staged for Lane {
 
     #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
     const LONGEST: u32 = LANE_PACKET as u32;
-
-    #[inline(always)]
-    fn line(&self, packet: LanePacket) -> &[u8; ONE_CELL] {
-        Self::line(self, packet)
-    }
 
     #[inline(always)]
     fn size(&self, packet: LanePacket) -> usize {

@@ -212,21 +212,20 @@ impl Tx for ShmTx {
         self.lane
     }
 
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
-        let packets = lane.packets();
-        if let ([packet], []) = (packets, items) {
+        if let (Some(packet), []) = (lane.lone(), items) {
             if packet.size() > ONE_CELL {
                 return match packet.size() {
-                    ..=TWO_CELLS => self.send_lone_two(lane, *packet),
-                    _ => self.send_lone_long(lane, *packet),
+                    ..=TWO_CELLS => self.send_lone_two(lane, packet),
+                    _ => self.send_lone_long(lane, packet),
                 };
             }
-            if let Some(end) = self.send_lone(*packet, |ring| ring.push_lone(lane, *packet)) {
+            if let Some(end) = self.send_lone::<1>(lane, packet) {
                 return end;
             }
         }
-        self.send_staged(lane, packets, items)
+        self.send_staged(lane, lane.packets(), items)
     }
 
     #[inline]

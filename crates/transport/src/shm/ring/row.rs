@@ -31,9 +31,16 @@ impl Row {
 /// Sends the only packet of a burst, as the sending half does. False: nothing was sent.
 pub(super) fn push_lone(producer: &mut Producer, row: &Row, packet: Packet) -> bool {
     match row.lines(&[packet]).len() {
-        1 => producer.push_lone(row, packet),
+        1 => producer.push_lone(row.line(packet), row.size(packet)),
         2 => producer.push_lone_two(row, packet),
         _ => producer.push_lone_long(row, packet),
+    }
+}
+
+impl Row {
+    /// The first line of a packet, without its word.
+    fn line(&self, (line, _): Packet) -> &[u8; ONE_CELL] {
+        self.lines[line].last_chunk().expect("a line is longer")
     }
 }
 
@@ -41,10 +48,6 @@ impl Staged for Row {
     type Packet = Packet;
 
     const LONGEST: u32 = u32::MAX;
-
-    fn line(&self, (line, _): Packet) -> &[u8; ONE_CELL] {
-        self.lines[line].last_chunk().expect("a line is longer")
-    }
 
     fn size(&self, (_, len): Packet) -> usize {
         len

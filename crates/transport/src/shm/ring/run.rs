@@ -105,9 +105,10 @@ impl Producer {
         &packets[..count]
     }
 
-    /// Sends a staged packet of one cell if no other work is needed. False: nothing was sent.
+    /// Sends a packet of one cell if no other work is needed. False: nothing was sent. `line` has
+    /// the packet's `len` bytes, and leftover bytes after them.
     #[inline(always)]
-    pub(in crate::shm) fn push_lone<S: Staged>(&mut self, staged: &S, packet: S::Packet) -> bool {
+    pub(in crate::shm) fn push_lone(&mut self, line: &[u8; ONE_CELL], len: usize) -> bool {
         let after = self.tail + 1;
         if after + 1 > self.limit || self.dirty.is_possible(after) {
             return false;
@@ -115,7 +116,7 @@ impl Producer {
         let fill = self.fill();
         self.tail = after;
         // SAFETY: the limit says that the cell is free.
-        unsafe { fill.whole(0, staged.line(packet), staged.size(packet)) };
+        unsafe { fill.whole(0, line, len) };
         true
     }
 

@@ -344,7 +344,7 @@ impl Alone {
         &mut self,
         len: u32,
         incoming: &mut RxRing,
-        shorts: &mut Shorts,
+        shorts: &mut Box<Shorts>,
     ) -> bool {
         let Some((packet, next)) = incoming.ring.take_lone::<CELLS>(len) else {
             return false;

@@ -6,8 +6,8 @@ use super::incoming::TWO;
 
 impl ShmRx {
     /// Takes a packet of one cell from the only ring, or several packets if more have come. It is
-    /// not inlined, so that idle iterations save no registers for it.
-    #[inline(never)]
+    /// inlined into the caller's iteration, because a lone packet should wait for few instructions.
+    #[inline(always)]
     pub(super) fn burst_of_one(&mut self, len: u32) -> usize {
         let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
             return 0;

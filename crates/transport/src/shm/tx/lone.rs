@@ -3,24 +3,31 @@
 use dunlin_core::transport::{Lane, LanePacket, TxSeq};
 
 use super::super::channels::index_of;
-use super::super::ring::Producer;
 use super::{PUT_OFF, ShmTx, unsettle};
 
 impl ShmTx {
-    /// Sends the only packet of a burst, if `push` finds that no other work is needed. The receiver
-    /// waits for such a packet, so this function must be fast: every call in it is a tail call, and
-    /// it saves no register.
+    /// Sends the only packet of a burst, if no other work is needed. `CELLS` is 1, 2 or, for longer
+    /// packets, 3. The receiver waits for such a packet, so this function must be fast, and is
+    /// inlined into the iteration.
     #[inline(always)]
-    pub(super) fn send_lone(
+    pub(super) fn send_lone<const CELLS: usize>(
         &mut self,
+        lane: &Lane,
         packet: LanePacket,
-        push: impl FnOnce(&mut Producer) -> bool,
     ) -> Option<TxSeq> {
         let index = index_of(packet.peer());
         let Some(Some(peer)) = self.peers.get_mut(index) else {
             return None;
         };
-        if peer.peer != packet.peer() || !push(&mut peer.ring) {
+        if peer.peer != packet.peer() {
+            return None;
+        }
+        let sent = match CELLS {
+            1 => peer.ring.push_lone(lane.first_line(), packet.size()),
+            2 => peer.ring.push_lone_two(lane, packet),
+            _ => peer.ring.push_lone_long(lane, packet),
+        };
+        if !sent {
             return None;
         }
         self.counters.tx_packets += 1;
@@ -36,14 +43,14 @@ impl ShmTx {
     /// The same for a packet of two cells.
     #[inline(never)]
     pub(super) fn send_lone_two(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
-        let sent = self.send_lone(packet, |ring| ring.push_lone_two(lane, packet));
+        let sent = self.send_lone::<2>(lane, packet);
         sent.unwrap_or_else(|| self.send_staged(lane, &[packet], &[]))
     }
 
     /// The same for a longer one.
     #[inline(never)]
     pub(super) fn send_lone_long(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
-        let sent = self.send_lone(packet, |ring| ring.push_lone_long(lane, packet));
+        let sent = self.send_lone::<3>(lane, packet);
         sent.unwrap_or_else(|| self.send_staged(lane, &[packet], &[]))
     }
 
