@@ -9,7 +9,7 @@
 //! Applied entries leave the log in time (`tend.rs`). The image of the items is made when a
 //! follower lacks dropped entries, and not before; with a disk, also when the disk's log is to be
 //! shortened. It is made in slices (`drawing.rs`), and its receiver reads it in slices
-//! (`arriving.rs`).
+//! (`restoring.rs`).
 //!
 //! With a disk, a run hands out the entries and promises to save, and goes on. What must not be
 //! said before they are saved waits (`journal.rs`).
@@ -24,6 +24,7 @@
 
 mod arriving;
 mod drawing;
+mod dropping;
 mod guard;
 mod image;
 pub(crate) mod items;
@@ -34,6 +35,7 @@ mod output;
 mod pace;
 mod persist;
 mod planted;
+mod restoring;
 mod tend;
 mod waiting;
 
@@ -48,6 +50,7 @@ use crate::options::Options;
 use crate::wire::{Events, Page, Request, Role};
 use arriving::Arriving;
 use drawing::Drawing;
+use dropping::Dropping;
 pub use image::{Image, Restored};
 use journal::Journal;
 use lease::Lease;
@@ -55,7 +58,6 @@ use members::Orders;
 pub use output::Output;
 use pace::Pace;
 use planted::{lease_of, plant};
-use tend::Dropping;
 use waiting::Waiting;
 
 /// A node whose operations are named by an `A`.

@@ -8,9 +8,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::frozen::{Budget, Frozen};
-use super::{Name, meaning};
+use super::meaning::meaning;
 use crate::wire::cursor::{Cursor, put_count, put_words};
-use crate::wire::{Answer, Malformed, WINDOW};
+use crate::wire::{Answer, Malformed, Name, WINDOW};
 
 /// The most clients with a record, except in some checks.
 pub(crate) const MAX_CLIENTS: usize = 8192;
@@ -48,8 +48,8 @@ pub(super) struct Clients {
     /// The most clients with a record.
     most: usize,
     records: BTreeMap<u64, Record>,
-    /// Last entries of clients and their clients, the oldest last, as they were when a client had to
-    /// leave and this was empty. So a write costs nothing for the order, and the next clients that
+    /// Last entries of clients and their clients, the oldest last, as they were when a client had
+    /// to leave and this was empty. So a write costs nothing for the order, and the next clients that
     /// leave cost no search.
     oldest: Vec<(u64, u64)>,
     /// The records of an image that is being made.

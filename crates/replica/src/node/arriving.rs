@@ -1,41 +1,33 @@
-//! A snapshot of a leader, from its first part until the node goes on from it.
-//!
-//! Parts come in order. Each run reads a slice of the bytes that have come, so no message and no
-//! write waits for more; the sender gets its answer, and sends the next part, when all of one is
-//! read. A state that was read as a whole is offered to Raft without its bytes, which Raft does not
-//! need. If Raft takes it, it replaces the state of this node in the same run. Called by `replica`.
+//! A snapshot of a leader, as far as its parts have come and are read. Called by `node` and
+//! `restoring`.
 
-use raft::eraftpb::{Message, MessageType, Snapshot};
-
-use super::{Node, items};
-use crate::log::Log;
+use super::items;
 use crate::machine::{Arrival, Budget};
 use crate::wire::cursor::Cursor;
 use crate::wire::{Malformed, Piece, Roster};
-use crate::work::Items;
 
 /// A snapshot of which this node has read some parts.
 #[derive(Debug)]
 pub(super) struct Arriving {
-    from: u64,
-    term: u64,
-    place: (u64, u64),
+    pub(super) from: u64,
+    pub(super) term: u64,
+    pub(super) place: (u64, u64),
     /// Bytes of the whole snapshot, and those that have come.
-    total: u64,
-    came: u64,
+    pub(super) total: u64,
+    pub(super) came: u64,
     /// Bytes that have come, of which the first `read` ones were read.
-    bytes: Vec<u8>,
-    read: usize,
+    pub(super) bytes: Vec<u8>,
+    pub(super) read: usize,
     /// Nothing more can be read before the next part comes.
-    waits: bool,
-    roster: Option<Roster>,
-    state: Arrival,
+    pub(super) waits: bool,
+    pub(super) roster: Option<Roster>,
+    pub(super) state: Arrival,
     /// All bytes, for the disk; empty if the log is in memory.
-    image: Vec<u8>,
+    pub(super) image: Vec<u8>,
 }
 
 impl Arriving {
-    fn new(piece: &Piece<'_>, state: Arrival) -> Self {
+    pub(super) fn new(piece: &Piece<'_>, state: Arrival) -> Self {
         Self {
             from: piece.from,
             term: piece.term,
@@ -51,12 +43,12 @@ impl Arriving {
         }
     }
 
-    fn is_next(&self, piece: &Piece<'_>) -> bool {
+    pub(super) fn is_next(&self, piece: &Piece<'_>) -> bool {
         (self.from, self.term, self.place) == (piece.from, piece.term, piece.place)
             && (self.total, self.came) == (piece.total, piece.offset)
     }
 
-    fn add(&mut self, bytes: &[u8], is_for_disk: bool) {
+    pub(super) fn add(&mut self, bytes: &[u8], is_for_disk: bool) {
         self.bytes.drain(..std::mem::take(&mut self.read));
         self.bytes.extend_from_slice(bytes);
         self.came += bytes.len() as u64;
@@ -67,7 +59,7 @@ impl Arriving {
     }
 
     /// Reads on, until the budget is spent. True: that was all, and it is the state at its place.
-    fn read(&mut self, mut budget: Budget) -> Result<bool, Malformed> {
+    pub(super) fn read(&mut self, mut budget: Budget) -> Result<bool, Malformed> {
         let is_last = self.came == self.total;
         if self.roster.is_none() {
             self.read_roster(is_last)?;
@@ -98,94 +90,5 @@ impl Arriving {
             Err(Malformed) if !is_last && self.bytes.len() < items::MOST_HEAD => Ok(()),
             _ => Err(Malformed),
         }
-    }
-}
-
-impl<A> Node<A> {
-    /// Takes a part of a snapshot. The first one begins anew, whatever came before. False: it is
-    /// not the part that comes next.
-    pub(crate) fn on_piece(&mut self, piece: &Piece<'_>) -> bool {
-        if piece.offset == 0 {
-            self.give_up_arriving();
-            self.arriving = Some(Arriving::new(piece, self.machine.arrival()));
-        }
-        let is_for_disk = self.journal.is_some();
-        match self.arriving.as_mut().filter(|it| it.is_next(piece)) {
-            Some(arriving) => {
-                arriving.add(piece.bytes, is_for_disk);
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// Whether the parts of snapshots that have come are read, or were dropped.
-    pub(crate) fn has_read(&self) -> bool {
-        self.arriving.as_ref().is_none_or(|it| it.waits)
-    }
-
-    /// Reads the next slice. A snapshot is dropped if it is no image of the items at its index, or
-    /// if no cluster can have its members.
-    pub(super) fn go_on_arriving(&mut self) {
-        let Some(arriving) = self.arriving.as_mut().filter(|it| !it.waits) else {
-            return;
-        };
-        match arriving.read(Budget::slice(self.options.slice_bytes)) {
-            Ok(false) => {}
-            Ok(true) => self.offer_arrived(),
-            Err(Malformed) => self.give_up_arriving(),
-        }
-    }
-
-    /// Offers Raft the snapshot that was read as a whole.
-    fn offer_arrived(&mut self) {
-        let Some(arrived) = self.arriving.take() else {
-            return;
-        };
-        let (index, term) = arrived.place;
-        let roster = arrived.roster.as_ref().expect("it was read first");
-        let message = Message {
-            msg_type: MessageType::MsgSnapshot,
-            from: arrived.from,
-            to: self.raft.raft.id,
-            term: arrived.term,
-            snapshot: Some(Log::snapshot_of(roster, index, term, Vec::new())).into(),
-            ..Message::default()
-        };
-        self.arrived = Some(arrived);
-        self.on_message(message);
-    }
-
-    /// Begins anew after a snapshot that Raft has taken, and returns its items for the disk.
-    pub(super) fn restore(&mut self, snapshot: &Snapshot) -> Items {
-        self.stop_drawing();
-        let arrived = self.arrived.take();
-        let arrived = arrived.expect("Raft takes a snapshot in the run in which it was read");
-        let metadata = snapshot.get_metadata();
-        let base = (metadata.index, metadata.term);
-        assert_eq!(arrived.place, base, "Raft has one snapshot at a time");
-        let ruin = self.machine.become_state(arrived.state);
-        self.drawing.clear_away(ruin);
-        let roster = arrived.roster.expect("it was read first");
-        self.raft.mut_store().restore(snapshot, roster);
-        self.restores += 1;
-        Items {
-            applied: metadata.index,
-            base,
-            image: arrived.image,
-        }
-    }
-
-    /// Drops a snapshot that Raft has not taken.
-    pub(super) fn drop_arrived(&mut self) {
-        if let Some(arrived) = self.arrived.take() {
-            self.drawing.discard(arrived.image);
-            self.drawing.clear_away(arrived.state.into());
-        }
-    }
-
-    fn give_up_arriving(&mut self) {
-        self.arrived = self.arriving.take();
-        self.drop_arrived();
     }
 }

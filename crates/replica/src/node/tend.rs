@@ -9,6 +9,7 @@ use raft::ProgressState;
 
 use super::Node;
 use super::drawing::DROPPED;
+use super::dropping::Dropping;
 use super::journal::Journal;
 use super::output::Output;
 
@@ -16,18 +17,6 @@ use super::output::Output;
 /// up.
 const SLACK: u64 = 2;
 pub(super) const SLACK_FOR_FOLLOWER: u64 = 16;
-
-/// The bounds of entries that are being dropped, some in each run.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Dropping {
-    /// Entries and bytes that the log keeps.
-    entries: u64,
-    bytes: u64,
-    /// No entry after this one is dropped.
-    most: u64,
-    /// The index before the first entry at the beginning.
-    begun: u64,
-}
 
 impl<A> Node<A> {
     /// Drops the entries that the items contain and no follower needs, in the next run.
@@ -127,8 +116,8 @@ impl<A> Node<A> {
         places.min()
     }
 
-    /// Has the disk save the items, so that its log can begin where this one does. It gets no second
-    /// image while one is under way or being saved; then its log is shortened the next time.
+    /// Has the disk save the items, so that its log can begin where this one does. It gets no
+    /// second image while one is under way or being saved; then its log is shortened the next time.
     fn checkpoint(&mut self) {
         let may_begin = self.journal.as_ref().is_some_and(Journal::may_checkpoint);
         if may_begin && self.drawing.is_idle() {

@@ -214,8 +214,8 @@ impl<'a> Request<'a> {
     /// # Errors
     /// [`Malformed`], also for a key or value of a length that is not allowed.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        // An entry is read on each replica when it comes and when it is applied, so the head is read
-        // at once.
+        // An entry is read on each replica when it comes and when it is applied, so the head is
+        // read at once.
         let (head, rest) = bytes.split_first_chunk::<HEAD>().ok_or(Malformed)?;
         let [version, kind, key_len @ .., 0, 0, 0, 0] = *word(head, 0) else {
             return Err(Malformed);
