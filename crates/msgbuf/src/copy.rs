@@ -92,9 +92,10 @@ pub(crate) fn fresh_two(to: &mut [u8; 2 * CHUNK], from: &[u8]) -> bool {
 /// Longest message that is read in words.
 const IN_WORDS: usize = 4 * CHUNK;
 
-/// Like [`fresh_usual`], for a message of any length; `to` has room for it in whole chunks. Only a
-/// message of up to 128 bytes is read in words and followed by zeros: the user wrote most bytes of
-/// a longer one a while ago.
+/// Copies the bytes of a message of any length to the start of `to`. Only a message of up to 128
+/// bytes is read in words, as the user has just written it, and followed by zeros up to a multiple
+/// of 32 bytes: the user wrote most bytes of a longer one a while ago. Panics unless `to` has room
+/// for that.
 pub fn fresh_chunks(to: &mut [u8], from: &[u8]) {
     if from.len() > IN_WORDS {
         to[..from.len()].copy_from_slice(from);

@@ -48,8 +48,8 @@ pub(super) struct Clients {
     /// The most clients with a record.
     most: usize,
     records: BTreeMap<u64, Record>,
-    /// Last entries of clients and their clients, the oldest last, as they were when a client had
-    /// to leave and this was empty. So a write costs nothing for the order, and the next clients that
+    /// Last entries of clients and their clients, the oldest last. It is made when a client has to
+    /// leave and it is empty, so a write costs nothing for the order, and the next clients that
     /// leave cost no search.
     oldest: Vec<(u64, u64)>,
     /// The records of an image that is being made.
