@@ -368,6 +368,7 @@ pub(super) const RULES: &[Rule] = &[
             "harness",
         ],
     ),
+    rule("dunlin-misuse", &["dunlin"]),
     rule("xtask", &[]),
 ];
 

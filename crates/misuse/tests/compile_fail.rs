@@ -2,7 +2,7 @@
 //! compiler refuses a program that breaks one, before it can corrupt a message.
 //!
 //! The compiler's message is pinned in a file next to each program. After a change of the
-//! toolchain, `TRYBUILD=overwrite cargo test -p dunlin --test compile_fail` renews it; read the
+//! toolchain, `TRYBUILD=overwrite cargo test -p dunlin-misuse` renews it; read the
 //! difference.
 
 #[test]
