@@ -129,8 +129,13 @@ fn commands_that_do_not_exist_are_seen() {
     );
 }
 
-/// True if a crate has an example of this name, in a file or a folder.
+/// True if a crate has an example of this name, in a file or a folder, or the folder of packages
+/// that are examples has such a file.
 fn is_example(name: &str) -> bool {
+    let packages = Path::new(ROOT).join("examples");
+    if packages.join(format!("{name}.rs")).exists() {
+        return true;
+    }
     let mut crates = std::fs::read_dir(Path::new(ROOT).join("crates")).unwrap();
     crates.any(|it| {
         let examples = it.unwrap().path().join("examples");
