@@ -25,8 +25,8 @@ use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
 use dunlin_xdp::wire::{Wire, joined};
 use dunlin_xdp::{Xdp, XdpRx, XdpTx};
 
-use apart::{Apart, Client, Server, Turn, apart};
-use rpc::{End, Plan, run};
+use apart::{Apart, Client, Server, Turn, apart, plan_of_32_bytes};
+use rpc::{End, run};
 
 /// `xdp` over a wire, with its calls for `S` apart.
 #[derive(Debug)]
@@ -62,17 +62,7 @@ impl<S: Turn> Rx for WiredRx<S> {
 }
 
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let number = |at: usize, default: u64| {
-        let text = args.get(at);
-        text.map_or(default, |text| text.parse().expect("a number"))
-    };
-    assert_eq!(number(0, 32), 32, "messages have 32 bytes");
-    let plan = Plan {
-        in_flight: usize::try_from(number(1, 32)).expect("few"),
-        sessions: usize::try_from(number(2, 4)).expect("few"),
-        count: number(3, 100_000),
-    };
+    let plan = plan_of_32_bytes();
     let ([a, b], wire) = joined(false).expect("there are sockets and memory");
     let wire = Rc::new(RefCell::new(wire));
     let [(a, to_b), (b, to_a)] = acquainted(a, b);

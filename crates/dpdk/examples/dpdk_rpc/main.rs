@@ -25,8 +25,8 @@ use dunlin_msgbuf::BufRef;
 use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
 use dunlin_transport::udp;
 
-use apart::{Apart, Client, Server, apart};
-use rpc::{End, Plan, run};
+use apart::{Apart, Client, Server, apart, plan_of_32_bytes};
+use rpc::{End, run};
 
 /// Arguments of DPDK that need no huge pages.
 const ARGUMENTS: &str = "--no-huge -m 128";
@@ -35,17 +35,7 @@ const ARGUMENTS: &str = "--no-huge -m 128";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let number = |at: usize, default: u64| {
-        let text = args.get(at);
-        text.map_or(default, |text| text.parse().expect("a number"))
-    };
-    assert_eq!(number(0, 32), 32, "messages have 32 bytes");
-    let plan = Plan {
-        in_flight: usize::try_from(number(1, 32)).expect("few"),
-        sessions: usize::try_from(number(2, 4)).expect("few"),
-        count: number(3, 100_000),
-    };
+    let plan = plan_of_32_bytes();
     let ((near, to_far), (far, to_near)) = ends();
     let ends = ((apart(near), to_far), (apart(far), to_near));
     println!(

@@ -171,6 +171,18 @@ fn size_of(message: &Message) -> usize {
     MESSAGE + message.context.len() + data
 }
 
+/// The numbers of a message, in the order in which they are written.
+fn numbers_of(message: &Message) -> [u64; 6] {
+    [
+        message.term,
+        message.log_term,
+        message.index,
+        message.commit,
+        message.commit_term,
+        message.reject_hint,
+    ]
+}
+
 fn put_message(out: &mut Vec<u8>, message: &Message) {
     let kind = KINDS.iter().find(|(_, kind)| *kind == message.msg_type);
     let (number, _) = kind.expect("only messages with a number are sent");
@@ -179,16 +191,9 @@ fn put_message(out: &mut Vec<u8>, message: &Message) {
     let mut head = [0; MESSAGE];
     head[..4].copy_from_slice(&[*number, u8::from(message.reject), context, 0]);
     head[4..8].copy_from_slice(&entries.to_le_bytes());
-    let words = [
-        message.term,
-        message.log_term,
-        message.index,
-        message.commit,
-        message.commit_term,
-        message.reject_hint,
-    ];
-    for (place, word) in head[8..].as_chunks_mut::<8>().0.iter_mut().zip(words) {
-        *place = word.to_le_bytes();
+    let places = head[8..].as_chunks_mut::<8>().0;
+    for (place, number) in places.iter_mut().zip(numbers_of(message)) {
+        *place = number.to_le_bytes();
     }
     out.extend_from_slice(&head);
     out.extend_from_slice(&message.context);
@@ -234,15 +239,7 @@ fn is_append(message: &Message) -> bool {
 /// Whether Raft can take the numbers. It takes a message of term 0 for one of its own node, and an
 /// append after an entry of term 0 for one that fits anywhere.
 fn is_in_range(message: &Message) -> bool {
-    let numbers = [
-        message.term,
-        message.log_term,
-        message.index,
-        message.commit,
-        message.commit_term,
-        message.reject_hint,
-    ];
-    numbers.iter().all(|it| *it <= MAX_INDEX)
+    numbers_of(message).iter().all(|it| *it <= MAX_INDEX)
         && message.term > 0
         && (message.log_term > 0 || !is_append(message))
 }

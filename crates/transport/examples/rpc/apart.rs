@@ -7,6 +7,24 @@ use std::marker::PhantomData;
 
 use dunlin_core::transport::{Frame, Halves, Lane, Path, PeerId, Rx, Transport, Tx, TxItem, TxSeq};
 
+use crate::rpc::Plan;
+
+/// Reads the program's arguments: bytes of a message, which are 32; requests in flight; sessions;
+/// and RPCs.
+pub(crate) fn plan_of_32_bytes() -> Plan {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, default: u64| {
+        let text = args.get(at);
+        text.map_or(default, |text| text.parse().expect("a number"))
+    };
+    assert_eq!(number(0, 32), 32, "messages have 32 bytes");
+    Plan {
+        in_flight: usize::try_from(number(1, 32)).expect("few"),
+        sessions: usize::try_from(number(2, 4)).expect("few"),
+        count: number(3, 100_000),
+    }
+}
+
 /// A side, as the profile names it.
 pub(crate) trait Turn {
     /// Runs work of the transport.
