@@ -38,8 +38,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             }
             Handler::Dispatch(run) => {
                 let run = *run;
-                self.run_dispatch(message.data(), inbound, req_type, session, run);
-                self.core.context.pool.recycle(message);
+                self.run_own(message, (inbound, req_type, session), run);
             }
             Handler::Batch { max_response, .. } => {
                 let max_response = *max_response;

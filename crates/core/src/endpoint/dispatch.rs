@@ -103,10 +103,41 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Runs a dispatch handler. The request is built in place: moving it right after writing it
+    /// Runs a dispatch handler, and ends a request that it has left unanswered.
+    #[inline]
+    fn run_dispatch(
+        &mut self,
+        data: &[u8],
+        inbound: RequestIdx,
+        req_type: ReqType,
+        session: Session,
+        run: DispatchFn<App>,
+    ) {
+        self.call_handler(data, inbound, req_type, session, run);
+        self.core.server().after_handler(inbound);
+    }
+
+    /// Runs a dispatch handler for a request that lies in a msgbuf of its own, which the handler
+    /// may make its answer.
+    pub(crate) fn run_own(
+        &mut self,
+        request: MsgBuf,
+        (inbound, req_type, session): (RequestIdx, ReqType, Session),
+        run: DispatchFn<App>,
+    ) {
+        self.core.requests.begin_apart(inbound);
+        self.call_handler(request.data(), inbound, req_type, session, run);
+        match self.core.requests.end_apart() {
+            true => self.core.server().reply_with(inbound, request),
+            false => self.core.context.pool.recycle(request),
+        }
+        self.core.server().after_handler(inbound);
+    }
+
+    /// Calls a dispatch handler. The request is built in place: moving it right after writing it
     /// would stall the processor.
     #[inline]
-    pub(crate) fn run_dispatch(
+    fn call_handler(
         &mut self,
         data: &[u8],
         inbound: RequestIdx,
@@ -131,7 +162,6 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if outcome.is_err() {
             core.context.stats.on_panic();
         }
-        core.server().after_handler(inbound);
     }
 
     /// Keeps a request whose handler was slow before, until all other requests that came before are
@@ -172,26 +202,26 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[cold]
     #[inline(never)]
     fn run_slow(&mut self, slow: SlowRequest) {
-        let unwanted = self.core.requests.is_unwanted(slow.inbound);
-        let handler = self.handlers.get(slow.req_type).map(|entry| &entry.handler);
-        match handler {
-            _ if unwanted => self
-                .core
-                .server()
-                .reject(slow.inbound, ErrorCode::CANCELLED),
+        let SlowRequest {
+            req_type,
+            inbound,
+            session,
+            request,
+        } = slow;
+        let unwanted = self.core.requests.is_unwanted(inbound);
+        let handler = self.handlers.get(req_type).map(|entry| &entry.handler);
+        let refusal = match handler {
+            _ if unwanted => ErrorCode::CANCELLED,
             Some(Handler::Dispatch(run)) => {
                 let run = *run;
-                self.measured(slow.req_type, |engine| {
-                    let data = slow.request.data();
-                    engine.run_dispatch(data, slow.inbound, slow.req_type, slow.session, run);
+                return self.measured(req_type, |engine| {
+                    engine.run_own(request, (inbound, req_type, session), run);
                 });
             }
-            _ => self
-                .core
-                .server()
-                .reject(slow.inbound, ErrorCode::UNKNOWN_TYPE),
-        }
-        self.core.context.pool.recycle(slow.request);
+            _ => ErrorCode::UNKNOWN_TYPE,
+        };
+        self.core.context.pool.recycle(request);
+        self.core.server().reject(inbound, refusal);
     }
 
     /// Runs a handler that was slow before, and measures it, so that its type can count as fast

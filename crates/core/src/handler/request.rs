@@ -75,6 +75,17 @@ impl<'a> Request<'a> {
         self.reply(cx, bytes.len(), |out| out.copy_from_slice(bytes));
     }
 
+    /// Answers with the request's own bytes. Those of a request that came in several packets are
+    /// not copied: its msgbuf becomes the response, when the handler has returned.
+    pub fn echo(self, cx: &mut Cx<'_>) {
+        let core = &mut *cx.core;
+        let is_home = core.sessions.is_home(self.session);
+        if !(is_home && core.requests.echo_apart(self.inbound)) {
+            let data = self.data;
+            self.reply_bytes(cx, data);
+        }
+    }
+
     /// Answers with an error code. Codes of the application ([`ErrorCode::application`]) reach the
     /// client as they are, [`ErrorCode::OVERLOADED`] as [`ErrorCode::REFUSED`], and other codes of
     /// the protocol as [`ErrorCode::HANDLER_FAILED`], because they would prove that no handler ran.

@@ -264,6 +264,16 @@ pub(crate) struct Requests {
     /// The sweep has found no held response since a slot last got an entry, and the memory of
     /// unused entries is being given back.
     gives_back: bool,
+    /// The request whose handler runs, if it lies in a msgbuf of its own.
+    lying_apart: Option<LyingApart>,
+}
+
+/// A request whose handler runs and which lies in a msgbuf of its own.
+#[derive(Clone, Copy, Debug)]
+struct LyingApart {
+    request: RequestIdx,
+    /// The handler has answered with that msgbuf.
+    is_echoed: bool,
 }
 
 impl Default for Requests {
@@ -276,6 +286,7 @@ impl Default for Requests {
             egress: Egress::default(),
             first_generation: 0,
             gives_back: false,
+            lying_apart: None,
         }
     }
 }

@@ -7,6 +7,7 @@ mod below_one;
 mod calls;
 mod challenges;
 mod drain;
+mod echoes;
 mod handlers;
 mod handles;
 mod hostile;

@@ -119,10 +119,7 @@ fn on_large<T: Medium, App>(rpc: &mut Rpc<T, App>) {
             None => request.reject(cx, ErrorCode::application(1)),
         }
     });
-    rpc.on(MIRROR, |_, request, cx| {
-        let data = request.data();
-        request.reply(cx, data.len(), |out| out.copy_from_slice(data));
-    });
+    rpc.on(MIRROR, |_, request, cx| request.echo(cx));
     rpc.on(SOURCE, |_, request, cx| {
         match work::counter(request.data()) {
             Some(counter) => {

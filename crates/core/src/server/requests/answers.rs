@@ -4,7 +4,7 @@
 use dunlin_msgbuf::{BufRef, MsgBuf};
 use dunlin_wire::{ErrorCode, Flags, PacketType, Residence};
 
-use super::{Marks, RequestState, Requests};
+use super::{LyingApart, Marks, RequestState, Requests};
 use crate::context::Context;
 use crate::handle::{RequestId, RequestIdx};
 use crate::session::table::Sessions;
@@ -101,6 +101,35 @@ impl Requests {
         if let Err(write) = self.reply_plain(idx, len, |_| {}, context) {
             self.reply(idx, len, write, sessions, context);
         }
+    }
+
+    /// Notes that the handler of this request will run, and that the request lies in a msgbuf of its
+    /// own, with which the handler may answer.
+    pub(crate) fn begin_apart(&mut self, request: RequestIdx) {
+        self.lying_apart = Some(LyingApart {
+            request,
+            is_echoed: false,
+        });
+    }
+
+    /// Makes the msgbuf in which this request lies its answer, when its handler has returned. False
+    /// if the request has none of its own.
+    pub(crate) fn echo_apart(&mut self, request: RequestIdx) -> bool {
+        let running = self.lying_apart.as_mut();
+        match running.filter(|running| running.request == request) {
+            Some(running) => {
+                running.is_echoed = true;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Notes that the handler has returned. Returns whether it has answered with the request's
+    /// msgbuf.
+    pub(crate) fn end_apart(&mut self) -> bool {
+        let running = self.lying_apart.take();
+        running.is_some_and(|running| running.is_echoed)
     }
 
     /// Answers with an error. If the request was answered before, the first answer stays.
