@@ -23,12 +23,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use dunlin_wire::{HEADER_LEN, PLAIN_RESPONSE};
 
 use crate::endpoint::dispatch::{Dispatched, Position};
+use crate::endpoint::prefetch::prefetch_shared;
 use crate::endpoint::rpc::{Endpoint, Engine};
 use crate::handle::RequestIdx;
 use crate::handler::context::Cx;
 use crate::handler::request::Request;
 use crate::handler::table::Handlers;
-use crate::packet::words::{Words, high, low, words_of};
+use crate::packet::words::{Words, first_packet, high, low, words_of};
 use crate::protocol::{Core, challenges};
 use crate::session::proof::plain_request_type;
 use crate::time::Clock;
@@ -207,7 +208,11 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[inline(never)]
     fn run_apart(&mut self, rx: &impl Rx, cursor: &mut Cursor, index: usize) {
         let frame = rx.frame(index);
+        let mut prefetched = cursor.offset;
         while cursor.offset < frame.bytes.len() {
+            if cursor.offset >= prefetched {
+                prefetched = prefetch_shared(&self.core, frame.bytes, cursor.offset);
+            }
             if !self.run_among_others(&frame, cursor, index) {
                 self.run_other(&frame, cursor, index);
             }
@@ -336,12 +341,6 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             }
         }
     }
-}
-
-/// The bytes of the packet at the start of `bytes`, if it has no extension.
-fn first_packet(bytes: &[u8]) -> Option<&[u8]> {
-    let (words, _) = words_of(bytes)?;
-    bytes.get(..HEADER_LEN + high(words[1]) as usize)
 }
 
 /// The user's state and functions, as far as ordinary packets need them.

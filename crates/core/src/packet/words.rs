@@ -16,6 +16,12 @@ pub(crate) fn words_of(bytes: &[u8]) -> Option<(Words, &[u8])> {
     Some((words(header), rest))
 }
 
+/// The bytes of the packet at the start of `bytes`, if it is a whole message without an extension.
+pub(crate) fn first_packet(bytes: &[u8]) -> Option<&[u8]> {
+    let (words, _) = words_of(bytes)?;
+    bytes.get(..HEADER_LEN + high(words[1]) as usize)
+}
+
 /// A header's bytes as words.
 #[inline(always)]
 pub(crate) fn words(header: &[u8; HEADER_LEN]) -> Words {
@@ -33,3 +39,6 @@ pub(crate) const fn low(word: u64) -> u32 {
 pub(crate) const fn high(word: u64) -> u32 {
     low(word >> 32)
 }
+
+#[cfg(test)]
+mod tests;
