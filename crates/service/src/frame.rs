@@ -7,6 +7,7 @@ use dunlin_wire::ReqType;
 use crate::codec::DecodeError;
 use crate::meta::{MAX_ENTRIES, Meta};
 use crate::metadata::{self, Metadata};
+use crate::short;
 
 /// The bit of a request type that is set if a front comes first.
 pub const META: u16 = 0x8000;
@@ -83,7 +84,7 @@ impl<'a> Front<'a> {
         let (head, entries) = front.split_at_mut(HEAD);
         head[..4].copy_from_slice(&length_field(self.size()));
         head[4..].copy_from_slice(&self.left.map_or(0, micros).to_le_bytes());
-        entries.copy_from_slice(self.entries);
+        short::copy(self.entries, entries);
         message
     }
 
@@ -118,6 +119,7 @@ fn micros(left: Nanos) -> u32 {
 pub(crate) type Split<'a> = (Option<Nanos>, Metadata<'a>, &'a [u8]);
 
 /// Splits a request that begins with a front.
+#[inline]
 pub(crate) fn read(bytes: &[u8]) -> Result<Split<'_>, DecodeError> {
     let too_short = |needed| DecodeError::TooShort {
         len: bytes.len(),

@@ -57,6 +57,16 @@ pub struct Meta {
     memory: Vec<u8>,
     /// The bytes of the entries.
     len: usize,
+    keys: Keys,
+}
+
+/// Facts about the keys of entries, so that a further entry is checked without a look at them.
+#[derive(Clone, Copy, Default)]
+struct Keys {
+    count: usize,
+    has_trace: bool,
+    /// The [`mark`] of each key. A key whose mark is not here is new.
+    marks: u64,
 }
 
 /// A key that an entry may have. The check of a literal takes no instructions.
@@ -87,7 +97,7 @@ impl<'a> Key<'a> {
     ///
     /// # Errors
     /// [`MetaError::Key`] or [`MetaError::Reserved`].
-    #[inline]
+    #[inline(always)]
     pub fn new(key: &'a str) -> Result<Self, MetaError> {
         match (is_key(key.as_bytes()), key.starts_with(RESERVED)) {
             (false, _) => Err(MetaError::Key),
@@ -108,22 +118,26 @@ impl Meta {
         Self {
             memory: Vec::new(),
             len: 0,
+            keys: Keys::NONE,
         }
     }
 
-    /// Metadata with a copy of these entries, which are valid.
-    pub(crate) fn of(entries: &[u8]) -> Self {
-        Self {
-            memory: entries.to_vec(),
-            len: entries.len(),
+    /// Metadata with a copy of these, which have arrived.
+    pub(crate) fn of(arrived: Metadata<'_>) -> Self {
+        let mut meta = Self::new();
+        for (key, _) in arrived.entries() {
+            meta.keys.on_key(key);
         }
+        meta.memory.extend_from_slice(arrived.bytes());
+        meta.len = meta.memory.len();
+        meta
     }
 
     /// Adds an entry. The value of the key `traceparent` is the text of a [`TraceParent`].
     ///
     /// # Errors
     /// See [`MetaError`].
-    #[inline]
+    #[inline(always)]
     pub fn add(&mut self, key: &str, value: &str) -> Result<(), MetaError> {
         self.add_at(Key::new(key)?, value)
     }
@@ -132,37 +146,39 @@ impl Meta {
     ///
     /// # Errors
     /// See [`MetaError`].
+    #[inline]
     pub fn add_at(&mut self, Key(key): Key<'_>, value: &str) -> Result<(), MetaError> {
         if is_trace(key.as_bytes()) {
             return self.add_text_of_trace(value);
         }
-        let (mut entries, mut has_trace, mut is_twice) = (0, false, false);
-        for (other, _) in self.view().entries() {
-            entries += 1;
-            has_trace |= is_trace(other);
-            is_twice |= short::same(other, key.as_bytes());
-        }
-        let (count, room) = match has_trace {
+        let (count, room) = match self.keys.has_trace {
             true => (MAX_KEYS, MAX_ENTRIES),
             false => (MAX_KEYS - 1, MAX_ENTRIES - TRACE_ENTRY),
         };
         if self.len + LENGTHS + key.len() + value.len() > room {
             return Err(MetaError::TooLong);
         }
-        if is_twice {
+        if self.keys.may_have(key.as_bytes()) && self.has(key) {
             return Err(MetaError::Twice);
         }
-        if entries >= count {
+        if self.keys.count >= count {
             return Err(MetaError::TooMany);
         }
         self.put(key, value.as_bytes());
         Ok(())
     }
 
+    /// Whether there is an entry with this key.
+    #[cold]
+    fn has(&self, key: &str) -> bool {
+        let mut entries = self.view().entries();
+        entries.any(|(other, _)| short::same(other, key.as_bytes()))
+    }
+
     #[cold]
     fn add_text_of_trace(&mut self, text: &str) -> Result<(), MetaError> {
         let trace = text.parse().map_err(|_| MetaError::Trace)?;
-        if self.view().trace_parent().is_some() {
+        if self.keys.has_trace {
             return Err(MetaError::Twice);
         }
         self.room_for_trace()?;
@@ -182,7 +198,7 @@ impl Meta {
     /// Adds a trace. Adds none if there is one already, or if these metadata have arrived, without
     /// a trace, and leave no room for one.
     pub(crate) fn add_trace(&mut self, trace: TraceParent) {
-        if self.view().trace_parent().is_none() && self.room_for_trace().is_ok() {
+        if !self.keys.has_trace && self.room_for_trace().is_ok() {
             self.put(TRACE, trace.bytes());
         }
     }
@@ -203,8 +219,10 @@ impl Meta {
     }
 
     /// Removes all entries, and keeps the memory.
+    #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
+        self.keys = Keys::NONE;
     }
 
     /// The metadata as the server will read them.
@@ -223,7 +241,7 @@ impl Meta {
         if self.len + TRACE_ENTRY > MAX_ENTRIES {
             return Err(MetaError::TooLong);
         }
-        match self.view().entries().count() < MAX_KEYS {
+        match self.keys.count < MAX_KEYS {
             true => Ok(()),
             false => Err(MetaError::TooMany),
         }
@@ -246,6 +264,7 @@ impl Meta {
         short::copy(key.as_bytes(), key_place);
         short::copy(value, value_place);
         self.len = end;
+        self.keys.on_key(key.as_bytes());
     }
 
     /// Makes room for this number of bytes.
@@ -256,13 +275,46 @@ impl Meta {
     }
 }
 
+impl Keys {
+    const NONE: Self = Self {
+        count: 0,
+        has_trace: false,
+        marks: 0,
+    };
+
+    #[inline]
+    fn on_key(&mut self, key: &[u8]) {
+        self.count += 1;
+        self.has_trace |= is_trace(key);
+        self.marks |= mark(key);
+    }
+
+    /// False if no entry has this key.
+    #[inline]
+    const fn may_have(&self, key: &[u8]) -> bool {
+        self.marks & mark(key) != 0
+    }
+}
+
+/// One bit for a key. Few of the keys that a program uses together have the same.
+#[inline]
+const fn mark(key: &[u8]) -> u64 {
+    let ([first, ..], [.., last]) = (key, key) else {
+        return 0;
+    };
+    let number = key.len() ^ (*first as usize) << 1 ^ (*last as usize) << 2;
+    1 << (number % 64)
+}
+
 impl Clone for Meta {
     fn clone(&self) -> Self {
-        Self::of(self.entries())
+        let mut meta = Self::new();
+        meta.clone_from(self);
+        meta
     }
 
     fn clone_from(&mut self, source: &Self) {
-        self.len = source.len;
+        (self.len, self.keys) = (source.len, source.keys);
         if self.memory.len() < self.len {
             self.grow(self.len);
         }

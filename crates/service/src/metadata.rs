@@ -53,7 +53,12 @@ impl<'a> Metadata<'a> {
 
     /// The metadata with memory of their own, to pass them on or to keep them.
     pub fn to_owned(&self) -> Meta {
-        Meta::of(self.0)
+        Meta::of(*self)
+    }
+
+    /// The entries as they are sent.
+    pub(crate) const fn bytes(self) -> &'a [u8] {
+        self.0
     }
 
     pub(crate) fn entries(self) -> impl Iterator<Item = Entry<'a>> {
@@ -65,15 +70,13 @@ impl<'a> Metadata<'a> {
 /// Checks entries that have arrived.
 #[inline]
 pub(crate) fn check(entries: &[u8]) -> Result<Metadata<'_>, DecodeError> {
-    // Then all values are text, and none need be looked at.
-    let is_ascii = short::is_ascii(entries);
     let mut left = entries;
     let mut count = 0;
     while let Some((key, value)) = next(&mut left)? {
         count += 1;
         let is_value = match is_trace(key) {
             true => value.len() == trace::LEN,
-            false => is_ascii || std::str::from_utf8(value).is_ok(),
+            false => short::is_text(value),
         };
         if !is_value || !is_key(key) || count > MAX_KEYS {
             return Err(DecodeError::Malformed);
@@ -85,18 +88,17 @@ pub(crate) fn check(entries: &[u8]) -> Result<Metadata<'_>, DecodeError> {
 /// Takes the next entry, without a check of its key and its value; `None` at the end.
 #[inline]
 fn next<'a>(left: &mut &'a [u8]) -> Result<Option<Entry<'a>>, DecodeError> {
-    let Some((lengths, rest)) = left.split_first_chunk::<LENGTHS>() else {
+    // A key has a character at least.
+    let Some(lengths) = left.first_chunk::<{ LENGTHS + 1 }>() else {
         let is_end = left.is_empty();
         return is_end.then_some(None).ok_or(DecodeError::Malformed);
     };
-    let [key_len, low, high] = *lengths;
-    let value_len = usize::from(u16::from_le_bytes([low, high]));
-    let key = rest.split_at_checked(key_len.into());
-    let (key, rest) = key.ok_or(DecodeError::Malformed)?;
-    let value = rest.split_at_checked(value_len);
-    let (value, rest) = value.ok_or(DecodeError::Malformed)?;
+    let lengths = u32::from_le_bytes(*lengths) as usize;
+    let (key_len, value_len) = (lengths & 0xFF, lengths >> 8 & 0xFFFF);
+    let entry = left[LENGTHS..].split_at_checked(key_len + value_len);
+    let (entry, rest) = entry.ok_or(DecodeError::Malformed)?;
     *left = rest;
-    Ok(Some((key, value)))
+    Ok(Some(entry.split_at(key_len)))
 }
 
 #[inline]

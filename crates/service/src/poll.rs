@@ -156,6 +156,7 @@ pub fn call_with_bufs<M: Method>(
 ///
 /// # Errors
 /// As for [`call`].
+#[inline]
 pub fn call_with_meta<M: Method>(
     cx: &mut Cx<'_>,
     session: Session,

@@ -1,10 +1,13 @@
 //! Short texts, as most keys and values are: checks, comparisons and copies without a call of the C
 //! library, which takes more instructions than the work itself. A text of 4 to 15 bytes is handled
 //! as its first and its last bytes, which may overlap, and a shorter one as three bytes, which may
-//! be the same.
+//! be the same. Copies of up to 32 bytes are made in the same way.
 
 /// The length from which on a text is not short.
 const SHORT: usize = 16;
+
+/// The length from which on the C library copies a text.
+const LONG: usize = 2 * SHORT + 1;
 
 /// Whether a key may contain a byte. A look-up is cheaper than five comparisons.
 const IN_KEYS: [bool; 256] = {
@@ -29,16 +32,27 @@ pub(crate) fn fit_keys(bytes: &[u8]) -> bool {
     }
 }
 
-/// Whether all bytes are ASCII. The standard library compares the last bytes one by one.
+/// Whether the bytes are UTF-8. The standard library looks at most bytes one by one.
 #[inline]
-pub(crate) fn is_ascii(bytes: &[u8]) -> bool {
-    let (words, Some(last)) = (bytes.as_chunks::<8>().0, bytes.last_chunk::<8>()) else {
-        return bytes.is_ascii();
+pub(crate) fn is_text(bytes: &[u8]) -> bool {
+    is_ascii(bytes) || std::str::from_utf8(bytes).is_ok()
+}
+
+#[inline]
+fn is_ascii(bytes: &[u8]) -> bool {
+    let (words, last) = match bytes.len() {
+        8.. => (bytes.as_chunks::<8>().0, bytes.last_chunk::<8>()),
+        4.. => {
+            let word = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes);
+            let both = ends(bytes).map(|(first, last)| word(first) | word(last));
+            return both.is_some_and(|both| both & word(&[0x80; 4]) == 0);
+        }
+        _ => return bytes.iter().all(u8::is_ascii),
     };
     let all = words
         .iter()
-        .chain([last])
-        .map(|word| u64::from_le_bytes(*word));
+        .chain(last)
+        .map(|bytes| u64::from_le_bytes(*bytes));
     all.fold(0, |all, word| all | word) & u64::from_le_bytes([0x80; 8]) == 0
 }
 
@@ -63,7 +77,8 @@ pub(crate) fn same(one: &[u8], other: &[u8]) -> bool {
 #[inline]
 pub(crate) fn copy(from: &[u8], to: &mut [u8]) {
     match from.len() {
-        SHORT.. => to.copy_from_slice(from),
+        LONG.. => to.copy_from_slice(from),
+        SHORT.. => copy_ends::<SHORT>(from, to),
         8.. => copy_ends::<8>(from, to),
         4.. => copy_ends::<4>(from, to),
         0 => {}

@@ -28,13 +28,25 @@ fn one_wrong_byte_makes_a_text_unfit_for_keys() {
 }
 
 #[test]
-fn one_byte_makes_texts_differ_and_a_byte_above_127_is_not_ascii() {
-    for (text, is_whole) in texts(0x80) {
-        assert_eq!(is_ascii(&text), is_whole, "{text:?}");
+fn one_byte_makes_texts_differ() {
+    for (text, _) in texts(0x80) {
         let whole = &texts(0)[..];
         for (other, _) in whole.iter().filter(|(_, is_whole)| *is_whole) {
             assert_eq!(same(&text, other), text == *other, "{text:?} {other:?}");
         }
+    }
+}
+
+#[test]
+fn bytes_are_text_if_they_are_utf_8() {
+    for (text, is_whole) in texts(0x80) {
+        assert_eq!(is_text(&text), is_whole, "{text:?}");
+    }
+    for len in 0..40 {
+        let text = "x".repeat(len) + "\u{e9}";
+        assert!(is_text(text.as_bytes()));
+        let cut = &text.as_bytes()[..=len];
+        assert!(!is_text(cut), "{cut:?}");
     }
 }
 
