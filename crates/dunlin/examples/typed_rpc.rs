@@ -1,27 +1,33 @@
 //! Typed RPCs of 32 bytes each way as futures, between two endpoints over shared memory in one
 //! thread: without anything, with two entries of metadata, and with a layer of tower that does
-//! nothing around the handlers. The differences of their counts are the prices of the two.
+//! nothing around the handlers. Or over a channel, without and with such a layer; then only the
+//! caller's thread is counted. The differences of the counts are the prices of metadata and layers.
 //!
 //! ```text
 //! cargo build --release -p dunlin --example typed_rpc
-//! for face in plain meta layer; do for rpcs in 2000 12000; do
+//! for face in plain meta layer channel channel-layer; do for rpcs in 2000 12000; do
 //!     valgrind --tool=callgrind --callgrind-out-file=/dev/null \
 //!         --toggle-collect='*typed_rpc::turn*' \
 //!         target/release/examples/typed_rpc $face $rpcs 2>&1 | grep -o 'Collected : [0-9]*'
 //! done; done
 //! ```
 //!
-//! The difference of the two counts of a face, divided by 10 000, are the instructions of an RPC at
-//! both sides together, without the set-up.
+//! The difference of the two counts of a face, divided by 10 000, are the instructions of an RPC,
+//! without the set-up: at both sides together, or of the caller's thread.
 
 use std::cell::Cell;
 use std::error::Error;
+use std::fmt::Display;
 use std::hint::black_box;
+use std::pin::pin;
 use std::rc::Rc;
-use std::task::{self, Poll};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{self, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 
 use dunlin::service::{Context, Fixed};
-use dunlin::{Auto, Caller, Handlers, Inbound, Local, Nexus, Session, Tasks, service};
+use dunlin::{Auto, Caller, Hub, Local, Nexus, Server, Session, Tasks, service};
 use tower::Service;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -58,18 +64,18 @@ impl Sum for Adder {
 
 /// A layer that passes everything on.
 #[derive(Clone)]
-struct Empty(Handlers);
+struct Empty<S>(S);
 
-impl Service<Inbound> for Empty {
-    type Response = ();
-    type Error = <Handlers as Service<Inbound>>::Error;
-    type Future = <Handlers as Service<Inbound>>::Future;
+impl<S: Service<R>, R> Service<R> for Empty<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
 
-    fn poll_ready(&mut self, context: &mut task::Context<'_>) -> Poll<Result<(), Self::Error>> {
+    fn poll_ready(&mut self, context: &mut task::Context<'_>) -> Poll<Result<(), S::Error>> {
         self.0.poll_ready(context)
     }
 
-    fn call(&mut self, request: Inbound) -> Self::Future {
+    fn call(&mut self, request: R) -> S::Future {
         self.0.call(request)
     }
 }
@@ -78,18 +84,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let face = args.next().unwrap_or_else(|| "plain".into());
     let rpcs = args.next().map_or(Ok(100_000), |number| number.parse())?;
+    match face.as_str() {
+        "plain" | "meta" | "layer" => on_sessions(&face, rpcs)?,
+        "channel" | "channel-layer" => over_channel(&face, rpcs)?,
+        other => return Err(format!("{other} is no face: see the head of this file").into()),
+    }
+    println!("{rpcs} RPCs");
+    Ok(())
+}
+
+/// Both sides in this thread.
+fn on_sessions(face: &str, rpcs: u64) -> Result<(), Box<dyn Error>> {
     let nexus = Nexus::bind("127.0.0.1:0")?;
     let local = |index| {
         let builder = nexus.endpoint_builder::<Auto>().index(index);
         builder.build(Tasks::default()).map(Local::new)
     };
     let (mut server, mut client) = (local(0)?, local(1)?);
-    let entries = match face.as_str() {
-        "plain" | "layer" => 0,
-        "meta" => 2,
-        other => return Err(format!("the face is plain, meta or layer, not {other}").into()),
-    };
-    match face.as_str() {
+    let entries = if face == "meta" { 2 } else { 0 };
+    match face {
         "layer" => dunlin::serve_layered(&mut server, SumServer(Adder { entries }), Empty),
         _ => server.serve_typed(SumServer(Adder { entries })),
     }
@@ -116,8 +129,65 @@ fn main() -> Result<(), Box<dyn Error>> {
             server.turn();
         });
     }
-    println!("{rpcs} RPCs");
     Ok(())
+}
+
+/// The server and the channel have threads of their own.
+fn over_channel(face: &str, rpcs: u64) -> Result<(), Box<dyn Error>> {
+    let server = Server::builder().service(|_thread| SumServer(Adder { entries: 0 }));
+    let server = server.start("127.0.0.1:0")?;
+    let hub = Hub::builder().listen("127.0.0.1:0").start()?;
+    let channel = hub.channel().address(server.address().to_string()).open()?;
+    if face == "channel" {
+        let client = SumClient::over(channel);
+        one_after_the_other(rpcs, |words| client.sum(words));
+    } else {
+        let client = SumClient::over(channel.through(Empty(channel.clone())));
+        one_after_the_other(rpcs, |words| client.sum(words));
+    }
+    Ok(())
+}
+
+/// Makes calls in this thread, which polls each once to send it and again when it is woken.
+fn one_after_the_other<F, E>(rpcs: u64, call: impl Fn(&Words) -> F)
+where
+    F: Future<Output = Result<Words, E>>,
+    E: Display,
+{
+    let unpark = Arc::new(Unpark(thread::current(), AtomicBool::new(false)));
+    let waker = Waker::from(Arc::clone(&unpark));
+    let mut context = task::Context::from_waker(&waker);
+    let mut under_way = pin!(None);
+    for first in 0..rpcs {
+        let words = words(first);
+        turn(|| under_way.set(Some(call(&words))));
+        let mut sum = Poll::Pending;
+        while sum.is_pending() {
+            unpark.1.store(false, Ordering::SeqCst);
+            turn(|| {
+                let call = under_way.as_mut().as_pin_mut().expect("it has been made");
+                sum = call.poll(&mut context).map(|ended| {
+                    let sum = ended.unwrap_or_else(|error| panic!("{error}"));
+                    under_way.set(None);
+                    sum.0[0].get()
+                });
+            });
+            while sum.is_pending() && !unpark.1.load(Ordering::SeqCst) {
+                thread::park();
+            }
+        }
+        assert_eq!(sum, Poll::Ready(4 * first + 6), "a wrong response");
+    }
+}
+
+/// A thread that waits, and whether it has been woken.
+struct Unpark(Thread, AtomicBool);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.1.store(true, Ordering::SeqCst);
+        self.0.unpark();
+    }
 }
 
 /// The counted part.
@@ -137,7 +207,7 @@ async fn one_at_a_time(
     loop {
         let first = next.get();
         next.set(first + 1);
-        let words = Words([0, 1, 2, 3].map(|more| U64::new(first + more)));
+        let words = words(first);
         let mut call = client.sum(&words);
         if has_meta {
             let tenant = call.meta("tenant", "blue").expect("it is valid");
@@ -147,4 +217,9 @@ async fn one_at_a_time(
         assert_eq!(answer.0[0].get(), 4 * first + 6, "a wrong response");
         completed.set(completed.get() + 1);
     }
+}
+
+/// The message of an RPC.
+fn words(first: u64) -> Words {
+    Words([0, 1, 2, 3].map(|more| U64::new(first + more)))
 }

@@ -238,6 +238,7 @@ impl Channel {
     ///
     /// # Errors
     /// None yet.
+    #[inline]
     pub fn poll_ready(
         &mut self,
         context: &mut std::task::Context<'_>,

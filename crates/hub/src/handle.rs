@@ -96,6 +96,7 @@ impl Handle {
 
     /// Whether both are handles of one channel.
     #[cfg(feature = "tower")]
+    #[inline]
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

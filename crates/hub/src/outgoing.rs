@@ -188,6 +188,15 @@ impl Outgoing {
         self
     }
 
+    /// Uses room that the call's own channel has reserved, if it has.
+    #[cfg(feature = "tower")]
+    #[inline]
+    pub(crate) fn on_room(&mut self, permit: Option<Permit>) {
+        if permit.is_some() {
+            self.permit = permit;
+        }
+    }
+
     /// Whether the call may run twice, and late.
     pub fn is_idempotent(&self) -> bool {
         let read = |slot| self.channel.mailbox().with(slot, |it| it.terms.idempotent);
@@ -202,6 +211,7 @@ impl Outgoing {
 
     /// Whether this is a call over `channel`.
     #[cfg(feature = "tower")]
+    #[inline]
     pub(crate) fn is_over(&self, channel: &Handle) -> bool {
         self.channel.is_same(channel)
     }

@@ -5,7 +5,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use dunlin_core::Nanos;
@@ -14,6 +14,7 @@ use dunlin_service::{
     SuccessOf, poll,
 };
 use dunlin_wire::{ErrorCode, Ran};
+use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use crate::channel::Channel;
@@ -40,20 +41,26 @@ pub enum ThroughError {
     Layer(BoxError),
 }
 
-/// A typed call through layers, like [`TypedCall`](crate::TypedCall). Its first poll allocates the
-/// future of the layers.
-#[must_use = "a call that is not awaited is not made"]
-pub struct ThroughCall<S: Service<Outgoing>, M: Method> {
-    stage: Stage<S>,
-    method: PhantomData<fn() -> M>,
+pin_project! {
+    /// A typed call through layers, like [`TypedCall`](crate::TypedCall). It has the future of the
+    /// layers in itself, and allocates nothing.
+    #[must_use = "a call that is not awaited is not made"]
+    pub struct ThroughCall<S: Service<Outgoing>, M: Method> {
+        #[pin]
+        stage: Stage<S, S::Future>,
+        method: PhantomData<fn() -> M>,
+    }
 }
 
-enum Stage<S: Service<Outgoing>> {
-    /// The value cannot be encoded.
-    BadValue,
-    /// The call waits for the service to be ready.
-    New(Box<(S, Option<Outgoing>)>),
-    Sent(Pin<Box<S::Future>>),
+pin_project! {
+    #[project = StageNow]
+    enum Stage<S, F> {
+        /// The value cannot be encoded.
+        BadValue,
+        /// The call waits for the service to be ready.
+        New { service: S, call: Option<Outgoing> },
+        Sent { #[pin] future: F },
+    }
 }
 
 impl Channel {
@@ -69,8 +76,8 @@ impl Channel {
 
 impl<S: Service<Outgoing>, M: Method> ThroughCall<S, M> {
     fn with(mut self, change: impl FnOnce(Outgoing) -> Outgoing) -> Self {
-        if let Stage::New(new) = &mut self.stage {
-            new.1 = new.1.take().map(change);
+        if let Stage::New { call, .. } = &mut self.stage {
+            *call = call.take().map(change);
         }
         self
     }
@@ -94,8 +101,9 @@ impl<S: Service<Outgoing>, M: Method> ThroughCall<S, M> {
     /// # Errors
     /// See [`MetaError`].
     pub fn meta(mut self, key: &str, value: &str) -> Result<Self, MetaError> {
-        if let Stage::New(new) = &mut self.stage {
-            new.1 = new.1.take().map(|call| call.meta(key, value)).transpose()?;
+        if let Stage::New { call, .. } = &mut self.stage {
+            let with_key = call.take().map(|call| call.meta(key, value));
+            *call = with_key.transpose()?;
         }
         Ok(self)
     }
@@ -119,42 +127,39 @@ impl<S: Service<Outgoing>, M: Method> ThroughCall<S, M> {
 
 impl<S, M> Future for ThroughCall<S, M>
 where
-    S: Service<Outgoing, Response = Answer> + Unpin,
+    S: Service<Outgoing, Response = Answer>,
     S::Error: Into<BoxError>,
     M: Method,
 {
     type Output = Result<SuccessOf<M>, Failure<ErrorOf<M>, ThroughError>>;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let failed = |error: S::Error| Failure::of(ThroughError::from(error.into()));
+        let mut stage = self.project().stage;
         loop {
-            let ended = match &mut self.stage {
-                Stage::BadValue => return Poll::Ready(Err(Failure::BadValue)),
-                Stage::New(new) => {
-                    let (service, call) = &mut **new;
-                    match service.poll_ready(context) {
-                        Poll::Pending => return Poll::Pending,
-                        Poll::Ready(Err(error)) => return Poll::Ready(Err(failed(error))),
-                        Poll::Ready(Ok(())) => {}
+            let future = match stage.as_mut().project() {
+                StageNow::BadValue => return Poll::Ready(Err(Failure::BadValue)),
+                StageNow::New { service, call } => {
+                    if let Err(error) = ready!(service.poll_ready(context)) {
+                        return Poll::Ready(Err(failed(error)));
                     }
-                    let call = call.take().expect("a call is sent once");
-                    let future = Box::pin(service.call(call));
-                    self.stage = Stage::Sent(future);
-                    continue;
+                    service.call(call.take().expect("a call is sent once"))
                 }
-                Stage::Sent(future) => future.as_mut().poll(context),
+                StageNow::Sent { future } => {
+                    return future.poll(context).map(|ended| {
+                        let answer = ended.map_err(failed)?;
+                        poll::read::<M, ThroughError>(&answer).map(M::Outcome::to_owned)
+                    });
+                }
             };
-            return ended.map(|ended| {
-                let answer = ended.map_err(failed)?;
-                poll::read::<M, ThroughError>(&answer).map(M::Outcome::to_owned)
-            });
+            stage.set(Stage::Sent { future });
         }
     }
 }
 
 impl<S> Carrier for Through<S>
 where
-    S: Service<Outgoing, Response = Answer> + Clone + Unpin,
+    S: Service<Outgoing, Response = Answer> + Clone,
     S::Error: Into<BoxError>,
 {
     type At = ();
@@ -168,8 +173,9 @@ where
         let stage = match outgoing::<M>(&self.channel, value) {
             None => Stage::BadValue,
             Some(call) => {
-                let call = call.idempotent(M::IDEMPOTENT);
-                Stage::New(Box::new((self.service.clone(), Some(call))))
+                let call = Some(call.idempotent(M::IDEMPOTENT));
+                let service = self.service.clone();
+                Stage::New { service, call }
             }
         };
         ThroughCall {

@@ -7,27 +7,43 @@ use tower_service::Service;
 
 use crate::channel::Channel;
 use crate::error::ChannelError;
-use crate::outgoing::{Answer, Outgoing};
+use crate::outgoing::{Answer, Outgoing, Permit};
 
 impl Service<Outgoing> for Channel {
     type Response = Answer;
     type Error = ChannelError;
     type Future = Outgoing;
 
+    #[inline]
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ChannelError>> {
         Channel::poll_ready(self, context)
     }
 
     /// Makes the call over this channel. If another channel has made `call`, this copies its
     /// request.
-    fn call(&mut self, call: Outgoing) -> Outgoing {
+    #[inline]
+    fn call(&mut self, mut call: Outgoing) -> Outgoing {
         let permit = self.reserved.take();
-        let call = match call.is_over(&self.handle) {
-            true => call,
-            false => call.at(&self.handle).unwrap_or(call),
-        };
-        match permit {
-            Some(permit) => call.permit(permit),
+        match call.is_over(&self.handle) {
+            true => {
+                call.on_room(permit);
+                call
+            }
+            false => self.take_over(call, permit),
+        }
+    }
+}
+
+impl Channel {
+    /// Makes a call of another channel over this one.
+    #[cold]
+    fn take_over(&self, call: Outgoing, permit: Option<Permit>) -> Outgoing {
+        match call.at(&self.handle) {
+            Some(mut copy) => {
+                copy.on_room(permit);
+                copy
+            }
+            // It has been sent.
             None => call,
         }
     }

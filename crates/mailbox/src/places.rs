@@ -49,7 +49,14 @@ pub struct Place(Arc<Places>);
 
 /// A task that waits for a place. If it is dropped after it was woken, another one is woken.
 #[derive(Debug, Default)]
-pub struct Waiter(Option<(Arc<Places>, Arc<AtomicBool>)>);
+pub struct Waiter(Option<Enrolled>);
+
+/// A task that is or was in the list.
+#[derive(Debug)]
+struct Enrolled {
+    places: Arc<Places>,
+    is_gone: Arc<AtomicBool>,
+}
 
 const ALONE: &str = "one thread has the list";
 
@@ -65,6 +72,7 @@ impl Places {
     }
 
     /// Takes a place, if one is free.
+    #[inline]
     pub fn take(self: &Arc<Self>) -> Option<Place> {
         // Made before the comparison: if no place is free, its drop takes the count back.
         let place = Place(Arc::clone(self));
@@ -73,11 +81,20 @@ impl Places {
     }
 
     /// A place, once one is free; until then, the task of `context` waits as `waiter`.
+    #[inline]
     pub fn poll_take(self: &Arc<Self>, waiter: &mut Waiter, context: &Context<'_>) -> Poll<Place> {
-        if let Some(place) = self.take() {
-            *waiter = Waiter::default();
-            return Poll::Ready(place);
+        match self.take() {
+            Some(place) => {
+                waiter.0 = None;
+                Poll::Ready(place)
+            }
+            None => self.wait(waiter, context),
         }
+    }
+
+    /// Lets the task of `context` wait as `waiter`.
+    #[cold]
+    fn wait(self: &Arc<Self>, waiter: &mut Waiter, context: &Context<'_>) -> Poll<Place> {
         let waker = context.waker().clone();
         if self.state.fetch_or(BUSY, Ordering::AcqRel) & BUSY != 0 {
             // Another thread has the list, and will give it back soon.
@@ -99,9 +116,9 @@ impl Places {
         waiter: &mut Waiter,
         waker: Waker,
     ) -> Option<Waker> {
-        let (_, is_gone) = waiter.0.get_or_insert_with(|| {
-            let is_gone = Arc::new(AtomicBool::new(false));
-            (Arc::clone(self), is_gone)
+        let Enrolled { is_gone, .. } = waiter.0.get_or_insert_with(|| Enrolled {
+            places: Arc::clone(self),
+            is_gone: Arc::new(AtomicBool::new(false)),
         });
         let is_it = |it: &&mut Waiting| Arc::ptr_eq(&it.is_gone, is_gone);
         if let Some(waiting) = list.iter_mut().find(is_it) {
@@ -187,20 +204,15 @@ impl Waiter {
     }
 }
 
-impl Drop for Waiter {
+impl Drop for Enrolled {
+    /// The task has its place, or is gone.
     fn drop(&mut self) {
-        let Some((places, is_gone)) = self.0.take() else {
-            return;
-        };
-        is_gone.store(true, Ordering::Release);
+        self.is_gone.store(true, Ordering::Release);
         // The task may have been woken for a place that it does not take, or several places may be
         // free.
-        if !places
-            .count
-            .load(Ordering::Acquire)
-            .is_multiple_of(TAKEN_ONE)
-        {
-            places.look();
+        let count = self.places.count.load(Ordering::Acquire);
+        if !count.is_multiple_of(TAKEN_ONE) {
+            self.places.look();
         }
     }
 }

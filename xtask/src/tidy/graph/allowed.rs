@@ -265,7 +265,7 @@ pub(super) const RULES: &[Rule] = &[
         )
     },
     Rule {
-        libraries: Some(&["tower-service"]),
+        libraries: Some(&["pin-project-lite", "tower-service"]),
         ..rule(
             "dunlin-hub",
             &[
