@@ -116,8 +116,9 @@ fn a_request_that_a_layer_sheds_has_not_run() {
             assert_eq!((shed.ran(), hangs()), (Ran::No, 1));
             // The server drops the future of the first handler, which makes room for another.
             first.abort();
-            while work.hang(&()).deadline(short).await.unwrap_err().ran() == Ran::No {}
-            assert!(hangs() > 1);
+            while hangs() == 1 {
+                work.hang(&()).deadline(short).await.unwrap_err();
+            }
         });
     }
 }
