@@ -221,12 +221,9 @@ impl Stamp {
 /// The checksum that makes a sum right, as it is sent.
 #[inline]
 fn checksum_of(sum: Sum) -> [u8; 2] {
-    // 0 would say that there is no sum; it equals 0xFFFF (RFC 768).
-    let checksum = match !sum.native() {
-        0 => 0xFFFF,
-        checksum => checksum,
-    };
-    checksum.to_ne_bytes()
+    // The remainder is the sum as 16 bits, but for 0xFFFF, which it gives as 0. So its complement
+    // is never 0, which would say that there is no sum (RFC 768).
+    (!sum.remainder()).to_ne_bytes()
 }
 
 /// Headers that grow.

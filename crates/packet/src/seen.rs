@@ -46,16 +46,25 @@ const START: usize = ETHERNET + IPV4;
 /// one line of a lane.
 const SHORT: usize = UDP + 56;
 
-/// The bytes of the headers before the checksum of UDP.
+/// The bytes of the headers before the checksum of UDP, in the pieces in which they are compared.
 #[derive(Clone, Copy, Debug)]
-struct Head([u8; HEAD]);
+struct Head([u8; 32], [u8; 8]);
 
 const HEAD: usize = ETHERNET + IPV4 + UDP - 2;
+const _: () = assert!(HEAD == 32 + 8);
+
+impl Head {
+    /// Whether a frame begins with it.
+    #[inline]
+    fn is_of(&self, frame: &[u8; HEAD]) -> bool {
+        frame.first_chunk() == Some(&self.0) && frame.last_chunk() == Some(&self.1)
+    }
+}
 
 impl Default for Seen {
     fn default() -> Self {
         Self {
-            head: Head([0; HEAD]),
+            head: Head([0; 32], [0; 8]),
             pseudo: Sum::default(),
             end: usize::MAX,
             datagram: 0,
@@ -127,14 +136,15 @@ impl Seen {
     }
 
     /// As [`Self::again`], without the mark.
-    #[inline]
+    // Inlined, because loops over frames keep its numbers in registers.
+    #[inline(always)]
     pub fn payload<'a>(&self, frame: &'a [u8]) -> Option<&'a [u8]> {
         if self.is_short {
             return self.short_payload(frame);
         }
         let head = frame.first_chunk::<HEAD>()?;
         // Before the first accepted frame, none is that long.
-        if *head != self.head.0 || frame.len() < self.end {
+        if !self.head.is_of(head) || frame.len() < self.end {
             return None;
         }
         let (datagram, mut sum) = (frame[START..].get(..self.datagram)?, self.pseudo);
@@ -143,10 +153,10 @@ impl Seen {
     }
 
     /// As [`Self::payload`], if the datagram has a length that is known.
-    #[inline]
+    #[inline(always)]
     fn short_payload<'a>(&self, frame: &'a [u8]) -> Option<&'a [u8]> {
         let frame = frame.first_chunk::<{ START + SHORT }>()?;
-        if *frame.first_chunk()? != self.head.0 {
+        if !self.head.is_of(frame.first_chunk()?) {
             return None;
         }
         let short: &[u8; SHORT] = frame.last_chunk()?;
@@ -160,6 +170,14 @@ impl Seen {
         self.found
     }
 
+    /// Where the payload lies in all frames that [`Self::payload`] recognizes, if it knows any and
+    /// the network has marked none of them.
+    #[inline]
+    pub fn place(&self) -> Option<std::ops::Range<usize>> {
+        let end = START + self.datagram;
+        (self.datagram > 0 && !self.congestion).then_some(START + UDP..end)
+    }
+
     /// Keeps the headers of a plain frame.
     #[cold]
     fn note(&mut self, frame: &[u8], found: &Datagram) {
@@ -168,12 +186,16 @@ impl Seen {
         let (true, Some(head), Written::Whole) = (is_plain, head, found.sum) else {
             return;
         };
+        let head: &[u8; HEAD] = head;
+        let (Some(first), Some(last)) = (head.first_chunk(), head.last_chunk()) else {
+            return;
+        };
         let [high, low] = [head[START + 4], head[START + 5]];
         self.pseudo = Sum::default();
         self.pseudo.add(&head[START - 8..START]);
         self.pseudo.add(&[0, PROTOCOL_UDP, high, low]);
         self.pseudo = self.pseudo.small();
-        self.head = Head(*head);
+        self.head = Head(*first, *last);
         self.end = ETHERNET + usize::from(u16::from_be_bytes([head[16], head[17]]));
         self.datagram = UDP + found.len;
         self.is_short = self.datagram == SHORT && self.end == START + SHORT;

@@ -143,13 +143,18 @@ impl Sum {
     /// ```
     #[inline]
     pub fn is_right(&self) -> bool {
-        // The 16-bit sum is 0xFFFF if the total is not 0 and 65 535 divides it. An odd number
-        // divides another one exactly if the product with its inverse is at most the greatest
-        // quotient.
-        const INVERSE: u64 = 0x0001_0001_0001_0001_u64.wrapping_neg();
-        const _: () = assert!(INVERSE.wrapping_mul(0xFFFF) == 1);
-        // That of 0 is 0, which becomes the greatest number here.
-        self.total.wrapping_mul(INVERSE).wrapping_sub(1) < u64::MAX / 0xFFFF
+        // The 16-bit sum is 0xFFFF if the total is a multiple of 65 535 other than 0. The product
+        // of MOST and the multiple k is -k, for each k from 1 to MOST; each other total has another
+        // product, because MOST is odd.
+        const MOST: u64 = u64::MAX / 0xFFFF;
+        const _: () = assert!(MOST.wrapping_mul(0xFFFF) == 1_u64.wrapping_neg());
+        self.total.wrapping_mul(MOST) >= MOST.wrapping_neg()
+    }
+
+    /// The remainder of the sum when divided by 65 535, in the order of this machine's bytes.
+    #[inline]
+    pub(super) fn remainder(&self) -> u16 {
+        (self.total % 0xFFFF) as u16
     }
 
     /// The sum as 16 bits in the order of this machine's bytes.
