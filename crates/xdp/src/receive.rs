@@ -55,6 +55,12 @@ impl Marks {
     fn add(&mut self, index: usize) {
         self.0 |= 1 << index;
     }
+
+    /// The first packet that has it.
+    #[inline]
+    fn first(self) -> usize {
+        self.0.trailing_zeros() as usize
+    }
 }
 
 /// The receiving half of an `xdp` endpoint.
@@ -303,6 +309,7 @@ impl XdpRx {
             }
             count = self.show_alike();
         }
+        self.arrivals.set_plain(self.special.first());
         if count > 0 {
             self.turns.on_busy();
         } else {
@@ -359,10 +366,8 @@ impl Rx for XdpRx {
 
     #[inline]
     fn whole(&self, index: usize) -> Option<&[u8]> {
-        match self.arrivals.shown_bytes(index) {
-            Some(bytes) if !self.special.has(index) => Some(bytes),
-            _ => self.other_whole(index),
-        }
+        let plain = self.arrivals.plain_bytes(index);
+        plain.or_else(|| self.other_whole(index))
     }
 }
 

@@ -181,7 +181,7 @@ pub(crate) struct Place<'a, E>(&'a [AtomicU64], PhantomData<E>);
 
 impl<E: Entry> Place<'_, E> {
     #[inline]
-    pub(crate) fn write(self, entry: E) {
+    pub(crate) fn write(&self, entry: E) {
         write(self.0, entry);
     }
 }

@@ -83,6 +83,35 @@ impl SharedRings {
         inner.fill.wants_wakeup()
     }
 
+    /// Takes the completed frames of this share, as far as they are the `expected` ones, in that
+    /// order. Returns their number, and whether other frames wait for [`Self::take_completed`].
+    #[inline]
+    pub(crate) fn take_expected(&self, share: usize, expected: &[usize]) -> (usize, bool) {
+        let inner = &mut *self.lock();
+        let completion = &mut inner.completion;
+        if !inner.inboxes[share].is_empty() {
+            return (0, true);
+        }
+        completion.available(1);
+        let mut taken = 0;
+        loop {
+            let mut count = 0;
+            for (addr, next) in completion.entries().zip(&expected[taken..]) {
+                if addr != *next as u64 {
+                    break;
+                }
+                count += 1;
+            }
+            if count == 0 {
+                break;
+            }
+            completion.advance(count);
+            taken += count as usize;
+        }
+        completion.release();
+        (taken, completion.entries().len() > 0)
+    }
+
     /// Passes the completed frames of this share to `take`, which returns false if it does not know
     /// a frame. Returns the number of those that no share knows.
     #[inline]

@@ -303,7 +303,7 @@ impl XdpTx {
             return;
         };
         if !self.frames.append(filling, inline, data) {
-            self.frames.discard(filling);
+            self.frames.discard();
             self.counters.tx_dropped_full += u64::from(filling.packets());
             *open = None;
         }

@@ -13,6 +13,7 @@
 //! Made by `socket`; used by `receive` and `transmit`.
 
 mod hand;
+mod supply;
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -22,6 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::mapping::Mapping;
 use crate::ring::Desc;
 pub(crate) use hand::Hand;
+pub(crate) use supply::Supply;
 
 /// Bytes of a frame. The kernel needs up to 256 of them in front of a received packet.
 pub const FRAME: usize = 4096;
@@ -131,19 +133,28 @@ pub(crate) struct Ledger {
     /// The number of its first frame in the region.
     first: u32,
     /// For each frame, whether the kernel has it. The rings order the accesses: a frame is marked
-    /// before its entry is published, and the mark is removed after the kernel's entry is read.
+    /// before its entry is published, and the mark is removed after the kernel's entry is read. A
+    /// [`Supply`] keeps its own record while it lives.
     lent: Arc<[AtomicBool]>,
 }
 
 impl Ledger {
-    /// The frames for one endpoint alone. Call this again only after that endpoint has ended.
-    pub(crate) fn own(&self) -> Part {
-        self.part(false)
+    /// The frames with which one endpoint sends. Call this again only after that endpoint has
+    /// ended.
+    pub(crate) fn own(&self) -> Supply {
+        Supply::new(self.clone())
     }
 
-    /// The frames for one of several endpoints: a frame belongs to the endpoint that takes it back.
+    /// The frames into which several endpoints receive: a frame belongs to the endpoint that takes
+    /// it back.
+    ///
+    /// # Panics
+    /// If they are not the first ones of the region.
     pub(crate) fn shared(&self) -> Part {
-        self.part(true)
+        assert_eq!(self.first, 0, "the half for receiving comes first");
+        Part {
+            ledger: self.clone(),
+        }
     }
 
     /// Its frames.
@@ -160,15 +171,7 @@ impl Ledger {
     fn view(&self) -> View<'_> {
         View {
             lent: &self.lent,
-            first: self.first as usize,
             base: self.umem.base(),
-        }
-    }
-
-    fn part(&self, is_shared: bool) -> Part {
-        Part {
-            ledger: self.clone(),
-            is_shared,
         }
     }
 }
@@ -205,12 +208,11 @@ impl Piece {
     }
 }
 
-/// Some frames of a region, as an endpoint uses them.
+/// The frames for receiving, which are the first of the region, as an endpoint uses them. They are
+/// only read.
 #[derive(Debug)]
 pub struct Part {
     ledger: Ledger,
-    /// Whether other endpoints use these frames too. Such frames are only read.
-    is_shared: bool,
 }
 
 impl Part {
@@ -220,6 +222,7 @@ impl Part {
     }
 
     /// The frames that the kernel does not have.
+    #[cfg(test)]
     pub(crate) fn kept(&self) -> Vec<u32> {
         let is_kept = |frame: &u32| !self.is_lent(*frame);
         (0..self.count()).filter(is_kept).collect()
@@ -229,16 +232,6 @@ impl Part {
     #[inline]
     pub(crate) fn lend(&mut self, frame: u32) -> Option<u64> {
         self.view().lend(frame)
-    }
-
-    /// Fills frames of ours one after the other and lends each.
-    ///
-    /// # Panics
-    /// If other endpoints use these frames too.
-    #[inline]
-    pub(crate) fn filler(&mut self) -> Filler<'_> {
-        assert!(!self.is_shared, "shared frames are only read");
-        Filler(self.view())
     }
 
     /// All of its frames, to lend many of them or to take them back.
@@ -286,21 +279,11 @@ impl Part {
     pub(crate) fn bytes(&self, piece: Piece) -> &[u8] {
         let range = self.range(piece.frame, piece.at as usize, piece.len as usize);
         // SAFETY: the range is within the region, which is initialised (zeroed, then written by the
-        // kernel). The frame is ours, so the kernel does not write to it, and neither do we while
-        // `self` is borrowed: frames of our own are written through `self` alone, and shared ones
-        // not at all.
+        // kernel). The frame is ours, so the kernel does not write to it, and endpoints only read
+        // frames for receiving.
         unsafe {
             std::slice::from_raw_parts(self.ledger.umem.base().add(range), piece.len as usize)
         }
-    }
-
-    /// `len` bytes of a frame from byte `at` on, to be written.
-    #[inline]
-    pub(crate) fn bytes_mut(&mut self, frame: u32, at: usize, len: usize) -> &mut [u8] {
-        assert!(!self.is_shared, "shared frames are only read");
-        let range = self.range(frame, at, len);
-        // SAFETY: as in `bytes`, and `self`, which alone has these frames, is borrowed for writing.
-        unsafe { std::slice::from_raw_parts_mut(self.ledger.umem.base().add(range), len) }
     }
 
     /// Where bytes of a frame begin in the region, after the checks.
@@ -309,7 +292,7 @@ impl Part {
         assert!(!self.is_lent(frame), "the kernel has this frame");
         let is_inside = at.checked_add(len).is_some_and(|end| end <= FRAME);
         assert!(is_inside, "a piece lies within its frame");
-        (self.ledger.first + frame) as usize * FRAME + at
+        frame as usize * FRAME + at
     }
 
     #[inline]
@@ -322,8 +305,6 @@ impl Part {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a> {
     lent: &'a [AtomicBool],
-    /// The number of the first frame in the region.
-    first: usize,
     base: *mut u8,
 }
 
@@ -332,14 +313,7 @@ impl View<'_> {
     #[inline]
     fn find(&self, addr: u64) -> Option<usize> {
         let frame = usize::try_from(addr / FRAME as u64).ok()?;
-        let frame = frame.wrapping_sub(self.first);
         (frame < self.lent.len()).then_some(frame)
-    }
-
-    /// Where a frame begins in the region.
-    #[inline]
-    fn place(&self, frame: u32) -> usize {
-        (self.first + frame as usize) * FRAME
     }
 
     /// As [`Part::lend`].
@@ -350,7 +324,7 @@ impl View<'_> {
             return None;
         }
         lent.store(true, Ordering::Relaxed);
-        Some(self.place(frame) as u64)
+        Some(u64::from(frame) * FRAME as u64)
     }
 
     /// As [`Part::take_back`].
@@ -376,31 +350,6 @@ impl View<'_> {
 )]
 const fn number_of(frame: usize) -> u32 {
     frame as u32
-}
-
-/// Frames that their only user fills.
-#[derive(Debug)]
-pub(crate) struct Filler<'a>(View<'a>);
-
-impl Filler<'_> {
-    /// Lets `write` fill a frame of ours, and lends it. Returns its address; `None` if the kernel
-    /// has the frame.
-    #[inline]
-    pub(crate) fn fill(&mut self, frame: u32, write: impl FnOnce(&mut [u8; FRAME])) -> Option<u64> {
-        let Self(view) = self;
-        let lent = view.lent.get(frame as usize)?;
-        if lent.load(Ordering::Relaxed) {
-            return None;
-        }
-        let at = view.place(frame);
-        // SAFETY: a frame of the ledger lies within the region, and no other part has it. The
-        // kernel does not have it either, and the part, which alone has these frames, is borrowed
-        // for writing.
-        let bytes = unsafe { &mut *view.base.add(at).cast() };
-        write(bytes);
-        lent.store(true, Ordering::Relaxed);
-        Some(at as u64)
-    }
 }
 
 #[cfg(test)]

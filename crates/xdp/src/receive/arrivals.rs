@@ -210,6 +210,18 @@ impl Arrivals {
         self.hand.shown()
     }
 
+    /// Notes that the first `count` shown packets are whole, and not marked.
+    #[inline]
+    pub(crate) fn set_plain(&mut self, count: usize) {
+        self.hand.set_plain(count);
+    }
+
+    /// The bytes of a shown packet, if it is one of those.
+    #[inline]
+    pub(crate) fn plain_bytes(&self, index: usize) -> Option<&[u8]> {
+        self.hand.plain_bytes(index)
+    }
+
     /// The bytes of a shown packet.
     #[inline]
     pub(crate) fn shown_bytes(&self, index: usize) -> Option<&[u8]> {

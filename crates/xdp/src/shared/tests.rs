@@ -29,8 +29,8 @@ fn two() -> ([Frames; 2], Arc<Kernel>) {
     } = model(SHARES);
     let other = crate::tests::model::transmit_ring(&kernel);
     let frames = |share: usize, tx| {
-        let part = sending[share].own();
-        Frames::new(part, share, tx, shared.clone(), kernel.clone())
+        let supply = sending[share].own();
+        Frames::new(supply, share, tx, shared.clone(), kernel.clone())
     };
     ([frames(1, rings.tx), frames(3, other)], kernel)
 }

@@ -2,8 +2,8 @@
 //! the kernel has sent them. The endpoints of a queue share the completion ring, by which the
 //! kernel gives sent frames back.
 //!
-//! Invariants: a frame of our part is free, or in an [`Open`] datagram, or lent to the kernel. A
-//! datagram is in the ring whole or not at all. A frame that the kernel gives back without having
+//! Invariants: at most one datagram is open, and its frames are the opened ones of the [`Supply`].
+//! A datagram is in the ring whole or not at all. A frame that the kernel gives back without having
 //! it is counted, and changes nothing. Called by `transmit`.
 
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use dunlin_core::transport::{Lane, LanePacket};
 use crate::device::{Device, Kicked};
 use crate::ring::{Desc, Producer};
 use crate::shared::SharedRings;
-use crate::umem::{FRAME, Part};
-use dunlin_packet::{Header, MAX_HEADER, Stamp, Sum};
+use crate::umem::{FRAME, Supply};
+use dunlin_packet::{Header, Stamp, Sum};
 
 /// Most frames of one datagram.
 const PIECES: usize = 4;
@@ -32,8 +32,7 @@ const BETWEEN_KICKS: Duration = Duration::from_millis(1);
 /// A datagram that is being filled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Open {
-    frames: [u32; PIECES],
-    /// Frames in use, and bytes of the last of them.
+    /// Its frames, and bytes of the last of them.
     count: usize,
     at: usize,
     payload: usize,
@@ -66,18 +65,10 @@ pub(crate) struct Met {
     pub(crate) bad: u64,
 }
 
-/// Frames that the kernel does not have: those from place `first` on. The first is used first.
-#[derive(Debug)]
-struct Free {
-    frames: Box<[u32]>,
-    first: usize,
-}
-
 /// The frames for sending, and their two rings.
 #[derive(Debug)]
 pub(crate) struct Frames {
-    part: Part,
-    free: Free,
+    supply: Supply,
     tx: Producer<Desc>,
     shared: Arc<SharedRings>,
     /// The number of our share of the frames.
@@ -89,18 +80,16 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// The frames of `part`, which is share number `share`. Those that the kernel does not have are
-    /// free.
+    /// The frames of `supply`, which are those of share number `share`.
     pub(crate) fn new(
-        part: Part,
+        supply: Supply,
         share: usize,
         tx: Producer<Desc>,
         shared: Arc<SharedRings>,
         device: Arc<dyn Device>,
     ) -> Self {
         Self {
-            free: Free::new(&part),
-            part,
+            supply,
             tx,
             shared,
             share,
@@ -113,11 +102,10 @@ impl Frames {
     /// Begins a datagram; `None` if no frame is free.
     #[inline]
     pub(crate) fn open(&mut self, header: &Header) -> Option<Open> {
-        let first = self.take()?;
-        Some(Open {
-            frames: [first; PIECES],
+        let at = header.bytes();
+        self.take().then_some(Open {
             count: 1,
-            at: header.bytes(),
+            at,
             payload: 0,
             sum: Sum::default(),
             packets: 0,
@@ -138,32 +126,24 @@ impl Frames {
         open.payload += bytes.len();
         while !bytes.is_empty() {
             if open.at == FRAME {
-                if open.count == PIECES {
+                if open.count == PIECES || !self.take() {
                     return false;
                 }
-                let Some(next) = self.take() else {
-                    return false;
-                };
-                open.frames[open.count] = next;
                 open.count += 1;
                 open.at = 0;
             }
             let (now, later) = bytes.split_at(bytes.len().min(FRAME - open.at));
-            let last = open.frames[open.count - 1];
-            self.part
-                .bytes_mut(last, open.at, now.len())
-                .copy_from_slice(now);
+            let last = self.supply.opened(open.count - 1);
+            last[open.at..][..now.len()].copy_from_slice(now);
             open.at += now.len();
             bytes = later;
         }
         true
     }
 
-    /// Frees the frames of a datagram that is not sent.
-    pub(crate) fn discard(&mut self, open: &Open) {
-        for frame in &open.frames[..open.count] {
-            self.free.push(*frame);
-        }
+    /// Frees the frames of the open datagram, which is not sent.
+    pub(crate) fn discard(&mut self) {
+        self.supply.discard();
     }
 
     /// Puts a datagram into the ring. False if the ring is full; the datagram is then discarded.
@@ -171,18 +151,14 @@ impl Frames {
     pub(crate) fn close(&mut self, open: &Open, header: &Header) -> bool {
         let pieces = u32::try_from(open.count).expect("a few");
         if self.tx.room(pieces) < pieces {
-            self.discard(open);
+            self.discard();
             return false;
         }
-        let head = self.part.bytes_mut(open.frames[0], 0, header.bytes());
+        let head = &mut self.supply.opened(0)[..header.bytes()];
         header.write(head, open.payload, open.sum);
-        for (index, &frame) in open.frames[..open.count].iter().enumerate() {
+        for (index, addr) in self.supply.close().enumerate() {
             let is_last = index + 1 == open.count;
             let len = if is_last { open.at } else { FRAME };
-            let addr = self
-                .part
-                .lend(frame)
-                .expect("a frame of an open datagram is ours");
             self.tx.push(Desc {
                 addr,
                 len: u32::try_from(len).expect("a frame has 4096 bytes"),
@@ -198,26 +174,24 @@ impl Frames {
     /// place in the ring.
     #[inline]
     pub(crate) fn send(&mut self, headers: &Stamp, payload: &[u8]) -> bool {
+        self.refill_if_empty();
         if self.tx.room(1) == 0 {
             return false;
         }
-        let Some(frame) = self.take() else {
+        let Some((addr, bytes)) = self.supply.rooms().next() else {
             return false;
         };
         let (start, len) = (headers.bytes(), headers.bytes() + payload.len());
-        let bytes = self.part.bytes_mut(frame, 0, len.max(MAX_HEADER));
         headers.begin(bytes);
         let mut sum = Sum::default();
         sum.copy(payload, &mut bytes[start..len]);
         headers.finish(bytes, sum);
-        let addr = self.part.lend(frame).expect("a free frame is ours");
         self.tx.push(Desc {
             addr,
             len: u32::try_from(len).expect("a frame has 4096 bytes"),
             options: 0,
         });
-        self.met.datagrams += 1;
-        self.pending = true;
+        self.lend(1);
         true
     }
 
@@ -232,21 +206,16 @@ impl Frames {
         first: LanePacket,
         packets: &[LanePacket],
     ) -> usize {
-        if self.free.is_empty() {
-            self.refill();
-        }
+        self.refill_if_empty();
         let len = u32::try_from(headers.bytes() + headers.payload()).expect("it fits a line");
-        let Self { part, free, tx, .. } = self;
-        let (mut filler, mut count) = (part.filler(), 0);
-        for (place, (packet, frame)) in tx.places().zip(packets.iter().zip(free.all())) {
+        let (headers, mut count) = (*headers, 0);
+        let rooms = packets.iter().zip(self.supply.rooms());
+        for (place, (packet, (addr, bytes))) in self.tx.places().zip(rooms) {
             if !packet.is_like(first) {
                 break;
             }
             // Zeros follow a packet that is shorter than its line.
-            let line = lane.line(*packet);
-            let Some(addr) = filler.fill(*frame, |bytes| headers.fill(bytes, line)) else {
-                break;
-            };
+            headers.fill(bytes, lane.line(*packet));
             place.write(Desc {
                 addr,
                 len,
@@ -254,12 +223,17 @@ impl Frames {
             });
             count += 1;
         }
-        tx.advance(count);
-        let count = count as usize;
-        free.first += count;
+        self.tx.advance(count);
+        self.lend(count as usize);
+        count as usize
+    }
+
+    /// Notes that the ring has entries for the next `count` free frames.
+    #[inline]
+    fn lend(&mut self, count: usize) {
+        self.supply.lend(count);
         self.met.datagrams += count as u64;
         self.pending |= count > 0;
-        count
     }
 
     /// Makes the kernel send the packets in the ring. False if the interface is down.
@@ -311,20 +285,25 @@ impl Frames {
         &*self.device
     }
 
-    /// Takes a free frame.
+    /// Adds a frame to the open datagram. False if none is free.
     #[inline]
-    fn take(&mut self) -> Option<u32> {
-        if self.free.is_empty() {
+    fn take(&mut self) -> bool {
+        self.refill_if_empty();
+        self.supply.open()
+    }
+
+    #[inline]
+    fn refill_if_empty(&mut self) {
+        if self.supply.is_empty() {
             self.refill();
         }
-        self.free.pop()
     }
 
     /// Takes back frames because none is free.
     #[cold]
     fn refill(&mut self) {
         self.reclaim();
-        if self.free.is_empty() {
+        if self.supply.is_empty() {
             // Frames that wait in the ring come back when they have been sent.
             self.kick();
             self.reclaim();
@@ -335,61 +314,29 @@ impl Frames {
     /// them when a kick returns.
     #[inline]
     fn reclaim_if_many(&mut self) {
-        if self.free.first >= UNCLAIMED {
+        if self.supply.lent() >= UNCLAIMED {
             self.reclaim();
         }
     }
 
     /// Takes back the frames that the kernel has sent.
     fn reclaim(&mut self) {
-        let (view, free) = (self.part.view(), &mut self.free);
-        let mut places = free.frames[..free.first].iter_mut();
-        let unknown = self.shared.take_completed(self.share, |addr| {
-            let frame = view.take_back(addr);
-            // There is a place for each frame that is not free.
-            let place = frame
-                .ok()
-                .and_then(|frame| Some((places.next_back()?, frame)));
-            place.map(|(place, frame)| *place = frame).is_some()
-        });
-        free.first = places.len();
-        self.met.bad += unknown;
-    }
-}
-
-impl Free {
-    /// The frames of a part that the kernel does not have.
-    fn new(part: &Part) -> Self {
-        let kept = part.kept();
-        let first = part.count() as usize - kept.len();
-        let mut frames = vec![0; first];
-        frames.extend(kept);
-        Self {
-            frames: frames.into_boxed_slice(),
-            first,
+        let expected = self.supply.expected();
+        let (count, has_others) = self.shared.take_expected(self.share, expected);
+        self.supply.on_back(count);
+        if has_others {
+            self.reclaim_others();
         }
     }
 
-    #[inline]
-    fn is_empty(&self) -> bool {
-        self.first == self.frames.len()
-    }
-
-    #[inline]
-    fn all(&self) -> &[u32] {
-        &self.frames[self.first..]
-    }
-
-    fn push(&mut self, frame: u32) {
-        self.first -= 1;
-        self.frames[self.first] = frame;
-    }
-
-    #[inline]
-    fn pop(&mut self) -> Option<u32> {
-        let frame = self.frames.get(self.first)?;
-        self.first += 1;
-        Some(*frame)
+    /// Takes back frames in any order.
+    #[cold]
+    fn reclaim_others(&mut self) {
+        let (shared, share) = (&self.shared, self.share);
+        let unknown = self
+            .supply
+            .take_back(|back| shared.take_completed(share, |addr| back.take(addr)));
+        self.met.bad += unknown;
     }
 }
 
@@ -405,10 +352,12 @@ impl Drop for Frames {
             self.reclaim();
             std::thread::sleep(BETWEEN_KICKS);
         }
-        for desc in self.tx.left() {
-            // This fails for a frame that the kernel does not have, which is free already.
-            let _ = self.part.take_back(desc.addr);
-        }
+        self.supply.take_back(|back| {
+            for desc in self.tx.left() {
+                // False for a frame that the kernel does not have, which is free already.
+                back.take(desc.addr);
+            }
+        });
     }
 }
 

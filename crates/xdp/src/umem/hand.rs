@@ -3,6 +3,7 @@
 //!
 //! Owned by `receive/arrivals.rs`.
 
+use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 use dunlin_core::transport::RX_BURST;
@@ -12,7 +13,8 @@ use crate::ring::{Consumer, Desc, Producer};
 
 /// Shown for packets that do not lie in one frame.
 const NOTHING: Shown = Shown {
-    bytes: &[],
+    first: NonNull::dangling(),
+    len: 0,
     frame: NONE,
 };
 
@@ -25,6 +27,8 @@ pub(crate) struct Hand {
     part: Part,
     shown: [Shown; RX_BURST],
     shown_count: usize,
+    /// The first of them have nothing unusual, as the owner says.
+    plain: usize,
     /// Further frames.
     frames: Box<[u32]>,
     count: usize,
@@ -33,8 +37,31 @@ pub(crate) struct Hand {
 /// Shown bytes, and the frame in which they lie.
 #[derive(Clone, Copy, Debug)]
 struct Shown {
-    bytes: *const [u8],
+    first: NonNull<u8>,
+    len: u32,
     frame: u32,
+}
+
+impl Shown {
+    #[inline]
+    fn new(bytes: &[u8], frame: u32) -> Self {
+        Self {
+            first: NonNull::from_ref(bytes).cast(),
+            // A frame has fewer than 2^32 bytes, and so has a number.
+            len: number_of(bytes.len()),
+            frame,
+        }
+    }
+
+    /// The bytes.
+    ///
+    /// # Safety
+    /// Nothing writes to them.
+    #[inline]
+    unsafe fn bytes<'a>(self) -> &'a [u8] {
+        // SAFETY: as the caller says; these were the bytes of `new`, or there are none.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.len as usize) }
+    }
 }
 
 /// The frame of bytes that lie in none.
@@ -53,6 +80,7 @@ impl Hand {
             count: 0,
             shown: [NOTHING; RX_BURST],
             shown_count: 0,
+            plain: 0,
         }
     }
 
@@ -80,8 +108,8 @@ impl Hand {
         }
     }
 
-    /// Takes entries of the ring, and their frames, as far as each is in one piece, and good, and
-    /// `find` finds bytes to show in it. Returns their number.
+    /// Takes entries of the ring, and their frames, as far as each is in one piece, good, and as
+    /// long as the first of them, and `find` finds bytes to show in it. Returns their number.
     #[inline]
     pub(crate) fn show_while(
         &mut self,
@@ -90,29 +118,31 @@ impl Hand {
     ) -> u32 {
         let view = self.part.view();
         let places = &mut self.shown[self.shown_count..];
+        let len = rx.entries().next().map_or(0, |first| first.plain_len());
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let Some(last_start) = FRAME.checked_sub(len) else {
+            return 0;
+        };
         let mut count = 0;
         for (desc, place) in rx.entries().zip(places) {
             let found = (view.find(desc.addr), usize::try_from(desc.addr));
             let (Some(frame), Ok(addr)) = found else {
                 break;
             };
-            let (lent, room) = (&view.lent[frame], (FRAME - addr % FRAME) as u64);
-            if desc.plain_len() > room || !lent.load(Ordering::Relaxed) {
+            let lent = &view.lent[frame];
+            let is_inside = desc.plain_len() == len as u64 && addr % FRAME <= last_start;
+            if !is_inside || !lent.load(Ordering::Relaxed) {
                 break;
             }
             // SAFETY: the bytes are within a frame of the region, which is initialised. The kernel
             // had the frame until it wrote the entry, so it is ours now, and shared frames are only
             // read.
-            let bytes =
-                unsafe { std::slice::from_raw_parts(view.base.add(addr), desc.len as usize) };
+            let bytes = unsafe { std::slice::from_raw_parts(view.base.add(addr), len) };
             let Some(bytes) = find(bytes) else {
                 break;
             };
             lent.store(false, Ordering::Relaxed);
-            *place = Shown {
-                bytes,
-                frame: number_of(frame),
-            };
+            *place = Shown::new(bytes, number_of(frame));
             count += 1;
         }
         rx.advance(count);
@@ -125,8 +155,7 @@ impl Hand {
     /// # Panics
     /// If there is no room.
     pub(crate) fn show(&mut self, piece: Piece) {
-        let bytes = self.part.bytes(piece);
-        self.shown[self.shown_count] = Shown { bytes, ..NOTHING };
+        self.shown[self.shown_count] = Shown::new(self.part.bytes(piece), NONE);
         self.shown_count += 1;
     }
 
@@ -145,13 +174,29 @@ impl Hand {
         self.shown_count
     }
 
+    /// Notes that the first `count` of what is shown have nothing unusual.
+    #[inline]
+    pub(crate) fn set_plain(&mut self, count: usize) {
+        self.plain = count.min(self.shown_count);
+    }
+
+    /// The bytes that it shows at a place, if nothing is unusual about them.
+    #[inline]
+    pub(crate) fn plain_bytes(&self, index: usize) -> Option<&[u8]> {
+        // No place is beyond the last one.
+        let shown = self.shown[index % RX_BURST];
+        // SAFETY: as in `bytes`: no more are plain than are shown.
+        (index < self.plain).then(|| unsafe { shown.bytes() })
+    }
+
     /// The bytes that it shows at a place.
     #[inline]
     pub(crate) fn bytes(&self, index: usize) -> Option<&[u8]> {
         // No place is beyond the last one.
-        let bytes = self.shown[index % RX_BURST].bytes;
-        // SAFETY: the bytes are constant, or in frames that are ours as long as they are shown.
-        (index < self.shown_count).then(|| unsafe { &*bytes })
+        let shown = self.shown[index % RX_BURST];
+        // SAFETY: the bytes are in frames that are ours as long as they are shown, and which are
+        // only read.
+        (index < self.shown_count).then(|| unsafe { shown.bytes() })
     }
 
     /// Shows nothing any more.
@@ -168,7 +213,7 @@ impl Hand {
                 frame => self.keep(frame),
             }
         }
-        self.shown_count = 0;
+        (self.shown_count, self.plain) = (0, 0);
     }
 
     /// Shows nothing any more, and lends the frames, as far as the ring has room for them.
@@ -197,25 +242,24 @@ fn lend_all<T>(
     frame_of: impl Fn(&T) -> u32,
 ) -> usize {
     let mut done = 0;
-    while done < items.len() {
-        let (mut written, mut is_other) = (0, false);
-        for (place, item) in fill.places().zip(&items[done..]) {
-            let Some(addr) = view.lend(frame_of(item)) else {
-                // There is none, or the kernel gave it back to two endpoints.
-                is_other = true;
-                break;
-            };
-            place.write(addr);
-            written += 1;
-        }
+    loop {
+        let mut written = 0;
+        let other = fill.places().zip(&items[done..]).find(|(place, item)| {
+            // There is none if the kernel gave it back to two endpoints.
+            let addr = view.lend(frame_of(item));
+            if let Some(addr) = addr {
+                place.write(addr);
+                written += 1;
+            }
+            addr.is_none()
+        });
+        let others = usize::from(other.is_some());
         fill.advance(written);
-        let before = done;
-        done += written as usize + usize::from(is_other);
-        if done == before {
-            break;
+        done += written as usize + others;
+        if done == items.len() || written == 0 && others == 0 {
+            return done;
         }
     }
-    done
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ const HALF: usize = MIN_FRAMES as usize / 2;
 
 fn frames() -> (Frames, Arc<Kernel>) {
     let it = model(1);
-    let part = it.sending[0].own();
-    let frames = Frames::new(part, 0, it.rings.tx, it.shared, it.kernel.clone());
+    let supply = it.sending[0].own();
+    let frames = Frames::new(supply, 0, it.rings.tx, it.shared, it.kernel.clone());
     (frames, it.kernel)
 }
 
@@ -35,7 +35,7 @@ fn send(frames: &mut Frames, header: &Header, payload: &[u8]) -> bool {
     };
     let (inline, data) = payload.split_at(payload.len() / 3);
     if !frames.append(&mut open, inline, data) {
-        frames.discard(&open);
+        frames.discard();
         return false;
     }
     frames.close(&open, header)
