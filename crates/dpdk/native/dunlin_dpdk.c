@@ -7,7 +7,6 @@
 #define ALLOW_EXPERIMENTAL_API /* for rte_dev_dma_map */
 #include <errno.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
 
-#define VERSION 3
+#define VERSION 4
 #define QUEUE 0
 /* Empty packets of each device that a thread keeps from the pool: up to half as many again. */
 #define CACHE 64
@@ -39,7 +38,8 @@ struct dunlin_dpdk_device {
     uint32_t room, start, rx_descriptors;
     int32_t bell;
     uint16_t port, mtu;
-    uint8_t mac[6], answers, lends;
+    struct rte_ether_addr mac;
+    uint8_t answers, lends;
 };
 
 /* Bytes after those of a packet, which the device reads where they lie. */
@@ -51,6 +51,13 @@ struct dunlin_dpdk_tail {
 
 uint32_t dunlin_dpdk_version(void) { return VERSION; }
 
+static pthread_key_t at_end;
+static __thread int is_known __attribute__((tls_model("initial-exec")));
+
+static void forget_thread(void *value __rte_unused) {
+    rte_thread_unregister();
+}
+
 /* Starts DPDK on the calling thread, which must not end. DPDK writes its words to the descriptor
  * `words`. It cannot be started twice, not even after a failure. */
 int dunlin_dpdk_start(int count, char **arguments, int words) {
@@ -59,23 +66,11 @@ int dunlin_dpdk_start(int count, char **arguments, int words) {
         return -errno;
     setvbuf(log, NULL, _IOLBF, 512);
     rte_openlog_stream(log);
+    pthread_key_create(&at_end, forget_thread);
     int outcome = rte_eal_init(count, arguments), error = outcome < 0 ? -rte_errno : 0;
     /* DPDK makes the folder even if it keeps nothing there. Only an empty one is removed. */
-    if (rte_eal_get_runtime_dir() != NULL)
-        rmdir(rte_eal_get_runtime_dir());
+    rmdir(rte_eal_get_runtime_dir());
     return outcome < 0 && error == 0 ? -EINVAL : error;
-}
-
-static pthread_key_t at_end;
-static __thread int is_known __attribute__((tls_model("initial-exec")));
-
-static void forget_thread(void *value) {
-    (void)value;
-    rte_thread_unregister();
-}
-
-__attribute__((constructor)) static void make_key(void) {
-    pthread_key_create(&at_end, forget_thread);
 }
 
 /* Gives the calling thread a number, by which it has packets of its own in each pool. There are
@@ -95,11 +90,11 @@ static uint8_t is_open[RTE_MAX_ETHPORTS];
  * `pci:0000:01:00.0`. */
 static int find(const char *name, uint16_t *port) {
     struct rte_dev_iterator ports;
-    if (rte_eth_iterator_init(&ports, name) != 0)
-        return -ENODEV;
-    *port = rte_eth_iterator_next(&ports);
-    rte_eth_iterator_cleanup(&ports);
-    return *port < RTE_MAX_ETHPORTS ? 0 : -ENODEV;
+    RTE_ETH_FOREACH_MATCHING_DEV(*port, name, &ports) {
+        rte_eth_iterator_cleanup(&ports);
+        return 0;
+    }
+    return -ENODEV;
 }
 
 /* Finds the port of a device, which DPDK attaches if it is new, and detaches if it has no port. */
@@ -122,35 +117,34 @@ static int attach(const char *name, const char *arguments, uint16_t *port, int *
 /* Sets up the queue of packets to send. Many cards report what they have sent only for 32
  * descriptors at once, and the last packets before a pause with the next ones; a call whose data
  * one of them has would wait for ever. So each packet is reported, or none is lent. */
-static int set_sending_queue(uint16_t port, uint16_t descriptors, unsigned node,
+static int set_sending_queue(uint16_t descriptors, unsigned node, struct rte_eth_txconf conf,
                              struct dunlin_dpdk_device *device) {
-    struct rte_eth_dev_info info;
-    if (device->lends && rte_eth_dev_info_get(port, &info) == 0 &&
-        info.default_txconf.tx_rs_thresh > 1) {
-        struct rte_eth_txconf conf = info.default_txconf;
+    if (device->lends && conf.tx_rs_thresh > 1) {
         conf.tx_rs_thresh = 1;
-        if (rte_eth_tx_queue_setup(port, QUEUE, descriptors, node, &conf) == 0)
+        if (rte_eth_tx_queue_setup(device->port, QUEUE, descriptors, node, &conf) == 0)
             return 0;
         device->lends = 0;
     }
-    return rte_eth_tx_queue_setup(port, QUEUE, descriptors, node, NULL);
+    return rte_eth_tx_queue_setup(device->port, QUEUE, descriptors, node, NULL);
 }
 
-static int set_queues(uint16_t port, const struct dunlin_dpdk_wish *wish,
-                      struct dunlin_dpdk_device *device, int interrupts) {
+/* Starts the queues of a device, with interrupts or without. */
+static int start_queues(const struct dunlin_dpdk_wish *wish, const struct rte_eth_dev_info *info,
+                        int interrupts, struct dunlin_dpdk_device *device) {
     struct rte_eth_conf conf = {.rxmode.mtu = device->mtu, .intr_conf.rxq = interrupts != 0};
     if (device->lends)
         conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-    uint16_t rx = (uint16_t)wish->descriptors, tx = rx;
+    uint16_t port = device->port, rx = (uint16_t)wish->descriptors, tx = rx;
     int error = rte_eth_dev_configure(port, 1, 1, &conf);
     if (error == 0)
         error = rte_eth_dev_adjust_nb_rx_tx_desc(port, &rx, &tx);
-    if (error != 0)
-        return error;
     device->rx_descriptors = rx;
     unsigned node = (unsigned)rte_eth_dev_socket_id(port);
-    error = rte_eth_rx_queue_setup(port, QUEUE, rx, node, NULL, device->pool);
-    return error != 0 ? error : set_sending_queue(port, tx, node, device);
+    if (error == 0)
+        error = rte_eth_rx_queue_setup(port, QUEUE, rx, node, NULL, device->pool);
+    if (error == 0)
+        error = set_sending_queue(tx, node, info->default_txconf, device);
+    return error == 0 ? rte_eth_dev_start(port) : error;
 }
 
 static int is_virtual(const struct rte_eth_dev_info *info) {
@@ -165,24 +159,11 @@ static int reads_anywhere(const struct rte_eth_dev_info *info) {
            (!is_virtual(info) || strcmp(info->driver_name, "net_vhost") == 0);
 }
 
-/* Starts the queues, with interrupts if the device can do so. */
-static int start_queues(uint16_t port, const struct dunlin_dpdk_wish *wish,
-                        struct dunlin_dpdk_device *device) {
-    for (int interrupts = 1;; interrupts = 0) {
-        int error = set_queues(port, wish, device, interrupts);
-        if (error == 0)
-            error = rte_eth_dev_start(port);
-        if (error == 0 || !interrupts)
-            return error;
-    }
-}
-
 /* The bell of a device, or -1 if it has no interrupts. A driver whose interrupts cannot be switched
  * rings for each packet. */
 static int make_bell(uint16_t port) {
     int bell = epoll_create1(EPOLL_CLOEXEC);
-    if (bell >= 0 &&
-        rte_eth_dev_rx_intr_ctl_q(port, QUEUE, bell, RTE_INTR_EVENT_ADD, NULL) == 0) {
+    if (bell >= 0 && rte_eth_dev_rx_intr_ctl_q(port, QUEUE, bell, RTE_INTR_EVENT_ADD, NULL) == 0) {
         int error = rte_eth_dev_rx_intr_enable(port, QUEUE);
         rte_eth_dev_rx_intr_disable(port, QUEUE);
         if (error == 0 || error == -ENOTSUP)
@@ -192,8 +173,8 @@ static int make_bell(uint16_t port) {
     return -1;
 }
 
-static int start_device(uint16_t port, const struct dunlin_dpdk_wish *wish,
-                        struct dunlin_dpdk_device *device) {
+static int start_device(const struct dunlin_dpdk_wish *wish, struct dunlin_dpdk_device *device) {
+    uint16_t port = device->port;
     struct rte_eth_dev_info info;
     char name[RTE_MEMPOOL_NAMESIZE];
     int error = rte_eth_dev_info_get(port, &info);
@@ -208,8 +189,7 @@ static int start_device(uint16_t port, const struct dunlin_dpdk_wish *wish,
     device->lends = wish->lends && reads_anywhere(&info);
     /* Cards count the room of a packet in steps of up to 1 KiB, or in powers of two from 2 KiB on,
      * and round down: with less room they would split the longest frames. */
-    uint32_t room = rte_align32pow2(RTE_MAX(device->room, 2048U));
-    room += RTE_PKTMBUF_HEADROOM;
+    uint32_t room = RTE_PKTMBUF_HEADROOM + rte_align32pow2(RTE_MAX(device->room, 2048U));
     if (room > UINT16_MAX || device->mtu < info.min_mtu || device->mtu > info.max_mtu)
         return -ERANGE;
     snprintf(name, sizeof name, "dunlin-%u", port);
@@ -217,7 +197,9 @@ static int start_device(uint16_t port, const struct dunlin_dpdk_wish *wish,
                                            rte_eth_dev_socket_id(port));
     if (device->pool == NULL)
         return -rte_errno;
-    error = start_queues(port, wish, device);
+    error = start_queues(wish, &info, 1, device);
+    if (error != 0)
+        error = start_queues(wish, &info, 0, device);
     struct rte_eth_rxq_info queue;
     /* Drivers that do not know whether they split are virtual ones, which do not. */
     if (error == 0 && rte_eth_rx_queue_info_get(port, QUEUE, &queue) == 0 && queue.scattered_rx) {
@@ -226,11 +208,10 @@ static int start_device(uint16_t port, const struct dunlin_dpdk_wish *wish,
     }
     if (error != 0)
         return error;
-    struct rte_ether_addr *mac = (struct rte_ether_addr *)device->mac;
-    error = rte_eth_macaddr_get(port, mac);
+    error = rte_eth_macaddr_get(port, &device->mac);
     /* A ring has no address, but neighbours need one. */
-    if (rte_is_zero_ether_addr(mac))
-        rte_eth_random_addr(device->mac);
+    if (rte_is_zero_ether_addr(&device->mac))
+        rte_eth_random_addr(device->mac.addr_bytes);
     /* Not every device can be asked for this, and virtual ones have these packets anyway. */
     if (wish->groups)
         rte_eth_allmulticast_enable(port);
@@ -240,27 +221,24 @@ static int start_device(uint16_t port, const struct dunlin_dpdk_wish *wish,
 /* Releases a device that cannot be started, and detaches it if this call attached it. One that runs
  * is never closed: the thread of DPDK that handles a peer's farewell (memif) may be using it. */
 static void abandon(const struct dunlin_dpdk_device *device, int is_new) {
-    struct rte_eth_dev_info info;
-    struct rte_device *below = NULL;
-    if (is_new && rte_eth_dev_info_get(device->port, &info) == 0)
-        below = info.device;
+    struct rte_eth_dev_info info = {0};
+    rte_eth_dev_info_get(device->port, &info);
     rte_eth_dev_stop(device->port);
     rte_eth_dev_close(device->port);
-    if (below != NULL)
-        rte_dev_remove(below);
+    if (is_new && info.device != NULL)
+        rte_dev_remove(info.device);
     rte_mempool_free(device->pool);
 }
 
 /* Opens the device of this name with these arguments, the name among them, as `--vdev` and `-a` of
- * DPDK do. The caller opens one device at a time; -EBUSY if it is open. */
+ * DPDK do. `device` is zeroed. The caller opens one device at a time; -EBUSY if it is open. */
 int dunlin_dpdk_open(const char *name, const char *arguments, const struct dunlin_dpdk_wish *wish,
                      struct dunlin_dpdk_device *device) {
-    memset(device, 0, sizeof *device);
     know_thread();
     int is_new, error = attach(name, arguments, &device->port, &is_new);
     if (error != 0)
         return error;
-    error = start_device(device->port, wish, device);
+    error = start_device(wish, device);
     if (error != 0) {
         abandon(device, is_new);
         return error;
@@ -291,32 +269,36 @@ void dunlin_dpdk_listen(uint16_t port, int bell, int on) {
         rte_eth_dev_rx_intr_enable(port, QUEUE);
 }
 
-/* 0 if a packet is in one piece and not shared: compares refcnt and nb_segs together. */
-static inline uint32_t is_shared(const struct rte_mbuf *packet) {
-    uint32_t holders_and_pieces;
-    memcpy(&holders_and_pieces, (const uint8_t *)packet + offsetof(struct rte_mbuf, refcnt), 4);
-    return holders_and_pieces ^ 0x00010001;
+/* Where a packet begins, its holders, its pieces and its port. */
+static inline uint64_t shape_of(const struct rte_mbuf *packet) {
+    return *(const uint64_t *)RTE_PTR_ADD(packet, offsetof(struct rte_mbuf, rearm_data));
 }
 
-/* Gets up to `count` packets. One of several pieces is longer than the MTU, and has the length 0.
- * `mixed` is 0 only if all are of one pool, in one piece, and not shared. */
+/* Gets up to `count` packets. If all are of one pool, in one piece, not shared, and begin at the
+ * same distance from their handles, that becomes `start`. Otherwise it becomes 0, and `bytes` gets
+ * the addresses. A packet of several pieces is longer than the MTU, and has the length 0. */
 uint32_t dunlin_dpdk_receive(uint16_t port, struct rte_mbuf **packets, uint8_t **bytes,
-                             uint32_t *lengths, uint32_t count, uint32_t *mixed) {
+                             uint32_t *lengths, uint32_t count, uint32_t *start) {
     know_thread();
-    uint32_t got = rte_eth_rx_burst(port, QUEUE, packets, (uint16_t)count), shared = 0;
-    uintptr_t pool = got > 0 ? (uintptr_t)packets[0]->pool : 0, others = 0;
-    uint64_t flags = 0;
+    uint32_t got = rte_eth_rx_burst(port, QUEUE, packets, (uint16_t)count);
+    if (got == 0)
+        return 0;
+    const struct rte_mbuf *first = packets[0];
+    uint64_t shape = shape_of(first), flags = 0;
+    uintptr_t pool = (uintptr_t)first->pool, differs = first->refcnt != 1 || first->nb_segs != 1;
+    uint32_t distance = (uint32_t)(rte_pktmbuf_mtod(first, uintptr_t) - (uintptr_t)first);
     for (uint32_t i = 0; i < got; i++) {
-        bytes[i] = rte_pktmbuf_mtod(packets[i], uint8_t *);
-        lengths[i] = packets[i]->data_len;
-        shared |= is_shared(packets[i]);
-        others |= (uintptr_t)packets[i]->pool ^ pool;
-        flags |= packets[i]->ol_flags;
-        rte_prefetch0(bytes[i]);
+        const struct rte_mbuf *packet = packets[i];
+        differs |= (shape_of(packet) ^ shape) | ((uintptr_t)packet->pool ^ pool);
+        flags |= packet->ol_flags;
+        lengths[i] = packet->data_len;
+        rte_prefetch0((const uint8_t *)packet + distance);
     }
-    *mixed = shared || others || (flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL));
-    for (uint32_t i = 0; *mixed && i < got; i++)
+    *start = differs || (flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL)) ? 0 : distance;
+    for (uint32_t i = 0; *start == 0 && i < got; i++) {
+        bytes[i] = rte_pktmbuf_mtod(packets[i], uint8_t *);
         lengths[i] = packets[i]->nb_segs == 1 ? lengths[i] : 0;
+    }
     return got;
 }
 
@@ -327,8 +309,7 @@ uint32_t dunlin_dpdk_take(void *pool, void **handles, uint32_t count) {
 }
 
 /* The device needs these bytes no longer. */
-static void give_back(void *bytes, void *done) {
-    (void)bytes;
+static void give_back(void *bytes __rte_unused, void *done) {
     __atomic_store_n((uint8_t *)done, 1, __ATOMIC_RELEASE);
 }
 

@@ -3,20 +3,19 @@
 //!
 //! Invariant: the thread of `keeper` does not know the device, so only the caller uses its queues.
 
+use std::convert::Infallible;
 use std::io;
 
-use crate::device::{BATCH, Batch, Parts};
+use crate::device::{BATCH, Outgoing, Parts, Received};
 use crate::open::{device_of, site_of};
 
 /// A device that one thread uses.
 #[derive(Debug)]
 pub struct Bare {
     parts: Parts,
-    shown: Batch,
-    /// Empty packets.
-    spare: Batch,
-    /// Packets to send.
-    ready: Batch,
+    shown: Received,
+    /// Packets to send, and empty ones.
+    packets: Outgoing,
 }
 
 impl Bare {
@@ -26,11 +25,11 @@ impl Bare {
     /// # Errors
     /// As [`Dpdk::open`](crate::Dpdk::open).
     pub fn open(device: &str) -> io::Result<Self> {
+        let parts = device_of(&site_of(device)?)?;
         Ok(Self {
-            parts: device_of(&site_of(device)?)?,
-            shown: Batch::default(),
-            spare: Batch::default(),
-            ready: Batch::default(),
+            packets: parts.pool.outgoing(),
+            parts,
+            shown: Received::default(),
         })
     }
 
@@ -39,9 +38,13 @@ impl Bare {
     pub fn receive(&mut self, most: u32, mut take: impl FnMut(&[u8])) -> u32 {
         let most = usize::try_from(most).map_or(BATCH, |most| most.min(BATCH));
         let count = self.parts.rx.receive(&mut self.shown, most);
-        for index in 0..count {
-            take(self.shown.bytes(index));
-        }
+        self.shown.sift(
+            |bytes| {
+                take(bytes);
+                Ok::<_, Infallible>((bytes, false))
+            },
+            |_, never| match never {},
+        );
         self.parts.pool.free(&mut self.shown);
         u32::try_from(count).expect("at most 32")
     }
@@ -50,31 +53,25 @@ impl Bare {
     /// with the next [`Self::send`]. False if there is no empty packet, or too many packets wait.
     #[inline]
     pub fn push(&mut self, len: usize, write: impl FnOnce(&mut [u8])) -> bool {
-        if self.ready.is_full() && !self.send() {
+        if self.packets.is_full() && !self.send() {
             return false;
         }
-        if self.spare.len() == 0 {
-            self.parts.pool.take(&mut self.spare);
-        }
-        let Some(mut packet) = self.spare.take() else {
+        self.parts.pool.refill(&mut self.packets, 1);
+        let Some(mut packet) = self.packets.take_empty() else {
             return false;
         };
         packet.truncate(len);
         write(packet.bytes_mut());
-        self.ready.push(packet);
+        self.packets.push(packet);
         true
     }
 
     /// Hands the packets to the device. False if it does not take all of them; the others wait.
     #[inline]
     pub fn send(&mut self) -> bool {
-        if self.ready.len() > 0 {
-            self.parts.tx.send(&mut self.ready, None);
+        if self.packets.len() > 0 {
+            self.parts.tx.send(&mut self.packets, None);
         }
-        let is_empty = self.ready.len() == 0;
-        if is_empty {
-            self.ready.clear();
-        }
-        is_empty
+        self.packets.len() == 0
     }
 }

@@ -6,7 +6,7 @@
 //! process.
 //! Called by `port`, `receive` and `transmit`.
 
-use std::ffi::CString;
+use std::ffi::{CString, c_void};
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::AtomicU8;
@@ -18,10 +18,14 @@ use crate::site::name_of;
 use crate::words;
 use shared::{Memory, Shared};
 
-mod batch;
+mod outgoing;
+mod packet;
+mod received;
 mod shared;
 
-pub(crate) use batch::{BATCH, Batch, Packet};
+pub(crate) use outgoing::Outgoing;
+pub(crate) use packet::{BATCH, Packet};
+pub(crate) use received::Received;
 
 /// An open device.
 #[derive(Debug)]
@@ -148,9 +152,8 @@ impl Tails {
         bytes: &[u8],
         done: &AtomicU8,
     ) {
-        let Packet { handle, .. } = empty;
         self.0[place] = Tail {
-            handle: handle.as_ptr(),
+            handle: empty.into_handle(),
             bytes: bytes.as_ptr(),
             done,
             len: u32::try_from(bytes.len()).expect("it fits a datagram"),
@@ -174,24 +177,21 @@ pub(crate) struct RxQueue(&'static Opened);
 impl RxQueue {
     /// Adds packets that have come, at most `most`, as far as there is room. Returns their number.
     #[inline]
-    pub(crate) fn receive(&mut self, batch: &mut Batch, most: usize) -> usize {
-        let at = batch.end;
-        let most = u32::try_from(most.min(BATCH - at)).expect("32");
-        let mut is_mixed = 0;
-        // SAFETY: the device is open, the arrays have room for `most` packets, and only this value
-        // receives.
+    pub(crate) fn receive(&mut self, batch: &mut Received, most: usize) -> usize {
+        let (handles, bytes, lens) = batch.places(most);
+        let mut start = 0;
+        // SAFETY: the device is open, the arrays have this room, and only this value receives.
         let count = unsafe {
             (self.0.functions.receive)(
                 self.0.facts.port,
-                batch.handles[at..].as_mut_ptr(),
-                batch.bytes[at..].as_mut_ptr(),
-                batch.lens[at..].as_mut_ptr(),
-                most,
-                &raw mut is_mixed,
+                handles.as_mut_ptr(),
+                bytes.as_mut_ptr(),
+                lens.as_mut_ptr(),
+                u32::try_from(handles.len()).expect("32"),
+                &raw mut start,
             )
         };
-        batch.end += count as usize;
-        batch.is_mixed |= is_mixed != 0;
+        batch.on_received(count as usize, start as usize);
         count as usize
     }
 
@@ -209,25 +209,25 @@ impl RxQueue {
 pub(crate) struct TxQueue(&'static Opened, Shared);
 
 impl TxQueue {
-    /// Hands packets to the device, which takes the first of them. The others stay in the batch,
+    /// Hands the complete packets to the device, which takes the first of them. The others stay,
     /// with their tails.
     #[inline]
-    pub(crate) fn send(&mut self, batch: &mut Batch, tails: Option<&Tails>) {
-        let (first, end) = (batch.first, batch.end);
-        let tails = tails.map_or(std::ptr::null(), |it| it.0[first..end].as_ptr());
+    pub(crate) fn send(&mut self, packets: &mut Outgoing, tails: Option<&Tails>) {
+        let (handles, lens) = packets.complete();
+        let tails = tails.map_or(std::ptr::null(), |it| it.0[..handles.len()].as_ptr());
         // SAFETY: the device is open, the packets are ours and at most as long as the pool's, and
         // only this value sends. Packets that the device takes are not used any more. The tails are
         // as many, and `Tails::add` vouches for their bytes.
         let sent = unsafe {
             (self.0.functions.send)(
                 self.0.facts.port,
-                batch.handles[first..end].as_ptr(),
-                batch.lens[first..end].as_ptr(),
+                handles.as_ptr(),
+                lens.as_ptr(),
                 tails,
-                u32::try_from(end - first).expect("32"),
+                u32::try_from(handles.len()).expect("32"),
             )
         };
-        batch.first += sent as usize;
+        packets.on_sent(sent as usize);
     }
 
     /// Lets the device read a region of msgbufs, if it can; returns whether it may.
@@ -267,57 +267,66 @@ impl TxQueue {
 pub(crate) struct Pool(&'static Opened);
 
 impl Pool {
-    /// Fills an empty batch with empty packets, whose length is that of the longest frame. It stays
-    /// empty if there are too few.
-    pub(crate) fn take(&self, batch: &mut Batch) {
-        self.take_up_to(BATCH, batch);
+    /// No packets yet, on their way to the device.
+    pub(crate) fn outgoing(&self) -> Outgoing {
+        let Facts { start, room, .. } = self.0.facts;
+        Outgoing::new(start as usize, room)
     }
 
-    /// One empty packet, as [`Pool::take`].
-    pub(crate) fn take_one(&self) -> Option<Packet> {
-        let mut batch = Batch::default();
-        self.take_up_to(1, &mut batch);
-        batch.take()
-    }
-
-    /// As [`Pool::take`], for fewer packets.
-    fn take_up_to(&self, most: usize, batch: &mut Batch) {
-        debug_assert_eq!(batch.len(), 0, "its packets would be lost");
-        batch.clear();
-        let Facts {
-            pool, room, start, ..
-        } = self.0.facts;
-        let handles = &mut batch.handles[..most];
-        let count = u32::try_from(most).expect("32");
-        // SAFETY: the pool is never freed, and the array has this room.
-        let count = unsafe { (self.0.functions.take)(pool, handles.as_mut_ptr(), count) };
-        let places = batch.bytes.iter_mut().zip(&batch.handles);
-        for (bytes, handle) in places.take(count as usize) {
-            // The memory of a packet of a pool lies after its descriptor, at the same distance in
-            // each.
-            *bytes = handle.cast::<u8>().wrapping_add(start as usize);
-        }
-        batch.end = count as usize;
-        batch.lens = [room; BATCH];
-    }
-
-    /// Takes back all packets of a batch.
+    /// Adds empty packets, up to [`BATCH`], if there are fewer than `wanted`. There are still fewer
+    /// after that if the pool has too few.
     #[inline]
-    pub(crate) fn free(&self, batch: &mut Batch) {
-        if batch.len() > 0 {
-            let handles = &batch.handles[batch.first..batch.end];
-            let count = u32::try_from(handles.len()).expect("32");
-            // SAFETY: the packets are ours, and are not used any more.
-            unsafe { (self.0.functions.free)(handles.as_ptr(), count, batch.is_mixed.into()) };
+    pub(crate) fn refill(&self, packets: &mut Outgoing, wanted: usize) {
+        if packets.empty() < wanted {
+            let places = packets.places();
+            let count = u32::try_from(places.len()).expect("32");
+            // SAFETY: the pool is never freed, and the places are as many.
+            let count =
+                unsafe { (self.0.functions.take)(self.0.facts.pool, places.as_mut_ptr(), count) };
+            packets.on_taken(count as usize);
         }
-        batch.clear();
+    }
+
+    /// One empty packet, as long as the longest frame.
+    pub(crate) fn take_one(&self) -> Option<Packet> {
+        let Facts {
+            pool, start, room, ..
+        } = self.0.facts;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the pool is never freed, and there is one place.
+        let count = unsafe { (self.0.functions.take)(pool, &raw mut handle, 1) };
+        let bytes = handle.cast::<u8>().wrapping_add(start as usize);
+        // SAFETY: the packet is ours. The memory of a packet of a pool lies after its descriptor,
+        // at the same distance in each.
+        (count == 1).then(|| unsafe { Packet::new(handle, bytes, room) })
+    }
+
+    /// Takes back received packets.
+    #[inline]
+    pub(crate) fn free(&self, packets: &mut Received) {
+        let (handles, is_mixed) = packets.give_up();
+        if !handles.is_empty() {
+            self.free_all(handles, is_mixed);
+        }
+    }
+
+    /// Takes back complete packets, and the empty ones if `has_empty`.
+    #[cold]
+    pub(crate) fn free_outgoing(&self, packets: &mut Outgoing, has_empty: bool) {
+        self.free_all(packets.give_up(has_empty), true);
     }
 
     /// Takes back one packet.
     pub(crate) fn free_one(&self, packet: Packet) {
-        let mut batch = Batch::default();
-        batch.push(packet);
-        self.free(&mut batch);
+        self.free_all(&[packet.into_handle()], true);
+    }
+
+    /// Takes back packets that belonged to the caller.
+    #[inline]
+    fn free_all(&self, handles: &[*mut c_void], is_mixed: bool) {
+        let count = u32::try_from(handles.len()).expect("64");
+        // SAFETY: the packets were the caller's, which uses them no more.
+        unsafe { (self.0.functions.free)(handles.as_ptr(), count, is_mixed.into()) };
     }
 
     /// Number of empty packets.

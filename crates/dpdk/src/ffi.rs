@@ -12,7 +12,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::AtomicU8;
 
 /// The version of the functions below.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// The wish that [`Functions::open`] gets: `struct dunlin_dpdk_wish`.
 #[derive(Clone, Copy, Debug)]
@@ -111,8 +111,9 @@ functions! {
     start = c"dunlin_dpdk_start"(c_int, *mut *mut c_char, c_int) -> c_int;
     /// Opens a device by its name, and by its arguments, which begin with the name.
     open = c"dunlin_dpdk_open"(*const c_char, *const c_char, *const Wish, *mut Facts) -> c_int;
-    /// Gets up to a number of packets from a device. Writes their handles, first bytes and lengths,
-    /// and a last number, which is 0 only if all are of one pool, in one piece, and not shared.
+    /// Gets up to a number of packets from a device. Writes their handles and lengths. If all are
+    /// of one pool, in one piece, not shared, and begin at the same distance from their handles,
+    /// also that; otherwise 0, and the addresses of the first bytes.
     receive = c"dunlin_dpdk_receive"
         (u16, *mut *mut c_void, *mut *mut u8, *mut u32, u32, *mut u32) -> u32;
     /// Gets empty packets from a pool: all or none.

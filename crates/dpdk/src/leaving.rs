@@ -12,7 +12,7 @@ use dunlin_msgbuf::{BufRef, RegionId};
 use dunlin_packet::{Payload, Sum};
 use dunlin_transport::counters::Counters;
 
-use crate::device::{BATCH, Batch, Packet, Tails};
+use crate::device::{BATCH, Outgoing, Packet, Tails};
 use crate::inbox::Arrived;
 use crate::lend::Lent;
 use crate::port::{Port, Seat};
@@ -26,10 +26,9 @@ pub(crate) struct Leaving {
     pub(crate) port: &'static Port,
     /// The endpoint's place, which it has as long as it sends.
     _seat: Arc<Seat>,
-    /// Empty packets.
-    spare: Batch,
-    /// Complete datagrams, and the packets and bytes of each and of all.
-    ready: Batch,
+    /// Complete datagrams, and empty packets.
+    packets: Outgoing,
+    /// The packets and bytes of each complete datagram, and of all.
     loads: [(u32, u32); BATCH],
     load: (u32, u32),
     /// Data that the device reads in the msgbuf: the tails of the complete datagrams, and whether
@@ -53,8 +52,7 @@ impl Leaving {
         Self {
             port,
             _seat: seat,
-            spare: Batch::default(),
-            ready: Batch::default(),
+            packets: port.pool().outgoing(),
             loads: [(0, 0); BATCH],
             load: (0, 0),
             tails: Tails::new(),
@@ -77,18 +75,14 @@ impl Leaving {
         first: LanePacket,
         packets: &[LanePacket],
     ) -> usize {
-        let stamp = way.stamp(first.size());
+        let stamp = *way.stamp(first.size());
         let (frame, payload) = (stamp.bytes() + stamp.payload(), stamp.payload());
         let payload = u32::try_from(payload).expect("it fits a line");
         let mut done = 0;
         loop {
-            if self.ready.is_full() {
-                self.send();
-            }
-            self.fill_spare();
-            let at = self.ready.len();
-            let (spare, rest) = (&mut self.spare, &packets[done..]);
-            let count = self.ready.fill(spare, frame, rest, |bytes, packet| {
+            self.make_room(packets.len() - done);
+            let at = self.packets.len();
+            let count = self.packets.fill(frame, &packets[done..], |bytes, packet| {
                 let is_alike = packet.is_like(first);
                 if is_alike {
                     // Zeros follow a packet that is shorter than its line.
@@ -182,12 +176,12 @@ impl Leaving {
         sum.add(data);
         stamp.finish(frame, sum);
         packet.truncate(end);
-        if self.ready.is_full() {
+        if self.packets.is_full() {
             self.send();
         }
         let done = self.lent.lend(place);
         // SAFETY: the caller vouches for the data, and `Lent` for its flag.
-        unsafe { self.tails.add(self.ready.len(), tail, data, done) };
+        unsafe { self.tails.add(self.packets.len(), tail, data, done) };
         self.has_tails = true;
         let bytes = u32::try_from(stamp.payload()).expect("it fits a datagram");
         self.push(packet, 1, bytes);
@@ -275,16 +269,20 @@ impl Leaving {
     /// An empty packet; `None` if the pool has none.
     #[inline]
     fn empty(&mut self) -> Option<Packet> {
-        self.fill_spare();
-        self.spare.take()
+        self.port.pool().refill(&mut self.packets, 1);
+        self.packets.take_empty()
     }
 
-    /// Takes empty packets from the pool if there are none here.
+    /// Sends the complete datagrams if there are as many as may be, and takes empty packets from
+    /// the pool if there are too few for `wanted` more.
     #[inline]
-    fn fill_spare(&mut self) {
-        if self.spare.len() == 0 {
-            self.port.pool().take(&mut self.spare);
+    fn make_room(&mut self, wanted: usize) {
+        if self.packets.is_full() {
+            self.send();
         }
+        self.port
+            .pool()
+            .refill(&mut self.packets, wanted.min(BATCH));
     }
 
     /// Completes the open datagram of a way, if it has one.
@@ -309,13 +307,13 @@ impl Leaving {
     /// Adds a complete datagram to those that leave next.
     #[inline]
     fn push(&mut self, datagram: Packet, packets: u32, bytes: u32) {
-        if self.ready.is_full() {
+        if self.packets.is_full() {
             self.send();
         }
-        self.loads[self.ready.len()] = (packets, bytes);
+        self.loads[self.packets.len()] = (packets, bytes);
         self.load.0 += packets;
         self.load.1 += bytes;
-        self.ready.push(datagram);
+        self.packets.push(datagram);
     }
 
     /// Gives a datagram to an endpoint of the same device.
@@ -348,12 +346,12 @@ impl Leaving {
     /// Hands all complete datagrams to the device.
     #[inline]
     pub(crate) fn send(&mut self) {
-        let count = self.ready.len();
+        let count = self.packets.len();
         if count == 0 {
             return;
         }
         let dropped = match self.has_tails {
-            false => self.port.send_with(&mut self.ready, None),
+            false => self.port.send_with(&mut self.packets, None),
             true => self.send_with_tails(count),
         };
         self.is_owed = true;
@@ -367,7 +365,7 @@ impl Leaving {
     /// As `Port::send`, for datagrams of which some have tails.
     #[cold]
     fn send_with_tails(&mut self, count: usize) -> usize {
-        let dropped = self.port.send_with(&mut self.ready, Some(&self.tails));
+        let dropped = self.port.send_with(&mut self.packets, Some(&self.tails));
         let sent = self.tails.clear(count - dropped);
         self.port.tally().on(Event::Lent, sent);
         self.has_tails = false;
@@ -409,6 +407,6 @@ impl Drop for Leaving {
         if self.has_lent() {
             self.port.on_owed();
         }
-        self.port.pool().free(&mut self.spare);
+        self.port.pool().free_outgoing(&mut self.packets, true);
     }
 }

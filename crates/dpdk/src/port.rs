@@ -18,7 +18,7 @@ use dunlin_msgbuf::RegionId;
 use dunlin_packet::neighbours::{self as messages, MAX_MESSAGE, Message};
 use dunlin_packet::{Home, Mac, Refused, Seen, parse, port_of};
 
-use crate::device::{BATCH, Batch, Packet, Parts, Pool, RxQueue, Tails, TxQueue};
+use crate::device::{BATCH, Outgoing, Packet, Parts, Pool, Received, RxQueue, Tails, TxQueue};
 use crate::inbox::{Arrived, Inbox, Room, payload_of};
 use crate::link::Link;
 use crate::neighbours::{Hold, Neighbours};
@@ -48,7 +48,7 @@ pub(crate) struct Port {
     sending: Mutex<TxQueue>,
     neighbours: Mutex<Neighbours<Packet>>,
     /// Empty packets for questions and answers while the pool has none.
-    reserve: Mutex<Batch>,
+    reserve: Mutex<Outgoing>,
     /// Number of changes of neighbours' addresses.
     changes: AtomicU32,
     seats: Seats,
@@ -79,8 +79,8 @@ impl Port {
             bell,
             facts,
         } = parts;
-        let mut reserve = Batch::default();
-        pool.take(&mut reserve);
+        let mut reserve = pool.outgoing();
+        pool.refill(&mut reserve, 1);
         Self {
             home: Home {
                 address: SocketAddr::new(site.ip, 0),
@@ -163,17 +163,18 @@ impl Port {
     /// Adds the payloads of received packets for `own` to a batch, as far as it has room. The
     /// packets of others go to their inboxes. Does nothing if another thread is receiving.
     #[inline]
-    pub(crate) fn receive(&self, own: &Home, seen: &mut Seen, batch: &mut Batch) -> Looked {
+    pub(crate) fn receive(&self, own: &Home, seen: &mut Seen, batch: &mut Received) -> Looked {
         let mut rx = match self.receiving.try_lock() {
             Ok(rx) => rx,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return Looked::default(),
         };
-        let before = batch.len();
         let packets = rx.receive(batch, BATCH);
+        if let Some(place) = seen.place() {
+            batch.show_alike(place, |bytes| seen.payload(bytes).is_some());
+        }
         let mut corrupt = 0;
         batch.sift(
-            before,
             |bytes| match seen.again(bytes) {
                 Some(found) => Ok(found),
                 None => {
@@ -189,7 +190,7 @@ impl Port {
     /// Receives for the inboxes alone, until the device has no more packets, or for a few bursts.
     /// True if there were any.
     pub(crate) fn look_for_all(&self) -> bool {
-        let (mut batch, mut seen) = (Batch::default(), Seen::default());
+        let (mut batch, mut seen) = (Received::default(), Seen::default());
         for burst in 0..MOST_BURSTS {
             let looked = self.receive(&self.home, &mut seen, &mut batch);
             // No endpoint has port 0.
@@ -341,9 +342,7 @@ impl Port {
     /// Sends a complete packet, with this Ethernet address as its destination.
     fn send_to(&self, mac: Mac, mut packet: Packet) {
         packet.bytes_mut()[..mac.len()].copy_from_slice(&mac);
-        let mut batch = Batch::default();
-        batch.push(packet);
-        self.send(&mut batch);
+        self.send_one(packet);
     }
 
     fn answer(&self, to: IpAddr, mac: Mac) {
@@ -357,36 +356,36 @@ impl Port {
 
     fn send_message(&self, write: impl FnOnce(&mut [u8]) -> usize) {
         let taken = self.pool.take_one();
-        let Some(mut packet) = taken.or_else(|| lock(&self.reserve).take()) else {
+        let Some(mut packet) = taken.or_else(|| lock(&self.reserve).take_empty()) else {
             self.tally.on(Event::Unsent, 1);
             return;
         };
         let len = write(&mut packet.bytes_mut()[..MAX_MESSAGE]);
         packet.truncate(len);
-        let mut batch = Batch::default();
-        batch.push(packet);
-        let dropped = self.send(&mut batch) as u64;
+        let dropped = self.send_one(packet) as u64;
         self.tally.on(Event::Unsent, dropped);
     }
 
     fn fill_reserve(&self) {
-        let mut reserve = lock(&self.reserve);
-        if reserve.len() == 0 {
-            self.pool.take(&mut reserve);
-        }
+        self.pool.refill(&mut lock(&self.reserve), 1);
     }
 
-    /// Sends and empties a batch. Returns the number of packets that the device did not take.
-    pub(crate) fn send(&self, batch: &mut Batch) -> usize {
-        self.send_with(batch, None)
+    /// Sends one complete packet. Returns the number of packets that the device did not take.
+    fn send_one(&self, packet: Packet) -> usize {
+        let mut packets = self.pool.outgoing();
+        packets.push(packet);
+        self.send_with(&mut packets, None)
     }
 
-    /// As [`Self::send`], for packets with tails.
+    /// Sends the complete packets, with their tails. Returns the number of those that the device
+    /// did not take.
     #[inline]
-    pub(crate) fn send_with(&self, batch: &mut Batch, tails: Option<&Tails>) -> usize {
-        lock(&self.sending).send(batch, tails);
-        let dropped = batch.len();
-        self.pool.free(batch);
+    pub(crate) fn send_with(&self, packets: &mut Outgoing, tails: Option<&Tails>) -> usize {
+        lock(&self.sending).send(packets, tails);
+        let dropped = packets.len();
+        if dropped > 0 {
+            self.pool.free_outgoing(packets, false);
+        }
         dropped
     }
 

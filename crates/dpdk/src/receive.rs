@@ -10,7 +10,7 @@ use dunlin_core::transport::{Frame, Rx};
 use dunlin_packet::{Home, Seen};
 use dunlin_transport::counters::Counters;
 
-use crate::device::Batch;
+use crate::device::Received;
 use crate::port::{Port, Seat};
 
 /// The receiving half of a `dpdk` endpoint.
@@ -28,7 +28,7 @@ pub struct DpdkRx {
 /// The packets of a burst.
 #[derive(Debug, Default)]
 struct Shown {
-    batch: Batch,
+    batch: Received,
     packets: u64,
     bytes: u64,
 }
@@ -95,6 +95,11 @@ impl DpdkRx {
     fn port(&self) -> &'static Port {
         self.seat.port
     }
+
+    #[cold]
+    fn other_whole(&self, index: usize) -> Option<&[u8]> {
+        self.frame(index).whole()
+    }
 }
 
 impl Rx for DpdkRx {
@@ -130,9 +135,10 @@ impl Rx for DpdkRx {
 
     #[inline]
     fn whole(&self, index: usize) -> Option<&[u8]> {
-        let batch = &self.shown.batch;
-        let bytes = batch.bytes(index);
-        (!batch.is_marked(index)).then_some(bytes)
+        if self.shown.batch.is_alike(index) {
+            return Some(self.shown.batch.bytes(index));
+        }
+        self.other_whole(index)
     }
 }
 
