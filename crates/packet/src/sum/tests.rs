@@ -76,3 +76,24 @@ fn a_block_is_added_without_losing_a_carry() {
         }
     }
 }
+
+#[test]
+fn sums_are_judged_and_divided_as_their_16_bits() {
+    let edges = [
+        0,
+        1,
+        0xFFFE,
+        0xFFFF,
+        0x1_0000,
+        0xFFFF << 16,
+        u64::MAX / 2,
+        u64::MAX - 1,
+    ];
+    let multiples = [1, 2, 3, 0xFFFF, 1 << 47, u64::MAX / 0xFFFF].map(|it| it * 0xFFFF);
+    let near = multiples.map(|it| it - 1);
+    for total in edges.into_iter().chain(multiples).chain(near) {
+        let sum = Sum { total, odd: false };
+        assert_eq!(sum.is_right(), sum.folded() == 0xFFFF, "{total:#x}");
+        assert_eq!(sum.remainder(), sum.native() % 0xFFFF, "{total:#x}");
+    }
+}
