@@ -1,8 +1,8 @@
 //! The process with all replicas: three endpoints on one thread, each with its replica, in turns.
 //! The same endpoints answer the echoes of the baseline, so echoes wait as long for their turn.
 //!
-//! The time of a put at the leader begins with the iteration in which its request comes, and ends
-//! when the leader has applied its entry.
+//! The time of a put at the leader begins when its handler takes the request, and ends when the
+//! leader has applied its entry, as in the paper's program.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -97,11 +97,16 @@ impl Cluster {
 }
 
 /// The state of an endpoint.
-struct App(Replica);
+struct App {
+    replica: Replica,
+    /// When the first handler of this iteration began.
+    begun: Option<u64>,
+}
 
 impl Host for App {
     fn replica(&mut self) -> &mut Replica {
-        &mut self.0
+        self.begun.get_or_insert_with(ticks::now);
+        &mut self.replica
     }
 }
 
@@ -109,22 +114,25 @@ impl Host for App {
 struct Seated<T: Medium> {
     rpc: Rpc<T, App>,
     connect: ConnectOptions,
-    /// The entry of the put that is under way here, and when its request came.
+    /// The entry of the put that is under way here, and when its handler began.
     put: Option<(u64, u64)>,
     last: u64,
 }
 
 impl<T: Medium> Seated<T> {
     fn new(setting: &Setting, nexus: &Nexus, id: u64) -> anyhow::Result<Self> {
-        let replica = Replica::new(id, Options::DEFAULT);
-        let mut rpc: Rpc<T, App> = setting.open_at(nexus, App(replica))?;
+        let app = App {
+            replica: Replica::new(id, Options::DEFAULT),
+            begun: None,
+        };
+        let mut rpc: Rpc<T, App> = setting.open_at(nexus, app)?;
         serve(&mut rpc);
         rpc.on_completion(|app, done, cx| {
-            if let Some(other) = app.0.on_done(done, cx) {
+            if let Some(other) = app.replica.on_done(done, cx) {
                 cx.recycle([other.request, other.response]);
             }
         });
-        rpc.on_session(|app, event, cx| app.0.on_session(event, cx));
+        rpc.on_session(|app, event, cx| app.replica.on_session(event, cx));
         rpc.on(ECHO, |_, request, cx| {
             let data = request.data();
             request.reply(cx, ANSWER, |out| out.copy_from_slice(&data[..ANSWER]));
@@ -151,27 +159,27 @@ impl<T: Medium> Seated<T> {
     /// One iteration of the endpoint and of the replica, as in `dunlin::replica::Driver`.
     #[inline]
     fn turn(&mut self, recorder: &mut Recorder) {
-        let begin = ticks::now();
         self.rpc.run_once();
         let (app, mut cx) = self.rpc.with();
-        let has_run = app.0.run(&mut cx);
+        let begun = app.begun.take();
+        let has_run = app.replica.run(&mut cx);
         let now = cx.now();
         if has_run {
             self.rpc.send_queued();
         }
-        self.note(begin, recorder);
-        while let Some(address) = self.rpc.app_mut().0.wish(now) {
+        self.note(begun, recorder);
+        while let Some(address) = self.rpc.app_mut().replica.wish(now) {
             match self.rpc.connect_with(address.as_str(), &self.connect) {
-                Ok(session) => self.rpc.app_mut().0.on_connecting(&address, session),
-                Err(_) => self.rpc.app_mut().0.on_refused(&address, now),
+                Ok(session) => self.rpc.app_mut().replica.on_connecting(&address, session),
+                Err(_) => self.rpc.app_mut().replica.on_refused(&address, now),
             }
         }
     }
 
     /// Notes the begin or the end of a put, if this is the leader.
     #[inline]
-    fn note(&mut self, begin: u64, recorder: &mut Recorder) {
-        let Some(node) = self.rpc.app().0.node().filter(|node| node.leads()) else {
+    fn note(&mut self, begun: Option<u64>, recorder: &mut Recorder) {
+        let Some(node) = self.rpc.app().replica.node().filter(|node| node.leads()) else {
             return;
         };
         let (last, applied) = (node.log().last(), node.applied());
@@ -182,13 +190,13 @@ impl<T: Medium> Seated<T> {
             self.put = None;
         }
         if last > self.last && self.put.is_none() && last > applied {
-            self.put = Some((last, begin));
+            self.put = begun.map(|begun| (last, begun));
         }
         self.last = last;
     }
 
     fn term(&self) -> Option<u64> {
-        let node = self.rpc.app().0.node()?;
+        let node = self.rpc.app().replica.node()?;
         node.leads().then(|| node.term())
     }
 }
@@ -239,7 +247,7 @@ fn open<T: Medium>(setting: &Setting) -> anyhow::Result<Vec<Seated<T>>> {
     let members = (1..).zip(&seats).map(|(id, seat)| seat.member(first + id));
     let members = Members::new(members.collect::<Vec<_>>())?;
     for seat in &mut seats {
-        seat.rpc.app_mut().0.on_bootstrap(members.clone())?;
+        seat.rpc.app_mut().replica.on_bootstrap(members.clone())?;
     }
     Ok(seats)
 }
@@ -254,7 +262,7 @@ fn elect<T: Medium>(seats: &mut [Seated<T>]) -> anyhow::Result<usize> {
             seats.iter_mut().for_each(|seat| seat.turn(&mut none));
         }
         let leads = |seat: &Seated<T>| {
-            let node = seat.rpc.app().0.node();
+            let node = seat.rpc.app().replica.node();
             node.is_some_and(|node| node.leads() && node.applied() == node.log().last())
         };
         if let Some(leader) = seats.iter().position(leads) {

@@ -34,10 +34,6 @@ const CLIENT: PortId = PortId(REPLICAS);
 /// The cost of a step of Raft, for the thread.
 const STEP: Nanos = Nanos(300);
 
-/// The cost of an iteration of an event loop, in addition to its packets: some 40 instructions
-/// (`budget.toml`).
-const ITERATION: Nanos = Nanos(10);
-
 /// Time between two looks at the processes from outside.
 const GLANCE: Nanos = Nanos::from_micros(50);
 
@@ -55,7 +51,8 @@ fn cx5() -> NetConfig {
         frame_overhead: 66,
         dma: (Nanos(585), Nanos(585)),
         cpu: CpuCosts {
-            iteration: ITERATION,
+            // Some 40 instructions (`budget.toml`), in addition to its packets.
+            iteration: Nanos(10),
             packet: Nanos(50),
             kilobyte: Nanos(100),
         },

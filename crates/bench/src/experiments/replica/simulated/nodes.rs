@@ -1,8 +1,12 @@
 //! The processes: replicas, whose thread pays for each step of Raft, and a client that puts or
 //! echoes, one at a time.
 //!
+//! A replica sends the answers and messages of a run at once, as `dunlin::replica::Driver` does.
 //! The simulator lets more time pass between two iterations than a real event loop that has work,
-//! so a process here runs a second iteration at once, for the answers and messages of the first.
+//! so the client runs a second one for the request of an operation that it begins.
+//!
+//! The time of a put at the leader begins when its handler takes the request, and ends when the
+//! leader has applied the entry, as in the paper's program.
 
 use std::collections::VecDeque;
 
@@ -15,7 +19,7 @@ use dunlin_sim::{NetHandle, Node, PortId, SimClock, SimTransport};
 
 use super::super::client::{KEY, key_of, value_of};
 use super::super::members::ECHO;
-use super::{ITERATION, STEP, offer};
+use super::{STEP, offer};
 
 /// An endpoint of the simulator.
 pub(super) type Rpc<App> = Endpoint<SimTransport, SimClock, App>;
@@ -32,13 +36,17 @@ pub(super) enum Process {
 /// A replica, and the steps of Raft that wait for its next run.
 pub(super) struct Member {
     replica: Replica,
+    clock: SimClock,
     steps: u64,
+    /// When the first handler of this iteration began.
+    begun: Option<Nanos>,
 }
 
 impl Host for Member {
     fn replica(&mut self) -> &mut Replica {
         // A handler asks for it once, with an operation or messages.
         self.steps += 1;
+        self.begun.get_or_insert(self.clock.read());
         &mut self.replica
     }
 }
@@ -54,7 +62,7 @@ pub(super) struct ReplicaNode {
     pub(super) rpc: Rpc<Member>,
     clock: SimClock,
     wishes: VecDeque<String>,
-    /// The entry of the put that is under way here, and when its request came.
+    /// The entry of the put that is under way here, and when its handler began.
     put: Option<(u64, Nanos)>,
     last: u64,
     /// Times that puts took at this leader.
@@ -63,7 +71,13 @@ pub(super) struct ReplicaNode {
 
 impl ReplicaNode {
     pub(super) fn boot(net: &NetHandle, port: PortId, replica: Replica, seed: u64) -> Self {
-        let member = Member { replica, steps: 0 };
+        let clock = net.borrow().clock(port);
+        let member = Member {
+            replica,
+            clock: clock.clone(),
+            steps: 0,
+            begun: None,
+        };
         let mut rpc = SimTransport::endpoint(net, port, member, options(), seed);
         serve(&mut rpc);
         rpc.on_completion(|member, done, cx| {
@@ -78,7 +92,7 @@ impl ReplicaNode {
             request.reply(cx, data.len(), |out| out.copy_from_slice(data));
         });
         Self {
-            clock: net.borrow().clock(port),
+            clock,
             rpc,
             wishes: VecDeque::new(),
             put: None,
@@ -88,25 +102,24 @@ impl ReplicaNode {
     }
 
     fn run_once(&mut self) {
-        let begin = self.clock.read();
         self.rpc.run_once();
         take_reports(&mut self.rpc);
         let (member, mut cx) = self.rpc.with();
         let steps = std::mem::take(&mut member.steps);
+        let begun = member.begun.take();
         self.clock.spend(STEP.times(steps));
-        member.replica.run(&mut cx);
+        let has_run = member.replica.run(&mut cx);
         while let Some(address) = member.replica.wish(cx.now()) {
             self.wishes.push_back(address);
         }
-        self.note(begin);
-        if steps > 0 {
-            self.clock.spend(ITERATION);
-            self.rpc.run_once();
+        self.note(begun);
+        if has_run {
+            self.rpc.send_queued();
         }
     }
 
     /// Notes the begin or the end of a put, if this is the leader.
-    fn note(&mut self, begin: Nanos) {
+    fn note(&mut self, begun: Option<Nanos>) {
         let Some(node) = self.rpc.app().node().filter(|node| node.leads()) else {
             return;
         };
@@ -118,7 +131,7 @@ impl ReplicaNode {
             self.put = None;
         }
         if last > self.last && self.put.is_none() && last > applied {
-            self.put = Some((last, begin));
+            self.put = begun.map(|begun| (last, begun));
         }
         self.last = last;
     }
@@ -392,7 +405,7 @@ impl Node for Process {
     }
 }
 
-fn options() -> Config {
+pub(super) fn options() -> Config {
     Config {
         readable_buffers: true,
         pool_bytes: 32 << 20,
@@ -401,7 +414,7 @@ fn options() -> Config {
 }
 
 /// Takes an endpoint's reports. The stage ends sessions itself; a question gets no answer.
-fn take_reports<App>(rpc: &mut Rpc<App>) {
+pub(super) fn take_reports<App>(rpc: &mut Rpc<App>) {
     while let Some(report) = rpc.lifecycle().take_report() {
         if let Report::Question(question) = report {
             let mut lifecycle = rpc.lifecycle();
