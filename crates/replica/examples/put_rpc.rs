@@ -1,0 +1,297 @@
+//! Puts into three replicas over shared memory, in one thread and with a clock that only counts, so
+//! that every run executes the same instructions. Callgrind counts them:
+//!
+//! ```text
+//! cargo build --release -p dunlin-replica --example put_rpc
+//! valgrind --tool=callgrind --toggle-collect='*put_rpc::counted*' \
+//!     target/release/examples/put_rpc [IN_FLIGHT] [COUNT]
+//! ```
+//!
+//! A client makes `COUNT` puts of keys of 16 bytes and values of 64, as in `dunlin bench replica`,
+//! with `IN_FLIGHT` of them under way. The logs are in memory. The last printed line is the number
+//! of counted puts.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use dunlin_core::transport::{Halves, PeerId, Transport};
+use dunlin_core::{Clock, Config, Endpoint, EndpointNum, Nanos, Rng, SessionOptions};
+use dunlin_replica::{
+    Answer, Change, Client, ClientOptions, Member, Members, Options, Replica, Token, serve,
+};
+use dunlin_testkit::session::connect;
+use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::shm::{self, Shm};
+
+/// Replicas of the cluster.
+const REPLICAS: usize = 3;
+
+/// Puts that are not counted, in which pools, rings and tables fill.
+const WARM_UP: u64 = 2000;
+
+/// Keys, of which each put draws one.
+const KEYS: u32 = 1 << 16;
+
+/// Each reading of the clock advances it by this much.
+const TICK: Nanos = Nanos(100);
+
+/// The time that passes in a round of turns until a replica leads.
+const ROUND: Nanos = Nanos::from_millis(1);
+
+/// Rounds in which a replica is elected.
+const MOST_ROUNDS: u32 = 10_000;
+
+/// The clock of all endpoints.
+#[derive(Clone, Default)]
+struct Ticks(Rc<Cell<Nanos>>);
+
+impl Ticks {
+    fn pass(&self, time: Nanos) {
+        self.0.set(self.0.get() + time);
+    }
+}
+
+impl Clock for Ticks {
+    #[inline]
+    fn now(&mut self) -> Nanos {
+        self.pass(TICK);
+        self.0.get()
+    }
+}
+
+type ReplicaRpc = Endpoint<Shm, Ticks, Replica>;
+type ClientRpc = Endpoint<Shm, Ticks, Client>;
+type ShmHalves = Halves<<Shm as Transport>::Rx, <Shm as Transport>::Tx>;
+
+/// The number that the endpoint of one place has for that of another. The client has the last
+/// place.
+type Peers = [[PeerId; REPLICAS + 1]; REPLICAS + 1];
+
+/// A client's endpoint, and its work.
+struct Putter {
+    rpc: ClientRpc,
+    rng: Rng,
+    begun: u64,
+    ended: u64,
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let mut number = |default: u64| {
+        let text = args.next();
+        text.map_or(default, |text| text.parse().expect("a number"))
+    };
+    let (in_flight, count) = (number(1), number(20_000));
+    let clock = Ticks::default();
+    let (mut seats, mut putter) = cluster(&clock);
+    elect(&mut seats, &clock);
+    for _ in 0..in_flight {
+        putter.begin();
+    }
+    exchange(&mut putter, &mut seats, WARM_UP);
+    let done = counted(|| exchange(&mut putter, &mut seats, count));
+    assert_eq!(putter.rpc.counters().retransmissions, 0);
+    println!("{done}");
+}
+
+/// Runs the counted part.
+#[inline(never)]
+fn counted(work: impl FnOnce() -> u64) -> u64 {
+    work()
+}
+
+/// Takes turns until at least `puts` more have ended; returns their number.
+fn exchange(putter: &mut Putter, seats: &mut [ReplicaRpc], puts: u64) -> u64 {
+    let begin = putter.ended;
+    // A put takes a few rounds. Without this limit, the program would wait for a lost one for ever.
+    for _ in 0..10 * (puts + WARM_UP) {
+        client_turn(putter);
+        server_turn(seats);
+        let done = putter.ended - begin;
+        if done >= puts {
+            return done;
+        }
+    }
+    panic!("{puts} puts do not end");
+}
+
+/// The client's work: takes the answers, begins the next puts.
+#[inline(never)]
+fn client_turn(putter: &mut Putter) {
+    putter.turn();
+}
+
+/// The replicas' work, as in `Driver::turn`.
+#[inline(never)]
+fn server_turn(seats: &mut [ReplicaRpc]) {
+    for seat in seats {
+        turn(seat);
+    }
+}
+
+#[inline]
+fn turn(rpc: &mut ReplicaRpc) {
+    rpc.run_once();
+    let (replica, mut cx) = rpc.with();
+    if replica.run(&mut cx) {
+        rpc.send_queued();
+    }
+}
+
+impl Putter {
+    fn begin(&mut self) {
+        let mut key = *b"key-000000000000";
+        key[12..].copy_from_slice(&self.rng.below(KEYS).to_be_bytes());
+        self.begun += 1;
+        let mut value = vec![0x76; 64];
+        value[..8].copy_from_slice(&self.begun.to_le_bytes());
+        let (client, mut cx) = self.rpc.with();
+        let token = Token(self.begun);
+        let begun = client.begin_change(&key, Change::Put(value), token, None, &mut cx);
+        begun.expect("key and value are short");
+    }
+
+    fn turn(&mut self) {
+        self.rpc.run_once();
+        let (client, mut cx) = self.rpc.with();
+        client.on_time(&mut cx);
+        while let Some(end) = self.rpc.app_mut().next_end() {
+            assert!(matches!(end.result, Ok(Answer::Written(_))), "{end:?}");
+            self.ended += 1;
+            self.begin();
+        }
+    }
+}
+
+/// Three replicas with seats, and a client, all with sessions.
+fn cluster(clock: &Ticks) -> (Vec<ReplicaRpc>, Putter) {
+    let open = |_| Shm::open(shm::Options::default()).expect("shared memory");
+    let mut halves: Vec<_> = (0..=REPLICAS).map(open).collect();
+    let mut peers: Peers = [[PeerId(0); REPLICAS + 1]; REPLICAS + 1];
+    for near in 0..=REPLICAS {
+        for far in near + 1..=REPLICAS {
+            (peers[near][far], peers[far][near]) = channel(&mut halves, near, far);
+        }
+    }
+    let client_halves = halves.pop().expect("it is the last");
+    let mut seats: Vec<_> = (1..)
+        .zip(halves)
+        .map(|(id, halves)| {
+            let replica = Replica::new(id, Options::DEFAULT);
+            set_up(endpoint(replica, halves, clock, id))
+        })
+        .collect();
+    let client = Client::new(addresses(), ClientOptions::DEFAULT);
+    let mut client = endpoint(client, client_halves, clock, 0);
+    client.on_completion(|client, done, cx| {
+        if let Some(other) = client.on_done(done, cx) {
+            cx.recycle([other.request, other.response]);
+        }
+    });
+    client.on_session(|client, event, cx| client.on_session(event, cx));
+    let members = (1..).zip(addresses());
+    let members = members.map(|(id, address)| Member { id, address });
+    let members = Members::new(members.collect::<Vec<_>>()).expect("three are a cluster");
+    for seat in &mut seats {
+        let seated = seat.app_mut().on_bootstrap(members.clone());
+        seated.expect("the replica is a member");
+    }
+    meet(&mut seats, &mut client, &peers);
+    let putter = Putter {
+        rpc: client,
+        rng: Rng::new(7),
+        begun: 0,
+        ended: 0,
+    };
+    (seats, putter)
+}
+
+/// The addresses of the replicas are their places.
+fn addresses() -> impl Iterator<Item = String> {
+    (0..REPLICAS).map(|place| place.to_string())
+}
+
+fn endpoint<App>(
+    app: App,
+    halves: ShmHalves,
+    clock: &Ticks,
+    seed: u64,
+) -> Endpoint<Shm, Ticks, App> {
+    let config = Config {
+        hugepages: false,
+        ..Config::default()
+    };
+    let number = EndpointNum::take().expect("they are the first");
+    let rpc = Endpoint::new(app, clock.clone(), halves, config, seed, None, number);
+    rpc.expect("the options are in range")
+}
+
+/// Registers the replica, as `Driver::new` does.
+fn set_up(mut rpc: ReplicaRpc) -> ReplicaRpc {
+    serve(&mut rpc);
+    rpc.on_completion(|replica, done, cx| {
+        if let Some(other) = replica.on_done(done, cx) {
+            cx.recycle([other.request, other.response]);
+        }
+    });
+    rpc.on_session(|replica, event, cx| replica.on_session(event, cx));
+    rpc
+}
+
+/// Makes a channel between two endpoints, and returns the number that each has for the other.
+fn channel(halves: &mut [ShmHalves], near: usize, far: usize) -> (PeerId, PeerId) {
+    let info = |place: usize| PeerInfo {
+        endpoint: EndpointUid([u8::try_from(place).expect("there are four"); 16]),
+        same_host: true,
+        same_process: false,
+        proves: true,
+        local: None,
+        remote: None,
+    };
+    let (first, second) = halves.split_at_mut(far);
+    let (a, b) = (&mut first[near], &mut second[0]);
+    let offered = Shm::offer(&mut a.rx, &mut a.tx, &info(far));
+    let (pending, offer) = offered.expect("a new endpoint");
+    let accepted = Shm::accept(&mut b.rx, &mut b.tx, &info(near), offer);
+    let (to_near, answer) = accepted.expect("a good offer");
+    let completed = Shm::complete(&mut a.rx, &mut a.tx, pending, answer);
+    (completed.expect("a good answer"), to_near)
+}
+
+/// Makes the sessions that replicas and client wish for.
+fn meet(seats: &mut [ReplicaRpc], client: &mut ClientRpc, peers: &Peers) {
+    let (options, now) = (SessionOptions::DEFAULT, Nanos(1));
+    let place = |address: &String| address.parse::<usize>().expect("it is a place");
+    for near in 0..REPLICAS {
+        while let Some(address) = seats[near].app_mut().wish(now) {
+            let far = place(&address);
+            let numbers = [peers[near][far], peers[far][near]];
+            let both = seats.get_disjoint_mut([near, far]);
+            let [near, far] = both.expect("no replica wishes for itself");
+            let [session, _] = connect(near, far, numbers, &options);
+            near.app_mut().on_connecting(&address, session);
+        }
+    }
+    while let Some(address) = client.app_mut().wish(now) {
+        let far = place(&address);
+        let numbers = [peers[REPLICAS][far], peers[far][REPLICAS]];
+        let [session, _] = connect(client, &mut seats[far], numbers, &options);
+        client.app_mut().on_connecting(&address, session);
+    }
+}
+
+/// Runs the replicas until one leads, and has applied an entry of its term.
+fn elect(seats: &mut [ReplicaRpc], clock: &Ticks) {
+    let leads = |seat: &ReplicaRpc| {
+        let node = seat.app().node();
+        node.is_some_and(|node| node.leads() && node.applied() == node.log().last())
+    };
+    for _ in 0..MOST_ROUNDS {
+        clock.pass(ROUND);
+        server_turn(seats);
+        if seats.iter().any(leads) {
+            return;
+        }
+    }
+    panic!("no replica leads");
+}
