@@ -29,8 +29,9 @@ const FIRST_BASE: Place = (1, 1);
 #[derive(Clone, Debug)]
 pub struct Log {
     promises: HardState,
-    /// The members after the last entry that was applied.
+    /// The members after the last entry that was applied, and how often they were replaced.
     roster: Roster,
+    roster_changes: u64,
     base: Place,
     entries: VecDeque<Entry>,
     bytes: u64,
@@ -57,6 +58,7 @@ impl Log {
                 ..HardState::default()
             },
             roster,
+            roster_changes: 0,
             base,
             entries: VecDeque::new(),
             bytes: 0,
@@ -72,6 +74,7 @@ impl Log {
         Self {
             promises: remains.promises,
             roster,
+            roster_changes: 0,
             base: remains.base,
             bytes: remains.entries.iter().map(size_of).sum(),
             entries: remains.entries.into(),
@@ -220,12 +223,18 @@ impl Log {
         &self.roster
     }
 
+    /// How often the members were replaced since this log was made.
+    pub(crate) const fn roster_changes(&self) -> u64 {
+        self.roster_changes
+    }
+
     /// Takes the members after a change. A snapshot of those before it would not do for a new one.
     pub(crate) fn on_change(&mut self, joined: Option<Member>, conf: &ConfState) {
         if let Some(member) = joined {
             self.roster.add(member);
         }
         self.roster.on_change(conf);
+        self.roster_changes += 1;
         self.drop_snapshot();
     }
 
@@ -247,6 +256,7 @@ impl Log {
     /// Begins anew after a snapshot of the leader.
     pub(crate) fn restore(&mut self, snapshot: &Snapshot, roster: Roster) {
         self.roster = roster;
+        self.roster_changes += 1;
         let metadata = snapshot.get_metadata();
         self.base = (metadata.index, metadata.term);
         self.stale.append(&mut self.entries);

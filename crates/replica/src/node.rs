@@ -58,7 +58,7 @@ use members::Orders;
 pub use output::Output;
 use pace::Pace;
 use planted::{lease_of, plant};
-use waiting::Waiting;
+use waiting::{Waiting, entry_with};
 
 /// A node whose operations are named by an `A`.
 pub struct Node<A> {
@@ -360,24 +360,16 @@ impl<A> Node<A> {
     /// Proposes all writes that wait as one message, so that Raft appends them together.
     fn propose(&mut self) {
         let own = std::mem::take(&mut self.own);
-        let requests = self.waiting.take_requests();
-        if !self.leads() || (requests.is_empty() && own.is_empty()) {
+        let mut entries = self.waiting.take_requests();
+        if !self.leads() || (entries.is_empty() && own.is_empty()) {
             return;
         }
         let last = self.raft.raft.raft_log.last_index() + own.len() as u64;
-        let entry = |data: Vec<u8>| Entry {
-            data: data.into(),
-            ..Entry::default()
-        };
+        entries.splice(..0, own.into_iter().map(entry_with));
         let message = Message {
             msg_type: MessageType::MsgPropose,
             from: self.raft.raft.id,
-            entries: own
-                .into_iter()
-                .chain(requests)
-                .map(entry)
-                .collect::<Vec<_>>()
-                .into(),
+            entries: entries.into(),
             ..Message::default()
         };
         match self.raft.step(message) {
@@ -389,7 +381,8 @@ impl<A> Node<A> {
     /// Asks for the index at which the gets that wait may be answered. A leader does not know it
     /// before it has committed an entry of its term, and Raft would drop the question.
     fn ask(&mut self) {
-        if !self.leads() || !self.raft.raft.commit_to_current_term() {
+        let has_gets = self.waiting.has_gets();
+        if !has_gets || !self.leads() || !self.raft.raft.commit_to_current_term() {
             return;
         }
         #[cfg(feature = "mutants")]

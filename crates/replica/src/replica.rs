@@ -200,11 +200,17 @@ impl Replica {
         self.seat.as_deref().map(Seat::node)
     }
 
-    /// Takes an operation of a client. `Some`: the answer, because the replica has no seat.
-    pub(crate) fn on_operation(&mut self, request: &Request<'_>, ticket: Ticket) -> Option<Answer> {
+    /// Takes an operation of a client, and its bytes. `Some`: the answer, because the replica has
+    /// no seat.
+    pub(crate) fn on_operation(
+        &mut self,
+        request: &Request<'_>,
+        bytes: &[u8],
+        ticket: Ticket,
+    ) -> Option<Answer> {
         match &mut self.seat {
             Some(seat) => {
-                seat.on_operation(request, ticket);
+                seat.on_operation(request, bytes, ticket);
                 None
             }
             None => Some(Answer::Moved(Vec::new())),

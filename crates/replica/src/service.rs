@@ -59,13 +59,14 @@ pub fn serve<App: Host>(endpoint: &mut impl Register<App>) {
 }
 
 fn on_operate<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_>) {
-    let request = match Request::decode(incoming.data()) {
+    let bytes = incoming.data();
+    let request = match Request::decode(bytes) {
         // No client sets the time.
         Ok(request) if !matches!(request.operation, Operation::Clock(_)) => request,
         _ => return incoming.refuse(cx, ErrorCode::UNDECODABLE),
     };
     let ticket = incoming.keep(cx);
-    if let Some(answer) = app.replica().on_operation(&request, ticket) {
+    if let Some(answer) = app.replica().on_operation(&request, bytes, ticket) {
         // The client may have given up.
         let _ = cx.reply(ticket, answer.size(), |out| answer.encode(out));
     }

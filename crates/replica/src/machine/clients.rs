@@ -230,6 +230,9 @@ impl Clients {
             };
             match record.place_of(name.number) {
                 Ok(place) => record.writes[place].1 = write,
+                Err(place) if place == record.writes.len() => {
+                    record.writes.push_back((name.number, write));
+                }
                 Err(place) => record.writes.insert(place, (name.number, write)),
             }
         }

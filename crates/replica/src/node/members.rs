@@ -23,6 +23,12 @@ pub(super) struct Orders {
     leaving: Vec<u64>,
 }
 
+impl Orders {
+    const fn are_none(&self) -> bool {
+        self.joining.is_empty() && self.leaving.is_empty()
+    }
+}
+
 impl<A> Node<A> {
     /// Makes another node the leader: this one, or if it is 0, one that answers and has as much of
     /// the log as any other. Writes are refused as busy until it leads, or for an election
@@ -66,6 +72,9 @@ impl<A> Node<A> {
     pub(super) fn change_members(&mut self) {
         if self.raft.raft.state != StateRole::Leader {
             self.orders = Orders::default();
+            return;
+        }
+        if self.orders.are_none() && self.roster().is_settled() {
             return;
         }
         let raft = &self.raft.raft;

@@ -7,6 +7,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use raft::eraftpb::Entry;
+
 use super::output::Output;
 use crate::wire::Answer;
 
@@ -21,7 +23,7 @@ pub(super) struct Waiting<A> {
     most: usize,
     under_way: usize,
     /// Writes that the next run proposes.
-    requests: Vec<Vec<u8>>,
+    requests: Vec<Entry>,
     askers: Vec<A>,
     /// Writes in the log, by the indices of their entries.
     appended: VecDeque<(u64, A)>,
@@ -63,7 +65,7 @@ impl<A> Waiting<A> {
             return self.busy.push(asker);
         }
         self.under_way += 1;
-        self.requests.push(request);
+        self.requests.push(entry_with(request));
         self.askers.push(asker);
     }
 
@@ -75,9 +77,16 @@ impl<A> Waiting<A> {
         self.gets.push(Get { key, asker });
     }
 
-    /// Moves out the writes to propose.
-    pub(super) fn take_requests(&mut self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut self.requests)
+    /// Moves out the writes to propose. There is room for as many at once, because the next run
+    /// will have about as many.
+    pub(super) fn take_requests(&mut self) -> Vec<Entry> {
+        let room = Vec::with_capacity(self.requests.len());
+        std::mem::replace(&mut self.requests, room)
+    }
+
+    /// Whether some gets wait to be asked for.
+    pub(super) const fn has_gets(&self) -> bool {
+        !self.gets.is_empty()
     }
 
     /// The writes are in the log, after this index.
@@ -172,9 +181,20 @@ impl<A> Waiting<A> {
 
     /// Answers the operations for which there was no room, here or on the disk.
     pub(super) fn refuse(&mut self, out: &mut Output<A>) {
+        if self.busy.is_empty() && self.full.is_empty() {
+            return;
+        }
         let busy = self.busy.drain(..).map(|asker| (asker, Answer::Busy));
         let full = self.full.drain(..).map(|asker| (asker, Answer::Full));
         out.answers.extend(busy.chain(full));
+    }
+}
+
+/// An entry with these bytes, which has no index yet.
+pub(super) fn entry_with(data: Vec<u8>) -> Entry {
+    Entry {
+        data: data.into(),
+        ..Entry::default()
     }
 }
 

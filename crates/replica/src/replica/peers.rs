@@ -68,7 +68,8 @@ impl Seat {
 
     /// Gives each member of the node's roster a lane, and takes those of former members away.
     pub(super) fn meet(&mut self, own: u64) {
-        if self.known.as_ref() == Some(self.node.roster()) {
+        let changes = self.node.log().roster_changes();
+        if self.met == Some(changes) {
             return;
         }
         let roster = self.node.roster().clone();
@@ -81,6 +82,6 @@ impl Seat {
                 self.lanes.stop(lane);
             }
         }
-        self.known = Some(roster);
+        self.met = Some(changes);
     }
 }

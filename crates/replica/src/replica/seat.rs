@@ -60,8 +60,8 @@ pub(super) struct Seat {
     disk: Option<Box<dyn Disk>>,
     /// The other members, also former ones; each has the lane of the same number.
     pub(super) peers: Vec<Peer>,
-    /// The roster that `peers` follows.
-    pub(super) known: Option<Roster>,
+    /// Changes of the roster that `peers` follows; `None`: it follows none yet.
+    pub(super) met: Option<u64>,
     pub(super) lanes: Lanes,
     /// Sessions that no lane has any more.
     pub(super) ended: Vec<Session>,
@@ -119,7 +119,7 @@ impl Seat {
             peers: Vec::new(),
             lanes: Lanes::new([], pauses),
             ended: Vec::new(),
-            known: None,
+            met: None,
             tick: options.tick(),
             next_tick: Nanos::ZERO,
             deadline: options.election,
@@ -168,7 +168,7 @@ impl Seat {
         }
     }
 
-    pub(super) fn on_operation(&mut self, request: &Request<'_>, ticket: Ticket) {
+    pub(super) fn on_operation(&mut self, request: &Request<'_>, bytes: &[u8], ticket: Ticket) {
         self.is_stirred = true;
         self.needs_time |= request.operation.needs_time();
         match request.operation {
@@ -176,8 +176,8 @@ impl Seat {
                 self.watchers.add(request.key, from, ticket);
             }
             // A read that finds the leader too busy is refused there, too.
-            _ if request.operation.is_read() => self.node.on_get(request.to_bytes(), ticket),
-            _ => self.node.on_write(request.to_bytes(), ticket),
+            _ if request.operation.is_read() => self.node.on_get(bytes.to_vec(), ticket),
+            _ => self.node.on_write(bytes.to_vec(), ticket),
         }
     }
 

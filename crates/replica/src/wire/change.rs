@@ -5,6 +5,8 @@
 //! The first byte after the version is that of no client's operation, so an entry's bytes say which
 //! it is.
 
+use std::ops::Range;
+
 use protobuf::Message as _;
 use raft::eraftpb::{
     ConfChangeSingle, ConfChangeTransition, ConfChangeType, ConfChangeV2, Entry, EntryType,
@@ -114,6 +116,33 @@ fn take_ids(cursor: &mut Cursor<'_>) -> Result<Vec<u64>, Malformed> {
         return Err(Malformed);
     }
     (0..count).map(|_| cursor.u64()).collect()
+}
+
+/// A copy of bytes that several entries share.
+#[derive(Debug)]
+pub(super) struct Shared(Entry);
+
+impl Shared {
+    pub(super) fn new(bytes: &[u8]) -> Self {
+        Self(Entry {
+            data: bytes.to_vec().into(),
+            ..Entry::default()
+        })
+    }
+
+    /// An entry with a part of the bytes, as of [`entry_of`].
+    pub(super) fn entry(&self, term: u64, index: u64, place: Range<usize>) -> Entry {
+        let bytes = &self.0.data[place.clone()];
+        if bytes.get(1) == Some(&MARK) {
+            return entry_of(term, index, bytes);
+        }
+        Entry {
+            term,
+            index,
+            data: self.0.data.slice(place),
+            ..Entry::default()
+        }
+    }
 }
 
 /// An entry with these bytes, which are those of an operation or of a change of the members.

@@ -9,7 +9,7 @@
 
 use raft::eraftpb::{Entry, Message, MessageType};
 
-use super::change::{Change, bytes_of, entry_of};
+use super::change::{Change, Shared, bytes_of};
 use super::cursor::{Cursor, put_count, put_counted, put_words};
 use super::format::{MAX_INDEX, Malformed, VERSION};
 use super::request::Request;
@@ -227,8 +227,12 @@ fn take_message(cursor: &mut Cursor<'_>) -> Result<Message, Malformed> {
     if context > MAX_CONTEXT || !is_in_range(&message) || (entries > 0 && !is_append(&message)) {
         return Err(Malformed);
     }
-    message.context = cursor.bytes(context)?.to_vec().into();
-    message.entries = take_entries(cursor, entries, &message)?.into();
+    if context > 0 {
+        message.context = cursor.bytes(context)?.to_vec().into();
+    }
+    if entries > 0 {
+        message.entries = take_entries(cursor, entries, &message)?.into();
+    }
     Ok(message)
 }
 
@@ -251,11 +255,19 @@ fn is_applicable(data: &[u8]) -> bool {
 }
 
 /// Reads the entries of a message. Their terms never decrease, and none is later than the message.
+/// They share one copy of their bytes, because they leave the log about when the others do.
 fn take_entries(
     cursor: &mut Cursor<'_>,
     count: usize,
     message: &Message,
 ) -> Result<Vec<Entry>, Malformed> {
+    let all = cursor.0;
+    let mut ahead = *cursor;
+    for _ in 0..count {
+        ahead.u64()?;
+        ahead.counted()?;
+    }
+    let shared = Shared::new(&all[..all.len() - ahead.0.len()]);
     let mut entries = Vec::with_capacity(count);
     let (mut term, mut index) = (message.log_term, message.index);
     for _ in 0..count {
@@ -265,7 +277,8 @@ fn take_entries(
             return Err(Malformed);
         }
         term = next;
-        entries.push(entry_of(term, index, data));
+        let end = all.len() - cursor.0.len();
+        entries.push(shared.entry(term, index, end - data.len()..end));
     }
     Ok(entries)
 }

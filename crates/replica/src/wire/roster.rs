@@ -99,6 +99,12 @@ impl Roster {
         self.seats.iter().any(|it| it.1.is_outgoing)
     }
 
+    /// Whether all members vote, and no change is under way.
+    pub(crate) fn is_settled(&self) -> bool {
+        let votes = |part: &Part| part.is_voter && !part.is_outgoing && !part.is_learner;
+        self.seats.iter().all(|it| votes(&it.1))
+    }
+
     /// Whether some member votes. A process that joins knows of none at first.
     #[must_use]
     pub fn has_voters(&self) -> bool {
