@@ -3,8 +3,9 @@
 //! Messages, ticks and operations come in by methods; [`Node::run`] lets Raft work on all of them
 //! and returns messages and answers. So appends of one burst travel as one message for each
 //! follower, and the answer to a client leaves in the run in which the majority's answer came.
-//! Writes are answered when they are applied. Gets are answered from the items once a majority has
-//! confirmed that this node still leads (ReadIndex, Raft dissertation §6.4), without a log entry.
+//! Writes are answered when they are applied; followers apply them a run later (`applying.rs`).
+//! Gets are answered from the items once a majority has confirmed that this node still leads
+//! (ReadIndex, Raft dissertation §6.4), without a log entry.
 //!
 //! Applied entries leave the log in time (`tend.rs`). The image of the items is made when a
 //! follower lacks dropped entries, and not before; with a disk, also when the disk's log is to be
@@ -22,7 +23,9 @@
 //! Nothing here catches it, and no handler runs Raft, because endpoints catch handlers' panics.
 //! Called by `replica`.
 
+mod applying;
 mod arriving;
+mod backlog;
 mod drawing;
 mod dropping;
 mod guard;
@@ -40,7 +43,7 @@ mod tend;
 mod waiting;
 
 use dunlin_core::{Nanos, Rng};
-use raft::eraftpb::{Entry, EntryType, Message, MessageType};
+use raft::eraftpb::{Message, MessageType};
 use raft::{Config, RawNode, Ready, SnapshotStatus, StateRole};
 use slog::{Discard, Logger, o};
 
@@ -49,6 +52,7 @@ use crate::machine::Machine;
 use crate::options::Options;
 use crate::wire::{Events, Page, Request, Role};
 use arriving::Arriving;
+use backlog::Backlog;
 use drawing::Drawing;
 use dropping::Dropping;
 pub use image::{Image, Restored};
@@ -65,6 +69,7 @@ pub struct Node<A> {
     raft: RawNode<Log>,
     machine: Machine,
     waiting: Waiting<A>,
+    backlog: Backlog,
     pace: Pace,
     /// `None`: the log is in memory alone.
     journal: Option<Journal>,
@@ -125,6 +130,7 @@ impl<A> Node<A> {
             raft,
             machine,
             waiting: Waiting::new(options.operations),
+            backlog: Backlog::default(),
             pace: Pace::default(),
             journal: None,
             is_to_shorten: false,
@@ -226,6 +232,7 @@ impl<A> Node<A> {
 
     /// Lets Raft work on all that has come in.
     pub fn run(&mut self, rng: &mut Rng, out: &mut Output<A>) {
+        self.backlog.on_run();
         self.go_on_arriving();
         self.on_change(rng, out);
         self.propose();
@@ -239,6 +246,7 @@ impl<A> Node<A> {
             let ready = self.raft.ready();
             self.take(ready, out);
         }
+        self.apply_earlier(out);
         self.drop_arrived();
         if let Some(journal) = &mut self.journal {
             journal.take_free(&mut out.messages);
@@ -409,28 +417,12 @@ impl<A> Node<A> {
         }
         let is_restored = !ready.snapshot().is_empty();
         let items = is_restored.then(|| self.restore(ready.snapshot()));
-        self.apply(&ready.take_committed_entries(), out);
+        self.on_committed(ready.take_committed_entries(), out);
         match self.journal.is_some() {
             true => self.save(ready, items, out),
             false => self.keep(ready, out),
         }
         self.note_applied();
-    }
-
-    fn apply(&mut self, entries: &[Entry], out: &mut Output<A>) {
-        for entry in entries {
-            let is_change = entry.entry_type == EntryType::EntryConfChangeV2;
-            if is_change {
-                self.apply_change(entry);
-            }
-            // The items have nothing of a change of the members but its index.
-            let bytes = if is_change { &[][..] } else { &entry.data };
-            let answer = self.machine.apply(entry.index, bytes);
-            let answer = answer.unwrap_or_else(|_| {
-                panic!("entry {} is of another version of dunlin", entry.index)
-            });
-            self.waiting.on_applied(entry.index, answer, out);
-        }
     }
 }
 

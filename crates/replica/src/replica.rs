@@ -8,6 +8,7 @@
 //! by `service` and by the owner.
 
 mod answers;
+mod due;
 mod lives;
 mod log_clock;
 mod outbox;
@@ -311,8 +312,11 @@ impl Replica {
         let Some(seat) = self.seat.as_mut().filter(|seat| seat.is_due(cx.now())) else {
             return false;
         };
-        seat.run(self.id, cx);
-        true
+        let has_run = !seat.catch_up(self.id, cx.now());
+        if has_run {
+            seat.run(self.id, cx);
+        }
+        has_run
     }
 
     /// When [`Self::run`] or [`Self::wish`] has work; [`Nanos::MAX`]: never.

@@ -98,6 +98,11 @@ impl<A> Node<A> {
     /// Whether the next run has work that did not fit into the last one.
     #[must_use]
     pub fn has_more(&self) -> bool {
+        !self.backlog.is_empty() || self.has_other_work()
+    }
+
+    /// Whether that is more than applying entries.
+    pub(crate) fn has_other_work(&self) -> bool {
         let drawing = &self.drawing;
         let is_waiting = drawing.is_asked || self.is_to_shorten || self.dropping.is_some();
         is_waiting

@@ -58,7 +58,7 @@ impl<A> Node<A> {
             self.raft.mut_store().commit(index);
         }
         out.messages.append(&mut light.take_messages());
-        self.apply(&light.take_committed_entries(), out);
+        self.on_committed(light.take_committed_entries(), out);
     }
 
     /// Hands entries and promises to the disk. Messages that speak of them wait.

@@ -77,6 +77,8 @@ impl<A> Node<A> {
         let metadata = snapshot.get_metadata();
         let base = (metadata.index, metadata.term);
         assert_eq!(arrived.place, base, "Raft has one snapshot at a time");
+        // The items have what these entries would bring.
+        self.backlog.take();
         let ruin = self.machine.become_state(arrived.state);
         self.drawing.clear_away(ruin);
         let roster = arrived.roster.expect("it was read first");

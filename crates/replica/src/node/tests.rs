@@ -1,5 +1,6 @@
 //! Nodes in one thread, whose messages a test carries.
 
+mod applying;
 mod arriving;
 mod catching_up;
 mod disk;
@@ -13,6 +14,7 @@ use crate::wire::Answer;
 use crate::wire::{Member, Members, Name, Operation, Parcel, Request};
 use crate::work::Saved;
 use crate::work::Work;
+use raft::eraftpb::Entry;
 
 struct Stage {
     nodes: BTreeMap<u64, Node<u32>>,

@@ -57,7 +57,7 @@ pub(super) struct Seat {
     has_twin: bool,
     pub(super) node: Node<Ticket>,
     /// `None`: the log is in memory alone.
-    disk: Option<Box<dyn Disk>>,
+    pub(super) disk: Option<Box<dyn Disk>>,
     /// The other members, also former ones; each has the lane of the same number.
     pub(super) peers: Vec<Peer>,
     /// Changes of the roster that `peers` follows; `None`: it follows none yet.
@@ -66,7 +66,7 @@ pub(super) struct Seat {
     /// Sessions that no lane has any more.
     pub(super) ended: Vec<Session>,
     tick: Nanos,
-    next_tick: Nanos,
+    pub(super) next_tick: Nanos,
     /// A call to a member lasts this long at most.
     pub(super) deadline: Nanos,
     /// Messages that have come in since the last run. Handlers note them here, because the endpoint
@@ -87,7 +87,7 @@ pub(super) struct Seat {
     most_watchers: usize,
     /// An operation has come in that needs the log's time.
     needs_time: bool,
-    output: Output<Ticket>,
+    pub(super) output: Output<Ticket>,
     /// Messages for one member, and the bytes of a parcel, empty between two runs.
     batch: Vec<Message>,
     bytes: Vec<u8>,
@@ -293,20 +293,6 @@ impl Seat {
 
     pub(super) fn on_refused(&mut self, address: &str, now: Nanos) {
         self.lanes.on_refused(address, now);
-    }
-
-    #[inline]
-    pub(super) fn is_due(&self, now: Nanos) -> bool {
-        let has_news = self.disk.as_ref().is_some_and(|it| it.has_news(now));
-        self.is_stirred || now >= self.next_tick || has_news || self.node.has_more()
-    }
-
-    pub(super) fn next_wakeup(&self) -> Nanos {
-        let news = self.disk.as_ref().map_or(Nanos::MAX, |it| it.next_news());
-        match self.is_stirred || self.node.has_more() {
-            true => Nanos::ZERO,
-            false => self.next_tick.min(self.lanes.next_wish()).min(news),
-        }
     }
 
     pub(super) fn wake_with(&mut self, waker: Waker) {

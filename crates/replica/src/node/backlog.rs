@@ -1,0 +1,45 @@
+//! Committed entries that a follower has left for its next run. Invariant: they are in the order of
+//! the log, and `earlier` of them were there before the present run. Called by `node`, `applying`
+//! and `restoring`.
+
+use raft::eraftpb::Entry;
+
+/// Committed entries that a follower has not applied.
+#[derive(Debug, Default)]
+pub(super) struct Backlog {
+    entries: Vec<Entry>,
+    /// The first of them, which were there before this run.
+    earlier: usize,
+}
+
+impl Backlog {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Begins a run.
+    pub(super) const fn on_run(&mut self) {
+        self.earlier = self.entries.len();
+    }
+
+    pub(super) fn add(&mut self, entries: Vec<Entry>) {
+        match self.entries.is_empty() {
+            true => self.entries = entries,
+            false => self.entries.extend(entries),
+        }
+    }
+
+    /// Moves out the entries that were there before this run.
+    pub(super) fn take_earlier(&mut self) -> Vec<Entry> {
+        match std::mem::take(&mut self.earlier) {
+            0 => Vec::new(),
+            count if count == self.entries.len() => self.take(),
+            count => self.entries.drain(..count).collect(),
+        }
+    }
+
+    /// Moves all entries out.
+    pub(super) fn take(&mut self) -> Vec<Entry> {
+        std::mem::take(self).entries
+    }
+}
