@@ -58,16 +58,28 @@ impl Desk {
     #[inline]
     pub(crate) fn on_take(&mut self, take: Take, request: Request<'_>, cx: &mut Cx<'_>) {
         self.sequencer.on_burst(cx.now());
-        let answer = match self.sequencer.take(&take) {
-            Taken::First(first) => take.answer(first),
-            Taken::Refused(status) => Answer::Refused(status),
+        let refused = match self.sequencer.take(&take) {
+            // An answer for each length, so that the compiler knows it: that saves a call and a
+            // tenth of the instructions of the whole request.
+            Taken::First(first) => match take.answer(first) {
+                Answer::Whole(first) => {
+                    let bytes = first.to_le_bytes();
+                    return request.reply(cx, bytes.len(), |out| out.copy_from_slice(&bytes));
+                }
+                Answer::Lower(lower) => {
+                    let bytes = lower.to_le_bytes();
+                    return request.reply(cx, bytes.len(), |out| out.copy_from_slice(&bytes));
+                }
+                Answer::Refused(status) => status,
+            },
+            Taken::Refused(status) => status,
             Taken::Later if self.waiting.len() < MOST_WAITING => {
                 self.sequencer.on_wait();
                 return self.waiting.push_back((request.defer(cx), take));
             }
-            Taken::Later => Answer::Refused(Status::Busy),
+            Taken::Later => Status::Busy,
         };
-        request.reply(cx, answer.size(), |out| answer.encode(out));
+        request.reply_bytes(cx, &[refused.number()]);
     }
 
     /// The next job for the disk, if one is due and none is under way.

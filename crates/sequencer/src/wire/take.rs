@@ -1,6 +1,5 @@
 //! Taking numbers: the request, and its answer of four, eight or one byte.
 
-use super::cursor::Cursor;
 use super::format::{Malformed, VERSION};
 use super::status::Status;
 
@@ -42,11 +41,13 @@ impl Take {
     /// [`Malformed`].
     #[inline]
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut cursor = Cursor(bytes);
-        let [version, flags] = cursor.take()?;
-        let (sequence, epoch) = (cursor.u16()?, cursor.u32()?);
-        let (count, upper) = (cursor.u32()?, cursor.u32()?);
-        cursor.end()?;
+        // The length is compared once, for all fields.
+        let (words, rest) = bytes.as_chunks::<4>();
+        let (&[head, epoch, count, upper], []) = (words, rest) else {
+            return Err(Malformed);
+        };
+        let [version, flags, sequence @ ..] = head;
+        let upper = u32::from_le_bytes(upper);
         let expected = match flags {
             0 if upper == 0 => None,
             SPECULATES => Some(upper),
@@ -56,9 +57,9 @@ impl Take {
             return Err(Malformed);
         }
         Ok(Self {
-            sequence,
-            epoch,
-            count,
+            sequence: u16::from_le_bytes(sequence),
+            epoch: u32::from_le_bytes(epoch),
+            count: u32::from_le_bytes(count),
             expected,
         })
     }
