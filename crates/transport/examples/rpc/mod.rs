@@ -2,10 +2,10 @@
 //! gives.
 //!
 //! The counted part is [`counted`]: the client's part in [`client_turn`], the server's in
-//! [`server_turn`]. The client writes fresh numbers to the beginning of each request, and one to
-//! its end if it is longer; the server reads them and writes their sum to the same places of the
-//! response, where the client checks it. The program itself therefore does the same work for 32
-//! bytes and for 1000.
+//! [`server_turn`].
+
+#[path = "message.rs"]
+mod message;
 
 use dunlin_core::transport::{Halves, PeerId, Transport};
 use dunlin_core::{
@@ -16,10 +16,9 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_testkit::session::connect;
 use dunlin_wire::ReqType;
 
-const SUM: ReqType = ReqType(1);
+use message::{answer_with, ask, check, sum_of};
 
-/// Numbers at the beginning of a message that the program writes and reads.
-const FIRST: usize = 4;
+const SUM: ReqType = ReqType(1);
 
 /// RPCs that are not counted, in which pools and rings fill.
 const WARM_UP: u64 = 2000;
@@ -174,7 +173,7 @@ fn call<const SIZE: usize, const DEADLINE: bool>(
 ) {
     let [mut request, response] = bufs;
     let first = app.next;
-    write::<SIZE>(request.data_mut(), |place| first + place);
+    ask::<SIZE>(request.data_mut(), first);
     let options = CallOptions {
         deadline: DEADLINE.then_some(AFTER),
     };
@@ -190,63 +189,12 @@ fn complete<const SIZE: usize, const DEADLINE: bool>(
 ) {
     assert_eq!(done.result, Ok(()));
     let first = done.tag.0;
-    let sum: u64 = numbers::<SIZE>(|place| first + place).into_iter().sum();
-    // Compares word by word, because on some processors a comparison of arrays calls `memcmp`.
-    let answers = read::<SIZE>(done.response.data()).into_iter();
-    let pairs = answers.zip(numbers::<SIZE>(|_| sum));
-    let difference = pairs.fold(0, |all, (answer, right)| all | (answer ^ right));
-    assert_eq!(difference, 0, "a response is wrong");
+    check::<SIZE>(done.response.data(), first);
     app.completed += 1;
     call::<SIZE, DEADLINE>(app, done.session, [done.request, done.response], cx);
 }
 
 fn answer<const SIZE: usize>(_: &mut (), request: Request<'_>, cx: &mut Cx<'_>) {
-    let sum = read::<SIZE>(request.data())
-        .into_iter()
-        .fold(0, u64::wrapping_add);
-    request.reply(cx, SIZE, |out| write::<SIZE>(out, |_| sum));
-}
-
-/// A number for each place that the program writes and reads; 0 where a message of `SIZE` bytes has
-/// none. Places are counted from 0; the last one is `FIRST`.
-#[inline]
-fn numbers<const SIZE: usize>(of: impl Fn(u64) -> u64) -> [u64; FIRST + 1] {
-    let has = |place: usize| {
-        if place < FIRST {
-            SIZE / 8 > place
-        } else {
-            SIZE / 8 > FIRST
-        }
-    };
-    std::array::from_fn(|place| if has(place) { of(place as u64) } else { 0 })
-}
-
-/// Reads the numbers of a message, which need not be aligned.
-#[inline]
-fn read<const SIZE: usize>(bytes: &[u8]) -> [u64; FIRST + 1] {
-    let bytes = bytes
-        .first_chunk::<SIZE>()
-        .expect("messages have this length");
-    let (words, _) = bytes.as_chunks();
-    numbers::<SIZE>(|place| u64::from_le_bytes(words[at::<SIZE>(place)]))
-}
-
-#[inline]
-fn write<const SIZE: usize>(out: &mut [u8], of: impl Fn(u64) -> u64) {
-    let out = out
-        .first_chunk_mut::<SIZE>()
-        .expect("messages have this length");
-    let (words, _) = out.as_chunks_mut();
-    for place in 0..(FIRST as u64 + 1).min(SIZE as u64 / 8) {
-        words[at::<SIZE>(place)] = of(place).to_le_bytes();
-    }
-}
-
-/// The index of a place's number in a message of `SIZE` bytes, in words.
-#[inline]
-fn at<const SIZE: usize>(place: u64) -> usize {
-    match usize::try_from(place) {
-        Ok(place) if place < FIRST => place,
-        _ => SIZE / 8 - 1,
-    }
+    let sum = sum_of::<SIZE>(request.data());
+    request.reply(cx, SIZE, |out| answer_with::<SIZE>(out, sum));
 }
