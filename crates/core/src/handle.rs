@@ -226,33 +226,37 @@ impl std::fmt::Debug for Session {
 pub struct CallId {
     /// Its session names its endpoint as well.
     session: Session,
-    index: CallIdx,
-    generation: u32,
+    /// The entry of the call in the lower half, its generation in the upper.
+    entry: u64,
 }
 
 impl CallId {
+    /// The name of no call, with a session: a placeholder until a call of this session is issued.
     #[inline]
-    pub(crate) const fn new(session: Session, index: CallIdx, generation: u32) -> Self {
-        Self {
-            session,
-            index,
-            generation,
-        }
+    pub const fn none_of(session: Session) -> Self {
+        Self::new(session, CallIdx::NONE, 0)
     }
 
+    /// The session of the call.
     #[inline]
-    pub(crate) const fn session(self) -> Session {
+    pub const fn session(self) -> Session {
         self.session
     }
 
     #[inline]
+    pub(crate) const fn new(session: Session, index: CallIdx, generation: u32) -> Self {
+        let entry = word(index.0, generation);
+        Self { session, entry }
+    }
+
+    #[inline]
     pub(crate) const fn index(self) -> CallIdx {
-        self.index
+        CallIdx(halves(self.entry)[0])
     }
 
     #[inline]
     pub(crate) const fn generation(self) -> u32 {
-        self.generation
+        halves(self.entry)[1]
     }
 }
 
@@ -283,17 +287,16 @@ impl RequestId {
 pub struct Ticket {
     /// The entry of the request in the lower half, its generation in the upper.
     entry: u64,
-    /// The number of the request in the lower half, that of the endpoint in the upper.
+    /// The number of the endpoint in the lower half, that of the request in the upper.
     request: u64,
 }
 
 impl Ticket {
     #[inline]
     pub(crate) fn new(id: RequestId, endpoint: EndpointNum) -> Self {
-        let word = |lower: u32, upper: u32| u64::from(upper) << 32 | u64::from(lower);
         Self {
             entry: word(id.index.0, id.generation),
-            request: word(id.req.0, endpoint.0),
+            request: word(endpoint.0, id.req.0),
         }
     }
 
@@ -303,7 +306,7 @@ impl Ticket {
     /// If another one did.
     #[inline]
     pub(crate) fn at(self, endpoint: EndpointNum) -> Result<RequestId, HandleError> {
-        let ([index, generation], [req, number]) = (halves(self.entry), halves(self.request));
+        let ([index, generation], [number, req]) = (halves(self.entry), halves(self.request));
         if number != endpoint.0 {
             return Err(HandleError::WrongEndpoint);
         }
@@ -321,6 +324,11 @@ impl Ticket {
     pub const fn index(self) -> usize {
         halves(self.entry)[0] as usize
     }
+}
+
+#[inline]
+const fn word(lower: u32, upper: u32) -> u64 {
+    (upper as u64) << 32 | lower as u64
 }
 
 /// The lower and the upper half of a word.

@@ -179,15 +179,21 @@ impl Cx<'_> {
     /// # Errors
     /// If the request was answered before, or is another endpoint's; then `write` does not run. It
     /// is no error if the client has cancelled the request, or its session has closed.
-    #[inline]
+    #[inline(always)]
     pub fn reply(
         &mut self,
         ticket: Ticket,
         len: usize,
         write: impl FnOnce(&mut [u8]),
     ) -> Result<(), HandleError> {
-        let inbound = self.kept(ticket)?;
-        self.core.server().reply(inbound, len, write);
+        let id = self.core.sessions.request_of(ticket)?;
+        let Core {
+            requests, context, ..
+        } = &mut *self.core;
+        if let Err(write) = requests.reply_named(id, len, write, context) {
+            let inbound = requests.find(id).ok_or(HandleError::Ended)?;
+            self.core.server().reply_otherwise(inbound, len, write);
+        }
         Ok(())
     }
 

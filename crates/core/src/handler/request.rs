@@ -121,6 +121,18 @@ impl<'a> Request<'a> {
         cx.ticket(id)
     }
 
+    /// Like [`Self::keep`], for a request that may have been answered by its ticket; `None` if it
+    /// was, or if it is another endpoint's.
+    #[inline]
+    pub fn keep_unanswered(&self, cx: &mut Cx<'_>) -> Option<Ticket> {
+        let (core, inbound) = (&mut *cx.core, self.inbound);
+        if !core.requests.is_dispatched(inbound) || !core.sessions.is_home(self.session) {
+            return None;
+        }
+        let id = core.server().detach(inbound);
+        Some(cx.ticket(id))
+    }
+
     /// Keeps the request to be answered later, for example when nested calls have completed. Copy
     /// its data first if you need it (`cx.copy(req.data())`).
     pub fn defer(self, cx: &mut Cx<'_>) -> DeferredRequest {

@@ -38,7 +38,8 @@ pub struct Counters {
     pub credit_returns: u64,
     /// Responses sent again because the client asked again.
     pub responses_resent: u64,
-    /// Handlers that panicked.
+    /// Handlers and continuations that panicked. For futures: those that panicked when a packet had
+    /// come for them.
     pub handler_panics: u64,
     /// Requests that ended because their handler gave no answer.
     pub unanswered: u64,

@@ -310,6 +310,13 @@ impl Requests {
         (is_it && request.state.is_open()).then_some(id.index)
     }
 
+    /// Whether a dispatch or batch handler has the request, and has neither answered nor kept it.
+    #[inline]
+    pub(crate) fn is_dispatched(&self, idx: RequestIdx) -> bool {
+        let request = self.table.get(idx);
+        request.is_some_and(|request| request.state == RequestState::Dispatched)
+    }
+
     /// Whether no client waits for the answer any more.
     pub(crate) fn is_unwanted(&self, idx: RequestIdx) -> bool {
         self.at(idx).is_unwanted()

@@ -186,6 +186,35 @@ fn a_ticket_of_another_endpoint_answers_no_request() {
     pair.assert_clean();
 }
 
+/// Answers a request by its ticket, unless it is empty; then keeps the request if that left it
+/// unanswered.
+fn keep_unanswered(_: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
+    let ticket = req.ticket(cx);
+    if !req.data().is_empty() {
+        assert_eq!(cx.reply(ticket, 1, |out| out[0] = b'k'), Ok(()));
+    }
+    let kept = req.keep_unanswered(cx);
+    assert_eq!(kept, req.data().is_empty().then_some(ticket));
+    KEPT.with_borrow_mut(|all| all.extend(kept));
+}
+
+#[test]
+fn a_request_that_was_answered_by_its_ticket_is_not_kept() {
+    let mut pair = Pair::new();
+    pair.server.rpc.on(KEEP, keep_unanswered);
+    pair.call(KEEP, b"x", 1);
+    pair.call(KEEP, b"", 2);
+    pair.run();
+    assert_eq!(pair.done(), [(Tag(1), Ok(b"k".to_vec()))]);
+    let kept = KEPT.take();
+    assert_eq!(kept.len(), 1);
+    let mut cx = pair.server.rpc.cx();
+    assert_eq!(cx.reply(kept[0], 0, |_| {}), Ok(()));
+    pair.run();
+    assert_eq!(pair.done()[1..], [(Tag(2), Ok(Vec::new()))]);
+    pair.assert_clean();
+}
+
 /// Uses the request with the context of the server in [`OTHER`]. The data of the request names the
 /// operation.
 fn astray(_: &mut App, req: Request<'_>, _: &mut Cx<'_>) {
@@ -201,6 +230,7 @@ fn astray(_: &mut App, req: Request<'_>, _: &mut Cx<'_>) {
                     Err(HandleError::Ended)
                 );
             }
+            b"keep if unanswered" => assert_eq!(req.keep_unanswered(cx), None),
             b"ticket" => {
                 let ticket = req.ticket(cx);
                 assert_eq!(cx.abandon(ticket), Err(HandleError::Ended));
@@ -228,7 +258,16 @@ fn astray_batch(_: &mut App, mut batch: Batch<'_>, _: &mut Cx<'_>) {
 /// all of them with the context of that server.
 fn send_astray(pair: Pair) -> Pair {
     OTHER.set(Some(pair));
-    for how in ["reply", "reject", "keep", "ticket", "defer", "batch"] {
+    let ways = [
+        "reply",
+        "reject",
+        "keep",
+        "keep if unanswered",
+        "ticket",
+        "defer",
+        "batch",
+    ];
+    for how in ways {
         let mut outer = Pair::new();
         match how {
             "batch" => outer.client.rpc.on_batch(KEEP, astray_batch),

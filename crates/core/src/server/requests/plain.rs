@@ -1,9 +1,9 @@
 //! The common path at the server: ordinary short requests and their replies. The code here does the
 //! same as the general path (`packets.rs`, `answers.rs`), in fewer steps.
 
-use super::{Marks, RequestState, Requests};
+use super::{InboundRequest, Marks, RequestState, Requests};
 use crate::context::Context;
-use crate::handle::{RequestIdx, Session};
+use crate::handle::{RequestId, RequestIdx, Session};
 use crate::packet::held_until_done::Held;
 use crate::packet::words::{Words, low};
 use crate::session::proof::Known;
@@ -59,10 +59,37 @@ impl Requests {
         write: W,
         context: &mut Context,
     ) -> Result<(), W> {
+        let is_open = |request: &InboundRequest| request.is_plainly(RequestState::Dispatched);
+        self.reply_if(is_open, idx, len, write, context)
+    }
+
+    /// Like [`Self::reply_plain`], for the request that a handle names. A request that has been
+    /// answered, or is another one by now, is not ordinary.
+    #[inline(always)]
+    pub(crate) fn reply_named<W: FnOnce(&mut [u8])>(
+        &mut self,
+        id: RequestId,
+        len: usize,
+        write: W,
+        context: &mut Context,
+    ) -> Result<(), W> {
+        let is_it = |request: &InboundRequest| request.is_plainly_open(id);
+        self.reply_if(is_it, id.index, len, write, context)
+    }
+
+    #[inline(always)]
+    fn reply_if<W: FnOnce(&mut [u8])>(
+        &mut self,
+        is_open: impl FnOnce(&InboundRequest) -> bool,
+        idx: RequestIdx,
+        len: usize,
+        write: W,
+        context: &mut Context,
+    ) -> Result<(), W> {
         let Some(request) = self.table.get_mut(idx) else {
             return Err(write);
         };
-        if !request.is_usual(len, context) {
+        if !is_open(request) || !request.is_usual(len, context) {
             return Err(write);
         }
         let Some(response) = &mut request.response else {
@@ -88,14 +115,21 @@ impl Requests {
     }
 }
 
-impl super::InboundRequest {
+impl InboundRequest {
     /// Whether a response of this length is an ordinary one of one packet.
     #[inline(always)]
     fn is_usual(&self, len: usize, context: &Context) -> bool {
         context.config.bypasses.common
-            && self.is_plainly(RequestState::Dispatched)
             && self.arrived == context.moment.burst_time()
             && len <= self.answer.single as usize
+    }
+
+    /// Whether this is the request with that name, a dispatch handler has it, and it has no marks:
+    /// two comparisons.
+    #[inline(always)]
+    fn is_plainly_open(&self, id: RequestId) -> bool {
+        let word = u64::from(id.req.0) << 32 | RequestState::Dispatched as u64;
+        self.word() == word && self.generation == id.generation
     }
 
     /// Whether the entry can take another request: this one is over, and the transport no longer
