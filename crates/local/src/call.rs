@@ -7,56 +7,51 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use dunlin_core::{CallId, CallOptions, Cx, Nanos, Session, Tag};
+use dunlin_core::{CallId, CallOptions, Nanos, Session, Tag};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{Ran, ReqType};
 
 use dunlin_service::Error;
 
-use crate::calls::Ended;
+use crate::calls::{Calls, Look, NO_TAG, NO_TASK};
 use crate::failed::Failed;
 use crate::lent;
 use crate::state::State;
+use crate::task::MAIN;
 
 const ENDED: &str = "a call that has ended has its msgbufs";
 const OVER: &str = "a call was polled after it had ended";
 
 /// Room for a response, in bytes, unless the caller sets another.
-const ROOM: usize = 4096;
-
-/// The tag of a [`Call`] before it is issued.
-const NEW: Tag = Tag(0);
-
-/// The tag of a call that is over.
-const OVER_TAG: Tag = Tag(u64::MAX);
+const ROOM: u32 = 4096;
 
 /// A call, issued by its first poll. Awaiting it gives the response or an error, and in both cases
 /// the msgbufs. Dropping it cancels the call.
+///
+/// This struct is one cache line: a call moves into the future that awaits it.
 #[must_use = "a call that is not awaited is not made"]
 pub struct Call {
     /// `None` once the call is over. Only [`Self::end_early`] drops it and the msgbufs, so that
     /// dropping a call that is over costs nothing.
     state: ManuallyDrop<Option<Rc<State>>>,
-    terms: Terms,
-}
-
-/// The terms of a call, and its progress.
-struct Terms {
-    session: Session,
+    /// Present until the call is issued.
+    request: ManuallyDrop<Option<MsgBuf>>,
+    /// `None`, also before the call is issued: the pool gives one.
+    response: ManuallyDrop<Option<MsgBuf>>,
     /// A [`ReqType`], kept in 32 bits because the compiler reads 32 bits of it, and such a read
     /// stalls just after a narrower write.
     req_type: u32,
-    /// [`NEW`], the tag of the issued call, or [`OVER_TAG`].
-    tag: Tag,
-    /// The identifier of the issued call.
-    id: Option<CallId>,
-    room: usize,
+    /// Bytes for the response.
+    room: u32,
     /// The time from issue to deadline; [`Nanos::MAX`] means no deadline.
     deadline: Nanos,
-    /// Present until the call is issued.
-    request: ManuallyDrop<Option<MsgBuf>>,
-    response: ManuallyDrop<Option<MsgBuf>>,
+    /// The tag, once the call is issued.
+    tag: Tag,
+    /// The session of the call, and its name once it is issued.
+    id: CallId,
 }
+
+const _: () = assert!(size_of::<Call>() == 64);
 
 /// A response, with both msgbufs of its call. They go back to the pool when this is dropped.
 ///
@@ -79,16 +74,13 @@ impl Call {
     ) -> Self {
         Self {
             state: ManuallyDrop::new(Some(state)),
-            terms: Terms {
-                session,
-                req_type: req_type.0.into(),
-                tag: NEW,
-                id: None,
-                room: ROOM,
-                deadline: Nanos::MAX,
-                request: ManuallyDrop::new(Some(request)),
-                response: ManuallyDrop::new(None),
-            },
+            request: ManuallyDrop::new(Some(request)),
+            response: ManuallyDrop::new(None),
+            req_type: req_type.0.into(),
+            room: ROOM,
+            deadline: Nanos::MAX,
+            tag: NO_TAG,
+            id: CallId::none_of(session),
         }
     }
 
@@ -96,7 +88,7 @@ impl Call {
     /// come this long after it was issued.
     #[inline]
     pub fn deadline(mut self, span: Duration) -> Self {
-        self.terms.deadline = span.into();
+        self.deadline = span.into();
         self
     }
 
@@ -104,77 +96,125 @@ impl Call {
     #[inline]
     pub fn options(mut self, options: CallOptions) -> Self {
         let CallOptions { deadline } = options;
-        self.terms.deadline = deadline.unwrap_or(Nanos::MAX);
+        self.deadline = deadline.unwrap_or(Nanos::MAX);
         self
     }
 
     /// Makes room for a response of this length; without this, it is 4096 bytes.
     #[inline]
     pub fn room(mut self, bytes: usize) -> Self {
-        self.terms.room = bytes;
+        // No msgbuf is that long.
+        self.room = u32::try_from(bytes).unwrap_or(u32::MAX);
         self
     }
 
     /// Uses this msgbuf for the response, instead of one from the pool.
     #[inline]
     pub fn response(mut self, buf: MsgBuf) -> Self {
-        drop(self.terms.response.replace(buf));
+        drop(self.response.replace(buf));
         self
     }
 
     /// Issues the call without waiting for its result.
     pub(super) fn notify(mut self) -> Result<(), Failed> {
-        if self.issue(None) {
-            self.terms.tag = OVER_TAG;
-            drop(self.state.take());
-            return Ok(());
+        if !self.issue(NO_TASK) {
+            return Err(self.failed());
         }
-        Err(self.refused())
+        drop(self.state.take());
+        Ok(())
     }
 
-    /// Issues the call for the future that is polled with `context`. Without a context, no future
-    /// waits for its end. Returns false if the endpoint refuses the call; the msgbufs are then back
-    /// in their fields.
+    /// Issues the call for the future that is polled with `context`. Returns false if the endpoint
+    /// refuses the call; [`Self::failed`] then has the reason.
     #[inline]
-    fn issue(&mut self, context: Option<&Context<'_>>) -> bool {
-        let (state, terms) = (self.state.as_deref().expect(OVER), &mut self.terms);
-        let issued = state.with(|cx| terms.issue(cx, state, context));
+    fn begin(&mut self, context: &Context<'_>) -> bool {
+        let current = &self.state.as_deref().expect(OVER).current;
+        match Calls::nameable(current, context) {
+            Some(task) => self.issue(task),
+            None => self.issue_elsewhere(context),
+        }
+    }
+
+    /// Issues the call for a future that no tag can name.
+    #[cold]
+    #[inline(never)]
+    fn issue_elsewhere(&mut self, context: &Context<'_>) -> bool {
+        let issued = self.issue(MAIN);
+        if issued && let Some(state) = self.state.as_deref() {
+            let current = &state.current;
+            state.calls.await_elsewhere(self.tag, current, context);
+        }
+        issued
+    }
+
+    /// Issues the call with this task in its tag.
+    #[inline(always)]
+    fn issue(&mut self, task: u32) -> bool {
+        let state = self.state.as_deref().expect(OVER);
+        match state.lent.is_there() {
+            true => self.issue_lent::<true>(task),
+            false => self.issue_outside(task),
+        }
+    }
+
+    /// Issues the call at the endpoint that is lent. Inlined, like a call of the poll API: a shared
+    /// function would take 26 instructions more. `WITHIN` a poll or not makes no difference, but
+    /// each of the two has code of its own, so that the compiler inlines both.
+    #[inline(always)]
+    fn issue_lent<const WITHIN: bool>(&mut self, task: u32) -> bool {
+        let state = self.state.as_deref().expect(OVER);
+        let issued = state.lent.with(|cx| {
+            let tag = state.calls.tag(task);
+            let request = self.request.take().expect("a new call has its request");
+            let response = match self.response.take() {
+                Some(response) => response,
+                None => match cx.buf(self.room as usize) {
+                    Ok(response) => response,
+                    Err(error) => return state.calls.fail(request, None, error.into()),
+                },
+            };
+            let options = CallOptions {
+                // If it is `Nanos::MAX`, so is the sum with any time.
+                deadline: Some(self.deadline),
+            };
+            let (session, req_type) = (self.id.session(), req_type_of(self.req_type));
+            match cx.call_with(session, req_type, request, response, tag, options) {
+                Ok(id) => {
+                    (self.tag, self.id) = (tag, id);
+                    state.calls.begin();
+                    true
+                }
+                Err(refused) => {
+                    let error = Error::Refused(refused.kind);
+                    state
+                        .calls
+                        .fail(refused.request, Some(refused.response), error)
+                }
+            }
+        });
         issued == Some(true)
     }
 
-    /// The failure after [`Self::issue`] has returned false. `State` keeps the reason, because a
-    /// result that could hold an error would be moved in pieces even on success.
-    #[inline(always)]
-    fn refused(&mut self) -> Failed {
-        let state = self.state.take().expect(OVER);
-        let Terms {
-            request,
-            response,
-            tag,
-            ..
-        } = &mut self.terms;
-        *tag = OVER_TAG;
-        Failed {
-            request: request.take().expect("a refused call gives it back"),
-            response: response.take(),
-            error: state.refused.take().unwrap_or(Error::gone(Ran::No)),
-        }
-    }
-
-    /// The result of a call that has ended, if the result is not offered to the task now.
+    /// Issues the call while no future is polled by the endpoint.
     #[cold]
     #[inline(never)]
-    fn end(&mut self, ended: Ended) -> Result<Reply, Failed> {
-        self.terms.tag = OVER_TAG;
-        drop(self.state.take());
-        match ended.result {
-            Ok(()) => Ok(Reply::new(ended.request, ended.response)),
-            Err(error) => Err(Failed {
-                request: ended.request,
-                response: Some(ended.response),
-                error: Error::Rpc(error),
-            }),
+    fn issue_outside(&mut self, task: u32) -> bool {
+        let state = Rc::clone(self.state.as_ref().expect(OVER));
+        let mut issued = false;
+        if !state.lend_port(&mut || issued = self.issue_lent::<false>(task)) {
+            let request = self.request.take().expect("a new call has its request");
+            let (response, error) = (self.response.take(), Error::gone(Ran::No));
+            state.calls.fail(request, response, error);
         }
+        issued
+    }
+
+    /// The failure of the call. Inlined, because a result that another function writes stays in
+    /// memory, also if it is a response.
+    #[inline(always)]
+    fn failed(&mut self) -> Failed {
+        let state = self.state.take().expect(OVER);
+        state.calls.take_failed().expect("a failed call is kept")
     }
 
     /// Gives up a call whose future is dropped before the call has ended, or before the future has
@@ -182,18 +222,18 @@ impl Call {
     #[cold]
     #[inline(never)]
     fn end_early(&mut self) {
-        let bufs = [self.terms.request.take(), self.terms.response.take()];
+        let bufs = [self.request.take(), self.response.take()];
         let Some(state) = self.state.take() else {
             return;
         };
-        if self.terms.tag == NEW {
+        if let [Some(_), _] = bufs {
             return drop(bufs);
         }
-        match state.calls.abandon(self.terms.tag) {
+        match state.calls.abandon(self.tag) {
             // If the endpoint or the session is gone, so is the call, and there is nothing to
             // cancel.
             None => {
-                let _ = state.with(|cx| self.terms.id.map(|id| cx.cancel(id)));
+                let _ = state.with(|cx| cx.cancel(self.id));
             }
             Some((request, response)) => {
                 state.with(|cx| cx.recycle([request, response]));
@@ -202,49 +242,10 @@ impl Call {
     }
 }
 
-impl Terms {
-    /// Not inlined, so that all callers share this one function; everything that it calls is
-    /// inlined into it.
-    #[inline(never)]
-    fn issue(&mut self, cx: &mut Cx<'_>, state: &State, context: Option<&Context<'_>>) -> bool {
-        let response = match self.response.take() {
-            Some(response) => response,
-            None => match cx.buf(self.room) {
-                Ok(response) => response,
-                Err(error) => return state.refuse(error.into()),
-            },
-        };
-        let request = self.request.take().expect("a new call has its request");
-        let tag = state.calls.tag(&state.current, context);
-        let options = CallOptions {
-            deadline: (self.deadline != Nanos::MAX).then_some(self.deadline),
-        };
-        match cx.call_with(
-            self.session,
-            self.req_type(),
-            request,
-            response,
-            tag,
-            options,
-        ) {
-            Ok(id) => {
-                state.calls.begin(tag, &state.current, context);
-                (self.tag, self.id) = (tag, Some(id));
-                true
-            }
-            Err(refused) => {
-                *self.request = Some(refused.request);
-                *self.response = Some(refused.response);
-                state.refuse(Error::Refused(refused.kind))
-            }
-        }
-    }
-
-    #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "it was one")]
-    const fn req_type(&self) -> ReqType {
-        ReqType(self.req_type as u16)
-    }
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "it was one")]
+const fn req_type_of(req_type: u32) -> ReqType {
+    ReqType(req_type as u16)
 }
 
 impl Future for Call {
@@ -253,21 +254,23 @@ impl Future for Call {
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        if this.terms.tag == NEW {
-            return match this.issue(Some(context)) {
-                true => Poll::Pending,
-                false => Poll::Ready(Err(this.refused())),
-            };
+        if this.request.is_some() {
+            if this.begin(context) {
+                return Poll::Pending;
+            }
+            return Poll::Ready(Err(this.failed()));
         }
-        let state = this.state.as_deref().expect(OVER);
-        if let Some((request, response)) = state.calls.take(this.terms.tag) {
-            this.terms.tag = OVER_TAG;
-            drop(this.state.take());
-            return Poll::Ready(Ok(Reply::new(request, response)));
-        }
-        match state.calls.poll(this.terms.tag, &state.current, context) {
-            Some(ended) => Poll::Ready(this.end(ended)),
-            None => Poll::Pending,
+        loop {
+            let state = this.state.as_deref().expect(OVER);
+            if let Some((request, response)) = state.calls.take(this.tag) {
+                drop(this.state.take());
+                return Poll::Ready(Ok(Reply::new(request, response)));
+            }
+            match state.calls.look(this.tag, &state.current, context) {
+                Look::Waits => return Poll::Pending,
+                Look::Offered => {}
+                Look::Failed => return Poll::Ready(Err(this.failed())),
+            }
         }
     }
 }
@@ -275,7 +278,7 @@ impl Future for Call {
 impl Drop for Call {
     #[inline]
     fn drop(&mut self) {
-        if self.terms.tag != OVER_TAG {
+        if self.state.is_some() {
             self.end_early();
         }
     }

@@ -122,7 +122,7 @@ impl Caller {
     /// future is not reported.
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
         let state = &self.state;
-        state.spawned.borrow_mut().push(Box::pin(future));
+        state.spawn(Box::pin(future));
         if !state.lent.is_there() {
             state.disturb();
         }
@@ -157,7 +157,7 @@ impl Caller {
 
     /// Asks for a session, which the `Local` begins after the iteration.
     pub(super) fn wish(&self, to: Vec<SocketAddr>, options: ConnectOptions) -> Rc<Wish> {
-        let wish = self.state.wishes.add(to, options);
+        let wish = self.state.wish(to, options);
         // Outside of a poll, this also wakes the task that drives the endpoint.
         if self.state.with(|_| ()).is_none() {
             self.state.refuse_wishes();

@@ -2,8 +2,8 @@
 //! `call.rs`, and by `tasks.rs` when a call ends.
 //!
 //! An ordinary call has no entry in a table. Its tag names the task that waits for it. When the
-//! response comes, it is *offered*: the task is polled immediately, and its future finds the
-//! response by the tag and takes it. Every other call is a *stray* and has an entry until it is
+//! response comes, it is *offered*: the task is polled at once, and its future finds the response
+//! by the tag and takes it. Every other call is a *stray* and has an entry until it is
 //! settled: its future waits in a task other than the one that issued it, or was dropped; or the
 //! call failed; or the poll did not take the response.
 //!
@@ -16,30 +16,35 @@ use std::task::Context;
 
 use dunlin_core::{Cx, Done, RpcError, Tag};
 use dunlin_msgbuf::MsgBuf;
+use dunlin_service::Error;
 
+use crate::failed::Failed;
 use crate::task::MAIN;
 use crate::wake::{Current, WakeBy};
 
-/// A tag has the task in its upper bits and a number, from 1 on, in these lower ones. A tag comes
-/// again after 2^44 calls; the call that had it before is trusted to have ended by then.
-const NUMBER_BITS: u32 = 44;
-
-const LAST_NUMBER: u64 = (1 << NUMBER_BITS) - 1;
+/// A tag has the task in these lower bits, and the number of the call in the upper ones. A tag
+/// comes again after 2^44 calls; the call that had it before is trusted to have ended by then.
+const TASK_BITS: u32 = 20;
 
 /// The task in the tags of calls whose result no future waits for.
-const NO_TASK: u32 = (1 << (u64::BITS - NUMBER_BITS)) - 1;
+pub(super) const NO_TASK: u32 = (1 << TASK_BITS) - 1;
+
+/// Tags name only tasks below this one.
+const FIRST_UNNAMED: u32 = NO_TASK - 1;
 
 /// The tag of no call.
-const NO_TAG: Tag = Tag(0);
+pub(super) const NO_TAG: Tag = Tag(FIRST_UNNAMED as u64);
 
 /// All calls whose futures have not taken their results yet.
 #[derive(Default)]
 pub(super) struct Calls {
     offer: Offer,
-    /// The number in the last tag.
-    number: Cell<u64>,
-    /// Calls that have not ended.
-    running: Cell<usize>,
+    /// Calls that were issued; the number of the next one.
+    begun: Cell<u64>,
+    /// Calls of these that have ended.
+    ended: Cell<u64>,
+    /// The call that has failed last, until its future takes it.
+    failed: Cell<Option<Failed>>,
     has_strays: Cell<bool>,
     strays: RefCell<HashMap<u64, Stray>>,
 }
@@ -58,10 +63,20 @@ struct Offer {
 }
 
 /// The result of a call, and its msgbufs.
-pub(super) struct Ended {
-    pub(super) request: MsgBuf,
-    pub(super) response: MsgBuf,
-    pub(super) result: Result<(), RpcError>,
+struct Ended {
+    request: MsgBuf,
+    response: MsgBuf,
+    result: Result<(), RpcError>,
+}
+
+/// The state of a call whose response was not offered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Look {
+    Waits,
+    /// Its response is offered now.
+    Offered,
+    /// [`Calls::take_failed`] gives the reason.
+    Failed,
 }
 
 /// A call for which the task in its tag does not wait, or no longer waits.
@@ -95,11 +110,11 @@ impl Default for Offer {
 
 impl Offer {
     #[inline]
-    fn set(&self, done: Done) {
+    fn set(&self, tag: Tag, request: MsgBuf, response: MsgBuf) {
         // There is no old value to drop.
-        std::mem::forget(self.request.replace(Some(done.request)));
-        std::mem::forget(self.response.replace(Some(done.response)));
-        self.tag.set(done.tag);
+        std::mem::forget(self.request.replace(Some(request)));
+        std::mem::forget(self.response.replace(Some(response)));
+        self.tag.set(tag);
     }
 
     /// Takes the msgbufs, if they are there and this call's.
@@ -115,42 +130,34 @@ impl Offer {
 
 /// The task in a tag.
 #[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the part below it")]
 const fn task_of(tag: Tag) -> u32 {
-    (tag.0 >> NUMBER_BITS) as u32
+    tag.0 as u32 & NO_TASK
 }
 
 impl Calls {
     /// Calls that have not ended.
-    pub(super) fn running(&self) -> usize {
-        self.running.get()
+    pub(super) fn running(&self) -> u64 {
+        self.begun.get() - self.ended.get()
     }
 
-    /// A tag for a call that is about to be issued, by a future that is polled with this context.
-    /// Without a context, no future waits for the call's end.
+    /// The task to name in the tag of a call whose future is polled with this context; `None` if no
+    /// tag can name it.
     #[inline]
-    pub(super) fn tag(&self, current: &Current, context: Option<&Context<'_>>) -> Tag {
-        let number = match self.number.get() {
-            LAST_NUMBER => 1,
-            last => last + 1,
-        };
-        self.number.set(number);
-        let task = match context {
-            Some(context) => current.task(context).filter(|task| *task < NO_TASK),
-            None => Some(NO_TASK),
-        };
-        Tag(u64::from(task.unwrap_or(MAIN)) << NUMBER_BITS | number)
+    pub(super) fn nameable(current: &Current, context: &Context<'_>) -> Option<u32> {
+        current.task(context).filter(|task| *task < FIRST_UNNAMED)
     }
 
-    /// Notes that the call with this tag was issued.
+    /// A tag for a call that is about to be issued, with the task that waits for its end.
     #[inline]
-    pub(super) fn begin(&self, tag: Tag, current: &Current, context: Option<&Context<'_>>) {
-        self.running.set(self.running.get() + 1);
-        if task_of(tag) == MAIN
-            && let Some(context) = context
-            && current.task(context) != Some(MAIN)
-        {
-            self.await_elsewhere(tag, current, context);
-        }
+    pub(super) fn tag(&self, task: u32) -> Tag {
+        Tag(self.begun.get() << TASK_BITS | u64::from(task))
+    }
+
+    /// Notes that a call was issued.
+    #[inline]
+    pub(super) fn begin(&self) {
+        self.begun.set(self.begun.get() + 1);
     }
 
     /// The request and the response of a call, if this task is polled for it.
@@ -159,25 +166,61 @@ impl Calls {
         self.offer.take(tag)
     }
 
-    /// The result of a call that is not offered, if it has ended. Otherwise the future that is
-    /// polled with this context waits for it.
+    /// Looks for a call that is not offered. If it has not ended, the future that is polled with
+    /// this context waits for it.
     #[cold]
     #[inline(never)]
-    pub(super) fn poll(&self, tag: Tag, current: &Current, context: &Context<'_>) -> Option<Ended> {
+    pub(super) fn look(&self, tag: Tag, current: &Current, context: &Context<'_>) -> Look {
         if !self.has_strays.get() && current.task(context) == Some(task_of(tag)) {
-            return None;
+            return Look::Waits;
         }
         let ended = matches!(self.strays.borrow().get(&tag.0), Some(Stray::Ended(_)));
         if ended && let Some(Stray::Ended(ended)) = self.settle(tag) {
-            return Some(ended);
+            return self.give(tag, ended);
         }
         self.await_elsewhere(tag, current, context);
-        None
+        Look::Waits
+    }
+
+    /// Gives the result of a call to its future.
+    fn give(&self, tag: Tag, ended: Ended) -> Look {
+        let (request, response) = (ended.request, ended.response);
+        match ended.result {
+            Ok(()) => {
+                self.set_offer_aside();
+                self.offer.set(tag, request, response);
+                Look::Offered
+            }
+            Err(error) => {
+                self.fail(request, Some(response), Error::Rpc(error));
+                Look::Failed
+            }
+        }
+    }
+
+    /// Keeps a failed call for its future, because a result that could hold the error would be
+    /// moved in pieces even on success. Returns false.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn fail(&self, request: MsgBuf, response: Option<MsgBuf>, error: Error) -> bool {
+        self.failed.set(Some(Failed {
+            request,
+            response,
+            error,
+        }));
+        false
+    }
+
+    /// The call that has failed last.
+    #[inline(always)]
+    pub(super) fn take_failed(&self) -> Option<Failed> {
+        self.failed.take()
     }
 
     /// Notes which future waits for a call, because the tag does not name it.
     #[cold]
-    fn await_elsewhere(&self, tag: Tag, current: &Current, context: &Context<'_>) {
+    #[inline(never)]
+    pub(super) fn await_elsewhere(&self, tag: Tag, current: &Current, context: &Context<'_>) {
         let mut future = match self.settle(tag) {
             Some(Stray::Awaited(future)) => future,
             _ => WakeBy::None,
@@ -187,8 +230,9 @@ impl Calls {
         self.insert(tag, Stray::Awaited(future));
     }
 
-    /// Takes the result of a call that has ended. Returns the task to poll for it, unless that is
-    /// `MAIN`. If a future outside the executor waits for the call, calls `wake` with it.
+    /// Takes the result of a call that has ended. Returns the task to poll for it, after which
+    /// [`Self::end_offer`] must be called. If a future elsewhere waits for the call, calls `wake`
+    /// with it.
     #[inline]
     pub(super) fn end(
         &self,
@@ -196,16 +240,16 @@ impl Calls {
         cx: &mut Cx<'_>,
         wake: impl FnOnce(WakeBy),
     ) -> Option<u32> {
-        let Some(running) = self.running.get().checked_sub(1) else {
+        let ended = self.ended.get();
+        if ended == self.begun.get() {
             return Self::end_unknown(done, cx);
-        };
-        self.running.set(running);
-        let task = task_of(done.tag);
-        let is_ordinary = task != MAIN && task != NO_TASK && done.result.is_ok();
-        if !is_ordinary || self.has_strays.get() {
+        }
+        self.ended.set(ended + 1);
+        if done.result.is_err() || self.has_strays.get() {
             return self.end_stray(done, cx, wake);
         }
-        self.offer.set(done);
+        let task = task_of(done.tag);
+        self.offer.set(done.tag, done.request, done.response);
         Some(task)
     }
 
@@ -234,17 +278,32 @@ impl Calls {
         None
     }
 
-    /// Ends the offer: its task has been polled. A result that was not taken stays for later.
+    /// Ends the offer: its task has been polled.
     #[inline]
-    pub(super) fn end_offer(&self) {
+    pub(super) fn end_offer(&self, cx: &mut Cx<'_>, wake: impl FnOnce(WakeBy)) {
         if self.offer.tag.get() != NO_TAG {
-            self.keep_offer();
+            self.keep_offer(cx, wake);
         }
     }
 
+    /// Keeps a result that was not taken for later, if a future waits for it.
     #[cold]
     #[inline(never)]
-    fn keep_offer(&self) {
+    fn keep_offer(&self, cx: &mut Cx<'_>, wake: impl FnOnce(WakeBy)) {
+        let tag = self.offer.tag.get();
+        let task = task_of(tag);
+        if task == NO_TASK {
+            let unwanted = self.offer.take(tag);
+            return cx.recycle(unwanted.into_iter().flat_map(|(a, b)| [a, b]));
+        }
+        self.set_offer_aside();
+        if task == MAIN {
+            wake(WakeBy::Task(MAIN));
+        }
+    }
+
+    /// Makes the response that is offered, if there is one, that of a stray.
+    fn set_offer_aside(&self) {
         let tag = self.offer.tag.get();
         if let Some((request, response)) = self.offer.take(tag) {
             let ended = Ended {

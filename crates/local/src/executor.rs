@@ -1,24 +1,18 @@
 //! All futures of a `Local`, and how the executor polls one: it lends the endpoint to the future,
-//! notes the number of its task, by which events wake it, and catches its panics.
+//! and notes the number of its task, by which events wake it.
 //!
-//! Budget of a call or a request, in nanoseconds at 2.1 GHz, on top of what the poll API takes:
+//! A future that panics is dropped at once. Within an iteration, the panic then goes on to the
+//! endpoint, which ends it as it ends those of dispatch handlers and continuations. With a second
+//! guard here, the compiler would inline no poll.
 //!
-//! | step | ns |
-//! |---|---|
-//! | find the task, lend the endpoint, call through the future's vtable | 10 |
-//! | the future's own state: msgbufs into it and out of it | 15 |
-//! | request: its copy, its box, its place | 15 |
-//! | call: its response, offered and taken | 5 |
+//! `budget.toml` has the instructions of a call and of a request, in its section `faces`.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::Context;
 
-use dunlin_core::{Cx, Ticket};
+use dunlin_core::{Cx, Request, Ticket};
 use dunlin_wire::ReqType;
 
-use crate::caller::Caller;
-use crate::request::OwnedRequest;
 use crate::spawn::Handlers;
 use crate::state::State;
 use crate::task::{MAIN, Origin, Spawned, Task, TaskTable};
@@ -26,7 +20,7 @@ use crate::task::{MAIN, Origin, Spawned, Task, TaskTable};
 /// The futures of a `Local`, in their tasks.
 #[derive(Default)]
 pub(super) struct Executor {
-    served: Vec<Served>,
+    served: Vec<Box<dyn Handlers>>,
     /// Indices into `served`, by request type.
     by_type: Vec<u32>,
     tasks: TaskTable,
@@ -36,11 +30,12 @@ pub(super) struct Executor {
     queue: Vec<u32>,
 }
 
-/// The handlers of a request type, and the tasks of their places.
-struct Served {
-    handlers: Box<dyn Handlers>,
-    tasks: Vec<u32>,
-    vacant: Vec<usize>,
+/// A poll under way. Dropping this drops the future, because it has panicked.
+struct Polling<'a, 'b> {
+    executor: &'a mut Executor,
+    task: u32,
+    state: &'a State,
+    cx: &'a mut Cx<'b>,
 }
 
 impl Executor {
@@ -54,73 +49,30 @@ impl Executor {
         self.tasks.len()
     }
 
-    /// Registers the handlers of a type.
-    pub(super) fn serve(&mut self, req_type: ReqType, handlers: Box<dyn Handlers>) {
-        let place = u32::try_from(self.served.len()).expect("request types are 16 bits");
-        self.served.push(Served {
-            handlers,
-            tasks: Vec::new(),
-            vacant: Vec::new(),
-        });
+    /// Registers the handlers of a type, which `make` makes for their index.
+    pub(super) fn serve<H: Handlers + 'static>(
+        &mut self,
+        req_type: ReqType,
+        make: impl FnOnce(usize) -> H,
+    ) {
+        let place = self.served.len();
+        self.served.push(Box::new(make(place)));
         let index = usize::from(req_type.0);
         if self.by_type.len() <= index {
             self.by_type.resize(index + 1, u32::MAX);
         }
-        self.by_type[index] = place;
+        self.by_type[index] = u32::try_from(place).expect("request types are 16 bits");
     }
 
-    /// Makes the future of a request, and polls it; returns its task if it goes on. While the
-    /// `Local` is being dropped, it serves no requests.
+    /// Makes the future of a request, and polls it. While the `Local` is being dropped, it serves
+    /// no requests: they end without an answer.
     #[inline]
-    pub(super) fn begin(
-        &mut self,
-        request: OwnedRequest,
-        state: &Rc<State>,
-        cx: &mut Cx<'_>,
-    ) -> Option<u32> {
-        let index = *self.by_type.get(usize::from(request.req_type().0))?;
-        let served = self.served.get_mut(index as usize)?;
-        let Some(&slot) = served.vacant.last() else {
-            self.add_place(index as usize, state);
-            return self.begin(request, state, cx);
-        };
-        let task = served.tasks[slot];
-        let Task { waker, .. } = self.tasks.at(task);
-        let caller = Caller::new(Rc::clone(state));
-        let handlers = &mut served.handlers;
-        let polled = guarded(state, cx, task, waker, |context| {
-            handlers.begin(slot, request, caller, context)
-        });
-        match polled {
-            Some(Poll::Ready(())) => None,
-            Some(Poll::Pending) => {
-                served.vacant.pop();
-                Some(task)
-            }
-            None => {
-                let _ = guarded(state, cx, task, waker, |_| handlers.remove(slot));
-                None
-            }
+    pub(super) fn begin(&mut self, request: Request<'_>, state: &Rc<State>, cx: &mut Cx<'_>) {
+        let index = self.by_type.get(usize::from(request.req_type().0));
+        let served = index.and_then(|index| self.served.get_mut(*index as usize));
+        if let Some(handlers) = served {
+            handlers.begin(request, &mut self.tasks, state, cx);
         }
-    }
-
-    /// Notes that a task continues a request, until the client gives the request up.
-    pub(super) fn assign(&mut self, ticket: Ticket, task: u32) {
-        self.tasks.assign(ticket, task);
-    }
-
-    #[cold]
-    fn add_place(&mut self, index: usize, state: &State) {
-        let served = &mut self.served[index];
-        let slot = served.tasks.len();
-        let place = Origin::Handler {
-            served: index,
-            slot,
-        };
-        served.tasks.push(self.tasks.add(place, &state.remote));
-        served.vacant.push(slot);
-        // Freeing must never allocate.
-        served.vacant.reserve(served.tasks.capacity());
     }
 
     /// Takes a spawned future over, and polls it for the first time.
@@ -133,30 +85,34 @@ impl Executor {
             }
         };
         self.tasks.at(task).place = Origin::Spawned(Some(future));
-        self.poll(task, state, cx);
+        self.poll_contained(task, state, cx);
     }
 
-    /// Polls the future of a task that is not `MAIN`, if there is one.
-    #[inline]
+    /// Like [`Self::poll`], outside of the endpoint's functions: the panic ends here.
+    #[inline(never)]
+    fn poll_contained(&mut self, task: u32, state: &State, cx: &mut Cx<'_>) {
+        state.contain(|| self.poll_task::<false>(task, state, cx));
+    }
+
+    /// Polls the future of a task that is not `MAIN`, if there is one. If the future panics, it is
+    /// dropped, with all that it holds, such as a request without an answer; and the panic goes on.
+    #[inline(always)]
     pub(super) fn poll(&mut self, task: u32, state: &State, cx: &mut Cx<'_>) {
-        let Some(Task { waker, place, .. }) = self.tasks.find(task) else {
-            return;
+        self.poll_task::<true>(task, state, cx);
+    }
+
+    /// Polls a task. `WITHIN` an iteration or not makes no difference, but each of the two has code
+    /// of its own, so that the compiler inlines both.
+    #[inline(always)]
+    fn poll_task<const WITHIN: bool>(&mut self, task: u32, state: &State, cx: &mut Cx<'_>) {
+        let mut polling = Polling {
+            executor: self,
+            task,
+            state,
+            cx,
         };
-        let served = &mut self.served;
-        let polled = guarded(state, cx, task, waker, |context| match place {
-            Origin::Spawned(future) => poll_spawned(future, context),
-            Origin::Handler {
-                served: index,
-                slot,
-            } => served[*index].handlers.poll(*slot, context),
-            Origin::Main => Poll::Pending,
-        });
-        match polled {
-            Some(Poll::Pending) => {}
-            Some(Poll::Ready(())) => self.vacate(task),
-            // Dropping the future drops all that it holds, such as a request without an answer.
-            None => self.remove(task, state, cx),
-        }
+        polling.run::<WITHIN>();
+        std::mem::forget(polling);
     }
 
     /// Drops the future of a handler whose client no longer waits, and with it the calls and
@@ -168,33 +124,38 @@ impl Executor {
         }
     }
 
-    /// Drops a task's future, if it has one.
+    /// Drops a task's future, if it has one. A future that panics while it is dropped is gone as
+    /// well.
     #[cold]
+    #[inline(never)]
     fn remove(&mut self, task: u32, state: &State, cx: &mut Cx<'_>) {
         let Task { waker, place, .. } = self.tasks.at(task);
-        let served = &mut self.served;
-        let removed = guarded(state, cx, task, waker, |_| match place {
-            Origin::Spawned(future) => future.take().is_some(),
+        let (served, vacant) = (&mut self.served, &mut self.vacant);
+        let mut remove = || match place {
+            Origin::Spawned(future) => {
+                if let Some(future) = future.take() {
+                    vacant.push(task);
+                    drop(future);
+                }
+            }
             Origin::Handler {
                 served: index,
                 slot,
-            } => served[*index].handlers.remove(*slot),
-            Origin::Main => false,
-        });
-        // A future that panics while it is dropped is gone as well.
-        if removed != Some(false) {
-            self.vacate(task);
+            } => served[*index].remove(*slot),
+            Origin::Main => {}
+        };
+        if !state.contain(|| state.poll(task, waker, cx, |_| remove())) {
+            state.on_panic();
         }
     }
 
-    /// Notes that the future of a task is gone.
-    #[inline]
-    fn vacate(&mut self, task: u32) {
-        match self.tasks.at(task).place {
-            Origin::Spawned(_) => self.vacant.push(task),
-            Origin::Handler { served, slot } => self.served[served].vacant.push(slot),
-            Origin::Main => {}
-        }
+    /// Drops the future of a task, which has panicked.
+    #[cold]
+    #[inline(never)]
+    fn after_panic(&mut self, task: u32, state: &State, cx: &mut Cx<'_>) {
+        state.on_panic();
+        self.remove(task, state, cx);
+        state.calls.end_offer(cx, |future| state.wake(future));
     }
 
     /// Polls the tasks that were woken. Returns true if the task of `block_on` is one of them.
@@ -212,7 +173,7 @@ impl Executor {
             state.ready.borrow_mut().forget(task);
             match task {
                 MAIN => is_main_ready = true,
-                _ => self.poll(task, state, cx),
+                _ => self.poll_contained(task, state, cx),
             }
         }
         queue.clear();
@@ -228,41 +189,45 @@ impl Executor {
         main: impl FnOnce(&mut Context<'_>),
     ) {
         let waker = &self.tasks.at(MAIN).waker;
-        state.current.set(MAIN, waker);
-        let context = &mut Context::from_waker(waker);
-        state.lent.lend(cx, || main(context));
+        state.poll(MAIN, waker, cx, main);
     }
 }
 
-/// Polls, or drops, a task's future. Returns `None` if the future panicked; the panic is counted.
-#[inline]
-fn guarded<R>(
-    state: &State,
-    cx: &mut Cx<'_>,
-    task: u32,
-    waker: &Waker,
-    run: impl FnOnce(&mut Context<'_>) -> R,
-) -> Option<R> {
-    state.current.set(task, waker);
-    let mut context = Context::from_waker(waker);
-    let caught = state
-        .lent
-        .lend(cx, || catch_unwind(AssertUnwindSafe(|| run(&mut context))));
-    if caught.is_err() {
-        state.panics.set(state.panics.get() + 1);
+impl Polling<'_, '_> {
+    #[inline(always)]
+    fn run<const WITHIN: bool>(&mut self) {
+        let Self {
+            executor,
+            task,
+            state,
+            cx,
+        } = self;
+        let task = *task;
+        let Some(Task { waker, place, .. }) = executor.tasks.find(task) else {
+            return;
+        };
+        let (served, vacant) = (&mut executor.served, &mut executor.vacant);
+        state.poll(task, waker, cx, |context| match place {
+            Origin::Spawned(Some(future)) => {
+                if future.as_mut().poll(context).is_ready() {
+                    // First, because dropping the future may panic.
+                    vacant.push(task);
+                    *place = Origin::Spawned(None);
+                }
+            }
+            Origin::Handler {
+                served: index,
+                slot,
+            } => served[*index].poll(*slot, context),
+            Origin::Spawned(None) | Origin::Main => {}
+        });
     }
-    caught.ok()
 }
 
-/// Polls a spawned future, and drops it when it is ready.
-#[inline]
-fn poll_spawned(future: &mut Option<Spawned>, context: &mut Context<'_>) -> Poll<()> {
-    let Some(running) = future else {
-        return Poll::Pending;
-    };
-    if running.as_mut().poll(context).is_pending() {
-        return Poll::Pending;
+impl Drop for Polling<'_, '_> {
+    /// Inlined, so that the fields need not be in memory while the future is polled.
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.executor.after_panic(self.task, self.state, self.cx);
     }
-    *future = None;
-    Poll::Ready(())
 }

@@ -46,7 +46,7 @@ struct PutBack<'a> {
 
 impl Lent {
     /// Runs `run`, during which [`Self::with`] finds this `cx`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn lend<R>(&self, cx: &mut Cx<'_>, run: impl FnOnce() -> R) -> R {
         debug_assert!(
             !self.is_there(),
@@ -68,7 +68,7 @@ impl Lent {
 
     /// Calls `run` with the lent `Cx`. Returns `None` if no `Cx` is lent, or if it is in use
     /// further up the stack.
-    #[inline]
+    #[inline(always)]
     pub(super) fn with<R>(&self, run: impl FnOnce(&mut Cx<'_>) -> R) -> Option<R> {
         let mut pointer = self.0.take()?;
         let put_back = PutBack {

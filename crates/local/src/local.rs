@@ -16,10 +16,10 @@ use dunlin_wire::ReqType;
 
 use crate::caller::Caller;
 use crate::request::OwnedRequest;
-use crate::spawn::Serving;
 use crate::state::{Port, State};
 use crate::task::MAIN;
 use crate::tasks::{self, Tasks};
+use crate::wake::WakeBy;
 
 /// Iterations for which a `Local` that is being dropped waits for its calls to end.
 const LAST_ITERATIONS: usize = 1000;
@@ -55,9 +55,8 @@ impl<T: Open> Local<T> {
         endpoint.on_connect_failed(tasks::on_connect_failed);
         endpoint.on_given_up(tasks::on_given_up);
         let doorbell = endpoint.waker();
-        let Tasks { state, executor } = endpoint.app_mut();
-        let state = Rc::clone(state);
-        executor.set_up(&state);
+        endpoint.app_mut().set_up();
+        let state = Rc::clone(&endpoint.app().state);
         state.remote.set_doorbell(doorbell);
         let hub = Rc::new(Hub(RefCell::new(Some(endpoint))));
         let port: Weak<dyn Port> = Rc::<Hub<T>>::downgrade(&hub);
@@ -86,19 +85,13 @@ impl<T: Open> Local<T> {
     }
 
     /// Like [`Self::serve`], with the name that the spans of these requests have, such as `Kv.get`.
-    pub fn serve_method<H, F>(&mut self, req_type: ReqType, name: &'static str, mut handler: H)
+    pub fn serve_method<H, F>(&mut self, req_type: ReqType, name: &'static str, handler: H)
     where
         H: FnMut(OwnedRequest, Caller) -> F + 'static,
         F: Future<Output = Result<(), Error>> + 'static,
     {
-        let handler = move |mut request: OwnedRequest, caller| {
-            let span = request.begin_span(name);
-            let future = span.run(|| handler(request, caller));
-            span.around(future)
-        };
         self.endpoint(|endpoint| {
-            let handlers = Box::new(Serving::new(handler));
-            endpoint.app_mut().executor.serve(req_type, handlers);
+            endpoint.app_mut().serve(req_type, name, handler);
             endpoint.on(req_type, tasks::on_arrival);
         });
     }
@@ -134,7 +127,7 @@ impl<T: Open> Local<T> {
     pub fn block_on<F: Future>(&mut self, begin: impl FnOnce(Caller) -> F) -> F::Output {
         let mut main = pin!(begin(self.caller()));
         let mut output = None;
-        self.state.ready.borrow_mut().push(MAIN);
+        self.state.wake(WakeBy::Task(MAIN));
         loop {
             self.round(Nanos::MAX, |context| {
                 if let Poll::Ready(value) = main.as_mut().poll(context) {
@@ -213,7 +206,7 @@ impl<T: Open> Local<T> {
 
     /// The number of futures, of handlers or spawned, that ended with a panic.
     pub fn panics(&self) -> u64 {
-        self.state.panics.get()
+        self.state.panics()
     }
 
     /// The bytes of msgbufs in use, and the number of msgbufs.
@@ -247,6 +240,7 @@ impl<T: Open> Local<T> {
         if self.state.is_idle() {
             return progress.busy;
         }
+        self.state.settle();
         self.grant_wishes();
         self.state.wake_others();
         self.endpoint(|endpoint| {
@@ -258,10 +252,7 @@ impl<T: Open> Local<T> {
 
     /// Begins the sessions that futures have asked for.
     fn grant_wishes(&self) {
-        if self.state.wishes.is_empty() {
-            return;
-        }
-        for wish in self.state.wishes.take() {
+        for wish in self.state.take_wishes() {
             let future = self
                 .endpoint(|endpoint| wish.grant(|to, options| endpoint.connect_with(to, options)));
             self.state.wake(future);
@@ -271,7 +262,7 @@ impl<T: Open> Local<T> {
     /// Drops all futures of this `Local`. Their requests are answered with an error, and their
     /// calls are cancelled.
     fn drop_futures(&mut self) {
-        let spawned = self.state.spawned.take();
+        let spawned = self.state.take_spawned();
         self.endpoint(|endpoint| {
             let (tasks, mut cx) = endpoint.with();
             let executor = std::mem::take(&mut tasks.executor);
@@ -309,7 +300,7 @@ impl<T: Open> Drop for Local<T> {
 impl<T: Open> std::fmt::Debug for Local<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Local")
-            .field("panics", &self.state.panics)
+            .field("panics", &self.state.panics())
             .finish_non_exhaustive()
     }
 }

@@ -31,10 +31,6 @@ pub(super) struct TaskWaker {
 }
 
 impl Ready {
-    pub(super) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-
     pub(super) fn push(&mut self, task: u32) {
         let index = task as usize;
         if self.queued.len() <= index {

@@ -31,17 +31,16 @@ pub(super) struct Parts {
     body: Option<MsgBuf>,
     session: Session,
     req_type: ReqType,
-    /// Present until the request is answered.
-    ticket: Option<Ticket>,
+    ticket: Ticket,
     span: RequestSpan,
 }
 
 impl Parts {
     /// Keeps the memory for another request.
-    #[inline]
+    #[inline(always)]
     fn keep(mut self: Box<Self>) -> Option<Rc<State>> {
         let state = self.state.take()?;
-        drop(std::mem::take(&mut self.span));
+        self.span = RequestSpan::default();
         if let Some(body) = &self.body
             && body.capacity() > KEPT
         {
@@ -65,7 +64,7 @@ impl OwnedRequest {
     ) -> Result<Self, AllocError> {
         let mut parts = match state.used_request() {
             Some(parts) => parts,
-            None => Self::allocate(request),
+            None => Self::allocate(request, cx),
         };
         let copied = parts.body.as_mut().map(|body| body.fill(request.data()));
         if copied != Some(Ok(())) {
@@ -74,20 +73,21 @@ impl OwnedRequest {
         }
         parts.session = request.session();
         parts.req_type = request.req_type();
-        parts.ticket = Some(request.ticket(cx));
-        parts.state = Some(Rc::clone(state));
+        parts.ticket = request.ticket(cx);
+        // There is no old value to drop.
+        std::mem::forget(parts.state.replace(Rc::clone(state)));
         Ok(Self(Some(parts)))
     }
 
     #[cold]
     #[inline(never)]
-    fn allocate(request: &Request<'_>) -> Box<Parts> {
+    fn allocate(request: &Request<'_>, cx: &Cx<'_>) -> Box<Parts> {
         Box::new(Parts {
             state: None,
             body: None,
             session: request.session(),
             req_type: request.req_type(),
-            ticket: None,
+            ticket: request.ticket(cx),
             span: RequestSpan::default(),
         })
     }
@@ -139,10 +139,8 @@ impl OwnedRequest {
     /// Whether the client has cancelled the request, or its session has closed. An answer would
     /// then be dropped.
     pub fn is_cancelled(&self) -> bool {
-        let asked = self
-            .state()
-            .with(|cx| self.parts().ticket.map(|ticket| cx.is_cancelled(ticket)));
-        asked.flatten().is_none_or(|asked| asked != Ok(false))
+        let asked = self.state().with(|cx| cx.is_cancelled(self.parts().ticket));
+        asked != Some(Ok(false))
     }
 
     /// Answers with a copy of `bytes`.
@@ -159,24 +157,52 @@ impl OwnedRequest {
     ///
     /// # Errors
     /// If the endpoint is gone.
-    #[inline]
-    pub fn reply_with(mut self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Error> {
-        let parts = self.parts_mut();
-        let state = parts.state.as_deref().expect(HERE);
-        let ticket = &mut parts.ticket;
-        let replied = state.with(|cx| {
-            if let Some(ticket) = *ticket {
-                let _ = cx.reply(ticket, len, write);
-            }
-            // Not earlier: if `write` panics, dropping this request must still answer it.
-            *ticket = None;
+    // Inlined like the reply of the poll API, with the code that writes the response.
+    #[inline(always)]
+    pub fn reply_with(self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Error> {
+        let replied = match self.state().lent.is_there() {
+            true => self.reply_lent::<true, _>(len, write),
+            false => self.reply_outside(len, write),
+        };
+        match replied {
+            true => Ok(()),
+            false => Err(Error::Unavailable),
+        }
+    }
+
+    /// Answers with the endpoint that is lent. Returns false if none is. `WITHIN` a poll or not
+    /// makes no difference, but each of the two has code of its own, so that the compiler inlines
+    /// both.
+    #[inline(always)]
+    fn reply_lent<const WITHIN: bool, W>(self, len: usize, write: W) -> bool
+    where
+        W: FnOnce(&mut [u8]),
+    {
+        let (parts, state) = (self.parts(), self.state());
+        let replied = state.lent.with(|cx| {
+            // The client may have gone. If `write` panics, dropping this request answers it.
+            let _ = cx.reply(parts.ticket, len, write);
         });
         if replied.is_none() {
-            return Err(Error::Unavailable);
+            return false;
         }
         parts.span.on_response();
         self.end();
-        Ok(())
+        true
+    }
+
+    /// Answers while no future is polled. Returns false if the endpoint is gone or in use.
+    #[cold]
+    #[inline(never)]
+    fn reply_outside(self, len: usize, write: impl FnOnce(&mut [u8])) -> bool {
+        let state = Rc::clone(self.parts().state.as_ref().expect(HERE));
+        let (mut this, mut replied) = (Some((self, write)), false);
+        state.lend_port(&mut || {
+            if let Some((this, write)) = this.take() {
+                replied = this.reply_lent::<false, _>(len, write);
+            }
+        });
+        replied
     }
 
     /// Answers with the bytes of a msgbuf, such as the one that [`Self::take_buf`] returned, and
@@ -206,17 +232,14 @@ impl OwnedRequest {
 
 impl OwnedRequest {
     /// Ends the request without a response.
-    fn end_by(mut self, end: impl FnOnce(&mut Cx<'_>, Ticket)) -> Result<(), Error> {
-        let parts = self.parts_mut();
-        let state = parts.state.as_deref().expect(HERE);
-        let ticket = &mut parts.ticket;
-        let ended = state.with(|cx| {
-            // Not earlier: if the endpoint is in use, dropping this request must still answer it.
-            if let Some(ticket) = ticket.take() {
-                end(cx, ticket);
-            }
-        });
-        ended.ok_or(Error::Unavailable)
+    fn end_by(self, end: impl FnOnce(&mut Cx<'_>, Ticket)) -> Result<(), Error> {
+        let ended = self.state().with(|cx| end(cx, self.parts().ticket));
+        if ended.is_none() {
+            // If the endpoint is in use, dropping this request answers it later.
+            return Err(Error::Unavailable);
+        }
+        self.end();
+        Ok(())
     }
 
     #[inline]
@@ -235,7 +258,7 @@ impl OwnedRequest {
     }
 
     /// Ends a request that is answered.
-    #[inline]
+    #[inline(always)]
     fn end(mut self) {
         if let Some(parts) = self.0.take() {
             parts.keep();
@@ -248,17 +271,12 @@ impl OwnedRequest {
     #[cold]
     #[inline(never)]
     fn abandon(mut parts: Box<Parts>) {
-        let ticket = parts.ticket.take();
-        let span = std::mem::take(&mut parts.span);
+        let (ticket, span) = (parts.ticket, std::mem::take(&mut parts.span));
         let Some(state) = parts.keep() else { return };
-        let done = state.with(|cx| {
-            if let Some(ticket) = ticket {
-                state.end_dropped(ticket, &span, cx);
-            }
-        });
-        if let (None, Some(ticket)) = (done, ticket) {
+        let done = state.with(|cx| state.end_dropped(ticket, &span, cx));
+        if done.is_none() {
             // An operation of the endpoint is under way; the request is given back after it.
-            state.abandoned.borrow_mut().push(ticket);
+            state.abandon(ticket);
         }
     }
 }

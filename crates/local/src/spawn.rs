@@ -1,45 +1,90 @@
-//! The futures of handlers. Each request type has a slab for them, and its places are reused, so
-//! that a request allocates nothing.
+//! The futures of handlers. Each request type has places for them, which are used again and again,
+//! so a request allocates nothing. A future is made in its place and polled there; if that ends
+//! it, the place stays free, and no table learns of the request.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::rc::Rc;
+use std::task::{Context, Waker};
 
+use dunlin_core::{Cx, Refuse, Request};
 use dunlin_service::Error;
+use dunlin_wire::ErrorCode;
 
 use crate::caller::Caller;
 use crate::request::OwnedRequest;
+use crate::state::State;
+use crate::task::{Origin, TaskTable};
 
 /// The futures of the handlers of one type. Polling an empty place is never ready.
 pub(super) trait Handlers {
-    /// Makes the future of a request and polls it for the first time. The place is empty: an
-    /// existing one, or the one after the last.
+    /// Makes the future of a request, and polls it for the first time. If it goes on, its task
+    /// continues the request. A panic goes on to the endpoint, after the future was dropped.
     fn begin(
         &mut self,
-        slot: usize,
-        request: OwnedRequest,
-        caller: Caller,
-        context: &mut Context<'_>,
-    ) -> Poll<()>;
+        request: Request<'_>,
+        tasks: &mut TaskTable,
+        state: &Rc<State>,
+        cx: &mut Cx<'_>,
+    );
 
     /// Polls the future in this place. If it is ready, the place is empty from here on.
-    fn poll(&mut self, slot: usize, context: &mut Context<'_>) -> Poll<()>;
+    fn poll(&mut self, slot: usize, context: &mut Context<'_>);
 
-    /// Drops the future in this place. Returns false if the place is empty.
-    fn remove(&mut self, slot: usize) -> bool;
+    /// Drops the future in this place. Nothing happens if the place is empty.
+    fn remove(&mut self, slot: usize);
 }
 
 /// A handler and its futures.
 pub(super) struct Serving<H, F> {
     handler: H,
-    slots: Vec<Pin<Box<Option<F>>>>,
+    /// The index of this in the executor.
+    index: usize,
+    places: Vec<Place<F>>,
+    /// The places without a future.
+    vacant: Vec<usize>,
+}
+
+/// The place of a future, with its task and the waker of the task.
+struct Place<F> {
+    future: Pin<Box<Option<F>>>,
+    waker: Waker,
+    task: u32,
+}
+
+/// The first poll of a request's future. Dropping this drops the future, because it has panicked.
+struct FirstPoll<'a, 'b, F> {
+    request: &'a Request<'a>,
+    place: &'a mut Place<F>,
+    state: &'a State,
+    cx: &'a mut Cx<'b>,
 }
 
 impl<H, F> Serving<H, F> {
-    pub(super) const fn new(handler: H) -> Self {
+    pub(super) const fn new(handler: H, index: usize) -> Self {
         Self {
             handler,
-            slots: Vec::new(),
+            index,
+            places: Vec::new(),
+            vacant: Vec::new(),
         }
+    }
+
+    #[cold]
+    fn add_place(&mut self, tasks: &mut TaskTable, state: &State) {
+        let slot = self.places.len();
+        let origin = Origin::Handler {
+            served: self.index,
+            slot,
+        };
+        let task = tasks.add(origin, &state.remote);
+        self.places.push(Place {
+            future: Box::pin(None),
+            waker: tasks.at(task).waker.clone(),
+            task,
+        });
+        self.vacant.push(slot);
+        // Freeing must never allocate.
+        self.vacant.reserve(self.places.capacity());
     }
 }
 
@@ -50,40 +95,108 @@ where
 {
     fn begin(
         &mut self,
-        slot: usize,
-        request: OwnedRequest,
-        caller: Caller,
-        context: &mut Context<'_>,
-    ) -> Poll<()> {
-        let future = (self.handler)(request, caller);
-        match self.slots.get_mut(slot) {
-            Some(place) => place.set(Some(future)),
-            None => self.slots.push(Box::pin(Some(future))),
+        request: Request<'_>,
+        tasks: &mut TaskTable,
+        state: &Rc<State>,
+        cx: &mut Cx<'_>,
+    ) {
+        let Some(&slot) = self.vacant.last() else {
+            self.add_place(tasks, state);
+            return self.begin(request, tasks, state, cx);
+        };
+        let place = &mut self.places[slot];
+        let Ok(owned) = OwnedRequest::new(state, &request, cx) else {
+            return request.refuse(cx, ErrorCode::OVERLOADED);
+        };
+        let (handler, task) = (&mut self.handler, place.task);
+        let first = FirstPoll {
+            request: &request,
+            place,
+            state,
+            cx,
+        };
+        let is_over = first.run(|| handler(owned, Caller::new(Rc::clone(state))));
+        let kept = request.keep_unanswered(cx);
+        if is_over {
+            return;
         }
-        self.poll(slot, context)
+        self.vacant.pop();
+        if let Some(ticket) = kept {
+            tasks.assign(ticket, task);
+        }
     }
 
+    fn poll(&mut self, slot: usize, context: &mut Context<'_>) {
+        let Some(place) = self.places.get_mut(slot) else {
+            return;
+        };
+        if is_ready(place.future.as_mut(), context) {
+            // First, because dropping the future may panic.
+            self.vacant.push(slot);
+            place.future.set(None);
+        }
+    }
+
+    fn remove(&mut self, slot: usize) {
+        let Some(place) = self.places.get_mut(slot) else {
+            return;
+        };
+        if place.future.is_some() {
+            // First, because dropping the future may panic.
+            self.vacant.push(slot);
+            place.future.set(None);
+        }
+    }
+}
+
+/// Polls the future in a place, if there is one.
+#[inline]
+fn is_ready<F: Future>(place: Pin<&mut Option<F>>, context: &mut Context<'_>) -> bool {
+    let future = place.as_pin_mut();
+    future.is_some_and(|future| future.poll(context).is_ready())
+}
+
+impl<F: Future> FirstPoll<'_, '_, F> {
+    /// Makes the future and polls it. Returns whether it is over.
     #[inline]
-    fn poll(&mut self, slot: usize, context: &mut Context<'_>) -> Poll<()> {
-        let Some(place) = self.slots.get_mut(slot) else {
-            return Poll::Pending;
-        };
-        let Some(future) = place.as_mut().as_pin_mut() else {
-            return Poll::Pending;
-        };
-        if future.poll(context).is_pending() {
-            return Poll::Pending;
-        }
-        place.set(None);
-        Poll::Ready(())
+    fn run(mut self, make: impl FnOnce() -> F) -> bool {
+        let Self {
+            place, state, cx, ..
+        } = &mut self;
+        let Place {
+            future,
+            waker,
+            task,
+        } = &mut **place;
+        let is_over = state.poll(*task, waker, cx, |context| {
+            future.set(Some(make()));
+            let is_over = is_ready(future.as_mut(), context);
+            if is_over {
+                future.set(None);
+            }
+            is_over
+        });
+        // It has not panicked.
+        std::mem::forget(self);
+        is_over
     }
+}
 
-    fn remove(&mut self, slot: usize) -> bool {
-        let Some(place) = self.slots.get_mut(slot) else {
-            return false;
-        };
-        let was_there = place.is_some();
-        place.set(None);
-        was_there
+impl<F> Drop for FirstPoll<'_, '_, F> {
+    /// Inlined, so that the fields need not be in memory while the future is polled.
+    #[inline(always)]
+    fn drop(&mut self) {
+        after_panic(self.request, self.place, self.state, self.cx);
     }
+}
+
+/// Drops the future whose first poll has panicked. If other code has the request now, that code
+/// may still answer it.
+#[cold]
+#[inline(never)]
+fn after_panic<F>(request: &Request<'_>, place: &mut Place<F>, state: &State, cx: &mut Cx<'_>) {
+    let future = &mut place.future;
+    state.on_panic();
+    state.contain(|| state.poll(place.task, &place.waker, cx, |_| future.set(None)));
+    request.keep_unanswered(cx);
 }

@@ -9,13 +9,15 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
-use std::rc::Weak;
+use std::hint::cold_path;
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use dunlin_core::{Cx, Nanos, Refuse, Session, SessionEvent, Ticket};
-use dunlin_nexus::{ConnectError, FailedConnect};
-use dunlin_service::Error;
+use dunlin_nexus::{ConnectError, ConnectOptions, FailedConnect};
 use dunlin_service::spans::RequestSpan;
 use dunlin_wire::ErrorCode;
 
@@ -27,7 +29,7 @@ use crate::request::Parts;
 use crate::task::Spawned;
 use crate::timers::Timers;
 use crate::wake::{Current, WakeBy};
-use crate::wishes::Wishes;
+use crate::wishes::{Wish, Wishes};
 
 /// The number of sessions that could not be made whose reasons are kept.
 const MAX_FAILED: usize = 64;
@@ -50,15 +52,20 @@ pub(super) struct State {
     pub(super) timers: RefCell<Timers>,
     pub(super) ready: RefCell<Ready>,
     pub(super) remote: Arc<Remote>,
+    /// Something waits in one of the lists here, or has waited in this round.
+    is_stirred: Cell<bool>,
     /// Tickets of requests that were dropped while the endpoint was in use.
-    pub(super) abandoned: RefCell<Vec<Ticket>>,
+    abandoned: RefCell<Vec<Ticket>>,
     /// The code with which requests end that are dropped now; `None`: they count as unanswered.
     dropped_with: Cell<Option<ErrorCode>>,
-    /// Memory of requests that are over, for new ones.
+    /// Memory of the last request that is over. Most requests are over before the next one comes,
+    /// so they do without the list.
+    last_request: Cell<Option<Box<Parts>>>,
+    /// Memory of further requests that are over.
     #[expect(clippy::vec_box, reason = "a request is moved as its box")]
     requests: RefCell<Vec<Box<Parts>>>,
     /// Futures that were spawned, which the executor has not taken over yet.
-    pub(super) spawned: RefCell<Vec<Spawned>>,
+    spawned: RefCell<Vec<Spawned>>,
     /// Wakers of other executors. They run foreign code, so they are called only after the
     /// iteration.
     others: RefCell<Vec<Waker>>,
@@ -67,17 +74,15 @@ pub(super) struct State {
     /// Futures that follow the sessions of the endpoint.
     pub(super) watchers: Watchers,
     /// Sessions that futures ask for.
-    pub(super) wishes: Wishes,
+    wishes: Wishes,
     /// The latest sessions that could not be made.
     failed: RefCell<VecDeque<FailedConnect>>,
     /// The task that was polled last.
     pub(super) current: Current,
-    /// The reason why the last call was refused.
-    pub(super) refused: Cell<Option<Error>>,
     /// The waker of the task of a foreign executor that drives this `Local`, while that task waits.
     pub(super) driver: RefCell<Option<Waker>>,
     /// The number of futures that panicked.
-    pub(super) panics: Cell<u64>,
+    panics: Cell<u64>,
 }
 
 impl State {
@@ -101,16 +106,65 @@ impl State {
         result
     }
 
+    /// Lends the endpoint to `run` while no future is polled. Returns false, without a call of
+    /// `run`, if the endpoint is gone, or in use further up the stack.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn lend_port(&self, run: &mut dyn FnMut()) -> bool {
+        let port = self.port.get().and_then(Weak::upgrade);
+        let is_lent = port.is_some_and(|port| port.with(&mut |cx| self.lent.lend(cx, &mut *run)));
+        if is_lent {
+            self.disturb();
+        }
+        is_lent
+    }
+
+    /// Lends the endpoint to the future of a task, which `run` polls or drops.
+    #[inline(always)]
+    pub(super) fn poll<R>(
+        &self,
+        task: u32,
+        waker: &Waker,
+        cx: &mut Cx<'_>,
+        run: impl FnOnce(&mut Context<'_>) -> R,
+    ) -> R {
+        self.current.set(task, waker);
+        let mut context = Context::from_waker(waker);
+        self.lent.lend(cx, || run(&mut context))
+    }
+
+    /// Runs code of the user outside of the endpoint's functions, and ends its panics. Returns
+    /// false if it has panicked.
+    pub(super) fn contain(&self, run: impl FnOnce()) -> bool {
+        catch_unwind(AssertUnwindSafe(run)).is_ok()
+    }
+
+    /// The number of futures that have panicked.
+    pub(super) fn panics(&self) -> u64 {
+        self.panics.get()
+    }
+
+    /// Counts a future that has panicked.
+    pub(super) fn on_panic(&self) {
+        self.panics.set(self.panics.get() + 1);
+    }
+
     /// Returns the memory of an earlier request, if there is any, for a new one.
     #[inline]
     pub(super) fn used_request(&self) -> Option<Box<Parts>> {
-        self.requests.borrow_mut().pop()
+        match self.last_request.take() {
+            Some(parts) => Some(parts),
+            None => self.requests.borrow_mut().pop(),
+        }
     }
 
     /// Keeps the memory of a request that is over.
     #[inline]
     pub(super) fn keep_request(&self, parts: Box<Parts>) {
-        self.requests.borrow_mut().push(parts);
+        if let Some(before) = self.last_request.replace(Some(parts)) {
+            cold_path();
+            self.requests.borrow_mut().push(before);
+        }
     }
 
     /// Runs `drop`. Requests that it drops end with this code.
@@ -145,27 +199,57 @@ impl State {
         }
     }
 
-    /// Whether no future waits to be polled.
+    /// Whether nothing is to be done between two iterations.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
-        self.ready.borrow().is_empty()
-            && self.others.borrow().is_empty()
-            && self.spawned.borrow().is_empty()
-            && self.abandoned.borrow().is_empty()
-            && self.wishes.is_empty()
-            && !self.remote.any()
+        !self.is_stirred.get() && !self.remote.any()
     }
 
-    /// Keeps the reason why a call was refused, for the call's future. Returns false.
-    #[cold]
-    pub(super) fn refuse(&self, error: Error) -> bool {
-        self.refused.set(Some(error));
-        false
+    /// Begins to do everything that waits. Work that comes from here on waits for the next round.
+    pub(super) fn settle(&self) {
+        self.is_stirred.set(false);
+    }
+
+    /// Keeps a future that was spawned for the executor.
+    pub(super) fn spawn(&self, future: Spawned) {
+        self.is_stirred.set(true);
+        self.spawned.borrow_mut().push(future);
+    }
+
+    /// Takes the futures that were spawned.
+    pub(super) fn take_spawned(&self) -> Vec<Spawned> {
+        self.spawned.take()
+    }
+
+    /// Keeps a request that was dropped while the endpoint was in use.
+    pub(super) fn abandon(&self, ticket: Ticket) {
+        self.is_stirred.set(true);
+        self.abandoned.borrow_mut().push(ticket);
+    }
+
+    /// Gives back the requests that were dropped while the endpoint was in use.
+    pub(super) fn end_abandoned(&self, cx: &mut Cx<'_>) {
+        for ticket in self.abandoned.borrow_mut().drain(..) {
+            // The request's session may have ended meanwhile.
+            let _ = cx.abandon(ticket);
+        }
+    }
+
+    /// Keeps the wish of a future for a session.
+    pub(super) fn wish(&self, to: Vec<SocketAddr>, options: ConnectOptions) -> Rc<Wish> {
+        self.is_stirred.set(true);
+        self.wishes.add(to, options)
+    }
+
+    /// Takes the wishes that are not granted yet.
+    pub(super) fn take_wishes(&self) -> Vec<Rc<Wish>> {
+        self.wishes.take()
     }
 
     /// Makes sure that the future which waits for one of our events is polled soon.
     #[inline]
     pub(super) fn wake(&self, future: WakeBy) {
+        self.is_stirred.set(true);
         match future {
             WakeBy::None => {}
             WakeBy::Task(task) => self.ready.borrow_mut().push(task),
@@ -202,7 +286,7 @@ impl State {
 
     /// Refuses the sessions that futures have asked for, because the endpoint is gone.
     pub(super) fn refuse_wishes(&self) {
-        for wish in self.wishes.take() {
+        for wish in self.take_wishes() {
             self.wake(wish.grant(|_, _| Err(ConnectError::Closed)));
         }
     }

@@ -5,12 +5,15 @@
 use std::rc::Rc;
 use std::task::Context;
 
-use dunlin_core::{Cx, Done, Refuse, Request, SessionEvent, Ticket, TimerToken};
+use dunlin_core::{Cx, Done, Request, SessionEvent, Ticket, TimerToken};
 use dunlin_nexus::FailedConnect;
-use dunlin_wire::ErrorCode;
+use dunlin_service::Error;
+use dunlin_wire::ReqType;
 
+use crate::caller::Caller;
 use crate::executor::Executor;
 use crate::request::OwnedRequest;
+use crate::spawn::Serving;
 use crate::state::State;
 
 /// The state of an endpoint for futures: `nexus.endpoint(Tasks::default())`. Give that endpoint to
@@ -22,15 +25,32 @@ pub struct Tasks {
 }
 
 impl Tasks {
+    /// Prepares a new endpoint.
+    pub(super) fn set_up(&mut self) {
+        self.executor.set_up(&self.state);
+    }
+
+    /// Keeps the handler of a type. `name`: that of the spans of these requests.
+    pub(super) fn serve<H, F>(&mut self, req_type: ReqType, name: &'static str, mut handler: H)
+    where
+        H: FnMut(OwnedRequest, Caller) -> F + 'static,
+        F: Future<Output = Result<(), Error>> + 'static,
+    {
+        let handler = move |mut request: OwnedRequest, caller| {
+            let span = request.begin_span(name);
+            let future = span.run(|| handler(request, caller));
+            span.around(future)
+        };
+        let make = |index| Serving::new(handler, index);
+        self.executor.serve(req_type, make);
+    }
+
     /// Polls tasks that something other than a packet woke; `main` polls the future of `block_on`.
     pub(super) fn poll_ready(&mut self, cx: &mut Cx<'_>, main: impl FnOnce(&mut Context<'_>)) {
         let Self { state, executor } = self;
-        for ticket in state.abandoned.borrow_mut().drain(..) {
-            // The request's session may have ended meanwhile.
-            let _ = cx.abandon(ticket);
-        }
+        state.end_abandoned(cx);
         // Tasks that these futures spawn wait for the next round.
-        for future in state.spawned.take() {
+        for future in state.take_spawned() {
             executor.adopt(future, state, cx);
         }
         if executor.poll_ready(state, cx) {
@@ -42,15 +62,7 @@ impl Tasks {
 /// The handler of all types that are served: makes the request's future, and polls it. A request
 /// that is answered during the first poll keeps no ticket, as with a dispatch handler.
 pub(super) fn on_arrival(tasks: &mut Tasks, request: Request<'_>, cx: &mut Cx<'_>) {
-    let Tasks { state, executor } = tasks;
-    let Ok(owned) = OwnedRequest::new(state, &request, cx) else {
-        return request.refuse(cx, ErrorCode::OVERLOADED);
-    };
-    let waiting = executor.begin(owned, state, cx);
-    let ticket = request.keep(cx);
-    if let Some(task) = waiting {
-        executor.assign(ticket, task);
-    }
+    tasks.executor.begin(request, &tasks.state, cx);
 }
 
 /// Drops the handler's future of a request that the client has given up.
@@ -60,10 +72,11 @@ pub(super) fn on_given_up(tasks: &mut Tasks, ticket: Ticket, cx: &mut Cx<'_>) {
 
 /// The continuation: offers the result of a call to the task that waits for it.
 pub(super) fn on_done(tasks: &mut Tasks, done: Done, cx: &mut Cx<'_>) {
-    let Tasks { state, executor } = tasks;
-    if let Some(task) = state.calls.end(done, cx, |future| state.wake(future)) {
-        executor.poll(task, state, cx);
-        state.calls.end_offer();
+    let state = &*tasks.state;
+    let wake = |future| state.wake(future);
+    if let Some(task) = state.calls.end(done, cx, wake) {
+        tasks.executor.poll(task, state, cx);
+        state.calls.end_offer(cx, wake);
     }
 }
 

@@ -32,10 +32,6 @@ enum Stage {
 }
 
 impl Wishes {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.borrow().is_empty()
-    }
-
     /// Asks for a session with the server at one of these addresses.
     pub(super) fn add(&self, to: Vec<SocketAddr>, options: ConnectOptions) -> Rc<Wish> {
         let wish = Rc::new(Wish {

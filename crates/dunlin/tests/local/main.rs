@@ -8,6 +8,7 @@ mod calls;
 mod connect;
 mod handlers;
 mod outside;
+mod panics;
 mod timers;
 
 use std::net::SocketAddr;
