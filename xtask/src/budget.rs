@@ -2,10 +2,11 @@
 //! shared memory in all, and over DPDK and AF_XDP in the transport. `budget.toml` has the limits.
 //!
 //! The example `shm_rpc` of `dunlin-transport` executes the same instructions in every run. It is
-//! built once like the measured binaries and once like a user's program (`builds.rs`). The example
-//! `meta_rpc` of `dunlin-local`, for typed calls, `dpdk_rpc` of `dunlin-dpdk` and `xdp_rpc` of
-//! `dunlin-xdp` are built once. `rows.rs` has the situations, `callgrind.rs` counts, and `table.rs`
-//! compares. Other work on the machine does not change the numbers, but another compiler does.
+//! built once like the measured binaries and once like a user's program (`builds.rs`). The other
+//! examples are built once: `meta_rpc` of `dunlin-local`, for typed calls, and `async_rpc`, for
+//! futures; `dpdk_rpc` of `dunlin-dpdk`, and `xdp_rpc` of `dunlin-xdp`. `rows.rs` has the
+//! situations, `callgrind.rs` counts, and `table.rs` compares. Other work on the machine does not
+//! change the numbers, but another compiler does.
 
 mod builds;
 mod callgrind;

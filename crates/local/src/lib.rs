@@ -38,6 +38,7 @@
 // `lent.rs` alone is excepted.
 #![deny(unsafe_code)]
 
+mod bare;
 mod call;
 mod caller;
 mod calls;
@@ -61,6 +62,7 @@ mod timers;
 mod wake;
 mod wishes;
 
+pub use bare::Bare;
 pub use call::{Call, Reply};
 pub use caller::Caller;
 pub use events::Events;

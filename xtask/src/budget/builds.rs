@@ -16,6 +16,8 @@ pub(super) enum Build {
     Plain,
     /// Typed calls with metadata, built like `Measured`.
     Typed,
+    /// RPCs as futures, built like `Measured`.
+    Faces,
     /// RPCs over DPDK, built like `Measured`; it counts the transport alone, without the driver.
     Dpdk,
     /// RPCs over the rings of AF_XDP, built like `Measured`; it counts the transport alone, without
@@ -27,10 +29,11 @@ pub(super) enum Build {
 const APART: [&str; 2] = ["apart::Client as", "apart::Server as"];
 
 impl Build {
-    pub(super) const ALL: [Self; 5] = [
+    pub(super) const ALL: [Self; 6] = [
         Self::Measured,
         Self::Plain,
         Self::Typed,
+        Self::Faces,
         Self::Dpdk,
         Self::Xdp,
     ];
@@ -40,6 +43,7 @@ impl Build {
             Self::Measured => "measured",
             Self::Plain => "plain",
             Self::Typed => "typed",
+            Self::Faces => "faces",
             Self::Dpdk => "dpdk",
             Self::Xdp => "xdp",
         }
@@ -50,6 +54,7 @@ impl Build {
             Self::Measured => "the workspace's profile `lto`: fat LTO, x86-64-v3",
             Self::Plain => "a program outside the workspace, cargo's default release profile",
             Self::Typed => "typed calls on the poll API, built like [measured]",
+            Self::Faces => "futures at both sides, built like [measured]",
             Self::Dpdk => "the transport `dpdk` over net_ring, without the driver",
             Self::Xdp => "the transport `xdp` over its four rings, without the kernel",
         }
@@ -72,7 +77,7 @@ impl Build {
     /// The functions to count in its profile.
     pub(super) const fn counted(self) -> Counted {
         match self {
-            Self::Measured | Self::Plain | Self::Typed => Counted {
+            Self::Measured | Self::Plain | Self::Typed | Self::Faces => Counted {
                 sides: ["::client_turn", "::server_turn"],
                 without: None,
             },
@@ -97,55 +102,13 @@ impl Build {
         cargo
             .args(["build", "--quiet", "--locked"])
             .current_dir(root);
-        let program = match self {
-            Self::Measured => {
-                cargo.args([
-                    "--profile=lto",
-                    "--package=dunlin-transport",
-                    "--example=shm_rpc",
-                ]);
-                target.join("lto/examples/shm_rpc")
-            }
-            Self::Typed => {
-                cargo.args([
-                    "--profile=lto",
-                    "--package=dunlin-local",
-                    "--example=meta_rpc",
-                ]);
-                target.join("lto/examples/meta_rpc")
-            }
-            Self::Dpdk => {
-                cargo.args([
-                    "--profile=lto",
-                    "--package=dunlin-dpdk",
-                    "--features=with-dpdk",
-                    "--example=dpdk_rpc",
-                ]);
-                build_library(root, &target.join("lto/examples"))?;
-                target.join("lto/examples/dpdk_rpc")
-            }
-            Self::Xdp => {
-                cargo.args([
-                    "--profile=lto",
-                    "--package=dunlin-xdp",
-                    "--features=wire",
-                    "--example=xdp_rpc",
-                ]);
-                target.join("lto/examples/xdp_rpc")
-            }
-            Self::Plain => {
-                let target = target.join("outside");
-                cargo
-                    .args(["--release", "--manifest-path=xtask/outside/Cargo.toml"])
-                    .arg("--target-dir")
-                    .arg(&target)
-                    // Overrides the flags in `.cargo/config.toml`: a user has neither these nor
-                    // `RUSTFLAGS`.
-                    .env("RUSTFLAGS", "")
-                    .env_remove("CARGO_ENCODED_RUSTFLAGS");
-                target.join("release/dunlin-outside")
-            }
+        let program = match self.example() {
+            Some(example) => example.build(&mut cargo, &target),
+            None => build_outside(&mut cargo, &target),
         };
+        if self == Self::Dpdk {
+            build_library(root, &target.join("lto/examples"))?;
+        }
         let status = cargo.status().context("cannot start cargo")?;
         ensure!(
             status.success(),
@@ -155,6 +118,52 @@ impl Build {
         );
         Ok((program, target.join("budget")))
     }
+
+    /// The example that is the program; `None` for the program outside the workspace.
+    const fn example(self) -> Option<Example> {
+        let (package, name, features) = match self {
+            Self::Measured => ("dunlin-transport", "shm_rpc", ""),
+            Self::Typed => ("dunlin-local", "meta_rpc", ""),
+            Self::Faces => ("dunlin-local", "async_rpc", ""),
+            Self::Dpdk => ("dunlin-dpdk", "dpdk_rpc", "with-dpdk"),
+            Self::Xdp => ("dunlin-xdp", "xdp_rpc", "wire"),
+            Self::Plain => return None,
+        };
+        Some(Example {
+            package,
+            name,
+            features,
+        })
+    }
+}
+
+/// An example of a package.
+struct Example {
+    package: &'static str,
+    name: &'static str,
+    features: &'static str,
+}
+
+impl Example {
+    /// The command that builds it like the measured binaries; returns the path of the program.
+    fn build(self, cargo: &mut Command, target: &Path) -> PathBuf {
+        cargo.args(["--profile=lto", "--package", self.package]);
+        cargo.args(["--features", self.features, "--example", self.name]);
+        target.join("lto/examples").join(self.name)
+    }
+}
+
+/// The command that builds the program outside the workspace; returns the program's path.
+fn build_outside(cargo: &mut Command, target: &Path) -> PathBuf {
+    let target = target.join("outside");
+    cargo
+        .args(["--release", "--manifest-path=xtask/outside/Cargo.toml"])
+        .arg("--target-dir")
+        .arg(&target)
+        // Overrides the flags in `.cargo/config.toml`: a user has neither these nor `RUSTFLAGS`.
+        .env("RUSTFLAGS", "")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS");
+    target.join("release/dunlin-outside")
 }
 
 /// Builds the library that loads DPDK into the folder of the program, which finds it there.

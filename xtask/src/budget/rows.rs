@@ -66,6 +66,11 @@ pub(super) fn of(build: Build) -> Vec<Row> {
     match build {
         Build::Measured | Build::Plain => over_shm(),
         Build::Typed => (0..=KEYS).map(with_metadata).collect(),
+        Build::Faces => {
+            let mut rows = over_shm();
+            rows.retain(|row| matches!(&*row.name, "batch-32" | "one-32"));
+            rows
+        }
         Build::Dpdk | Build::Xdp => {
             let mut rows = over_shm();
             rows.retain(|row| row.name == "batch-32");

@@ -33,6 +33,13 @@ fn the_typed_program_runs_with_each_number_of_keys() {
 }
 
 #[test]
+fn the_program_with_futures_runs_batches_and_one_at_a_time() {
+    let rows = of(Build::Faces);
+    let runs: Vec<_> = rows.iter().map(|row| row.args().join(" ")).collect();
+    assert_eq!(runs, ["32 32 4 6000", "32 1 4 6000"]);
+}
+
+#[test]
 fn the_programs_over_dpdk_and_xdp_run_messages_of_32_bytes_in_batches() {
     for build in [Build::Dpdk, Build::Xdp] {
         let rows = of(build);
