@@ -194,8 +194,35 @@ fn keep_unanswered(_: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
         assert_eq!(cx.reply(ticket, 1, |out| out[0] = b'k'), Ok(()));
     }
     let kept = req.keep_unanswered(cx);
-    assert_eq!(kept, req.data().is_empty().then_some(ticket));
     KEPT.with_borrow_mut(|all| all.extend(kept));
+}
+
+/// Answers with the number of requests so far, after it has tried to answer by the first ticket.
+fn answer_by_old_ticket(_: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
+    let mut kept = KEPT.take();
+    if let Some(first) = kept.first() {
+        let _ = cx.reply(*first, 1, |out| out[0] = b'!');
+    }
+    kept.push(req.ticket(cx));
+    let count = u8::try_from(kept.len()).unwrap();
+    let _ = cx.reply(kept[kept.len() - 1], 1, |out| out[0] = b'0' + count);
+    KEPT.set(kept);
+}
+
+#[test]
+fn a_ticket_does_not_answer_a_later_request_of_its_slot() {
+    let mut pair = Pair::new();
+    pair.server.rpc.on(KEEP, answer_by_old_ticket);
+    for tag in 1..=3 {
+        pair.call(KEEP, b"x", tag);
+        pair.run();
+    }
+    let kept = KEPT.take();
+    assert!(kept.iter().all(|ticket| ticket.index() == kept[0].index()));
+    let answers = [(1, b"1"), (2, b"2"), (3, b"3")];
+    let answers = answers.map(|(tag, answer)| (Tag(tag), Ok(answer.to_vec())));
+    assert_eq!(pair.done(), answers);
+    pair.assert_clean();
 }
 
 #[test]
