@@ -250,14 +250,17 @@ impl MsgBuf {
     /// For code in which a function call would cost more than the copy.
     #[inline(always)]
     pub fn copy_usual(&self, to: &mut [u8; 32]) -> Option<u32> {
-        copy::fresh_usual(to, self.data()).then_some(self.at().len)
+        // The length is read before the copy, which might change it, as far as a compiler knows.
+        let len = self.at().len;
+        copy::fresh_usual(to, self.data()).then_some(len)
     }
 
     /// Like [`Self::copy_short`], for a message of 33 to 64 bytes; `None` if it has another length,
     /// and then the content of `to` is arbitrary.
     #[inline(always)]
     pub fn copy_medium(&self, to: &mut [u8; 64]) -> Option<u32> {
-        copy::fresh_two(to, self.data()).then_some(self.at().len)
+        let len = self.at().len;
+        copy::fresh_two(to, self.data()).then_some(len)
     }
 
     #[cold]

@@ -6,7 +6,7 @@
 
 use std::hint::cold_path;
 
-use crate::pair::{PAIR, Pair, copy_word};
+use crate::pair::{PAIR, Pair, word};
 
 /// Bytes of a chunk: two pairs. Messages are copied chunk by chunk.
 pub(crate) const CHUNK: usize = 2 * PAIR;
@@ -53,8 +53,9 @@ pub(crate) fn fresh_usual(to: &mut [u8; CHUNK], from: &[u8]) -> bool {
         return true;
     }
     if let Ok(from) = from.try_into() {
-        *to = [0; CHUNK];
-        copy_word(to.first_chunk_mut().expect("a chunk is longer"), from);
+        // After the test for a chunk.
+        cold_path();
+        store(to, [word(from), 0, 0, 0]);
         return true;
     }
     false
@@ -114,20 +115,37 @@ pub fn fresh_chunks(to: &mut [u8], from: &[u8]) {
 /// Copies less than a chunk, and writes zeros after it.
 #[inline(never)]
 fn fresh_shorter(to: &mut [u8; CHUNK], from: &[u8]) {
-    *to = [0; CHUNK];
-    let to = &mut to[..from.len()];
-    if let (Some(place), Some(words)) = (to.first_chunk_mut(), from.first_chunk::<PAIR>()) {
-        Pair::load::<0, PAIR>(words).store(place);
-        if let (Some(place), Some(words)) = (to.last_chunk_mut(), from.last_chunk::<PAIR>()) {
-            Pair::load::<0, PAIR>(words).store(place);
-        }
-    } else if let (Some(place), Some(word)) = (to.first_chunk_mut(), from.first_chunk()) {
-        copy_word(place, word);
-        if let (Some(place), Some(word)) = (to.last_chunk_mut(), from.last_chunk()) {
-            copy_word(place, word);
-        }
-    } else {
-        to.copy_from_slice(from);
+    let (whole, rest) = from.as_chunks();
+    let mut words = [0; CHUNK / 8];
+    for (place, from) in words.iter_mut().zip(whole) {
+        *place = word(from);
+    }
+    if let (Some(place), false) = (words.get_mut(whole.len()), rest.is_empty()) {
+        *place = match from.last_chunk() {
+            // The upper bytes of the last word are those of the rest.
+            Some(last) => (u64::from_le(word(last)) >> (64 - 8 * rest.len())).to_le(),
+            None => few(rest),
+        };
+    }
+    store(to, words);
+}
+
+/// Up to seven bytes as a word.
+fn few(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    for (place, byte) in word.iter_mut().zip(bytes) {
+        *place = *byte;
+    }
+    u64::from_ne_bytes(word)
+}
+
+/// Writes the words of a chunk, with a store for each pair.
+#[inline(always)]
+fn store(to: &mut [u8; CHUNK], words: [u64; CHUNK / 8]) {
+    let (places, _) = to.as_chunks_mut();
+    let (pairs, _) = words.as_chunks();
+    for (place, [lower, upper]) in places.iter_mut().zip(pairs) {
+        Pair::of(*lower, *upper).store(place);
     }
 }
 

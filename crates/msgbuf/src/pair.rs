@@ -37,6 +37,28 @@ impl Pair {
         Self(unsafe { load::<AT>(from.as_ptr()) })
     }
 
+    /// The two words at `from[AT..]`, with one load: for words that one store has written. This
+    /// load and that of the next pair do not become one that is wider than the stores.
+    ///
+    /// ```
+    /// # use dunlin_msgbuf::Pair;
+    /// let mut to = [0; 16];
+    /// Pair::load_stored::<1, _>(&[1; 17]).store(&mut to);
+    /// assert_eq!(to, [1; 16]);
+    /// ```
+    #[inline(always)]
+    pub fn load_stored<const AT: usize, const N: usize>(from: &[u8; N]) -> Self {
+        const { assert!(AT + PAIR <= N, "the words are some of the bytes") };
+        // SAFETY: the words at this offset are bytes of `from`.
+        Self(unsafe { load_once::<AT>(from.as_ptr()) })
+    }
+
+    /// A pair of these words, the lower one first.
+    #[inline(always)]
+    pub(crate) fn of(lower: u64, upper: u64) -> Self {
+        Self(both(lower, upper))
+    }
+
     /// Stores both words with one store.
     #[inline(always)]
     pub fn store(self, to: &mut [u8; PAIR]) {
@@ -78,6 +100,47 @@ unsafe fn load<const AT: usize>(from: *const u8) -> Both {
     return load_by!("movq {pair}", "movhps {pair}", from);
 }
 
+/// Loads both words with one instruction.
+///
+/// # Safety
+/// As above.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+unsafe fn load_once<const AT: usize>(from: *const u8) -> Both {
+    let pair;
+    // SAFETY: the caller promises both words, and every x86-64 has the instruction.
+    unsafe {
+        #[cfg(target_feature = "avx")]
+        std::arch::asm!(
+            "vmovups {pair}, xmmword ptr [{from} + {at}]",
+            from = in(reg) from,
+            at = const AT,
+            pair = out(xmm_reg) pair,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+        #[cfg(not(target_feature = "avx"))]
+        std::arch::asm!(
+            "movups {pair}, xmmword ptr [{from} + {at}]",
+            from = in(reg) from,
+            at = const AT,
+            pair = out(xmm_reg) pair,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    pair
+}
+
+/// Loads both words, with instructions that the compiler chooses.
+///
+/// # Safety
+/// As above.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+#[inline(always)]
+unsafe fn load_once<const AT: usize>(from: *const u8) -> Both {
+    // SAFETY: as the caller promises.
+    unsafe { load::<AT>(from) }
+}
+
 /// Loads both words, with instructions that the compiler chooses.
 ///
 /// # Safety
@@ -89,11 +152,11 @@ unsafe fn load<const AT: usize>(from: *const u8) -> Both {
     unsafe { both(word_at(from.add(AT)), word_at(from.add(AT + 8))) }
 }
 
-/// Copies a word with a load that the compiler does not widen.
+/// Reads a word with a load that the compiler does not widen.
 #[inline(always)]
-pub(crate) fn copy_word(to: &mut [u8; 8], from: &[u8; 8]) {
+pub(crate) fn word(from: &[u8; 8]) -> u64 {
     // SAFETY: all bytes of `from` are initialised.
-    *to = unsafe { word_at(from.as_ptr()) }.to_ne_bytes();
+    unsafe { word_at(from.as_ptr()) }
 }
 
 /// # Safety
@@ -109,13 +172,15 @@ unsafe fn word_at(from: *const u8) -> u64 {
     unsafe { from.cast::<Unaligned>().read_volatile() }.0
 }
 
-#[cfg(all(target_arch = "x86_64", miri))]
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
 fn both(low: u64, high: u64) -> Both {
     // SAFETY: every x86-64 has the instruction.
     unsafe { std::arch::x86_64::_mm_set_epi64x(high.cast_signed(), low.cast_signed()) }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
 fn both(low: u64, high: u64) -> Both {
     [low, high]
 }

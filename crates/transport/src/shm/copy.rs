@@ -60,9 +60,10 @@ const WORD: usize = size_of::<u64>();
 pub(super) unsafe fn whole(from: &[u8; ONE_CELL], to: *mut u8) {
     const { assert!(ONE_CELL == WORD + 3 * PAIR) };
     let first = *from.first_chunk::<WORD>().expect("it is longer");
+    // The words of the header were stored one by one, those of the message in pairs.
     let pairs = [
-        (5 * WORD, Pair::load::<{ 5 * WORD }, _>(from)),
-        (3 * WORD, Pair::load::<{ 3 * WORD }, _>(from)),
+        (5 * WORD, Pair::load_stored::<{ 5 * WORD }, _>(from)),
+        (3 * WORD, Pair::load_stored::<{ 3 * WORD }, _>(from)),
         (WORD, Pair::load::<WORD, _>(from)),
     ];
     // SAFETY: a word and three pairs are written, at any alignment.
