@@ -1,8 +1,10 @@
 //! The client side: requests that this endpoint issues, from the call to its completion.
 //!
-//! `client/calls.rs` is the part that owns the calls, `client/slot.rs` is one slot, and
+//! `client/calls.rs` is the part that owns the calls, `client/slot.rs` is one slot,
+//! `client/kept.rs` lists the slots that keep an entry of the table of calls, and
 //! `client/inquiries.rs` asks the peer about calls that make no progress.
 
 pub(crate) mod calls;
 pub(crate) mod inquiries;
+mod kept;
 mod slot;

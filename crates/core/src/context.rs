@@ -18,7 +18,7 @@ use crate::context::agenda::Agenda;
 use crate::context::moment::Moment;
 use crate::context::notices::Notices;
 use crate::context::peers::Peers;
-use crate::handle::{RequestId, SessionIdx};
+use crate::handle::{CallIdx, RequestId, SessionIdx};
 use crate::observe::stats::Stats;
 use crate::packet::held_until_done::Held;
 use crate::packet::outbox::Outbox;
@@ -89,6 +89,37 @@ impl Context {
     #[inline]
     pub(crate) fn shows(&self, mutant: crate::mutant::Mutant) -> bool {
         self.config.mutant == Some(mutant)
+    }
+
+    /// Notes that the caller uses the endpoint between two iterations, now.
+    pub(crate) fn leave_iteration(&mut self, now: Nanos) {
+        self.moment.leave_iteration(now);
+        self.agenda.note_calls();
+    }
+
+    /// Notes an ordinary call, whose request leaves at the end of the iteration.
+    #[inline(always)]
+    pub(crate) fn on_ordinary_call(&mut self, call: CallIdx) {
+        if self.agenda.must_note_call(self.moment.now()) {
+            self.note_call(call);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_call(&mut self, call: CallIdx) {
+        if self.moment.is_between_iterations() {
+            self.outbox.tell_when_sent(call);
+        }
+        self.expect_scan();
+    }
+
+    /// Makes a scan look at a call that begins now within one interval.
+    pub(crate) fn expect_scan(&mut self) {
+        let (now, between) = (self.moment.now(), self.moment.is_between_iterations());
+        if self.agenda.must_note_call(now) {
+            self.agenda.on_call(now, self.config.scan_interval, between);
+        }
     }
 
     /// Whether the loop has work to do even if no frame has come in.

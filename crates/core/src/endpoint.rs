@@ -1,6 +1,7 @@
 //! The endpoint as a whole. `endpoint/event_loop.rs` is one iteration, from top to bottom;
 //! `endpoint/plain.rs` is the common path; `endpoint/dispatch.rs` and `endpoint/arrived.rs` run
-//! handlers, and `endpoint/drain.rs` refuses requests before the endpoint ends. A program works
+//! handlers, `endpoint/transmit.rs` ends an iteration, and `endpoint/drain.rs` refuses requests
+//! before the endpoint ends. A program works
 //! with the `Endpoint` of `endpoint/rpc.rs`, the control plane with the handle of
 //! `endpoint/lifecycle.rs`. `protocol.rs` has the state.
 
@@ -14,3 +15,4 @@ mod prefetch;
 pub(crate) mod register;
 pub(crate) mod rpc;
 mod tapping;
+mod transmit;

@@ -59,7 +59,8 @@ impl Core {
         now: Nanos,
     ) -> Result<Self, ConfigError> {
         let context = Context::new(config, limits, seed, now)?;
-        let sessions = Sessions::new(context.config.max_sessions, seed, number);
+        let mut sessions = Sessions::new(context.config.max_sessions, seed, number);
+        sessions.set_common(context.config.bypasses.common);
         #[cfg(feature = "mutants")]
         let sessions = sessions.showing(context.config.mutant);
         Ok(Self {

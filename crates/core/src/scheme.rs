@@ -128,6 +128,13 @@ impl Bypasses {
         common: false,
         lanes: false,
     };
+
+    /// Whether ordinary packets may take the common path: it is on, and one reading of the clock
+    /// serves a burst.
+    #[inline]
+    pub(crate) const fn are_usual(&self) -> bool {
+        self.common && self.clock
+    }
 }
 
 impl Default for Bypasses {

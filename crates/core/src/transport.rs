@@ -102,6 +102,20 @@ pub trait Rx {
     fn whole(&self, index: usize) -> Option<&[u8]> {
         self.frame(index).whole()
     }
+
+    /// The bytes of the burst's first frame, if the transport has them at hand. `None` is always
+    /// allowed: the event loop then calls [`Rx::whole`].
+    #[inline(always)]
+    fn first(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// The bytes of some frames that [`Rx::whole`] would return, from frame `first` on, for code
+    /// that handles one after the other. None is always allowed.
+    #[inline(always)]
+    fn lined_up(&self, _first: usize) -> impl ExactSizeIterator<Item = &[u8]> {
+        std::iter::empty()
+    }
 }
 
 /// The sending half.
@@ -124,11 +138,23 @@ pub trait Tx {
         0
     }
 
+    /// Whether [`Self::send`] takes packets that are all like this one without the list of a lane's
+    /// packets ([`Lane::packets`]): see [`Lane::alike`].
+    fn takes_alike(&self, _packet: LanePacket) -> bool {
+        false
+    }
+
     /// Takes over the packets of a lane, and `items` after them. Both count in the sequence. When
     /// this returns, the lane's bytes belong to the endpoint again. Otherwise like [`Self::burst`].
     fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
         debug_assert!(lane.is_empty(), "this transport knows no lanes");
         self.burst(items)
+    }
+
+    /// Like [`Self::send`], for a lane with this packet alone: its receiver waits for it.
+    #[inline(always)]
+    fn send_lone(&mut self, lane: &Lane, _packet: LanePacket) -> TxSeq {
+        self.send(lane, &[])
     }
 
     /// The network path to a peer. `None`: there is no network. Then the line rate is that of

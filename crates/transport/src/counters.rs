@@ -8,8 +8,13 @@
 pub struct Counters {
     /// Packets handed to the ring or the kernel.
     pub tx_packets: u64,
-    /// Their bytes, as the endpoint sees them.
+    /// Frames made visible by `burst`.
+    pub rx_packets: u64,
+    /// Bytes of `tx_packets`, as the endpoint sees them. The two are not next to each other: a
+    /// compiler would add to both at once, which takes more instructions.
     pub tx_bytes: u64,
+    /// Bytes of `rx_packets`.
+    pub rx_bytes: u64,
     /// Dropped because the peer's ring or the socket's queue was full.
     pub tx_dropped_full: u64,
     /// Dropped because the `BufRef` was revoked: a bug of the endpoint.
@@ -20,10 +25,6 @@ pub struct Counters {
     pub tx_dropped_size: u64,
     /// Dropped because the device or the kernel reported an error.
     pub tx_dropped_error: u64,
-    /// Frames made visible by `burst`.
-    pub rx_packets: u64,
-    /// Their bytes.
-    pub rx_bytes: u64,
     /// Frames lost because the receive queue overflowed, if the transport can know.
     pub rx_overflow: u64,
     /// Impossible contents (a ring's word or position, a frame's length): dropped, or the ring
@@ -47,7 +48,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Every field with its name, in the order above.
+    /// Every field with its name.
     pub const fn named(&self) -> [(&'static str, u64); 18] {
         let Self {
             tx_packets,

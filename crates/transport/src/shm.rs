@@ -83,5 +83,6 @@ pub use endpoint::Shm;
 pub use options::{OpenError, Options};
 #[cfg(not(loom))]
 pub use rx::ShmRx;
+pub(crate) use rx::ShortFrames;
 #[cfg(not(loom))]
 pub use tx::ShmTx;

@@ -33,6 +33,7 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ReqType;
 
 use crate::call::{Done, Tag};
+use crate::client::kept::Kept;
 use crate::client::slot::Slot;
 use crate::error::RpcError;
 use crate::handle::{CallId, CallIdx, Session, SessionIdx, SlotIdx, TransferIdx};
@@ -113,7 +114,44 @@ impl Ended {
     }
 }
 
-/// One call: two cache lines, of which an ordinary answer touches the first.
+/// Flags of a call, in one byte: an ordinary call has none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct CallMarks(u8);
+
+impl CallMarks {
+    const NONE: Self = Self(0);
+    /// The request was sent only once, and asked for a round-trip sample.
+    const SAMPLE: Self = Self(1);
+    /// The transport reads the request itself, not a copy.
+    const LENT: Self = Self(2);
+    /// The call has a deadline.
+    const TIMED: Self = Self(4);
+    /// No slot keeps the entry: it goes back to the table when the call ends.
+    const LOOSE: Self = Self(8);
+    /// The end of a call with one of these takes more steps.
+    const UNUSUAL: Self = Self(Self::LENT.0 | Self::LOOSE.0);
+
+    #[inline(always)]
+    const fn has(self, mark: Self) -> bool {
+        self.0 & mark.0 != 0
+    }
+
+    #[inline(always)]
+    const fn with(self, mark: Self) -> Self {
+        Self(self.0 | mark.0)
+    }
+
+    #[inline(always)]
+    const fn set(&mut self, mark: Self, on: bool) {
+        self.0 = if on {
+            self.0 | mark.0
+        } else {
+            self.0 & !mark.0
+        };
+    }
+}
+
+/// One call: two cache lines, of which an ordinary call touches the first.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Call {
@@ -123,33 +161,34 @@ struct Call {
     first_sent: Nanos,
     /// When the last packet was sent.
     sent: Nanos,
-    deadline: Nanos,
-    /// Once the transport has come this far in its sequence, it has released the request.
-    tx_end: TxSeq,
+    /// The session in the upper half, and in the lower half the index of the slot, which has no
+    /// meaning while the call has no slot. One word, because both are written at once.
+    home: u64,
     generation: u32,
     state: CallState,
     /// Retransmissions, probes or CANCELs since the state was entered.
     attempts: u8,
-    /// The request was sent only once, and asked for a round-trip sample.
-    sample: bool,
+    marks: CallMarks,
     /// Scans that found the call due and left it alone, because the session was not silent. Next to
     /// the three fields before it, so that a compiler writes all four as one word.
     excuses: u8,
+    req_type: ReqType,
 
-    /// The session in the upper half, and in the lower half the index of the slot, which has no
-    /// meaning while the call has no slot. One word, because both are written at once.
-    home: u64,
+    /// With the mark `TIMED`: when the user stops waiting.
+    deadline: Nanos,
+    /// With the mark `LENT`: once the transport has come this far in its sequence, it has released
+    /// the request.
+    tx_end: TxSeq,
     /// In `Sending` and `Receiving`: the transfer.
     transfer: TransferIdx,
     /// While the call waits: the waiting calls of the session before and after it.
     previous: CallIdx,
     next: CallIdx,
-    req_type: ReqType,
 }
 
 const _: () = {
     assert!(size_of::<Call>() == 128);
-    assert!(std::mem::offset_of!(Call, home) == 64);
+    assert!(std::mem::offset_of!(Call, deadline) == 64);
 };
 
 impl Default for Call {
@@ -159,18 +198,18 @@ impl Default for Call {
             tag: Tag(0),
             first_sent: Nanos::ZERO,
             sent: Nanos::ZERO,
-            deadline: Nanos::MAX,
-            tx_end: TxSeq(0),
+            home: home(SessionIdx::NONE, SlotIdx::NONE),
             generation: 0,
             state: CallState::Free,
             attempts: 0,
-            sample: false,
+            marks: CallMarks::NONE,
             excuses: 0,
-            home: home(SessionIdx::NONE, SlotIdx::NONE),
+            req_type: ReqType(0),
+            deadline: Nanos::MAX,
+            tx_end: TxSeq(0),
             transfer: TransferIdx::NONE,
             previous: CallIdx::NONE,
             next: CallIdx::NONE,
-            req_type: ReqType(0),
         }
     }
 }
@@ -211,6 +250,45 @@ impl Call {
     #[inline]
     fn at(&self) -> SlotIdx {
         SlotIdx(low(self.home))
+    }
+
+    /// When the user stops waiting; [`Nanos::MAX`]: never.
+    fn deadline(&self) -> Nanos {
+        match self.marks.has(CallMarks::TIMED) {
+            true => self.deadline,
+            false => Nanos::MAX,
+        }
+    }
+
+    /// The marks of a call with this deadline. Notes the deadline, if there is one.
+    #[inline(always)]
+    fn marks_until(&mut self, deadline: Option<Nanos>) -> CallMarks {
+        match deadline {
+            Some(deadline) => {
+                self.deadline = deadline;
+                CallMarks::TIMED
+            }
+            None => CallMarks::NONE,
+        }
+    }
+
+    /// Once the transport has come this far in its sequence, it has released the request.
+    #[inline(always)]
+    fn tx_end(&self) -> TxSeq {
+        match self.marks.has(CallMarks::LENT) {
+            true => self.tx_end,
+            false => TxSeq(0),
+        }
+    }
+
+    /// Notes that the transport may read the request until its sequence has come to `end`; if that
+    /// is zero, it has a copy.
+    #[inline(always)]
+    fn lend_until(&mut self, end: TxSeq) {
+        if end != TxSeq(0) {
+            self.tx_end = self.tx_end().max(end);
+            self.marks.set(CallMarks::LENT, true);
+        }
     }
 
     /// Frees the entry, whose buffers have been taken.
@@ -258,15 +336,16 @@ const NO_CALLS: Waiting = Waiting {
 pub(crate) struct Calls {
     table: Slab<CallIdx, Call>,
     slots: Vec<Slot>,
+    kept: Kept,
     /// The waiting calls of each session, by its index.
     waiting: Vec<Waiting>,
 }
 
 impl Calls {
     /// The number of calls that are not free.
-    #[inline]
     pub(crate) fn live(&self) -> usize {
-        self.table.live()
+        let is_unused = |at: &SlotIdx| self.call_at(*at).is_none();
+        self.table.live() - self.kept.iter().filter(is_unused).count()
     }
 
     /// One more than the highest index ever used.
@@ -317,8 +396,11 @@ impl Calls {
     /// Frees the entry; its buffers must have been taken.
     #[inline]
     fn remove(&mut self, idx: CallIdx) {
-        self.at_mut(idx).end();
-        self.table.release(idx);
+        let call = self.at_mut(idx);
+        call.end();
+        if call.marks.has(CallMarks::LOOSE) {
+            self.table.release(idx);
+        }
     }
 }
 

@@ -22,17 +22,34 @@ pub(super) struct Slot {
     /// in the lower half one of the three values above. Thus a response of one packet ends the call
     /// if and only if the last word of its header equals this word.
     word: u64,
-    /// The call in the slot.
+    /// The call in the slot. While the slot is free: the entry that it keeps for its next call, or
+    /// [`CallIdx::NONE`].
     call: CallIdx,
+    /// The last request whose response has arrived here, as far as the server knows; that before
+    /// the first if it knows of none.
+    acked: ReqNum,
 }
 
 impl Slot {
     /// A free slot whose next request has this number.
-    pub(super) const fn new(req: ReqNum) -> Self {
+    pub(super) const fn new(req: ReqNum, window: u32) -> Self {
         Self {
             word: word(req, FREE),
             call: CallIdx::NONE,
+            acked: req.previous(window),
         }
+    }
+
+    /// The last request of the free slot, if the server may not know that its response has arrived.
+    pub(super) fn to_acknowledge(self, window: u32) -> Option<ReqNum> {
+        let last = self.req().previous(window);
+        (self.is_free() && self.acked != last).then_some(last)
+    }
+
+    /// Notes that the server gets an acknowledgement of this request.
+    pub(super) fn acknowledge(&mut self, req: ReqNum) {
+        debug_assert!(self.is_free());
+        self.acked = req;
     }
 
     #[inline]
@@ -51,18 +68,44 @@ impl Slot {
         (!self.is_free()).then_some(self.call)
     }
 
+    /// The entry of its call, or the one that it keeps.
+    #[inline(always)]
+    pub(super) fn entry(self) -> Option<CallIdx> {
+        (self.call != CallIdx::NONE).then_some(self.call)
+    }
+
     /// The call that ends with a packet whose header has this last word.
     #[inline(always)]
     pub(super) fn awaited(self, word: u64) -> Option<CallIdx> {
         (self.word == word).then_some(self.call)
     }
 
-    /// Puts a request into the free slot. The request waits only for its answer.
+    /// The entry that the free slot keeps for its next call.
     #[inline(always)]
-    pub(super) fn occupy(&mut self, call: CallIdx) {
+    pub(super) fn kept(self) -> Option<CallIdx> {
         debug_assert!(self.is_free());
+        self.entry()
+    }
+
+    /// The same index, or [`CallIdx::NONE`], which is in no table.
+    #[inline(always)]
+    pub(super) const fn kept_or_none(self) -> CallIdx {
+        debug_assert!(self.is_free());
+        self.call
+    }
+
+    /// Makes this the entry of the slot's call, or of its next one.
+    #[inline(always)]
+    pub(super) fn keep(&mut self, call: CallIdx) {
+        let before = std::mem::replace(&mut self.call, call);
+        debug_assert!(before == CallIdx::NONE || before != call || self.is_free());
+    }
+
+    /// Puts the request of its entry into the free slot. The request waits only for its answer.
+    #[inline(always)]
+    pub(super) fn occupy(&mut self) {
+        debug_assert!(self.is_free() && self.call != CallIdx::NONE);
         self.word -= u64::from(FREE - PLAIN);
-        self.call = call;
     }
 
     /// Updates the slot after its call has changed: if `plain`, a whole response ends the call.
@@ -77,18 +120,24 @@ impl Slot {
         self.word = word(self.req().next(window), FREE);
     }
 
-    /// Ends an awaited request, and advances the slot to its next number.
+    /// Ends the awaited request, which has this number, and advances the slot to its next number.
     #[inline(always)]
-    pub(super) fn vacate_awaited(&mut self, window: u32) {
-        debug_assert_eq!(low(self.word), PLAIN);
-        self.word = self.word.wrapping_add(u64::from(window) << 32) | u64::from(FREE);
+    pub(super) fn vacate_awaited(&mut self, req: ReqNum, window: u32) {
+        debug_assert_eq!(self.word, word(req, PLAIN));
+        self.word = word(req.next(window), FREE);
+    }
+
+    /// A planted bug: the slot's next request has this number.
+    #[cfg(feature = "mutants")]
+    pub(super) fn repeat(&mut self, req: ReqNum) {
+        self.word = word(req, FREE);
     }
 
     /// A planted bug: request numbers stop instead of wrapping.
     #[cfg(feature = "mutants")]
     pub(super) fn stop_number(&mut self, req: ReqNum, window: u32, context: &Context) {
         if context.shows(crate::mutant::Mutant::WrongWrap) {
-            *self = Self::new(ReqNum(req.0.saturating_add(window)));
+            self.word = word(ReqNum(req.0.saturating_add(window)), FREE);
         }
     }
 }

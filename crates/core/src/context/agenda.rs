@@ -30,8 +30,8 @@ pub(crate) struct Agenda {
     /// No work is due before this.
     due: Nanos,
     next_scan: Nanos,
-    /// A call that begins before this time needs a scan earlier than `next_scan`; a later one does
-    /// not.
+    /// A call that begins before this time must be noted: it needs a scan earlier than `next_scan`,
+    /// or begins between two iterations.
     calls_from: Nanos,
     scan_cursor: usize,
     /// The time since which scans have excused every peer, because answers may wait in the RX
@@ -45,6 +45,9 @@ pub(crate) struct Agenda {
     sweep_cursor: usize,
     /// This round of the sweep has seen a held response.
     sweep_found: bool,
+    /// An iteration must do more than handle its packets: `attention` is set, or a part outside of
+    /// the core waits for the loop.
+    alert: bool,
     /// A queue that the loop drains may hold entries.
     attention: bool,
     /// Detached requests in order of the time at which they must be acknowledged (rule S4).
@@ -67,6 +70,7 @@ impl Agenda {
             next_sweep: Nanos::MAX,
             sweep_cursor: 0,
             sweep_found: false,
+            alert: false,
             attention: false,
             acks: VecDeque::with_capacity(ACKS_DUE),
             timers: UserTimers::default(),
@@ -113,6 +117,19 @@ impl Agenda {
     #[inline]
     pub(crate) fn call_attention(&mut self) {
         self.attention = true;
+        self.alert = true;
+    }
+
+    /// Whether anything may wait for the loop, except for what is due.
+    #[inline(always)]
+    pub(crate) fn is_alert(&self) -> bool {
+        self.alert
+    }
+
+    /// Notes that the loop has looked at all that may wait for it. `others`: something still waits
+    /// that is not in one of these queues.
+    pub(crate) fn lower_alert(&mut self, others: bool) {
+        self.alert = self.attention || others;
     }
 
     #[inline]
@@ -130,7 +147,7 @@ impl Agenda {
     #[inline]
     pub(crate) fn on_stalled(&mut self, session: SessionIdx) {
         self.stalled.push_back(session);
-        self.attention = true;
+        self.call_attention();
     }
 
     /// Takes out the session that has been in the queue for longest.
@@ -141,22 +158,29 @@ impl Agenda {
 
 /// Calls, and large messages on their way.
 impl Agenda {
-    /// Notes a new call: a scan must look at it within one interval.
+    /// Whether a call that begins now must be noted.
     #[inline(always)]
-    pub(crate) fn on_call(&mut self, now: Nanos, interval: impl FnOnce() -> Nanos) {
-        if now < self.calls_from {
-            self.scan_earlier(now, interval());
-        }
+    pub(crate) fn must_note_call(&self, now: Nanos) -> bool {
+        now < self.calls_from
     }
 
-    #[cold]
-    fn scan_earlier(&mut self, now: Nanos, interval: Nanos) {
+    /// Notes a new call: a scan must look at it within one interval. `all`: later calls must be
+    /// noted as well.
+    pub(crate) fn on_call(&mut self, now: Nanos, interval: Nanos, all: bool) {
         let scan = now + interval;
         if self.next_scan > scan {
             self.next_scan = scan;
             self.at_latest(scan);
         }
-        self.calls_from = self.next_scan.since(interval);
+        self.calls_from = match all {
+            true => Nanos::MAX,
+            false => self.next_scan.since(interval),
+        };
+    }
+
+    /// Makes each call be noted, until one is with `all` unset.
+    pub(crate) fn note_calls(&mut self) {
+        self.calls_from = Nanos::MAX;
     }
 
     pub(crate) fn scan_is_due(&self, now: Nanos) -> bool {
@@ -254,7 +278,7 @@ impl Agenda {
     pub(crate) fn call_attention_to_asked(&mut self, now: Nanos) {
         if self.asked <= now {
             self.asked = Nanos::MAX;
-            self.attention = true;
+            self.call_attention();
         }
     }
 

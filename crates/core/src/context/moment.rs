@@ -10,17 +10,20 @@ use crate::time::Nanos;
 pub(crate) struct Moment {
     /// When this iteration began, or a later reading of the clock, such as after a slow handler.
     now: Nanos,
-    /// When this iteration's burst was taken. Round trips and residences count from it, and packets
-    /// count as received then, however long handlers have taken since.
-    burst_time: Nanos,
     /// `now`, on the clock that measures silence.
     present_now: Nanos,
-    /// `burst_time`, on that clock.
+    /// If time has passed since this iteration's burst was taken: when that was. Otherwise it was
+    /// `now`, so that an iteration writes one time less. Round trips and residences count from it,
+    /// and packets count as received then, however long handlers have taken since.
+    burst_time: Nanos,
+    /// The same, on the clock that measures silence.
     came: Nanos,
-    /// Time since the previous burst, for round-trip samples (rule S10).
-    away: Nanos,
+    /// When the previous burst was taken.
+    before: Nanos,
     /// How long this endpoint has not run while it should have (rule S11).
     absent: Nanos,
+    /// Time has passed since the burst was taken.
+    has_passed: bool,
     /// The caller uses the endpoint between two iterations, so the time at which packets will leave
     /// is not known yet.
     between_iterations: bool,
@@ -33,38 +36,48 @@ impl Moment {
             burst_time: Nanos::ZERO,
             present_now: now,
             came: Nanos::ZERO,
-            away: Nanos::ZERO,
+            before: Nanos::ZERO,
             absent: Nanos::ZERO,
+            has_passed: false,
             between_iterations: false,
         }
     }
 
-    /// Begins an iteration; the one before began at `last_burst`.
+    /// Begins an iteration.
     #[inline]
-    pub(crate) fn begin_iteration(&mut self, now: Nanos, last_burst: Nanos) {
-        let present = self.present(now);
-        *self = Self {
-            now,
-            burst_time: now,
-            present_now: present,
-            came: present,
-            away: now.since(last_burst),
-            absent: self.absent,
-            between_iterations: false,
-        };
+    pub(crate) fn begin_iteration(&mut self, now: Nanos) {
+        // The endpoint was never absent for longer than its clock runs.
+        (self.now, self.present_now) = (now, Nanos(now.0.wrapping_sub(self.absent.0)));
+        (self.has_passed, self.between_iterations) = (false, false);
+    }
+
+    /// Sets when the burst before this one was taken, for [`Self::away`].
+    #[inline]
+    pub(crate) fn set_before(&mut self, last_burst: Nanos) {
+        self.before = last_burst;
     }
 
     /// Takes a reading of the clock for one packet of the burst.
     pub(crate) fn begin_packet(&mut self, now: Nanos) {
-        self.advance(now);
-        (self.burst_time, self.came) = (now, self.present_now);
+        (self.now, self.present_now) = (now, self.present(now));
+        self.has_passed = false;
     }
 
     /// Notes that time has passed within an iteration, or that an idle iteration has read the
     /// clock.
     #[inline]
     pub(crate) fn advance(&mut self, now: Nanos) {
+        self.keep_burst_time();
         (self.now, self.present_now) = (now, self.present(now));
+    }
+
+    /// Notes that time passes now: keeps the time of the burst.
+    #[inline]
+    fn keep_burst_time(&mut self) {
+        if !self.has_passed {
+            (self.burst_time, self.came) = (self.now, self.present_now);
+            self.has_passed = true;
+        }
     }
 
     /// Notes that the caller uses the endpoint between two iterations.
@@ -76,7 +89,8 @@ impl Moment {
     /// Notes that this endpoint did not run for a time in which it should have.
     pub(crate) fn on_absence(&mut self, span: Nanos) {
         self.absent += span;
-        self.advance(self.now);
+        let now = self.now;
+        self.advance(now);
         self.came = self.present(self.burst_time);
     }
 
@@ -85,14 +99,25 @@ impl Moment {
         self.now
     }
 
-    #[inline]
-    pub(crate) fn burst_time(&self) -> Nanos {
-        self.burst_time
+    /// Now, and now on the clock that measures silence, while no time has passed since the burst
+    /// was taken: the common path need not ask whether it has.
+    #[inline(always)]
+    pub(crate) fn at_burst(&self) -> (Nanos, Nanos) {
+        debug_assert!(!self.has_passed, "slow handlers run after the common path");
+        (self.now, self.present_now)
     }
 
     #[inline]
+    pub(crate) fn burst_time(&self) -> Nanos {
+        match self.has_passed {
+            true => self.burst_time,
+            false => self.now,
+        }
+    }
+
+    /// Time from the previous burst to this one, for round-trip samples (rule S10).
     pub(crate) fn away(&self) -> Nanos {
-        self.away
+        self.burst_time().since(self.before)
     }
 
     #[inline]
@@ -103,7 +128,7 @@ impl Moment {
     /// Whether no time has passed since the burst was taken: no slow handler has run.
     #[inline]
     pub(crate) fn is_at_burst(&self) -> bool {
-        self.now == self.burst_time
+        self.now == self.burst_time()
     }
 
     /// A time on the clock that measures silence: that clock stands still while this endpoint does
@@ -122,7 +147,10 @@ impl Moment {
     /// When this iteration's burst was taken, on that clock.
     #[inline]
     pub(crate) fn came(&self) -> Nanos {
-        self.came
+        match self.has_passed {
+            true => self.came,
+            false => self.present_now,
+        }
     }
 }
 

@@ -186,6 +186,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     pub(crate) fn postpone(&mut self, request: SlowRequest) {
         self.core.server().announce_slow(request.inbound);
         self.core.postponed += 1;
+        self.core.context.agenda.call_attention();
         self.slow.push_back(request);
     }
 
@@ -304,6 +305,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 match workers.submit(job) {
                     Ok(()) => {
                         core.postponed += 1;
+                        core.context.agenda.call_attention();
                         return;
                     }
                     Err(job) => job.into_bufs(),

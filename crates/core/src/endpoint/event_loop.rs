@@ -27,12 +27,13 @@
 //! (`docs/decisions/round-trip-samples.md`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use dunlin_wire::{PacketType, peek_session};
 
 use crate::config::{IDLE_CLOCK_GAP, IDLE_CLOCK_MASK};
 use crate::context::Context;
-use crate::endpoint::dispatch::{Dispatched, Position, suspect_slow};
+use crate::endpoint::dispatch::{Dispatched, Position};
 use crate::endpoint::prefetch::prefetch;
 use crate::endpoint::rpc::{Endpoint, Engine};
 use crate::handle::SessionIdx;
@@ -44,10 +45,6 @@ use crate::packet::receive::{Data, Packet};
 use crate::protocol::challenges;
 use crate::time::{Clock, Nanos};
 use crate::transport::{Frame, Rx, Transport, Tx};
-
-/// With this number of packets or more, a transport that makes system calls may take as long as a
-/// handler that counts as slow.
-const MANY: usize = 4;
 
 /// The work of one iteration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,11 +77,8 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     fn iterate_lone(&mut self) {
         let now = self.engine.clock.now(); // CLOCK 1: all that follows happens at this time.
         self.engine.begin(now, 1);
-        self.receive_lone();
-        self.engine.finish::<true>(1);
-        if self.engine.core.context.config.check == Check::Event {
-            self.check_laws(1);
-        }
+        let dispatched = self.receive_lone();
+        self.engine.finish_lone(dispatched);
     }
 
     /// An iteration with work to do.
@@ -92,6 +86,9 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     fn iterate(&mut self, frames: usize) {
         let now = self.engine.clock.now(); // CLOCK 1: all that follows happens at this time.
         self.engine.begin(now, frames);
+        self.engine.catch_up();
+        self.engine.last_burst = now;
+        self.engine.dispatched = Dispatched::NOTHING;
         if frames != 0 {
             prefetch(&self.engine.core, &self.rx, frames);
             let bypasses = self.engine.core.context.config.bypasses;
@@ -104,7 +101,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
                 self.run_batches();
             }
         }
-        self.engine.finish::<false>(frames);
+        self.engine.finish(frames);
         if frames != 0 && self.engine.core.context.config.check == Check::Event {
             self.check_laws(frames);
         }
@@ -160,8 +157,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[inline]
     fn must_run(&mut self) -> bool {
         self.idle_iterations = self.idle_iterations.wrapping_add(1);
-        let waiting = self.core.postponed != 0 || self.dropped.any();
-        if waiting || self.core.context.has_work() {
+        let Context { agenda, outbox, .. } = &self.core.context;
+        if agenda.is_alert() && self.has_work() || !outbox.is_empty() {
             return true;
         }
         if self.idle_iterations & self.idle_mask != 0 {
@@ -173,6 +170,13 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.last_burst = now;
         self.core.context.moment.advance(now);
         self.core.context.agenda.due() <= now
+    }
+
+    /// Whether anything waits for the loop, except for packets and what is due.
+    #[inline(never)]
+    fn has_work(&self) -> bool {
+        let attention = self.core.context.agenda.needs_attention();
+        attention || self.core.postponed != 0 || self.dropped.any()
     }
 
     /// Sets how often idle iterations read the clock, so that the endpoint's time is never far
@@ -188,14 +192,18 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 
     #[inline]
     fn begin(&mut self, now: Nanos, frames: usize) {
-        self.core
-            .context
-            .moment
-            .begin_iteration(now, self.last_burst);
-        self.dispatched = Dispatched::NOTHING;
-        self.core.context.held.on_done(self.tx.done());
+        self.core.context.moment.begin_iteration(now);
         self.core.context.stats.on_frames(frames);
-        self.last_burst = now;
+    }
+
+    /// Notes what the general path needs to know of an iteration that begins, and the common path
+    /// for one packet does not: when the previous burst was taken, and which packets the transport
+    /// is done with.
+    #[inline]
+    pub(super) fn catch_up(&mut self) {
+        let Context { moment, held, .. } = &mut self.core.context;
+        moment.set_before(self.last_burst);
+        held.on_done(self.tx.done());
     }
 
     /// Handles a packet whose data still lies in its sender's memory. The endpoint copies the data
@@ -272,10 +280,56 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Does all work of an iteration that does not come from frames. `LONE`: most such iterations
-    /// send one packet, for which their peer waits.
+    /// Does all work of an iteration that does not come from frames.
     #[inline(always)]
-    fn finish<const LONE: bool>(&mut self, frames: usize) {
+    fn finish(&mut self, frames: usize) {
+        if self.must_attend() {
+            self.attend(frames);
+        }
+        self.transmit_short();
+    }
+
+    /// The same for an iteration with one frame. Most of them send one packet, for which its peer
+    /// waits. `dispatched`: the type whose handler has run.
+    #[inline(always)]
+    fn finish_lone(&mut self, dispatched: Dispatched) {
+        if self.must_attend() {
+            return self.finish_otherwise(dispatched);
+        }
+        let Some(packet) = self.core.context.outbox.lone() else {
+            return self.finish_otherwise(dispatched);
+        };
+        self.last_burst = self.core.context.moment.now();
+        self.send_lone(packet);
+        if dispatched != Dispatched::NOTHING {
+            // CLOCK 2, after the packet, because it should not wait for the reading.
+            let leaving = self.clock.now();
+            if self.is_late(leaving) {
+                self.dispatched = dispatched;
+                self.find_slow(leaving);
+            }
+        }
+    }
+
+    /// The same if there is more to do, or not one packet to send.
+    #[inline(never)]
+    fn finish_otherwise(&mut self, dispatched: Dispatched) {
+        self.dispatched = dispatched;
+        self.catch_up();
+        self.last_burst = self.core.context.moment.burst_time();
+        self.finish(1);
+    }
+
+    /// Whether anything may wait for the loop, or is due.
+    #[inline(always)]
+    fn must_attend(&self) -> bool {
+        let Context { agenda, moment, .. } = &self.core.context;
+        agenda.is_alert() || agenda.due() <= moment.now()
+    }
+
+    /// Does the work of an iteration that comes neither from frames nor from packets to send.
+    #[inline(never)]
+    fn attend(&mut self, frames: usize) {
         if self.core.postponed != 0 {
             self.run_slow_handler();
             self.collect_jobs();
@@ -296,7 +350,11 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if self.core.context.agenda.needs_attention() {
             self.drain_queues();
         }
-        self.transmit_short::<LONE>();
+        // Once no handle of a deferred request is left, all that other threads have dropped are in
+        // the list.
+        let guarded = Arc::get_mut(&mut self.dropped).is_none();
+        let others = guarded || self.core.postponed != 0 || self.dropped.any();
+        self.core.context.agenda.lower_alert(others);
     }
 
     /// Delivers completions that no answer has caused, or that waited for the transport; session
@@ -356,128 +414,6 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             };
             self.call_user(|app, handlers, cx| (handlers.timer)(app, token, cx));
         }
-    }
-
-    /// Gives the iteration's packets to the transport.
-    #[inline(always)]
-    fn transmit_short<const LONE: bool>(&mut self) {
-        let Some(lane) = self.core.context.outbox.plain_packets() else {
-            return self.transmit();
-        };
-        let count = lane.len();
-        if count >= MANY {
-            return self.transmit_lane();
-        }
-        if count == 0 {
-            return self.tx.settle();
-        }
-        match LONE {
-            true => self.send_lane(),
-            false => self.send_lane_apart(),
-        }
-        if self.dispatched != Dispatched::NOTHING {
-            // CLOCK 2, after a short burst, because its packets should not wait for the reading.
-            let leaving = self.clock.now();
-            self.find_slow(leaving);
-        }
-    }
-
-    /// Gives the iteration's packets to the transport, if they are many and all in the lane.
-    #[inline(never)]
-    fn transmit_lane(&mut self) {
-        if !self.core.context.config.bypasses.clock {
-            return self.transmit();
-        }
-        // CLOCK 2, before the burst, because the transport's time must not count as the handlers'.
-        let leaving = self.clock.now();
-        self.send_lane();
-        self.find_slow(leaving);
-    }
-
-    /// Gives the lane, which holds all packets, to the transport.
-    #[inline(always)]
-    fn send_lane(&mut self) {
-        let Context {
-            outbox,
-            held,
-            stats,
-            ..
-        } = &mut self.core.context;
-        let lane = outbox.packets().0;
-        stats.on_transmit(lane.len(), lane.len());
-        let end = self.tx.send(lane, &[]);
-        outbox.clear_plain(end);
-        held.on_done(self.tx.done());
-    }
-
-    /// The same as [`Self::send_lane`], not inlined, so that the loop over frames does not lose
-    /// registers to it.
-    #[inline(never)]
-    fn send_lane_apart(&mut self) {
-        self.send_lane();
-    }
-
-    /// Suspects a slow dispatch handler if the packets leave late.
-    #[inline(always)]
-    fn find_slow(&mut self, leaving: Nanos) {
-        let context = &self.core.context;
-        if leaving.since(context.moment.now()) > context.config.ack_delay {
-            suspect_slow(&mut self.handlers, &mut self.dispatched);
-        }
-    }
-
-    /// Gives packets of every kind and number to the transport.
-    #[inline(never)]
-    pub(crate) fn transmit(&mut self) {
-        let Context {
-            config,
-            moment,
-            outbox,
-            held,
-            stats,
-            ..
-        } = &mut self.core.context;
-        let count = outbox.count();
-        if count == 0 {
-            return self.tx.settle();
-        }
-        stats.on_transmit(count, outbox.packets().0.len());
-        stats.on_unstaged(outbox.take_unstaged());
-        // CLOCK 2: before the burst if some client measures, because the answers leave at this
-        // time, or if the burst is long, because the transport's time must not count as the
-        // handlers'.
-        let measures = outbox.measures();
-        let early = measures || count >= MANY;
-        let mut leaving = match early {
-            true => self.clock.now(),
-            false => moment.now(),
-        };
-        if !config.bypasses.clock {
-            for _ in 1..count {
-                leaving = self.clock.now();
-            }
-        }
-        if measures {
-            outbox.stamp_answers(leaving, moment.burst_time(), stats);
-        }
-        if let Some(tap) = &mut self.tap {
-            tap.on_burst(leaving, outbox.items());
-        }
-        let (lane, items) = outbox.packets();
-        let end = match lane.is_empty() {
-            true => self.tx.burst(items),
-            false => self.tx.send(lane, items),
-        };
-        if !early && (self.dispatched != Dispatched::NOTHING || outbox.tells_calls()) {
-            // CLOCK 2, after a short burst, because its packets should not wait for the reading.
-            leaving = self.clock.now();
-        }
-        for call in outbox.sent() {
-            self.core.calls.on_left(call, leaving);
-        }
-        outbox.clear(end);
-        held.on_done(self.tx.done());
-        self.find_slow(leaving);
     }
 
     /// Calls a function of the user. A panic ends that function, not the endpoint; the msgbufs that

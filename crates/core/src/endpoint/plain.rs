@@ -18,10 +18,12 @@
 //! [`Bypasses::common`]: crate::Bypasses::common
 
 use std::any::Any;
+use std::hint::cold_path;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use dunlin_wire::{HEADER_LEN, PLAIN_RESPONSE};
 
+use crate::context::Context;
 use crate::endpoint::dispatch::{Dispatched, Position};
 use crate::endpoint::prefetch::prefetch_shared;
 use crate::endpoint::rpc::{Endpoint, Engine};
@@ -63,14 +65,15 @@ enum Running {
 
 /// A guard for the time in which a function of the user runs. If the function panics, the guard
 /// notes that, and the burst goes on after its packet. It costs nothing if the function returns.
-struct Blame<'a> {
+struct Blame<'a, N: Fn() -> (usize, usize)> {
     cursor: &'a mut Cursor,
-    /// The frame and the offset with which the burst goes on.
-    next: (usize, usize),
+    /// Finds the frame and the offset with which the burst goes on. A function, because the loop
+    /// over frames does not count them.
+    next: N,
     running: Running,
 }
 
-impl Blame<'_> {
+impl<N: Fn() -> (usize, usize)> Blame<'_, N> {
     /// Disarms the guard, because the function has returned.
     #[inline(always)]
     fn lift(self) {
@@ -78,10 +81,10 @@ impl Blame<'_> {
     }
 }
 
-impl Drop for Blame<'_> {
+impl<N: Fn() -> (usize, usize)> Drop for Blame<'_, N> {
     #[inline(always)]
     fn drop(&mut self) {
-        (self.cursor.frame, self.cursor.offset) = self.next;
+        (self.cursor.frame, self.cursor.offset) = (self.next)();
         self.cursor.panicked = Some(self.running);
     }
 }
@@ -101,36 +104,46 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
             }
         }
         let whole = frames as u64 - cursor.apart;
-        engine
-            .core
-            .context
-            .stats
-            .on_plain(whole + cursor.plain, cursor.declined);
+        let Context { moment, stats, .. } = &mut engine.core.context;
+        stats.on_plain(whole + cursor.plain, cursor.declined, moment.came());
     }
 
-    /// Handles the only frame of a burst. There must be no tap.
+    /// Handles the only frame of a burst. There must be no tap. Returns the type whose dispatch
+    /// handler has run.
     #[inline(always)]
-    pub(super) fn receive_lone(&mut self) {
+    pub(super) fn receive_lone(&mut self) -> Dispatched {
         let Self { rx, engine } = self;
         let mut cursor = Cursor::default();
-        let run = AssertUnwindSafe(|| match rx.whole(0) {
-            Some(bytes) => engine.run_ordinary(bytes, (1, 0), &mut cursor),
-            None => false,
+        let mut dispatched = Dispatched::NOTHING;
+        let run = AssertUnwindSafe(|| {
+            let bytes = match rx.first() {
+                Some(bytes) => bytes,
+                None => {
+                    cold_path();
+                    match rx.whole(0) {
+                        Some(bytes) => bytes,
+                        None => return false,
+                    }
+                }
+            };
+            engine.run_lone(bytes, &mut cursor, &mut dispatched)
         });
         match catch_unwind(run) {
             Ok(false) => return self.receive_apart(cursor.declined),
             Ok(true) => {}
             Err(panic) => engine.after_panic(cursor.panicked.take(), panic),
         }
-        engine.core.context.stats.on_plain(1, 0);
+        dispatched
     }
 
     /// Handles the only frame of a burst, which is not one ordinary packet. `declined`: 1 if it
-    /// looks like one.
+    /// looks like one. Returns the type whose dispatch handler has run.
     #[cold]
     #[inline(never)]
-    fn receive_apart(&mut self, declined: u64) {
+    fn receive_apart(&mut self, declined: u64) -> Dispatched {
         let Self { rx, engine } = self;
+        engine.catch_up();
+        engine.dispatched = Dispatched::NOTHING;
         let mut cursor = Cursor {
             declined,
             ..Cursor::default()
@@ -142,9 +155,10 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
                 Err(panic) => engine.after_panic_in_burst(&mut cursor, panic),
             }
         }
-        let stats = &mut engine.core.context.stats;
-        stats.on_plain(cursor.plain, cursor.declined);
+        let Context { moment, stats, .. } = &mut engine.core.context;
+        stats.on_plain(cursor.plain, cursor.declined, moment.came());
         self.run_batches();
+        self.engine.dispatched
     }
 }
 
@@ -192,16 +206,28 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if tap.is_some() {
             return first;
         }
-        for index in first..frames {
-            let Some(bytes) = rx.whole(index) else {
-                return index;
+        let mut lined_up = rx.lined_up(first);
+        // The number of the next frame after those lined up.
+        let mut after = first + lined_up.len();
+        loop {
+            let bytes = match lined_up.next() {
+                Some(bytes) => bytes,
+                None if after == frames => return frames,
+                None => {
+                    cold_path();
+                    let Some(bytes) = rx.whole(after) else {
+                        return after;
+                    };
+                    after += 1;
+                    bytes
+                }
             };
+            let next = || (after - lined_up.len(), 0);
             let user = (&mut *app, &*handlers, &mut *dispatched);
-            if !run_packet(bytes, (index + 1, 0), cursor, user, &mut cx) {
-                return index;
+            if !run_packet::<false, _>(bytes, next, cursor, user, &mut cx) {
+                return after - lined_up.len() - 1;
             }
         }
-        frames
     }
 
     /// Handles the rest of a frame that is not one ordinary packet, from the cursor's offset on.
@@ -244,7 +270,6 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     /// Handles this packet, if it is an ordinary one. `next`: as for [`run_packet`].
-    #[inline(always)]
     fn run_ordinary(&mut self, packet: &[u8], next: (usize, usize), cursor: &mut Cursor) -> bool {
         let Self {
             core,
@@ -255,7 +280,28 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             ..
         } = self;
         let mut cx = Cx { core, dropped };
-        run_packet(packet, next, cursor, (app, handlers, dispatched), &mut cx)
+        let user = (app, &*handlers, dispatched);
+        run_packet::<false, _>(packet, || next, cursor, user, &mut cx)
+    }
+
+    /// Handles the only packet of a burst, if it is an ordinary one.
+    #[inline(always)]
+    fn run_lone(
+        &mut self,
+        packet: &[u8],
+        cursor: &mut Cursor,
+        dispatched: &mut Dispatched,
+    ) -> bool {
+        let Self {
+            core,
+            app,
+            handlers,
+            dropped,
+            ..
+        } = self;
+        let mut cx = Cx { core, dropped };
+        let user = (app, &*handlers, dispatched);
+        run_packet::<true, _>(packet, || (1, 0), cursor, user, &mut cx)
     }
 
     /// Accepts this packet at the cursor's offset, if it is an ordinary request whose batch handler
@@ -346,12 +392,13 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 /// The user's state and functions, as far as ordinary packets need them.
 type User<'a, App> = (&'a mut App, &'a Handlers<App>, &'a mut Dispatched);
 
-/// Handles a packet with these bytes if it is an ordinary one; false otherwise. `next`: frame and
-/// offset with which the burst goes on if a function of the user panics.
+/// Handles a packet with these bytes if it is an ordinary one; false otherwise. `next` finds frame
+/// and offset with which the burst goes on if a function of the user panics. `LONE`: the packet is
+/// the only one of its burst; otherwise, the caller counts it.
 #[inline(always)]
-fn run_packet<App>(
+fn run_packet<const LONE: bool, App>(
     bytes: &[u8],
-    next: (usize, usize),
+    next: impl Fn() -> (usize, usize),
     cursor: &mut Cursor,
     (app, handlers, dispatched): User<'_, App>,
     cx: &mut Cx<'_>,
@@ -362,9 +409,9 @@ fn run_packet<App>(
     };
     let core = &mut *cx.core;
     if u64::from(low(words[0])) == PLAIN_RESPONSE {
-        let ended = core
-            .calls
-            .end_plain(&words, data, &mut core.sessions, &mut core.context);
+        let ended =
+            core.calls
+                .end_plain::<LONE>(&words, data, &mut core.sessions, &mut core.context);
         let Some(ended) = ended else {
             cursor.declined += 1;
             return false;
@@ -392,6 +439,9 @@ fn run_packet<App>(
         cursor.declined += 1;
         return false;
     };
+    if LONE {
+        core.context.stats.on_lone(None);
+    }
     *dispatched = Dispatched::of(req_type);
     let blame = Blame {
         cursor,

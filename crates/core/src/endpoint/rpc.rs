@@ -23,6 +23,7 @@ use crate::handler::request::DroppedList;
 use crate::handler::table::{
     BatchFn, CompletionFn, DispatchFn, GivenUpFn, Handler, Handlers, SessionFn, TimerFn,
 };
+use crate::law::Check;
 use crate::observe::counters::Counters;
 use crate::observe::histogram::Histograms;
 use crate::observe::tap::Tap;
@@ -67,7 +68,8 @@ pub(crate) struct Engine<X, C, App> {
     pub(crate) last_burst: Nanos,
     /// The type whose dispatch handler ran last in this iteration.
     pub(crate) dispatched: Dispatched,
-    /// The common path is on, no tap sees each packet, and the clock is not read for each.
+    /// The common path is on, no tap sees each packet, the clock is not read for each, and the laws
+    /// are not checked after each burst.
     pub(crate) usual: bool,
 }
 
@@ -75,7 +77,7 @@ impl<X, C: Clock, App> Engine<X, C, App> {
     /// Reads the clock because the caller uses the endpoint between two iterations: its events
     /// happen now.
     pub(super) fn step_in(&mut self) {
-        self.core.context.moment.leave_iteration(self.clock.now());
+        self.core.context.leave_iteration(self.clock.now());
     }
 }
 
@@ -85,7 +87,8 @@ impl<X: Tx, C, App> Engine<X, C, App> {
     fn choose_ways(&mut self) {
         let bypasses = self.core.context.config.bypasses;
         let untapped = self.tap.is_none();
-        self.usual = untapped && bypasses.clock && bypasses.common;
+        let unchecked = self.core.context.config.check != Check::Event;
+        self.usual = untapped && unchecked && bypasses.are_usual();
         let used = bypasses.lanes && untapped;
         let longest = if used { self.tx.lane() } else { 0 };
         self.core.context.outbox.set_lane(longest);

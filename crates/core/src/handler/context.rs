@@ -253,6 +253,8 @@ impl Cx<'_> {
     /// names no request.
     pub(crate) fn defer(&mut self, inbound: RequestIdx, session: Session) -> DeferredRequest {
         let home = self.core.sessions.is_home(session);
+        // The loop looks for dropped handles only if there are handles.
+        self.core.context.agenda.call_attention();
         DeferredRequest {
             id: match home {
                 true => self.core.server().detach(inbound),

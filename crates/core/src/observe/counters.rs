@@ -9,13 +9,14 @@ pub struct Counters {
     pub rx_packets: u64,
     /// Packets given to the transport.
     pub tx_packets: u64,
+    /// Packets that took the common path. Between the two counters of sent packets: a compiler
+    /// would add to neighbours at once, which takes more instructions.
+    pub rx_plain: u64,
     /// Packets that were staged in a lane.
     pub tx_staged: u64,
     /// Packets that are short enough for the lane but were queued: the lane was full, or they
     /// followed longer packets.
     pub tx_unstaged: u64,
-    /// Packets that took the common path.
-    pub rx_plain: u64,
     /// Packets that looked ordinary but took the general path: their session, slot, call or request
     /// was in an unusual state.
     pub rx_declined: u64,

@@ -12,6 +12,19 @@ pub(crate) struct Stats {
     counters: Counters,
     histograms: Box<Histograms>,
     rtts: RttLog,
+    burst: Burst,
+}
+
+/// The calls that the common path has ended since a burst began. Calls of one burst were often sent
+/// in one burst, so they all took the same time, and are counted together.
+#[derive(Debug, Default)]
+struct Burst {
+    /// When the last calls were first sent.
+    first_sent: Nanos,
+    /// The number of the last calls, all first sent at that time.
+    last: u64,
+    /// The number of calls before them.
+    before: u64,
 }
 
 /// Reading.
@@ -43,19 +56,76 @@ impl Stats {
         self.counters.rx_packets += 1;
     }
 
-    /// Counts packets of a burst that took the common path, and those that were declined there.
+    /// Counts packets of a burst that took the common path, and those that were declined there. A
+    /// packet of the common path ends a call, or is an accepted request. `came`: when the burst was
+    /// taken.
     #[inline]
-    pub(crate) fn on_plain(&mut self, packets: u64, declined: u64) {
+    pub(crate) fn on_plain(&mut self, packets: u64, declined: u64, came: Nanos) {
+        if self.burst.last != 0 {
+            self.end_run(came);
+        }
+        let ended = std::mem::take(&mut self.burst.before);
+        self.counters.completions += ended;
+        self.counters.requests_received += packets - ended;
         self.counters.rx_packets += packets;
         self.counters.rx_plain += packets;
         self.counters.rx_declined += declined;
     }
 
-    /// Counts the packets of a burst, and those of them that were staged.
+    /// A call ends on the common path, which was first sent at this time; the burst was taken at
+    /// `came`. [`Self::on_plain`] counts it.
+    #[inline(always)]
+    pub(crate) fn on_plain_answer(&mut self, first_sent: Nanos, came: impl FnOnce() -> Nanos) {
+        if self.burst.first_sent != first_sent {
+            self.begin_run(first_sent, came());
+        }
+        self.burst.last += 1;
+    }
+
+    /// Counts the only packet of a burst, which took the common path and is a request if
+    /// `ended` is `None`; otherwise it ended a call that took this time.
+    #[inline(always)]
+    pub(crate) fn on_lone(&mut self, ended: Option<Nanos>) {
+        match ended {
+            Some(took) => {
+                self.on_answered(took);
+                self.on_completion();
+            }
+            None => self.on_request_accepted(),
+        }
+        self.counters.rx_packets += 1;
+        self.counters.rx_plain += 1;
+    }
+
+    /// Records the times of the last calls, because those that come now were sent at this time.
+    #[inline(never)]
+    fn begin_run(&mut self, first_sent: Nanos, came: Nanos) {
+        if self.burst.last != 0 {
+            self.end_run(came);
+        }
+        self.burst.first_sent = first_sent;
+    }
+
+    /// Records the times of the last calls of the burst.
     #[inline]
-    pub(crate) fn on_transmit(&mut self, packets: usize, staged: usize) {
+    fn end_run(&mut self, came: Nanos) {
+        let Burst {
+            first_sent, last, ..
+        } = self.burst;
+        self.histograms
+            .call
+            .record_many(came.since(first_sent), last);
+        self.burst.before += last;
+        self.burst.last = 0;
+    }
+
+    /// Counts the packets of a burst, those of them that were staged, and the staged requests of
+    /// ordinary calls.
+    #[inline]
+    pub(crate) fn on_transmit(&mut self, packets: usize, staged: usize, requests: usize) {
         self.counters.tx_packets += packets as u64;
         self.counters.tx_staged += staged as u64;
+        self.counters.requests_sent += requests as u64;
     }
 
     /// Counts packets of a burst that were short enough for the lane but queued.

@@ -22,7 +22,7 @@ use crate::mutant::Mutant;
 use crate::observe::stats::Stats;
 use crate::packet::words::{Words, words};
 use crate::time::Nanos;
-use crate::transport::{Lane, LaneRoom, MAX_INLINE, PeerId, TxItem, TxSeq};
+use crate::transport::{Lane, LanePacket, LaneRoom, MAX_INLINE, PeerId, TxItem, TxSeq};
 
 /// Inline bytes of a packet whose header has no extension.
 const BARE_LEN: u32 = 24;
@@ -171,7 +171,23 @@ impl Outbox {
     /// Appends a packet whose message is copied into the lane.
     #[inline(always)]
     pub(crate) fn stage(&mut self, room: LaneRoom, peer: PeerId, words: Words, message: &MsgBuf) {
-        self.lane.write(room, peer, words, message);
+        self.lane.write::<false>(room, peer, words, message);
+        #[cfg(feature = "mutants")]
+        if self.mutant == Some(Mutant::LaneHalfFilled) {
+            self.lane.spoil_last();
+        }
+    }
+
+    /// Like [`Self::stage`], for the request of an ordinary call.
+    #[inline(always)]
+    pub(crate) fn stage_request(
+        &mut self,
+        room: LaneRoom,
+        peer: PeerId,
+        words: Words,
+        message: &MsgBuf,
+    ) {
+        self.lane.write::<true>(room, peer, words, message);
         #[cfg(feature = "mutants")]
         if self.mutant == Some(Mutant::LaneHalfFilled) {
             self.lane.spoil_last();
@@ -298,7 +314,8 @@ impl Outbox {
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.count() == 0
+        // A queued packet is unusual.
+        self.lane.is_empty() && !self.unusual
     }
 
     /// The number of packets.
@@ -319,10 +336,31 @@ impl Outbox {
         (!self.unusual).then_some(&self.lane)
     }
 
+    /// The packet, if there is only one, and it is in the lane and complete.
+    #[inline(always)]
+    pub(crate) fn lone(&self) -> Option<LanePacket> {
+        if self.unusual {
+            return None;
+        }
+        self.lane.lone()
+    }
+
+    /// The lane.
+    #[inline(always)]
+    pub(crate) fn lane(&self) -> &Lane {
+        debug_assert!(self.lane.len() <= self.count());
+        &self.lane
+    }
+
     /// All packets: the staged ones, and after them the items.
     #[inline]
     pub(crate) fn packets(&self) -> (&Lane, &[TxItem]) {
         (&self.lane, self.items())
+    }
+
+    /// Lists the packets of the lane, for a transport that needs that.
+    pub(crate) fn list_lane(&mut self) {
+        self.lane.list();
     }
 
     /// Whether the header of an answer must contain how long its request stayed.

@@ -58,7 +58,7 @@ impl Core {
         let bufs = [request, response];
         let [request, response] = match self
             .calls
-            .issue_queued(session, bufs, given, sessions, context)
+            .issue_apart(session, bufs, given, sessions, context)
         {
             Ok(id) => return Ok(id),
             Err(bufs) => bufs,
@@ -216,6 +216,7 @@ impl Core {
     pub(crate) fn set_bypasses(&mut self, bypasses: Bypasses) {
         self.context.config.bypasses = bypasses;
         self.pacer.set_bypasses(bypasses);
+        self.sessions.set_common(bypasses.common);
         for session in self.sessions.indexes() {
             let line = self.sessions.at_mut(session);
             self.pacer.on_rate(line, &self.context);
@@ -268,6 +269,7 @@ impl Core {
                 self.calls.end_with_session(idx, error, line, context);
             }
         }
+        self.calls.close_slots(self.sessions.at(session).slots());
         while let Some(idx) = self.calls.first_waiting(session) {
             let line = self.sessions.at_mut(session);
             self.calls.unlink(idx, line);

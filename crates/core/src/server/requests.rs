@@ -102,6 +102,9 @@ impl Marks {
     const FAILED: Self = Self(32);
     /// The transport reads the response itself, not a copy.
     const LENT: Self = Self(64);
+    /// Only the general path may answer, because the common path is off, or the clock is read for
+    /// each packet.
+    const GENERAL: Self = Self(128);
     /// An ordinary request.
     const NONE: Self = Self(0);
 

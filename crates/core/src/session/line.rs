@@ -54,22 +54,24 @@ pub(crate) struct Line {
     limit: u32,
     /// The first word of a request's header, without the request type.
     head: u64,
-    /// Until this time a short request needs no further check: the session is open, not paced, no
-    /// call waits, and no sample is due.
+    /// Until this time a short request needs no further check than for a free slot: the session is
+    /// open, not paced, no call waits, no sample is due, there is a credit for each slot, and the
+    /// common path is on.
     plain_until: Nanos,
     /// Bit i: this side may issue a request in slot i.
     free: u64,
     /// The place of the session's first slot in both slot tables.
     slots: SlotIdx,
-    /// Packets that may still be sent (rule S7).
-    credits: u16,
+    marks: Marks,
     /// The window less one.
     mask: u8,
-    marks: Marks,
-    /// Bit i: the response of slot i's latest request has arrived, and the server may not know it.
-    /// The bit has no meaning while the slot is in use. The field is not next to `free`: a compiler
-    /// would read both in one piece, which stalls after a write to `free` alone.
-    answered: u64,
+    state: State,
+    /// The credits at the opening (rule S7).
+    credit_limit: u16,
+    /// Credits of packets of large messages, beyond the one of each slot in use.
+    parts: u16,
+    /// Its flow, or [`FlowIdx::NONE`] if only credits limit it.
+    flow: FlowIdx,
     /// The session's name; after its end, the name that it had.
     handle: Session,
     remote_token: Token,
@@ -87,13 +89,8 @@ pub(crate) struct Line {
     remote: SessionNum,
     data_size: u32,
     max_message: u32,
-    /// Its flow, or [`FlowIdx::NONE`] if only credits limit it.
-    flow: FlowIdx,
     /// Start of the request numbers.
     first_req: ReqNum,
-    /// The credits at the opening.
-    credit_limit: u16,
-    state: State,
     /// Its congestion control; `None`: that of the transport, once the peer is known.
     scheme: Option<Scheme>,
 }
@@ -111,9 +108,7 @@ impl Default for Line {
             head: 0,
             plain_until: Nanos::ZERO,
             free: 0,
-            credits: 0,
             slots: SlotIdx(0),
-            answered: 0,
             remote_token: Token(0),
             handle: Session::NONE,
             flow: FlowIdx::NONE,
@@ -130,6 +125,7 @@ impl Default for Line {
             data_size: 0,
             max_message: 0,
             credit_limit: 0,
+            parts: 0,
             first_req: ReqNum(0),
         }
     }
@@ -157,7 +153,6 @@ impl Line {
             handle,
             marks,
             free: all_slots(terms.window),
-            credits,
             credit_limit: credits,
             mask: u8::try_from(terms.window - 1).expect("a window is at most 64"),
             data_size: terms.data_size,
@@ -175,7 +170,6 @@ impl Line {
         self.mask = u8::try_from(slots.len() - 1).expect("a window is at most 64");
         self.free = all_slots(slots.len());
         self.credit_limit = u16::try_from(credits).expect("MAX_CREDITS fits");
-        self.credits = self.credit_limit;
     }
 
     /// Joins the session with its peer, which is known now: packets may flow.
@@ -197,6 +191,12 @@ impl Line {
         self.state = State::Free;
         self.flow = FlowIdx::NONE;
         self.marks = Marks::default();
+        self.settle();
+    }
+
+    /// Sets whether the session's short requests may take the common path.
+    pub(super) fn set_common(&mut self, common: bool) {
+        self.marks.set(Marks::GENERAL, !common);
         self.settle();
     }
 
@@ -399,7 +399,8 @@ impl Line {
 
     fn settled(&self) -> (u32, u64, Nanos) {
         let open = self.is_open();
-        let plain = open && !self.is_paced() && !self.has_waiting();
+        let unusual = Marks::PACED | Marks::WAITING | Marks::GENERAL;
+        let plain = open && !self.marks.has(unusual) && self.has_credits_for_slots();
         (
             match open && !self.marks.has(Marks::ASKS) {
                 true => self.single() + 1,

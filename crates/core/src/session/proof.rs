@@ -68,7 +68,7 @@ impl Sessions {
     }
 }
 
-impl Known<'_> {
+impl<'a> Known<'a> {
     #[inline(always)]
     pub(crate) fn req(&self) -> ReqNum {
         self.req
@@ -83,12 +83,6 @@ impl Known<'_> {
     #[inline(always)]
     pub(crate) fn window(&self) -> u32 {
         self.line.window()
-    }
-
-    /// Whether calls wait for the slot or the credit that an answer frees.
-    #[inline(always)]
-    pub(crate) fn has_waiting(&self) -> bool {
-        self.line.has_waiting()
     }
 
     /// Computes the common part of the answers to the session's requests. The returned function
@@ -110,12 +104,12 @@ impl Known<'_> {
         self.index
     }
 
-    /// Frees slot and credit: the packet is the answer to the slot's request.
+    /// Frees slot and credit: the packet is the answer to the slot's request. Calls may wait for
+    /// them.
     #[inline(always)]
-    pub(crate) fn release(self) -> Session {
-        let session = self.session();
+    pub(crate) fn release(self) -> &'a mut Line {
         self.line.release_slot(self.req);
-        session
+        self.line
     }
 }
 

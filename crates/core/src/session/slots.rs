@@ -26,6 +26,11 @@ impl SlotRange {
         self.len
     }
 
+    /// Whether the slot at this index is one of them.
+    pub(crate) const fn contains(self, at: SlotIdx) -> bool {
+        at.0.wrapping_sub(self.start.0) < self.len
+    }
+
     /// All indexes, in order.
     pub(crate) fn iter(self) -> impl Iterator<Item = SlotIdx> + use<> {
         (self.start.0..self.start.0 + self.len).map(SlotIdx)

@@ -32,6 +32,8 @@ pub(crate) struct Sessions {
     live: usize,
     slots: SlotRanges,
     tokens: Tokens,
+    /// Whether short requests may take the common path.
+    common: bool,
     /// Packets in flight that this endpoint has promised to all sessions together (rule S7).
     promised: u64,
     /// A planted bug, if there is one: packets may be accepted whatever their token is.
@@ -50,6 +52,7 @@ impl Sessions {
             live: 0,
             slots: SlotRanges::default(),
             tokens: Tokens::new(seed),
+            common: true,
             promised: 0,
             #[cfg(feature = "mutants")]
             mutant: None,
@@ -227,12 +230,22 @@ impl Sessions {
         let token = self.tokens.next();
         let generation = self.at(index).handle().generation() + 1;
         let handle = Session::new(index, generation, self.endpoint);
-        self.at_mut(index)
-            .begin(handle, token, slots, terms, accepted);
+        let common = self.common;
+        let line = self.at_mut(index);
+        line.begin(handle, token, slots, terms, accepted);
+        line.set_common(common);
         self.starts[index.0 as usize] = slots;
         self.promised += promise;
         self.live += 1;
         Ok(index)
+    }
+
+    /// Sets whether short requests may take the common path, of all sessions.
+    pub(crate) fn set_common(&mut self, common: bool) {
+        self.common = common;
+        self.lines
+            .iter_mut()
+            .for_each(|line| line.set_common(common));
     }
 
     /// Takes the peer's answer to this side's offer: packets may flow. Returns true if the session

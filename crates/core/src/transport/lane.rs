@@ -10,12 +10,20 @@
 //! all of its bytes are written; packets that are queued elsewhere in the same iteration come after
 //! those in the lane, because the lane is closed first.
 //!
+//! The packets of a lane are often *alike*: they have one peer and one length. Then a lane stores
+//! these once, and a transport that sends them as one row needs no more ([`Lane::alike`]). For
+//! other transports, and once a packet differs, the lane lists its packets.
+//!
 //! Filled by `packet/outbox.rs`, read by transports.
+
+mod packet;
 
 use dunlin_msgbuf::{BufRef, MsgBuf, fresh_chunks};
 use dunlin_wire::HEADER_LEN;
 
 use super::{MAX_INLINE, PeerId, TxItem};
+pub use packet::LanePacket;
+use packet::{Kind, LINES_SHIFT, Staged};
 
 /// Bytes of a line: a cache line.
 pub const LANE_LINE: usize = 64;
@@ -61,7 +69,10 @@ const _: () = assert!(LANE_WORD + LANE_PACKET <= LANE_LINES * LANE_LINE);
 pub struct Lane {
     memory: Box<Memory>,
     staged: Staged,
-    /// A packet fits while the number of used lines is below this; 0 while the lane is closed.
+    /// The peer and the length of all packets; [`Kind::NONE`] if they differ: then all packets are
+    /// listed.
+    kind: Kind,
+    /// A packet fits while the lower half of `staged` is below this; 0 while the lane is closed.
     limit: u32,
     /// Longest message that the lane takes.
     longest: u32,
@@ -75,19 +86,9 @@ struct Memory {
     packets: [LanePacket; LANE_LINES],
 }
 
-/// The number of staged packets (upper half), and of the lines that hold them (lower half): one
-/// word, because both change with every packet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Staged(u64);
-
 /// Room for a packet after the staged ones.
 #[derive(Debug)]
 pub(crate) struct LaneRoom(Staged);
-
-/// A staged packet in one word: its peer in the lower half, its length and its first line in the
-/// upper.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LanePacket(u64);
 
 impl Lane {
     /// An empty lane for packets of up to `longest` bytes, or for none.
@@ -98,6 +99,7 @@ impl Lane {
                 packets: [LanePacket::default(); LANE_LINES],
             }),
             staged: Staged(0),
+            kind: Kind::NONE,
             limit: 0,
             longest: 0,
         };
@@ -123,11 +125,13 @@ impl Lane {
     /// closed or full, or the message is too long for it, returns false and changes nothing.
     #[inline]
     pub fn push(&mut self, peer: PeerId, header: [u64; HEADER_WORDS], message: &MsgBuf) -> bool {
-        let room = self.room(message.len());
-        room.is_some_and(|room| {
-            self.write(room, peer, header, message);
-            true
-        })
+        let Some(room) = self.room(message.len()) else {
+            return false;
+        };
+        self.write::<false>(room, peer, header, message);
+        let last = self.len() - 1;
+        self.memory.packets[last & MASK] = self.packet(last);
+        true
     }
 
     /// Room for one more packet, if its message has this length.
@@ -138,12 +142,12 @@ impl Lane {
         }
         // Requires room for the longest packet, so that one comparison serves packets of all
         // lengths.
-        (self.used() < self.limit).then_some(LaneRoom(self.staged))
+        (self.staged.lower() < self.limit).then_some(LaneRoom(self.staged))
     }
 
-    /// Writes a packet into that room.
+    /// Writes a packet into that room. `REQUEST`: it is the request of an ordinary call.
     #[inline(always)]
-    pub(crate) fn write(
+    pub(crate) fn write<const REQUEST: bool>(
         &mut self,
         room: LaneRoom,
         peer: PeerId,
@@ -158,14 +162,22 @@ impl Lane {
         let body = body.first_chunk_mut().expect("a line has this room");
         let Some(len) = message.copy_usual(body) else {
             let [first, second, third] = header;
-            return match message.len() {
+            match message.len() {
                 ..=IN_LINE => self.write_one(peer, first, second, third, message),
                 MORE..=IN_HALVES => self.write_two(peer, first, second, third, message),
                 _ => self.write_long(peer, first, second, third, message),
-            };
+            }
+            if REQUEST {
+                self.staged = self.staged.plus(Staged::REQUEST);
+            }
+            return;
         };
         write(head, header);
-        self.add(staged, peer, HEADER_LEN + len as usize, 1);
+        let staged = match REQUEST {
+            true => staged.plus(Staged::REQUEST),
+            false => staged,
+        };
+        self.add(staged, peer, len, 1);
     }
 
     /// Writes a packet of one line. Takes the words one by one, so that they come in registers: a
@@ -176,7 +188,7 @@ impl Lane {
         let (head, body) = self.memory.split(staged.lines() as usize);
         write(head, [first, second, third]);
         if let Some(len) = message.copy_short(body) {
-            self.add(staged, peer, HEADER_LEN + len as usize, 1);
+            self.add(staged, peer, len, 1);
         }
     }
 
@@ -187,7 +199,7 @@ impl Lane {
         let (head, body) = self.memory.split(staged.lines() as usize);
         write(head, [first, second, third]);
         if let Some(len) = message.copy_medium(body) {
-            self.add(staged, peer, HEADER_LEN + len as usize, 2);
+            self.add(staged, peer, len, 2);
         }
     }
 
@@ -201,15 +213,69 @@ impl Lane {
         let (head, body) = self.memory.range_mut(line, filled).split_at_mut(HEADER_LEN);
         write(head, [first, second, third]);
         fresh_chunks(body, data);
-        self.add(staged, peer, HEADER_LEN + len, lines_of(len) as usize);
+        #[expect(clippy::cast_possible_truncation, reason = "it fits into the lane")]
+        self.add(staged, peer, len as u32, lines_of(len) as usize);
     }
 
-    /// Adds the packet that was just written to the staged ones.
+    /// Adds the packet that was just written, with a message of `len` bytes, to the staged ones.
     #[inline(always)]
-    fn add(&mut self, staged: Staged, peer: PeerId, len: usize, lines: usize) {
-        // At most one packet begins in each line, so there is a place for every packet.
-        self.memory.packets[staged.packets() & MASK] = LanePacket::new(peer, len, staged.lines());
-        self.staged = Staged(staged.0 + (1 << 32 | lines as u64));
+    fn add(&mut self, staged: Staged, peer: PeerId, len: u32, lines: usize) {
+        let kind = Kind::new(peer, len);
+        let after = staged.plus(Staged((1 << 32) | (Staged::LINE.0 * lines as u64)));
+        if kind == self.kind {
+            self.staged = after;
+        } else {
+            // In the last place, so that functions that add need not save registers.
+            self.add_unlike(kind, staged, after);
+        }
+    }
+
+    /// Adds a packet that differs from those before it, or is the first.
+    #[inline(never)]
+    fn add_unlike(&mut self, kind: Kind, staged: Staged, after: Staged) {
+        if staged.packets() == 0 {
+            self.kind = kind;
+        } else {
+            self.list();
+            self.kind = Kind::NONE;
+            // At most one packet begins in each line, so there is a place for every packet.
+            self.memory.packets[staged.packets() & MASK] = kind.packet_at(staged.lines());
+        }
+        self.staged = after;
+    }
+
+    /// Lists the packets, for a transport that needs [`Self::packets`].
+    #[inline(never)]
+    pub(crate) fn list(&mut self) {
+        if self.kind != Kind::NONE {
+            for index in 0..self.len().min(LANE_LINES) {
+                self.memory.packets[index] = self.packet(index);
+            }
+        }
+    }
+
+    /// A packet by its place.
+    #[inline(always)]
+    fn packet(&self, index: usize) -> LanePacket {
+        if self.kind == Kind::NONE {
+            return self.memory.packets[index & MASK];
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "a lane has few lines")]
+        let line = (index * self.kind.packet_at(0).end()) as u32;
+        self.kind.packet_at(line)
+    }
+
+    /// The number of packets and the first of them, if all have one peer and one length.
+    #[inline(always)]
+    pub fn alike(&self) -> Option<(usize, LanePacket)> {
+        (self.kind != Kind::NONE).then(|| (self.len(), self.kind.packet_at(0)))
+    }
+
+    /// The lines of all packets, as [`Self::lines`] returns them.
+    #[inline(always)]
+    pub fn all_lines(&self) -> &[[u8; LANE_LINE]] {
+        let (lines, _) = self.memory.bytes.as_chunks();
+        lines.get(..self.used() as usize).unwrap_or_default()
     }
 
     /// Closes the lane until it is cleared: later packets are queued elsewhere.
@@ -224,7 +290,7 @@ impl Lane {
         self.staged = Staged(0);
         self.limit = match self.longest {
             0 => 0,
-            _ => ROOMY_LINES,
+            _ => ROOMY_LINES << LINES_SHIFT,
         };
     }
 
@@ -257,10 +323,17 @@ impl Lane {
         self.staged.packets()
     }
 
+    /// The number of requests of ordinary calls among the packets.
+    #[inline]
+    pub(crate) fn requests(&self) -> usize {
+        self.staged.requests()
+    }
+
     /// The packet, if exactly one is staged.
     #[inline(always)]
     pub fn lone(&self) -> Option<LanePacket> {
-        (self.len() == 1).then_some(self.memory.packets[0])
+        // One packet does not differ from others.
+        (self.len() == 1).then(|| self.kind.packet_at(0))
     }
 
     /// The first line of the first packet, as [`Self::line`] returns it.
@@ -270,10 +343,17 @@ impl Lane {
         lines[0].last_chunk().expect("a line is longer")
     }
 
-    /// The packets, in order.
+    /// The packets, in order. The endpoint lists them before [`Tx::send`](super::Tx::send), unless
+    /// the transport does not need that ([`Tx::takes_alike`](super::Tx::takes_alike)).
     #[inline]
     pub fn packets(&self) -> &[LanePacket] {
-        &self.memory.packets[..self.len().min(LANE_LINES)]
+        let listed = &self.memory.packets[..self.len().min(LANE_LINES)];
+        debug_assert!(
+            (0..)
+                .zip(listed)
+                .all(|(at, packet)| *packet == self.packet(at))
+        );
+        listed
     }
 
     /// The first line of one of the packets, without the transport's bytes. If the packet is
@@ -309,7 +389,7 @@ impl Lane {
     /// The bytes of one of the packets, for the header fields that are known only when the packet
     /// leaves.
     pub(crate) fn bytes_mut(&mut self, index: usize) -> &mut [u8] {
-        let packet = self.memory.packets[index];
+        let packet = self.packet(index);
         self.memory.range_mut(packet.line(), packet.size())
     }
 
@@ -331,19 +411,6 @@ impl Lane {
     }
 }
 
-impl Staged {
-    #[inline(always)]
-    const fn packets(self) -> usize {
-        (self.0 >> 32) as usize
-    }
-
-    #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
-    const fn lines(self) -> u32 {
-        self.0 as u32
-    }
-}
-
 impl Memory {
     /// The places for the header and for `N` bytes of the message of the packet that begins in this
     /// line.
@@ -357,44 +424,6 @@ impl Memory {
     fn range_mut(&mut self, line: usize, len: usize) -> &mut [u8] {
         let at = start(line);
         &mut self.bytes[at..at + len]
-    }
-}
-
-impl LanePacket {
-    #[inline(always)]
-    fn new(peer: PeerId, len: usize, line: u32) -> Self {
-        Self(u64::from(peer.0) | (len as u64) << 32 | u64::from(line) << 48)
-    }
-
-    /// The destination.
-    #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
-    pub const fn peer(self) -> PeerId {
-        PeerId(self.0 as u32)
-    }
-
-    /// The number of the packet's bytes.
-    #[inline]
-    pub const fn size(self) -> usize {
-        (self.0 >> 32 & 0xFFFF) as usize
-    }
-
-    /// Whether the other packet has the same destination and size.
-    #[inline]
-    pub const fn is_like(self, other: Self) -> bool {
-        // The place of its first line is shifted out.
-        (self.0 ^ other.0) << 16 == 0
-    }
-
-    #[inline]
-    const fn line(self) -> usize {
-        (self.0 >> 48) as usize
-    }
-
-    /// The line after the packet's last one.
-    #[inline]
-    const fn end(self) -> usize {
-        self.line() + (LANE_WORD + self.size()).div_ceil(LANE_LINE)
     }
 }
 

@@ -7,7 +7,7 @@
 use dunlin_core::transport::{Frame, Rx};
 
 use super::remote::Remote;
-use crate::shm::ShmRx;
+use crate::shm::{ShmRx, ShortFrames};
 use crate::turns::Turns;
 use crate::udp::Udp;
 
@@ -79,6 +79,30 @@ impl<R: Remote> Rx for AutoRx<R> {
             self.turns.on_idle();
         }
         count
+    }
+
+    #[inline(always)]
+    fn whole(&self, index: usize) -> Option<&[u8]> {
+        match (&self.shm, self.source) {
+            (Some(shm), Source::Shm) => shm.whole(index),
+            _ => self.remote.whole(index),
+        }
+    }
+
+    #[inline(always)]
+    fn first(&self) -> Option<&[u8]> {
+        match (&self.shm, self.source) {
+            (Some(shm), Source::Shm) => shm.first_short(),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn lined_up(&self, first: usize) -> impl ExactSizeIterator<Item = &[u8]> {
+        match (&self.shm, self.source) {
+            (Some(shm), Source::Shm) => shm.short_frames(first),
+            _ => ShortFrames::default(),
+        }
     }
 
     #[inline]

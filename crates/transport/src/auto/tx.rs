@@ -117,8 +117,35 @@ impl<R: Remote> Tx for AutoTx<R> {
     }
 
     #[inline]
+    fn takes_alike(&self, packet: LanePacket) -> bool {
+        let shm = self.shm.as_ref();
+        shm.is_some_and(|shm| shm.takes_alike(packet)) && !is_remote(packet.peer())
+    }
+
+    #[inline(always)]
+    fn send_lone(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
+        match &mut self.shm {
+            Some(shm) if !is_remote(packet.peer()) => {
+                self.given.own.0 += 1;
+                self.given.shm = shm.send_lone(lane, packet);
+                self.given.own
+            }
+            _ => self.send(lane, &[]),
+        }
+    }
+
+    #[inline]
     fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
         self.given.own.0 += (lane.len() + items.len()) as u64;
+        // The packets are listed unless all are alike and for shared memory.
+        if items.is_empty()
+            && let (Some((_, packet)), Some(shm)) = (lane.alike(), &mut self.shm)
+            && shm.takes_alike(packet)
+            && !is_remote(packet.peer())
+        {
+            self.given.shm = shm.send(lane, items);
+            return self.given.own;
+        }
         let mut peers = lane.packets().iter().map(|packet| packet.peer());
         let others = items.iter().any(|item| is_remote(item.peer));
         match &mut self.shm {

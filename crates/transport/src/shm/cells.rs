@@ -109,6 +109,14 @@ impl Cells {
         self.word_at(at as usize)
     }
 
+    /// The address of a cell's word, from which the other cells can be reached.
+    #[inline(always)]
+    pub(super) fn word_ptr(&self, at: u32) -> NonNull<AtomicU64> {
+        debug_assert!(at <= self.mask);
+        // SAFETY: the index is below the count, and a cell begins with its word.
+        unsafe { self.first.add(at as usize).cast() }
+    }
+
     /// The word of a cell whose index the caller has compared with the count.
     #[inline(always)]
     pub(super) fn word_at(&self, at: usize) -> &AtomicU64 {

@@ -78,12 +78,13 @@ fn poll(ring: &mut Heap, times: u8) -> bool {
 /// Takes packets like a receiver that copies them in its loop. The other packets are left.
 fn take_in_place(ring: &mut Heap, times: u8) {
     let mut packets = Vec::new();
+    let watch = ring.consumer.watch();
     // SAFETY: the cells are the ring's, which lives.
-    if let Some(len) = unsafe { ring.consumer.watch().next() } {
+    if let Some(len) = unsafe { watch.next() } {
         // A flag makes the length longer than a ring.
         let lone = match cells_of(len.min(2 * LONGEST)) {
-            1 => ring.consumer.take_lone::<1>(len),
-            2 => ring.consumer.take_lone::<2>(len),
+            1 => ring.consumer.take_lone::<1>(watch, len),
+            2 => ring.consumer.take_lone::<2>(watch, len),
             _ => None,
         };
         packets.extend(lone.map(|(packet, _)| packet));

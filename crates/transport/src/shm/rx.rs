@@ -23,6 +23,7 @@
 mod house;
 mod incoming;
 mod plain;
+mod shorts;
 mod waiting;
 
 use std::ptr::NonNull;
@@ -32,7 +33,9 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use dunlin_core::transport::{Frame, RX_BURST, Rx};
 use dunlin_msgbuf::PeerBytes;
 
-use incoming::{Alone, FrameBytes, HOUSEKEEPING, Line, Look, RxRing, SHORT, Shorts, Taken};
+use incoming::{Alone, FrameBytes, HOUSEKEEPING, Line, Look, RxRing, Taken};
+pub(crate) use shorts::ShortFrames;
+use shorts::{SHORT, Shorts};
 use waiting::Waiting;
 
 use super::cells::{CELL, cells_of};
@@ -46,7 +49,6 @@ use crate::counters::Counters;
 pub struct ShmRx {
     alone: Alone,
     frames: [FrameBytes; RX_BURST],
-    count: usize,
     /// Copies of short packets; the index of a copy is that of its frame. Places point there, so
     /// the copies must not move with the half.
     shorts: Box<Shorts>,
@@ -103,7 +105,6 @@ impl ShmRx {
                 bytes: NonNull::dangling(),
                 len: 0,
             }; RX_BURST],
-            count: 0,
             shorts: Box::new(Shorts::new()),
             long: vec![Line([0; CELL]); LONG_FRAMES * longest_lines].into(),
             staged: 0,
@@ -123,6 +124,12 @@ impl ShmRx {
     /// The counters of this half.
     pub const fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// The number of the burst's frames whose data is not elsewhere.
+    #[inline(always)]
+    const fn count(&self) -> usize {
+        self.alone.count as usize
     }
 
     /// Bytes of peers' memory that are mapped.
@@ -233,7 +240,8 @@ impl ShmRx {
     /// Returns false if the ring is corrupt.
     #[inline]
     fn drain(&mut self, place: usize) -> bool {
-        let before = self.count;
+        let before = self.count();
+        let mut shown = before;
         let polled = &mut self.active[place];
         let Some(Some(incoming)) = self.rings.get_mut(polled.index as usize) else {
             return true;
@@ -241,35 +249,35 @@ impl ShmRx {
         // Packets that this ring showed before belong to an earlier burst.
         incoming.ring.give_back();
         let (mut total, mut sound, mut others) = (0, true, false);
-        while self.count < RX_BURST {
-            let round = self.count;
+        while shown < RX_BURST {
+            let round = shown;
             // Long packets often follow each other.
-            while self.count < RX_BURST
+            while shown < RX_BURST
                 && let room = &mut self.long[self.staged..]
                 && let Some(packet) = incoming.ring.take_long(SHORT, room.len())
             {
                 let (frame, lines) = incoming.show_long(packet, room);
-                self.frames[self.count] = frame;
+                self.frames[shown] = frame;
                 self.staged += lines;
-                self.count += 1;
+                shown += 1;
                 total += u64::from(frame.len);
             }
-            let (first, cells) = (self.count, *incoming.ring.cells());
+            let (first, cells) = (shown, *incoming.ring.cells());
             let (frames, shorts) = (&mut self.frames[first..], &mut self.shorts);
             let most = frames.len();
-            let (count, more) = incoming.ring.take_run(most, SHORT, |place, packet| {
+            let (taken, more) = incoming.ring.take_run(most, SHORT, |place, packet| {
                 // SAFETY: the ring has found the packet, so its cells lie inside.
                 let bytes = unsafe { shorts.copy(first + place, &cells, packet) };
                 let len = packet.len;
                 frames[place] = FrameBytes { bytes, len };
                 total += u64::from(len);
             });
-            self.count += count;
+            shown += taken;
             if !more {
                 break;
             }
             others = true;
-            if self.count > round {
+            if shown > round {
                 continue;
             }
             let room = &mut self.long[self.staged..];
@@ -280,17 +288,18 @@ impl ShmRx {
                     break;
                 }
                 Taken::Packet { frame, lines } => {
-                    self.frames[self.count] = frame;
+                    self.frames[shown] = frame;
                     self.staged += lines;
-                    self.count += 1;
+                    shown += 1;
                     total += u64::from(frame.len);
                 }
             }
         }
-        if self.count > before || others {
+        self.alone.set_count(shown);
+        if shown > before || others {
             polled.watch = incoming.ring.watch();
             incoming.last_busy = self.alone.bursts;
-            self.counters.rx_packets += (self.count - before) as u64;
+            self.counters.rx_packets += (shown - before) as u64;
             self.counters.rx_bytes += total;
             self.counters.rx_unmapped += std::mem::take(&mut incoming.unmapped);
         }
@@ -307,7 +316,6 @@ impl ShmRx {
 impl Rx for ShmRx {
     #[inline(always)]
     fn burst(&mut self) -> usize {
-        self.count = 0;
         match self.alone.look(self.bell.has_rung()) {
             Look::Nothing => 0,
             Look::OneCell(len) => self.burst_of_one(len),
@@ -325,20 +333,36 @@ impl Rx for ShmRx {
         self.longer(index)
     }
 
+    #[inline(always)]
+    fn first(&self) -> Option<&[u8]> {
+        self.first_short()
+    }
+
+    #[inline(always)]
+    fn lined_up(&self, first: usize) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.short_frames(first)
+    }
+
     #[inline]
     fn frame(&self, index: usize) -> Frame<'_> {
         match self.whole(index) {
             Some(bytes) => Frame::new(bytes),
-            None => self.named_frame(index - self.count),
+            None => self.named_frame(index - self.count()),
         }
     }
 }
 
 impl ShmRx {
+    /// The burst's plain frames, from number `first` on.
+    #[inline(always)]
+    pub(crate) fn short_frames(&self, first: usize) -> ShortFrames<'_> {
+        self.shorts.frames(first, self.alone.plain as usize)
+    }
+
     /// The bytes of a frame that is not a plain one. `None` if its data lies elsewhere.
     #[inline(never)]
     fn longer(&self, index: usize) -> Option<&[u8]> {
-        let FrameBytes { bytes, len } = *self.frames[..self.count].get(index)?;
+        let FrameBytes { bytes, len } = *self.frames[..self.count()].get(index)?;
         // SAFETY: staging memory, or a ring whose cells a later burst gives back with `&mut self`.
         Some(unsafe { std::slice::from_raw_parts(bytes.as_ptr(), len as usize) })
     }
@@ -350,6 +374,7 @@ impl ShmRx {
             let index = self.alone.index;
             let alone = self.active.iter_mut().find(|polled| polled.index == index);
             alone.into_iter().for_each(|polled| polled.watch = watch);
+            self.note_busy();
         }
         self.staged = 0;
         // If packets by reference wait, and the last burst showed none of them, it is their turn
@@ -375,26 +400,27 @@ impl ShmRx {
             let watch = incoming.ring.watch();
             self.alone.begin(polled.index, watch, has_others);
         }
-        self.count + shown
+        self.count() + shown
     }
 
     /// Continues a burst of `count` short packets with packets of other kinds.
     #[inline(never)]
     fn go_on(&mut self) -> usize {
-        let before = self.count;
+        let before = self.count();
         self.staged = 0;
+        self.note_busy();
         if !self.drain(0) {
             self.close_corrupt(self.alone.index);
-            return self.count;
+            return self.count();
         }
         if !self.waiting.is_empty() {
             self.alone.end();
         }
-        if self.count == before {
+        if self.count() == before {
             self.look_at_head();
         }
         self.alone.set_watch(self.active[0].watch);
-        self.count + self.show()
+        self.count() + self.show()
     }
 
     /// Points the only ring's watch at its head again, because the peer has taken back the packet
@@ -432,7 +458,7 @@ impl ShmRx {
     /// then they have their turn in the next burst.
     #[inline]
     fn show(&mut self) -> usize {
-        if self.count > 0 {
+        if self.count() > 0 {
             self.waiting.on_others(self.alone.bursts);
             return 0;
         }

@@ -9,6 +9,7 @@
 //! it again, after a fence.
 
 mod lone;
+mod row;
 
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ pub struct ShmTx {
     handed_over: u64,
     /// Indices of the unsettled peers.
     unsettled: Vec<usize>,
-    /// Number of bursts since the unsettled peers were checked.
+    /// Number of bursts of several packets since the unsettled peers were checked.
     put_off: u32,
     /// Longest packet that is staged. The data of a longer one goes by reference, or is copied only
     /// once.
@@ -70,8 +71,9 @@ pub(super) struct Outgoing {
     pub(super) channel: Arc<Channel>,
 }
 
-/// Bursts after which unsettled peers are checked in any case. A fence after every burst would wait
-/// for the burst's stores, which takes as long as sending ten packets.
+/// Bursts of several packets after which unsettled peers are checked in any case. They are also
+/// checked after a burst of one packet if the number of all packets is a multiple of this. A fence
+/// after every burst would wait for the burst's stores, which takes as long as sending ten packets.
 const PUT_OFF: u32 = 16;
 
 /// The number of packets ahead for which a cell is prefetched, so that the stores of a burst do not
@@ -213,19 +215,33 @@ impl Tx for ShmTx {
     }
 
     #[inline(always)]
+    fn takes_alike(&self, _packet: LanePacket) -> bool {
+        true
+    }
+
+    #[inline]
     fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
         if let (Some(packet), []) = (lane.lone(), items) {
-            if packet.size() > ONE_CELL {
-                return match packet.size() {
-                    ..=TWO_CELLS => self.send_lone_two(lane, packet),
-                    _ => self.send_lone_long(lane, packet),
-                };
-            }
-            if let Some(end) = self.send_lone::<1>(lane, packet) {
-                return end;
-            }
+            return self.send_lone(lane, packet);
         }
-        self.send_staged(lane, lane.packets(), items)
+        match lane.alike() {
+            Some((_, first)) => self.send_alike(lane, first, items),
+            None => self.send_staged(lane, lane.packets(), items),
+        }
+    }
+
+    #[inline(always)]
+    fn send_lone(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
+        if packet.size() > ONE_CELL {
+            return match packet.size() {
+                ..=TWO_CELLS => self.send_lone_two(lane, packet),
+                _ => self.send_lone_long(lane, packet),
+            };
+        }
+        match self.send_only::<1>(lane, packet) {
+            Some(end) => end,
+            None => self.send_alike(lane, packet, &[]),
+        }
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 
 use dunlin_wire::{ErrorCode, Flags, Header, PacketType, Residence};
 
-use super::{CallState, Calls, Ended};
+use super::{CallMarks, CallState, Calls, Ended};
 use crate::call::Done;
 use crate::congestion::pacer::Pacer;
 use crate::congestion::{Sample, Way};
@@ -71,7 +71,7 @@ impl Calls {
             idx,
         };
         let call = self.at_mut(idx);
-        let unfinished = !context.held.is_done(call.tx_end);
+        let unfinished = !context.held.is_done(call.tx_end());
         #[cfg(feature = "mutants")]
         let unfinished = unfinished && !context.shows(crate::mutant::Mutant::ReleasedBeforeDone);
         match &mut call.bufs {
@@ -133,7 +133,7 @@ impl Calls {
             // A zombie: the user has its completion.
             return self.remove(answered.idx);
         }
-        let tx_end = call.tx_end;
+        let tx_end = call.tx_end();
         self.note_answered(answered.idx, context);
         let done = self.finish(answered, header, data, |_| keeps_rules);
         context.end(done, tx_end);
@@ -193,7 +193,7 @@ impl Calls {
             line.on_residence(residence_ns);
             let came = context.moment.burst_time();
             let rtt = came.since(call.sent).since(Nanos(residence_ns));
-            if !call.sample {
+            if !call.marks.has(CallMarks::SAMPLE) {
                 // The request left at an uncertain time, or more than once.
             } else if context.moment.away() <= away_limit(rtt) {
                 line.on_round_trip(rtt);
@@ -244,7 +244,7 @@ impl Calls {
             _ => {}
         }
         // From now on a round trip would measure the handler, not the network.
-        self.at_mut(idx).sample = false;
+        self.at_mut(idx).marks.set(CallMarks::SAMPLE, false);
         None
     }
 

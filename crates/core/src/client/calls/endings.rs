@@ -1,7 +1,7 @@
 //! Calls that end without an answer: cancelled, past their deadline, or with their session (rules
 //! S6 and S11). Completions are queued for the loop.
 
-use super::{Call, CallState, Calls, Ended};
+use super::{Call, CallMarks, CallState, Calls, Ended};
 use crate::call::Done;
 use crate::context::Context;
 use crate::error::RpcError;
@@ -30,7 +30,7 @@ impl Calls {
         line: &mut Line,
         context: &mut Context,
     ) {
-        let (state, tx_end) = (self.at(idx).state, self.at(idx).tx_end);
+        let (state, tx_end) = (self.at(idx).state, self.at(idx).tx_end());
         let error = self.at(idx).proved(error);
         let Some(done) = self.take_done(idx, Err(error), line) else {
             return;
@@ -65,10 +65,10 @@ impl Calls {
         call.enter(CallState::Zombie);
         call.attempts = 0;
         // From now on, an answer may be one to the CANCEL.
-        call.sample = false;
+        call.marks.set(CallMarks::SAMPLE, false);
         call.sent = now;
         self.settle(idx);
-        context.agenda.on_call(now, || context.config.scan_interval);
+        context.expect_scan();
         self.send_cancel(idx, line, context);
     }
 
@@ -85,7 +85,7 @@ impl Calls {
         let error = call.proved(error);
         let tx_end = match call.state {
             CallState::Queued => TxSeq(0),
-            _ => call.tx_end,
+            _ => call.tx_end(),
         };
         if let Some(done) = self.take_done(idx, Err(error), line) {
             #[cfg(feature = "mutants")]

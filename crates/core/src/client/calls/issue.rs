@@ -1,9 +1,9 @@
 //! Sends requests of one packet: the first time, paced, or with an acknowledgement vector.
 
 use dunlin_msgbuf::MsgBuf;
-use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Flags, Header, PacketType, ReqType};
+use dunlin_wire::{ACK_VECTOR_LEN, Flags, Header, PacketType, ReqNum, ReqType};
 
-use super::{CallState, Calls, home};
+use super::{CallMarks, CallState, Calls, home};
 use crate::call::{CallOptions, Tag};
 use crate::congestion::Way;
 use crate::congestion::pacer::Pacer;
@@ -15,7 +15,9 @@ use crate::packet::words::HEADER_BYTES;
 use crate::session::line::Line;
 use crate::session::table::Sessions;
 use crate::time::Nanos;
-use crate::transport::TxSeq;
+
+/// An acknowledgement vector is sent once it would be full.
+const ACK_VECTOR_ENTRIES: usize = ACK_VECTOR_LEN / size_of::<ReqNum>();
 
 /// A call as its user issues it.
 pub(crate) struct Wish {
@@ -77,7 +79,12 @@ impl Calls {
         if !starts && self.waiting(index) >= context.config.backlog {
             return wish.refuse(CallErrorKind::Overloaded);
         }
-        let idx = self.table.take();
+        // A call that starts gets the entry that its slot keeps.
+        let kept = match starts {
+            true => self.kept_at(line.next_slot()),
+            false => None,
+        };
+        let idx = kept.unwrap_or_else(|| self.table.take());
         let call = self.at_mut(idx);
         call.home = home(index, SlotIdx::NONE);
         call.req_type = wish.req_type;
@@ -85,7 +92,7 @@ impl Calls {
         call.put(wish.request, wish.response);
         let now = context.moment.now();
         let deadline = wish.options.deadline.map(|span| now + span);
-        call.deadline = deadline.unwrap_or(Nanos::MAX);
+        call.marks = call.marks_until(deadline).with(CallMarks::LOOSE);
         let id = CallId::new(wish.session, idx, call.generation);
         if !starts {
             self.enqueue(idx, line, context);
@@ -113,22 +120,23 @@ impl Calls {
         call.home = home(call.session(), at);
         call.sent = now;
         call.first_sent = present;
-        call.sample = line.ask_for_sample(now, pacer.sample_interval(line.flow()));
-        call.tx_end = TxSeq(0);
+        let sample = line.ask_for_sample(now, pacer.sample_interval(line.flow()));
+        call.marks.set(CallMarks::SAMPLE, sample);
+        call.marks.set(CallMarks::LENT, false);
         #[cfg(feature = "mutants")]
-        if call.sample && context.shows(crate::mutant::Mutant::SampleUnsettled) {
+        if sample && context.shows(crate::mutant::Mutant::SampleUnsettled) {
             line.spoil_plain(false);
         }
         context.stats.on_request_sent();
-        context.agenda.on_call(now, || context.config.scan_interval);
-        let flags = match call.sample {
+        context.expect_scan();
+        let flags = match sample {
             true => Flags::SAMPLE,
             false => Flags::NONE,
         };
         let size = call.request().map_or(0, message_size);
         if size > line.terms().data_size {
             // The flag has another meaning in its packets, and its packets are timed one by one.
-            self.at_mut(idx).sample = false;
+            self.at_mut(idx).marks.set(CallMarks::SAMPLE, false);
             return Started::InParts(size);
         }
         if line.is_paced() {
@@ -174,8 +182,7 @@ impl Calls {
         if let Some((header, request)) = self.request_packet(idx, line, flags) {
             let peer = line.terms().peer;
             let end = context.outbox.push_message(peer, &header, request);
-            let call = self.at_mut(idx);
-            call.tx_end = call.tx_end.max(end);
+            self.at_mut(idx).lend_until(end);
         }
     }
 
@@ -219,7 +226,7 @@ impl Calls {
         if call.state != CallState::Sent || call.sent != at {
             return;
         }
-        let flags = match (call.attempts, call.sample) {
+        let flags = match (call.attempts, call.marks.has(CallMarks::SAMPLE)) {
             (0, true) => Flags::SAMPLE,
             (0, false) => Flags::NONE,
             _ => Flags::RETRANSMISSION,
@@ -241,24 +248,18 @@ impl Calls {
         if let Some((header, request)) = self.request_packet(idx, line, flags) {
             let data = request.lend();
             let end = context.outbox.push(line.terms().peer, &header, data);
-            self.at_mut(idx).tx_end = end;
+            self.at_mut(idx).lend_until(end);
             context.outbox.tell_when_sent(idx);
             context.outbox.add_acks(acks);
         }
-    }
-
-    /// Takes four completed requests; the server may not know yet that their responses have
-    /// arrived.
-    fn take_acks(&self, line: &mut Line, now: Nanos) -> AckVector {
-        let (slots, window) = (line.take_acks(now), line.window());
-        AckVector(slots.map(|at| self.req_at(at).previous(window)))
     }
 
     /// Whether the server should learn which responses have arrived, and the packet of the request
     /// has room for an acknowledgement vector.
     #[inline]
     fn owes_acks(&self, idx: CallIdx, line: &Line, now: Nanos) -> bool {
-        line.owes_acks(now) && {
+        let is_time = line.may_send_acks(now);
+        is_time && self.to_acknowledge(line).count() >= ACK_VECTOR_ENTRIES && {
             let len = self.at(idx).request().map_or(0, MsgBuf::len);
             len + ACK_VECTOR_LEN <= line.terms().data_size as usize
         }

@@ -116,7 +116,7 @@ impl Calls {
     pub(crate) fn on_all_arrived(&mut self, idx: CallIdx, context: &mut Context) {
         let now = context.moment.now();
         self.accept(idx, now);
-        context.agenda.on_call(now, || context.config.scan_interval);
+        context.expect_scan();
     }
 
     /// Sends a packet of the request.
@@ -161,7 +161,7 @@ impl Calls {
         if packet != 0 && context.shows(Mutant::ReusedWhileSent) {
             return;
         }
-        self.at_mut(idx).tx_end = end;
+        self.at_mut(idx).lend_until(end);
     }
 
     /// Sends an RFR that asks for packets of the response (rule S13). All packets before `base`
@@ -225,7 +225,7 @@ impl Calls {
         if line.has_waiting() {
             context.wake(self.session_of(idx), line);
         }
-        let tx_end = self.at(idx).tx_end;
+        let tx_end = self.at(idx).tx_end();
         if let Some(done) = self.take_done(idx, error.map_or(Ok(()), Err), line) {
             self.note_answered(idx, context);
             context.end(done, tx_end);

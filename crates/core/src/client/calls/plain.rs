@@ -3,8 +3,9 @@
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ReqType;
 
-use super::{Bufs, Call, CallState, Calls, Ended, home};
+use super::{Bufs, Call, CallMarks, CallState, Calls, Ended, home};
 use crate::call::{CallOptions, Tag};
+use crate::client::kept::Kept;
 use crate::client::slot::Slot;
 use crate::context::Context;
 use crate::handle::{CallId, CallIdx, Session};
@@ -12,8 +13,8 @@ use crate::packet::held_until_done::Held;
 use crate::packet::words::Words;
 use crate::session::proof::{Left, Ready};
 use crate::session::table::Sessions;
-use crate::time::Nanos;
-use crate::transport::{LaneRoom, TxSeq};
+use crate::slab::{Free, Slab};
+use crate::transport::LaneRoom;
 
 /// The arguments of a call, without its session and msgbufs.
 pub(crate) type Given = (ReqType, Tag, CallOptions);
@@ -47,14 +48,15 @@ impl Claim<'_> {
             call,
         } = self;
         let id = call.begin(index, &ready, given, [request, response], context);
-        call.tx_end = TxSeq(0);
-        slot.occupy(index);
+        slot.occupy();
         let left = note_issued(id, ready, context);
         // This comes last, so that little has to stay in registers while a longer message is
         // copied.
         if let Some(request) = call.request() {
             let words = left.words(given.0, request.len(), slot.req());
-            context.outbox.stage(room, left.peer(), words, request);
+            context
+                .outbox
+                .stage_request(room, left.peer(), words, request);
         }
         id
     }
@@ -62,9 +64,10 @@ impl Claim<'_> {
 
 impl Calls {
     /// Ends a call with its response. The msgbufs leave the call last: if a panic could happen
-    /// while they are in no table, the compiler would have to keep them in memory.
+    /// while they are in no table, the compiler would have to keep them in memory. `LONE`: the
+    /// packet is the only one of its burst.
     #[inline(always)]
-    pub(crate) fn end_plain(
+    pub(crate) fn end_plain<const LONE: bool>(
         &mut self,
         words: &Words,
         data: &[u8],
@@ -75,22 +78,28 @@ impl Calls {
         let slot = self.slots.get_mut(known.slot().index())?;
         let idx = slot.awaited(words[2])?;
         let (call, free) = self.table.get_beside_free(idx)?;
+        if call.marks.has(CallMarks::UNUSUAL) {
+            if !call.can_take(data, &context.held) {
+                return None;
+            }
+            call.let_go(idx, slot, &mut self.kept, free);
+        }
         // This is the last check, and the first change.
-        if !call.take(data, &context.held) {
+        if call.response_mut()?.fill(data).is_err() {
             return None;
         }
-        slot.vacate_awaited(known.window());
+        slot.vacate_awaited(known.req(), known.window());
         #[cfg(feature = "mutants")]
         slot.stop_number(known.req(), known.window(), context);
-        let came = context.moment.came();
-        context.stats.on_answered(came.since(call.first_sent));
-        context.stats.on_completion();
-        free.put(idx);
-        let (waits, index) = (known.has_waiting(), known.index());
-        let session = known.release();
-        if waits {
-            let line = sessions.at_mut(index);
-            context.wake(index, line);
+        let Context { moment, stats, .. } = context;
+        match LONE {
+            true => stats.on_lone(Some(moment.at_burst().1.since(call.first_sent))),
+            false => stats.on_plain_answer(call.first_sent, || moment.at_burst().1),
+        }
+        let line = known.release();
+        let session = line.handle();
+        if line.has_waiting() {
+            context.wake(session.index(), line);
         }
         let (tag, bufs) = (call.tag, call.bufs.take()?);
         call.end();
@@ -98,7 +107,7 @@ impl Calls {
     }
 
     /// Finds everything that a call with a request of this length needs, if the request can leave
-    /// in the lane and the call is ordinary.
+    /// in the lane, the slot keeps an entry, and the call is ordinary.
     #[inline(always)]
     pub(crate) fn claim<'a>(
         &'a mut self,
@@ -107,13 +116,11 @@ impl Calls {
         sessions: &'a mut Sessions,
         context: &Context,
     ) -> Option<Claim<'a>> {
-        if !context.config.bypasses.common {
-            return None;
-        }
         let room = context.outbox.room(len)?;
         let ready = sessions.ready(session, len, context.moment.now())?;
         let slot = self.slots.get_mut(ready.slot().index())?;
-        let (index, call) = self.table.take_free()?;
+        let index = slot.kept_or_none();
+        let call = self.table.get_mut(index)?;
         Some(Claim {
             ready,
             room,
@@ -123,12 +130,12 @@ impl Calls {
         })
     }
 
-    /// Issues a short request for which [`Self::claim`] has found no room in the lane.
+    /// Issues an ordinary call for which [`Self::claim`] has found no room in the lane, or no entry
+    /// in the slot.
     ///
     /// # Errors
     /// The msgbufs, if the call is not ordinary.
-    #[inline(always)]
-    pub(crate) fn issue_queued(
+    pub(crate) fn issue_apart(
         &mut self,
         session: Session,
         [request, response]: [MsgBuf; 2],
@@ -137,69 +144,90 @@ impl Calls {
         context: &mut Context,
     ) -> Result<CallId, [MsgBuf; 2]> {
         let (now, len) = (context.moment.now(), request.len());
-        let ready = match context.config.bypasses.common {
-            true => sessions.ready(session, len, now),
-            false => None,
-        };
-        let Some(ready) = ready else {
+        let Some(ready) = sessions.ready(session, len, now) else {
             return Err([request, response]);
         };
-        let (Some(slot), Some((index, call))) = (
-            self.slots.get_mut(ready.slot().index()),
-            self.table.take_free(),
-        ) else {
+        let Some(slot) = self.slots.get_mut(ready.slot().index()) else {
             return Err([request, response]);
         };
-        slot.occupy(index);
+        let Some((index, marks)) = entry_for(slot, &ready, &mut self.table) else {
+            return Err([request, response]);
+        };
+        slot.occupy();
+        let call = self.table.at_mut(index);
         let id = call.begin(index, &ready, given, [request, response], context);
+        call.marks = call.marks.with(marks);
         let left = note_issued(id, ready, context);
         let words = left.words(given.0, len, slot.req());
-        if let Some(Bufs { request, .. }) = &call.bufs {
-            call.tx_end = context.outbox.queue(left.peer(), words, request);
+        let (peer, room) = (left.peer(), context.outbox.room(len));
+        match (&call.bufs, room) {
+            (Some(Bufs { request, .. }), Some(room)) => {
+                context.outbox.stage_request(room, peer, words, request);
+            }
+            (Some(Bufs { request, .. }), None) => {
+                context.stats.on_request_sent();
+                let end = context.outbox.queue(peer, words, request);
+                call.lend_until(end);
+            }
+            (None, _) => {}
         }
         Ok(id)
     }
+}
+
+/// The entry for a call in a free slot, and its first marks: the entry that the slot keeps, or a
+/// free one.
+#[inline(always)]
+fn entry_for(
+    slot: &mut Slot,
+    ready: &Ready<'_>,
+    table: &mut Slab<CallIdx, Call>,
+) -> Option<(CallIdx, CallMarks)> {
+    if let Some(index) = slot.kept() {
+        return Some((index, CallMarks::NONE));
+    }
+    let (index, call) = table.take_free()?;
+    call.home = home(ready.index(), ready.slot());
+    slot.keep(index);
+    Some((index, CallMarks::LOOSE))
 }
 
 /// Notes that a request leaves: takes slot and credit, and makes sure that a scan looks at its
 /// call.
 #[inline(always)]
 fn note_issued<'a>(id: CallId, ready: Ready<'a>, context: &mut Context) -> Left<'a> {
-    if context.moment.is_between_iterations() {
-        context.outbox.tell_when_sent(id.index());
-    }
-    context.stats.on_request_sent();
-    let now = context.moment.now();
-    context.agenda.on_call(now, || context.config.scan_interval);
+    context.on_ordinary_call(id.index());
     ready.take()
 }
 
 impl Call {
-    /// Makes `data` the response of the call, if it fits and the transport has released the
-    /// request. Otherwise it changes nothing.
-    #[inline(always)]
-    fn take(&mut self, data: &[u8], held: &Held) -> bool {
-        let copied = self.was_copied();
-        let Some(bufs) = &mut self.bufs else {
-            return false;
-        };
-        if !copied && !held.is_done(self.tx_end) {
-            return false;
-        }
-        let fits = bufs.response.fill(data).is_ok();
-        if fits && !copied {
+    /// Whether the transport has released the request, and `data` fits into the response.
+    fn can_take(&self, data: &[u8], held: &Held) -> bool {
+        let response = self.response();
+        held.is_done(self.tx_end()) && response.is_some_and(|it| data.len() <= it.capacity())
+    }
+
+    /// Prepares the end of a call that the slot keeps no entry for, or whose request was lent. From
+    /// now on, the slot keeps the entry, or the entry is free.
+    #[cold]
+    #[inline(never)]
+    fn let_go(&mut self, idx: CallIdx, slot: &mut Slot, kept: &mut Kept, free: &mut Free<CallIdx>) {
+        if let Some(bufs) = &mut self.bufs {
             bufs.request.revoke();
         }
-        fits
+        if !self.marks.has(CallMarks::LOOSE) {
+            return;
+        }
+        if kept.add(self.at()) {
+            self.marks.set(CallMarks::LOOSE, false);
+        } else {
+            slot.keep(CallIdx::NONE);
+            free.put(idx);
+        }
     }
 
-    /// Whether the transport has a copy of the request, and not the request itself.
-    #[inline(always)]
-    fn was_copied(&self) -> bool {
-        self.tx_end == TxSeq(0)
-    }
-
-    /// Turns a free entry into the call with this index, whose request leaves now. It writes the
+    /// Turns a free entry into the call with this index, whose request leaves now. The entry has
+    /// its session and its slot already. It writes the
     /// fields one by one: a struct that is built first would go through memory, because a panic in
     /// between might have to drop it.
     #[inline(always)]
@@ -211,15 +239,15 @@ impl Call {
         [request, response]: [MsgBuf; 2],
         context: &Context,
     ) -> CallId {
+        debug_assert_eq!(self.home, home(ready.index(), ready.slot()));
         let now = context.moment.now();
-        self.home = home(ready.index(), ready.slot());
         self.req_type = req_type;
         self.tag = tag;
-        self.deadline = options.deadline.map_or(Nanos::MAX, |span| now + span);
+        let marks = self.marks_until(options.deadline.map(|span| now + span));
         self.put(request, response);
         self.enter(CallState::Sent);
         self.attempts = 0;
-        self.sample = false;
+        self.marks = marks;
         self.excuses = 0;
         self.sent = now;
         self.first_sent = context.moment.present_now();

@@ -4,7 +4,7 @@
 use dunlin_msgbuf::BufRef;
 use dunlin_wire::{Flags, PacketType};
 
-use super::{CallState, Calls};
+use super::{CallMarks, CallState, Calls};
 use crate::config::{ASKS_PER_HOLD, SCAN_LIMIT};
 use crate::congestion::Way;
 use crate::congestion::pacer::Pacer;
@@ -53,9 +53,9 @@ impl Calls {
         let (call, now) = (self.at(idx), context.moment.now());
         match call.state {
             CallState::Free => Overdue::Not(Nanos::MAX),
-            state if state.is_pending() && call.deadline <= now => Overdue::Deadline,
-            CallState::Queued => Overdue::Not(call.deadline),
-            CallState::Sending | CallState::Receiving => Overdue::InParts(call.deadline),
+            state if state.is_pending() && call.deadline() <= now => Overdue::Deadline,
+            CallState::Queued => Overdue::Not(call.deadline()),
+            CallState::Sending | CallState::Receiving => Overdue::InParts(call.deadline()),
             _ if blame => {
                 let session = call.session();
                 self.find_answer_due(idx, sessions.at(session), context)
@@ -68,7 +68,7 @@ impl Calls {
         let call = self.at(idx);
         let due = call.sent + patience(call.attempts, line, context);
         if due > context.moment.now() {
-            Overdue::Not(due.min(call.deadline))
+            Overdue::Not(due.min(call.deadline()))
         } else if call.attempts >= MIN_ATTEMPTS && self.is_overdue(idx, context) {
             Overdue::Account
         } else if self.excuse(idx, line, context) {
@@ -143,7 +143,7 @@ impl Calls {
     ) {
         let call = self.at_mut(idx);
         call.attempts = call.attempts.saturating_add(1);
-        call.sample = false;
+        call.marks.set(CallMarks::SAMPLE, false);
         context.stats.on_retransmission(1);
         if heard_since(call.sent, line, context).is_none() {
             line.on_asked(context.moment.present_now());

@@ -1,14 +1,15 @@
 //! The slots in which this side issues requests (rule S1).
 
-use dunlin_wire::ReqNum;
+use dunlin_wire::{AckVector, ReqNum};
 
-use super::{CallState, Calls};
+use super::{CallMarks, CallState, Calls};
 use crate::client::slot::Slot;
 #[cfg(feature = "mutants")]
 use crate::context::Context;
 use crate::handle::{CallIdx, SessionIdx, SlotIdx};
 use crate::session::line::Line;
 use crate::session::slots::SlotRange;
+use crate::time::Nanos;
 
 impl Calls {
     /// Gives a session these slots, whose request numbers start at `first_req`. `all`: the number
@@ -20,13 +21,32 @@ impl Calls {
         all: usize,
         sessions: u32,
     ) {
-        let empty = Slot::new(ReqNum(0));
+        let empty = Slot::new(ReqNum(0), slots.len());
         self.slots.resize(all.max(self.slots.len()), empty);
         self.make_waiting(sessions as usize);
+        self.kept.make_room(self.slots.len());
         for (number, at) in (0..).zip(slots.iter()) {
             let req = ReqNum(first_req.0.wrapping_add(number));
-            self.slots[at.index()] = Slot::new(req);
+            self.slots[at.index()] = Slot::new(req, slots.len());
         }
+    }
+
+    /// The requests of free slots whose responses have arrived here, which the server may not know.
+    pub(super) fn to_acknowledge(&self, line: &Line) -> impl Iterator<Item = ReqNum> {
+        let window = line.window();
+        let slots = line.slots().iter();
+        slots.filter_map(move |at| self.slots[at.index()].to_acknowledge(window))
+    }
+
+    /// Takes four of these requests, which count as acknowledged from now on.
+    pub(super) fn take_acks(&mut self, line: &mut Line, now: Nanos) -> AckVector {
+        line.on_acks_sent(now);
+        AckVector(std::array::from_fn(|_| {
+            let req = self.to_acknowledge(line).next();
+            let req = req.expect("the caller has found that there are four");
+            self.slots[line.slot_at(req).index()].acknowledge(req);
+            req
+        }))
     }
 
     /// The call in the slot, if its request has this number.
@@ -58,10 +78,31 @@ impl Calls {
         self.req_at(self.at(idx).at())
     }
 
-    /// Puts the call into the free slot.
+    /// Takes the entries out of the slots of a session that has ended.
+    pub(crate) fn close_slots(&mut self, slots: SlotRange) {
+        self.kept.forget(slots);
+        for at in slots.iter() {
+            let slot = &mut self.slots[at.index()];
+            let entry = slot.entry();
+            slot.keep(CallIdx::NONE);
+            if let Some(idx) = entry.filter(|idx| !self.at(*idx).marks.has(CallMarks::LOOSE)) {
+                self.table.release(idx);
+            }
+        }
+    }
+
+    /// Puts the call into the free slot. If the slot kept another entry, it will keep that of the
+    /// call instead.
     #[inline(always)]
     pub(super) fn occupy(&mut self, at: SlotIdx, idx: CallIdx) {
-        self.slots[at.index()].occupy(idx);
+        let slot = &mut self.slots[at.index()];
+        let kept = slot.kept();
+        slot.keep(idx);
+        slot.occupy();
+        self.at_mut(idx).marks.set(CallMarks::LOOSE, kept.is_none());
+        if let Some(kept) = kept.filter(|kept| *kept != idx) {
+            self.table.release(kept);
+        }
     }
 
     /// Notes whether a whole response ends the call, after its state has changed.
@@ -71,10 +112,24 @@ impl Calls {
         self.slots[at.index()].settle(plain);
     }
 
-    /// Ends the request in the slot, and advances the slot to its next number.
-    #[inline(always)]
+    /// Ends the request in the slot, and advances the slot to its next number. The slot keeps the
+    /// entry of its call if it may.
     pub(super) fn vacate(&mut self, at: SlotIdx, window: u32) {
-        self.slots[at.index()].vacate(window);
+        let slot = &mut self.slots[at.index()];
+        slot.vacate(window);
+        let Some(idx) = slot.entry() else { return };
+        let call = self.table.at_mut(idx);
+        if call.marks.has(CallMarks::LOOSE) {
+            call.marks.set(CallMarks::LOOSE, !self.kept.add(at));
+            if call.marks.has(CallMarks::LOOSE) {
+                slot.keep(CallIdx::NONE);
+            }
+        }
+    }
+
+    /// The entry that the free slot at this place keeps.
+    pub(super) fn kept_at(&self, at: SlotIdx) -> Option<CallIdx> {
+        self.slots[at.index()].kept()
     }
 
     /// Ends the answered request of the slot: frees slot and credit, and advances the slot to its
@@ -100,7 +155,7 @@ impl Calls {
     /// A planted bug: the slot's next request has the number of its last one.
     #[cfg(feature = "mutants")]
     pub(super) fn repeat_number(&mut self, at: SlotIdx, req: ReqNum) {
-        self.slots[at.index()] = Slot::new(req);
+        self.slots[at.index()].repeat(req);
     }
 
     /// A planted bug: the note whether a whole response ends the call contradicts its state.
@@ -135,11 +190,17 @@ impl Calls {
     pub(crate) fn are_slots_settled(&self, slots: SlotRange, session: SessionIdx) -> bool {
         let is_settled = |at: SlotIdx| {
             let slot = self.slots[at.index()];
-            slot.call().is_none_or(|call| {
+            slot.entry().is_none_or(|call| {
                 let call = self.table.at(call);
                 let mut settled = slot;
-                settled.settle(is_plain(call.state));
-                call.session() == session && call.at() == at && slot == settled
+                let is_settled = match slot.is_free() {
+                    true => call.state == CallState::Free && !call.marks.has(CallMarks::LOOSE),
+                    false => {
+                        settled.settle(is_plain(call.state));
+                        slot == settled
+                    }
+                };
+                is_settled && call.session() == session && call.at() == at
             })
         };
         slots.iter().all(is_settled)

@@ -119,6 +119,24 @@ impl Client {
         self.context.held.pop_ending()
     }
 
+    /// Issues a call on the common path; returns its entry, and the last word of the header of its
+    /// answer.
+    fn issue_plainly(&mut self) -> (CallIdx, u64) {
+        self.line().ask_for_sample(Nanos::ZERO, Nanos::from_secs(1));
+        // The table has a free entry.
+        let free = self.calls.table.take();
+        self.calls.table.release(free);
+        let bufs = [(); 2].map(|()| self.context.pool.alloc(8).expect("memory"));
+        let given = (ReqType(1), Tag(1), CallOptions::default());
+        let (session, sessions) = (self.session, &mut self.sessions);
+        let id = self
+            .calls
+            .issue_apart(session, bufs, given, sessions, &mut self.context)
+            .expect("the call is ordinary");
+        let req = self.calls.req_of(id.index());
+        (id.index(), u64::from(req.0) << 32)
+    }
+
     /// Whether a response of `len` bytes with this last word in its header ends a call.
     fn ends(&mut self, word: u64, len: usize) -> bool {
         let (index, token) = (self.session.index(), self.line().offer(SessionNum(0)).token);
@@ -129,7 +147,7 @@ impl Client {
         ];
         let data = vec![7; len];
         self.calls
-            .end_plain(&words, &data, &mut self.sessions, &mut self.context)
+            .end_plain::<false>(&words, &data, &mut self.sessions, &mut self.context)
             .is_some()
     }
 
@@ -145,6 +163,73 @@ impl Client {
         let held = line.terms().credits - line.credits();
         assert_eq!(held, line.in_flight(), "each call in a slot has a credit");
     }
+}
+
+#[test]
+fn a_slot_keeps_the_entry_of_its_ordinary_calls() {
+    let mut client = Client::new(8);
+    let mut entries = Vec::new();
+    for _ in 0..3 {
+        let (entry, word) = client.issue_plainly();
+        assert_eq!(client.calls.live(), 1);
+        assert!(client.ends(word, 4));
+        client.check();
+        assert_eq!(client.calls.live(), 0);
+        entries.push(entry);
+    }
+    assert_eq!(entries, [entries[0]; 3]);
+    // So do calls of the general path.
+    let (id, _) = client.issue(2, 8);
+    assert_eq!(id.index(), entries[0]);
+    client.check();
+    let req = client.calls.req_of(id.index());
+    assert!(client.complete(req).is_some());
+    client.check();
+    assert_eq!(client.issue_plainly().0, entries[0]);
+    assert_eq!(client.calls.live(), 1);
+}
+
+#[test]
+fn the_slots_of_a_session_that_ends_give_their_entries_back() {
+    let mut client = Client::new(8);
+    let (_, word) = client.issue_plainly();
+    assert!(client.ends(word, 4));
+    let (kept, slots) = (client.issue_plainly().0, client.line().slots());
+    let (loose, _) = client.issue(2, 8);
+    let line = client.sessions.at(client.session.index());
+    for idx in [kept, loose.index()] {
+        let error = RpcError::PeerFailed(Ran::Unknown);
+        let context = &mut client.context;
+        client.calls.end_with_session(idx, error, line, context);
+    }
+    client.calls.close_slots(slots);
+    assert_eq!((client.calls.live(), client.calls.table.live()), (0, 0));
+}
+
+#[test]
+fn acknowledgements_wait_for_four_responses_and_a_millisecond() {
+    let mut client = Client::new(8);
+    let count = |client: &Client| {
+        let line = client.sessions.at(client.session.index());
+        client.calls.to_acknowledge(line).count()
+    };
+    let words: Vec<u64> = (0..4).map(|_| client.issue_plainly().1).collect();
+    for (before, word) in words.iter().enumerate() {
+        assert_eq!(count(&client), before);
+        assert!(client.ends(*word, 4));
+    }
+    assert_eq!(count(&client), 4);
+    let (index, now) = (client.session.index(), Nanos::from_millis(5));
+    let line = client.sessions.at_mut(index);
+    assert!(line.may_send_acks(now));
+    let acks = client.calls.take_acks(line, now);
+    assert_eq!(acks.0.map(|req| u64::from(req.0) << 32), words[..]);
+    assert!(!line.may_send_acks(Nanos(5_999_999)));
+    assert!(line.may_send_acks(Nanos::from_millis(6)));
+    assert_eq!(count(&client), 0, "each is said once");
+    let (_, word) = client.issue_plainly();
+    assert!(client.ends(word, 4));
+    assert_eq!(count(&client), 1);
 }
 
 fn header(kind: PacketType, req: ReqNum) -> Header {

@@ -74,8 +74,7 @@ impl Calls {
             context.stats.on_stall();
         }
         // A scan must look at its deadline.
-        let now = context.moment.now();
-        context.agenda.on_call(now, || context.config.scan_interval);
+        context.expect_scan();
     }
 
     /// Takes the call out of the backlog.

@@ -15,7 +15,7 @@ fn an_empty_agenda_has_nothing_due() {
 #[test]
 fn what_is_due_first_decides() {
     let mut agenda = Agenda::new();
-    agenda.on_call(Nanos(0), || INTERVAL);
+    agenda.on_call(Nanos(0), INTERVAL, false);
     agenda.on_transfer(Nanos(40));
     agenda.set_timer(Nanos(60), TimerToken(1));
     assert_eq!(agenda.due(), Nanos(40));
@@ -58,7 +58,7 @@ fn a_full_queue_excuses_peers_for_a_while_only() {
 #[test]
 fn an_endpoint_that_scans_very_late_was_absent() {
     let mut agenda = Agenda::new();
-    agenda.on_call(Nanos(0), || INTERVAL);
+    agenda.on_call(Nanos(0), INTERVAL, false);
     assert_eq!(agenda.absence(Nanos(900), INTERVAL), None);
     assert_eq!(agenda.absence(Nanos(901), INTERVAL), Some(Nanos(801)));
 }
@@ -100,6 +100,20 @@ fn attention_ends_when_nothing_is_left() {
     assert!(agenda.needs_attention());
     agenda.on_drained(false);
     assert!(!agenda.needs_attention());
+}
+
+#[test]
+fn the_loop_is_alert_while_anything_waits() {
+    let mut agenda = Agenda::new();
+    assert!(!agenda.is_alert());
+    agenda.call_attention();
+    agenda.lower_alert(false);
+    assert!(agenda.is_alert(), "a queue was not drained");
+    agenda.on_drained(false);
+    agenda.lower_alert(true);
+    assert!(agenda.is_alert(), "a worker thread has a request");
+    agenda.lower_alert(false);
+    assert!(!agenda.is_alert());
 }
 
 #[test]

@@ -16,7 +16,8 @@ fn an_iteration_knows_how_long_the_queue_was_not_looked_at() {
     let mut moment = Moment::new(Nanos(100));
     moment.leave_iteration(Nanos(150));
     assert!(moment.is_between_iterations());
-    moment.begin_iteration(Nanos(200), Nanos(120));
+    moment.begin_iteration(Nanos(200));
+    moment.set_before(Nanos(120));
     assert_eq!((moment.away(), moment.is_at_burst()), (Nanos(80), true));
     assert!(!moment.is_between_iterations());
     moment.advance(Nanos(260));

@@ -58,7 +58,8 @@ impl Requests {
         let request = self.at_mut(idx);
         let marks = Marks::NONE
             .with(Marks::CONGESTION, packet.congestion)
-            .with(Marks::SAMPLE, header.flags.has(Flags::SAMPLE));
+            .with(Marks::SAMPLE, header.flags.has(Flags::SAMPLE))
+            .with(Marks::GENERAL, !context.config.bypasses.are_usual());
         request.begin(header.req, marks, context.moment.burst_time());
         request.req_type = header.req_type();
         let unfinished = !context.held.is_done(request.tx_end);

@@ -42,15 +42,14 @@ impl Requests {
                 return None;
             }
         }
-        request.begin(req, Marks::NONE, context.moment.burst_time());
-        context.stats.on_request_accepted();
+        request.begin(req, Marks::NONE, context.moment.at_burst().0);
         Some(idx)
     }
 
     /// Answers with a response of one packet, in the iteration in which the request came.
     ///
     /// # Errors
-    /// `write`, unused, if the request or the reply is not ordinary.
+    /// `write`, unused, if the request or the reply is not ordinary, or the lane has no room.
     #[inline(always)]
     pub(crate) fn reply_plain<W: FnOnce(&mut [u8])>(
         &mut self,
@@ -98,17 +97,13 @@ impl Requests {
         if response.resize(len).is_err() {
             return Err(write);
         }
-        // Asked first, so that the compiler need not keep other values across the call.
-        let room = context.outbox.room(len);
+        // Asked first, so that a reply without room is code apart.
+        let Some(room) = context.outbox.room(len) else {
+            return Err(write);
+        };
         write(response.data_mut());
         let (words, peer) = (request.answer.words(len, request.req), request.answer.peer);
-        match room {
-            Some(room) => context.outbox.stage(room, peer, words, response),
-            None => {
-                let end = context.outbox.queue(peer, words, response);
-                request.on_sent(end);
-            }
-        }
+        context.outbox.stage(room, peer, words, response);
         request.enter(RequestState::Done);
         self.expect_sweep(context);
         Ok(())
@@ -116,12 +111,16 @@ impl Requests {
 }
 
 impl InboundRequest {
-    /// Whether a response of this length is an ordinary one of one packet.
+    /// Whether a response of this length is an ordinary one of one packet. The request must be open
+    /// and without marks.
     #[inline(always)]
     fn is_usual(&self, len: usize, context: &Context) -> bool {
-        context.config.bypasses.common
-            && self.arrived == context.moment.burst_time()
-            && len <= self.answer.single as usize
+        let is_usual = len <= self.answer.single as usize;
+        debug_assert!(
+            !is_usual || self.arrived == context.moment.burst_time(),
+            "a request without marks is answered in the iteration in which it came"
+        );
+        is_usual
     }
 
     /// Whether this is the request with that name, a dispatch handler has it, and it has no marks:

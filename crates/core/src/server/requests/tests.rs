@@ -47,7 +47,7 @@ impl Server {
         let slots = sessions.at(session).slots();
         requests.open_slots(slots, terms.first_req, sessions.slot_count());
         let mut context = context(terms.data_size);
-        context.moment.begin_iteration(Nanos(10), Nanos(1));
+        context.moment.begin_iteration(Nanos(10));
         Self {
             requests,
             sessions,
@@ -121,9 +121,7 @@ impl Server {
 
     fn pass(&mut self, time: Nanos) {
         let now = self.context.moment.now() + time;
-        self.context
-            .moment
-            .begin_iteration(now, self.context.moment.now());
+        self.context.moment.begin_iteration(now);
     }
 
     /// Lets the hold of every response expire, and sweeps all requests.
@@ -461,6 +459,8 @@ proptest! {
                     server.requests.on_part(idx, Taken::Last, false, &server.context);
                 }
                 Event::Sweep => {
+                    // Handlers end in the iteration of their requests, or keep them.
+                    open.iter().for_each(|it| _ = server.requests.detach(*it, &mut server.context));
                     let _ = server.sweep();
                 }
             }

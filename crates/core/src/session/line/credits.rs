@@ -1,5 +1,5 @@
-//! The slots and credits with which this side issues requests on a session, and the responses whose
-//! arrival the server does not know yet (rules S1, S7, S9, W10).
+//! The slots and credits with which this side issues requests on a session, and how often it tells
+//! the server which responses have arrived (rules S1, S7, S9, W10).
 
 use dunlin_wire::ReqNum;
 
@@ -8,9 +8,6 @@ use crate::handle::{Session, SlotIdx};
 use crate::session::marks::Marks;
 use crate::time::Nanos;
 
-/// An acknowledgement vector is sent once it would be full: this number of idle slots have a
-/// response to acknowledge.
-const ACKS_WORTH_SENDING: u32 = 4;
 /// Shortest time between two acknowledgement vectors of a session.
 const ACK_INTERVAL: Nanos = Nanos::from_millis(1);
 
@@ -19,7 +16,7 @@ impl Line {
     /// Whether a request may be sent right now.
     #[inline]
     pub(crate) fn can_send(&self) -> bool {
-        self.is_open() && self.free != 0 && self.credits > 0
+        self.is_open() && self.free != 0 && self.credits() != 0
     }
 
     /// Takes the slot and the credit that [`Self::can_send`] has found; returns the index of the
@@ -28,9 +25,7 @@ impl Line {
     pub(crate) fn take_slot(&mut self) -> SlotIdx {
         debug_assert!(self.can_send());
         let at = self.next_slot();
-        // The slot's bit in `answered` has no meaning until the slot is free again.
         self.free &= self.free - 1;
-        self.credits -= 1;
         at
     }
 
@@ -40,22 +35,39 @@ impl Line {
         let bit = 1_u64 << (req.0 & u32::from(self.mask));
         debug_assert!(self.free & bit == 0, "a slot is released once");
         self.free |= bit;
-        self.answered |= bit;
-        self.credits += 1;
     }
 
-    /// Packets that may still be sent.
+    /// Packets that may still be sent (rule S7): each slot in use holds a credit, and so does each
+    /// packet of a large message beyond its first.
     #[inline]
     pub(crate) fn credits(&self) -> u32 {
-        u32::from(self.credits)
+        let held = u32::from(self.parts) + self.in_flight();
+        u32::from(self.credit_limit).saturating_sub(held)
     }
 
+    /// Takes a credit for one more packet of a large message.
     pub(crate) fn take_credit(&mut self) {
-        self.credits -= 1;
+        self.set_parts(self.parts + 1);
     }
 
+    /// Takes back the credits of packets of a large message.
     pub(crate) fn return_credits(&mut self, credits: u32) {
-        self.credits += u16::try_from(credits).expect("no more than were taken");
+        let credits = u16::try_from(credits).expect("no more than were taken");
+        self.set_parts(self.parts - credits);
+    }
+
+    fn set_parts(&mut self, parts: u16) {
+        let before = self.has_credits_for_slots();
+        self.parts = parts;
+        if self.has_credits_for_slots() != before {
+            self.settle();
+        }
+    }
+
+    /// Whether each slot can have a request at the same time: then a short request needs no look at
+    /// the credits.
+    pub(super) fn has_credits_for_slots(&self) -> bool {
+        u32::from(self.credit_limit) >= self.window() + u32::from(self.parts)
     }
 
     /// Whether this side may issue a request in the slot at this place of the slot table.
@@ -98,16 +110,12 @@ impl Line {
     /// Whether a short request may leave now without a further check.
     #[inline(always)]
     pub(in crate::session) fn is_plain(&self, session: Session, len: u32, now: Nanos) -> bool {
-        self.handle == session
-            && now < self.plain_until
-            && self.free != 0
-            && self.credits != 0
-            && len < self.limit
+        self.handle == session && now < self.plain_until && self.free != 0 && len < self.limit
     }
 
     /// The index of the slot that the next request takes.
     #[inline(always)]
-    pub(in crate::session) fn next_slot(&self) -> SlotIdx {
+    pub(crate) fn next_slot(&self) -> SlotIdx {
         SlotIdx(self.slots.0 + self.free.trailing_zeros())
     }
 
@@ -119,23 +127,14 @@ impl Line {
 
 /// Acknowledgement vectors (rules S9, W10).
 impl Line {
-    /// Whether the server should get an acknowledgement vector: enough responses of idle slots have
-    /// arrived, and the last vector left long enough ago.
+    /// Whether the last acknowledgement vector left long enough ago for another one.
     #[inline]
-    pub(crate) fn owes_acks(&self, now: Nanos) -> bool {
-        let enough = (self.answered & self.free).count_ones() >= ACKS_WORTH_SENDING;
-        enough && now.since(self.acked) >= ACK_INTERVAL
+    pub(crate) fn may_send_acks(&self, now: Nanos) -> bool {
+        now.since(self.acked) >= ACK_INTERVAL
     }
 
-    /// Takes four of the slots whose latest responses have arrived, which the server may not know.
-    /// The four count as acknowledged from now on; [`Self::owes_acks`] has found that there are
-    /// four.
-    pub(crate) fn take_acks(&mut self, now: Nanos) -> [SlotIdx; ACKS_WORTH_SENDING as usize] {
+    /// Notes that an acknowledgement vector leaves.
+    pub(crate) fn on_acks_sent(&mut self, now: Nanos) {
         self.acked = now;
-        std::array::from_fn(|_| {
-            let slot = (self.answered & self.free).trailing_zeros();
-            self.answered &= !(1 << slot);
-            SlotIdx(self.slots.0 + slot)
-        })
     }
 }

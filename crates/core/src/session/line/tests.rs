@@ -70,22 +70,6 @@ fn no_packet_is_taken_before_the_session_is_open_or_after_its_end() {
 }
 
 #[test]
-fn acknowledgements_wait_for_four_responses_and_a_millisecond() {
-    let mut line = open(8, 32);
-    let now = Nanos::from_millis(5);
-    let taken: Vec<u32> = (0..5).map(|_| line.take_slot().0).collect();
-    assert_eq!(taken, [16, 17, 18, 19, 20]);
-    for req in 0..3 {
-        line.release_slot(ReqNum(req));
-    }
-    assert!(!line.owes_acks(now), "three are too few");
-    line.release_slot(ReqNum(3));
-    assert!(line.owes_acks(now));
-    assert_eq!(line.take_acks(now), [16, 17, 18, 19].map(SlotIdx));
-    assert!(!line.owes_acks(Nanos::from_millis(50)), "each is said once");
-}
-
-#[test]
 fn a_sample_is_asked_for_once_an_interval_and_always_while_paced() {
     let mut line = open(8, 32);
     let interval = Nanos(100);
@@ -127,7 +111,7 @@ fn a_session_that_asks_or_is_closed_takes_nothing_without_a_second_look() {
 
 #[test]
 fn a_short_request_needs_no_second_look_while_nothing_is_unusual() {
-    let mut line = open(8, 1);
+    let mut line = open(8, 8);
     let session = handle(1);
     line.ask_for_sample(Nanos(100), Nanos(50));
     assert!(line.is_plain(session, 32, Nanos(149)));
@@ -136,13 +120,30 @@ fn a_short_request_needs_no_second_look_while_nothing_is_unusual() {
     let foreign = Session::new(SessionIdx(3), 1, EndpointNum::chosen(2));
     assert!(!line.is_plain(foreign, 32, Nanos(149)));
     assert!(!line.is_plain(session, 513, Nanos(149)));
-    for unusual in [Line::set_paced, Line::set_waiting] {
+    let set_general = |line: &mut Line, general: bool| line.set_common(!general);
+    for unusual in [Line::set_paced, Line::set_waiting, set_general] {
         unusual(&mut line, true);
         assert!(!line.is_plain(session, 32, Nanos(149)));
         unusual(&mut line, false);
     }
-    line.take_slot();
-    assert!(!line.is_plain(session, 32, Nanos(149)), "no credit");
+    line.take_credit();
+    assert!(
+        !line.is_plain(session, 32, Nanos(149)),
+        "a slot lacks a credit"
+    );
+    line.return_credits(1);
+    for _ in 0..8 {
+        assert!(line.is_plain(session, 32, Nanos(149)));
+        line.take_slot();
+    }
+    assert!(!line.is_plain(session, 32, Nanos(149)), "no slot");
+}
+
+#[test]
+fn with_fewer_credits_than_slots_each_request_needs_a_second_look() {
+    let mut line = open(8, 7);
+    line.ask_for_sample(Nanos(100), Nanos(50));
+    assert!(!line.is_plain(handle(1), 32, Nanos(149)));
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -154,6 +155,8 @@ enum Event {
     Sample(u16),
     Ask,
     Hear,
+    Part,
+    Arrive,
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -165,6 +168,8 @@ fn event() -> impl Strategy<Value = Event> {
         any::<u16>().prop_map(Event::Sample),
         Just(Event::Ask),
         Just(Event::Hear),
+        Just(Event::Part),
+        Just(Event::Arrive),
     ]
 }
 
@@ -173,8 +178,8 @@ proptest! {
     /// after any event.
     #[test]
     fn nothing_is_lost(events in prop::collection::vec(event(), 0..200)) {
-        let mut line = open(8, 5);
-        let mut taken = Vec::new();
+        let mut line = open(8, 10);
+        let (mut taken, mut parts) = (Vec::new(), 0);
         for event in events {
             match event {
                 Event::Take if line.can_send() => {
@@ -182,7 +187,7 @@ proptest! {
                     prop_assert!(!taken.contains(&at));
                     taken.push(at);
                 }
-                Event::Take => prop_assert_eq!(taken.len(), 5),
+                Event::Take => prop_assert!(taken.len() == 8 || taken.len() + parts == 10),
                 Event::Release(which) if !taken.is_empty() => {
                     let at = taken.swap_remove(usize::from(which) % taken.len());
                     line.release_slot(ReqNum(at));
@@ -190,6 +195,15 @@ proptest! {
                 Event::Release(_) => {}
                 Event::Wait(waiting) => line.set_waiting(waiting),
                 Event::Pace(paced) => line.set_paced(paced),
+                Event::Part if line.credits() != 0 => {
+                    line.take_credit();
+                    parts += 1;
+                }
+                Event::Arrive if parts != 0 => {
+                    line.return_credits(1);
+                    parts -= 1;
+                }
+                Event::Part | Event::Arrive => {}
                 Event::Ask => line.on_asked(Nanos(1)),
                 Event::Hear => line.note_activity(Nanos(2)),
                 Event::Sample(now) => {
@@ -198,7 +212,7 @@ proptest! {
             }
             line.check();
             prop_assert_eq!(line.in_flight() as usize, taken.len());
-            prop_assert_eq!(line.credits() as usize + taken.len(), 5);
+            prop_assert_eq!(line.credits() as usize + taken.len() + parts, 10);
         }
     }
 }

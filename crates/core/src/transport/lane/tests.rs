@@ -127,6 +127,41 @@ fn a_closed_lane_takes_nothing_until_it_is_cleared() {
     assert!(!Lane::new(0).push(PeerId(1), HEADER, &messages[0]));
 }
 
+#[test]
+fn packets_are_alike_until_one_differs_and_are_listed_when_asked_for() {
+    let mut lane = Lane::new(LANE_PACKET);
+    let messages = messages(&[40, 40, 40, 41]);
+    let stage = |lane: &mut Lane, peer: u32, message: &MsgBuf| {
+        let room = lane.room(message.len()).expect("there is room");
+        lane.write::<true>(room, PeerId(peer), HEADER, message);
+    };
+    for message in &messages[..3] {
+        stage(&mut lane, 7, message);
+    }
+    let (count, packet) = lane.alike().expect("one peer and one length");
+    assert_eq!((count, packet.peer(), packet.size()), (3, PeerId(7), 64));
+    assert_eq!((lane.all_lines().len(), lane.requests()), (6, 3));
+    lane.list();
+    let bytes: Vec<_> = lane.packets().iter().map(|it| lane.bytes(*it)).collect();
+    assert_eq!(
+        bytes,
+        messages[..3].iter().map(expected).collect::<Vec<_>>()
+    );
+    stage(&mut lane, 7, &messages[3]);
+    assert_eq!(lane.alike(), None, "another length");
+    stage(&mut lane, 7, &messages[0]);
+    let bytes: Vec<_> = lane.packets().iter().map(|it| lane.bytes(*it)).collect();
+    assert_eq!(bytes[2..], [2, 3, 0].map(|at| expected(&messages[at])));
+    lane.rewind();
+    stage(&mut lane, 7, &messages[0]);
+    stage(&mut lane, 8, &messages[1]);
+    assert_eq!(lane.alike(), None, "another peer");
+    lane.rewind();
+    stage(&mut lane, 8, &messages[1]);
+    assert_eq!(lane.lone().map(LanePacket::peer), Some(PeerId(8)));
+    assert_eq!((lane.len(), lane.requests()), (1, 1));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -5,6 +5,8 @@
 
 use std::ptr::NonNull;
 
+#[cfg(not(loom))]
+use super::super::cells::CELL;
 use super::super::cells::{Cells, ONE_CELL, cells_of, cells_of_long};
 use super::super::sync::{AtomicU64, Ordering};
 use super::{ConsumerLine, LEN_SHIFT, Parked, REFERENCE, WRAP, longest_packet, low, sequence};
@@ -49,7 +51,8 @@ pub(in crate::shm) struct Consumer {
     cells: Cells,
     line: NonNull<ConsumerLine>,
     pub(super) head: u64,
-    pub(super) given_back: u64,
+    /// Once the head has come here, there are enough cells to be given back.
+    give_at: u64,
     /// The number of cells that are given back together.
     part: u64,
     longest: u32,
@@ -57,7 +60,7 @@ pub(in crate::shm) struct Consumer {
 
 /// The place where a consumer will find its next packet, for a receiver that polls many rings
 /// without touching the consumers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::shm) struct Watch {
     word: NonNull<AtomicU64>,
     sequence: u32,
@@ -88,12 +91,13 @@ impl Consumer {
             longest as usize >= ONE_CELL,
             "the fast path takes what fits into a cell"
         );
+        let part = u64::from(cells.count()) / GIVE_BACK_PART;
         Self {
-            part: u64::from(cells.count()) / GIVE_BACK_PART,
+            part,
             cells,
             line,
             head: 0,
-            given_back: 0,
+            give_at: part,
             longest,
         }
     }
@@ -127,11 +131,16 @@ impl Consumer {
         Some(At { at, len, cells })
     }
 
-    /// Takes the packet at the head if it is the only one so far. The caller has seen it there: it
-    /// has `len` bytes, in one or two `CELLS`. Also returns the place of the next packet.
+    /// Takes the packet at the head if it is the only one so far. The caller has seen it there, with
+    /// this watch: it has `len` bytes, in one or two `CELLS`. Also returns the place of the next
+    /// packet.
     #[cfg(not(loom))]
     #[inline(always)]
-    pub(in crate::shm) fn take_lone<const CELLS: u32>(&mut self, len: u32) -> Option<(At, Watch)> {
+    pub(in crate::shm) fn take_lone<const CELLS: u32>(
+        &mut self,
+        watch: Watch,
+        len: u32,
+    ) -> Option<(At, Watch)> {
         const { assert!(CELLS == 1 || CELLS == 2) };
         debug_assert_eq!(cells_of(len), CELLS);
         // A peer may claim that a longer packet begins in the ring's last cell.
@@ -141,7 +150,12 @@ impl Consumer {
             return None;
         }
         let after = self.head + u64::from(CELLS);
-        let next = self.watch_at(after);
+        debug_assert_eq!(watch, self.watch());
+        let next = match self.cells.index(after) < CELLS {
+            true => self.watch_at(after),
+            // SAFETY: the packet is not the last one before the ring's end.
+            false => unsafe { watch.later(CELLS as usize) },
+        };
         // If another packet follows, both are taken as a run. This load may miss a packet that has
         // just come, so it needs no ordering. SAFETY: our cells are alive.
         let word = unsafe { next.word.as_ref() }.load(Ordering::Relaxed);
@@ -173,29 +187,36 @@ impl Consumer {
         // The cell before which the run ends if all of its packets have one cell.
         let mut stop = first + most.min(end - first);
         let (mut at, mut count, mut others) = (first, 0, false);
+        // The word of the last packet of one cell; before the first one, that of a packet that
+        // fills its cell. Packets often have the same length, and then their words are equal.
+        let mut usual = u64::from(expected) | (ONE_CELL as u64) << LEN_SHIFT;
         while at < stop {
             // Acquire: the packet's bytes were written before its word.
             let word = cells.word_at(at).load(Ordering::Acquire);
-            if low(word) != expected {
-                break;
-            }
-            let len = low(word >> LEN_SHIFT);
-            // Flags are the bits above the length, so each comparison also finds that there are
-            // none.
-            if len as usize <= ONE_CELL {
-                let cells = 1;
-                each(count, At { at, len, cells });
-                at += 1;
-            } else {
-                others = len > longest || cells_of_long(len) > end - at;
-                if others {
+            if word != usual {
+                if low(word) != expected {
                     break;
                 }
-                let cells = cells_of_long(len);
-                each(count, At { at, len, cells });
-                at += cells;
-                stop = (stop + cells - 1).min(end);
+                // Flags are the bits above the length, so each comparison also finds that there are
+                // none.
+                let len = low(word >> LEN_SHIFT);
+                if len as usize > ONE_CELL {
+                    others = len > longest || cells_of_long(len) > end - at;
+                    if others {
+                        break;
+                    }
+                    let cells = cells_of_long(len);
+                    each(count, At { at, len, cells });
+                    at += cells;
+                    stop = (stop + cells - 1).min(end);
+                    count += 1;
+                    continue;
+                }
+                usual = word;
             }
+            let (len, cells) = (low(usual >> LEN_SHIFT), 1);
+            each(count, At { at, len, cells });
+            at += 1;
             count += 1;
         }
         self.head += (at - first) as u64;
@@ -241,7 +262,7 @@ impl Consumer {
     #[inline(always)]
     fn watch_at(&self, position: u64) -> Watch {
         Watch {
-            word: NonNull::from(self.cells.word(self.cells.index(position))),
+            word: self.cells.word_ptr(self.cells.index(position)),
             sequence: low(sequence(&self.cells, position)),
         }
     }
@@ -250,17 +271,24 @@ impl Consumer {
     /// them.
     #[inline]
     pub(in crate::shm) fn give_back(&mut self) {
-        if self.head - self.given_back >= self.part {
-            self.given_back = self.head;
+        if self.head >= self.give_at {
+            self.give_at = self.head + self.part;
             // Release: we have read the packets before the producer overwrites them.
             self.line().consumed.store(self.head, Ordering::Release);
         }
     }
 
+    /// All cells before this position were given back.
+    pub(super) const fn given_back(&self) -> u64 {
+        self.give_at - self.part
+    }
+
     /// Sets the number of cells that are given back together; `None`: an eighth of the ring.
     pub(in crate::shm) fn set_part(&mut self, cells: Option<u32>) {
         let most = u64::from(self.cells.count()) / GIVE_BACK_PART;
+        let given_back = self.given_back();
         self.part = cells.map_or(most, |cells| u64::from(cells).clamp(1, most));
+        self.give_at = given_back + self.part;
     }
 
     /// Asks the producer to ring the doorbell, or not to. After the caller has asked for one or
@@ -322,6 +350,20 @@ impl Consumer {
 }
 
 impl Watch {
+    /// The place of a packet that begins this number of cells later, in the same lap.
+    ///
+    /// # Safety
+    /// The ring has that cell.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    unsafe fn later(self, cells: usize) -> Self {
+        Self {
+            // SAFETY: as the caller promises; the address was made from that of all cells.
+            word: unsafe { self.word.byte_add(cells * CELL) },
+            sequence: self.sequence,
+        }
+    }
+
     /// The number of bytes of the packet there, with its flags above the length.
     ///
     /// # Safety

@@ -45,6 +45,53 @@ impl Producer {
         (count, sum)
     }
 
+    /// Sends packets of `len` bytes each, whose lines have the layout of cells: as many of the
+    /// first as fit before the ring's last cell. Returns their number.
+    #[inline(always)]
+    pub(in crate::shm) fn push_row(&mut self, lines: &[[u8; CELL]], len: usize) -> usize {
+        if len > ONE_CELL {
+            return self.push_long_row(lines, len);
+        }
+        let first = self.cells.index(self.tail);
+        let in_a_row = (self.cells.count() - first) as usize;
+        let count = lines.len().min(in_a_row).min(self.room(lines.len()));
+        if count == 0 {
+            return 0;
+        }
+        let fill = self.fill();
+        self.tail += count as u64;
+        self.clean(self.tail);
+        for (place, line) in lines[..count].iter().enumerate().rev() {
+            // SAFETY: there is room for it, so the cell is free.
+            unsafe { fill.whole(place, line.last_chunk().expect("a line is longer"), len) };
+        }
+        count
+    }
+
+    /// The same for packets of several cells.
+    #[inline(always)]
+    fn push_long_row(&mut self, lines: &[[u8; CELL]], len: usize) -> usize {
+        let (first, cells) = (self.cells.index(self.tail), cells_for(len));
+        let in_a_row = (self.cells.count() - first) as usize;
+        let most = in_a_row.min(self.room(lines.len())).min(Dirty::RUN);
+        let packets = lines.len().min(most) / cells;
+        if packets == 0 || len > self.longest as usize {
+            return 0;
+        }
+        let (count, fill) = (packets * cells, self.fill());
+        self.tail += count as u64;
+        self.clean(self.tail);
+        let (mut rest, mut data) = (&lines[..count], 0);
+        for _ in 0..packets {
+            // SAFETY: there is room for all of the lines before the ring's end, so their cells are
+            // free.
+            data |= unsafe { fill.last(&mut rest, len) };
+        }
+        let until = self.lap_after(self.tail);
+        self.dirty.on_run(first, count, data, until);
+        packets
+    }
+
     /// Sends staged packets of any length: as many of the first as fit before the ring's last cell,
     /// up to one that is longer than the ring carries. Returns their number, and their bytes.
     #[inline(always)]

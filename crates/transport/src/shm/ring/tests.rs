@@ -34,11 +34,12 @@ impl Heap {
 
     /// Takes a packet if it is the only one.
     fn pop_lone(&mut self) -> Option<Vec<u8>> {
+        let watch = self.consumer.watch();
         // SAFETY: the cells are this test's.
-        let len = unsafe { self.consumer.watch().next() }?;
+        let len = unsafe { watch.next() }?;
         let (packet, _) = match cells_of(len) {
-            ..=1 => self.consumer.take_lone::<1>(len)?,
-            2 => self.consumer.take_lone::<2>(len)?,
+            ..=1 => self.consumer.take_lone::<1>(watch, len)?,
+            2 => self.consumer.take_lone::<2>(watch, len)?,
             _ => return None,
         };
         assert!(!self.consumer.has_next());
@@ -85,7 +86,7 @@ impl Heap {
 
     /// Cells that have been read but not yet given back.
     fn lags(&self) -> bool {
-        self.consumer.head != self.consumer.given_back
+        self.consumer.head != self.consumer.given_back()
     }
 }
 
@@ -395,7 +396,7 @@ fn cells_are_given_back_by_eighths_or_by_a_given_number() {
             ring.pop().unwrap();
             ring.consumer.give_back();
         }
-        ring.consumer.head - ring.consumer.given_back
+        ring.consumer.head - ring.consumer.given_back()
     };
     assert_eq!(lag_after(None, 7), 7);
     assert_eq!(lag_after(None, 1), 0);

@@ -12,14 +12,15 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, compiler_fence};
 
-use dunlin_core::transport::{LANE_PACKET, MAX_INLINE, RX_BURST};
+use dunlin_core::transport::{MAX_INLINE, RX_BURST};
 use dunlin_msgbuf::{BufRef, REF_LEN};
 
-use super::super::cells::{CELL, Cells, ONE_CELL, TWO_CELLS, WORD, cells_of};
+use super::super::cells::{CELL, ONE_CELL, WORD, cells_of};
 use super::super::channel::Channel;
 use super::super::regions::Known;
-use super::super::ring::{At, Consumer, Next, Watch, packet_len};
-use super::waiting::{Named, Waiting};
+use super::super::ring::{At, Consumer, Next, Watch};
+use super::shorts::{SHORT, Shorts};
+use super::waiting::{LATELY, Named, Waiting};
 
 /// A ring from a peer.
 #[derive(Debug)]
@@ -61,94 +62,6 @@ pub(super) enum Taken {
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Line(pub(super) [u8; CELL]);
-
-/// Copies of a burst's short packets, cell by cell.
-#[derive(Debug)]
-pub(super) struct Shorts {
-    copies: [Short; RX_BURST],
-    /// Lengths of the packets of several cells, and 0 for the others.
-    several: [u16; RX_BURST],
-}
-
-/// The copy of one packet. After its cells there are bytes of earlier packets.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
-struct Short([u8; SHORT_CELLS * CELL]);
-
-/// Most cells of a short packet.
-const SHORT_CELLS: usize = 17;
-
-/// Longest short packet, in bytes.
-#[expect(clippy::cast_possible_truncation, reason = "a small constant")]
-pub(super) const SHORT: u32 = (SHORT_CELLS * CELL - WORD) as u32;
-/// Longest packet of two cells, in bytes.
-#[expect(clippy::cast_possible_truncation, reason = "a small constant")]
-pub(super) const TWO: u32 = TWO_CELLS as u32;
-const _: () = assert!(SHORT as usize == LANE_PACKET && SHORT <= u16::MAX as u32);
-
-impl Shorts {
-    pub(super) fn new() -> Self {
-        Self {
-            copies: [Short([0; SHORT_CELLS * CELL]); RX_BURST],
-            several: [0; RX_BURST],
-        }
-    }
-
-    /// Makes room for another burst.
-    #[inline(always)]
-    fn begin(&mut self) -> &mut Self {
-        self.several = [0; RX_BURST];
-        self
-    }
-
-    /// Makes room for a burst of one packet.
-    #[inline(always)]
-    fn begin_lone(&mut self) -> &mut Self {
-        self.several[0] = 0;
-        self
-    }
-
-    /// Copies packet number `index` of the burst out of the ring. Returns the place of its bytes.
-    ///
-    /// # Safety
-    /// The packet's cells are cells of the ring, and it is a short one.
-    #[inline(always)]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a short length has sixteen bits"
-    )]
-    pub(super) unsafe fn copy(&mut self, index: usize, ring: &Cells, packet: At) -> NonNull<u8> {
-        let index = index % RX_BURST;
-        if packet.cells > 1 {
-            self.several[index] = packet.len as u16;
-        }
-        // SAFETY: as the caller promises.
-        unsafe {
-            copy_cells(
-                ring.bytes_at(packet.at),
-                &mut self.copies[index],
-                packet.cells,
-            )
-        }
-    }
-
-    /// Packet number `index` of a burst that copied it. For a packet of one cell, the length is
-    /// that of the copied word, because the peer may have changed the word after the ring looked at
-    /// it. For a packet of several cells, it is the length that the ring saw.
-    #[inline(always)]
-    pub(super) fn packet(&self, index: usize) -> &[u8] {
-        let index = index % RX_BURST;
-        let (word, bytes) = self.copies[index]
-            .0
-            .split_first_chunk()
-            .expect("a copy is longer than that");
-        let mut len = packet_len(u64::from_ne_bytes(*word));
-        if len > ONE_CELL {
-            len = bytes.len().min(self.several[index].into());
-        }
-        &bytes[..len]
-    }
-}
 
 impl RxRing {
     /// Notes that bursts poll the ring from now on.
@@ -269,8 +182,13 @@ pub(super) struct Alone {
     pub(super) index: u32,
     /// Its next packet; `None` unless bursts are plain.
     watch: Option<Watch>,
+    /// The last plain burst that had packets; [`LATELY`] bursts ago or longer if there was none.
+    busy: u32,
     /// Number of the burst's first frames that are copies of short packets.
     pub(super) plain: u32,
+    /// The number of the burst's frames whose data is not elsewhere. Next to `plain`, so that a
+    /// compiler writes both as one word.
+    pub(super) count: u32,
 }
 
 /// The result of a plain burst's look.
@@ -295,7 +213,9 @@ impl Alone {
             thorough: bursts + 1,
             index: 0,
             watch: None,
+            busy: bursts.wrapping_sub(LATELY),
             plain: 0,
+            count: 0,
         }
     }
 
@@ -303,7 +223,7 @@ impl Alone {
     #[inline(always)]
     pub(super) fn look(&mut self, rung: bool) -> Look {
         self.bursts = self.bursts.wrapping_add(1);
-        self.plain = 0;
+        (self.plain, self.count) = (0, 0);
         if self.bursts == self.thorough || rung {
             return Look::Thorough;
         }
@@ -331,9 +251,8 @@ impl Alone {
             // SAFETY: the ring has found the packet, so its cells lie inside.
             unsafe { shorts.copy(place, &cells, packet) };
         });
-        incoming.last_busy = self.bursts;
         self.watch = Some(incoming.ring.watch());
-        self.plain = frames(count);
+        self.took(count);
         (count, bytes.into(), others)
     }
 
@@ -346,15 +265,35 @@ impl Alone {
         incoming: &mut RxRing,
         shorts: &mut Box<Shorts>,
     ) -> bool {
-        let Some((packet, next)) = incoming.ring.take_lone::<CELLS>(len) else {
+        let taken = self
+            .watch
+            .and_then(|watch| incoming.ring.take_lone::<CELLS>(watch, len));
+        let Some((packet, next)) = taken else {
             return false;
         };
         // SAFETY: the ring has found the packet, so its cells lie inside.
         unsafe { shorts.begin_lone().copy(0, incoming.ring.cells(), packet) };
-        incoming.last_busy = self.bursts;
         self.watch = Some(next);
-        self.plain = 1;
+        self.took(1);
         true
+    }
+
+    /// Notes that the burst begins with `count` short packets.
+    #[inline(always)]
+    fn took(&mut self, count: usize) {
+        self.busy = self.bursts;
+        (self.plain, self.count) = (frames(count), frames(count));
+    }
+
+    /// Sets the number of the burst's frames whose data is not elsewhere.
+    pub(super) fn set_count(&mut self, count: usize) {
+        self.count = frames(count);
+    }
+
+    /// The last plain burst that had packets, if it was not long ago.
+    pub(super) fn last_busy(&self) -> Option<u32> {
+        let is_late = self.bursts.wrapping_sub(self.busy) < LATELY;
+        is_late.then_some(self.busy)
     }
 
     /// Sets the place of the only ring's next packet, after packets were taken by another function.
@@ -371,6 +310,7 @@ impl Alone {
         };
         self.index = index;
         self.watch = Some(watch);
+        self.busy = self.bursts.wrapping_sub(LATELY);
         self.thorough = (self.bursts | (gap - 1)).wrapping_add(1);
     }
 
@@ -385,49 +325,6 @@ impl Alone {
         self.end();
         self.watch.take()
     }
-}
-
-/// Copies the cells of a short packet whose bytes begin at `from`, with the word: two moves of 32
-/// bytes each. Returns the place of the packet's bytes.
-///
-/// # Safety
-/// `from` points just after the word of the first of `cells` cells in a row, and `cells` is at
-/// least 1.
-#[inline(always)]
-unsafe fn copy_cells(from: NonNull<u8>, to: &mut Short, cells: usize) -> NonNull<u8> {
-    let to: NonNull<Line> = NonNull::from(to).cast();
-    // SAFETY: the first cell begins one word before `from`. Each cell is as long as a line and does
-    // not overlap it, and `to` has lines for all of them.
-    unsafe {
-        let first = from.sub(WORD).cast::<Line>();
-        to.write(first.read());
-        if cells > 1 {
-            to.add(1).write(first.add(1).read());
-        }
-        if cells > 2 {
-            to.add(2).write(first.add(2).read());
-        }
-        if cells > 3 {
-            to.add(3).write(first.add(3).read());
-        }
-        if cells > 4 {
-            copy_more(first.add(4), to.add(4), cells - 4);
-        }
-    }
-    // Later code reads the copy: the compiler may not go back to the ring for it.
-    compiler_fence(Ordering::SeqCst);
-    // SAFETY: a line is longer than a word.
-    unsafe { to.cast::<u8>().add(WORD) }
-}
-
-/// Copies lines.
-///
-/// # Safety
-/// There are `count` lines at both places, which do not overlap.
-#[inline(never)]
-unsafe fn copy_more(from: NonNull<Line>, to: NonNull<Line>, count: usize) {
-    // SAFETY: as the caller promises.
-    unsafe { to.copy_from_nonoverlapping(from, count) };
 }
 
 /// Copies the cells of a packet whose bytes begin at `from`, with the word. Returns the place of

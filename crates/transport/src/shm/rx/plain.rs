@@ -2,7 +2,7 @@
 //! `burst`, after a look that has found the first packet.
 
 use super::ShmRx;
-use super::incoming::TWO;
+use super::shorts::TWO;
 
 impl ShmRx {
     /// Takes a packet of one cell from the only ring, or several packets if more have come. It is
@@ -52,9 +52,24 @@ impl ShmRx {
     /// Notes that the burst begins with `count` short packets, of `bytes` bytes together.
     #[inline(always)]
     fn took(&mut self, count: usize, bytes: u64) {
-        self.waiting.on_others(self.alone.bursts);
         self.counters.rx_packets += count as u64;
         self.counters.rx_bytes += bytes;
-        self.count = count;
+    }
+
+    /// Notes where other bursts need it when plain bursts last had packets.
+    pub(super) fn note_busy(&mut self) {
+        let Some(busy) = self.alone.last_busy() else {
+            return;
+        };
+        self.waiting.on_others(busy);
+        if let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) {
+            incoming.last_busy = busy;
+        }
+    }
+
+    /// The burst's first frame, if it is a plain one.
+    #[inline(always)]
+    pub(crate) fn first_short(&self) -> Option<&[u8]> {
+        (self.alone.plain != 0).then(|| self.shorts.packet(0))
     }
 }

@@ -71,7 +71,6 @@ impl Waiting {
     }
 
     /// Notes that burst number `burst` shows packets from rings, and none that wait here.
-    #[inline(always)]
     pub(super) fn on_others(&mut self, burst: u32) {
         self.last_other = burst;
     }

@@ -1,4 +1,4 @@
-//! A packet that is alone in its burst: its receiver waits for it. Called by `send`.
+//! A packet that is alone in its burst: its receiver waits for it. Called by `send_lone`.
 
 use dunlin_core::transport::{Lane, LanePacket, TxSeq};
 
@@ -10,7 +10,7 @@ impl ShmTx {
     /// packets, 3. The receiver waits for such a packet, so this function must be fast, and is
     /// inlined into the iteration.
     #[inline(always)]
-    pub(super) fn send_lone<const CELLS: usize>(
+    pub(super) fn send_only<const CELLS: usize>(
         &mut self,
         lane: &Lane,
         packet: LanePacket,
@@ -33,37 +33,38 @@ impl ShmTx {
         self.counters.tx_packets += 1;
         self.counters.tx_bytes += packet.size() as u64;
         self.handed_over += 1;
-        self.put_off += 1;
-        if peer.unsettled && !peer.ring.seems_parked() && self.put_off < PUT_OFF {
+        // In place of counting bursts, which takes a store.
+        let is_due = self.handed_over.is_multiple_of(PUT_OFF.into());
+        if peer.unsettled && !peer.ring.seems_parked() && !is_due {
             return Some(TxSeq(self.handed_over));
         }
-        Some(self.end_lone(index))
+        Some(self.end_lone(index, is_due))
     }
 
     /// The same for a packet of two cells.
     #[inline(never)]
     pub(super) fn send_lone_two(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
-        let sent = self.send_lone::<2>(lane, packet);
-        sent.unwrap_or_else(|| self.send_staged(lane, &[packet], &[]))
+        let sent = self.send_only::<2>(lane, packet);
+        sent.unwrap_or_else(|| self.send_alike(lane, packet, &[]))
     }
 
     /// The same for a longer one.
     #[inline(never)]
     pub(super) fn send_lone_long(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
-        let sent = self.send_lone::<3>(lane, packet);
-        sent.unwrap_or_else(|| self.send_staged(lane, &[packet], &[]))
+        let sent = self.send_only::<3>(lane, packet);
+        sent.unwrap_or_else(|| self.send_alike(lane, packet, &[]))
     }
 
     /// Finishes a burst of one packet: its peer may sleep, or unsettled peers may be due.
     #[inline(never)]
-    fn end_lone(&mut self, index: usize) -> TxSeq {
+    fn end_lone(&mut self, index: usize, is_due: bool) -> TxSeq {
         if let Some(Some(peer)) = self.peers.get_mut(index) {
             unsettle(peer, index, &mut self.unsettled);
             if peer.ring.seems_parked() {
                 peer.ring_bell(&mut self.counters);
             }
         }
-        if self.put_off >= PUT_OFF {
+        if is_due {
             self.look_again();
         }
         TxSeq(self.handed_over)

@@ -1,0 +1,49 @@
+//! The slots that keep an entry of the table of calls between their calls: the next call in such a
+//! slot begins without a search for a free entry, and its entry is in the cache.
+//!
+//! Invariant: a slot is listed if and only if its entry, in use or not, is not loose. At most
+//! [`MOST`] slots are listed, so their entries fit into a second-level cache. Called by
+//! `client/calls`.
+
+use crate::handle::SlotIdx;
+use crate::session::slots::SlotRange;
+
+/// Most slots that keep an entry: together 64 KiB.
+const MOST: usize = 512;
+
+/// The slots that keep an entry.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    slots: Vec<SlotIdx>,
+}
+
+impl Kept {
+    /// Makes room for an endpoint with this number of slots, so that listing never allocates.
+    pub(super) fn make_room(&mut self, slots: usize) {
+        let room = slots.min(MOST);
+        self.slots.reserve(room.saturating_sub(self.slots.len()));
+    }
+
+    /// Lists the slot, whose entry stays with it from now on. False if too many are listed.
+    pub(super) fn add(&mut self, at: SlotIdx) -> bool {
+        debug_assert!(!self.slots.contains(&at), "its entry was loose");
+        let has_room = self.slots.len() < MOST;
+        if has_room {
+            self.slots.push(at);
+        }
+        has_room
+    }
+
+    /// Removes the slots of a session that has ended.
+    pub(super) fn forget(&mut self, range: SlotRange) {
+        self.slots.retain(|at| !range.contains(*at));
+    }
+
+    /// The listed slots.
+    pub(super) fn iter(&self) -> impl Iterator<Item = SlotIdx> {
+        self.slots.iter().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! The end of an iteration: its packets go to the transport, and a dispatch handler that took long
+//! is suspected. Called by the event loop, and before a handler that was slow runs.
+
+use crate::context::Context;
+use crate::endpoint::dispatch::{Dispatched, suspect_slow};
+use crate::endpoint::rpc::Engine;
+use crate::time::{Clock, Nanos};
+use crate::transport::{LanePacket, Tx};
+
+/// With this number of packets or more, a transport that makes system calls may take as long as a
+/// handler that counts as slow.
+const MANY: usize = 4;
+
+impl<X: Tx, C: Clock, App> Engine<X, C, App> {
+    /// Gives the iteration's packets to the transport.
+    #[inline(always)]
+    pub(super) fn transmit_short(&mut self) {
+        let Some(lane) = self.core.context.outbox.plain_packets() else {
+            return self.transmit();
+        };
+        let count = lane.len();
+        if count >= MANY {
+            return self.transmit_lane();
+        }
+        if count == 0 {
+            return self.tx.settle();
+        }
+        self.send_lane_apart();
+        if self.dispatched != Dispatched::NOTHING {
+            // CLOCK 2, after a short burst, because its packets should not wait for the reading.
+            let leaving = self.clock.now();
+            self.find_slow(leaving);
+        }
+    }
+
+    /// Gives the iteration's packets to the transport, if they are many and all in the lane.
+    #[inline(never)]
+    fn transmit_lane(&mut self) {
+        if !self.core.context.config.bypasses.clock {
+            return self.transmit();
+        }
+        // CLOCK 2, before the burst, because the transport's time must not count as the handlers'.
+        let leaving = self.clock.now();
+        self.send_lane();
+        self.find_slow(leaving);
+    }
+
+    /// Gives the lane, which holds all packets, to the transport.
+    #[inline(always)]
+    fn send_lane(&mut self) {
+        let Context { outbox, stats, .. } = &mut self.core.context;
+        let alike = outbox.lane().alike();
+        if !alike.is_some_and(|(_, packet)| self.tx.takes_alike(packet)) {
+            outbox.list_lane();
+        }
+        let lane = outbox.lane();
+        stats.on_transmit(lane.len(), lane.len(), lane.requests());
+        let end = self.tx.send(lane, &[]);
+        // The next iteration asks for `done`: no msgbuf waits for these packets.
+        outbox.clear_plain(end);
+    }
+
+    /// Gives the lane, whose only packet this is, to the transport.
+    #[inline(always)]
+    pub(super) fn send_lone(&mut self, packet: LanePacket) {
+        let Context { outbox, stats, .. } = &mut self.core.context;
+        if !self.tx.takes_alike(packet) {
+            outbox.list_lane();
+        }
+        let lane = outbox.lane();
+        stats.on_transmit(1, 1, lane.requests());
+        let end = self.tx.send_lone(lane, packet);
+        outbox.clear_plain(end);
+    }
+
+    /// The same as [`Self::send_lane`], not inlined, so that the loop over frames does not lose
+    /// registers to it.
+    #[inline(never)]
+    fn send_lane_apart(&mut self) {
+        self.send_lane();
+    }
+
+    /// Suspects a slow dispatch handler if the packets leave late.
+    #[inline(always)]
+    pub(super) fn find_slow(&mut self, leaving: Nanos) {
+        if self.is_late(leaving) {
+            suspect_slow(&mut self.handlers, &mut self.dispatched);
+        }
+    }
+
+    /// Whether so much time has passed in this iteration that a dispatch handler was slow.
+    #[inline(always)]
+    pub(super) fn is_late(&self, leaving: Nanos) -> bool {
+        let Context { moment, config, .. } = &self.core.context;
+        // The clock does not go back.
+        Nanos(leaving.0.wrapping_sub(moment.now().0)) > config.ack_delay
+    }
+
+    /// Gives packets of every kind and number to the transport.
+    #[inline(never)]
+    pub(crate) fn transmit(&mut self) {
+        let Context {
+            config,
+            moment,
+            outbox,
+            held,
+            stats,
+            ..
+        } = &mut self.core.context;
+        let count = outbox.count();
+        if count == 0 {
+            return self.tx.settle();
+        }
+        let lane = outbox.lane();
+        stats.on_transmit(count, lane.len(), lane.requests());
+        stats.on_unstaged(outbox.take_unstaged());
+        // CLOCK 2: before the burst if some client measures, because the answers leave at this
+        // time, or if the burst is long, because the transport's time must not count as the
+        // handlers'.
+        let measures = outbox.measures();
+        let early = measures || count >= MANY;
+        let mut leaving = match early {
+            true => self.clock.now(),
+            false => moment.now(),
+        };
+        if !config.bypasses.clock {
+            for _ in 1..count {
+                leaving = self.clock.now();
+            }
+        }
+        if measures {
+            outbox.stamp_answers(leaving, moment.burst_time(), stats);
+        }
+        if let Some(tap) = &mut self.tap {
+            tap.on_burst(leaving, outbox.items());
+        }
+        outbox.list_lane();
+        let (lane, items) = outbox.packets();
+        let end = match lane.is_empty() {
+            true => self.tx.burst(items),
+            false => self.tx.send(lane, items),
+        };
+        if !early && (self.dispatched != Dispatched::NOTHING || outbox.tells_calls()) {
+            // CLOCK 2, after a short burst, because its packets should not wait for the reading.
+            leaving = self.clock.now();
+        }
+        for call in outbox.sent() {
+            self.core.calls.on_left(call, leaving);
+        }
+        outbox.clear(end);
+        held.on_done(self.tx.done());
+        self.find_slow(leaving);
+    }
+}
