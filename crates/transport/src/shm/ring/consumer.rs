@@ -131,8 +131,8 @@ impl Consumer {
         Some(At { at, len, cells })
     }
 
-    /// Takes the packet at the head if it is the only one so far. The caller has seen it there, with
-    /// this watch: it has `len` bytes, in one or two `CELLS`. Also returns the place of the next
+    /// Takes the packet at the head if it is the only one so far. The caller has seen it there,
+    /// with this watch: it has `len` bytes, in one or two `CELLS`. Also returns the place of the next
     /// packet.
     #[cfg(not(loom))]
     #[inline(always)]
