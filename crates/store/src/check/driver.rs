@@ -384,11 +384,8 @@ impl Driver {
         for (bytes, expected) in &all {
             let key = self.key(bytes);
             let item = self.table.peek(&key, self.now).map(|item| thing(&item));
-            same(
-                &format!("at the end, {bytes:?}"),
-                item.as_ref(),
-                Some(expected),
-            )?;
+            same("at the end", item.as_ref(), Some(expected))
+                .map_err(|difference| format!("{bytes:?} {difference}"))?;
         }
         let mut scanned = Vec::new();
         let mut cursor = Some(Cursor::default());

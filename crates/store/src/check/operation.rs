@@ -58,12 +58,12 @@ impl Content {
     pub(super) fn bytes(self) -> Vec<u8> {
         match self {
             Self::Number(number) => number.to_string().into_bytes(),
-            Self::Bytes { len, from } => (0..len)
-                .map(|at| {
-                    let step = u8::try_from(at % 251).expect("a remainder of 251");
-                    from.wrapping_add(step)
-                })
-                .collect(),
+            Self::Bytes { len, from } => {
+                let period: Vec<u8> = (0..251).map(|step| from.wrapping_add(step)).collect();
+                let mut bytes = period.repeat(len.div_ceil(period.len()));
+                bytes.truncate(len);
+                bytes
+            }
         }
     }
 }
