@@ -32,7 +32,7 @@ use plan::{Bug, Sum};
 use stage::run_seed;
 
 /// The seeds of a run without bugs.
-const SEEDS: u64 = 80;
+const SEEDS: u64 = 40;
 /// The seeds among which a planted bug must show.
 #[cfg(feature = "mutants")]
 const BUG_SEEDS: u64 = 60;
