@@ -14,6 +14,14 @@ proptest! {
     fn endpoints_keep_their_promises(bytes in prop::collection::vec(any::<u8>(), 0..800)) {
         super::endpoint(&bytes);
     }
+}
+
+// A case takes eight times as long as one above, and a planted difference must be found by 500
+// inputs (see below).
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 1000, failure_persistence: None, ..ProptestConfig::default()
+    })]
 
     #[test]
     fn variants_do_not_differ(bytes in prop::collection::vec(any::<u8>(), 0..800)) {
