@@ -127,6 +127,8 @@ fn a_transport_that_was_not_asked_for_is_not_measured() {
         "2",
         "--transport",
         "shm",
+        "--only",
+        "size=32",
     ];
     let out = run(&args);
     assert!(out.status.success(), "{}", text(&out.stderr));
@@ -152,6 +154,8 @@ fn rows_go_to_a_file_and_the_table_to_the_output() {
         "1",
         "--transport",
         "shm",
+        "--only",
+        "size=32",
     ];
     let out = run(&[args.as_slice(), &["--json", json]].concat());
     assert!(out.status.success(), "{}", text(&out.stderr));
