@@ -142,6 +142,15 @@ impl Header {
         memory.set_word(place.byte() + 8, word);
     }
 
+    /// Records in the item at `place` that it was read at this time. It changes one word there, and
+    /// needs no other: a header that is passed on would be written to memory by each get.
+    #[inline]
+    pub(crate) fn record_read(memory: &mut Region, place: Place, now: Seconds) {
+        let at = place.byte() + 8;
+        let rest = memory.word(at) >> 32 << 32;
+        memory.set_word(at, rest | u64::from(mark::READ) << 40 | u64::from(now.0));
+    }
+
     /// Widens the header of a new item if it must be wide.
     pub(crate) fn sized(self) -> Self {
         let is_wide = self.is_wide || self.needs_width() || self.value_len as usize > SLICE;
@@ -228,11 +237,17 @@ impl<'a> Value<'a> {
     #[inline]
     pub(crate) fn read(memory: &'a Region, place: Place, header: &Header, mode: Mode) -> Self {
         let shape = header.shape(mode);
-        let at = place.byte();
+        let part = |from: usize, len: usize| {
+            let at = place.byte() + from;
+            &memory[at..at + len]
+        };
         Self {
             memory,
-            list: &memory[at + shape.list_at..at + shape.list_at + 4 * shape.chunks],
-            tail: &memory[at + shape.tail_at..at + shape.tail_at + shape.tail_len],
+            list: match shape.chunks {
+                0 => &[],
+                chunks => part(shape.list_at, 4 * chunks),
+            },
+            tail: part(shape.tail_at, shape.tail_len),
             len: header.value_len as usize,
         }
     }
@@ -268,25 +283,13 @@ impl<'a> Value<'a> {
     #[inline]
     pub fn copy_from(&self, from: usize, out: &mut [u8]) -> usize {
         if !self.list.is_empty() {
-            return self.copy_parts(from, out);
+            let Self { memory, list, .. } = *self;
+            return copy_parts(memory, [list, self.tail], self.len, from, out);
         }
         let part = self.tail.get(from..).unwrap_or_default();
         let copied = part.len().min(out.len());
         out[..copied].copy_from_slice(&part[..copied]);
         copied
-    }
-
-    #[cold]
-    fn copy_parts(&self, from: usize, out: &mut [u8]) -> usize {
-        let (mut skip, mut done) = (from, 0);
-        for part in self.parts() {
-            let part = &part[skip.min(part.len())..];
-            skip = skip.saturating_sub(CHUNK);
-            let copied = part.len().min(out.len() - done);
-            out[done..done + copied].copy_from_slice(&part[..copied]);
-            done += copied;
-        }
-        done
     }
 
     /// Appends all bytes to `out`.
@@ -308,6 +311,34 @@ impl<'a> Value<'a> {
     pub fn as_slice(&self) -> Option<&'a [u8]> {
         self.list.is_empty().then_some(self.tail)
     }
+}
+
+/// As [`Value::copy_from`], for a value that lies in pages. Gets the fields: a value whose address
+/// is passed on would be written to memory by each copy.
+#[cold]
+#[inline(never)]
+fn copy_parts(
+    memory: &Region,
+    [list, tail]: [&[u8]; 2],
+    len: usize,
+    from: usize,
+    out: &mut [u8],
+) -> usize {
+    let value = Value {
+        memory,
+        list,
+        tail,
+        len,
+    };
+    let (mut skip, mut done) = (from, 0);
+    for part in value.parts() {
+        let part = &part[skip.min(part.len())..];
+        skip = skip.saturating_sub(CHUNK);
+        let copied = part.len().min(out.len() - done);
+        out[done..done + copied].copy_from_slice(&part[..copied]);
+        done += copied;
+    }
+    done
 }
 
 impl PartialEq<[u8]> for Value<'_> {

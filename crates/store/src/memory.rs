@@ -91,11 +91,12 @@ impl Region {
         self.bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
     }
 
-    /// The cache line at `at`, as words.
+    /// The cache line at `at`, in words. It is not copied: a word whose place was computed would
+    /// be read from the copy.
     #[inline]
-    pub(crate) fn line(&self, at: usize) -> [u64; 8] {
-        let (words, _) = self.bytes[at..at + LINE].as_chunks::<8>();
-        std::array::from_fn(|place| u64::from_le_bytes(words[place]))
+    pub(crate) fn line(&self, at: usize) -> &[[u8; 8]; 8] {
+        let (words, _) = self.bytes[at..at + LINE].as_chunks();
+        words.first_chunk().expect("a line has eight words")
     }
 
     /// Asks the processor for the cache line that holds `at`, if that lies in the region.

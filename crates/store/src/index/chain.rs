@@ -19,6 +19,9 @@ pub(super) const SLOTS: usize = 7;
 /// The word of the header.
 const HEADER: usize = 7;
 
+/// The words of a line, little endian.
+pub(super) type Words = [[u8; 8]; 8];
+
 /// A line's number, counted from the end of the region.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Line(pub(super) u32);
@@ -47,18 +50,18 @@ impl Index {
     }
 
     #[inline]
-    pub(super) fn line(&self, memory: &Region, line: Line) -> [u64; 8] {
+    pub(super) fn line<'a>(&self, memory: &'a Region, line: Line) -> &'a Words {
         memory.line(self.byte(line))
     }
 
     #[inline]
-    pub(super) fn next(line: &[u64; 8]) -> Option<Line> {
+    pub(super) fn next(line: &Words) -> Option<Line> {
         // The lower half of the header is the link.
         #[expect(
             clippy::cast_possible_truncation,
             reason = "the upper half is another field"
         )]
-        let link = line[HEADER] as u32;
+        let link = u64::from_le_bytes(line[HEADER]) as u32;
         link.checked_sub(1).map(Line)
     }
 
@@ -110,10 +113,10 @@ impl Index {
         let (mut at, mut before) = (first, None);
         loop {
             let line = self.line(memory, at);
-            match Self::next(&line) {
+            match Self::next(line) {
                 Some(next) => (before, at) = (Some(at), next),
                 None => {
-                    let used = line[..SLOTS].iter().take_while(|word| **word != 0);
+                    let used = line[..SLOTS].iter().take_while(|word| **word != [0; 8]);
                     return (at, before, used.count());
                 }
             }
@@ -154,7 +157,7 @@ impl Index {
     fn take_spare(&mut self, memory: &mut Region) -> Option<Line> {
         let spare = self.spare?;
         let line = self.line(memory, spare);
-        self.spare = Self::next(&line);
+        self.spare = Self::next(line);
         self.spares -= 1;
         self.clear(memory, spare);
         Some(spare)

@@ -87,7 +87,7 @@ impl Index {
                     self.moving.push(entry);
                 }
             }
-            at = Self::next(&self.line(memory, line));
+            at = Self::next(self.line(memory, line));
             if line == first {
                 self.clear(memory, line);
             } else {

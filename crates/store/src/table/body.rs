@@ -218,36 +218,60 @@ impl Table {
         }
         let found = self.look_up(key)?;
         if found.header.is_expired(now) && !self.has(Mutant::Expired) {
-            self.remove(key.hash(), &found, Some(Reason::Expired));
+            self.remove_expired(key.hash(), found.slot);
             return None;
         }
         Some(found)
+    }
+
+    /// Gets the slot and reads the item again: an item that is passed on must lie in memory, so each
+    /// search would write it there.
+    #[cold]
+    #[inline(never)]
+    fn remove_expired(&mut self, hash: u64, slot: Slot) {
+        let found = self.found_in(slot);
+        self.remove(hash, &found, Some(Reason::Expired));
     }
 
     /// Finds a key's item without changing anything.
     #[inline]
     pub(super) fn look_up(&self, key: &Key<'_>) -> Option<Found> {
         // If the key's entry is in the slot that was noted, no other slot has it.
-        let slot = match key.likely() {
-            Some(slot) if self.is_at(slot, key) => slot,
-            _ => self.search(key)?,
-        };
+        if let Some(slot) = key.likely()
+            && let Some(found) = self.found_at(slot, key)
+        {
+            return Some(found);
+        }
+        self.search(key).map(|slot| self.found_in(slot))
+    }
+
+    /// The item of the entry in a slot, if it has this key.
+    #[inline]
+    fn found_at(&self, slot: Slot, key: &Key<'_>) -> Option<Found> {
         let entry = self.index.entry(&self.memory, slot);
+        if self.has(Mutant::NotedSlot) {
+            return (!entry.is_empty()).then(|| self.found_in(slot));
+        }
+        if !self.index.has_tag(entry, key.hash()) {
+            return None;
+        }
         let header = Header::read(&self.memory, entry.place());
-        Some(Found {
+        self.has_key(&header, entry, key).then_some(Found {
             slot,
             entry,
             header,
         })
     }
 
-    #[inline]
-    fn is_at(&self, slot: Slot, key: &Key<'_>) -> bool {
+    /// The item of the entry in a slot.
+    pub(super) fn found_in(&self, slot: Slot) -> Found {
         let entry = self.index.entry(&self.memory, slot);
-        if self.has(Mutant::NotedSlot) {
-            return !entry.is_empty();
+        let header = Header::read(&self.memory, entry.place());
+        Found {
+            slot,
+            entry,
+            header,
         }
-        self.index.has_tag(entry, key.hash()) && self.is_of(entry, key)
     }
 
     /// A call returns a slot faster than all that was read on the way.
@@ -262,6 +286,12 @@ impl Table {
     #[inline]
     fn is_of(&self, entry: Entry, key: &Key<'_>) -> bool {
         let header = Header::read(&self.memory, entry.place());
+        self.has_key(&header, entry, key)
+    }
+
+    /// True if the item of this entry, with this header, has this key.
+    #[inline]
+    fn has_key(&self, header: &Header, entry: Entry, key: &Key<'_>) -> bool {
         usize::from(header.key_len) == key.bytes().len()
             && is_same(header.key(&self.memory, entry.place()), key.bytes())
     }
@@ -346,9 +376,21 @@ impl Table {
 }
 
 /// True if two keys of one length are the same. Keys are short, and a call of `memcmp` costs more
-/// than these comparisons.
+/// than these comparisons. Two words, which may overlap, are all of a key of 8 to 16 bytes.
 #[inline]
-fn is_same(one: &[u8], other: &[u8]) -> bool {
+pub(super) fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let ends = |key: &[u8]| {
+        let words = [*key.first_chunk()?, *key.last_chunk()?];
+        (key.len() <= 16).then(|| words.map(u64::from_le_bytes))
+    };
+    match (ends(one), ends(other)) {
+        (Some([first, last]), Some(other)) => (first ^ other[0]) | (last ^ other[1]) == 0,
+        _ => is_same_long(one, other),
+    }
+}
+
+/// The same, for keys of any length.
+fn is_same_long(one: &[u8], other: &[u8]) -> bool {
     let (ones, rest) = one.as_chunks::<8>();
     let (others, other_rest) = other.as_chunks::<8>();
     let pairs = ones.iter().zip(others);

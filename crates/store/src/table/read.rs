@@ -150,17 +150,7 @@ impl Table {
         let header = &found.header;
         let age = now.0.saturating_sub(header.last_access);
         if header.marks & mark::READ == 0 || age >= ACCESS_SECONDS {
-            self.record_read(found, now);
+            Header::record_read(&mut self.memory, found.entry.place(), now);
         }
-    }
-
-    #[cold]
-    fn record_read(&mut self, found: &Found, now: Seconds) {
-        let header = Header {
-            last_access: now.0,
-            marks: found.header.marks | mark::READ,
-            ..found.header
-        };
-        header.write_access(&mut self.memory, found.entry.place());
     }
 }

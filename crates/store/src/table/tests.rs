@@ -1,5 +1,6 @@
 //! The promises of a table, one in each test. `crate::check` compares the table with a model.
 
+use super::body::is_same;
 use crate::{
     Config, MAX_VALUE, MOST_SPLITS, Mode, Region, Seconds, Seed, Table, Version, Write, WriteError,
 };
@@ -208,4 +209,17 @@ fn keys_aimed_at_one_routing_value_make_no_long_chain() {
         aimed <= random + 4,
         "{aimed} in a chain, {random} of random keys"
     );
+}
+
+#[test]
+fn keys_that_differ_in_one_byte_are_different() {
+    for len in 1..=40 {
+        let key: Vec<u8> = (0..len).collect();
+        assert!(is_same(&key, &key.clone()), "{len} bytes");
+        for at in 0..usize::from(len) {
+            let mut other = key.clone();
+            other[at] ^= 0x40;
+            assert!(!is_same(&key, &other), "byte {at} of {len}");
+        }
+    }
 }
