@@ -78,15 +78,14 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.batch.insert(
             0,
             BatchEntry {
-                req_type,
-                inbound,
+                response,
                 session: self.core.sessions.handle(session),
                 frame: 0,
-                offset: 0,
-                len: message.len(),
+                data: 0..message.len(),
                 max_response,
-                response,
+                inbound,
                 answer: Answer::None,
+                req_type,
             },
         );
         self.run_batch(1, &[message.data()]);

@@ -1,6 +1,7 @@
 //! Runs the user's handlers: in the dispatch thread, as a batch at the end of the burst, or as a
 //! job for a worker thread. A panic ends one request, never the endpoint (design §5).
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use dunlin_msgbuf::{MsgBuf, Pool};
@@ -93,11 +94,11 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 if slow {
                     self.core.server().announce_slow(inbound);
                 }
-                let len = packet.data.len();
                 let session = self.core.sessions.handle(packet.session);
                 let request = (packet.header.req_type(), inbound, session);
-                let at = (place.frame, place.offset + packet.len - len);
-                self.keep_for_batch(request, at, len, max_response);
+                let end = place.offset + packet.len;
+                let data = end - packet.data.len()..end;
+                self.keep_for_batch(request, place.frame, data, max_response);
             }
             Handler::Background { .. } => self.submit_job(packet, inbound),
         }
@@ -243,14 +244,14 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.handlers.set_slow(req_type, slow);
     }
 
-    /// Keeps an accepted request until its batch handler runs, after the burst. Its `len` bytes of
-    /// data begin at this frame and offset.
-    #[inline(never)]
+    /// Keeps an accepted request until its batch handler runs, after the burst. `data`: where its
+    /// bytes are in the frame.
+    #[inline(always)]
     pub(crate) fn keep_for_batch(
         &mut self,
         (req_type, inbound, session): (ReqType, RequestIdx, Session),
-        (frame, offset): (usize, usize),
-        len: usize,
+        frame: usize,
+        data: Range<usize>,
         max_response: usize,
     ) {
         let context = &mut self.core.context;
@@ -262,15 +263,14 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             return self.core.server().reject(inbound, ErrorCode::OVERLOADED);
         }
         self.batch.push(BatchEntry {
-            req_type,
-            inbound,
+            response,
             session,
             frame,
-            offset,
-            len,
+            data,
             max_response,
-            response,
+            inbound,
             answer: Answer::None,
+            req_type,
         });
     }
 
@@ -360,7 +360,9 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
             let count = gather(&mut engine.batch);
             let mut data: [&[u8]; MAX_BATCH] = [&[]; MAX_BATCH];
             for (data, entry) in data.iter_mut().zip(&engine.batch[..count]) {
-                *data = &rx.frame(entry.frame).bytes[entry.offset..entry.offset + entry.len];
+                let whole = rx.whole(entry.frame);
+                let frame = whole.unwrap_or_else(|| rx.frame(entry.frame).bytes);
+                *data = &frame[entry.data.clone()];
             }
             let (req_type, data) = (engine.batch[0].req_type, &data[..count]);
             match engine
@@ -396,8 +398,10 @@ fn gather(entries: &mut [BatchEntry]) -> usize {
             break;
         }
         if entries[index].req_type == req_type {
-            // A rotation, unlike a swap, keeps the others in order too.
-            entries[count..=index].rotate_right(1);
+            if index != count {
+                // A rotation, unlike a swap, keeps the others in order too.
+                entries[count..=index].rotate_right(1);
+            }
             count += 1;
         }
     }
@@ -427,9 +431,10 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 core.context.stats.on_panic();
             }
         }
-        for entry in batch.drain(..count) {
+        for entry in &mut batch[..count] {
             answer_batched(core, entry);
         }
+        batch.drain(..count);
     }
 }
 
@@ -468,17 +473,23 @@ fn finish_job(core: &mut Core, job: Job) {
 }
 
 /// Sends the answer that a batch handler has left in an entry.
-fn answer_batched(core: &mut Core, entry: BatchEntry) {
-    let inbound = entry.inbound;
-    match (entry.answer, entry.response) {
-        (Answer::Reply, Some(response)) => return core.server().reply_with(inbound, response),
-        (_, Some(response)) => {
-            core.requests
-                .keep_response(inbound, response, &mut core.context);
-        }
-        (_, None) => {}
+#[inline(always)]
+fn answer_batched(core: &mut Core, entry: &mut BatchEntry) {
+    match (entry.answer, entry.response.take()) {
+        (Answer::Reply, Some(response)) => core.server().reply_with(entry.inbound, response),
+        (answer, unused) => answer_otherwise(core, entry.inbound, answer, unused),
     }
-    match entry.answer {
+}
+
+/// Ends an item that has no response.
+#[cold]
+#[inline(never)]
+fn answer_otherwise(core: &mut Core, inbound: RequestIdx, answer: Answer, unused: Option<MsgBuf>) {
+    if let Some(response) = unused {
+        core.requests
+            .keep_response(inbound, response, &mut core.context);
+    }
+    match answer {
         Answer::Reject(code) => core.server().reject(inbound, code),
         Answer::Deferred => {}
         Answer::None | Answer::Reply => core.server().after_handler(inbound),

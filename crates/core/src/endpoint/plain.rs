@@ -327,8 +327,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             cursor.declined += 1;
             return false;
         };
-        let at = (index, cursor.offset + HEADER_LEN);
-        self.keep_for_batch((req_type, inbound, session), at, data.len(), max_response);
+        let start = cursor.offset + HEADER_LEN;
+        let data = start..start + data.len();
+        self.keep_for_batch((req_type, inbound, session), index, data, max_response);
         true
     }
 

@@ -4,6 +4,8 @@
 //! Items are disjoint and own their reply buffers, so a handler may work on several at a time. The
 //! entries live in a vector that is reused, so a batch costs no allocation.
 
+use std::ops::Range;
+
 use dunlin_msgbuf::{MsgBuf, TooLong};
 use dunlin_wire::{ErrorCode, ReqType};
 
@@ -23,16 +25,15 @@ pub(crate) enum Answer {
 /// A request that waits for the end of the burst: the place of its data, and its answer.
 #[derive(Debug)]
 pub(crate) struct BatchEntry {
-    pub(crate) req_type: ReqType,
-    pub(crate) inbound: RequestIdx,
+    pub(crate) response: Option<MsgBuf>,
     pub(crate) session: Session,
     pub(crate) frame: usize,
-    pub(crate) offset: usize,
-    pub(crate) len: usize,
+    pub(crate) data: Range<usize>,
     /// Most bytes of the answer. The response's buffer may have more.
     pub(crate) max_response: usize,
-    pub(crate) response: Option<MsgBuf>,
+    pub(crate) inbound: RequestIdx,
     pub(crate) answer: Answer,
+    pub(crate) req_type: ReqType,
 }
 
 /// Requests of one type, at most [`crate::config::MAX_BATCH`].
@@ -42,7 +43,13 @@ pub struct Batch<'a> {
     pub(crate) data: &'a [&'a [u8]],
 }
 
-impl Batch<'_> {
+impl<'a> Batch<'a> {
+    /// The bytes of all requests, in the order in which they came, in their RX frames.
+    #[inline]
+    pub fn data(&self) -> &'a [&'a [u8]] {
+        self.data
+    }
+
     /// The number of requests, at least one.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -56,6 +63,7 @@ impl Batch<'_> {
     /// The requests that are not answered yet, in the order in which they came. They are disjoint:
     /// a handler can hold all of them at the same time. They borrow the batch and nothing else, so
     /// a function of the user can return them.
+    #[inline]
     pub fn iter_mut<'b>(&'b mut self) -> impl Iterator<Item = BatchItem<'b>> + use<'b> {
         let data: &'b [&'b [u8]] = self.data;
         self.entries

@@ -229,6 +229,7 @@ impl Server<'_> {
     }
 
     /// Answers with a response that was written elsewhere.
+    #[inline(always)]
     pub(crate) fn reply_with(&mut self, idx: RequestIdx, response: MsgBuf) {
         self.requests
             .reply_with(idx, response, self.sessions, self.context);

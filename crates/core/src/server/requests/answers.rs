@@ -83,6 +83,7 @@ impl Requests {
     }
 
     /// Answers with a response that a worker thread or a batch handler has written.
+    #[inline(always)]
     pub(crate) fn reply_with(
         &mut self,
         idx: RequestIdx,
@@ -99,7 +100,7 @@ impl Requests {
             context.pool.recycle(old);
         }
         if let Err(write) = self.reply_plain(idx, len, |_| {}, context) {
-            self.reply(idx, len, write, sessions, context);
+            self.reply_otherwise(idx, len, write, sessions, context);
         }
     }
 
@@ -277,20 +278,33 @@ impl Requests {
 
     /// Takes the request's response buffer, with room for `capacity` bytes, for a handler that has
     /// no access to the pool.
+    #[inline(always)]
     pub(crate) fn take_response(
         &mut self,
         idx: RequestIdx,
         capacity: usize,
         context: &mut Context,
     ) -> Option<MsgBuf> {
-        match self.at_mut(idx).response.take() {
-            Some(response) if response.capacity() >= capacity => Some(response),
-            Some(response) => {
-                context.pool.recycle(response);
-                context.pool.alloc(capacity).ok()
-            }
-            None => context.pool.alloc(capacity).ok(),
+        let response = &mut self.at_mut(idx).response;
+        match response {
+            Some(enough) if enough.capacity() >= capacity => response.take(),
+            _ => self.take_larger(idx, capacity, context),
         }
+    }
+
+    /// Gets another response buffer, because the request's has less room, or it has none.
+    #[cold]
+    #[inline(never)]
+    fn take_larger(
+        &mut self,
+        idx: RequestIdx,
+        capacity: usize,
+        context: &mut Context,
+    ) -> Option<MsgBuf> {
+        if let Some(small) = self.at_mut(idx).response.take() {
+            context.pool.recycle(small);
+        }
+        context.pool.alloc(capacity).ok()
     }
 
     /// Puts an unused response buffer back for the slot's next request. If the handler kept the
