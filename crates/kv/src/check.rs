@@ -26,6 +26,7 @@ pub fn message(bytes: &[u8]) {
         assert!(request.is_in_range() && again == bytes, "{request:?}");
         assert_eq!(Request::find_key(bytes), Ok(request.key()));
     }
+    get(bytes);
     if let Ok((tag, keys)) = Keys::decode(bytes) {
         let mut again = vec![0xff; Keys::size(keys.iter())];
         Keys::encode(tag, keys.limit(), keys.len(), keys.iter(), &mut again);
@@ -48,6 +49,20 @@ pub fn message(bytes: &[u8]) {
     let _ = (Records::decode(bytes), Figures::decode(bytes));
     let _ = Scanned::decode(bytes);
     dump(bytes);
+}
+
+/// Reads bytes as a get in both ways, by the map that they name and by another one.
+fn get(bytes: &[u8]) {
+    let tag = bytes.get(4..8).map_or(0, |tag| {
+        let tag = tag.first_chunk().expect("it has four bytes");
+        u32::from_le_bytes(*tag)
+    });
+    let key = match Request::decode(bytes) {
+        Ok((_, Request::Get { key })) => Some(key),
+        _ => None,
+    };
+    assert_eq!(Request::decode_get(bytes, tag), key);
+    assert_eq!(Request::decode_get(bytes, !tag), None);
 }
 
 /// Reads bytes as the lines of a dump file. An item that is read is written as a line that reads
@@ -147,7 +162,8 @@ fn run_one(partition: &mut Partition, kind: u8, bytes: &[u8], now: Nanos) {
             if let Ok((tag, request)) = Request::decode(bytes) {
                 partition.on_batch(1, now);
                 let key = partition.key(request.key());
-                partition.run((tag, &request), &key, now, |reply| {
+                let time = partition.time(now);
+                partition.run((tag, &request), &key, time, |reply| {
                     let mut answer = vec![0xff; reply.size()];
                     reply.write(&mut answer);
                     let read = Answer::decode(&answer).expect("a client can read it");

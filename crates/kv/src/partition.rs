@@ -9,18 +9,19 @@ use std::time::Duration;
 
 use dunlin_core::Nanos;
 use dunlin_store::{
-    BATCH, CounterError, Cursor, DeleteError, Item, Key, SLICE, Seconds, Stamp, Table, Version,
-    Write, WriteError,
+    BATCH, CounterError, Cursor, DeleteError, Item, Key, SLICE, Seconds, Stamp, Table, Value,
+    Version, Write, WriteError,
 };
 
 use crate::wire::{
-    Figures, HotKeys, Keys, Map, PUBLISHED, Record, Records, Request, Scanned, Status, Store, Whole,
+    Figures, Head, HotKeys, Keys, Map, PUBLISHED, Record, Records, Request, Scanned, Status, Store,
+    Whole,
 };
-use answer::{copy, head_of};
+use answer::head_of;
 
 mod answer;
 
-pub(crate) use answer::Reply;
+pub(crate) use answer::{Reply, copy};
 
 /// Time between two buckets of the sweep: a bucket takes about a hundredth of it, a cache line or
 /// two.
@@ -120,6 +121,7 @@ impl Partition {
     }
 
     /// The time of the table's clock when the endpoint's is `now`.
+    #[inline]
     #[must_use]
     pub fn time(&self, now: Nanos) -> Seconds {
         let seconds = (self.epoch + now).0 / 1_000_000_000;
@@ -194,6 +196,12 @@ impl Partition {
         key.expect("a request that was read has a key of an allowed length")
     }
 
+    /// The key of a request that is a get of a client that routes by this map, as most are.
+    #[inline]
+    pub(crate) fn key_of_get<'a>(&self, request: &'a [u8]) -> Option<&'a [u8]> {
+        Request::decode_get(request, self.map.tag())
+    }
+
     /// Brings the items of up to [`dunlin_store::BATCH`] keys into the cache.
     #[inline]
     pub(crate) fn ahead(&self, keys: &mut [Key<'_>]) {
@@ -212,27 +220,34 @@ impl Partition {
         is_current
     }
 
-    /// Runs an operation, and shows its answer to `see`.
+    /// Runs an operation at this time of the table's clock, and shows its answer to `see`.
     #[inline]
     pub(crate) fn run<T>(
         &mut self,
         (tag, request): (u32, &Request<'_>),
         key: &Key<'_>,
-        now: Nanos,
+        now: Seconds,
         see: impl FnOnce(Reply<'_>) -> T,
     ) -> T {
-        let now = self.time(now);
         if !self.is_current(tag) {
             return see(Reply::Refused(Status::MapChanged));
         }
         match request {
-            Request::Get { .. } => match self.table.get(key, now) {
-                Some(item) => see(Reply::Found(head_of(&item, now), item.value())),
+            Request::Get { .. } => match self.get(key, now) {
+                Some((head, value)) => see(Reply::Found(head, value)),
                 None => see(Reply::Refused(Status::Missing)),
             },
             Request::Slice { stamp, from, .. } => see(self.slice(key, *stamp, *from, now)),
             other => see(self.change(other, key, now)),
         }
+    }
+
+    /// Gets an item: all of the answer that comes before its value, and the value.
+    #[inline(always)]
+    pub(crate) fn get(&mut self, key: &Key<'_>, now: Seconds) -> Option<(Head, Value<'_>)> {
+        let item = self.table.get(key, now)?;
+        let value = item.value();
+        Some((head_of(&item, value.len(), now), value))
     }
 
     /// The part of a long value that begins at `from`.
@@ -369,12 +384,13 @@ fn push(records: &mut Records<'_>, item: Option<&Item<'_>>, now: Seconds) -> boo
     let Some(item) = item else {
         return records.push(&Record::Other(Status::Missing)).is_some();
     };
-    let record = Record::Found(head_of(item, now));
-    if item.value().len() > SLICE || !records.may_fit(&record) {
+    let value = item.value();
+    let record = Record::Found(head_of(item, value.len(), now));
+    if value.len() > SLICE || !records.may_fit(&record) {
         return records.push(&Record::Other(Status::Alone)).is_some();
     }
     let room = records.push(&record);
-    room.map(|room| copy(&item.value(), room)).is_some()
+    room.map(|room| copy(&value, room)).is_some()
 }
 
 /// When an item with this lifetime expires.

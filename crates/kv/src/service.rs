@@ -7,11 +7,11 @@
 //! of a value.
 
 use dunlin_core::{Batch, BatchItem, Cx, Refuse, Register, Request as Incoming};
-use dunlin_store::{BATCH, Key};
+use dunlin_store::{BATCH, Key, Seconds};
 use dunlin_wire::ErrorCode;
 
-use crate::partition::{Partition, Reply, WholeReply};
-use crate::wire::{Figures, KEYED, Keys, MAP, MULTI, Request, WHOLE, Whole};
+use crate::partition::{Partition, Reply, WholeReply, copy};
+use crate::wire::{Figures, KEYED, Keys, MAP, MULTI, Request, Status, WHOLE, Whole};
 
 /// The longest answer for which a batch prepares the buffers of its responses.
 pub const INLINE: usize = 1024;
@@ -73,54 +73,72 @@ fn on_map<App: Host>(app: &mut App, request: Incoming<'_>, cx: &mut Cx<'_>) {
 }
 
 fn on_keyed<App: Host>(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
-    let partition = app.partition();
-    partition.on_batch(batch.len(), cx.now());
+    let (partition, now) = (app.partition(), cx.now());
+    partition.on_batch(batch.len(), now);
+    let time = partition.time(now);
+    let requests = batch.data();
     let mut items = batch.iter_mut();
-    loop {
-        let mut asked: [Option<BatchItem<'_>>; BATCH] = [const { None }; BATCH];
-        let mut keys = [Key::default(); BATCH];
-        let mut count = 0;
-        for item in items.by_ref() {
-            match Request::find_key(item.data()) {
-                Ok(key) => {
-                    keys[count] = partition.key(key);
-                    asked[count] = Some(item);
-                    count += 1;
-                }
-                Err(_) => refuse(partition, item, cx),
-            }
-            if count == BATCH {
-                break;
-            }
+    for requests in requests.chunks(BATCH) {
+        run_together(partition, (requests, &mut items), time, cx);
+    }
+}
+
+/// Runs up to [`BATCH`] requests, whose memory is fetched together. Gets are read at once. What is
+/// read of another request is too large to be kept for all of them: first only its key is, and the
+/// whole request when it runs.
+#[inline]
+fn run_together<'a>(
+    partition: &mut Partition,
+    (requests, items): (&[&[u8]], &mut impl Iterator<Item = BatchItem<'a>>),
+    time: Seconds,
+    cx: &mut Cx<'_>,
+) {
+    let mut keys = [Key::default(); BATCH];
+    // Bits of the requests that are gets.
+    let mut gets = 0_u32;
+    for (number, (key, request)) in keys.iter_mut().zip(requests).enumerate() {
+        if let Some(bytes) = partition.key_of_get(request) {
+            gets |= 1 << number;
+            *key = partition.key(bytes);
+        } else if let Ok(bytes) = Request::find_key(request) {
+            *key = partition.key(bytes);
         }
-        run_together(partition, &mut asked[..count], &mut keys[..count], cx);
-        if count < BATCH {
-            return;
+    }
+    let keys = &mut keys[..requests.len()];
+    if keys.len() > 1 {
+        partition.ahead(keys);
+    }
+    for (number, (key, item)) in keys.iter().zip(items).enumerate() {
+        if gets >> number & 1 == 0 {
+            run_other(partition, key, item, time, cx);
+            continue;
+        }
+        match partition.get(key, time) {
+            Some((head, value)) if head.size() <= INLINE => {
+                // The batch has room for it.
+                let _ = item.reply(head.size(), |out| copy(&value, head.write(out)));
+            }
+            Some((head, value)) => answer(item, &Reply::Found(head, value), cx),
+            None => answer(item, &Reply::Refused(Status::Missing), cx),
         }
     }
 }
 
-/// Runs up to [`BATCH`] requests, whose memory is fetched together. Each is read as a whole only
-/// now: what is read is too large to be kept for all of them.
-fn run_together(
+/// Runs a request that is not a get, or a get by another map.
+#[inline(never)]
+fn run_other(
     partition: &mut Partition,
-    asked: &mut [Option<BatchItem<'_>>],
-    keys: &mut [Key<'_>],
+    key: &Key<'_>,
+    item: BatchItem<'_>,
+    time: Seconds,
     cx: &mut Cx<'_>,
 ) {
-    if asked.len() > 1 {
-        partition.ahead(keys);
-    }
-    for (key, item) in keys.iter().zip(asked) {
-        let Some(item) = item.take() else { continue };
-        match Request::decode(item.data()) {
-            Ok((tag, request)) => {
-                debug_assert_eq!(key.bytes(), request.key(), "`find_key` finds the key");
-                let now = cx.now();
-                partition.run((tag, &request), key, now, |reply| answer(item, &reply, cx));
-            }
-            Err(_) => refuse(partition, item, cx),
+    match Request::decode(item.data()) {
+        Ok((tag, request)) => {
+            debug_assert_eq!(key.bytes(), request.key(), "`find_key` finds the key");
+            partition.run((tag, &request), key, time, |reply| answer(item, &reply, cx));
         }
+        Err(_) => refuse(partition, item, cx),
     }
 }
 
@@ -130,7 +148,6 @@ fn refuse(partition: &mut Partition, item: BatchItem<'_>, cx: &mut Cx<'_>) {
     item.refuse(cx, ErrorCode::UNDECODABLE);
 }
 
-#[inline]
 fn answer(item: BatchItem<'_>, reply: &Reply<'_>, cx: &mut Cx<'_>) {
     let size = reply.size();
     if size <= INLINE {
@@ -148,8 +165,8 @@ fn on_single<App: Host>(app: &mut App, request: Incoming<'_>, cx: &mut Cx<'_>) {
         partition.on_malformed();
         return request.refuse(cx, ErrorCode::UNDECODABLE);
     };
-    let key = partition.key(operation.key());
-    partition.run((tag, &operation), &key, now, |reply| {
+    let (key, time) = (partition.key(operation.key()), partition.time(now));
+    partition.run((tag, &operation), &key, time, |reply| {
         request.reply(cx, reply.size(), |out| reply.write(out));
     });
 }
@@ -182,3 +199,5 @@ fn on_whole<App: Host>(app: &mut App, request: Incoming<'_>, cx: &mut Cx<'_>) {
         WholeReply::Short(reply) => request.reply(cx, reply.size(), |out| reply.write(out)),
     }
 }
+
+const _: () = assert!(BATCH <= u32::BITS as usize);

@@ -2,7 +2,7 @@
 //! slice.
 
 use super::Shared;
-use super::server::{Call, Failed, HEAD, Server, owned};
+use super::server::{Call, Failed, HEAD, Server};
 use crate::client::{Found, Item, Reply};
 use crate::error::Error;
 use crate::wire::{Answer, FoundItem, KEYED, Map, Request, Status};
@@ -51,7 +51,7 @@ impl Shared {
                         }
                     }
                 }
-                Ok(Answer::Found(item)) => Ok(Reply::Found(Found::joined(owned(&item)))),
+                Ok(Answer::Found(item)) => Ok(Reply::Found(Found::joined(Item::of(&item)))),
                 Ok(Answer::Refused(Status::MapChanged)) => {
                     server.forget(map.tag());
                     continue;
@@ -74,7 +74,7 @@ impl Shared {
         key: &[u8],
         first: &FoundItem<'_>,
     ) -> Result<Option<Item>, Error> {
-        let mut item = owned(first);
+        let mut item = Item::of(first);
         while item.value.len() < first.len as usize {
             let from = u32::try_from(item.value.len()).expect("a value has at most 1 MiB");
             let stamp = first.stamp;

@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Instant;
 
 use super::Shared;
-use super::server::{Call, Failed, Server, owned};
+use super::server::{Call, Failed, Server};
 use crate::client::{Found, Item};
 use crate::error::Error;
 use crate::wire::{Answer, Keys, MAX_KEYS, MULTI, Map, Records, Request, Status};
@@ -95,7 +95,7 @@ impl Shared {
         match Records::decode(&answer) {
             Ok(Ok(records)) if !records.is_empty() => {
                 let record = |answer: &Answer<'_>| match answer {
-                    Answer::Found(item) => Record::Item(Some(owned(item))),
+                    Answer::Found(item) => Record::Item(Some(Item::of(item))),
                     Answer::Refused(Status::Alone) => Record::Alone,
                     _ => Record::Item(None),
                 };

@@ -14,10 +14,9 @@ use dunlin_store::Mode;
 use dunlin_wire::{ErrorCode, Ran, ReqType};
 
 use super::Shared;
-use crate::client::Item;
 use crate::error::Error;
 use crate::fleet::{ServerError, WhenDown};
-use crate::wire::{FoundItem, MAP, Map};
+use crate::wire::{MAP, Map};
 
 /// Bytes of an answer before the value.
 pub(super) const HEAD: usize = 32;
@@ -210,15 +209,6 @@ fn is_lost(error: &ChannelError) -> bool {
             ..
         } => matches!(error, RpcError::PeerFailed(_) | RpcError::SessionClosed(..)),
         _ => false,
-    }
-}
-
-pub(super) fn owned(item: &FoundItem<'_>) -> Item {
-    Item {
-        flags: item.flags,
-        version: item.version,
-        lifetime: item.lifetime,
-        value: item.value.to_vec(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use dunlin_channel::Failures;
 use dunlin_core::{Cx, Nanos};
-use dunlin_store::{HOT_KEYS, MAX_KEY, route};
+use dunlin_store::{HOT_KEYS, MAX_KEY};
 
 use super::calls::{Call, Job, Owner, Part, Route};
 use super::machine::Client;
@@ -88,26 +88,37 @@ impl Client {
         cx: &mut Cx<'_>,
     ) -> Result<(), Error> {
         let mut message = cx.buf(request.size()).map_err(|_| Error::NoBuffer)?;
-        request.encode(0, message.data_mut());
+        let way = self.way_of_key(request.key());
+        request.encode(way.map_or(0, |(_, tag)| tag), message.data_mut());
         let expected = match request {
             Request::Get { .. } => self.options.expected_value as usize,
             _ => 0,
         };
-        let call = Call {
+        let place = self.calls.insert(Call {
             job: match owner {
                 Owner::Program(token) => Job::Plain(token),
                 Owner::Part(part) => Job::Part(part),
             },
-            route: Route::Key(route(request.key())),
-            req_type: KEYED,
-            request: Some(message),
+            request: None,
             room: HEAD + expected,
-            is_read: request.is_read(),
             deadline,
             failures: Failures::default(),
             not_before: Nanos::ZERO,
-        };
-        self.dispatch(call, cx);
+            route: Route::Key,
+            req_type: KEYED,
+            is_read: request.is_read(),
+        });
+        self.repeats.on_request();
+        match way {
+            Some((session, _)) if deadline > cx.now() => {
+                let issued = self.issue_on(session, place, message, cx);
+                self.conclude(place, issued, cx);
+            }
+            _ => {
+                self.calls.get_mut(place).request = Some(message);
+                self.try_place(place, cx);
+            }
+        }
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ReqType;
 
 use super::options::Token;
-use crate::wire::Map;
+use crate::wire::{KEYED, Map, Request};
 
 /// Marks the tags of clients among those of their endpoint: "kv". After it come the number of the
 /// client, a generation, and the place of the call.
@@ -63,37 +63,50 @@ pub(super) struct Long {
 /// The destination of a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Route {
-    /// To the partition of a key, by its hash.
-    Key(u64),
+    /// To the partition of the key in its request.
+    Key,
     /// To a partition of the current map.
     Partition(u16),
-}
-
-impl Route {
-    #[inline]
-    pub(super) fn partition(self, map: &Map) -> u16 {
-        match self {
-            Self::Key(hash) => map.partition_of(hash),
-            Self::Partition(partition) => partition,
-        }
-    }
 }
 
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) job: Job,
-    pub(super) route: Route,
-    pub(super) req_type: ReqType,
     /// `None` while the endpoint has it.
     pub(super) request: Option<MsgBuf>,
     /// Bytes of the answer for which there is room.
     pub(super) room: usize,
-    /// May run twice.
-    pub(super) is_read: bool,
     pub(super) deadline: Nanos,
     /// Its failed attempts, and when it may be tried again after the last one.
     pub(super) failures: Failures,
     pub(super) not_before: Nanos,
+    pub(super) route: Route,
+    pub(super) req_type: ReqType,
+    /// May run twice.
+    pub(super) is_read: bool,
+}
+
+impl Call {
+    /// The partition that it is for, while the endpoint does not have its request.
+    pub(super) fn partition(&self, map: &Map) -> u16 {
+        match self.route {
+            Route::Partition(partition) => partition,
+            Route::Key => {
+                let request = self.request.as_ref().map_or(&[][..], MsgBuf::data);
+                let key = Request::find_key(request).expect("this client has encoded it");
+                map.partition_with(key)
+            }
+        }
+    }
+
+    /// The operation of the program, if the call is all of it, and has one key.
+    #[inline]
+    pub(super) fn plain_token(&self) -> Option<Token> {
+        match self.job {
+            Job::Plain(token) if self.req_type == KEYED => Some(token),
+            _ => None,
+        }
+    }
 }
 
 /// The table of calls.
@@ -130,17 +143,17 @@ impl Calls {
 
     #[inline]
     pub(super) fn insert(&mut self, call: Call) -> u32 {
-        match self.free.pop() {
-            Some(place) => {
-                self.places[place as usize].1 = Some(call);
-                place
-            }
-            None => {
-                let place = u32::try_from(self.places.len()).expect("memory ends before that");
-                self.places.push((0, Some(call)));
-                place
-            }
-        }
+        let place = self.free.pop().unwrap_or_else(|| self.add_place());
+        self.places[place as usize].1 = Some(call);
+        place
+    }
+
+    /// Makes a place that is free.
+    #[cold]
+    #[inline(never)]
+    fn add_place(&mut self) -> u32 {
+        self.places.push((0, None));
+        u32::try_from(self.places.len() - 1).expect("memory ends before that")
     }
 
     #[inline]
@@ -151,10 +164,24 @@ impl Calls {
 
     #[inline]
     pub(super) fn remove(&mut self, place: u32) -> Call {
-        let entry = &mut self.places[place as usize];
-        entry.0 = (entry.0 + 1) & GENERATIONS;
+        let call = self.places[place as usize].1.take();
+        self.give_back(place);
+        call.expect("the place belongs to a call")
+    }
+
+    /// Ends a call that has neither a request nor anything else to give back.
+    #[inline]
+    pub(super) fn end_plain(&mut self, place: u32) {
+        self.places[place as usize].1 = None;
+        self.give_back(place);
+    }
+
+    /// A later call may have the place.
+    #[inline]
+    fn give_back(&mut self, place: u32) {
+        let (generation, _) = &mut self.places[place as usize];
+        *generation = (*generation + 1) & GENERATIONS;
         self.free.push(place);
-        entry.1.take().expect("the place belongs to a call")
     }
 
     /// The tag by which the endpoint names a call.

@@ -5,7 +5,7 @@ use dunlin_msgbuf::MsgBuf;
 
 use super::options::Token;
 use crate::error::Error;
-use crate::wire::{Figures, HotKeys};
+use crate::wire::{Answer, Figures, FoundItem, HotKeys};
 
 /// The end of an operation.
 #[derive(Debug)]
@@ -41,18 +41,13 @@ pub enum Reply {
 
 /// An item of a get, which still lies in the message that has brought it, if it fits into one.
 #[derive(Debug)]
-pub struct Found {
-    flags: u32,
-    version: u64,
-    lifetime: u32,
-    content: Content,
-}
+pub struct Found(Content);
 
 #[derive(Debug)]
 enum Content {
-    /// A response, and the place in it from which on it is the value.
-    Message(MsgBuf, usize),
-    Joined(Vec<u8>),
+    /// A response that is an item with its whole value.
+    Message(MsgBuf),
+    Joined(Box<Item>),
 }
 
 /// An item by itself.
@@ -69,74 +64,80 @@ pub struct Item {
 }
 
 impl Found {
-    /// An item of a message that ends with its value.
+    /// An item of a message that was checked: it is an item with its whole value.
     #[inline]
-    pub(super) fn in_message(
-        message: MsgBuf,
-        [flags, lifetime]: [u32; 2],
-        version: u64,
-        value_len: usize,
-    ) -> Self {
-        let start = message.len() - value_len;
-        Self {
-            flags,
-            version,
-            lifetime,
-            content: Content::Message(message, start),
-        }
+    pub(super) const fn in_message(message: MsgBuf) -> Self {
+        Self(Content::Message(message))
     }
 
     /// An item that came in slices.
     pub(crate) fn joined(item: Item) -> Self {
-        Self {
-            flags: item.flags,
-            version: item.version,
-            lifetime: item.lifetime,
-            content: Content::Joined(item.value),
-        }
+        Self(Content::Joined(Box::new(item)))
     }
 
     /// The value.
     #[inline]
     #[must_use]
     pub fn value(&self) -> &[u8] {
-        match &self.content {
-            Content::Message(message, start) => &message.data()[*start..],
-            Content::Joined(value) => value,
+        match &self.0 {
+            Content::Message(message) => FoundItem::value_of(message.data()),
+            Content::Joined(item) => &item.value,
         }
     }
 
     /// The writer's flags.
     #[must_use]
-    pub const fn flags(&self) -> u32 {
-        self.flags
+    pub fn flags(&self) -> u32 {
+        match &self.0 {
+            Content::Message(message) => item_of(message).flags,
+            Content::Joined(item) => item.flags,
+        }
     }
 
     /// The version, for a compare-and-set.
     #[must_use]
-    pub const fn version(&self) -> u64 {
-        self.version
+    pub fn version(&self) -> u64 {
+        match &self.0 {
+            Content::Message(message) => item_of(message).version,
+            Content::Joined(item) => item.version,
+        }
     }
 
     /// Seconds until it expires; 0: never.
     #[must_use]
-    pub const fn lifetime(&self) -> u32 {
-        self.lifetime
+    pub fn lifetime(&self) -> u32 {
+        match &self.0 {
+            Content::Message(message) => item_of(message).lifetime,
+            Content::Joined(item) => item.lifetime,
+        }
     }
 
     /// The item by itself, without the message.
     #[must_use]
     pub fn into_item(self) -> Item {
-        let (flags, version, lifetime) = (self.flags, self.version, self.lifetime);
-        let value = match self.content {
-            Content::Message(message, start) => message.data()[start..].to_vec(),
-            Content::Joined(value) => value,
-        };
-        Item {
-            flags,
-            version,
-            lifetime,
-            value,
+        match self.0 {
+            Content::Message(message) => Item::of(&item_of(&message)),
+            Content::Joined(item) => *item,
+        }
+    }
+}
+
+/// The item in a message that was checked.
+fn item_of(message: &MsgBuf) -> FoundItem<'_> {
+    match Answer::decode(message.data()) {
+        Ok(Answer::Found(item)) => item,
+        _ => unreachable!("the client has read it before"),
+    }
+}
+
+impl Item {
+    /// A found item, with as much of its value as the answer has.
+    pub(crate) fn of(item: &FoundItem<'_>) -> Self {
+        Self {
+            flags: item.flags,
+            version: item.version,
+            lifetime: item.lifetime,
+            value: item.value.to_vec(),
         }
     }
 }
@@ -200,12 +201,8 @@ impl End {
     /// Gives the memory of a result back to the endpoint's pool, faster than dropping it.
     #[inline]
     pub fn recycle(self, cx: &mut Cx<'_>) {
-        if let Ok(Reply::Found(Found {
-            content: Content::Message(message, _),
-            ..
-        })) = self.result
-        {
-            cx.recycle([message]);
+        if let Ok(Reply::Found(Found(Content::Message(message)))) = self.result {
+            cx.recycle(Some(message));
         }
     }
 }

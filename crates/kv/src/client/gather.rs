@@ -190,12 +190,7 @@ impl Client {
         let get = self.multis.get_mut(multi);
         match record {
             Answer::Found(item) => {
-                get.items[usize::from(index)] = Some(Item {
-                    flags: item.flags,
-                    version: item.version,
-                    lifetime: item.lifetime,
-                    value: item.value.to_vec(),
-                });
+                get.items[usize::from(index)] = Some(Item::of(item));
             }
             Answer::Refused(Status::Alone) => {
                 get.calls += 1;

@@ -49,6 +49,8 @@ struct Lane {
 #[derive(Debug)]
 pub(super) struct Lanes {
     lanes: Vec<Lane>,
+    /// The place in `lanes` of each partition's lane. A lane stays at its place.
+    of_partitions: Vec<u16>,
     /// The tag of the current map.
     tag: Option<u32>,
 }
@@ -97,24 +99,36 @@ impl Lanes {
     pub(super) fn new(first: u16) -> Self {
         Self {
             lanes: vec![Lane::new(first)],
+            of_partitions: Vec::new(),
             tag: None,
         }
     }
 
-    /// Has a lane for each endpoint of a new map, and needs no others. Failures under another map
-    /// say nothing about the server that has this one.
+    /// Has a lane for the endpoint of each partition of a new map, and needs no others. Failures
+    /// under another map say nothing about the server that has this one.
     pub(super) fn need(&mut self, endpoints: impl Iterator<Item = u16>, tag: u32) {
         self.tag = Some(tag);
         for lane in self.lanes.iter_mut().skip(1) {
             lane.is_needed = false;
             lane.is_down = false;
         }
+        self.of_partitions.clear();
         for endpoint in endpoints {
-            match self.lanes.iter_mut().find(|lane| lane.endpoint == endpoint) {
-                Some(lane) => lane.is_needed = true,
-                None => self.lanes.push(Lane::new(endpoint)),
-            }
+            let place = self.place_for(endpoint);
+            self.lanes[place].is_needed = true;
+            let place = u16::try_from(place).expect("a place for each endpoint");
+            self.of_partitions.push(place);
         }
+    }
+
+    /// The place of the lane to an endpoint, which is made if there is none.
+    fn place_for(&mut self, endpoint: u16) -> usize {
+        let mut lanes = self.lanes.iter();
+        let place = lanes.position(|lane| lane.endpoint == endpoint);
+        place.unwrap_or_else(|| {
+            self.lanes.push(Lane::new(endpoint));
+            self.lanes.len() - 1
+        })
     }
 
     /// Whether this is the session to the endpoint that is asked first.
@@ -218,13 +232,15 @@ impl Lanes {
         }
     }
 
-    /// The session to an endpoint whose server has this map.
+    /// The session to the endpoint of a partition, and the tag of the current map, if the server
+    /// there has that map.
     #[inline]
-    pub(super) fn open(&self, endpoint: u16, tag: u32) -> Option<Session> {
-        self.lanes.iter().find_map(|lane| match lane.state {
-            State::Open(session, own) if lane.endpoint == endpoint && own == tag => Some(session),
+    pub(super) fn open(&self, partition: u16) -> Option<(Session, u32)> {
+        let place = *self.of_partitions.get(usize::from(partition))?;
+        match self.lanes[usize::from(place)].state {
+            State::Open(session, tag) if Some(tag) == self.tag => Some((session, tag)),
             _ => None,
-        })
+        }
     }
 
     fn of(&mut self, session: Session) -> Option<&mut Lane> {

@@ -4,7 +4,6 @@
 
 use dunlin_channel::Failures;
 use dunlin_core::Nanos;
-use dunlin_store::route;
 
 use super::end::Item;
 use super::options::Token;
@@ -61,9 +60,8 @@ impl Multi {
     /// Takes pending keys of one partition, at most [`MAX_KEYS`].
     pub(super) fn take_group(&mut self, map: &Map) -> Option<(u16, Vec<u16>)> {
         let first = *self.pending.first()?;
-        let partition = map.partition_of(route(self.key(first)));
-        let is_in =
-            |multi: &Self, index: &u16| map.partition_of(route(multi.key(*index))) == partition;
+        let partition = map.partition_with(self.key(first));
+        let is_in = |multi: &Self, index: &u16| map.partition_with(multi.key(*index)) == partition;
         let mut group = Vec::new();
         let pending = std::mem::take(&mut self.pending);
         for index in pending {

@@ -8,6 +8,7 @@ use dunlin_wire::{ErrorCode, Ran};
 use super::calls::{Call, Job, Long, Owner};
 use super::end::{End, Found, Item, Reply};
 use super::machine::Client;
+use super::options::Token;
 use crate::error::Error;
 use crate::wire::{
     Answer, Figures, FoundItem, HotKeys, Map, Request, Scanned, Status, WHOLE, short_len,
@@ -27,6 +28,39 @@ impl Client {
         // A place in the backlog is free.
         self.is_stirred |= !self.waiting.is_empty();
         let call = self.calls.get_mut(place);
+        if done.result.is_ok()
+            && let Some(token) = call.plain_token()
+            && FoundItem::is_whole(done.response.data())
+        {
+            self.on_found(place, token, [done.request, done.response], cx);
+            return None;
+        }
+        self.on_other(place, done, cx);
+        None
+    }
+
+    /// The answer to a get: an item whose value is in it.
+    #[inline]
+    fn on_found(
+        &mut self,
+        place: u32,
+        token: Token,
+        [request, response]: [MsgBuf; 2],
+        cx: &mut Cx<'_>,
+    ) {
+        let found = Found::in_message(response);
+        #[cfg(feature = "mutants")]
+        let found = self.old_read(&request, found);
+        cx.recycle(Some(request));
+        self.calls.end_plain(place);
+        let result = Ok(Reply::Found(found));
+        self.ends.push_back(End { token, result });
+    }
+
+    /// Any other end of a call.
+    #[inline(never)]
+    fn on_other(&mut self, place: u32, done: Done, cx: &mut Cx<'_>) {
+        let call = self.calls.get_mut(place);
         call.request = Some(done.request);
         match done.result {
             Ok(()) => self.on_answer(place, done.session, done.response, cx),
@@ -35,10 +69,8 @@ impl Client {
                 self.on_failure(place, done.session, error, cx);
             }
         }
-        None
     }
 
-    #[inline]
     fn on_answer(&mut self, place: u32, session: Session, response: MsgBuf, cx: &mut Cx<'_>) {
         let call = self.calls.get_mut(place);
         match &call.job {
@@ -62,7 +94,6 @@ impl Client {
     }
 
     /// The answer to an operation on one key.
-    #[inline]
     fn on_keyed(&mut self, place: u32, session: Session, response: MsgBuf, cx: &mut Cx<'_>) {
         let result = match Answer::decode(response.data()) {
             Ok(Answer::Found(item)) if item.is_long() => {
@@ -70,12 +101,9 @@ impl Client {
                 cx.recycle([response]);
                 return self.on_long(place, long, cx);
             }
-            Ok(Answer::Found(item)) => {
-                let (version, len) = (item.version, item.value.len());
-                let found = [item.flags, item.lifetime];
-                let found = Found::in_message(response, found, version, len);
-                #[cfg(feature = "mutants")]
-                let found = self.old_read(place, found);
+            // Of a part of a get of many: others are handled before.
+            Ok(Answer::Found(_)) => {
+                let found = Found::in_message(response);
                 return self.succeed(place, Reply::Found(found), cx);
             }
             Ok(Answer::Refused(Status::MapChanged)) => {
@@ -155,12 +183,9 @@ impl Client {
 
     /// The item of the get before, if that had the same key and the bug is planted.
     #[cfg(feature = "mutants")]
-    fn old_read(&mut self, place: u32, found: Found) -> Found {
-        let request = self.calls.get_mut(place).request.as_ref();
-        match request.map(|request| Request::decode(request.data())) {
-            Some(Ok((_, request)))
-                if self.options.mutant == Some(super::options::Mutant::OldRead) =>
-            {
+    fn old_read(&mut self, request: &MsgBuf, found: Found) -> Found {
+        match Request::decode(request.data()) {
+            Ok((_, request)) if self.options.mutant == Some(super::options::Mutant::OldRead) => {
                 let (key, item) = (request.key().to_vec(), found.into_item());
                 let old = self.read.replace((key.clone(), item.clone()));
                 Found::joined(old.filter(|old| old.0 == key).map_or(item, |old| old.1))

@@ -1,15 +1,19 @@
 //! Calls that leave, and those that wait for a session, for the map, or for a place in the backlog.
 
 use dunlin_channel::{Failures, Fault};
-use dunlin_core::{CallErrorKind, CallOptions, Cx, Nanos, RpcError, Session};
+use dunlin_core::{CallError, CallErrorKind, CallOptions, Cx, Nanos, RpcError, Session};
+use dunlin_msgbuf::MsgBuf;
 
 use super::calls::{Call, Job, Route};
 use super::machine::Client;
 use crate::error::Error;
 use crate::wire::{MAP, Map, set_tag};
 
+/// Why a call that is to be issued has its request.
+const HAS_REQUEST: &str = "the endpoint does not have a call that is not issued";
+
 /// The outcome of an attempt to issue a call.
-enum Issued {
+pub(super) enum Issued {
     Yes,
     /// It must wait.
     Later,
@@ -18,7 +22,6 @@ enum Issued {
 
 impl Client {
     /// Issues a call, or has it wait.
-    #[inline]
     pub(super) fn dispatch(&mut self, call: Call, cx: &mut Cx<'_>) {
         self.repeats.on_request();
         let place = self.calls.insert(call);
@@ -26,9 +29,15 @@ impl Client {
     }
 
     /// Issues the call at a place, or has it wait.
-    #[inline]
     pub(super) fn try_place(&mut self, place: u32, cx: &mut Cx<'_>) {
-        match self.issue(place, cx) {
+        let issued = self.issue(place, cx);
+        self.conclude(place, issued, cx);
+    }
+
+    /// Has a call wait or fail that the endpoint has not taken.
+    #[inline]
+    pub(super) fn conclude(&mut self, place: u32, issued: Issued, cx: &mut Cx<'_>) {
+        match issued {
             Issued::Yes => {}
             Issued::Later => self.wait(place),
             Issued::No(error) => self.fail(place, error, cx),
@@ -83,8 +92,7 @@ impl Client {
             let Some(place) = self.waiting.pop_front() else {
                 break;
             };
-            let route = self.calls.get_mut(place).route;
-            match self.is_stuck(route) {
+            match self.is_stuck(place) {
                 true => self.fail_or_miss(place, error, cx),
                 false => self.waiting.push_back(place),
             }
@@ -94,15 +102,20 @@ impl Client {
 
     /// Whether the session with the endpoint of a key's partition is down.
     pub(crate) fn is_key_down(&self, key: &[u8]) -> bool {
-        self.is_stuck(Route::Key(dunlin_store::route(key)))
+        let map = self.map.as_ref();
+        map.is_some_and(|map| self.is_down(map, map.partition_with(key)))
+    }
+
+    /// Whether a call that waits has no session to go on, because that is down.
+    fn is_stuck(&mut self, place: u32) -> bool {
+        let (call, map) = (self.calls.get_mut(place), self.map.as_ref());
+        let partition = map.map(|map| (map, call.partition(map)));
+        partition.is_some_and(|(map, partition)| self.is_down(map, partition))
     }
 
     /// Whether the session with the endpoint of a partition is down.
-    fn is_stuck(&self, route: Route) -> bool {
-        let endpoint = self
-            .map
-            .as_ref()
-            .and_then(|map| map.endpoint(route.partition(map)));
+    fn is_down(&self, map: &Map, partition: u16) -> bool {
+        let endpoint = map.endpoint(partition);
         endpoint.is_some_and(|endpoint| self.lanes.is_down(endpoint))
     }
 
@@ -121,22 +134,16 @@ impl Client {
         self.end_late_multis(cx.now());
     }
 
-    /// The session on which a call goes, and the tag that its request carries.
-    fn way(&self, route: Route) -> Result<Option<(Session, u32)>, Error> {
-        let Some(map) = &self.map else {
-            return Ok(None);
-        };
-        let endpoint = map
-            .endpoint(route.partition(map))
-            .ok_or(Error::NoPartition)?;
-        let session = self.lanes.open(endpoint, map.tag());
-        Ok(session.map(|session| (session, map.tag())))
+    /// The session on which an operation on this key goes, and the tag that its request carries.
+    #[inline]
+    pub(super) fn way_of_key(&self, key: &[u8]) -> Option<(Session, u32)> {
+        let map = self.map.as_ref()?;
+        self.lanes.open(map.partition_with(key))
     }
 
-    #[inline]
+    /// Issues a call whose request is here.
     fn issue(&mut self, place: u32, cx: &mut Cx<'_>) -> Issued {
         let call = self.calls.get_mut(place);
-        let route = call.route;
         if call.deadline <= cx.now() {
             return Issued::No(Error::Unavailable);
         }
@@ -144,37 +151,50 @@ impl Client {
             self.retry_at = self.retry_at.min(call.not_before);
             return Issued::Later;
         }
-        let (session, tag) = match self.way(route) {
-            Ok(Some(way)) => way,
-            Ok(None) => return Issued::Later,
-            Err(error) => return Issued::No(error),
+        let Some(map) = &self.map else {
+            return Issued::Later;
         };
-        let call = self.calls.get_mut(place);
-        if let Some(request) = &mut call.request {
-            set_tag(request.data_mut(), tag);
+        let partition = call.partition(map);
+        if partition >= map.partitions() {
+            return Issued::No(Error::NoPartition);
         }
-        self.issue_on(session, place, cx)
+        let Some((session, tag)) = self.lanes.open(partition) else {
+            return Issued::Later;
+        };
+        let mut request = call.request.take().expect(HAS_REQUEST);
+        set_tag(request.data_mut(), tag);
+        self.issue_on(session, place, request, cx)
     }
 
+    /// Gives a call with this request to the endpoint.
     #[inline]
-    fn issue_on(&mut self, session: Session, place: u32, cx: &mut Cx<'_>) -> Issued {
+    pub(super) fn issue_on(
+        &mut self,
+        session: Session,
+        place: u32,
+        request: MsgBuf,
+        cx: &mut Cx<'_>,
+    ) -> Issued {
         let tag = self.calls.tag(place);
         let call = self.calls.get_mut(place);
         let Ok(response) = cx.buf(call.room) else {
+            call.request = Some(request);
             return Issued::No(Error::NoBuffer);
         };
-        let request = call
-            .request
-            .take()
-            .expect("a call that is not issued has it");
         let options = CallOptions {
             deadline: Some(call.deadline.since(cx.now())),
         };
-        let issued = cx.call_with(session, call.req_type, request, response, tag, options);
-        let Err(refused) = issued else {
-            return Issued::Yes;
-        };
-        call.request = Some(refused.request);
+        match cx.call_with(session, call.req_type, request, response, tag, options) {
+            Ok(_) => Issued::Yes,
+            Err(refused) => self.on_refused_call(place, refused, cx),
+        }
+    }
+
+    /// The endpoint has not taken a call.
+    #[cold]
+    #[inline(never)]
+    fn on_refused_call(&mut self, place: u32, refused: CallError, cx: &mut Cx<'_>) -> Issued {
+        self.calls.get_mut(place).request = Some(refused.request);
         cx.recycle([refused.response]);
         match refused.kind {
             CallErrorKind::Overloaded | CallErrorKind::NoSession => Issued::Later,
@@ -195,17 +215,17 @@ impl Client {
         };
         let call = Call {
             job: Job::Greeting,
-            route: Route::Partition(0),
-            req_type: MAP,
-            request: Some(request),
+            request: None,
             room: Map::MAX_SIZE,
-            is_read: true,
             deadline: cx.now() + self.options.deadline,
             failures: Failures::default(),
             not_before: Nanos::ZERO,
+            route: Route::Partition(0),
+            req_type: MAP,
+            is_read: true,
         };
         let place = self.calls.insert(call);
-        if !matches!(self.issue_on(session, place, cx), Issued::Yes) {
+        if !matches!(self.issue_on(session, place, request, cx), Issued::Yes) {
             let call = self.calls.remove(place);
             cx.recycle(call.request);
             self.give_up(session, cx);

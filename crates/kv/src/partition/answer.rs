@@ -17,9 +17,9 @@ pub(crate) enum Reply<'a> {
     Refused(Status),
 }
 
-/// All of an item that comes before its value.
+/// All of an item that comes before its value, which has `len` bytes.
 #[inline]
-pub(super) fn head_of(item: &Item<'_>, now: Seconds) -> Head {
+pub(super) fn head_of(item: &Item<'_>, len: usize, now: Seconds) -> Head {
     let lifetime = match item.expiry() {
         // A found item lives for at least the second in which it is found.
         Some(at) => at.0.saturating_sub(now.0).max(1),
@@ -28,7 +28,7 @@ pub(super) fn head_of(item: &Item<'_>, now: Seconds) -> Head {
     Head {
         flags: item.flags(),
         version: item.version().0,
-        len: u32::try_from(item.value().len()).expect("a value has at most 1 MiB"),
+        len: u32::try_from(len).expect("a value has at most 1 MiB"),
         lifetime,
         stamp: item.stamp().map(Stamp::to_number),
     }
@@ -73,7 +73,7 @@ impl Reply<'_> {
 
 /// Copies a whole value into room of its length.
 #[inline]
-pub(super) fn copy(value: &Value<'_>, room: &mut [u8]) {
+pub(crate) fn copy(value: &Value<'_>, room: &mut [u8]) {
     match value.as_slice() {
         Some(bytes) if bytes.len() == room.len() => room.copy_from_slice(bytes),
         _ => {

@@ -14,8 +14,8 @@ const TAG: u32 = 7;
 fn run(partition: &mut Partition, request: &Request<'_>, at_s: u64) -> Vec<u8> {
     let now = Nanos::from_secs(at_s);
     partition.on_batch(1, now);
-    let key = partition.key(request.key());
-    partition.run((TAG, request), &key, now, |reply| {
+    let (key, time) = (partition.key(request.key()), partition.time(now));
+    partition.run((TAG, request), &key, time, |reply| {
         let mut answer = vec![0; reply.size()];
         reply.write(&mut answer);
         answer
@@ -146,7 +146,8 @@ fn a_request_by_another_map_does_nothing() {
     let mut partition = small_partition(Mode::Store);
     let request = Request::Write(Store::set(b"k", b"v"));
     let key = partition.key(b"k");
-    let status = partition.run((TAG + 1, &request), &key, Nanos::ZERO, |reply| {
+    let time = partition.time(Nanos::ZERO);
+    let status = partition.run((TAG + 1, &request), &key, time, |reply| {
         let mut answer = vec![0; reply.size()];
         reply.write(&mut answer);
         answer

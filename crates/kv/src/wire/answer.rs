@@ -16,6 +16,9 @@ use super::format::Malformed;
 const FOUND: usize = 24;
 const SHORT: usize = 8;
 
+/// Why an answer fits where it is written.
+const ROOM: &str = "the caller has made room for the answer";
+
 /// The outcome of a request, as the first byte of its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -119,18 +122,25 @@ impl Head {
     }
 
     /// Writes it, and returns the room for the value.
+    ///
+    /// # Panics
+    /// If `out` is shorter than [`Self::size`].
     #[inline]
     pub(crate) fn write<'a>(&self, out: &'a mut [u8]) -> &'a mut [u8] {
-        let mut pen = Pen::new(out);
-        pen.put(&[Status::Found as u8, 0, 0, 0]);
-        pen.put(&self.flags.to_le_bytes());
-        pen.put(&self.version.to_le_bytes());
-        pen.put(&self.len.to_le_bytes());
-        pen.put(&self.lifetime.to_le_bytes());
-        if let Some(stamp) = self.stamp {
-            pen.put(&stamp.to_le_bytes());
+        let (fixed, rest) = out.split_first_chunk_mut::<FOUND>().expect(ROOM);
+        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        let words = [
+            pair(Status::Found as u32, self.flags),
+            self.version,
+            pair(self.len, self.lifetime),
+        ];
+        for (place, word) in fixed.as_chunks_mut().0.iter_mut().zip(words) {
+            *place = word.to_le_bytes();
         }
-        pen.rest()
+        let Some(stamp) = self.stamp else { return rest };
+        let (place, rest) = rest.split_first_chunk_mut().expect(ROOM);
+        *place = stamp.to_le_bytes();
+        rest
     }
 }
 
@@ -169,10 +179,10 @@ impl<'a> Answer<'a> {
     /// Reads an answer from the front of `cursor`.
     #[inline]
     pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
-        let status = Status::read(cursor.u8()?)?;
-        if status == Status::Found {
+        if cursor.0.first() == Some(&(Status::Found as u8)) {
             return FoundItem::read(cursor).map(Self::Found);
         }
+        let status = Status::read(cursor.u8()?)?;
         cursor.zeros::<7>()?;
         Ok(match status {
             Status::Done => Self::Done,
@@ -185,12 +195,23 @@ impl<'a> Answer<'a> {
     }
 }
 
+/// The lower and the upper half of a word.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+const fn halves(word: u64) -> [u32; 2] {
+    [word as u32, (word >> 32) as u32]
+}
+
 impl<'a> FoundItem<'a> {
+    /// Reads an item from its status on.
     #[inline]
     fn read(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
-        cursor.zeros::<3>()?;
-        let (flags, version) = (cursor.u32()?, cursor.u64()?);
-        let (len, lifetime) = (cursor.u32()?, cursor.u32()?);
+        let [start, version, end] = cursor.words()?;
+        let [status, flags] = halves(start);
+        if status != Status::Found as u32 {
+            return Err(Malformed);
+        }
+        let [len, lifetime] = halves(end);
         let here = (len as usize).min(SLICE);
         let stamp = match len as usize > SLICE {
             true => cursor.u64()?,
@@ -204,6 +225,19 @@ impl<'a> FoundItem<'a> {
             stamp,
             value: cursor.bytes(here)?,
         })
+    }
+
+    /// Whether an answer is an item with its whole value.
+    #[inline]
+    pub(crate) fn is_whole(answer: &'a [u8]) -> bool {
+        let item = Self::read(&mut Cursor(answer));
+        item.is_ok_and(|item| FOUND + item.len as usize == answer.len() && !item.is_long())
+    }
+
+    /// The value in an answer that [`Self::is_whole`].
+    #[inline]
+    pub(crate) fn value_of(answer: &[u8]) -> &[u8] {
+        &answer[FOUND..]
     }
 
     /// Whether the value is longer than this answer.

@@ -34,6 +34,14 @@ impl<'a> Cursor<'a> {
         self.take().map(u64::from_le_bytes)
     }
 
+    /// Numbers that follow each other, with one check of the length.
+    #[inline]
+    pub(super) fn words(&mut self) -> Result<[u64; 3], Malformed> {
+        let bytes = self.take::<24>()?;
+        let (words, _) = bytes.as_chunks();
+        Ok([0, 1, 2].map(|at: usize| u64::from_le_bytes(words[at])))
+    }
+
     #[inline]
     pub(super) fn bytes(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
         let (head, rest) = self.0.split_at_checked(len).ok_or(Malformed)?;

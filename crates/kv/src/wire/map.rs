@@ -114,10 +114,20 @@ impl Map {
         u16::try_from(partition).expect("less than the number of partitions")
     }
 
+    /// The partition that has a key. It is hashed only if there are several.
+    #[inline]
+    #[must_use]
+    pub fn partition_with(&self, key: &[u8]) -> u16 {
+        match self.endpoints.len() {
+            1 => 0,
+            _ => self.partition_of(route(key)),
+        }
+    }
+
     /// The place of a key.
     #[must_use]
     pub fn place(&self, key: &[u8]) -> Place {
-        let partition = self.partition_of(route(key));
+        let partition = self.partition_with(key);
         Place {
             partition,
             endpoint: self.endpoints[usize::from(partition)],

@@ -17,6 +17,9 @@ const IF_VERSION: u8 = 1;
 
 const HEADER: usize = 8;
 
+/// Why the length of a key fits into a byte.
+const CHECKED: &str = "the caller has checked the key";
+
 /// The operations, as numbered on the wire.
 mod code {
     pub(super) const GET: u8 = 1;
@@ -146,6 +149,7 @@ impl<'a> Request<'a> {
     }
 
     /// Whether key and value have lengths that the protocol allows.
+    #[inline]
     #[must_use]
     pub fn is_in_range(&self) -> bool {
         let key = self.key().len();
@@ -157,6 +161,7 @@ impl<'a> Request<'a> {
     }
 
     /// The bytes that it takes.
+    #[inline]
     #[must_use]
     pub fn size(&self) -> usize {
         let (fields, value) = match self {
@@ -172,9 +177,21 @@ impl<'a> Request<'a> {
     ///
     /// # Panics
     /// If `out` is shorter, or the key longer than 255 bytes; see [`Self::is_in_range`].
+    #[inline]
     pub fn encode(&self, tag: u32, out: &mut [u8]) {
+        let Self::Get { key } = self else {
+            return self.encode_fields(tag, out);
+        };
+        assert!(u8::try_from(key.len()).is_ok(), "{CHECKED}");
+        let (header, room) = out.split_first_chunk_mut().expect("the caller's room");
+        *header = get_header(key.len(), tag).to_le_bytes();
+        room[..key.len()].copy_from_slice(key);
+    }
+
+    /// Writes a request that is not a get.
+    fn encode_fields(&self, tag: u32, out: &mut [u8]) {
         let key = self.key();
-        let key_len = u8::try_from(key.len()).expect("the caller has checked the key");
+        let key_len = u8::try_from(key.len()).expect(CHECKED);
         let options = match self.if_version() {
             Some(_) => IF_VERSION,
             None => 0,
@@ -235,6 +252,18 @@ impl<'a> Request<'a> {
             true => Err(Malformed),
             false => Ok((tag, request)),
         }
+    }
+
+    /// The key of a get by the map with this tag, if the bytes are one: most requests are. One
+    /// comparison checks the whole header.
+    #[inline]
+    pub(crate) fn decode_get(bytes: &'a [u8], tag: u32) -> Option<&'a [u8]> {
+        let (header, key) = bytes.split_first_chunk::<HEADER>()?;
+        if !(1..=MAX_KEY).contains(&key.len()) {
+            return None;
+        }
+        let is_get = u64::from_le_bytes(*header) == get_header(key.len(), tag);
+        is_get.then_some(key)
     }
 
     /// The key of a request, of which nothing else is checked: where all of it is read later.
@@ -355,6 +384,13 @@ impl<'a> Request<'a> {
             Self::Touch { .. } => code::TOUCH,
         }
     }
+}
+
+/// The header of a get, as a number.
+#[inline]
+fn get_header(key_len: usize, tag: u32) -> u64 {
+    let start = u16::from_le_bytes([VERSION, code::GET]);
+    u64::from(start) | (key_len as u64) << 16 | u64::from(tag) << 32
 }
 
 /// The version that an item must have. Without the option, the field is 0.
