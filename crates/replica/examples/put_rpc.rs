@@ -168,10 +168,9 @@ fn cluster(clock: &Ticks) -> (Vec<ReplicaRpc>, Putter) {
     let open = |_| Shm::open(shm::Options::default()).expect("shared memory");
     let mut halves: Vec<_> = (0..=REPLICAS).map(open).collect();
     let mut peers: Peers = [[PeerId(0); REPLICAS + 1]; REPLICAS + 1];
-    for near in 0..=REPLICAS {
-        for far in near + 1..=REPLICAS {
-            (peers[near][far], peers[far][near]) = channel(&mut halves, near, far);
-        }
+    let pairs = |near| (near + 1..=REPLICAS).map(move |far| (near, far));
+    for (near, far) in (0..=REPLICAS).flat_map(pairs) {
+        (peers[near][far], peers[far][near]) = channel(&mut halves, near, far);
     }
     let client_halves = halves.pop().expect("it is the last");
     let mut seats: Vec<_> = (1..)
