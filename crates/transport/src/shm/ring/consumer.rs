@@ -132,8 +132,8 @@ impl Consumer {
     }
 
     /// Takes the packet at the head if it is the only one so far. The caller has seen it there,
-    /// with this watch: it has `len` bytes, in one or two `CELLS`. Also returns the place of the next
-    /// packet.
+    /// with this watch: it has `len` bytes, in one or two `CELLS`. Also returns the place of the
+    /// next packet.
     #[cfg(not(loom))]
     #[inline(always)]
     pub(in crate::shm) fn take_lone<const CELLS: u32>(
