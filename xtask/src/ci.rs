@@ -168,7 +168,7 @@ fn untimed() -> Vec<Step> {
         sh(
             "differential",
             15,
-            "cargo xtask seeds --differential --count 500",
+            "cargo xtask seeds --differential --count 1000",
         ),
         sh("mutants", 15, "cargo xtask seeds --mutants"),
         sh(
@@ -181,7 +181,7 @@ fn untimed() -> Vec<Step> {
         sh(
             "channels",
             15,
-            "cargo xtask seeds --channel --count 4000 --threads 2 && \
+            "cargo xtask seeds --channel --count 10000 --threads 2 && \
              cargo xtask seeds --channel --mutants",
         ),
         sh(
