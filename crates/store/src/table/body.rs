@@ -224,8 +224,8 @@ impl Table {
         Some(found)
     }
 
-    /// Gets the slot and reads the item again: an item that is passed on must lie in memory, so each
-    /// search would write it there.
+    /// Gets the slot and reads the item again: an item that is passed on must lie in memory, so
+    /// each search would write it there.
     #[cold]
     #[inline(never)]
     fn remove_expired(&mut self, hash: u64, slot: Slot) {
