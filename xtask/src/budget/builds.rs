@@ -18,6 +18,8 @@ pub(super) enum Build {
     Typed,
     /// RPCs as futures, built like `Measured`.
     Faces,
+    /// Gets and sets of the key-value service, built like `Measured`.
+    Kv,
     /// RPCs over DPDK, built like `Measured`; it counts the transport alone, without the driver.
     Dpdk,
     /// RPCs over the rings of AF_XDP, built like `Measured`; it counts the transport alone, without
@@ -29,11 +31,12 @@ pub(super) enum Build {
 const APART: [&str; 2] = ["apart::Client as", "apart::Server as"];
 
 impl Build {
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::Measured,
         Self::Plain,
         Self::Typed,
         Self::Faces,
+        Self::Kv,
         Self::Dpdk,
         Self::Xdp,
     ];
@@ -44,6 +47,7 @@ impl Build {
             Self::Plain => "plain",
             Self::Typed => "typed",
             Self::Faces => "faces",
+            Self::Kv => "kv",
             Self::Dpdk => "dpdk",
             Self::Xdp => "xdp",
         }
@@ -55,6 +59,7 @@ impl Build {
             Self::Plain => "a program outside the workspace, cargo's default release profile",
             Self::Typed => "typed calls on the poll API, built like [measured]",
             Self::Faces => "futures at both sides, built like [measured]",
+            Self::Kv => "gets and sets of the key-value service, built like [measured]",
             Self::Dpdk => "the transport `dpdk` over net_ring, without the driver",
             Self::Xdp => "the transport `xdp` over its four rings, without the kernel",
         }
@@ -77,7 +82,7 @@ impl Build {
     /// The functions to count in its profile.
     pub(super) const fn counted(self) -> Counted {
         match self {
-            Self::Measured | Self::Plain | Self::Typed | Self::Faces => Counted {
+            Self::Measured | Self::Plain | Self::Typed | Self::Faces | Self::Kv => Counted {
                 sides: ["::client_turn", "::server_turn"],
                 without: None,
             },
@@ -125,6 +130,7 @@ impl Build {
             Self::Measured => ("dunlin-transport", "shm_rpc", ""),
             Self::Typed => ("dunlin-local", "meta_rpc", ""),
             Self::Faces => ("dunlin-local", "async_rpc", ""),
+            Self::Kv => ("dunlin-kv", "kv_rpc", ""),
             Self::Dpdk => ("dunlin-dpdk", "dpdk_rpc", "with-dpdk"),
             Self::Xdp => ("dunlin-xdp", "xdp_rpc", "wire"),
             Self::Plain => return None,

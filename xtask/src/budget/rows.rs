@@ -10,6 +10,9 @@ const COUNT: u64 = 6000;
 /// Requests in flight of the rows `batch`.
 const BATCH: u32 = 32;
 
+/// Operations in flight of the rows of the key-value service, as in `dunlin bench kv`.
+const KV_IN_FLIGHT: u32 = 60;
+
 /// Most keys of metadata that the typed program adds to a call.
 const KEYS: u32 = 2;
 
@@ -33,6 +36,8 @@ enum Load {
     },
     /// Typed calls with this number of keys of metadata.
     Typed { keys: u32 },
+    /// Operations of the key-value service: `gets` of a hundred are gets, the others sets.
+    Kv { gets: u32, in_flight: u32 },
 }
 
 impl Row {
@@ -46,17 +51,19 @@ impl Row {
                 has_deadline,
             } => (vec![size, in_flight, sessions], has_deadline),
             Load::Typed { keys } => (vec![keys], false),
+            Load::Kv { gets, in_flight } => (vec![gets, in_flight], false),
         };
         let numbers = numbers.into_iter().map(u64::from).chain([COUNT]);
         let deadline = has_deadline.then(|| "deadline".to_owned());
         numbers.map(|it| it.to_string()).chain(deadline).collect()
     }
 
-    /// The unit of work that its numbers refer to: an RPC or an iteration.
+    /// The unit of work that its numbers refer to.
     pub(super) fn per(&self) -> &'static str {
         match self.load {
             Load::Plain { in_flight: 0, .. } => "iteration",
             Load::Plain { .. } | Load::Typed { .. } => "RPC",
+            Load::Kv { .. } => "operation",
         }
     }
 }
@@ -71,6 +78,7 @@ pub(super) fn of(build: Build) -> Vec<Row> {
             rows.retain(|row| matches!(&*row.name, "batch-32" | "one-32"));
             rows
         }
+        Build::Kv => of_kv(),
         Build::Dpdk | Build::Xdp => {
             let mut rows = over_shm();
             rows.retain(|row| row.name == "batch-32");
@@ -84,6 +92,19 @@ fn with_metadata(keys: u32) -> Row {
         name: format!("meta-{keys}"),
         load: Load::Typed { keys },
     }
+}
+
+fn of_kv() -> Vec<Row> {
+    let row = |name: &str, gets, in_flight| Row {
+        name: name.to_owned(),
+        load: Load::Kv { gets, in_flight },
+    };
+    vec![
+        row("gets", 100, KV_IN_FLIGHT),
+        row("mixed", 95, KV_IN_FLIGHT),
+        row("sets", 0, KV_IN_FLIGHT),
+        row("one-get", 100, 1),
+    ]
 }
 
 fn over_shm() -> Vec<Row> {

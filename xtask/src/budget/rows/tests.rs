@@ -40,6 +40,16 @@ fn the_program_with_futures_runs_batches_and_one_at_a_time() {
 }
 
 #[test]
+fn the_program_of_the_key_value_service_runs_each_mix() {
+    let rows = of(Build::Kv);
+    let runs: Vec<_> = rows.iter().map(|row| row.args().join(" ")).collect();
+    assert_eq!(
+        runs,
+        ["100 60 6000", "95 60 6000", "0 60 6000", "100 1 6000"]
+    );
+}
+
+#[test]
 fn the_programs_over_dpdk_and_xdp_run_messages_of_32_bytes_in_batches() {
     for build in [Build::Dpdk, Build::Xdp] {
         let rows = of(build);
