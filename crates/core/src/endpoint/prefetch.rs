@@ -5,7 +5,8 @@
 //! session line, slots → call or request → description of its msgbuf → first bytes of that
 //! ```
 //! Each step handles all packets of the burst, or of a shared frame, and reads the memory that the
-//! previous step has prefetched. Packets are not checked here: an invalid one only makes a prefetch useless.
+//! previous step has prefetched. Packets are not checked here: an invalid one only makes a prefetch
+//! useless.
 
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{peek_request, peek_session};

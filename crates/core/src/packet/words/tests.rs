@@ -1,3 +1,5 @@
+//! The first packet of a frame with several, and of one with none.
+
 use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum, SessionNum, Token};
 
 use super::*;

@@ -104,8 +104,8 @@ impl Requests {
         }
     }
 
-    /// Notes that the handler of this request will run, and that the request lies in a msgbuf of its
-    /// own, with which the handler may answer.
+    /// Notes that the handler of this request will run, and that the request lies in a msgbuf of
+    /// its own, with which the handler may answer.
     pub(crate) fn begin_apart(&mut self, request: RequestIdx) {
         self.lying_apart = Some(LyingApart {
             request,
