@@ -83,6 +83,7 @@ pub use endpoint::Shm;
 pub use options::{OpenError, Options};
 #[cfg(not(loom))]
 pub use rx::ShmRx;
+#[cfg(not(loom))]
 pub(crate) use rx::ShortFrames;
 #[cfg(not(loom))]
 pub use tx::ShmTx;

@@ -107,12 +107,11 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             stats,
             ..
         } = &mut self.core.context;
-        let count = outbox.count();
+        let (count, staged) = (outbox.count(), outbox.lane().len());
+        stats.on_transmit(count, staged, outbox.take_requests());
         if count == 0 {
             return self.tx.settle();
         }
-        let lane = outbox.lane();
-        stats.on_transmit(count, lane.len(), lane.requests());
         stats.on_unstaged(outbox.take_unstaged());
         // CLOCK 2: before the burst if some client measures, because the answers leave at this
         // time, or if the burst is long, because the transport's time must not count as the

@@ -119,8 +119,8 @@ impl Stats {
         self.burst.last = 0;
     }
 
-    /// Counts the packets of a burst, those of them that were staged, and the staged requests of
-    /// ordinary calls.
+    /// Counts the packets of a burst, those of them that were staged, and the calls whose requests
+    /// are sent for the first time.
     #[inline]
     pub(crate) fn on_transmit(&mut self, packets: usize, staged: usize, requests: usize) {
         self.counters.tx_packets += packets as u64;
@@ -152,11 +152,6 @@ impl Stats {
 
 /// Calls of this side.
 impl Stats {
-    #[inline]
-    pub(crate) fn on_request_sent(&mut self) {
-        self.counters.requests_sent += 1;
-    }
-
     pub(crate) fn on_large_sent(&mut self) {
         self.counters.large_sent += 1;
     }

@@ -60,8 +60,10 @@ pub(crate) struct Outbox {
     len: usize,
     /// Queued messages that are short enough for the lane.
     unstaged: u64,
-    /// The burst is more than the lane as it is: the queue holds an item, or a packet lacks a fact
-    /// that is known only when it leaves.
+    /// First requests of calls, apart from those that the lane counts.
+    requests: usize,
+    /// The burst is more than the lane as it is: the queue holds an item, a packet lacks a fact that
+    /// is known only when it leaves, or a request is counted apart.
     unusual: bool,
     /// Position in the transport's sequence before the first packet.
     base: TxSeq,
@@ -99,6 +101,7 @@ impl Outbox {
             items: vec![EMPTY; capacity],
             len: 0,
             unstaged: 0,
+            requests: 0,
             unusual: false,
             base: TxSeq(0),
             sent: Vec::with_capacity(capacity),
@@ -410,6 +413,22 @@ impl Outbox {
     #[inline]
     pub(crate) fn sent(&self) -> impl Iterator<Item = CallIdx> {
         self.sent.iter().copied()
+    }
+
+    /// Notes that a call sends its request for the first time, but not by [`Self::stage_request`].
+    pub(crate) fn on_request(&mut self) {
+        self.requests += 1;
+        self.unusual = true;
+    }
+
+    /// The number of calls that have sent their request for the first time, since the last call.
+    /// The lane must still hold its packets.
+    pub(crate) fn take_requests(&mut self) -> usize {
+        if self.count() == 0 {
+            // The requests that are counted are paced.
+            self.unusual = false;
+        }
+        std::mem::take(&mut self.requests) + self.lane.requests()
     }
 
     /// The number of queued messages that were short enough for the lane, since the last call.

@@ -420,10 +420,14 @@ impl Line {
         self.limit = self.single() + 1;
     }
 
-    /// A planted bug: short requests leave at once, or do not, whatever the session's state.
+    /// A planted bug: short requests leave at once, or do not, whatever the session's state. A
+    /// session without a credit for each slot never sends at once: it would break a rule.
     #[cfg(feature = "mutants")]
     pub(crate) fn spoil_plain(&mut self, plain: bool) {
-        self.plain_until = if plain { self.sample_due } else { Nanos::ZERO };
+        self.plain_until = match plain && self.has_credits_for_slots() {
+            true => self.sample_due,
+            false => Nanos::ZERO,
+        };
     }
 
     /// Whether the fields that are computed from others are up to date.

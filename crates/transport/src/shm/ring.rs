@@ -28,8 +28,9 @@ use super::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use dirty::Dirty;
 
 #[cfg(not(loom))]
-pub(super) use consumer::Watch;
-pub(super) use consumer::{At, Consumer, Next};
+pub(super) use consumer::{At, Watch};
+#[cfg(any(test, not(loom)))]
+pub(super) use consumer::{Consumer, Next};
 
 /// The consumer's reports to the producer, in a cache line of its own.
 #[repr(C, align(64))]

@@ -127,7 +127,7 @@ impl Calls {
         if sample && context.shows(crate::mutant::Mutant::SampleUnsettled) {
             line.spoil_plain(false);
         }
-        context.stats.on_request_sent();
+        context.outbox.on_request();
         context.expect_scan();
         let flags = match sample {
             true => Flags::SAMPLE,

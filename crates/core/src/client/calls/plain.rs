@@ -165,7 +165,7 @@ impl Calls {
                 context.outbox.stage_request(room, peer, words, request);
             }
             (Some(Bufs { request, .. }), None) => {
-                context.stats.on_request_sent();
+                context.outbox.on_request();
                 let end = context.outbox.queue(peer, words, request);
                 call.lend_until(end);
             }
