@@ -62,8 +62,8 @@ pub(crate) struct Outbox {
     unstaged: u64,
     /// First requests of calls, apart from those that the lane counts.
     requests: usize,
-    /// The burst is more than the lane as it is: the queue holds an item, a packet lacks a fact that
-    /// is known only when it leaves, or a request is counted apart.
+    /// The burst is more than the lane as it is: the queue holds an item, a packet lacks a fact
+    /// that is known only when it leaves, or a request is counted apart.
     unusual: bool,
     /// Position in the transport's sequence before the first packet.
     base: TxSeq,
