@@ -114,7 +114,7 @@ fn echo(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
     req.reply(cx, data.len(), |out| out.copy_from_slice(data));
 }
 
-fn host(clock: &StepClock, config: Config, seed: u64) -> Host {
+fn host(clock: &StepClock, config: Config, seed: u64, has_workers: bool) -> Host {
     let config = Config {
         readable_buffers: true,
         ..config
@@ -132,7 +132,7 @@ fn host(clock: &StepClock, config: Config, seed: u64) -> Host {
         end.halves(clock),
         config,
         seed,
-        Some(shared),
+        has_workers.then_some(shared),
         EndpointNum::chosen(u32::try_from(seed).expect("1 or 2")),
     )
     .expect("the options are in range");
@@ -222,9 +222,18 @@ impl Pair {
 
     /// A pair of endpoints with `config` whose session has `options`.
     pub fn with(config: Config, options: SessionOptions) -> Self {
+        Self::made(config, options, true)
+    }
+
+    /// A pair with default options whose endpoints have no worker threads.
+    pub fn without_workers() -> Self {
+        Self::made(Config::default(), SessionOptions::default(), false)
+    }
+
+    fn made(config: Config, options: SessionOptions, workers: bool) -> Self {
         let clock = StepClock::at(Nanos(1_000_000));
-        let mut client = host(&clock, config.clone(), 1);
-        let mut server = host(&clock, config, 2);
+        let mut client = host(&clock, config.clone(), 1, workers);
+        let mut server = host(&clock, config, 2, workers);
         let [session, back] = connect(&mut client.rpc, &mut server.rpc, [Wire::PEER; 2], &options);
         let mut pair = Self {
             clock,

@@ -7,7 +7,8 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicU32;
 
 use dunlin_core::transport::{
-    Frame, Halves, Limits, Path, PeerId, RX_BURST, Rx, Transport, Tx, TxItem, TxSeq,
+    Frame, Halves, Lane, Limits, MAX_INLINE, Path, PeerId, RX_BURST, Rx, Transport, Tx, TxItem,
+    TxSeq,
 };
 use dunlin_core::{Nanos, Scheme};
 use dunlin_msgbuf::PeerBytes;
@@ -50,6 +51,9 @@ pub struct End {
     pub congestion: Rc<Cell<bool>>,
     /// Nanoseconds that it takes to send a packet.
     pub cost_ns: Rc<Cell<u64>>,
+    /// The round trip that the path to the other end declares; zero for none. Sessions learn it
+    /// when they open.
+    pub base_rtt: Rc<Cell<Nanos>>,
 }
 
 impl End {
@@ -95,6 +99,18 @@ pub enum References {
     All,
     /// In the memory of the sender, which has revoked it.
     Revoked,
+    /// In the memory of the sender, and its first byte also follows the header.
+    Repeated,
+}
+
+impl WireRx {
+    /// The frames, if they hold all of their data and are not marked.
+    fn whole_frames(&self) -> &[Vec<u8>] {
+        match (self.end.references.get(), self.end.congestion.get()) {
+            (References::None, false) => &self.burst,
+            _ => &[],
+        }
+    }
 }
 
 impl Rx for WireRx {
@@ -115,15 +131,26 @@ impl Rx for WireRx {
                     ..Frame::new(bytes)
                 };
             }
-            References::All => 1,
+            References::All | References::Repeated => 1,
             References::Revoked => 3,
         };
-        let (front, data) = bytes.split_at(front_of(bytes).expect("an endpoint sent it"));
+        let front = front_of(bytes).expect("an endpoint sent it");
+        let repeated = self.end.references.get() == References::Repeated && front < bytes.len();
+        let (data, front) = (&bytes[front..], &bytes[..front + usize::from(repeated)]);
         let mut frame = Frame::new(front);
         if !data.is_empty() {
             frame.elsewhere = Some(PeerBytes::of(data, &self.generation, lent));
         }
         frame
+    }
+
+    fn first(&self) -> Option<&[u8]> {
+        self.whole_frames().first().map(Vec::as_slice)
+    }
+
+    fn lined_up(&self, first: usize) -> impl ExactSizeIterator<Item = &[u8]> {
+        let frames = self.whole_frames().get(first..).unwrap_or_default();
+        frames.iter().map(Vec::as_slice)
     }
 }
 
@@ -136,16 +163,33 @@ pub struct WireTx {
     clock: StepClock,
 }
 
+impl WireTx {
+    fn take(&mut self, peer: PeerId, bytes: Vec<u8>) {
+        assert_eq!(peer, Wire::PEER);
+        self.end.out.borrow_mut().push_back(bytes);
+        self.taken += 1;
+        self.clock.pass(Nanos(self.end.cost_ns.get()));
+    }
+}
+
 impl Tx for WireTx {
     fn burst(&mut self, items: &[TxItem]) -> TxSeq {
         for item in items {
-            assert_eq!(item.peer, Wire::PEER);
-            self.end.out.borrow_mut().push_back(bytes_of(item));
+            self.take(item.peer, bytes_of(item));
         }
-        self.taken += items.len() as u64;
-        let cost_ns = self.end.cost_ns.get() * items.len() as u64;
-        self.clock.pass(Nanos(cost_ns));
         TxSeq(self.taken)
+    }
+
+    /// Packets of one line, so that the messages of longer ones are lent.
+    fn lane(&self) -> usize {
+        MAX_INLINE
+    }
+
+    fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
+        for packet in lane.packets() {
+            self.take(packet.peer(), lane.bytes(*packet).to_vec());
+        }
+        self.burst(items)
     }
 
     fn done(&mut self) -> TxSeq {
@@ -158,7 +202,7 @@ impl Tx for WireTx {
     fn path(&self, _peer: PeerId) -> Option<Path> {
         Some(Path {
             line_rate: 1 << 30,
-            base_rtt: Nanos::ZERO,
+            base_rtt: self.end.base_rtt.get(),
             scheme: Scheme::None,
         })
     }

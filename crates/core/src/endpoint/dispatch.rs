@@ -100,7 +100,10 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 let data = end - packet.data.len()..end;
                 self.keep_for_batch(request, place.frame, data, max_response);
             }
-            Handler::Background { .. } => self.submit_job(packet, inbound),
+            Handler::Background { max_response, .. } => {
+                let max_response = *max_response;
+                self.submit_job(packet, inbound, max_response);
+            }
         }
     }
 
@@ -275,15 +278,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     #[inline(never)]
-    fn submit_job(&mut self, packet: &Packet<'_>, inbound: RequestIdx) {
-        let req_type = packet.header.req_type();
-        let entry = self.handlers.get(req_type);
-        let Some(Handler::Background { max_response, .. }) = entry.map(|entry| &entry.handler)
-        else {
-            return self.core.server().reject(inbound, ErrorCode::UNKNOWN_TYPE);
-        };
-        match job_bufs(&mut self.core.context.pool, packet.data, *max_response) {
-            Some(bufs) => self.submit(bufs, inbound, req_type),
+    fn submit_job(&mut self, packet: &Packet<'_>, inbound: RequestIdx, max_response: usize) {
+        match job_bufs(&mut self.core.context.pool, packet.data, max_response) {
+            Some(bufs) => self.submit(bufs, inbound, packet.header.req_type()),
             None => self.core.server().reject(inbound, ErrorCode::OVERLOADED),
         }
     }
@@ -355,16 +352,15 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     /// Runs each batch handler on its requests of the burst, one request type after the other.
     #[inline(never)]
     pub(crate) fn run_batches(&mut self) {
-        while !self.engine.batch.is_empty() {
-            let (engine, rx) = (&mut self.engine, &self.rx);
-            let count = gather(&mut engine.batch);
+        let (engine, rx) = (&mut self.engine, &self.rx);
+        while let Some((req_type, count)) = gather(&mut engine.batch) {
             let mut data: [&[u8]; MAX_BATCH] = [&[]; MAX_BATCH];
             for (data, entry) in data.iter_mut().zip(&engine.batch[..count]) {
                 let whole = rx.whole(entry.frame);
                 let frame = whole.unwrap_or_else(|| rx.frame(entry.frame).bytes);
                 *data = &frame[entry.data.clone()];
             }
-            let (req_type, data) = (engine.batch[0].req_type, &data[..count]);
+            let data = &data[..count];
             match engine
                 .handlers
                 .get(req_type)
@@ -385,13 +381,10 @@ pub(crate) fn suspect_slow<App>(handlers: &mut Handlers<App>, last: &mut Dispatc
     }
 }
 
-/// Moves the entries that have the type of the first one to the front, in order; returns their
-/// number, at most [`MAX_BATCH`].
-fn gather(entries: &mut [BatchEntry]) -> usize {
-    let Some(first) = entries.first() else {
-        return 0;
-    };
-    let req_type = first.req_type;
+/// Moves the entries that have the type of the first one to the front, in order; returns this type
+/// and their number, at most [`MAX_BATCH`]. `None`: there are no entries.
+fn gather(entries: &mut [BatchEntry]) -> Option<(ReqType, usize)> {
+    let req_type = entries.first()?.req_type;
     let mut count = 1;
     for index in 1..entries.len() {
         if count == MAX_BATCH {
@@ -405,7 +398,7 @@ fn gather(entries: &mut [BatchEntry]) -> usize {
             count += 1;
         }
     }
-    count
+    Some((req_type, count))
 }
 
 impl<X: Tx, C: Clock, App> Engine<X, C, App> {

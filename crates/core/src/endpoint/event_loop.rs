@@ -29,6 +29,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use dunlin_msgbuf::PeerBytes;
 use dunlin_wire::{PacketType, peek_session};
 
 use crate::config::{IDLE_CLOCK_GAP, IDLE_CLOCK_MASK};
@@ -124,8 +125,8 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         for index in 0..frames {
             let frame = self.rx.frame(index);
             let mut offset = 0;
-            if frame.elsewhere.is_some() {
-                self.engine.on_reference(&frame);
+            if let Some(data) = frame.elsewhere {
+                self.engine.on_reference(&frame, data);
                 offset = frame.bytes.len();
             }
             while offset < frame.bytes.len() {
@@ -210,8 +211,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// once, to its final place, as it does for a packet of a large message. Therefore even a
     /// message that is one such packet takes the path of large messages.
     #[inline(never)]
-    pub(super) fn on_reference(&mut self, frame: &Frame<'_>) {
-        let Some(data) = frame.elsewhere else { return };
+    pub(super) fn on_reference(&mut self, frame: &Frame<'_>, data: PeerBytes<'_>) {
         let core = &mut self.core;
         let Some(packet) = core.packet_of_data(frame.bytes, data.len()) else {
             return;

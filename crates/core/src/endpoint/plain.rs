@@ -336,8 +336,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Handles the packet at the cursor's offset on the general path.
     #[inline(never)]
     fn run_other(&mut self, frame: &Frame<'_>, cursor: &mut Cursor, index: usize) {
-        if frame.elsewhere.is_some() {
-            self.on_reference(frame);
+        if let Some(data) = frame.elsewhere {
+            self.on_reference(frame, data);
             cursor.offset = frame.bytes.len();
             return;
         }

@@ -158,7 +158,7 @@ impl DeferredRequest {
     /// the request came to; with the `cx` of another endpoint, the client gets an error.
     pub fn reply(mut self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
         if let Some(idx) = self.find(cx) {
-            cx.core.server().reply(idx, len, write);
+            cx.core.server().reply_otherwise(idx, len, write);
             // This comes after `write`: if `write` panics, dropping the handle answers the request.
             self.dropped = None;
         }

@@ -210,13 +210,6 @@ impl Server<'_> {
 /// Handlers, and requests that end without them.
 impl Server<'_> {
     /// Answers with a response of `len` bytes that `write` fills.
-    #[inline(always)]
-    pub(crate) fn reply(&mut self, idx: RequestIdx, len: usize, write: impl FnOnce(&mut [u8])) {
-        self.requests
-            .reply(idx, len, write, self.sessions, self.context);
-    }
-
-    /// Like [`Self::reply`], for requests that are not ordinary.
     #[inline]
     pub(crate) fn reply_otherwise(
         &mut self,

@@ -208,20 +208,63 @@ const LENT: &[u8] = &[7; 33];
 #[test]
 fn a_msgbuf_comes_back_only_when_the_transport_is_done() {
     let mut pair = Pair::new();
-    pair.client.stuck.set(true);
-    let id = pair.call(ECHO, LENT, 1);
+    // The first call of a session asks for a round-trip sample, and takes the general path.
+    for tag in 0..3 {
+        pair.client.stuck.set(true);
+        let id = pair.call(ECHO, LENT, tag);
+        pair.run();
+        assert_eq!(
+            pair.done().len() as u64,
+            tag,
+            "the response came, but the transport still has the request"
+        );
+        assert!(
+            pair.client.rpc.cx().cancel(id).is_err(),
+            "it is over, only not delivered yet"
+        );
+        pair.client.stuck.set(false);
+        pair.run();
+        assert_eq!(pair.done().last(), Some(&(Tag(tag), Ok(LENT.to_vec()))));
+    }
+    assert!(pair.client.rpc.counters().rx_declined > 0);
+    pair.assert_clean();
+}
+
+#[test]
+fn each_completion_may_make_the_next_call() {
+    let mut pair = Pair::new();
+    pair.client.rpc.on_completion(|app, done, cx| {
+        app.done.push((done.tag, done.result.map(|()| Vec::new())));
+        let next = Tag(done.tag.0 + 1);
+        if next.0 == 20 {
+            return cx.recycle([done.request, done.response]);
+        }
+        cx.call(done.session, ECHO, done.request, done.response, next)
+            .unwrap();
+    });
+    pair.call(ECHO, b"ping", 0);
     pair.run();
-    assert!(
-        pair.done().is_empty(),
-        "the response came, but the transport still has the request"
-    );
-    assert!(
-        pair.client.rpc.cx().cancel(id).is_err(),
-        "it is over, only not delivered yet"
-    );
-    pair.client.stuck.set(false);
-    pair.run();
-    assert_eq!(pair.done(), [(Tag(1), Ok(LENT.to_vec()))]);
+    let expected: Vec<_> = (0..20).map(|tag| (Tag(tag), Ok(Vec::new()))).collect();
+    assert_eq!(pair.done(), expected);
+    assert!(pair.client.rpc.counters().tx_staged >= 19);
+    pair.assert_clean();
+}
+
+#[test]
+fn a_short_response_that_does_not_fit_is_an_error_on_both_paths() {
+    let mut pair = Pair::new();
+    for tag in 0..3 {
+        let rpc = &mut pair.client.rpc;
+        let request = rpc.buf(1000).unwrap();
+        let response = rpc.buf(8).unwrap();
+        rpc.call(pair.session, ECHO, request, response, Tag(tag))
+            .unwrap();
+        pair.run();
+        let end = pair.done().last();
+        let too_large = RpcError::ResponseTooLarge { size: 1000 };
+        assert_eq!(end, Some(&(Tag(tag), Err(too_large))));
+    }
+    assert!(pair.client.rpc.counters().rx_declined > 0);
     pair.assert_clean();
 }
 

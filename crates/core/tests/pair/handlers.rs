@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use dunlin_core::transport::{Frame, TxItem};
-use dunlin_core::{Config, Nanos, PacketLen, RpcError, Seen, Tag, Tap};
+use dunlin_core::{Config, Nanos, PacketLen, RpcError, Seen, SessionOptions, Tag, Tap};
 use dunlin_testkit::pair::*;
 use dunlin_testkit::wire::{Wire, deliver};
 use dunlin_wire::{ErrorCode, HEADER_LEN, Header, PacketType};
@@ -38,8 +38,12 @@ impl Tap for Frames {
 
 #[test]
 fn after_a_panic_the_burst_goes_on_behind_its_packet() {
-    for (together, tapped) in [(false, false), (true, false), (false, true), (true, true)] {
-        let mut pair = Pair::new();
+    let every = [false, true].map(|together| [false, true].map(|tapped| (together, tapped)));
+    let every = every.into_iter().flatten();
+    for ((together, tapped), common) in every.flat_map(|it| [(it, false), (it, true)]) {
+        let mut config = Config::default();
+        config.bypasses.common = common;
+        let mut pair = Pair::with(config, SessionOptions::default());
         pair.call(ECHO, &[1], 1);
         pair.run();
         let (shown, before) = (Rc::default(), pair.server.rpc.counters().rx_packets);

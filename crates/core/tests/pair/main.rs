@@ -6,6 +6,7 @@ mod backlog;
 mod below_one;
 mod calls;
 mod challenges;
+mod declared;
 mod drain;
 mod echoes;
 mod handlers;

@@ -106,6 +106,20 @@ fn references_of_another_length_are_dropped() {
 }
 
 #[test]
+fn references_with_bytes_after_the_header_are_dropped() {
+    let mut pair = Pair::new();
+    pair.server.references.set(References::Repeated);
+    call(&mut pair, ECHO, &bytes(100), 100);
+    pair.run();
+    assert_eq!(pair.server.rpc.counters().drops.size, 1);
+    assert!(pair.server.rpc.app().ran.is_empty());
+    pair.server.references.set(References::All);
+    pass(&mut pair, 300);
+    assert_eq!(pair.done().len(), 1);
+    pair.assert_clean();
+}
+
+#[test]
 fn a_response_by_reference_that_does_not_fit_is_an_error() {
     let mut pair = Pair::new();
     pair.client.references.set(References::All);

@@ -4,9 +4,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use dunlin_core::{Nanos, RpcError};
+use dunlin_core::{Nanos, RpcError, Tag};
 use dunlin_testkit::pair::*;
-use dunlin_wire::{PacketType, Ran, ReqType};
+use dunlin_wire::{ErrorCode, PacketType, Ran, ReqType};
 
 /// Takes [`LONG`].
 const SLOW: ReqType = ReqType(50);
@@ -172,6 +172,87 @@ fn a_session_may_end_while_its_slow_requests_wait() {
     pair.step_server();
     assert_eq!(pair.ran(), ran);
     assert_eq!(pair.server.rpc.pool_use().1, 0, "msgbufs are missing");
+}
+
+#[test]
+fn a_slow_handler_is_found_in_an_iteration_of_one_ordinary_packet() {
+    let mut pair = Pair::new();
+    pair.server.rpc.on(SLOW, |app, req, cx| {
+        take_long(app);
+        req.reply_bytes(cx, b"s");
+    });
+    // The first request asks for a round-trip sample, and the slot has no response buffer yet.
+    for tag in 0..9 {
+        pair.call(ECHO, b"quick", tag);
+        pair.run();
+    }
+    let plain = pair.server.rpc.counters().rx_plain;
+    pair.call(SLOW, b"first", 9);
+    pair.run();
+    assert_eq!(pair.server.rpc.counters().rx_plain, plain + 1);
+    assert_eq!(pair.server.rpc.counters().credit_returns, 0);
+    pair.call(SLOW, b"second", 10);
+    send(&mut pair);
+    let sent = serve(&mut pair);
+    let kinds: Vec<_> = sent.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(kinds, [Cr, Resp], "it is announced");
+}
+
+#[test]
+fn a_completion_that_takes_long_is_not_blamed_on_a_handler() {
+    let mut pair = Pair::new();
+    pair.client.rpc.on_completion(|app, done, cx| {
+        app.done.push((done.tag, Ok(Vec::new())));
+        cx.recycle([done.request, done.response]);
+        if done.tag == Tag(9) {
+            app.clock.pass(LONG);
+            // More packets than a short burst has.
+            for tag in 10..15 {
+                let [request, response] = [16; 2].map(|len| cx.buf(len).unwrap());
+                cx.call(done.session, ECHO, request, response, Tag(tag))
+                    .unwrap();
+            }
+        }
+    });
+    // The client runs a handler, and after that a completion that takes long.
+    let session = pair.back;
+    for round in 0..3 {
+        let [request, response] = [16; 2].map(|len| pair.server.rpc.buf(len).unwrap());
+        let call = pair
+            .server
+            .rpc
+            .call(session, ECHO, request, response, Tag(round));
+        call.unwrap();
+        pair.run();
+        pair.call(ECHO, b"slow", 9);
+        pair.run();
+        assert_eq!(pair.client.rpc.counters().credit_returns, 0, "{round}");
+    }
+    assert_eq!(pair.server.rpc.app().done.len(), 3);
+    assert_eq!(pair.done().len(), 18);
+    pair.assert_clean();
+}
+
+#[test]
+fn an_endpoint_without_workers_refuses_their_requests_alone() {
+    let mut pair = Pair::without_workers();
+    pair.server.rpc.on(SLOW, |app, req, cx| {
+        take_long(app);
+        req.reply_bytes(cx, b"s");
+    });
+    for (tag, kind) in [(0, SLOW), (1, SLOW), (2, BACKGROUND), (3, SLOW)] {
+        pair.call(kind, b"x", tag);
+        pair.run();
+    }
+    let overloaded = RpcError::rejected(ErrorCode::OVERLOADED, true);
+    for (tag, end) in pair.done() {
+        match tag.0 {
+            2 => assert_eq!(end, &Err(overloaded)),
+            _ => assert_eq!(end.as_deref(), Ok(&b"s"[..])),
+        }
+    }
+    assert_eq!(pair.done().len(), 4);
+    pair.assert_clean();
 }
 
 #[test]

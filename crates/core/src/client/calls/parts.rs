@@ -200,12 +200,10 @@ impl Calls {
 
     /// Copies a part of the response to its place. False: its sender has taken the data back.
     pub(crate) fn put_part(&mut self, idx: CallIdx, start: usize, data: &Data<'_>) -> bool {
-        let Some(response) = self.at_mut(idx).response_mut() else {
-            return false;
-        };
+        let response = self.at_mut(idx).response_mut();
         // The caller has checked that this packet exists and that its data has the right length
         // (rule W8).
-        let place = response.data_mut().get_mut(start..start + data.len());
+        let place = response.and_then(|it| it.data_mut().get_mut(start..start + data.len()));
         place.is_some_and(|place| data.copy_to(place))
     }
 

@@ -11,23 +11,9 @@ use crate::session::table::Sessions;
 
 /// Replies and errors.
 impl Requests {
-    /// Answers with a response of `len` bytes that `write` fills. If the request was answered
+    /// Answers with a response of `len` bytes that `write` fills: a request for which
+    /// [`Self::reply_plain`] has failed, or that outlives its handler. If the request was answered
     /// before, the first answer stays.
-    #[inline(always)]
-    pub(crate) fn reply(
-        &mut self,
-        idx: RequestIdx,
-        len: usize,
-        write: impl FnOnce(&mut [u8]),
-        sessions: &Sessions,
-        context: &mut Context,
-    ) {
-        if let Err(write) = self.reply_plain(idx, len, write, context) {
-            self.reply_otherwise(idx, len, write, sessions, context);
-        }
-    }
-
-    /// Answers a request for which [`Self::reply_plain`] has failed.
     #[inline(never)]
     pub(in crate::server) fn reply_otherwise(
         &mut self,

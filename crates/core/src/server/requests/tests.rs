@@ -102,7 +102,7 @@ impl Server {
     fn reply(&mut self, idx: RequestIdx, len: usize) {
         let write = |out: &mut [u8]| out.fill(7);
         self.requests
-            .reply(idx, len, write, &self.sessions, &mut self.context);
+            .reply_otherwise(idx, len, write, &self.sessions, &mut self.context);
     }
 
     fn reject(&mut self, idx: RequestIdx, code: ErrorCode) {

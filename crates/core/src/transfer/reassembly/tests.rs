@@ -113,3 +113,33 @@ fn budgets_count_what_is_here_in_part() {
     reassembly.forget_session(SessionIdx(7));
     assert!(reassembly.has_room(SessionIdx(7), 50, &config));
 }
+
+#[test]
+fn a_wrong_sum_of_bytes_or_requests_is_found() {
+    let mut pool = pool();
+    let (mut reassembly, _) = begun(&mut pool);
+    assert!(reassembly.is_sum_right());
+    reassembly.bytes += 1;
+    assert!(!reassembly.is_sum_right(), "of the endpoint");
+    *reassembly.bytes_of.get_or_insert(SessionIdx(8), 0) += 1;
+    assert!(!reassembly.is_sum_right(), "of the requests");
+    *reassembly.bytes_of.get_or_insert(SessionIdx(8), 0) -= 1;
+    reassembly.bytes -= 1;
+    assert!(reassembly.is_sum_right());
+    reassembly.incoming.take();
+    assert!(!reassembly.is_sum_right(), "the number of requests");
+}
+
+#[test]
+fn the_loop_is_needed_for_a_credit_return_and_for_a_complete_request() {
+    let mut pool = pool();
+    let (mut reassembly, place) = begun(&mut pool);
+    assert!(!reassembly.is_waiting());
+    reassembly.on_credit_due(place, REQUEST);
+    assert!(reassembly.is_waiting());
+    assert_eq!(reassembly.pop_pending(), Some(REQUEST));
+    assert!(!reassembly.is_waiting());
+    let message = reassembly.end(place, SessionIdx(7)).expect("the message");
+    reassembly.on_complete(REQUEST, message);
+    assert!(reassembly.is_waiting());
+}
