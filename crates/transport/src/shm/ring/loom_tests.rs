@@ -12,7 +12,7 @@ use loom::thread;
 
 use super::super::cells::{Cell, Cells, ONE_CELL};
 use super::super::doorbell::Doorbell;
-use super::row::{Row, push_lone};
+use super::row::{Row, push_lone, push_row};
 use super::*;
 
 const COUNT: u32 = 4;
@@ -184,6 +184,12 @@ fn push_run(producer: &mut Producer, packets: &'static [&'static [u8]]) -> usize
     }
 }
 
+/// Sends as many of the first packets as fit, all of one length, together, like those of a lane
+/// that are alike.
+fn push_alike(producer: &mut Producer, packets: &'static [&'static [u8]]) -> usize {
+    push_row(producer, &Row::new(packets))
+}
+
 /// Sends as many of the first packets as fit, each of one cell, together, like items.
 fn push_items(producer: &mut Producer, packets: &'static [&'static [u8]]) -> usize {
     let in_cell = |packet: &&[u8]| {
@@ -202,6 +208,9 @@ fn runs_in_order(before: &'static [fn() -> Vec<u8>], packets: &'static [&'static
     runs_by(push_run, before, packets);
     if packets.iter().all(|packet| packet.len() <= ONE_CELL) {
         runs_by(push_items, before, packets);
+    }
+    if Row::new(packets).is_alike() {
+        runs_by(push_alike, before, packets);
     }
 }
 
@@ -276,6 +285,18 @@ fn a_run_of_long_packets_comes_in_order() {
 fn a_run_of_long_packets_over_continuation_bytes_is_not_read_too_early() {
     // The second cell, which is the tail after the run, holds a word of the second lap.
     runs_in_order(&[|| looks_published(1), || vec![1]], &[&[3], &[4; 57]]);
+}
+
+#[test]
+fn packets_that_are_alike_come_in_order() {
+    runs_in_order(&[], &[&[1; 30], &[2; 30], &[3; 30]]);
+    runs_in_order(&[|| vec![1], || vec![2]], &[&[3; 9], &[4; 9], &[5; 9]]);
+    runs_in_order(&[], &[&[1; 57], &[2; 57]]);
+    // The second cell, which is the tail after the first packet, holds a word of the second lap.
+    runs_in_order(
+        &[|| looks_published(1), || vec![1], || vec![2]],
+        &[&[3; 8], &[4; 8]],
+    );
 }
 
 #[test]

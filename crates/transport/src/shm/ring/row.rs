@@ -37,7 +37,22 @@ pub(super) fn push_lone(producer: &mut Producer, row: &Row, packet: Packet) -> b
     }
 }
 
+/// Sends packets of one length, as many of the first as fit. Returns their number.
+pub(super) fn push_row(producer: &mut Producer, row: &Row) -> usize {
+    let lines = row.lines(&row.packets);
+    row.packets
+        .first()
+        .map_or(0, |first| producer.push_row(lines, row.size(*first)))
+}
+
 impl Row {
+    /// Whether all packets have one length.
+    pub(super) fn is_alike(&self) -> bool {
+        let mut lens = self.packets.iter().map(|(_, len)| *len);
+        let first = lens.next();
+        lens.all(|len| Some(len) == first)
+    }
+
     /// The first line of a packet, without its word.
     fn line(&self, (line, _): Packet) -> &[u8; ONE_CELL] {
         self.lines[line].last_chunk().expect("a line is longer")

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 
 use super::super::check::{self, Heap};
-use super::row::{Row, push_lone};
+use super::row::{Row, push_lone, push_row};
 use super::*;
 
 /// A short packet as it is staged; the bytes after it belong to no packet.
@@ -65,7 +65,7 @@ impl Heap {
     }
 
     /// Sends as many of the first packets as fit, together: with `push_run` if `short` is set and
-    /// each fits into a cell, and as staged packets otherwise.
+    /// each fits into a cell, and as staged packets otherwise, in a row if all have one length.
     fn push_run(&mut self, packets: &[Vec<u8>], short: bool) -> usize {
         let short = short && packets.iter().all(|packet| packet.len() <= ONE_CELL);
         let row = Row::new(packets);
@@ -76,6 +76,10 @@ impl Heap {
             }
             (false, [packet]) if push_lone(&mut self.producer, &row, *packet) => {
                 (1, packet.1 as u64)
+            }
+            (false, [(_, len), ..]) if row.is_alike() => {
+                let count = push_row(&mut self.producer, &row);
+                (count, (count * len) as u64)
             }
             _ => self.producer.push_staged(&row, &row.packets),
         };
@@ -114,6 +118,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..=56_usize, 0..=900_usize).prop_map(|(head, data)| Step::Push { head, data }),
         2 => run(prop_oneof![2 => Just(56), 1 => 0..=56_usize], 40),
         2 => run(prop_oneof![Just(56), 57..=120_usize, 57..=200_usize, 0..=1000_usize], 20),
+        2 => alike(prop_oneof![Just(56), 0..=56_usize, 57..=120_usize, 57..=1000_usize], 20),
         3 => (1..6_usize).prop_map(Step::Pop),
         3 => (1..40_usize, prop_oneof![Just(56), Just(1080), Just(2000)])
             .prop_map(|(most, longest)| Step::PopRun(most, longest)),
@@ -127,6 +132,10 @@ fn step() -> impl Strategy<Value = Step> {
 fn run(len: impl Strategy<Value = usize>, most: usize) -> impl Strategy<Value = Step> {
     let lens = prop::collection::vec(len, 1..most);
     (lens, any::<bool>()).prop_map(|(lens, short)| Step::PushRun(lens, short))
+}
+
+fn alike(len: impl Strategy<Value = usize>, most: usize) -> impl Strategy<Value = Step> {
+    (len, 1..most).prop_map(|(len, count)| Step::PushRun(vec![len; count], false))
 }
 
 proptest! {
