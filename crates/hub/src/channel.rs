@@ -119,6 +119,14 @@ impl ChannelBuilder {
         self
     }
 
+    /// Sets the number of endpoints of each server, from the first, among which the channel shares
+    /// calls that name none: four by default, of those that the server announces. It is no limit
+    /// for calls that name an endpoint ([`Outgoing::endpoint`]).
+    pub fn endpoints_per_server(mut self, endpoints: usize) -> Self {
+        self.options.endpoints_per_server = endpoints;
+        self
+    }
+
     /// Connects only to this endpoint of each server, which gets all calls that name none. So the
     /// channel's state is that of this endpoint. Without it, a channel is gone if the first
     /// endpoints of all servers are, unless these announce how many they have.

@@ -24,10 +24,13 @@ pub struct ChannelOptions {
     pub deadline: Option<Duration>,
     /// Time after which a channel looks names up and asks the program's resolvers again.
     pub lookup: Duration,
+    /// Endpoints of one server, from the first, to which a channel connects for calls that name no
+    /// endpoint; at least one.
+    pub endpoints_per_server: usize,
 }
 
 impl Default for ChannelOptions {
-    /// One thread, 4096 calls, 5 s of patience, no deadline, 30 s between look-ups.
+    /// One thread, 4096 calls, 5 s of patience, no deadline, 30 s between look-ups, four endpoints.
     fn default() -> Self {
         Self {
             threads: 1,
@@ -35,6 +38,7 @@ impl Default for ChannelOptions {
             patience: Duration::from_secs(5),
             deadline: None,
             lookup: Duration::from_secs(30),
+            endpoints_per_server: Config::DEFAULT.endpoints_per_server as usize,
         }
     }
 }
@@ -54,7 +58,10 @@ pub(crate) struct Plan {
 impl Plan {
     /// The options of a channel's machine.
     pub(crate) fn new(options: &ChannelOptions) -> Self {
+        let endpoints = options.endpoints_per_server.max(1);
         let config = Config {
+            endpoints_per_server: u32::try_from(endpoints).unwrap_or(u32::MAX),
+            links_per_server: endpoints.max(Config::DEFAULT.links_per_server),
             patience: options.patience.into(),
             // Deadlines count from a call's first poll, so its caller sets them.
             deadline: None,

@@ -175,6 +175,7 @@ impl Settings {
                 patience: options.patience,
                 deadline: options.deadline,
                 lookup: options.lookup,
+                endpoints_per_server: options.endpoints_per_server,
             })
     }
 

@@ -33,6 +33,7 @@ pub(super) struct ChannelOptions {
     pub(super) patience: Duration,
     pub(super) deadline: Option<Duration>,
     pub(super) lookup: Duration,
+    pub(super) endpoints_per_server: usize,
 }
 
 /// Options of a [`ServerBuilder`](dunlin_server::ServerBuilder).
@@ -136,6 +137,7 @@ impl Default for ChannelOptions {
             patience: Duration::from_secs(5),
             deadline: None,
             lookup: Duration::from_secs(30),
+            endpoints_per_server: 4,
         }
     }
 }

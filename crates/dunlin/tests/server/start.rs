@@ -1,5 +1,6 @@
 //! Servers that start, and those that do not.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -149,6 +150,35 @@ fn each_thread_has_an_endpoint_and_a_service_of_its_own() {
             );
         }
     }
+}
+
+/// The option bounds the endpoints that the channel chooses, and not those that a call names.
+#[test]
+fn a_channel_shares_calls_among_as_many_endpoints_as_its_option_allows() {
+    let server = Way::Shm.server().threads(6);
+    let server = server.service(Worker::server(&Arc::default()));
+    let server = server.start(ANY).unwrap();
+    let open = |endpoints| {
+        let channel = Way::Shm.channel().address(server.address().to_string());
+        WorkClient::over(channel.endpoints_per_server(endpoints).open().unwrap())
+    };
+    let threads = |work: &WorkClient<_>| {
+        let burst = (0..600).map(|_| work.thread(&()));
+        let ends = block_on(futures::future::join_all(burst));
+        ends.into_iter()
+            .map(Result::unwrap)
+            .collect::<BTreeSet<_>>()
+    };
+    let one = open(1);
+    for _ in 0..20 {
+        assert_eq!(threads(&one).into_iter().collect::<Vec<_>>(), [0]);
+    }
+    assert_eq!(block_on(one.thread(&()).endpoint(5)).unwrap(), 5);
+    let (all, mut seen) = (open(6), BTreeSet::new());
+    crate::until(|| {
+        seen.extend(threads(&all));
+        seen.len() == 6
+    });
 }
 
 /// A channel takes the other endpoints of a server when its sessions with the first are full.

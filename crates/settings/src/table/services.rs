@@ -74,6 +74,13 @@ pub(super) const CHANNEL: &[Setting] = &[
         "time after which the names of servers are looked up again, if no session is lost before",
     )
     .within(MS..=24 * HOUR),
+    channel(
+        "channel.endpoints_per_server",
+        Unit::Count,
+        |channel| &mut channel.endpoints_per_server,
+        "endpoints of a server that share the calls which name none",
+    )
+    .within(1..=1024),
 ];
 
 pub(super) const SERVER: &[Setting] = &[
