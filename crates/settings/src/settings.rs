@@ -18,13 +18,14 @@ const PREFIX: &str = "DUNLIN_";
 
 /// Variables with that prefix that are not options: the one that names the file, the one that names
 /// a library (`dunlin_dpdk::library`), and those that this project's tests read.
-const OTHER_VARIABLES: [&str; 8] = [
+const OTHER_VARIABLES: [&str; 9] = [
     CONFIG,
     "DUNLIN_DPDK_LIBRARY",
     "DUNLIN_NO_SKIP",
     "DUNLIN_BLESS",
     "DUNLIN_KILLS",
     "DUNLIN_DRAINS",
+    "DUNLIN_RESTARTS",
     "DUNLIN_FAIR",
     "DUNLIN_HISTORIES",
 ];

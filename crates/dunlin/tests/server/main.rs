@@ -1,6 +1,6 @@
 //! Servers over shared memory and UDP: how they start, which clients find them, their health,
 //! layers, limits and reflection, and how they end: under load, by signals, and with requests that
-//! never finish.
+//! never finish; and how they restart.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -12,6 +12,7 @@ mod health;
 mod layers;
 mod limits;
 mod reflect;
+mod restarts;
 mod service;
 mod shop;
 mod signals;
@@ -66,5 +67,11 @@ fn block_on<F: Future>(future: F) -> F::Output {
 /// Not a test: plays the role that the parent's test has set, if this process is a child.
 #[test]
 fn child() {
-    signals::main_if_asked();
+    let Some(role) = dunlin_testkit::child::role() else {
+        return;
+    };
+    match role.split(' ').collect::<Vec<_>>().as_slice() {
+        ["Recorded", words @ ..] => restarts::serve(words),
+        _ => signals::serve(&role),
+    }
 }

@@ -5,16 +5,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use dunlin_testkit::address::free_port;
-use dunlin_testkit::child::{Child, role};
+use dunlin_testkit::child::Child;
 
 use crate::service::{Book, WorkClient, Worker};
 use crate::{Way, block_on, until};
 
-/// Serves as the parent's test demands, if this process is a child.
-pub(crate) fn main_if_asked() {
-    let Some(address) = role() else {
-        return;
-    };
+/// Serves at this address until signals come, in the process of a child.
+pub(crate) fn serve(address: &str) {
     let book = Arc::<Book>::default();
     let watched = Arc::clone(&book);
     std::thread::spawn(move || {
@@ -27,7 +24,7 @@ pub(crate) fn main_if_asked() {
         println!("#hangs");
     });
     let server = Way::Shm.server().service(Worker::server(&book));
-    let drained = server.serve(address.as_str()).unwrap();
+    let drained = server.serve(address).unwrap();
     println!("#{} {}", drained.finished, drained.cut_off);
 }
 
