@@ -111,6 +111,33 @@ fn the_last_channel_and_its_last_call_end_the_sessions() {
     }
 }
 
+/// A task of a runtime drops everything, as the tasks of most programs do at their end.
+#[test]
+fn a_task_drops_its_channel_its_calls_and_its_hub() {
+    for way in WAYS {
+        let server = Server::start(way, "127.0.0.1:0", Role::Holds);
+        let address = server.address;
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().build().unwrap();
+        let task = runtime.spawn(async move {
+            let channel = way.open(address);
+            channel.call(ECHO, b"").await.unwrap();
+            let mut held = Box::pin(channel.call(HOLD, b""));
+            assert!(futures::poll!(&mut held).is_pending());
+            let hub = channel.hub().clone();
+            drop((channel, held));
+            // Waits for the threads of the hub.
+            let at = hub.nexus().address();
+            drop(hub);
+            at
+        });
+        let at = runtime.block_on(task).unwrap();
+        // The nexus of the hub no longer listens, and the server's session has ended.
+        until(|| std::net::TcpListener::bind(at).is_ok());
+        until(|| server.seen.sessions.load(Ordering::Relaxed) == 0);
+    }
+}
+
 #[test]
 fn the_last_handle_ends_the_threads_of_a_hub() {
     let server = Server::start(Way::Shm, "127.0.0.1:0", Role::Answers);
