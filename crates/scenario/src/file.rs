@@ -335,7 +335,7 @@ fn bytes_per_second(key: &str, gbps: f64) -> Result<u64, Wrong> {
 
 /// This number of microseconds; [`Nanos::MAX`] if that is too long, so that no absurd time wraps to
 /// a short one.
-fn micros(n: u64) -> Nanos {
+pub(crate) fn micros(n: u64) -> Nanos {
     Nanos(n.saturating_mul(1000))
 }
 
@@ -352,7 +352,7 @@ fn ppm(n: u64) -> Ppm {
     clippy::cast_sign_loss,
     reason = "such a conversion saturates, as it should"
 )]
-fn amount(key: &str, number: f64) -> Result<u64, Wrong> {
+pub(crate) fn amount(key: &str, number: f64) -> Result<u64, Wrong> {
     match number >= 0.0 {
         true => Ok(number.round() as u64),
         false => Err(Wrong::new(key, "must be a number that is 0 or more")),

@@ -1,15 +1,17 @@
 //! Scenario files of the simulator (`scenarios/hello.toml` explains every key): [`Source`] reads
 //! one, changes keys in it and makes its runs, [`run`] carries out one of them, and [`text`] prints
-//! the results.
+//! the results. [`Channels`] does the same for files of channels (`scenarios/channels.toml`).
 //!
 //! Used by `dunlin sim`, and by the experiments of `dunlin bench` that are simulated.
 #![forbid(unsafe_code)]
 
+mod channels;
 mod file;
 mod run;
 mod source;
 mod text;
 
+pub use channels::{Channels, channels_object, channels_text};
 pub use run::{Done, run};
 pub use source::{Source, Variant};
 pub use text::{losses, micros, text, title};

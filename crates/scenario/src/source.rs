@@ -203,7 +203,7 @@ fn line_of(text: &str, parts: &[&str]) -> Option<usize> {
 }
 
 /// Reads a value as a file would contain it; anything else is a text without quotes.
-fn value_of(text: &str) -> Value {
+pub(crate) fn value_of(text: &str) -> Value {
     let line = format!("value = {text}");
     let table = line.parse::<Table>().ok();
     let value = table.and_then(|mut table| table.remove("value"));
@@ -211,7 +211,7 @@ fn value_of(text: &str) -> Value {
 }
 
 /// Puts a value at a key with dots, in which numbers are indices of lists, from 0.
-fn put(table: &mut Table, key: &str, value: Value) -> anyhow::Result<()> {
+pub(crate) fn put(table: &mut Table, key: &str, value: Value) -> anyhow::Result<()> {
     let Some((first, rest)) = key.split_once('.') else {
         table.insert(key.to_owned(), value);
         return Ok(());

@@ -11,6 +11,7 @@
 //! | `stage.rs`, `faults.rs` | the control plane and the faults, in place of a nexus |
 //! | `run.rs` | the run of a seed |
 //! | `drill.rs` | drains under load, again and again |
+//! | `script.rs` | a run whose servers, calls and faults a program names |
 //!
 //! The stage decides when sessions begin and end: `cluster` tests the handshake. The endpoint
 //! itself handles requests, answers, deadlines and cancellations.
@@ -22,11 +23,14 @@ mod faults;
 mod ledger;
 mod plan;
 mod run;
+mod script;
 mod server;
 mod stage;
 
 pub use drill::{Drains, Drill, run_drains};
-pub use dunlin_channel::Counters;
 #[cfg(feature = "mutants")]
 pub use dunlin_channel::mutant::Mutant;
+pub use dunlin_channel::{Config, Counters, Pick};
+pub use ledger::Tally;
 pub use run::{Failure, Options, Report, run_seed};
+pub use script::{Answers, Played, Script, Strike, What, play};

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
-use dunlin_scenario::{Done, Source, Variant};
+use dunlin_scenario::{Channels, Done, Source, Variant};
 use dunlin_sim::scenario::Wrong;
 
 use harness::signal;
@@ -21,14 +21,17 @@ Examples:
   dunlin sim scenarios/cluster.toml --set load.0.endpoints=1 --json rows.jsonl
   dunlin sim scenarios/background.toml --plot queue.svg
   dunlin sim scenarios/hello.toml --pcap frames.pcap     for Wireshark
+  dunlin sim scenarios/channels.toml --set channel.hedge_ms=5    channels and servers that fail
 
 A file describes hosts, cables and switches, the costs of a thread's work, the calls between hosts,
 and the length of the run; scenarios/hello.toml explains every key. All combinations of the values
 under [sweep] are run, unless --set gives a key one value. The same seed gives the same numbers on
-every machine.
+every machine. A file of channels (scenarios/channels.toml) describes servers, the faults that
+strike them, calls, and results that it expects.
 Ctrl-C ends the run and reports what was measured so far.
 
-Exit codes: 0, all was run; 1, something failed; 2, wrong usage; 130, Ctrl-C.";
+Exit codes: 0, all was run; 1, something failed, or was not as the file expects; 2, wrong usage;
+130, Ctrl-C.";
 
 /// The arguments of `dunlin sim`.
 #[derive(Debug, clap::Args)]
@@ -60,6 +63,9 @@ pub(crate) struct Args {
 /// [`signal::Interrupted`], after the results so far have been written; or an error in the file or
 /// in a run; or the results cannot be written.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if let Some(channels) = Channels::read(&args.scenario, &args.set, args.seed)? {
+        return run_channels(args, &channels);
+    }
     let mut source = Source::read(&args.scenario)?;
     for set in &args.set {
         source.set(set)?;
@@ -96,6 +102,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     output.finish(&all)?;
     Ok(signal::check()?)
+}
+
+/// Runs a scenario of channels.
+///
+/// # Errors
+/// As for [`run`]; or the results are not as the file expects.
+fn run_channels(args: &Args, channels: &Channels) -> anyhow::Result<()> {
+    if args.plot.is_some() || args.pcap.is_some() {
+        bail!("a scenario of channels has no --plot and no --pcap");
+    }
+    signal::watch()?;
+    let mut output = output::Output::open(args.json.as_ref(), None)?;
+    let Some(played) = channels.run()? else {
+        return Ok(signal::check()?);
+    };
+    output.add_channels(channels, &played)?;
+    channels.check(&played)
 }
 
 /// Makes one run, and writes its frames if there is a capture.

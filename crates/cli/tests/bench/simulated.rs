@@ -9,6 +9,11 @@ use super::{alone, dunlin, run, text};
 
 const HELLO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/hello.toml");
 
+const LATE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../scenarios/late-repeat.toml"
+);
+
 fn rows(bytes: &[u8]) -> Vec<Value> {
     let lines = text(bytes).lines();
     lines
@@ -32,6 +37,23 @@ fn a_sweep_gives_an_object_for_each_run_and_the_same_ones_again() {
     assert_eq!(run(&args).stdout, out.stdout);
     let seeded = run(&[&args[..], &["--seed", "2"]].concat());
     assert_ne!(seeded.stdout, out.stdout);
+}
+
+#[test]
+fn a_scenario_of_channels_ends_with_1_if_it_does_not_do_as_the_file_expects() {
+    let args = ["sim", LATE, "--json", "-"];
+    let out = run(&args);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let row = &rows(&out.stdout)[0];
+    assert_eq!(row["answered"], 1500, "{row}");
+    assert!(row["late_runs"].as_u64().unwrap() > 0, "{row}");
+    let more = ["--set", "calls.idempotent_percent=0"];
+    let out = run(&[&args[..], &more].concat());
+    assert_eq!(out.status.code(), Some(1));
+    let says = text(&out.stderr);
+    assert!(says.contains("most_failed = 0, and there are "), "{says}");
+    let out = run(&["sim", LATE, "--plot", "none.svg"]);
+    assert_eq!(out.status.code(), Some(1));
 }
 
 #[test]

@@ -423,8 +423,14 @@ fn every_shipped_scenario_can_run() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
     let mut runs = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
-        let source = Source::read(&entry.unwrap().path()).unwrap();
-        runs += source.variants().unwrap().len();
+        let path = entry.unwrap().path();
+        // Files of channels have tests of their own.
+        if !std::fs::read_to_string(&path)
+            .unwrap()
+            .contains("\n[channel]")
+        {
+            runs += Source::read(&path).unwrap().variants().unwrap().len();
+        }
     }
     assert_eq!(runs, 2 + 20 + 2 * 4 + 4 + 3 + 4 + 1);
 }

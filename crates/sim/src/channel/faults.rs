@@ -8,16 +8,20 @@ use crate::world::Act;
 use crate::world::net::{HostId, PortId};
 use crate::world::rng::Rng;
 
+/// A fault of a server. A time that is `None` is drawn.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fault {
-    Crash(usize),
+    /// The server ends, and starts again after this time.
+    Crash(usize, Option<Nanos>),
     Start(usize),
-    Stop(usize),
+    /// The server's host stops for this time.
+    Stop(usize, Option<Nanos>),
     Continue(usize),
-    Drain(usize),
-    /// Checks every millisecond whether a draining server has no more sessions, or its time is
-    /// over. If so, the server ends.
-    Drained(usize, Nanos),
+    /// The server drains for at most this time, ends, and starts again after the second time.
+    Drain(usize, [Option<Nanos>; 2]),
+    /// Checks every millisecond whether a draining server has no more sessions, or this time has
+    /// come. If so, the server ends.
+    Drained(usize, Nanos, Option<Nanos>),
     List(usize, bool),
 }
 
@@ -25,9 +29,9 @@ impl Fault {
     pub(super) fn draw(servers: usize, rng: &mut Rng) -> Self {
         let server = rng.index(servers);
         match rng.below(6) {
-            0 => Self::Crash(server),
-            1 => Self::Stop(server),
-            2 | 3 => Self::Drain(server),
+            0 => Self::Crash(server, None),
+            1 => Self::Stop(server, None),
+            2 | 3 => Self::Drain(server, [None; 2]),
             4 => Self::List(server, false),
             _ => Self::List(server, true),
         }
@@ -37,34 +41,34 @@ impl Fault {
 impl Stage {
     pub(super) fn strike(&mut self, fault: Fault) {
         match fault {
-            Fault::Crash(server) => self.crash(server),
+            Fault::Crash(server, down) => self.crash(server, down),
             Fault::Start(server) => self.world.act(Act::Boot(PortId(server))),
-            Fault::Stop(server) => self.stop(server),
+            Fault::Stop(server, span) => self.stop(server, span),
             Fault::Continue(server) => {
                 self.paused[server] = false;
                 self.world.act(Act::Resume(HostId(server)));
             }
-            Fault::Drain(server) => self.drain(server),
-            Fault::Drained(server, limit) => self.drained(server, limit),
+            Fault::Drain(server, times) => self.drain(server, times),
+            Fault::Drained(server, limit, away) => self.drained(server, limit, away),
             Fault::List(server, is_listed) => self.listed[server] = is_listed,
         }
     }
 
-    fn crash(&mut self, server: usize) {
+    fn crash(&mut self, server: usize, down: Option<Nanos>) {
         self.lose_all(server, Nanos::from_millis(2), CloseReason::PeerFailed);
         self.world.act(Act::Crash(PortId(server)));
-        let down = Nanos::from_micros(self.rng.log_between(100, 400_000));
+        let down = down.unwrap_or_else(|| self.draw_micros(100, 400_000));
         let at = self.world.now() + down;
         self.schedule(at, Event::Strike(Fault::Start(server)));
     }
 
     /// Stops a server. Its clients give it up unless it resumes before their patience ends.
-    fn stop(&mut self, server: usize) {
+    fn stop(&mut self, server: usize, span: Option<Nanos>) {
         if std::mem::replace(&mut self.paused[server], true) {
             return;
         }
         self.world.act(Act::Pause(HostId(server)));
-        let span = Nanos::from_micros(self.rng.log_between(1_000, 800_000));
+        let span = span.unwrap_or_else(|| self.draw_micros(1_000, 800_000));
         if span >= FAILURE {
             self.lose_all(server, FAILURE, CloseReason::PeerFailed);
         }
@@ -72,15 +76,15 @@ impl Stage {
         self.schedule(at, Event::Strike(Fault::Continue(server)));
     }
 
-    fn drain(&mut self, server: usize) {
+    fn drain(&mut self, server: usize, [most, away]: [Option<Nanos>; 2]) {
         let now = self.world.now();
-        let limit = now + Nanos::from_micros(self.rng.log_between(1_000, 500_000));
+        let limit = now + most.unwrap_or_else(|| self.draw_micros(1_000, 500_000));
         let Some(rpc) = self.server(server).filter(|rpc| !rpc.app().is_draining()) else {
             return;
         };
         rpc.app_mut().drain();
         self.tell_drain(server, 50_000);
-        self.schedule(now, Event::Strike(Fault::Drained(server, limit)));
+        self.schedule(now, Event::Strike(Fault::Drained(server, limit, away)));
     }
 
     /// Begins a drain that lasts until no client has a session. Clients learn of it as soon as a
@@ -107,18 +111,22 @@ impl Stage {
         self.schedule(at, Event::Strike(Fault::Start(server)));
     }
 
-    fn drained(&mut self, server: usize, limit: Nanos) {
+    fn drained(&mut self, server: usize, limit: Nanos, away: Option<Nanos>) {
         let now = self.world.now();
         let Some(rpc) = self.server(server) else {
             return;
         };
         if rpc.app().is_draining() && (rpc.session_count() == 0 || now >= limit) {
-            return self.crash(server);
+            return self.crash(server, away);
         }
         if rpc.app().is_draining() {
             let again = now + Nanos::from_millis(1);
-            self.schedule(again, Event::Strike(Fault::Drained(server, limit)));
+            self.schedule(again, Event::Strike(Fault::Drained(server, limit, away)));
         }
+    }
+
+    fn draw_micros(&mut self, low: u64, high: u64) -> Nanos {
+        Nanos::from_micros(self.rng.log_between(low, high))
     }
 
     fn open_at(&self, server: usize) -> Vec<usize> {

@@ -16,6 +16,7 @@ use dunlin_wire::Ran;
 struct Call {
     client: usize,
     terms: Terms,
+    begun: Nanos,
     runs: u32,
     attempts: usize,
     /// Whether one of its attempts was sent and has ended.
@@ -33,7 +34,26 @@ pub(super) struct Ledger {
     calls: Vec<Call>,
     /// The price that each client has paid for repeats so far, in tenths of a repeat.
     paid: BTreeMap<usize, u64>,
+    tally: Tally,
     violation: Option<String>,
+}
+
+/// Counts over all calls of a run.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Tally {
+    /// Calls that ended with an answer.
+    pub answered: u64,
+    /// Calls that failed, by the answer of `ran()`: no, yes, unknown.
+    pub failed: [u64; 3],
+    /// Calls that their callers dropped.
+    pub dropped: u64,
+    /// Handlers that began, by server.
+    pub runs: BTreeMap<usize, u64>,
+    /// Handlers that began after their call had ended: of an idempotent call whose repeat another
+    /// server had answered, for example.
+    pub late_runs: u64,
+    /// The longest time from the begin of a call to its end.
+    pub longest: Nanos,
 }
 
 pub(super) type Shared = Rc<RefCell<Ledger>>;
@@ -57,6 +77,7 @@ impl Ledger {
         self.calls.push(Call {
             client,
             terms,
+            begun: now,
             runs: 0,
             attempts: 0,
             has_left: false,
@@ -133,12 +154,14 @@ impl Ledger {
         self.calls[name].is_free = is_free;
     }
 
-    /// Notes that a handler runs.
-    pub(super) fn run(&mut self, name: usize) {
+    /// Notes that a handler of a server runs.
+    pub(super) fn run(&mut self, name: usize, server: usize) {
         let Some(call) = self.calls.get_mut(name) else {
             return self.violate(format!("a handler runs for no call: {name}"));
         };
         call.runs += 1;
+        *self.tally.runs.entry(server).or_default() += 1;
+        self.tally.late_runs += u64::from(call.end.is_some());
         if call.runs > 1 && !call.terms.idempotent {
             self.violate(format!("call {name} runs twice"));
         }
@@ -148,6 +171,7 @@ impl Ledger {
         let call = &mut self.calls[name];
         let is_open = call.end.is_none() && !call.is_cancelled;
         call.is_cancelled |= is_open;
+        self.tally.dropped += u64::from(is_open);
         is_open
     }
 
@@ -163,10 +187,15 @@ impl Ledger {
             }
             _ => {
                 call.end = Some(end);
-                return;
+                let took = now.since(call.begun);
+                return self.tally.on_end(end, took);
             }
         };
         self.violate(format!("call {name} {problem}: {end:?}"));
+    }
+
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     /// Checks that no call of `client` has outlived its deadline or waited for too long. `ready`:
@@ -192,6 +221,12 @@ impl Ledger {
                 now.0
             ));
         }
+    }
+
+    /// Number of calls that have neither ended nor been dropped.
+    pub(super) fn open(&self) -> usize {
+        let is_open = |call: &&Call| call.end.is_none() && !call.is_cancelled;
+        self.calls.iter().filter(is_open).count()
     }
 
     /// Number of calls that have ended.
@@ -225,6 +260,23 @@ impl Ledger {
             };
             let what = format!("call {name} {problem}: {call:?}");
             return self.violate(what);
+        }
+    }
+}
+
+impl Tally {
+    fn on_end(&mut self, end: CallEnd, took: Nanos) {
+        self.longest = self.longest.max(took);
+        match end {
+            CallEnd::Answered(_) => self.answered += 1,
+            CallEnd::Failed(failure) => {
+                let [no, yes, unknown] = &mut self.failed;
+                *match failure.ran {
+                    Ran::No => no,
+                    Ran::Yes => yes,
+                    Ran::Unknown => unknown,
+                } += 1;
+            }
         }
     }
 }

@@ -44,7 +44,7 @@ pub struct Report {
 pub struct Failure {
     /// Its seed.
     pub seed: u64,
-    /// The option of `seeds` that repeats it.
+    /// The option of `seeds` that repeats it; empty if its script does.
     pub option: &'static str,
     /// A description of the fault.
     pub what: String,
@@ -52,12 +52,15 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "seed {} failed: {}", self.seed, self.what)?;
-        write!(
-            f,
-            "replay it with: cargo xtask seeds {} --seed {}",
-            self.option, self.seed
-        )
+        write!(f, "seed {} failed: {}", self.seed, self.what)?;
+        match self.option {
+            "" => Ok(()),
+            option => write!(
+                f,
+                "\nreplay it with: cargo xtask seeds {option} --seed {}",
+                self.seed
+            ),
+        }
     }
 }
 
@@ -168,6 +171,16 @@ impl Run {
     fn clients(&self) -> impl Iterator<Item = PortId> + use<> {
         let servers = self.plan.servers.len();
         (servers..servers + self.plan.clients).map(PortId)
+    }
+
+    /// Number of calls that clients will begin or that have not ended, and of attempts under way.
+    pub(super) fn left(&mut self) -> usize {
+        let mut left = self.stage.world.cluster.ledger.borrow().open();
+        for port in self.clients() {
+            let client = self.stage.client(port);
+            left += client.map_or(0, |client| client.to_begin() + client.under_way());
+        }
+        left
     }
 
     /// The world, between two steps.

@@ -18,6 +18,8 @@ pub(super) type ServerRpc = Endpoint<SimTransport, SimClock, Server>;
 
 /// The state of a server's handlers.
 pub(super) struct Server {
+    /// The number of the server, which is that of its port.
+    number: usize,
     plan: ServerPlan,
     ledger: Shared,
     rng: Rng,
@@ -36,6 +38,7 @@ pub(super) fn boot(
 ) -> ServerRpc {
     let seed = rng.next_u64();
     let app = Server {
+        number: port.0,
         plan,
         ledger,
         rng,
@@ -84,7 +87,7 @@ fn on_call(app: &mut Server, req: Request<'_>, cx: &mut Cx<'_>) {
     if refuses && (app.plan.precise || app.rng.one_in(2)) {
         return req.refuse(cx, ErrorCode::OVERLOADED);
     }
-    app.ledger.borrow_mut().run(index(name));
+    app.ledger.borrow_mut().run(index(name), app.number);
     if refuses {
         return req.refuse(cx, ErrorCode::OVERLOADED);
     }

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use dunlin_scenario::{Done, losses, micros, text};
+use dunlin_scenario::{Channels, Done, channels_object, channels_text, losses, micros, text};
+use dunlin_sim::channel::Played;
 use dunlin_sim::scenario::{Client, Quantiles, Stage};
 use dunlin_sim::world::net::NetCounters;
 use serde_json::{Map, Value, json};
@@ -45,14 +46,30 @@ impl Output {
     /// # Errors
     /// The reader closed the other end, or the disk is full.
     pub(super) fn add(&mut self, done: &Done) -> anyhow::Result<()> {
-        let text = text(done);
+        self.write(&text(done), || object(done))
+    }
+
+    /// Writes a run of channels.
+    ///
+    /// # Errors
+    /// As for [`Self::add`].
+    pub(super) fn add_channels(
+        &mut self,
+        channels: &Channels,
+        played: &Played,
+    ) -> anyhow::Result<()> {
+        let text = channels_text(channels, played);
+        self.write(&text, || channels_object(channels, played))
+    }
+
+    fn write(&mut self, text: &str, object: impl FnOnce() -> Value) -> anyhow::Result<()> {
         if self.beside {
             io::stderr().write_all(text.as_bytes())?;
         } else {
             io::stdout().write_all(text.as_bytes())?;
         }
         if let Some(out) = &mut self.json {
-            writeln!(out, "{}", object(done))?;
+            writeln!(out, "{}", object())?;
             out.flush()?;
         }
         Ok(())

@@ -21,6 +21,11 @@ impl Client {
         self.begin.clear();
     }
 
+    /// Number of calls of the plan that have not begun.
+    pub(in crate::channel) fn to_begin(&self) -> usize {
+        self.begin.len()
+    }
+
     /// Number of calls that have not ended.
     pub(in crate::channel) fn calls(&self) -> usize {
         self.names.len()

@@ -1,0 +1,317 @@
+//! The keys of a file of channels, and the script that they describe.
+
+use std::ops::RangeInclusive;
+
+use dunlin_sim::channel::{Answers, Config, Pick, Played, Script, Strike, What};
+use dunlin_sim::scenario::{Nanos, Wrong};
+use dunlin_sim::world::net::FaultRates;
+use dunlin_sim::world::rng::Ppm;
+use serde::Deserialize;
+
+use crate::file::{amount, micros};
+
+/// A file of channels.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct File {
+    pub(super) name: String,
+    seed: u64,
+    /// Calls begin until this time.
+    end_ms: f64,
+    channel: Channel,
+    calls: Calls,
+    server: Vec<Server>,
+    fault: Vec<Fault>,
+    network: Network,
+    pub(super) expect: Expected,
+}
+
+/// The options of every channel.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Channel {
+    pick: PickText,
+    attempts: u8,
+    patience_ms: f64,
+    /// None if left out.
+    deadline_ms: Option<f64>,
+    /// No hedges if left out.
+    hedge_ms: Option<f64>,
+    lookup_ms: f64,
+}
+
+/// [`Pick`] in the words of a file.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum PickText {
+    RoundRobin,
+    #[default]
+    LeastOfTwo,
+    Hash,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Calls {
+    clients: usize,
+    /// Calls of each client, which begin at random times.
+    rate_per_s: f64,
+    idempotent_percent: f64,
+    /// Calls that their callers drop.
+    dropped_percent: f64,
+    /// Most calls of a session at its server.
+    window: u32,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Server {
+    /// The mean time of a handler.
+    handler_ms: f64,
+    /// Requests that it refuses as overloaded.
+    refused_percent: f64,
+    /// Requests that its handler answers with an error.
+    failed_percent: f64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fault {
+    at_ms: f64,
+    /// The place of the server in the file, from 0.
+    server: usize,
+    what: WhatText,
+    for_ms: f64,
+}
+
+/// [`What`] in the words of a file.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum WhatText {
+    Crash,
+    Stop,
+    Drain,
+    Unlist,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Network {
+    loss_ppm: u32,
+    duplicate_ppm: u32,
+    reorder_ppm: u32,
+    /// Longest delay of a late frame.
+    reorder_us: u64,
+}
+
+/// The results that the file expects; what it leaves out may be anything.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Expected {
+    least_answered: Option<u64>,
+    least_failed: Option<u64>,
+    most_failed: Option<u64>,
+    /// Handlers that began after their call had ended.
+    least_late_runs: Option<u64>,
+    longest_call_ms: Option<f64>,
+}
+
+impl Default for File {
+    fn default() -> Self {
+        Self {
+            name: "channels".to_owned(),
+            seed: 1,
+            end_ms: 1000.0,
+            channel: Channel::default(),
+            calls: Calls::default(),
+            server: Vec::new(),
+            fault: Vec::new(),
+            network: Network::default(),
+            expect: Expected::default(),
+        }
+    }
+}
+
+impl Default for Channel {
+    fn default() -> Self {
+        Self {
+            pick: PickText::default(),
+            attempts: Config::DEFAULT.retry.attempts,
+            patience_ms: 5000.0,
+            deadline_ms: None,
+            hedge_ms: None,
+            lookup_ms: 30_000.0,
+        }
+    }
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self {
+            clients: 1,
+            rate_per_s: 1000.0,
+            idempotent_percent: 0.0,
+            dropped_percent: 0.0,
+            window: 8,
+        }
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            handler_ms: 0.1,
+            refused_percent: 0.0,
+            failed_percent: 0.0,
+        }
+    }
+}
+
+/// Most calls of a run: each costs memory, and the checkers look at all of them.
+const MOST_CALLS: f64 = 1e6;
+
+/// Most clients, and most servers.
+const HOSTS: RangeInclusive<usize> = 1..=100;
+
+impl File {
+    /// # Errors
+    /// A key has a value that makes no sense.
+    pub(super) fn script(&self) -> Result<Script, Wrong> {
+        let (calls, network) = (&self.calls, &self.network);
+        if !HOSTS.contains(&calls.clients) {
+            return Err(Wrong::new("calls.clients", "must be from 1 to 100"));
+        }
+        if !HOSTS.contains(&self.server.len()) {
+            return Err(Wrong::new("server", "there must be from 1 to 100"));
+        }
+        let rate = calls.rate_per_s;
+        let all = rate * self.end_ms / 1e3 * f64::from(u8::try_from(calls.clients).unwrap_or(0));
+        if !(rate > 0.0 && all <= MOST_CALLS) {
+            let what = "must be above 0, with at most a million calls of all clients until end_ms";
+            return Err(Wrong::new("calls.rate_per_s", what));
+        }
+        if !(1..=64).contains(&calls.window) {
+            return Err(Wrong::new("calls.window", "must be from 1 to 64"));
+        }
+        let faults = self.fault.iter().enumerate();
+        Ok(Script {
+            seed: self.seed,
+            end: millis("end_ms", self.end_ms)?,
+            channel: self.channel.config()?,
+            servers: self.answers()?,
+            clients: calls.clients,
+            gap: Nanos(amount("calls.rate_per_s", 1e9 / rate)?),
+            idempotent: percent("calls.idempotent_percent", calls.idempotent_percent)?,
+            dropped: percent("calls.dropped_percent", calls.dropped_percent)?,
+            window: calls.window,
+            rates: FaultRates {
+                loss: Ppm(network.loss_ppm),
+                duplicate: Ppm(network.duplicate_ppm),
+                reorder: Ppm(network.reorder_ppm),
+                reorder_by: micros(network.reorder_us),
+                ..FaultRates::NONE
+            },
+            strikes: faults
+                .map(|(index, fault)| fault.strike(index, self.server.len()))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn answers(&self) -> Result<Vec<Answers>, Wrong> {
+        let servers = self.server.iter().enumerate();
+        let answers = servers.map(|(index, server)| {
+            let key = |name: &str| format!("server.{index}.{name}");
+            Ok(Answers {
+                mean: millis(&key("handler_ms"), server.handler_ms)?,
+                refuses: percent(&key("refused_percent"), server.refused_percent)?,
+                fails: percent(&key("failed_percent"), server.failed_percent)?,
+            })
+        });
+        answers.collect()
+    }
+}
+
+impl Channel {
+    fn config(&self) -> Result<Config, Wrong> {
+        let most = Config::DEFAULT.retry.attempts;
+        if !(1..=most).contains(&self.attempts) {
+            let what = format!("must be from 1 to {most}");
+            return Err(Wrong::new("channel.attempts", what));
+        }
+        let span = |key, ms: Option<f64>| ms.map(|ms| millis(key, ms)).transpose();
+        let mut config = Config {
+            pick: match self.pick {
+                PickText::RoundRobin => Pick::RoundRobin,
+                PickText::LeastOfTwo => Pick::LeastOfTwo,
+                PickText::Hash => Pick::Hash,
+            },
+            patience: millis("channel.patience_ms", self.patience_ms)?,
+            deadline: span("channel.deadline_ms", self.deadline_ms)?,
+            hedge: span("channel.hedge_ms", self.hedge_ms)?,
+            lookup: Some(millis("channel.lookup_ms", self.lookup_ms)?),
+            ..Config::DEFAULT
+        };
+        config.retry.attempts = self.attempts;
+        Ok(config)
+    }
+}
+
+impl Fault {
+    fn strike(&self, index: usize, servers: usize) -> Result<Strike, Wrong> {
+        let key = |name: &str| format!("fault.{index}.{name}");
+        if self.server >= servers {
+            let what = format!("there are {servers} servers, from 0 on");
+            return Err(Wrong::new(&key("server"), what));
+        }
+        Ok(Strike {
+            at: millis(&key("at_ms"), self.at_ms)?,
+            server: self.server,
+            what: match self.what {
+                WhatText::Crash => What::Crash,
+                WhatText::Stop => What::Stop,
+                WhatText::Drain => What::Drain,
+                WhatText::Unlist => What::Unlist,
+            },
+            span: millis(&key("for_ms"), self.for_ms)?,
+        })
+    }
+}
+
+impl Expected {
+    pub(super) fn unmet(&self, played: &Played) -> Vec<String> {
+        let tally = &played.tally;
+        let failed = tally.failed.iter().sum();
+        let least = [
+            ("least_answered", self.least_answered, tally.answered),
+            ("least_failed", self.least_failed, failed),
+            ("least_late_runs", self.least_late_runs, tally.late_runs),
+        ];
+        let least = least.into_iter().filter_map(|(key, least, count)| {
+            let least = least.filter(|least| count < *least)?;
+            Some(format!("{key} = {least}, and there are {count}"))
+        });
+        let most = self.most_failed.filter(|most| failed > *most);
+        let most = most.map(|most| format!("most_failed = {most}, and there are {failed}"));
+        let longest = crate::text::micros(tally.longest.0) / 1e3;
+        let late = self.longest_call_ms.filter(|most| longest > *most);
+        let late = late.map(|most| format!("longest_call_ms = {most}, and one took {longest:.3}"));
+        least.chain(most).chain(late).collect()
+    }
+}
+
+/// Longest time in a file: a day.
+const DAY_MS: f64 = 86_400_000.0;
+
+fn millis(key: &str, ms: f64) -> Result<Nanos, Wrong> {
+    match ms <= DAY_MS {
+        true => Ok(Nanos(amount(key, ms * 1e6)?)),
+        false => Err(Wrong::new(key, "must be a time of a day or less")),
+    }
+}
+
+fn percent(key: &str, percent: f64) -> Result<Ppm, Wrong> {
+    match (0.0..=100.0).contains(&percent) {
+        true => Ok(Ppm(u32::try_from(amount(key, percent * 1e4)?).unwrap_or(0))),
+        false => Err(Wrong::new(key, "must be from 0 to 100")),
+    }
+}

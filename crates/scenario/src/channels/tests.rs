@@ -1,0 +1,133 @@
+//! Files of channels: those that are shipped do as they expect, and wrong ones are refused.
+
+use super::*;
+
+const FILE: &str = "
+seed = 3
+end_ms = 200.0
+[channel]
+patience_ms = 1000.0
+[[server]]
+[[server]]
+[[fault]]
+at_ms = 50.0
+server = 1
+what = 'crash'
+for_ms = 50.0
+[expect]
+most_failed = 1000
+";
+
+fn parse(text: &str, sets: &[&str]) -> anyhow::Result<Channels> {
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    Channels::parse("a.toml", text, &sets, None)
+}
+
+#[test]
+fn every_shipped_file_of_channels_does_as_it_expects() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let Some(channels) = Channels::read(&path, &[], None).unwrap() else {
+            continue;
+        };
+        let played = channels.run().unwrap().unwrap();
+        channels.check(&played).unwrap();
+        let tally = &played.tally;
+        let ended = tally.answered + tally.failed.iter().sum::<u64>() + tally.dropped;
+        assert_eq!(ended, played.report.counters.calls);
+        names.push(channels.name);
+    }
+    names.sort();
+    assert_eq!(names, ["channels", "late-repeat"]);
+}
+
+#[test]
+fn a_run_that_is_not_as_expected_is_an_error() {
+    let played = |sets: &[&str]| {
+        let channels = parse(FILE, sets).unwrap();
+        let played = channels.run().unwrap().unwrap();
+        let text = channels_text(&channels, &played);
+        let calls = &channels_object(&channels, &played)["calls"];
+        assert!(text.contains(&format!("{calls} calls: ")), "{text}");
+        channels.check(&played).map_err(|why| why.to_string())
+    };
+    assert_eq!(played(&[]), Ok(()));
+    for (set, says) in [
+        (
+            "expect.least_answered=201",
+            "least_answered = 201, and there are ",
+        ),
+        (
+            "expect.least_failed=201",
+            "least_failed = 201, and there are ",
+        ),
+        (
+            "expect.least_late_runs=9",
+            "least_late_runs = 9, and there are ",
+        ),
+        (
+            "expect.longest_call_ms=0.001",
+            "longest_call_ms = 0.001, and one took ",
+        ),
+    ] {
+        let what = played(&[set]).unwrap_err();
+        assert!(what.contains(says), "{set}: {what}");
+    }
+    let failed = [
+        "channel.patience_ms=0",
+        "fault.0.for_ms=500",
+        "expect.most_failed=0",
+    ];
+    let failed = played(
+        &[
+            &failed[..],
+            &["fault.0.server=0", "server.1.refused_percent=100"],
+        ]
+        .concat(),
+    );
+    assert!(
+        failed
+            .unwrap_err()
+            .contains("most_failed = 0, and there are ")
+    );
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_its_key() {
+    for (set, says) in [
+        ("fault.0.server=2", "fault.0.server: there are 2 servers"),
+        ("fault.0.what=sleep", "unknown variant `sleep`"),
+        ("calls.clients=0", "calls.clients: must be"),
+        ("calls.rate_per_s=0", "calls.rate_per_s: must be"),
+        ("calls.rate_per_s=1e10", "calls.rate_per_s: must be"),
+        ("calls.window=65", "calls.window: must be"),
+        (
+            "calls.idempotent_percent=101",
+            "calls.idempotent_percent: must be",
+        ),
+        (
+            "channel.attempts=4",
+            "channel.attempts: must be from 1 to 3",
+        ),
+        ("channel.lookup_ms=-1", "channel.lookup_ms: must be"),
+        ("end_ms=-1", "end_ms: must be"),
+        ("server.3.handler_ms=1", "there is no server.3"),
+        ("channel.patience=1", "unknown field `patience`"),
+        ("seed", "write key=value"),
+    ] {
+        let what = format!("{:#}", parse(FILE, &[set]).unwrap_err());
+        assert!(what.contains(says), "{set}: {what}");
+    }
+    let no_server = FILE.replace("[[server]]", "");
+    let what = parse(&no_server, &[]).unwrap_err().to_string();
+    assert!(what.contains("server: there must be"), "{what}");
+    let wrong = FILE.replace("seed = 3", "speed = 3");
+    assert!(
+        parse(&wrong, &[])
+            .unwrap_err()
+            .to_string()
+            .contains("line 2")
+    );
+}
