@@ -12,8 +12,8 @@ use crate::wire::{
     BOOTSTRAP, JOIN, Members, ORDER, Order, Role, Roster, STATUS, STRANGER, Status, VERSION,
 };
 
-/// Bytes of an answer to a question: a status with seven members.
-const ROOM: usize = 4096;
+/// Bytes of an answer to a question: a status with sixteen members that have long addresses.
+const ROOM: usize = 8192;
 
 /// A replica, and the endpoint that serves it.
 pub struct Driver<T: Open> {

@@ -63,9 +63,9 @@ pub use replica::{Replica, SeatError};
 pub use service::{Host, OTHER_ITEMS, TAKEN, UNABLE, UNSAVED, serve};
 
 pub use wire::{
-    Answer, BOOTSTRAP, Compare, Event, EventKind, Found, JOIN, MAX_ADDRESS, MAX_ITEMS, MAX_KEY,
-    MAX_LIFETIME, MAX_MEMBERS, MAX_STEPS, MAX_VALUE, Malformed, Member, Members, MembersError,
-    Name, OPERATE, ORDER, Operation, Order, PARCEL, PIECE, Parcel, Part, Piece, Request, Role,
-    Roster, STATUS, STRANGER, Status, Steps, TWIN, VERSION, WINDOW, Write,
+    Answer, BOOTSTRAP, Compare, Event, EventKind, Follower, Found, JOIN, MAX_ADDRESS, MAX_ITEMS,
+    MAX_KEY, MAX_LIFETIME, MAX_MEMBERS, MAX_STEPS, MAX_VALUE, Malformed, Member, Members,
+    MembersError, Name, OPERATE, ORDER, Operation, Order, PARCEL, PIECE, Parcel, Part, Piece,
+    Request, Role, Roster, STATUS, STRANGER, Status, Steps, TWIN, VERSION, WINDOW, Write,
 };
-pub use work::{Disk, Items, LogWrite, Remains, Saved, Work};
+pub use work::{Disk, DiskFigures, Items, LogWrite, Remains, Saved, Work};

@@ -262,6 +262,14 @@ impl<A> Node<A> {
         self.raft.raft.state == StateRole::Leader
     }
 
+    /// The last entry of another node's log that is known to be this one's, if this node leads.
+    #[must_use]
+    pub fn matched(&self, id: u64) -> Option<u64> {
+        let raft = &self.raft.raft;
+        let progress = raft.prs().get(id).filter(|_| self.leads());
+        progress.map(|it| it.matched)
+    }
+
     /// The leader's number; 0: this node knows none.
     #[must_use]
     pub fn leader(&self) -> u64 {

@@ -26,7 +26,7 @@ use dunlin_wire::ErrorCode;
 use crate::node::{Image, Node, Restored};
 use crate::options::Options;
 use crate::wire::{Answer, Members, Order, Parcel, Piece, Request, Roster, STRANGER, Status};
-use crate::work::Disk;
+use crate::work::{Disk, DiskFigures};
 use seat::Seat;
 
 /// A replica, for the state of an endpoint.
@@ -193,6 +193,16 @@ impl Replica {
                 items: restored.digest(),
                 ..idle
             })
+    }
+
+    /// The counts of its disk; zeros without one.
+    #[must_use]
+    pub fn disk_figures(&self) -> DiskFigures {
+        let disk = match &self.seat {
+            Some(seat) => seat.disk(),
+            None => self.disk.as_deref(),
+        };
+        disk.map_or(DiskFigures::default(), Disk::figures)
     }
 
     /// The node of its seat, for checks.

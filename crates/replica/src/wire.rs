@@ -37,7 +37,7 @@ pub use piece::Piece;
 pub use request::{Name, Operation, Request};
 pub(crate) use roster::MAX_SEATS;
 pub use roster::{Part, Roster};
-pub use status::{Role, Status};
+pub use status::{Follower, Role, Status};
 pub use steps::{Compare, Steps, Write};
 
 #[cfg(test)]

@@ -68,10 +68,21 @@ pub struct Remains {
 pub struct Saved {
     /// The number of the last write that is saved with all before it.
     pub number: u64,
-    /// Checkpoints that have been saved, or were dropped for later items.
+    /// Checkpoints that have been saved, were dropped for later items, or did not fit.
     pub checkpoints: u64,
     /// The disk is full. The work is kept and tried again.
     pub is_full: bool,
+}
+
+/// Counts of a disk since it was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct DiskFigures {
+    /// Syncs with entries or promises. Parts of checkpoints do not count.
+    pub syncs: u64,
+    /// The time that these took, with the writing before them.
+    pub time: Nanos,
+    /// The time of the longest.
+    pub longest: Nanos,
 }
 
 /// A disk.
@@ -99,6 +110,11 @@ pub trait Disk: Debug {
     /// When there will be news, if the disk knows it. Otherwise it wakes the replica.
     fn next_news(&self) -> Nanos {
         Nanos::MAX
+    }
+
+    /// Its counts, if it counts.
+    fn figures(&self) -> DiskFigures {
+        DiskFigures::default()
     }
 
     /// Takes the waker of the thread that runs the replica.

@@ -7,6 +7,7 @@
 //! | `replica` | number, whether it has restored items, roster of its first start in a cluster |
 //! | `log` | the files of `raft-engine` |
 //! | `log.mark` | the last write that was acknowledged |
+//! | `log.room` | only while the store asks whether the disk has room; a crash may leave it |
 //!
 //! The file `replica` is "dunlinRp", the version of the format u8, 1 if restored items wait for a
 //! cluster u8, six zeros, the number u64, and the bytes of the roster; it is replaced as a whole. A

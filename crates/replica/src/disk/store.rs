@@ -4,7 +4,11 @@
 //! the last one at most, which the engine recognises at its start and drops. A log that has lost
 //! more ends before its mark (`mark.rs`), and is refused. The record of the state (`state.rs`)
 //! travels in the write whose entries it counts. Parts of items are entries of a second group, and
-//! are synced before a record names them.
+//! are synced before a record names them. Parts that no record will name are written over.
+//!
+//! A checkpoint begins only if the disk has room for all of it, and is given up if it does not fit.
+//! The log then stays as long as it is. So items that are too large for the disk stop no write that
+//! fits.
 //!
 //! Panics of the engine are not caught. It panics when a sync fails, and its own state is then
 //! undefined. Called by `thread`, and by simulated disks.
@@ -17,7 +21,7 @@ use raft::eraftpb::Entry;
 use raft_engine::env::FileSystem;
 use raft_engine::{Command, Config, Engine, Error, LogBatch, ReadableSize, RecoveryMode};
 
-use super::files::is_full;
+use super::files::{has_room, is_full};
 use super::mark::Mark;
 use super::record::{Record, Records};
 use super::state::{Parts, State};
@@ -83,11 +87,14 @@ struct Saving {
 /// Log and items of a replica.
 pub struct Store<F: FileSystem> {
     engine: Engine<F>,
+    files: Arc<F>,
+    /// A file that exists only while the store asks whether the disk has room.
+    room: PathBuf,
     mark: Mark<F>,
     state: State,
     saving: Option<Saving>,
     next_part: u64,
-    part_bytes: usize,
+    limits: Limits,
     checkpoints: u64,
     syncs: bool,
 }
@@ -134,10 +141,12 @@ impl<F: FileSystem> Store<F> {
         let store = Self {
             next_part: engine.last_index(ITEMS).map_or(1, |last| last + 1),
             engine,
+            files,
+            room: folder.with_extension("room"),
             mark,
             state,
             saving: None,
-            part_bytes: limits.part_bytes,
+            limits,
             checkpoints: 0,
             syncs: true,
         };
@@ -158,6 +167,16 @@ impl<F: FileSystem> Store<F> {
     /// # Panics
     /// If the disk fails.
     pub fn save(&mut self, writes: &[LogWrite]) -> Result<(), Full> {
+        let next_part = self.next_part;
+        let saved = self.save_all(writes);
+        if saved.is_err() {
+            // The next try writes over the parts of this one.
+            self.next_part = next_part;
+        }
+        saved
+    }
+
+    fn save_all(&mut self, writes: &[LogWrite]) -> Result<(), Full> {
         let mut state = self.state.clone();
         let mut batch = LogBatch::default();
         for write in writes {
@@ -196,33 +215,47 @@ impl<F: FileSystem> Store<F> {
         self.saving.is_some()
     }
 
-    /// Checkpoints that are saved, or were dropped for later ones.
+    /// Checkpoints that are saved, were dropped for later ones, or did not fit.
     #[must_use]
     pub const fn checkpoints(&self) -> u64 {
         self.checkpoints
     }
 
     /// Saves the next part of the items on their way. After the last one, the items count, and
-    /// entries that the log need not keep are dropped.
-    ///
-    /// # Errors
-    /// [`Full`]: it may be tried again.
+    /// entries that the log need not keep are dropped. If the disk has no room for them, the items
+    /// are given up, and the log stays as long as it is.
     ///
     /// # Panics
     /// If the disk fails.
-    pub fn save_part(&mut self) -> Result<(), Full> {
+    pub fn save_part(&mut self) {
         let Some(mut saving) = self.saving.take() else {
-            return Ok(());
+            return;
         };
+        let is_first = saving.offset == 0;
         let result = match saving.offset < saving.items.image.len() {
+            true if is_first && !self.has_room_for(&saving.items) => Err(Full),
             true => self.save_next(&mut saving),
             false => self.finish(&saving),
         };
-        let is_done = result.is_ok() && self.state.items().applied >= saving.items.applied;
-        if !is_done {
-            self.saving = Some(saving);
+        match result {
+            Err(Full) => self.give_up(&saving),
+            Ok(()) if self.state.items().applied >= saving.items.applied => {}
+            Ok(()) => self.saving = Some(saving),
         }
-        result
+    }
+
+    /// Whether the disk has room for items, and for a file of the log after them.
+    fn has_room_for(&self, items: &Items) -> bool {
+        let bytes = items.image.len() as u64 + self.limits.file_bytes;
+        let has_room = has_room(&*self.files, &self.room, bytes);
+        has_room.unwrap_or_else(|error| panic!("the disk does not tell its room: {error}"))
+    }
+
+    /// Gives items up that do not fit. The next ones are written over their parts.
+    fn give_up(&mut self, saving: &Saving) {
+        self.next_part = saving.first;
+        self.checkpoints += 1;
+        self.purge();
     }
 
     /// Notes that the replica learns of all writes so far, which are synced. A log that ends before
@@ -253,6 +286,14 @@ impl<F: FileSystem> Store<F> {
         self.engine.get_used_size()
     }
 
+    /// Parts of items that the engine has.
+    #[cfg(test)]
+    pub(super) fn parts(&self) -> u64 {
+        let first = self.engine.first_index(ITEMS);
+        let last = self.engine.last_index(ITEMS);
+        first.zip(last).map_or(0, |(first, last)| last + 1 - first)
+    }
+
     fn drop_checkpoint(&mut self, applied: u64) {
         let is_old = |it: &mut Saving| it.items.applied <= applied;
         if self.saving.take_if(is_old).is_some() {
@@ -275,7 +316,7 @@ impl<F: FileSystem> Store<F> {
 
     fn save_next(&mut self, saving: &mut Saving) -> Result<(), Full> {
         let rest = &saving.items.image[saving.offset..];
-        let part = &rest[..rest.len().min(self.part_bytes)];
+        let part = &rest[..rest.len().min(self.limits.part_bytes)];
         let mut batch = LogBatch::default();
         let record = Record::part(self.next_part, part);
         let added = batch.add_entries::<Records>(ITEMS, &[record]);

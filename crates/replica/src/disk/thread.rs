@@ -7,12 +7,13 @@
 //! for a report of this thread.
 
 use std::io;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dunlin_core::Nanos;
 use raft_engine::env::FileSystem;
@@ -20,7 +21,7 @@ use raft_engine::env::FileSystem;
 use super::folder::Folder;
 use super::store::Store;
 use crate::wire::Roster;
-use crate::work::{Disk, LogWrite, Saved, Work};
+use crate::work::{Disk, DiskFigures, LogWrite, Saved, Work};
 
 /// Time between two tries of a write on a full disk.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -40,6 +41,7 @@ pub(super) struct Threaded {
 #[derive(Debug, Default)]
 struct Shared {
     saved: Mutex<Saved>,
+    figures: Mutex<DiskFigures>,
     /// Reports so far.
     reports: AtomicU64,
     waker: Mutex<Option<Waker>>,
@@ -50,6 +52,13 @@ impl Shared {
         *lock(&self.saved) = saved;
         self.reports.fetch_add(1, Ordering::Release);
         self.wake();
+    }
+
+    fn count(&self, time: Nanos) {
+        let mut figures = lock(&self.figures);
+        figures.syncs += 1;
+        figures.time += time;
+        figures.longest = figures.longest.max(time);
     }
 
     fn wake(&self) {
@@ -85,7 +94,8 @@ impl Threaded {
         let thread = Builder::new()
             .name("replica-disk".to_owned())
             .spawn(move || {
-                Writer::new(store, receiver, &bell.0).run();
+                let store = Writer::new(store, receiver, &bell.0).run();
+                drop(ManuallyDrop::into_inner(store));
                 drop(bell);
             })?;
         Ok(Self {
@@ -142,6 +152,10 @@ impl Disk for Threaded {
         self.shared.reports.load(Ordering::Acquire) != self.seen || self.has_ended()
     }
 
+    fn figures(&self) -> DiskFigures {
+        *lock(&self.shared.figures)
+    }
+
     fn wake_with(&mut self, waker: Waker) {
         *lock(&self.shared.waker) = Some(waker);
     }
@@ -160,7 +174,8 @@ impl Drop for Threaded {
 
 /// The thread's side.
 struct Writer<'a, F: FileSystem> {
-    store: Store<F>,
+    /// After a panic it is not dropped, because its engine would sync a file once more.
+    store: ManuallyDrop<Store<F>>,
     work: Receiver<Work>,
     shared: &'a Shared,
     writes: Vec<LogWrite>,
@@ -172,7 +187,7 @@ struct Writer<'a, F: FileSystem> {
 impl<'a, F: FileSystem> Writer<'a, F> {
     const fn new(store: Store<F>, work: Receiver<Work>, shared: &'a Shared) -> Self {
         Self {
-            store,
+            store: ManuallyDrop::new(store),
             work,
             shared,
             writes: Vec::new(),
@@ -185,19 +200,25 @@ impl<'a, F: FileSystem> Writer<'a, F> {
         }
     }
 
-    fn run(&mut self) {
+    /// Works until there is no more work, and returns the store.
+    fn run(mut self) -> ManuallyDrop<Store<F>> {
         while self.collect() {
-            let number = self.writes.last().map(|write| write.number);
-            let result = match number {
-                Some(_) => self.store.save(&self.writes),
-                None => self.store.save_part(),
+            let Some(number) = self.writes.last().map(|write| write.number) else {
+                self.store.save_part();
+                self.on_saved(self.saved.number);
+                continue;
             };
-            match result {
-                Ok(()) => self.on_saved(number),
-                Err(_) if self.is_last => return,
+            let begin = Instant::now();
+            match self.store.save(&self.writes) {
+                Ok(()) => {
+                    self.shared.count(begin.elapsed().into());
+                    self.on_saved(number);
+                }
+                Err(_) if self.is_last => break,
                 Err(_) => self.on_full(),
             }
         }
+        self.store
     }
 
     /// Takes the work that waits, or waits for some. False: there is no more.
@@ -228,11 +249,11 @@ impl<'a, F: FileSystem> Writer<'a, F> {
         }
     }
 
-    fn on_saved(&mut self, number: Option<u64>) {
+    fn on_saved(&mut self, number: u64) {
         self.writes.clear();
         self.store.acknowledge();
         self.report(Saved {
-            number: number.unwrap_or(self.saved.number),
+            number,
             checkpoints: self.store.checkpoints(),
             is_full: false,
         });

@@ -4,11 +4,26 @@
 use dunlin_core::{CallOptions, Cx, Tag, Ticket};
 use raft::eraftpb::Message;
 
+use super::peers::Peer;
 use super::seat::{MARK, Note, PART, Seat};
 use super::transfer::{Progress, Sending};
-use crate::wire::{PIECE, Piece};
+use crate::wire::{Follower, PIECE, Piece};
 
 impl Seat {
+    /// The members that this one leads, with their snapshots.
+    pub(super) fn followers(&self) -> Vec<Follower> {
+        let of = |peer: &Peer| {
+            let (sent, size) = peer.sending.as_ref().map_or((0, 0), Sending::progress);
+            Some(Follower {
+                id: peer.id,
+                matched: self.node.matched(peer.id)?,
+                sent,
+                size,
+            })
+        };
+        self.peers.iter().filter_map(of).collect()
+    }
+
     /// Takes a part of a snapshot. False: it is not for this member, or not the next one.
     pub(super) fn on_piece(&mut self, piece: &Piece<'_>, ticket: Ticket, own: u64) -> bool {
         let is_for_us = piece.cluster == self.cluster && piece.to == own;

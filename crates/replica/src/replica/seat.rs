@@ -151,6 +151,10 @@ impl Seat {
         &self.node
     }
 
+    pub(super) fn disk(&self) -> Option<&dyn Disk> {
+        self.disk.as_deref()
+    }
+
     pub(super) fn status(&self, id: u64) -> Status {
         let node = &self.node;
         Status {
@@ -165,6 +169,7 @@ impl Seat {
             keys: node.keys() as u64,
             items: 0,
             members: Some(node.roster().clone()),
+            followers: self.followers(),
         }
     }
 

@@ -63,6 +63,11 @@ impl Sending {
         })
     }
 
+    /// Bytes that have arrived, and bytes of the whole.
+    pub(super) fn progress(&self) -> (u64, u64) {
+        (self.offset as u64, self.snapshot.data.len() as u64)
+    }
+
     /// Notes that a part of this length is under way.
     pub(super) fn on_sent(&mut self, bytes: usize) {
         self.under_way = bytes;

@@ -1,6 +1,6 @@
 //! The state of a replica, as it reports it.
 
-use super::cursor::{Cursor, put_words};
+use super::cursor::{Cursor, put_count, put_words};
 use super::format::{Malformed, VERSION};
 use super::roster::Roster;
 
@@ -15,6 +15,19 @@ pub enum Role {
     Candidate,
     /// It leads.
     Leader,
+}
+
+/// How far another member is, as the leader knows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Follower {
+    /// Its number.
+    pub id: u64,
+    /// The last entry of its log that is known to be the leader's.
+    pub matched: u64,
+    /// Bytes of the snapshot that it has got so far.
+    pub sent: u64,
+    /// Bytes of the snapshot that it gets; 0: it gets none.
+    pub size: u64,
 }
 
 /// The state of a replica.
@@ -43,6 +56,8 @@ pub struct Status {
     pub items: u64,
     /// The cluster; `None` if it belongs to none.
     pub members: Option<Roster>,
+    /// The other members, if it leads.
+    pub followers: Vec<Follower>,
 }
 
 impl Status {
@@ -61,6 +76,7 @@ impl Status {
             keys: 0,
             items: 0,
             members: None,
+            followers: Vec::new(),
         }
     }
 
@@ -80,6 +96,10 @@ impl Status {
         put_words(&mut bytes, &[self.keys, self.items]);
         if let Some(members) = &self.members {
             members.put(&mut bytes);
+            put_count(&mut bytes, self.followers.len());
+            for it in &self.followers {
+                put_words(&mut bytes, &[it.id, it.matched, it.sent, it.size]);
+            }
         }
         bytes
     }
@@ -110,11 +130,32 @@ impl Status {
             keys: cursor.u64()?,
             items: cursor.u64()?,
             members: None,
+            followers: Vec::new(),
         };
         if role != Role::Idle {
             status.members = Some(Roster::take(&mut cursor)?);
+            for _ in 0..cursor.count(Follower::LEN)? {
+                status.followers.push(Follower::take(&mut cursor)?);
+            }
         }
         cursor.end()?;
         Ok(status)
+    }
+}
+
+impl Follower {
+    const LEN: usize = 32;
+
+    fn take(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        let it = Self {
+            id: cursor.u64()?,
+            matched: cursor.u64()?,
+            sent: cursor.u64()?,
+            size: cursor.u64()?,
+        };
+        match it.sent <= it.size {
+            true => Ok(it),
+            false => Err(Malformed),
+        }
     }
 }

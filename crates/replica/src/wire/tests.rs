@@ -1,6 +1,7 @@
 //! Golden vectors, and the bytes that are refused.
 
 mod orders;
+mod states;
 
 use raft::eraftpb::{Entry, Message, MessageType};
 
@@ -185,71 +186,6 @@ fn members() -> Members {
         address: format!("h{id}"),
     };
     Members::new([2, 1, 3].map(member)).unwrap()
-}
-
-#[test]
-fn members_and_status_have_their_bytes() {
-    let list = "03000000".to_owned()
-        + &word(1)
-        + "02000000"
-        + "6831"
-        + &word(2)
-        + "02000000"
-        + "6832"
-        + &word(3)
-        + "02000000"
-        + "6833"
-        + &word(0);
-    let bytes = members().to_bytes();
-    assert_eq!(hex(&bytes), "01".to_owned() + &list);
-    assert_eq!(Members::decode(&bytes), Ok(members()));
-    let status = Status {
-        id: 2,
-        role: Role::Leader,
-        term: 4,
-        leader: 2,
-        last: 9,
-        committed: 8,
-        applied: 7,
-        first: 1,
-        keys: 5,
-        items: 0,
-        members: Some(Roster::first(&members())),
-    };
-    let list = hex(&members().cluster().to_le_bytes())
-        + "03000000"
-        + &word(1)
-        + "010000"
-        + "02000000"
-        + "6831"
-        + &word(2)
-        + "010000"
-        + "02000000"
-        + "6832"
-        + &word(3)
-        + "010000"
-        + "02000000"
-        + "6833";
-    let words: String = [2, 4, 2, 9, 8, 7, 1, 5, 0].map(word).concat();
-    assert_eq!(
-        hex(&status.to_bytes()),
-        "0103000000000000".to_owned() + &words + &list
-    );
-    let joining = Roster::first(&members()).for_joining(Member {
-        id: 7,
-        address: "h7".to_owned(),
-    });
-    assert!(!joining.has_voters() && joining.get(7).is_some());
-    assert_eq!(Roster::decode(&joining.to_bytes()), Ok(joining));
-    let restored = Status {
-        items: 77,
-        ..Status::idle(6)
-    };
-    let begun = members().begin_with(77);
-    assert_eq!(Members::decode(&begun.to_bytes()), Ok(begun));
-    for status in [status, restored, Status::idle(6)] {
-        assert_eq!(Status::decode(&status.to_bytes()), Ok(status));
-    }
 }
 
 /// The bytes of a write.

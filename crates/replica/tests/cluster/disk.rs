@@ -109,10 +109,11 @@ impl SimDisk {
     }
 
     fn work(&mut self) -> Result<(), Full> {
-        match self.writes.is_empty() {
-            true => self.store.save_part(),
-            false => self.store.save(&self.writes),
+        if self.writes.is_empty() {
+            self.store.save_part();
+            return Ok(());
         }
+        self.store.save(&self.writes)
     }
 }
 

@@ -289,6 +289,9 @@ impl WriteExt for SimCursor {
     }
 
     fn allocate(&mut self, offset: usize, size: usize) -> io::Result<()> {
+        if self.handle.files.platter().is_full {
+            return Err(ErrorKind::StorageFull.into());
+        }
         let len = self.handle.file_size()?.max(offset + size);
         self.handle.truncate(len)
     }

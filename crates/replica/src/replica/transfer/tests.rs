@@ -25,6 +25,10 @@ fn parts_make_the_whole() {
         let piece = sending.next(4).unwrap();
         assert_eq!((piece.total, piece.offset), (10, came.len() as u64));
         came.extend_from_slice(piece.bytes);
+        assert_eq!(
+            sending.progress(),
+            (came.len() as u64 - piece.bytes.len() as u64, 10)
+        );
         let bytes = piece.bytes.len();
         sending.on_sent(bytes);
         assert!(sending.next(4).is_none(), "one part at a time");

@@ -1,0 +1,217 @@
+//! Disks with little room: a checkpoint that does not fit is given up, and writes go on.
+
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use raft_engine::env::{FileSystem, Permission, WriteExt};
+
+use super::*;
+
+const LIMITS: Limits = Limits {
+    file_bytes: 2048,
+    purge_bytes: 1 << 20,
+    part_bytes: 100,
+};
+
+/// The engine's files, on a disk with this number of bytes left.
+struct Small {
+    left: Arc<AtomicUsize>,
+    /// Whether the disk can tell that a file would not fit.
+    tells: bool,
+}
+
+struct SmallWriter {
+    inner: <Files as FileSystem>::Writer,
+    left: Arc<AtomicUsize>,
+    tells: bool,
+}
+
+impl Small {
+    fn with(bytes: usize, tells: bool) -> Arc<Self> {
+        Arc::new(Self {
+            left: Arc::new(AtomicUsize::new(bytes)),
+            tells,
+        })
+    }
+}
+
+fn full() -> io::Error {
+    io::Error::new(ErrorKind::StorageFull, "there is no room")
+}
+
+impl FileSystem for Small {
+    type Handle = <Files as FileSystem>::Handle;
+    type Reader = <Files as FileSystem>::Reader;
+    type Writer = SmallWriter;
+
+    fn create<P: AsRef<Path>>(&self, path: P) -> io::Result<Self::Handle> {
+        Files.create(path)
+    }
+
+    fn open<P: AsRef<Path>>(&self, path: P, permission: Permission) -> io::Result<Self::Handle> {
+        Files.open(path, permission)
+    }
+
+    fn delete<P: AsRef<Path>>(&self, path: P) -> io::Result<()> {
+        Files.delete(path)
+    }
+
+    fn rename<P: AsRef<Path>>(&self, from: P, to: P) -> io::Result<()> {
+        Files.rename(from, to)
+    }
+
+    fn new_reader(&self, handle: Arc<Self::Handle>) -> io::Result<Self::Reader> {
+        Files.new_reader(handle)
+    }
+
+    fn new_writer(&self, handle: Arc<Self::Handle>) -> io::Result<SmallWriter> {
+        Ok(SmallWriter {
+            inner: Files.new_writer(handle)?,
+            left: Arc::clone(&self.left),
+            tells: self.tells,
+        })
+    }
+}
+
+impl Write for SmallWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = self.left.load(Ordering::Relaxed);
+        let rest = left.checked_sub(bytes.len()).ok_or_else(full)?;
+        self.left.store(rest, Ordering::Relaxed);
+        self.inner.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl Seek for SmallWriter {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.inner.seek(to)
+    }
+}
+
+impl WriteExt for SmallWriter {
+    fn truncate(&mut self, offset: usize) -> io::Result<()> {
+        self.inner.truncate(offset)
+    }
+
+    fn allocate(&mut self, _offset: usize, size: usize) -> io::Result<()> {
+        match self.tells && size > self.left.load(Ordering::Relaxed) {
+            true => Err(full()),
+            false => Ok(()),
+        }
+    }
+}
+
+fn store_on(folder: &Scratch, files: &Arc<Small>) -> (Store<Small>, Option<Remains>) {
+    let opened = Store::open(&folder.join("log"), Arc::clone(files), LIMITS, (1, 1));
+    opened.unwrap()
+}
+
+fn items(applied: u64, byte: u8, len: usize) -> Items {
+    Items {
+        applied,
+        base: (applied, 7),
+        image: vec![byte; len],
+    }
+}
+
+#[test]
+fn a_checkpoint_that_does_not_fit_leaves_the_room_to_writes() {
+    let folder = Scratch::new("store-room");
+    let files = Small::with(20_000, true);
+    let (mut log, _) = store_on(&folder, &files);
+    let entries = (2..=20).map(|index| entry(index, 7)).collect();
+    log.save(&[write(1, entries)]).unwrap();
+    let left = files.left.load(Ordering::Relaxed);
+    // These would fit, but leave no room for a file of the log.
+    log.begin(items(20, 1, left - 1000));
+    log.save_part();
+    assert!(!log.is_saving());
+    assert_eq!(log.checkpoints(), 1, "the next one may begin");
+    assert_eq!(files.left.load(Ordering::Relaxed), left);
+    assert!(!folder.join("log.room").exists());
+    log.save(&[write(2, vec![entry(21, 7)])]).unwrap();
+    // Smaller ones fit.
+    log.begin(items(20, 2, 333));
+    while log.is_saving() {
+        log.save_part();
+    }
+    drop(log);
+    let remains = store_on(&folder, &files).1.unwrap();
+    assert_eq!((remains.base, indices(&remains)), ((20, 7), vec![21]));
+    assert_eq!(remains.items, Some((20, vec![2; 333])));
+}
+
+#[test]
+fn parts_of_a_checkpoint_that_is_given_up_are_written_over() {
+    for starts_again in [false, true] {
+        let folder = Scratch::new("store-parts");
+        let files = Small::with(20_000, false);
+        let (mut log, _) = store_on(&folder, &files);
+        let entries = (2..=20).map(|index| entry(index, 7)).collect();
+        log.save(&[write(1, entries)]).unwrap();
+        log.begin(items(10, 1, 333));
+        while log.is_saving() {
+            log.save_part();
+        }
+        let counted = log.parts();
+        // Others take the room while the parts are written.
+        log.begin(items(15, 2, 3000));
+        for _ in 0..5 {
+            log.save_part();
+        }
+        files.left.store(0, Ordering::Relaxed);
+        log.save_part();
+        assert!(!log.is_saving() && log.checkpoints() == 2);
+        assert_eq!(log.save(&[write(2, vec![entry(21, 7)])]), Err(Full));
+        files.left.store(20_000, Ordering::Relaxed);
+        log.save(&[write(2, vec![entry(21, 7)])]).unwrap();
+        if starts_again {
+            // The last items count until the next ones are whole.
+            drop(log);
+            let (again, remains) = store_on(&folder, &files);
+            assert_eq!(remains.unwrap().items, Some((10, vec![1; 333])));
+            log = again;
+        }
+        log.begin(items(20, 3, 450));
+        log.save_part();
+        let left = if starts_again { 5 } else { 0 };
+        assert_eq!(log.parts(), counted + left + 1);
+        while log.is_saving() {
+            log.save_part();
+        }
+        drop(log);
+        let remains = store_on(&folder, &files).1.unwrap();
+        assert_eq!((remains.base, indices(&remains)), ((20, 7), vec![21]));
+        assert_eq!(remains.items, Some((20, vec![3; 450])));
+    }
+}
+
+/// A leader's items that do not fit are tried again, and each try writes over the one before.
+#[test]
+fn items_of_a_leader_are_tried_again_in_the_same_place() {
+    let folder = Scratch::new("store-restore");
+    let files = Small::with(20_000, false);
+    let (mut log, _) = store_on(&folder, &files);
+    log.save(&[write(1, vec![entry(2, 6)])]).unwrap();
+    let restore = LogWrite {
+        items: Some(items(15, 9, 4000)),
+        ..write(2, Vec::new())
+    };
+    for _ in 0..20 {
+        files.left.store(3000, Ordering::Relaxed);
+        assert_eq!(log.save(std::slice::from_ref(&restore)), Err(Full));
+        assert!((5..40).contains(&log.parts()), "{} parts", log.parts());
+    }
+    files.left.store(20_000, Ordering::Relaxed);
+    log.save(&[restore]).unwrap();
+    drop(log);
+    let remains = store_on(&folder, &files).1.unwrap();
+    assert_eq!((remains.base, indices(&remains)), ((15, 7), Vec::new()));
+    assert_eq!(remains.items, Some((15, vec![9; 4000])));
+}

@@ -1,0 +1,119 @@
+//! A disk whose syncs fail: the thread that writes ends at the first failure, and the replica at
+//! its next look.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use dunlin_core::Nanos;
+use dunlin_testkit::wait::until;
+use raft_engine::env::{FileSystem, Handle, Permission};
+
+use super::*;
+use crate::disk::folder::Folder;
+use crate::disk::thread::Threaded;
+use crate::work::{Disk, Work};
+
+/// Whether syncs fail, and how many have.
+#[derive(Default)]
+struct Syncs {
+    fail: AtomicBool,
+    failed: AtomicUsize,
+}
+
+/// The engine's files, with these syncs.
+#[derive(Default)]
+struct Failing(Arc<Syncs>);
+
+struct FailingHandle {
+    inner: Arc<<Files as FileSystem>::Handle>,
+    syncs: Arc<Syncs>,
+}
+
+impl Failing {
+    fn handle(&self, inner: <Files as FileSystem>::Handle) -> FailingHandle {
+        FailingHandle {
+            inner: Arc::new(inner),
+            syncs: Arc::clone(&self.0),
+        }
+    }
+}
+
+impl Handle for FailingHandle {
+    fn truncate(&self, offset: usize) -> io::Result<()> {
+        self.inner.truncate(offset)
+    }
+
+    fn file_size(&self) -> io::Result<usize> {
+        self.inner.file_size()
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        if self.syncs.fail.load(Ordering::Relaxed) {
+            self.syncs.failed.fetch_add(1, Ordering::Relaxed);
+            return Err(io::Error::other("the disk fails"));
+        }
+        self.inner.sync()
+    }
+}
+
+impl FileSystem for Failing {
+    type Handle = FailingHandle;
+    type Reader = <Files as FileSystem>::Reader;
+    type Writer = <Files as FileSystem>::Writer;
+
+    fn create<P: AsRef<Path>>(&self, path: P) -> io::Result<FailingHandle> {
+        Files.create(path).map(|inner| self.handle(inner))
+    }
+
+    fn open<P: AsRef<Path>>(&self, path: P, permission: Permission) -> io::Result<FailingHandle> {
+        let opened = Files.open(path, permission);
+        opened.map(|inner| self.handle(inner))
+    }
+
+    fn delete<P: AsRef<Path>>(&self, path: P) -> io::Result<()> {
+        Files.delete(path)
+    }
+
+    fn rename<P: AsRef<Path>>(&self, from: P, to: P) -> io::Result<()> {
+        Files.rename(from, to)
+    }
+
+    fn new_reader(&self, handle: Arc<FailingHandle>) -> io::Result<Self::Reader> {
+        Files.new_reader(Arc::clone(&handle.inner))
+    }
+
+    fn new_writer(&self, handle: Arc<FailingHandle>) -> io::Result<Self::Writer> {
+        Files.new_writer(Arc::clone(&handle.inner))
+    }
+}
+
+#[test]
+fn a_sync_that_fails_is_not_repeated_and_ends_the_replica() {
+    let scratch = Scratch::new("syncs-fail");
+    let path = scratch.join("replica");
+    let (folder, _) = Folder::open(&path, Some(2)).unwrap();
+    let files = Failing::default();
+    let syncs = Arc::clone(&files.0);
+    let limits = Limits::DEFAULT;
+    let opened = Store::open(&path.join("log"), Arc::new(files), limits, (1, 1));
+    let mut disk = Threaded::start(folder, opened.unwrap().0).unwrap();
+    disk.submit(Work::Write(write(1, vec![entry(2, 7)])), Nanos::ZERO);
+    until(|| disk.saved(Nanos::ZERO).number == 1);
+    let figures = disk.figures();
+    assert_eq!(figures.syncs, 1);
+    assert!(figures.longest > Nanos::ZERO && figures.time == figures.longest);
+    syncs.fail.store(true, Ordering::Relaxed);
+    disk.submit(Work::Write(write(2, vec![entry(3, 7)])), Nanos::ZERO);
+    // Nothing is acknowledged after the failure.
+    let looks = || while disk.saved(Nanos::ZERO).number == 1 {};
+    let panic = catch_unwind(AssertUnwindSafe(looks)).unwrap_err();
+    let text = panic.downcast_ref::<String>().map_or("?", String::as_str);
+    assert!(
+        text.contains("the disk of this replica has failed"),
+        "{text}"
+    );
+    assert_eq!(syncs.failed.load(Ordering::Relaxed), 1);
+}
