@@ -32,7 +32,21 @@ impl Client {
     ) -> Result<(), Error> {
         check(request)?;
         let deadline = self.deadline(deadline, cx);
-        self.begin_keyed(request, Owner::Program(token), deadline, cx)
+        self.begin_keyed((request, None), Owner::Program(token), deadline, cx)
+    }
+
+    /// As [`Self::begin`], with the hash that routes the key.
+    #[inline]
+    pub(crate) fn begin_routed(
+        &mut self,
+        (request, hash): (&Request<'_>, u64),
+        token: Token,
+        deadline: Option<Nanos>,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Error> {
+        check(request)?;
+        let deadline = self.deadline(deadline, cx);
+        self.begin_keyed((request, Some(hash)), Owner::Program(token), deadline, cx)
     }
 
     /// Begins a request for a whole partition.
@@ -76,19 +90,20 @@ impl Client {
         deadline: Nanos,
         cx: &mut Cx<'_>,
     ) -> Result<(), Error> {
-        self.begin_keyed(&Request::Get { key }, Owner::Part(part), deadline, cx)
+        let request = Request::Get { key };
+        self.begin_keyed((&request, None), Owner::Part(part), deadline, cx)
     }
 
     #[inline]
     fn begin_keyed(
         &mut self,
-        request: &Request<'_>,
+        (request, hash): (&Request<'_>, Option<u64>),
         owner: Owner,
         deadline: Nanos,
         cx: &mut Cx<'_>,
     ) -> Result<(), Error> {
         let mut message = cx.buf(request.size()).map_err(|_| Error::NoBuffer)?;
-        let way = self.way_of_key(request.key());
+        let way = self.way_of_key(request.key(), hash);
         request.encode(way.map_or(0, |(_, tag)| tag), message.data_mut());
         let expected = match request {
             Request::Get { .. } => self.options.expected_value as usize,

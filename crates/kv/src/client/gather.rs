@@ -28,13 +28,14 @@ impl Client {
         deadline: Option<Nanos>,
         cx: &mut Cx<'_>,
     ) -> Result<(), Error> {
-        self.begin_many(keys, false, token, deadline, cx)
+        self.begin_many((keys, Vec::new()), false, token, deadline, cx)
     }
 
-    /// As [`Self::begin_multi`]. With `misses`, keys of partitions that are down are not found.
+    /// As [`Self::begin_multi`], with the hashes that route the keys, or none. With `misses`, keys
+    /// of partitions that are down are not found.
     pub(crate) fn begin_many(
         &mut self,
-        keys: &[&[u8]],
+        (keys, routes): (&[&[u8]], Vec<u64>),
         misses: bool,
         token: Token,
         deadline: Option<Nanos>,
@@ -55,6 +56,7 @@ impl Client {
             ends: ends.collect(),
             keys: keys.concat(),
             items: vec![None; keys.len()],
+            routes,
             pending: (0..count).collect(),
             calls: 0,
             failed: None,

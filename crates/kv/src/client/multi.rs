@@ -4,6 +4,7 @@
 
 use dunlin_channel::Failures;
 use dunlin_core::Nanos;
+use dunlin_store::route;
 
 use super::end::Item;
 use super::options::Token;
@@ -18,6 +19,9 @@ pub(super) struct Multi {
     /// Where each key ends in `keys`.
     pub(super) ends: Vec<u32>,
     pub(super) items: Vec<Option<Item>>,
+    /// The hashes that route the keys, each computed once; empty while no map has had several
+    /// partitions.
+    pub(super) routes: Vec<u64>,
     /// Keys that are in no call.
     pub(super) pending: Vec<u16>,
     pub(super) calls: usize,
@@ -57,11 +61,30 @@ impl Multi {
         self.pending.clear();
     }
 
+    /// The partition of a key.
+    fn partition(&self, index: u16, map: &Map) -> u16 {
+        let hash = self.routes.get(usize::from(index));
+        hash.map_or(0, |hash| map.partition_of(*hash))
+    }
+
+    /// Hashes the keys, if the map needs that and no map before it did.
+    fn learn_routes(&mut self, map: &Map) {
+        if map.partitions() > 1 && self.routes.is_empty() {
+            let keys = (0..self.count()).map(|index| self.key(index));
+            self.routes = keys.map(route).collect();
+        }
+    }
+
+    fn count(&self) -> u16 {
+        u16::try_from(self.ends.len()).expect("a get has at most 65 535 keys")
+    }
+
     /// Takes pending keys of one partition, at most [`MAX_KEYS`].
     pub(super) fn take_group(&mut self, map: &Map) -> Option<(u16, Vec<u16>)> {
         let first = *self.pending.first()?;
-        let partition = map.partition_with(self.key(first));
-        let is_in = |multi: &Self, index: &u16| map.partition_with(multi.key(*index)) == partition;
+        self.learn_routes(map);
+        let partition = self.partition(first, map);
+        let is_in = |multi: &Self, index: &u16| multi.partition(*index, map) == partition;
         let mut group = Vec::new();
         let pending = std::mem::take(&mut self.pending);
         for index in pending {
@@ -117,3 +140,6 @@ impl Multis {
         get.is_some_and(|get| get.calls == 0 && get.pending.is_empty())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -135,10 +135,15 @@ impl Client {
     }
 
     /// The session on which an operation on this key goes, and the tag that its request carries.
+    /// `hash` is the one that routes the key, if the caller has it.
     #[inline]
-    pub(super) fn way_of_key(&self, key: &[u8]) -> Option<(Session, u32)> {
+    pub(super) fn way_of_key(&self, key: &[u8], hash: Option<u64>) -> Option<(Session, u32)> {
         let map = self.map.as_ref()?;
-        self.lanes.open(map.partition_with(key))
+        let partition = match hash {
+            Some(hash) => map.partition_of(hash),
+            None => map.partition_with(key),
+        };
+        self.lanes.open(partition)
     }
 
     /// Issues a call whose request is here.

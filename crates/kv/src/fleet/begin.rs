@@ -26,9 +26,10 @@ impl Fleet {
         cx: &mut Cx<'_>,
     ) -> Result<(), Error> {
         let is_get = matches!(request, Request::Get { .. });
-        let server = self.ring.owner(route(request.key()));
+        let hash = route(request.key());
+        let server = self.ring.owner(hash);
         self.begin_one(server, token, is_get, cx, |client, token, cx| {
-            client.begin(request, token, deadline, cx)
+            client.begin_routed((request, hash), token, deadline, cx)
         })
     }
 
@@ -76,7 +77,7 @@ impl Fleet {
             left: groups.len() + 1,
             failed: None,
         });
-        for (server, of_server) in groups {
+        for (server, of_server, routes) in groups {
             let asked: Vec<&[u8]> = of_server.iter().map(|at| keys[usize::from(*at)]).collect();
             let job = Job::Part {
                 get,
@@ -84,7 +85,7 @@ impl Fleet {
             };
             let misses = self.misses(server);
             let begun = self.begin_at(server, job, cx, |client, token, cx| {
-                client.begin_many(&asked, misses, token, deadline, cx)
+                client.begin_many((&asked, routes), misses, token, deadline, cx)
             });
             if let Err(error) = begun {
                 self.on_part(get, Err(error.into()));
@@ -94,14 +95,18 @@ impl Fleet {
         Ok(())
     }
 
-    /// The places of keys, by the servers that own them.
-    fn groups(&self, keys: &[&[u8]]) -> Vec<(Option<ServerId>, Vec<u16>)> {
-        let mut groups: Vec<(Option<ServerId>, Vec<u16>)> = Vec::new();
+    /// The places of keys and the hashes that route them, by the servers that own them.
+    fn groups(&self, keys: &[&[u8]]) -> Vec<(Option<ServerId>, Vec<u16>, Vec<u64>)> {
+        let mut groups: Vec<(Option<ServerId>, Vec<u16>, Vec<u64>)> = Vec::new();
         for (at, key) in (0..u16::MAX).zip(keys) {
-            let owner = self.ring.owner(route(key));
-            match groups.iter_mut().find(|(server, _)| *server == owner) {
-                Some((_, group)) => group.push(at),
-                None => groups.push((owner, vec![at])),
+            let hash = route(key);
+            let owner = self.ring.owner(hash);
+            match groups.iter_mut().find(|(server, ..)| *server == owner) {
+                Some((_, group, hashes)) => {
+                    group.push(at);
+                    hashes.push(hash);
+                }
+                None => groups.push((owner, vec![at], vec![hash])),
             }
         }
         groups
