@@ -1,12 +1,12 @@
 //! Operations on one partition: every kind, by any map, over time.
 
 use dunlin_core::Nanos;
-use dunlin_store::{Delta, MAX_VALUE, Mode, SLICE, Verb};
+use dunlin_store::{Config, Delta, MAX_VALUE, Mode, Region, SLICE, Seed, Table, Verb};
 use proptest::prelude::*;
 
 use super::Partition;
 use crate::check::{self, small_partition};
-use crate::wire::{Answer, Keys, Records, Request, Status, Store};
+use crate::wire::{Answer, Keys, Map, Records, Request, Status, Store};
 
 const TAG: u32 = 7;
 
@@ -139,6 +139,42 @@ fn the_sweep_finds_items_that_no_client_asks_for() {
         (partition.figures().items, partition.figures().expired),
         (0, 100)
     );
+}
+
+/// A bucket costs a cache line or two, about 100 ns: one in 10 us is a hundredth of the thread.
+#[test]
+fn the_sweep_visits_a_bucket_in_ten_microseconds_and_few_after_a_pause() {
+    const ITEMS: u64 = 3000;
+    let config = Config {
+        mode: Mode::Store,
+        seed: Seed::new([7, 9]),
+        first_version: 1,
+    };
+    let table = Table::new(Region::new(1 << 20).unwrap(), config).unwrap();
+    let map = Map::new(TAG, Mode::Store, [0]).unwrap();
+    let mut partition = Partition::new(table, map, 0);
+    for number in 0..ITEMS {
+        let key = number.to_le_bytes();
+        let store = Store {
+            lifetime: 1,
+            ..Store::set(&key, b"v")
+        };
+        run(&mut partition, &Request::Write(store), 1);
+    }
+    // Much later, all have expired. A pause of any length is followed by one sweep.
+    let begin = Nanos::from_secs(100);
+    partition.on_time(begin);
+    let after_pause = partition.figures().expired;
+    // Chains of several lines would have more items: the mean is below seven.
+    let most = |buckets: u64| buckets * 7;
+    assert!(after_pause > 0 && after_pause <= most(32), "{after_pause}");
+    // A busy thread, which comes by each microsecond.
+    for step in 1..=500 {
+        partition.on_time(begin + Nanos::from_micros(step));
+    }
+    let swept = partition.figures().expired - after_pause;
+    assert!(swept > 50 && swept <= most(50), "{swept}");
+    assert!(partition.figures().items > 0, "there was more to sweep");
 }
 
 #[test]
