@@ -122,7 +122,7 @@ impl Table {
         }
         header.write(&mut self.memory, place);
         if value.len() > SLICE {
-            self.next_stamp += 1;
+            self.next_stamp = self.next_stamp.wrapping_add(1);
             self.memory.set_word(at + shape.key_at - 8, self.next_stamp);
         }
         self.memory[at + shape.key_at..at + shape.list_at].copy_from_slice(key);

@@ -69,6 +69,28 @@ fn a_table_that_starts_anew_gives_no_stamp_that_the_one_before_gave() {
 }
 
 #[test]
+fn stamps_and_versions_go_on_after_the_highest_number() {
+    let config = Config {
+        mode: Mode::Store,
+        seed: Seed::new([11, 12]),
+        first_version: u64::MAX,
+    };
+    let mut table = Table::new(Region::new(1 << 20).unwrap(), config).unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        set(&mut table, 1, &[7; 100_000]).unwrap();
+        let bytes = name(1);
+        let key = table.key(&bytes).unwrap();
+        let item = table.get(&key, NOW).unwrap();
+        seen.push((item.version().0, item.stamp().unwrap()));
+    }
+    // 0 is no version.
+    let versions: Vec<u64> = seen.iter().map(|(version, _)| *version).collect();
+    assert_eq!(versions, [u64::MAX, 1, 2]);
+    assert!(seen[0].1 != seen[1].1 && seen[1].1 != seen[2].1, "{seen:?}");
+}
+
+#[test]
 fn memory_is_touched_to_the_end_or_as_far_as_the_caller_wants() {
     let mut region = Region::new(256 << 20).unwrap();
     let mut parts = 0;
