@@ -17,7 +17,7 @@ use crate::options::ChannelOptions;
 use crate::options::DpdkOptions;
 #[cfg(feature = "server")]
 use crate::options::ServerOptions;
-use crate::options::{NexusOptions, ReplicaOptions, SequencerOptions};
+use crate::options::{KvOptions, NexusOptions, ReplicaOptions, SequencerOptions};
 #[cfg(feature = "xdp")]
 use crate::options::{XdpMode, XdpOptions};
 use crate::setting::{FieldOf, Lens};
@@ -215,6 +215,17 @@ impl Settings {
         let mut options = ServerOptions::default();
         self.fill(&mut options, |field| match field {
             FieldOf::Server(lens) => Some(lens),
+            _ => None,
+        });
+        options
+    }
+
+    /// Options of a server of the key-value service: `kv.*`.
+    #[must_use]
+    pub fn kv(&self) -> KvOptions {
+        let mut options = KvOptions::default();
+        self.fill(&mut options, |field| match field {
+            FieldOf::Kv(lens) => Some(lens),
             _ => None,
         });
         options

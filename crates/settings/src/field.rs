@@ -13,7 +13,7 @@ use dunlin_transport::networks::Networks;
 use dunlin_transport::udp::Ecn;
 use dunlin_wire::ReqNum;
 
-use crate::options::XdpMode;
+use crate::options::{KvMode, XdpMode};
 use crate::value::Value;
 
 /// The value does not fit the field, so the table's row is wrong.
@@ -104,7 +104,7 @@ impl Field for Option<String> {
 
     fn write(&mut self, value: &Value) -> Result<(), Misfit> {
         *self = match value {
-            Value::Unset => None,
+            Value::Unset | Value::Word(_) => None,
             Value::Text(text) => Some(text.clone()),
             _ => return Err(Misfit),
         };
@@ -287,6 +287,24 @@ impl Field for XdpMode {
         *self = match value.word()? {
             "generic" => Self::Generic,
             "native" => Self::Native,
+            _ => return Err(Misfit),
+        };
+        Ok(())
+    }
+}
+
+impl Field for KvMode {
+    fn read(&self) -> Value {
+        Value::Word(match self {
+            Self::Cache => "cache",
+            Self::Store => "store",
+        })
+    }
+
+    fn write(&mut self, value: &Value) -> Result<(), Misfit> {
+        *self = match value.word()? {
+            "cache" => Self::Cache,
+            "store" => Self::Store,
             _ => return Err(Misfit),
         };
         Ok(())

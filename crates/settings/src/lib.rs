@@ -41,6 +41,6 @@ mod value;
 
 pub use apply::Configurable;
 pub use error::{Problem, SettingsError, Source};
-pub use options::{ReplicaOptions, SequencerOptions};
+pub use options::{KvMode, KvOptions, ReplicaOptions, SequencerOptions};
 pub use setting::Setting;
 pub use settings::{Entry, Settings};

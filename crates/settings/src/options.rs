@@ -1,7 +1,7 @@
 //! The options of a nexus as one struct with fields, because the nexus's builder has no such
-//! struct. The options of channels, servers, sequencers, replicas and `xdp` are here as well,
-//! because their crates belong to features that a program may lack, and a file may set these
-//! options even then.
+//! struct. The options of channels, servers, key-value servers, sequencers, replicas and `xdp` are
+//! here as well, because their crates belong to features that a program may lack, and a file may
+//! set these options even then.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -47,6 +47,36 @@ pub(super) struct ServerOptions {
     pub(super) max_message: Option<u32>,
     pub(super) max_calls: Option<u32>,
     pub(super) timeout: Option<Duration>,
+}
+
+/// Options of a server of the key-value service.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KvOptions {
+    /// Bytes for all items, taken at the start.
+    pub memory: u64,
+    /// The behaviour of a table whose memory is used up.
+    pub mode: KvMode,
+    /// Threads, each with a partition of the keys.
+    pub threads: u16,
+    /// The address at which memcached's clients connect.
+    pub memcached: Option<String>,
+    /// The path of a UNIX socket at which memcached's clients connect.
+    pub memcached_socket: Option<String>,
+    /// The most of memcached's clients at a time.
+    pub max_connections: u64,
+    /// A file with the names and passwords of memcached's clients. Without it, they need none.
+    pub auth_file: Option<String>,
+    /// Whether memcached's clients may flush the table.
+    pub flush_all: bool,
+}
+
+/// The behaviour of a key-value table whose memory is used up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KvMode {
+    /// Its oldest items leave.
+    Cache,
+    /// Writes fail.
+    Store,
 }
 
 /// Options of a sequencer.
@@ -153,6 +183,21 @@ impl Default for ServerOptions {
             max_message: None,
             max_calls: None,
             timeout: None,
+        }
+    }
+}
+
+impl Default for KvOptions {
+    fn default() -> Self {
+        Self {
+            memory: 1 << 30,
+            mode: KvMode::Cache,
+            threads: 1,
+            memcached: None,
+            memcached_socket: None,
+            max_connections: 1024,
+            auth_file: None,
+            flush_all: true,
         }
     }
 }

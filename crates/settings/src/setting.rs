@@ -12,8 +12,8 @@ use dunlin_transport::udp::Options as UdpOptions;
 
 use crate::field::Field;
 use crate::options::{
-    ChannelOptions, DpdkOptions, NexusOptions, ReplicaOptions, SequencerOptions, ServerOptions,
-    XdpOptions,
+    ChannelOptions, DpdkOptions, KvOptions, NexusOptions, ReplicaOptions, SequencerOptions,
+    ServerOptions, XdpOptions,
 };
 use crate::value::Value;
 
@@ -93,6 +93,7 @@ pub(super) enum FieldOf {
     Session(Lens<ConnectOptions>),
     Channel(Lens<ChannelOptions>),
     Server(Lens<ServerOptions>),
+    Kv(Lens<KvOptions>),
     Sequencer(Lens<SequencerOptions>),
     Replica(Lens<ReplicaOptions>),
 }
@@ -174,6 +175,7 @@ impl Setting {
             FieldOf::Xdp(lens) => lens(&mut XdpOptions::default()).read(),
             FieldOf::Dpdk(lens) => lens(&mut DpdkOptions::default()).read(),
             FieldOf::Server(lens) => lens(&mut ServerOptions::default()).read(),
+            FieldOf::Kv(lens) => lens(&mut KvOptions::default()).read(),
             FieldOf::Sequencer(lens) => lens(&mut SequencerOptions::default()).read(),
             FieldOf::Replica(lens) => lens(&mut ReplicaOptions::default()).read(),
         }

@@ -6,6 +6,7 @@
 //! option structs accept. All of `settings` reads this table, and so does `dunlin config`.
 
 mod endpoint;
+mod kv;
 mod nexus;
 mod replica;
 mod services;
@@ -14,7 +15,7 @@ mod transports;
 use crate::setting::Setting;
 
 /// The rows, by group.
-pub(super) const GROUPS: [&[Setting]; 11] = [
+pub(super) const GROUPS: [&[Setting]; 12] = [
     nexus::NEXUS,
     endpoint::ENDPOINT,
     transports::SHM,
@@ -24,6 +25,7 @@ pub(super) const GROUPS: [&[Setting]; 11] = [
     endpoint::SESSION,
     services::CHANNEL,
     services::SERVER,
+    kv::KV,
     services::SEQUENCER,
     replica::REPLICA,
 ];

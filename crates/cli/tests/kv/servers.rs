@@ -1,11 +1,13 @@
-//! Health and figures of a server, and keys that are spread over several.
+//! Options, health and figures of a server, and keys that are spread over several.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
+use dunlin_testkit::folder::Folder;
 use dunlin_testkit::wait;
+use serde_json::Value;
 
-use super::{Server, dunlin};
+use super::{Server, dunlin, interrupt};
 
 #[test]
 fn a_server_answers_questions_about_its_health() {
@@ -123,4 +125,65 @@ fn keys_are_spread_over_several_servers() {
     let dump = run(&["dump", "/nowhere/items"]);
     assert_eq!(dump.status.code(), Some(2));
     first.end();
+}
+
+/// Starts a server, and returns its greeting and the first line of its standard error.
+fn start(args: &[&str]) -> (Value, String) {
+    let all = [&["kv", "serve", "--listen", "127.0.0.1:0", "--json"], args].concat();
+    let mut child = dunlin(&all).spawn().unwrap();
+    let mut line = String::new();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut line).unwrap();
+    let mut said = String::new();
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    errors.read_line(&mut said).unwrap();
+    interrupt(&child);
+    child.wait().unwrap();
+    (serde_json::from_str(&line).unwrap(), said)
+}
+
+#[test]
+fn options_stand_where_flags_are_missing() {
+    let folder = Folder::new("options");
+    let file = folder.path("dunlin.toml");
+    let text = "[kv]\nmemory = \"8 MiB\"\nmode = \"store\"\nthreads = 2\n\
+                memcached = \"127.0.0.1:0\"\n";
+    std::fs::write(&file, text).unwrap();
+    let (greeting, _) = start(&["--config", &file]);
+    assert_eq!(greeting["memory"], 8 << 20, "{greeting}");
+    assert_eq!(greeting["mode"], "store", "{greeting}");
+    assert_eq!(greeting["partitions"], 2, "{greeting}");
+    assert_eq!(
+        greeting["memcached"].as_array().unwrap().len(),
+        1,
+        "{greeting}"
+    );
+    let socket = folder.path("socket");
+    let flags = [
+        "--memory",
+        "4MiB",
+        "--mode",
+        "cache",
+        "--threads",
+        "1",
+        "--memcached",
+        &socket,
+    ];
+    let (greeting, _) = start(&[&["--config", &file], &flags[..]].concat());
+    assert_eq!(greeting["memory"], 4 << 20, "{greeting}");
+    assert_eq!(greeting["mode"], "cache", "{greeting}");
+    assert_eq!(greeting["partitions"], 1, "{greeting}");
+    assert_eq!(greeting["memcached"][0], socket.as_str(), "{greeting}");
+}
+
+#[test]
+fn a_server_with_more_threads_than_processors_warns_and_serves() {
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let threads = (processors + 1).to_string();
+    let (greeting, said) = start(&["--memory", "16MiB", "--threads", &threads]);
+    assert_eq!(greeting["partitions"], processors + 1);
+    let warning = format!("{threads} threads share {processors} processors");
+    assert!(said.contains(&warning), "{said}");
+    let (_, said) = start(&["--memory", "16MiB", "--threads", "1"]);
+    assert!(!said.contains("share"), "{said}");
 }

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::serve::{self, FrontArgs, ModeArg};
+use dunlin::kv::store::Mode;
+
+use super::serve::{self, FrontPlan, Plan};
 use crate::commands::echo::EndpointArgs;
 use crate::misuse::Misuse;
 
@@ -97,19 +99,21 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     check_longest(args.longest.as_deref())?;
     let too_much = || Misuse(format!("-m: {} megabytes are too many", args.memory));
     let memory = args.memory.checked_mul(1 << 20).ok_or_else(too_much)?;
-    serve::run(&serve::Args {
+    let settings = args.endpoint.settings()?;
+    let plan = Plan {
         memory,
-        mode: ModeArg::Cache,
+        mode: Mode::Cache,
         threads: args.threads,
         listen: Some(args.native.clone()),
-        front: FrontArgs {
+        front: FrontPlan {
             places: places(&args)?,
             max_connections: args.connections,
             auth_file: args.auth_file,
             no_flush_all: args.disable_flush_all,
         },
         endpoint: args.endpoint,
-    })
+    };
+    serve::serve(&plan, settings)
 }
 
 /// Refuses a limit above the table's, and warns of one below, because the table does not keep it.

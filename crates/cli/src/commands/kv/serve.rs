@@ -11,7 +11,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use dunlin::kv::store::{Config, Mode, Region, Seed, Table};
 use dunlin::kv::{COUNTERS, Figures, GAUGES, MAX_PARTITIONS, Map, Partition};
-use dunlin::settings::Configurable;
+use dunlin::settings::{Configurable, KvMode};
 use dunlin::{Auto, HealthEndpoint, Nexus, Pulse, Rpc, Settings};
 use dunlin_front::Desk;
 use harness::progress::Progress;
@@ -24,8 +24,8 @@ use crate::commands::random;
 use crate::misuse::Misuse;
 use crate::say::print;
 
-use front::Doors;
-pub(super) use front::FrontArgs;
+pub(super) use front::FrontPlan;
+use front::{Doors, FrontArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -35,6 +35,8 @@ Examples:
   dunlin kv serve --listen 127.0.0.1:0 --json         at a port that is free
   dunlin kv serve --memcached 127.0.0.1:11211         for memcached's clients too
   dunlin kv serve --memcached /run/cache.sock         at a UNIX socket
+
+Flags that are missing are options of the group `kv`: `dunlin config kv` lists them.
 
 A cache never refuses a write: its oldest items leave. A store keeps all items, and refuses writes
 when its memory is used. Threads share nothing: each has its part of the memory and of the keys.
@@ -46,27 +48,42 @@ Exit codes: 0, Ctrl-C ended it; 1, it cannot listen or serve; 2, an option or th
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Memory for all items, such as `512MiB`; it is taken at the start
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
-    pub(super) memory: usize,
-    /// Whether items leave when the memory is used, or writes fail
-    #[arg(long, value_enum, default_value = "cache")]
-    pub(super) mode: ModeArg,
-    /// Threads, each with a partition of the keys
-    #[arg(long, value_name = "N", default_value = "1",
+    /// Memory for all items, such as `512MiB`; it is taken at the start; without it, what
+    /// `kv.memory` says: 1 GiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory: Option<usize>,
+    /// Whether items leave when the memory is used, or writes fail; without it, what `kv.mode`
+    /// says: `cache`
+    #[arg(long, value_enum)]
+    mode: Option<ModeArg>,
+    /// Threads, each with a partition of the keys; without it, what `kv.threads` says: 1
+    #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=MAX_PARTITIONS as i64))]
-    pub(super) threads: u16,
+    threads: Option<u16>,
     /// Where to listen; without it, what `nexus.listen` says
     #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    #[command(flatten)]
+    front: FrontArgs,
+    #[command(flatten)]
+    endpoint: EndpointArgs,
+}
+
+/// A server that is to be started.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// Bytes for all items.
+    pub(super) memory: usize,
+    pub(super) mode: Mode,
+    pub(super) threads: u16,
+    /// Where to listen; without it, what `nexus.listen` says.
     pub(super) listen: Option<String>,
-    #[command(flatten)]
-    pub(super) front: FrontArgs,
-    #[command(flatten)]
+    pub(super) front: FrontPlan,
     pub(super) endpoint: EndpointArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum ModeArg {
+enum ModeArg {
     /// The oldest items leave
     Cache,
     /// Nothing leaves
@@ -99,8 +116,42 @@ struct Server<'a> {
 /// # Errors
 /// It cannot listen there, there is no memory, or an option is wrong.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let settings = args.endpoint.settings()?;
+    serve(&args.plan(&settings)?, settings)
+}
+
+impl Args {
+    /// The server, with the options of the group `kv` where a flag is missing.
+    ///
+    /// # Errors
+    /// An option is wrong.
+    fn plan(&self, settings: &Settings) -> anyhow::Result<Plan> {
+        let options = settings.kv();
+        let memory = match self.memory {
+            Some(bytes) => bytes,
+            None => usize::try_from(options.memory)?,
+        };
+        let mode = match (self.mode, options.mode) {
+            (Some(ModeArg::Cache), _) | (None, KvMode::Cache) => Mode::Cache,
+            (Some(ModeArg::Store), _) | (None, KvMode::Store) => Mode::Store,
+        };
+        Ok(Plan {
+            memory,
+            mode,
+            threads: self.threads.unwrap_or(options.threads),
+            listen: self.listen.clone(),
+            front: self.front.clone().plan(options)?,
+            endpoint: self.endpoint.clone(),
+        })
+    }
+}
+
+/// Starts a server, which serves until a signal comes.
+///
+/// # Errors
+/// It cannot listen there, there is no memory, or an option is wrong.
+pub(super) fn serve(args: &Plan, mut settings: Settings) -> anyhow::Result<()> {
     signal::watch()?;
-    let mut settings = args.endpoint.settings()?;
     if let Some(address) = &args.listen {
         settings = settings.with_from("--listen", "nexus.listen", address)?;
     }
@@ -119,7 +170,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Refuses a memory that no table can have, or that the machine has not.
-fn check_memory(args: &Args) -> anyhow::Result<()> {
+fn check_memory(args: &Plan) -> anyhow::Result<()> {
     let least = dunlin::kv::store::MIN_MEMORY * usize::from(args.threads);
     if args.memory < least {
         return Err(Misuse(format!(
@@ -163,7 +214,7 @@ fn total_memory(text: &str) -> Option<usize> {
 }
 
 fn serve_all<T: Configurable>(
-    args: &Args,
+    args: &Plan,
     doors: Option<Doors>,
     settings: &Settings,
     nexus: &Nexus,
@@ -178,7 +229,7 @@ fn serve_all<T: Configurable>(
     let begin = Instant::now();
     let [tag, ..] = random::words()?;
     #[expect(clippy::cast_possible_truncation, reason = "any 32 bits will do")]
-    let map = Map::new(tag as u32, mode(args.mode), 0..args.threads)?;
+    let map = Map::new(tag as u32, args.mode, 0..args.threads)?;
     let server = Server {
         nexus,
         settings,
@@ -218,13 +269,6 @@ fn serve_all<T: Configurable>(
         greeted
     })?;
     report(args, &all, begin)
-}
-
-const fn mode(mode: ModeArg) -> Mode {
-    match mode {
-        ModeArg::Cache => Mode::Cache,
-        ModeArg::Store => Mode::Store,
-    }
 }
 
 /// A version that no earlier process at this place has used: the time in nanoseconds. No table has
@@ -298,7 +342,7 @@ fn make<T: Configurable, App>(
 
 /// Waits until each partition serves, and shows how much memory is touched. Returns the pulses of
 /// the threads.
-fn wait_ready(args: &Args, events: &Receiver<Event>) -> anyhow::Result<Vec<Pulse>> {
+fn wait_ready(args: &Plan, events: &Receiver<Event>) -> anyhow::Result<Vec<Pulse>> {
     const MIB: usize = 1 << 20;
     let total = args.memory / MIB;
     let progress = Progress::start(total as u64, 1);
@@ -340,12 +384,12 @@ fn answer_health(
     Ok(Some(health))
 }
 
-fn greet(args: &Args, server: &Server<'_>) -> anyhow::Result<()> {
+fn greet(args: &Plan, server: &Server<'_>) -> anyhow::Result<()> {
     let address = server.nexus.address();
     let doors = server.doors.as_ref().map(Doors::places).unwrap_or_default();
     let over = args.endpoint.transport.name();
     let (memory, threads) = (args.memory, args.threads);
-    let mode = show::mode(mode(args.mode));
+    let mode = show::mode(args.mode);
     if args.endpoint.json {
         let line = json!({
             "listening": address.to_string(),
@@ -369,7 +413,7 @@ fn greet(args: &Args, server: &Server<'_>) -> anyhow::Result<()> {
     ))
 }
 
-fn report(args: &Args, all: &[Figures], begin: Instant) -> anyhow::Result<()> {
+fn report(args: &Plan, all: &[Figures], begin: Instant) -> anyhow::Result<()> {
     let sum = all.iter().fold(Figures::default(), |sum, it| sum.plus(*it));
     let seconds = begin.elapsed().as_secs_f64();
     if args.endpoint.json {

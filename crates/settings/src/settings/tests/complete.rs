@@ -134,6 +134,7 @@ fn told(settings: &Settings, nexus: &Nexus) -> Fields {
     all.extend(fields("connect", &settings.connect_options()));
     all.extend(fields("channel", &settings.hub()));
     all.extend(fields("server", &settings.server()));
+    all.extend(fields("kv", &settings.kv()));
     all.extend(fields("sequencer", &settings.sequencer()));
     all.extend(fields("replica", &settings.replica()));
     all.insert("nexus.listen".to_owned(), settings.listen());
@@ -215,6 +216,18 @@ fn a_row_sets_its_field_and_no_other() {
         let changed: Vec<&String> = before.keys().filter(differs).collect();
         assert_eq!(changed, [setting.name], "{} = {value}", setting.name);
         assert_eq!(settings.get(setting.name).unwrap().value, value);
+    }
+}
+
+#[test]
+fn a_field_takes_each_word_of_its_row() {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    for setting in table::all() {
+        for word in setting.words {
+            let settings = Settings::default().with(setting.name, word).unwrap();
+            // A word that does not fit its field fails an assertion here.
+            drop(told(&settings, &nexus));
+        }
     }
 }
 

@@ -5,32 +5,77 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
+use dunlin::kv::store::Mode;
+use dunlin::settings::KvOptions;
 use dunlin_front::{Door, Front, Hall, Options, Place};
 use dunlin_memcached::Users;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::Args;
+use super::Plan;
 use crate::misuse::Misuse;
 
 /// Descriptors that a server needs in addition to those of clients.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// The options of the front end.
+/// The flags of the front end.
 #[derive(Clone, Default, Debug, clap::Args)]
-pub(in crate::commands::kv) struct FrontArgs {
-    /// Where memcached's clients connect: an address, or the path of a UNIX socket; may be repeated
+pub(super) struct FrontArgs {
+    /// Where memcached's clients connect: an address, or the path of a UNIX socket; may be
+    /// repeated; without it, what `kv.memcached` and `kv.memcached_socket` say: nowhere
     #[arg(long = "memcached", value_name = "HOST:PORT|PATH")]
-    pub(in crate::commands::kv) places: Vec<Place>,
-    /// The most of memcached's clients at a time
-    #[arg(long, value_name = "N", default_value = "1024", requires = "places",
+    places: Vec<Place>,
+    /// The most of memcached's clients at a time; without it, what `kv.max_connections` says: 1024
+    #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    max_connections: Option<u64>,
+    /// A file with lines of `name:password`; without it, what `kv.auth_file` says: clients need no
+    /// password
+    #[arg(long, value_name = "FILE")]
+    auth_file: Option<PathBuf>,
+    /// Refuses `flush_all`, as `kv.flush_all` = `off` does
+    #[arg(long)]
+    no_flush_all: bool,
+}
+
+/// The front end of a server that is to be started.
+#[derive(Debug)]
+pub(in crate::commands::kv) struct FrontPlan {
+    /// Where memcached's clients connect; empty: there is no front end.
+    pub(in crate::commands::kv) places: Vec<Place>,
     pub(in crate::commands::kv) max_connections: u64,
-    /// A file with lines of `name:password`; without it, clients need none
-    #[arg(long, value_name = "FILE", requires = "places")]
     pub(in crate::commands::kv) auth_file: Option<PathBuf>,
-    /// Refuses `flush_all`
-    #[arg(long, requires = "places")]
     pub(in crate::commands::kv) no_flush_all: bool,
+}
+
+impl FrontArgs {
+    /// The front end, with the options of the group `kv` where a flag is missing.
+    ///
+    /// # Errors
+    /// There is a flag for memcached's clients, and they connect nowhere.
+    pub(super) fn plan(self, options: KvOptions) -> Result<FrontPlan, Misuse> {
+        let mut places = self.places;
+        if places.is_empty() {
+            places.extend(options.memcached.map(Place::Tcp));
+            let socket = options.memcached_socket;
+            places.extend(socket.map(|path| Place::Unix(path.into())));
+        }
+        let is_given = [
+            ("--max-connections", self.max_connections.is_some()),
+            ("--auth-file", self.auth_file.is_some()),
+            ("--no-flush-all", self.no_flush_all),
+        ];
+        if let Some((flag, _)) = is_given.iter().find(|(_, it)| *it && places.is_empty()) {
+            return Err(Misuse(format!(
+                "{flag} is for memcached's clients; --memcached names where they connect"
+            )));
+        }
+        Ok(FrontPlan {
+            places,
+            max_connections: self.max_connections.unwrap_or(options.max_connections),
+            auth_file: self.auth_file.or(options.auth_file.map(PathBuf::from)),
+            no_flush_all: self.no_flush_all || !options.flush_all,
+        })
+    }
 }
 
 /// The listening sockets of a server, until one of its threads takes them.
@@ -57,7 +102,7 @@ impl Doors {
 ///
 /// # Errors
 /// An option is wrong, or another server listens there.
-pub(super) fn open(args: &Args) -> anyhow::Result<Option<Doors>> {
+pub(super) fn open(args: &Plan) -> anyhow::Result<Option<Doors>> {
     let front = &args.front;
     if front.places.is_empty() {
         return Ok(None);
@@ -107,7 +152,7 @@ pub(super) fn check_room(max_message: u32) -> Result<(), Misuse> {
 }
 
 /// Lines of `stats settings`, with the names that memcached has for them.
-fn settings(args: &Args, doors: &[Door]) -> Vec<(&'static str, String)> {
+fn settings(args: &Plan, doors: &[Door]) -> Vec<(&'static str, String)> {
     let places = || doors.iter().map(Door::place);
     let tcp = places().find_map(|place| match place {
         Place::Tcp(address) => address
@@ -121,7 +166,7 @@ fn settings(args: &Args, doors: &[Door]) -> Vec<(&'static str, String)> {
     });
     let (host, port) = tcp.unwrap_or(("NULL".into(), "0".into()));
     let on_off = |is_on: bool, [on, off]: [&str; 2]| if is_on { on } else { off }.to_owned();
-    let evicts = matches!(args.mode, super::ModeArg::Cache);
+    let evicts = args.mode == Mode::Cache;
     let has_users = args.front.auth_file.is_some();
     vec![
         ("tcpport", port),
