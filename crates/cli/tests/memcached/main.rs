@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod clients;
+mod crowd;
 #[path = "../program/mod.rs"]
 mod program;
 
