@@ -9,9 +9,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use dunlin_core::transport::PeerId;
-use dunlin_core::{
-    Account, Config, Endpoint, EndpointNum, Nanos, Report, Session, SessionOptions, Workers,
-};
+use dunlin_core::{Config, Endpoint, EndpointNum, Nanos, Session, SessionOptions, Workers};
 use dunlin_index::{
     Answer, Client, Direction, End, Error, Index, MAX_LIMIT, Range, Request, Scan, ScanAnswer,
     Token, What, serve, serve_in_dispatch,
@@ -20,13 +18,11 @@ use dunlin_sim::world::rng::Ppm;
 use dunlin_sim::world::trace::Trace;
 use dunlin_sim::world::{Act, ProcessId};
 use dunlin_sim::{
-    Cluster, FaultRates, HostId, Net, NetConfig, NetHandle, Node, PortId, Rng, SimClock,
-    SimTransport, World,
+    Cluster, FaultRates, HostId, Net, NetConfig, NetHandle, Node, PortId, Rng, SimEndpoint,
+    SimTransport, World, take_reports,
 };
 use dunlin_testkit::linear;
 use dunlin_testkit::workers::StepWorkers;
-
-type Rpc<App> = Endpoint<SimTransport, SimClock, App>;
 
 /// The seeds of a run without bugs.
 const SEEDS: u64 = 40;
@@ -145,13 +141,13 @@ enum Process {
 }
 
 struct ServerNode {
-    rpc: Rpc<Index>,
+    rpc: SimEndpoint<Index>,
     workers: StepWorkers,
     rng: Rng,
 }
 
 struct ClientNode {
-    rpc: Rpc<Client>,
+    rpc: SimEndpoint<Client>,
     session: Option<Session>,
     record: Shared,
     rng: Rng,
@@ -165,15 +161,6 @@ fn options() -> Config {
         readable_buffers: true,
         pool_bytes: 32 << 20,
         ..Config::default()
-    }
-}
-
-fn take_reports<App>(rpc: &mut Rpc<App>) {
-    while let Some(report) = rpc.lifecycle().take_report() {
-        if let Report::Question(question) = report {
-            rpc.lifecycle()
-                .on_account(question.session, &Account::Nothing);
-        }
     }
 }
 

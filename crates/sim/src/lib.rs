@@ -23,7 +23,8 @@ pub use cluster::mutants::Mutant;
 pub use cluster::run::{Failure, Options, Report, run_seed};
 pub use world::clock::SimClock;
 pub use world::net::{
-    FaultRates, HostId, Net, NetConfig, NetHandle, PortId, SimRx, SimTransport, SimTx,
+    FaultRates, HostId, Net, NetConfig, NetHandle, PortId, SimEndpoint, SimRx, SimTransport, SimTx,
+    take_reports,
 };
 pub use world::rng::Rng;
 pub use world::{Cluster, Node, World};

@@ -10,9 +10,9 @@ use dunlin_kv::{
     Store, Token, WhenDown, Wish,
 };
 use dunlin_sim::world::rng::Ppm;
-use dunlin_sim::{NetHandle, PortId, Rng, SimTransport};
+use dunlin_sim::{NetHandle, PortId, Rng, SimEndpoint, SimTransport, take_reports};
 
-use crate::nodes::{Rpc, endpoint, take_reports};
+use crate::nodes::endpoint;
 use crate::plan::Plan;
 use crate::record::{
     Action, KEYS, Kind, Operation, Outcome, Shared, TORN, key_bytes, kind, number_of, value_of,
@@ -52,7 +52,7 @@ struct Begun {
 }
 
 pub(crate) struct ClientNode {
-    pub(crate) rpc: Rpc<Fleet>,
+    pub(crate) rpc: SimEndpoint<Fleet>,
     record: Shared,
     rng: Rng,
     /// How operations for servers that are down must end.

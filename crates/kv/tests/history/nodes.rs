@@ -2,22 +2,19 @@
 
 use std::sync::{Arc, Mutex};
 
-use dunlin_core::{Account, Config, Endpoint, Nanos, Report};
+use dunlin_core::{Config, Nanos};
 use dunlin_kv::{Partition, serve};
-use dunlin_sim::{NetHandle, Node, PortId, SimClock, SimTransport};
+use dunlin_sim::{NetHandle, Node, PortId, SimEndpoint, SimTransport, take_reports};
 use dunlin_store::{Reason, Table};
 
 use crate::client::ClientNode;
 use crate::record::{Action, KEYS, Operation, Outcome, Shared, key_bytes};
 
-/// An endpoint of the simulator.
-pub(crate) type Rpc<App> = Endpoint<SimTransport, SimClock, App>;
-
 /// A process.
 pub(crate) enum Member {
     /// A partition, or a process without one, because the server has fewer now.
     Server(Box<ServerNode>),
-    Idle(Box<Rpc<()>>),
+    Idle(Box<SimEndpoint<()>>),
     Client(Box<ClientNode>),
 }
 
@@ -27,16 +24,6 @@ pub(crate) fn endpoint() -> Config {
         readable_buffers: true,
         pool_bytes: 64 << 20,
         ..Config::default()
-    }
-}
-
-/// Takes an endpoint's reports. The stage ends sessions itself; a question gets no answer.
-pub(crate) fn take_reports<App>(rpc: &mut Rpc<App>) {
-    while let Some(report) = rpc.lifecycle().take_report() {
-        if let Report::Question(question) = report {
-            rpc.lifecycle()
-                .on_account(question.session, &Account::Nothing);
-        }
     }
 }
 
@@ -91,7 +78,7 @@ impl Evicted {
 }
 
 pub(crate) struct ServerNode {
-    pub(crate) rpc: Rpc<Partition>,
+    pub(crate) rpc: SimEndpoint<Partition>,
     /// The server whose partition it is.
     server: usize,
     evicted: Evicted,

@@ -3,17 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use dunlin_core::{Account, Config, Endpoint, Nanos, Report};
+use dunlin_core::{Config, Nanos};
 use dunlin_replica::{
     Answer, Change, Client, ClientOptions, Compare, Error, Replica, Token, Write, serve,
 };
-use dunlin_sim::{NetHandle, Node, PortId, Rng, SimClock, SimTransport};
+use dunlin_sim::{NetHandle, Node, PortId, Rng, SimEndpoint, SimTransport, take_reports};
 
 use crate::platter::SimFiles;
 use crate::record::{Action, KEYS, Operation, PASSING, Shared, key_bytes, value_of};
-
-/// An endpoint of the simulator.
-pub(crate) type Rpc<App> = Endpoint<SimTransport, SimClock, App>;
 
 /// Operations of clients begin until then.
 pub(crate) const BUSY: Nanos = Nanos::from_millis(1200);
@@ -32,7 +29,7 @@ pub(crate) enum Process {
 }
 
 pub(crate) struct ReplicaNode {
-    pub(crate) rpc: Rpc<Replica>,
+    pub(crate) rpc: SimEndpoint<Replica>,
     /// Wishes that the stage has not granted yet.
     pub(crate) wishes: Vec<String>,
     /// The disk, if there is one.
@@ -42,7 +39,7 @@ pub(crate) struct ReplicaNode {
 }
 
 pub(crate) struct ClientNode {
-    pub(crate) rpc: Rpc<Client>,
+    pub(crate) rpc: SimEndpoint<Client>,
     pub(crate) wishes: Vec<String>,
     record: Shared,
     rng: Rng,
@@ -66,16 +63,6 @@ pub(crate) fn options() -> Config {
         readable_buffers: true,
         pool_bytes: 32 << 20,
         ..Config::default()
-    }
-}
-
-/// Takes an endpoint's reports. The stage ends sessions itself; a question gets no answer.
-pub(crate) fn take_reports<App>(rpc: &mut Rpc<App>) {
-    while let Some(report) = rpc.lifecycle().take_report() {
-        if let Report::Question(question) = report {
-            rpc.lifecycle()
-                .on_account(question.session, &Account::Nothing);
-        }
     }
 }
 

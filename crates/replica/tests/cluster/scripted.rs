@@ -1,18 +1,19 @@
 //! A client, and replicas that answer by a script.
 
 use dunlin_core::transport::PeerId;
-use dunlin_core::{Cx, Nanos, Refuse, Register, Request as Incoming, Session, SessionOptions};
+use dunlin_core::{Cx, Nanos, Refuse, Register, Request as RpcRequest, Session, SessionOptions};
 use dunlin_replica::{
     Answer, Change, Client, ClientOptions, Error, OPERATE, Operation, Request, Token,
 };
 use dunlin_sim::world::trace::Trace;
 use dunlin_sim::world::{Act, ProcessId};
 use dunlin_sim::{
-    Cluster, FaultRates, Net, NetConfig, NetHandle, Node, PortId, SimTransport, World,
+    Cluster, FaultRates, Net, NetConfig, NetHandle, Node, PortId, SimEndpoint, SimTransport, World,
+    take_reports,
 };
 use dunlin_wire::ErrorCode;
 
-use crate::processes::{Rpc, options, take_reports};
+use crate::processes::options;
 
 /// The answer to the operation of this number, from 1; requests for names do not count.
 type Script = fn(u64) -> Result<Answer, ErrorCode>;
@@ -27,8 +28,8 @@ struct Fake {
 }
 
 enum Actor {
-    Client(Box<Rpc<Client>>),
-    Fake(Box<Rpc<Fake>>),
+    Client(Box<SimEndpoint<Client>>),
+    Fake(Box<SimEndpoint<Fake>>),
 }
 
 struct Actors([Script; 2]);
@@ -61,7 +62,7 @@ impl Cluster for Actors {
     fn on_end(&mut self, _process: ProcessId) {}
 }
 
-fn on_operate(fake: &mut Fake, incoming: Incoming<'_>, cx: &mut Cx<'_>) {
+fn on_operate(fake: &mut Fake, incoming: RpcRequest<'_>, cx: &mut Cx<'_>) {
     let request = Request::decode(incoming.data()).unwrap();
     let answer = match request.operation {
         Operation::Open => {
@@ -127,14 +128,14 @@ impl Stage {
         Self(world)
     }
 
-    fn client(&mut self) -> &mut Rpc<Client> {
+    fn client(&mut self) -> &mut SimEndpoint<Client> {
         match self.0.node(CLIENT) {
             Some(Actor::Client(rpc)) => rpc,
             _ => unreachable!("the client runs"),
         }
     }
 
-    fn fake(&mut self, port: PortId) -> Option<&mut Rpc<Fake>> {
+    fn fake(&mut self, port: PortId) -> Option<&mut SimEndpoint<Fake>> {
         match self.0.node(port)? {
             Actor::Fake(rpc) => Some(rpc),
             Actor::Client(_) => None,

@@ -11,13 +11,13 @@ use dunlin_replica::{Image, Member, Members, Options, Replica, Roster};
 use dunlin_sim::world::rng::Ppm;
 use dunlin_sim::world::trace::Trace;
 use dunlin_sim::world::{Act, ProcessId};
-use dunlin_sim::{Cluster, FaultRates, Net, NetConfig, NetHandle, PortId, Rng, World};
+use dunlin_sim::{Cluster, FaultRates, Net, NetConfig, NetHandle, PortId, Rng, SimEndpoint, World};
 use dunlin_testkit::histories;
 
 use crate::disk::{DiskBug, SimDisk, seat};
 use crate::judge::Judge;
 use crate::platter::{Folder, SimFiles};
-use crate::processes::{BUSY, ClientNode, Process, ReplicaNode, Rpc};
+use crate::processes::{BUSY, ClientNode, Process, ReplicaNode};
 use crate::record::{Operation, Shared};
 use crate::sum::{Bug, Sum};
 use crate::verdict::{check_keys, check_watched, has_leases, shows_in_histories};
@@ -284,7 +284,7 @@ impl Stage {
         Ok(())
     }
 
-    fn replica(&mut self, port: usize) -> Option<&mut Rpc<Replica>> {
+    fn replica(&mut self, port: usize) -> Option<&mut SimEndpoint<Replica>> {
         match self.world.node(PortId(port)) {
             Some(Process::Replica(node)) => Some(&mut node.rpc),
             _ => None,
@@ -453,7 +453,7 @@ impl Stage {
 
 /// Opens a session that waits for an answer.
 fn offer<App>(
-    rpc: &mut Rpc<App>,
+    rpc: &mut SimEndpoint<App>,
     options: &SessionOptions,
 ) -> Option<(Session, dunlin_core::SessionOffer)> {
     let mut lifecycle = rpc.lifecycle();

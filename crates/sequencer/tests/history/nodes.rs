@@ -3,18 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use dunlin_core::{Account, Config, Endpoint, Nanos, Report};
+use dunlin_core::{Config, Nanos};
 use dunlin_sequencer::{
     Client, ClientOptions, Desk, Disk, End, Ending, Error, Job, Outcome, Token, perform,
 };
 use dunlin_sim::world::rng::Ppm;
-use dunlin_sim::{NetHandle, Node, PortId, Rng, SimClock, SimTransport};
+use dunlin_sim::{NetHandle, Node, PortId, Rng, SimEndpoint, SimTransport, take_reports};
 
 use crate::record::{Shared, Taken};
 use crate::shelf::View;
-
-/// An endpoint of the simulator.
-pub(crate) type Rpc<App> = Endpoint<SimTransport, SimClock, App>;
 
 /// The sequences, each with a client of every endpoint.
 pub(crate) const SEQUENCES: [&str; 2] = ["orders", "events"];
@@ -37,18 +34,8 @@ pub(crate) fn endpoint() -> Config {
 pub(crate) enum Member {
     Server(Box<ServerNode>),
     /// The process of a server that did not get the directory.
-    Idle(Box<Rpc<()>>),
+    Idle(Box<SimEndpoint<()>>),
     Client(Box<ClientNode>),
-}
-
-/// Takes an endpoint's reports. The stage ends sessions itself; a question gets no answer.
-fn take_reports<App>(rpc: &mut Rpc<App>) {
-    while let Some(report) = rpc.lifecycle().take_report() {
-        if let Report::Question(question) = report {
-            rpc.lifecycle()
-                .on_account(question.session, &Account::Nothing);
-        }
-    }
 }
 
 impl Node for Member {
@@ -81,7 +68,7 @@ enum Pending {
 }
 
 pub(crate) struct ServerNode {
-    pub(crate) rpc: Rpc<Desk>,
+    pub(crate) rpc: SimEndpoint<Desk>,
     pub(crate) disk: View,
     pub(crate) process: u32,
     rng: Rng,
@@ -89,7 +76,7 @@ pub(crate) struct ServerNode {
 }
 
 impl ServerNode {
-    pub(crate) fn new(rpc: Rpc<Desk>, disk: View, process: u32, rng: Rng) -> Self {
+    pub(crate) fn new(rpc: SimEndpoint<Desk>, disk: View, process: u32, rng: Rng) -> Self {
         Self {
             rpc,
             disk,
@@ -183,7 +170,7 @@ impl Disk for Half<'_> {
 pub(crate) struct Clients(pub(crate) Vec<Client>);
 
 pub(crate) struct ClientNode {
-    pub(crate) rpc: Rpc<Clients>,
+    pub(crate) rpc: SimEndpoint<Clients>,
     records: Vec<Shared>,
     rng: Rng,
     next: Nanos,

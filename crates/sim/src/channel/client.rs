@@ -12,9 +12,7 @@ use dunlin_channel::{
     Action, AttemptId, CallEnd, CallId, Counters, Fault, LinkId, Machine, Opened, Outcome, State,
     Terms,
 };
-use dunlin_core::{
-    CallOptions, CloseReason, Cx, Done, Endpoint, HandleError, Nanos, RpcError, Session, Tag,
-};
+use dunlin_core::{CallOptions, CloseReason, Cx, Done, HandleError, Nanos, RpcError, Session, Tag};
 
 use dunlin_wire::ErrorCode;
 
@@ -22,9 +20,7 @@ use super::desk::{Desk, Order};
 use super::ledger::Shared;
 use super::plan::{self, Plan};
 use super::server::{CALL, index};
-use super::stage::take_reports;
-use crate::world::clock::SimClock;
-use crate::world::net::{NetHandle, PortId, SimTransport};
+use crate::world::net::{NetHandle, PortId, SimEndpoint, SimTransport, take_reports};
 use crate::world::rng::Rng;
 
 /// Completions that the machine has not received yet.
@@ -49,7 +45,7 @@ struct Link {
 }
 
 pub(super) struct Client {
-    rpc: Endpoint<SimTransport, SimClock, Inbox>,
+    rpc: SimEndpoint<Inbox>,
     machine: Machine,
     port: PortId,
     desk: Desk,
@@ -165,7 +161,7 @@ impl Client {
         self.rpc.next_wakeup().min(own.unwrap_or(Nanos::MAX))
     }
 
-    pub(super) fn rpc(&mut self) -> &mut Endpoint<SimTransport, SimClock, Inbox> {
+    pub(super) fn rpc(&mut self) -> &mut SimEndpoint<Inbox> {
         &mut self.rpc
     }
 

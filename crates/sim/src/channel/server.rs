@@ -3,18 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use dunlin_core::{Cx, DeferredRequest, Endpoint, Refuse, Request, TimerToken};
+use dunlin_core::{Cx, DeferredRequest, Refuse, Request, TimerToken};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use super::ledger::Shared;
 use super::plan::{self, ServerPlan};
-use crate::world::clock::SimClock;
-use crate::world::net::{NetHandle, PortId, SimTransport};
+use crate::world::net::{NetHandle, PortId, SimEndpoint, SimTransport};
 use crate::world::rng::Rng;
 
 pub(super) const CALL: ReqType = ReqType(1);
 
-pub(super) type ServerRpc = Endpoint<SimTransport, SimClock, Server>;
+pub(super) type ServerRpc = SimEndpoint<Server>;
 
 /// The state of a server's handlers.
 pub(super) struct Server {

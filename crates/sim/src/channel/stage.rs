@@ -9,31 +9,16 @@ use std::collections::BTreeMap;
 
 use dunlin_channel::{LinkId, Opened};
 use dunlin_core::transport::PeerId;
-use dunlin_core::{
-    Account, CloseReason, Endpoint, Nanos, Report, Session, SessionOffer, SessionOptions,
-};
+use dunlin_core::{CloseReason, Nanos, Session, SessionOffer, SessionOptions};
 
 use super::client::Client;
 use super::desk::{Desk, Order};
 use super::ledger::Shared;
 use super::plan::{Plan, ServerPlan};
 use super::server::{self, ServerRpc};
-use crate::world::clock::SimClock;
-use crate::world::net::{NetHandle, PortId, SimTransport};
+use crate::world::net::{NetHandle, PortId, take_reports};
 use crate::world::rng::Rng;
 use crate::world::{Cluster, Node, ProcessId, World};
-
-/// Takes an endpoint's reports. The stage ends sessions itself. It has no control connection over
-/// which to ask a peer whether it lives, so it answers every such question with "nothing is known",
-/// as for a peer of an older release; only silence counts.
-pub(super) fn take_reports<App>(rpc: &mut Endpoint<SimTransport, SimClock, App>) {
-    while let Some(report) = rpc.lifecycle().take_report() {
-        if let Report::Question(question) = report {
-            rpc.lifecycle()
-                .on_account(question.session, &Account::Nothing);
-        }
-    }
-}
 
 /// A process.
 pub(super) enum Member {

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use dunlin_core::{Counters, Cx, Done, Endpoint, Nanos, Request, Session, Tag, TimerToken};
+use dunlin_core::{Counters, Cx, Done, Nanos, Request, Session, Tag, TimerToken};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqType};
 
@@ -14,7 +14,7 @@ use super::session::Process;
 use super::stats::{Latencies, SharedStats, Took};
 use super::{Arrivals, Load, Scenario};
 use crate::world::clock::SimClock;
-use crate::world::net::{NetHandle, SimTransport};
+use crate::world::net::{NetHandle, SimEndpoint, SimTransport};
 use crate::world::rng::Rng;
 use crate::world::{Cluster, Node, ProcessId};
 
@@ -48,7 +48,7 @@ pub(super) struct Role {
 
 /// An endpoint.
 pub(super) struct Member {
-    rpc: Endpoint<SimTransport, SimClock, App>,
+    rpc: SimEndpoint<App>,
     /// When it last ran.
     ran: Nanos,
 }
@@ -292,7 +292,7 @@ fn last_word(bytes: &[u8]) -> u64 {
 impl Process for Member {
     type App = App;
 
-    fn rpc(&mut self) -> &mut Endpoint<SimTransport, SimClock, App> {
+    fn rpc(&mut self) -> &mut SimEndpoint<App> {
         &mut self.rpc
     }
 }

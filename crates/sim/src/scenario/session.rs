@@ -1,10 +1,9 @@
 //! Sessions between simulated endpoints, without a control plane. Called by `build` and `bulk`.
 
 use dunlin_core::transport::PeerId;
-use dunlin_core::{Endpoint, Session, SessionOptions};
+use dunlin_core::{Session, SessionOptions};
 
-use crate::world::clock::SimClock;
-use crate::world::net::{PortId, SimTransport};
+use crate::world::net::{PortId, SimEndpoint};
 use crate::world::{Cluster, Node, World};
 
 /// A process with one endpoint.
@@ -12,7 +11,7 @@ pub(super) trait Process: Node {
     /// The state of its user.
     type App;
 
-    fn rpc(&mut self) -> &mut Endpoint<SimTransport, SimClock, Self::App>;
+    fn rpc(&mut self) -> &mut SimEndpoint<Self::App>;
 }
 
 /// Opens a session from one process to another. Returns the client's handle of it, or `None` if

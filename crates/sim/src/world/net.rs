@@ -37,7 +37,7 @@ pub use fabric::Fabric;
 pub use faults::FaultRates;
 pub use port::Traffic;
 pub use queue::Marking;
-pub use transport::{SimRx, SimTransport, SimTx};
+pub use transport::{SimEndpoint, SimRx, SimTransport, SimTx, take_reports};
 
 use crate::world::clock::SimClock;
 use crate::world::events::EventQueue;

@@ -23,9 +23,9 @@ use dunlin_core::{CloseReason, Nanos, Session, SessionOffer, SessionOptions};
 use dunlin_sim::world::net::{CpuCosts, Fabric};
 use dunlin_sim::world::trace::Trace;
 use dunlin_sim::world::{Act, ProcessId};
-use dunlin_sim::{Cluster, Net, NetConfig, NetHandle, PortId, World};
+use dunlin_sim::{Cluster, Net, NetConfig, NetHandle, PortId, SimEndpoint, World};
 
-use nodes::{ClientNode, Process, ReplicaNode, Rpc};
+use nodes::{ClientNode, Process, ReplicaNode};
 
 /// Replicas of a cluster. They have the first ports, and the client has the next one.
 const REPLICAS: usize = 3;
@@ -222,7 +222,7 @@ fn peer(port: PortId) -> PeerId {
 }
 
 /// Opens a session that waits for an answer.
-fn offer<App>(rpc: &mut Rpc<App>) -> Option<(Session, SessionOffer)> {
+fn offer<App>(rpc: &mut SimEndpoint<App>) -> Option<(Session, SessionOffer)> {
     let mut lifecycle = rpc.lifecycle();
     let session = lifecycle.open(&SessionOptions::default()).ok()?;
     Some((session, lifecycle.offer_of(session)?))

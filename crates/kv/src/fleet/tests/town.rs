@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use dunlin_channel::Reason;
 use dunlin_core::transport::PeerId;
-use dunlin_core::{
-    CloseReason, Config as EndpointConfig, Cx, Endpoint, Nanos, Session, SessionOptions,
-};
+use dunlin_core::{CloseReason, Config as EndpointConfig, Cx, Nanos, Session, SessionOptions};
 use dunlin_sim::world::trace::Trace;
 use dunlin_sim::world::{Act, ProcessId};
-use dunlin_sim::{Cluster, Net, NetConfig, NetHandle, Node, PortId, SimClock, SimTransport, World};
+use dunlin_sim::{
+    Cluster, Net, NetConfig, NetHandle, Node, PortId, SimEndpoint, SimTransport, World,
+};
 use dunlin_store::{Config, Mode, Region, Seed, Table, route};
 
 use crate::client::{Reply, Token};
@@ -21,8 +21,6 @@ use crate::{Partition, serve};
 
 const PARTITIONS: u16 = 2;
 const CLIENT: PortId = PortId(0);
-
-type Rpc<App> = Endpoint<SimTransport, SimClock, App>;
 
 /// How an operation has ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -64,8 +62,8 @@ impl Client {
 }
 
 enum Member {
-    Server(Box<Rpc<Partition>>),
-    Client(Box<Rpc<Client>>),
+    Server(Box<SimEndpoint<Partition>>),
+    Client(Box<SimEndpoint<Client>>),
 }
 
 impl Node for Member {
@@ -180,7 +178,7 @@ impl Town {
         town
     }
 
-    fn client(&mut self) -> &mut Rpc<Client> {
+    fn client(&mut self) -> &mut SimEndpoint<Client> {
         match self.world.node(CLIENT) {
             Some(Member::Client(rpc)) => rpc,
             _ => panic!("the client stays"),

@@ -3,13 +3,12 @@
 //!
 //! Invariant: the first failure is kept. Called by `bulk` and by the world.
 
-use dunlin_core::{CallOptions, Config, Cx, Done, Endpoint, Nanos, Request, Session, Tag};
+use dunlin_core::{CallOptions, Config, Cx, Done, Nanos, Request, Session, Tag};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use super::Bulk;
 use crate::scenario::session::Process;
-use crate::world::clock::SimClock;
-use crate::world::net::{NetHandle, SimTransport};
+use crate::world::net::{NetHandle, SimEndpoint, SimTransport};
 use crate::world::{Cluster, Node, ProcessId};
 
 const BULK: ReqType = ReqType(1);
@@ -32,7 +31,7 @@ impl Pair {
 
 /// A process.
 pub(super) struct Bulky {
-    rpc: Endpoint<SimTransport, SimClock, App>,
+    rpc: SimEndpoint<App>,
 }
 
 pub(in crate::scenario) struct App {
@@ -217,7 +216,7 @@ fn is_answer(name: u64, bytes: &[u8]) -> bool {
 impl Process for Bulky {
     type App = App;
 
-    fn rpc(&mut self) -> &mut Endpoint<SimTransport, SimClock, App> {
+    fn rpc(&mut self) -> &mut SimEndpoint<App> {
         &mut self.rpc
     }
 }

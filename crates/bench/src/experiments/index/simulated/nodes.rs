@@ -2,8 +2,8 @@
 
 use anyhow::ensure;
 use dunlin::ReqType;
-use dunlin_core::{Account, Config, Done, Endpoint, Nanos, Report, Rng, Session, Tag, Workers};
-use dunlin_sim::{NetHandle, Node, PortId, SimClock, SimTransport};
+use dunlin_core::{Config, Done, Endpoint, Nanos, Rng, Session, Tag, Workers};
+use dunlin_sim::{NetHandle, Node, PortId, SimClock, SimEndpoint, SimTransport, take_reports};
 
 use super::super::scans::SCAN_EVERY;
 use super::super::tree::Costs;
@@ -30,7 +30,7 @@ pub(super) struct Thread {
 }
 
 pub(super) struct ServerNode {
-    pub(super) rpc: Endpoint<SimTransport, SimClock, Thread>,
+    pub(super) rpc: SimEndpoint<Thread>,
     clock: SimClock,
     jobs: Option<Jobs>,
 }
@@ -94,7 +94,7 @@ pub(super) struct Caller {
 }
 
 pub(super) struct ClientNode {
-    pub(super) rpc: Endpoint<SimTransport, SimClock, Caller>,
+    pub(super) rpc: SimEndpoint<Caller>,
 }
 
 impl ClientNode {
@@ -214,15 +214,5 @@ fn options() -> Config {
         readable_buffers: true,
         pool_bytes: 8 << 20,
         ..Config::default()
-    }
-}
-
-/// Takes an endpoint's reports. No session ends here; a question gets no answer.
-fn take_reports<App>(rpc: &mut Endpoint<SimTransport, SimClock, App>) {
-    while let Some(report) = rpc.lifecycle().take_report() {
-        if let Report::Question(question) = report {
-            let mut lifecycle = rpc.lifecycle();
-            lifecycle.on_account(question.session, &Account::Nothing);
-        }
     }
 }

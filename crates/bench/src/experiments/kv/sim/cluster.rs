@@ -5,17 +5,17 @@
 use anyhow::{Context, bail, ensure};
 use dunlin::kv::{Client, Map, Options, Partition, Reply, Request, Store, Token, serve};
 use dunlin_core::transport::PeerId;
-use dunlin_core::{Config, Cx, Endpoint, Nanos, Scheme, Session, SessionOptions};
+use dunlin_core::{Config, Cx, Nanos, Scheme, Session, SessionOptions};
 use dunlin_sim::world::trace::Trace;
 use dunlin_sim::world::{Act, ProcessId};
-use dunlin_sim::{Cluster, Net, NetHandle, Node, PortId, SimClock, SimTransport, World};
+use dunlin_sim::{
+    Cluster, Net, NetHandle, Node, PortId, SimClock, SimEndpoint, SimTransport, World,
+};
 use dunlin_store::{Mode, Region, Seconds, Seed, Table, Write};
 
 use super::{OPERATION, Shape, network};
 use crate::harness::items::{self, Draws, Items, Operation, VALUE};
 use harness::signal;
-
-type Rpc<App> = Endpoint<SimTransport, SimClock, App>;
 
 /// Simulated time between two looks at the clients' wishes and at signals.
 const STEP: Nanos = Nanos::from_micros(20);
@@ -61,12 +61,12 @@ pub(super) fn run(shape: &Shape) -> anyhow::Result<Outcome> {
 /// A process of the cluster.
 enum Member {
     Server(Box<Server>),
-    Client(Box<Rpc<Asker>>),
+    Client(Box<SimEndpoint<Asker>>),
 }
 
 /// A core that serves.
 struct Server {
-    rpc: Rpc<Partition>,
+    rpc: SimEndpoint<Partition>,
     clock: SimClock,
     /// Operations whose time the clock has already spent.
     spent: u64,
@@ -265,7 +265,7 @@ impl Stage {
         (self.cores..self.cores + self.clients).map(PortId)
     }
 
-    fn client(&mut self, port: PortId) -> anyhow::Result<&mut Rpc<Asker>> {
+    fn client(&mut self, port: PortId) -> anyhow::Result<&mut SimEndpoint<Asker>> {
         match self.world.node(port) {
             Some(Member::Client(rpc)) => Ok(rpc),
             _ => bail!("a simulated client has ended"),

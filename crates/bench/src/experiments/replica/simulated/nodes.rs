@@ -12,17 +12,12 @@ use std::collections::VecDeque;
 
 use dunlin::replica::{Answer, Change, Client, ClientOptions, Host, Replica, Token, serve};
 use dunlin_core::transport::PeerId;
-use dunlin_core::{
-    Account, CloseReason, Config, Done, Endpoint, Nanos, Report, Rng, Session, SessionOffer, Tag,
-};
-use dunlin_sim::{NetHandle, Node, PortId, SimClock, SimTransport};
+use dunlin_core::{CloseReason, Config, Done, Nanos, Rng, Session, SessionOffer, Tag};
+use dunlin_sim::{NetHandle, Node, PortId, SimClock, SimEndpoint, SimTransport, take_reports};
 
 use super::super::client::{KEY, key_of, value_of};
 use super::super::members::ECHO;
 use super::{STEP, offer};
-
-/// An endpoint of the simulator.
-pub(super) type Rpc<App> = Endpoint<SimTransport, SimClock, App>;
 
 /// Bytes of an echo.
 const ECHOED: usize = 32;
@@ -59,7 +54,7 @@ impl Member {
 
 /// A replica with its endpoint.
 pub(super) struct ReplicaNode {
-    pub(super) rpc: Rpc<Member>,
+    pub(super) rpc: SimEndpoint<Member>,
     clock: SimClock,
     wishes: VecDeque<String>,
     /// The entry of the put that is under way here, and when its handler began.
@@ -165,7 +160,7 @@ pub(super) struct Caller {
 
 /// A client with its endpoint.
 pub(super) struct ClientNode {
-    rpc: Rpc<Caller>,
+    rpc: SimEndpoint<Caller>,
     clock: SimClock,
     wishes: VecDeque<String>,
     rng: Rng,
@@ -410,15 +405,5 @@ pub(super) fn options() -> Config {
         readable_buffers: true,
         pool_bytes: 32 << 20,
         ..Config::default()
-    }
-}
-
-/// Takes an endpoint's reports. The stage ends sessions itself; a question gets no answer.
-pub(super) fn take_reports<App>(rpc: &mut Rpc<App>) {
-    while let Some(report) = rpc.lifecycle().take_report() {
-        if let Report::Question(question) = report {
-            let mut lifecycle = rpc.lifecycle();
-            lifecycle.on_account(question.session, &Account::Nothing);
-        }
     }
 }
