@@ -158,8 +158,8 @@ impl Call {
     }
 
     /// Issues the call at the endpoint that is lent. Inlined, like a call of the poll API: a shared
-    /// function would take 26 instructions more. `WITHIN` a poll or not makes no difference, but
-    /// each of the two has code of its own, so that the compiler inlines both.
+    /// function would take 26 instructions more. `WITHIN` a poll the code is the same as outside of
+    /// one; the parameter makes two copies of it, so that the compiler inlines both.
     #[inline(always)]
     fn issue_lent<const WITHIN: bool>(&mut self, task: u32) -> bool {
         let state = self.state.as_deref().expect(OVER);
@@ -209,8 +209,8 @@ impl Call {
         issued
     }
 
-    /// The failure of the call. Inlined, because a result that another function writes stays in
-    /// memory, also if it is a response.
+    /// The failure of the call. Inlined: if another function wrote the result, even a response
+    /// would have to pass through memory.
     #[inline(always)]
     fn failed(&mut self) -> Failed {
         let state = self.state.take().expect(OVER);

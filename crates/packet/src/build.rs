@@ -195,7 +195,7 @@ impl Stamp {
     /// If `frame` is shorter than the headers and the block, or than [`MAX_HEADER`].
     #[inline]
     pub fn fill<const N: usize>(&self, frame: &mut [u8], block: &[u8; N]) {
-        // Most headers have this length, and then the place of each byte is known.
+        // Most headers have this length, and for it the compiler knows the place of each byte.
         if self.len == PLAIN {
             return self.fill_plain(frame, block);
         }
@@ -218,7 +218,7 @@ impl Stamp {
     }
 }
 
-/// The checksum that makes a sum right, as it is sent.
+/// The checksum of a datagram whose other bytes have this sum, in the order in which it is sent.
 #[inline]
 fn checksum_of(sum: Sum) -> [u8; 2] {
     // The remainder is the sum as 16 bits, but for 0xFFFF, which it gives as 0. So its complement

@@ -1,5 +1,5 @@
 //! The members of a cluster as its log has made them: numbers, addresses, and parts in elections.
-//! A status, a snapshot and the request to a process that joins have it.
+//! Statuses, snapshots and requests to processes that join contain this roster.
 
 use raft::eraftpb::ConfState;
 
@@ -42,8 +42,8 @@ impl Roster {
         }
     }
 
-    /// The roster with which a process begins that joins: it knows the members, and learns their
-    /// parts from the leader.
+    /// The first roster of a process that joins. It has the members; the leader tells the process
+    /// their parts.
     #[must_use]
     pub fn for_joining(&self, joiner: Member) -> Self {
         let others = self.seats.iter().filter(|it| it.0.id != joiner.id);
@@ -56,7 +56,8 @@ impl Roster {
         }
     }
 
-    /// The roster in restored items, whose cluster is not known yet. No member votes.
+    /// The roster of items that were read from a disk before their cluster is known. No member
+    /// votes.
     #[cfg(feature = "disk")]
     pub(crate) fn unknown(id: u64) -> Self {
         let member = Member {
@@ -111,8 +112,8 @@ impl Roster {
         self.seats.iter().any(|it| it.1.is_voter)
     }
 
-    /// Whether a cluster can have these members: some member votes, each has a part, and a learner
-    /// has no other one. Raft ends the process if it is given others.
+    /// Whether a cluster can have these members: at least one votes, each has a part, and no
+    /// learner votes. Raft would end the process for other members.
     pub(crate) fn is_possible(&self) -> bool {
         let has_one = |part: &Part| part.is_learner != (part.is_voter || part.is_outgoing);
         self.has_voters() && self.seats.iter().all(|it| has_one(&it.1))
