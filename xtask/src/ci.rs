@@ -111,6 +111,7 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
         let examples = discover::examples(&workspaces::metadata(root, folder)?)?;
         steps.extend(examples.into_iter().map(|step| step.within(folder)));
     }
+    steps.push(sh("build attackers", 10, step::attackers(&planted)));
     steps = beside(Company::Leftovers, steps).collect();
     let mut untimed = untimed();
     for folder in FOLDERS {

@@ -19,6 +19,8 @@ use dunlin_transport::shm::{Options, Shm, ShmRx, ShmTx};
 
 type End = (Halves<ShmRx, ShmTx>, PeerId);
 
+/// Runs by default. The figures of a build with debug assertions mean nothing.
+const RUNS: usize = if cfg!(debug_assertions) { 3 } else { 7 };
 const ROUND_TRIPS: u64 = 300_000;
 const PACKETS: u64 = 4_000_000;
 const RING: usize = 2048;
@@ -61,7 +63,7 @@ fn main() {
         raw: Vec::new(),
         own: Vec::new(),
     });
-    for _ in 0..runs.unwrap_or(7) {
+    for _ in 0..runs.unwrap_or(RUNS) {
         let (round_trip, one_way) = (raw_ping_pong(), raw_one_way());
         let own = [
             threads(ping, echo),

@@ -52,14 +52,19 @@ pub(super) fn dpdk(planted: &str) -> String {
     )
 }
 
+/// Builds the attackers, while other steps run. The build is that of the tests, with optimization,
+/// but also with checks that a release build leaves out; it includes the examples so that the
+/// crates have the features of the tests.
+pub(super) fn attackers(planted: &str) -> String {
+    format!("cargo build --workspace{planted} --examples --bin dunlin-hostile --locked")
+}
+
 /// Attacks a server that a healthy client uses, and compares the client's latency in the phases of
-/// the run. The build is that of the tests, with optimization, but also with checks that a release
-/// build leaves out; it includes the examples so that the crates have the features of the tests.
+/// the run.
 pub(super) fn hostile(planted: &str) -> String {
-    format!(
-        "cargo build --workspace{planted} --examples --bin dunlin-hostile --locked && \
-         \"${{CARGO_TARGET_DIR:-target}}\"/debug/dunlin-hostile --minutes 1"
-    )
+    let build = attackers(planted);
+    let program = "\"${CARGO_TARGET_DIR:-target}\"/debug/dunlin-hostile";
+    format!("{build} && {program} --minutes 1")
 }
 
 /// The steps that may run at the same time as a step.

@@ -35,7 +35,7 @@ fn steps_with_the_build_of_the_tests_have_its_features() {
         let feature = format!("dunlin-{crate_with_bugs}/mutants");
         assert!(features.split(',').any(|it| it == feature), "{features}");
     }
-    for name in ["dpdk", "build examples", "hostile"] {
+    for name in ["dpdk", "build examples", "build attackers", "hostile"] {
         let part = format!(" --workspace --features {features} ");
         assert!(script(name).contains(&part), "{name}: {}", script(name));
     }

@@ -5,8 +5,12 @@ use dunlin_store::{BATCH, Key, Mode, Region, Table, Write};
 use super::workload::{Random, Zipf, key};
 use super::{NOW, Outcome, lines, median, seconds};
 
-/// Operations of one sample.
-const SAMPLE: usize = 1 << 20;
+/// Operations of one sample. The figures of a build with debug assertions mean nothing.
+const SAMPLE: usize = if cfg!(debug_assertions) {
+    1 << 18
+} else {
+    1 << 20
+};
 
 const VALUE: usize = 32;
 
