@@ -12,6 +12,7 @@ mod layout;
 mod links;
 mod manifests;
 mod names;
+mod one_thing;
 mod parts;
 mod paths;
 mod phrases;
@@ -148,6 +149,7 @@ fn conventions(root: &Path, tree: &Tree, old: &Old) -> anyhow::Result<Vec<Findin
     findings.extend(book::check(tree));
     findings.extend(paths::check(tree));
     findings.extend(names::check(tree));
+    findings.extend(one_thing::check(tree));
     findings.extend(phrases::check(tree, old));
     findings.extend(parts::check(tree));
     findings.extend(circles::check(tree));

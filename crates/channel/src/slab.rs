@@ -8,14 +8,14 @@ use std::marker::PhantomData;
 use crate::handle::Handle;
 
 #[derive(Clone, Debug)]
-struct Place<T> {
+struct Numbered<T> {
     generation: u32,
     thing: Option<T>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Slab<H, T> {
-    places: Vec<Place<T>>,
+    places: Vec<Numbered<T>>,
     free: Vec<u32>,
     handles: PhantomData<fn() -> H>,
 }
@@ -46,7 +46,7 @@ impl<H: Handle, T> Slab<H, T> {
             self.places.reserve_exact(count.max(1));
         }
         let index = u32::try_from(count).expect("limits are below 2³²");
-        self.places.push(Place {
+        self.places.push(Numbered {
             generation: 0,
             thing: Some(thing),
         });

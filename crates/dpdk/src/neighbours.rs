@@ -10,8 +10,7 @@
 //!
 //! Pure: time comes as milliseconds, and packets are of any type. Owned by `port`.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry as Place;
+use std::collections::{BTreeMap, btree_map};
 use std::net::IpAddr;
 
 use dunlin_packet::Mac;
@@ -36,7 +35,7 @@ const HELD_MS: u64 = 3_000;
 /// The neighbours, and packets of type `P` that wait for them.
 #[derive(Debug)]
 pub(crate) struct Neighbours<P> {
-    entries: BTreeMap<IpAddr, Entry<P>>,
+    entries: BTreeMap<IpAddr, NeighbourEntry<P>>,
     /// Number of packets that wait, and its limit.
     held: usize,
     most_held: usize,
@@ -44,7 +43,7 @@ pub(crate) struct Neighbours<P> {
 }
 
 #[derive(Debug)]
-struct Entry<P> {
+struct NeighbourEntry<P> {
     mac: Option<Mac>,
     /// Number of peers whose packets go to it.
     uses: u32,
@@ -107,12 +106,12 @@ impl<P> Neighbours<P> {
     pub(crate) fn add(&mut self, ip: IpAddr) -> bool {
         let now_ms = self.now_ms;
         match self.entries.entry(ip) {
-            Place::Occupied(mut entry) => {
+            btree_map::Entry::Occupied(mut entry) => {
                 entry.get_mut().uses += 1;
                 entry.get_mut().ask_again(now_ms)
             }
-            Place::Vacant(place) => {
-                place.insert(Entry {
+            btree_map::Entry::Vacant(place) => {
+                place.insert(NeighbourEntry {
                     mac: None,
                     uses: 1,
                     answered_ms: now_ms,
@@ -142,7 +141,7 @@ impl<P> Neighbours<P> {
     /// Keeps a packet until the neighbour answers.
     pub(crate) fn hold(&mut self, ip: IpAddr, packet: P) -> Hold<P> {
         match self.entries.get_mut(&ip) {
-            Some(Entry { mac: Some(mac), .. }) => Hold::Known(*mac, packet),
+            Some(NeighbourEntry { mac: Some(mac), .. }) => Hold::Known(*mac, packet),
             Some(entry) if entry.held.len() < HELD && self.held < self.most_held => {
                 self.held += 1;
                 if entry.held.is_empty() {
@@ -227,7 +226,7 @@ impl<P> Neighbours<P> {
     }
 }
 
-impl<P> Entry<P> {
+impl<P> NeighbourEntry<P> {
     /// Notes a question.
     fn note_question(&mut self, now_ms: u64) {
         self.asks = self.asks.saturating_add(1);

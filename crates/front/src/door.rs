@@ -27,14 +27,14 @@ const KEEP_COUNT: u32 = 6;
 /// A place where clients connect: `HOST:PORT`, or the path of a UNIX socket, which has a slash.
 ///
 /// ```
-/// use dunlin_front::Place;
+/// use dunlin_front::DoorAddress;
 ///
-/// assert_eq!("127.0.0.1:11211".parse(), Ok(Place::Tcp("127.0.0.1:11211".into())));
-/// assert_eq!("/run/cache".parse(), Ok(Place::Unix("/run/cache".into())));
-/// assert!("11211".parse::<Place>().is_err());
+/// assert_eq!("127.0.0.1:11211".parse(), Ok(DoorAddress::Tcp("127.0.0.1:11211".into())));
+/// assert_eq!("/run/cache".parse(), Ok(DoorAddress::Unix("/run/cache".into())));
+/// assert!("11211".parse::<DoorAddress>().is_err());
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum DoorAddress {
     /// A host and a port. Port 0 is one that is free.
     Tcp(String),
     /// The path of a UNIX socket.
@@ -56,11 +56,11 @@ pub(crate) enum Listener {
 /// A place at which no listener can be opened.
 #[derive(Debug)]
 pub struct DoorError {
-    place: Place,
+    place: DoorAddress,
     cause: io::Error,
 }
 
-impl FromStr for Place {
+impl FromStr for DoorAddress {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -75,7 +75,7 @@ impl FromStr for Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for DoorAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => f.write_str(address),
@@ -89,10 +89,10 @@ impl Door {
     ///
     /// # Errors
     /// Another process listens there, or the system refuses the place.
-    pub fn open(place: &Place) -> Result<Self, DoorError> {
+    pub fn open(place: &DoorAddress) -> Result<Self, DoorError> {
         let opened = match place {
-            Place::Tcp(address) => open_tcp(address),
-            Place::Unix(path) => open_unix(path),
+            DoorAddress::Tcp(address) => open_tcp(address),
+            DoorAddress::Unix(path) => open_unix(path),
         };
         match opened {
             Ok(listener) => Ok(Self { listener }),
@@ -105,10 +105,10 @@ impl Door {
 
     /// The address that clients use.
     #[must_use]
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> DoorAddress {
         match &self.listener {
-            Listener::Tcp(_, address) => Place::Tcp(address.to_string()),
-            Listener::Unix(_, path) => Place::Unix(path.clone()),
+            Listener::Tcp(_, address) => DoorAddress::Tcp(address.to_string()),
+            Listener::Unix(_, path) => DoorAddress::Unix(path.clone()),
         }
     }
 

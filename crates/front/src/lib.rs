@@ -1,11 +1,12 @@
 //! The memcached front end of the key-value service: sockets on the thread of a partition
 //! (design §15).
 //!
-//! A [`Door`] is a listener at a [`Place`]. A [`Front`] has the doors and clients of one thread,
-//! and [`Front::drive`] runs them together with the endpoint that serves the native clients. Both
-//! act on one table, which the endpoint's state, a [`Desk`], owns. A [`Hall`] has the facts of the
-//! process. With several threads, each has a front; a client belongs to one of them, and its
-//! commands on keys of other partitions go there in bursts, over sessions within the process.
+//! A [`Door`] is a listener at a [`DoorAddress`]. A [`Front`] has the doors and clients of one
+//! thread, and [`Front::drive`] runs them together with the endpoint that serves the native
+//! clients. Both act on one table, which the endpoint's state, a [`Desk`], owns. A [`Hall`] has the
+//! facts of the process. With several threads, each has a front; a client belongs to one of them,
+//! and its commands on keys of other partitions go there in bursts, over sessions within the
+//! process.
 //!
 //! The endpoint comes first: a thread looks at sockets after 32 iterations of the endpoint, or
 //! after eight without packets, and gives one client one turn between two iterations. If both are
@@ -39,7 +40,7 @@ mod stream;
 mod ticker;
 
 pub use desk::{Desk, serve};
-pub use door::{Door, DoorError, Place};
+pub use door::{Door, DoorAddress, DoorError};
 pub use dunlin_store::Seconds;
 pub use front::Front;
 pub use hall::{Hall, Options};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use dunlin_mailbox::{Place, Places, Slot};
+use dunlin_mailbox::{Places, Slot, TakenPlace};
 
 use crate::board::Board;
 use crate::hub::Hub;
@@ -109,7 +109,7 @@ impl Handle {
     }
 
     /// Takes a place for a call. `None`: the channel has as many calls as it may have.
-    pub(crate) fn place(&self) -> Option<Place> {
+    pub(crate) fn place(&self) -> Option<TakenPlace> {
         self.places().take()
     }
 }

@@ -3,7 +3,7 @@
 
 use dunlin_channel::Terms;
 use dunlin_core::Nanos;
-use dunlin_mailbox::{Place, Slot};
+use dunlin_mailbox::{Slot, TakenPlace};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_service::spans::Hops;
 use dunlin_service::{Context, Front, Key, Meta, MetaError};
@@ -43,7 +43,7 @@ pub(crate) struct Letter {
     pub(crate) hops: Hops,
     pub(crate) end: Option<Result<MsgBuf, ChannelError>>,
     /// The place of the call, unless an attempt has taken it.
-    place: Option<Place>,
+    place: Option<TakenPlace>,
 }
 
 /// The mailbox of an endpoint's thread.
@@ -82,7 +82,7 @@ impl Letter {
     }
 
     /// Stores the place of a call that is sent.
-    pub(crate) fn on_place(&mut self, place: Place) {
+    pub(crate) fn on_place(&mut self, place: TakenPlace) {
         self.place = Some(place);
     }
 
@@ -182,12 +182,12 @@ impl Letter {
     }
 
     /// Takes the place for an attempt that is sent.
-    pub(crate) fn take_place(&mut self) -> Option<Place> {
+    pub(crate) fn take_place(&mut self) -> Option<TakenPlace> {
         self.place.take()
     }
 
     /// Takes the place back from an attempt that has ended, and of which no server holds anything.
-    pub(crate) fn return_place(&mut self, place: Place) {
+    pub(crate) fn return_place(&mut self, place: TakenPlace) {
         self.place = Some(place);
     }
 

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use dunlin_core::{Clock, Nanos};
-use dunlin_mailbox::{Place, Slot};
+use dunlin_mailbox::{Slot, TakenPlace};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_nexus::TscClock;
 use dunlin_service::spans::{CallSpan, Hops};
@@ -43,7 +43,7 @@ pub struct Outgoing {
 /// Room for one call of a channel, reserved by [`Channel::permit`](crate::Channel::permit).
 /// Dropping it frees the room.
 #[derive(Debug)]
-pub struct Permit(pub(crate) Place);
+pub struct Permit(pub(crate) TakenPlace);
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {

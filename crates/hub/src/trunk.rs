@@ -33,7 +33,7 @@ const GROW_AGAIN: Nanos = Nanos::from_millis(100);
 pub(crate) type Member = (u32, LinkId);
 
 /// The server and the endpoint to which a trunk leads.
-pub(crate) type Place = (Box<str>, u16);
+pub(crate) type Destination = (Box<str>, u16);
 
 /// Facts about an open trunk, for its members.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +56,7 @@ pub(crate) struct Said {
 /// A trunk whose sessions have the handle `S`.
 #[derive(Debug)]
 pub(crate) struct Trunk<S> {
-    place: Place,
+    place: Destination,
     lines: Vec<Line<S>>,
     members: BTreeMap<Member, Standing>,
     turns: VecDeque<Member>,
@@ -86,7 +86,7 @@ struct Standing {
 }
 
 impl<S: Copy + PartialEq> Trunk<S> {
-    pub(crate) fn new(place: Place, first: S) -> Self {
+    pub(crate) fn new(place: Destination, first: S) -> Self {
         let mut trunk = Self {
             place,
             lines: Vec::new(),
@@ -102,7 +102,7 @@ impl<S: Copy + PartialEq> Trunk<S> {
 
     // Questions.
 
-    pub(crate) const fn place(&self) -> &Place {
+    pub(crate) const fn place(&self) -> &Destination {
         &self.place
     }
 

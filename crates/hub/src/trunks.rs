@@ -13,7 +13,7 @@ use dunlin_transport::auto::Auto;
 
 use crate::error::AddressError;
 use crate::inbox::Inbox;
-use crate::trunk::{Facts, Member, Place, Said, Trunk};
+use crate::trunk::{Destination, Facts, Member, Said, Trunk};
 
 /// The timeout of one attempt to connect, after which the reason for its failure is known. The
 /// patience of calls does not shorten it: a distant server may need more time than a call has.
@@ -33,7 +33,7 @@ type Endpoint = Rpc<Auto, Inbox>;
 #[derive(Debug, Default)]
 pub(crate) struct Trunks {
     all: BTreeMap<TrunkId, Trunk<Session>>,
-    by_place: BTreeMap<Place, TrunkId>,
+    by_place: BTreeMap<Destination, TrunkId>,
     by_session: BTreeMap<Session, TrunkId>,
     /// Trunks that may have room for an attempt that waits.
     roomy: Vec<TrunkId>,
@@ -97,7 +97,7 @@ impl Trunks {
     /// Returns facts if the trunk is open already.
     pub(crate) fn join(
         &mut self,
-        place: Place,
+        place: Destination,
         member: Member,
         endpoint: &mut Endpoint,
     ) -> Result<(TrunkId, Option<Facts>), ConnectError> {
@@ -110,7 +110,11 @@ impl Trunks {
         Ok((id, trunk.facts()))
     }
 
-    fn begin(&mut self, place: Place, endpoint: &mut Endpoint) -> Result<TrunkId, ConnectError> {
+    fn begin(
+        &mut self,
+        place: Destination,
+        endpoint: &mut Endpoint,
+    ) -> Result<TrunkId, ConnectError> {
         let session = connect(&place, endpoint)?;
         let id = TrunkId(self.made);
         self.made += 1;
@@ -313,7 +317,10 @@ impl Trunks {
     }
 }
 
-fn connect((server, index): &Place, endpoint: &mut Endpoint) -> Result<Session, ConnectError> {
+fn connect(
+    (server, index): &Destination,
+    endpoint: &mut Endpoint,
+) -> Result<Session, ConnectError> {
     let options = ConnectOptions {
         endpoint: Some(*index),
         patience: ATTEMPT,

@@ -45,6 +45,6 @@ pub use index::{Index, Total};
 pub use range::{Direction, MAX_KEY, Range, Start};
 pub use service::{Host, Register, serve, serve_in_dispatch};
 pub use wire::{
-    Answer, Entry, KEYED, MAX_LIMIT, MAX_VALUE, Malformed, Request, SCAN, SCAN_ROOM, Scan,
-    ScanAnswer, Status, VERSION, What,
+    Answer, KEYED, MAX_LIMIT, MAX_VALUE, Malformed, Request, SCAN, SCAN_ROOM, Scan, ScanAnswer,
+    ScanItem, Status, VERSION, What,
 };

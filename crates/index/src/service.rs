@@ -4,7 +4,7 @@
 
 use dunlin_core::{
     BackgroundRequest, Batch, BatchItem, Clock, Cx, Endpoint, Refuse, Register as Dispatch,
-    Request as Incoming, transport::Transport,
+    Request as RpcRequest, transport::Transport,
 };
 use dunlin_wire::{ErrorCode, ReqType};
 
@@ -149,7 +149,7 @@ fn reply(answer: &Answer<'_>, item: BatchItem<'_>, cx: &mut Cx<'_>) {
     }
 }
 
-fn on_scan<App: Host>(app: &mut App, request: Incoming<'_>, cx: &mut Cx<'_>) {
+fn on_scan<App: Host>(app: &mut App, request: RpcRequest<'_>, cx: &mut Cx<'_>) {
     match Scan::decode(request.data()) {
         Ok(scan) => request.reply_bytes(cx, &answer_scan(app.index(), &scan)),
         Err(_) => request.refuse(cx, ErrorCode::UNDECODABLE),

@@ -19,12 +19,12 @@ pub(crate) struct Handle {
 
 /// A place; it is free while it has no bytes.
 #[derive(Debug, Default)]
-struct Place {
+struct ValueCell {
     use_number: u32,
     bytes: Box<[u8]>,
 }
 
-type Chunk = Box<[RwLock<Place>]>;
+type Chunk = Box<[RwLock<ValueCell>]>;
 type Table = Box<[OnceLock<Chunk>]>;
 
 /// Free places.
@@ -108,7 +108,7 @@ impl Values {
         place
     }
 
-    fn place(&self, place: u32) -> Option<&RwLock<Place>> {
+    fn place(&self, place: u32) -> Option<&RwLock<ValueCell>> {
         let (table, chunk, place) = split(place);
         self.tables.get(table)?.get()?[chunk].get()?.get(place)
     }

@@ -16,7 +16,7 @@ mod scan;
 pub use format::{KEYED, MAX_LIMIT, MAX_VALUE, Malformed, SCAN, SCAN_ROOM, Status, VERSION};
 pub use keyed::{Answer, Request};
 pub(crate) use scan::Page;
-pub use scan::{Entry, Scan, ScanAnswer, What};
+pub use scan::{Scan, ScanAnswer, ScanItem, What};
 
 #[cfg(test)]
 mod tests;

@@ -54,9 +54,9 @@ pub use fleet::{Fleet, FleetEnd, FleetOptions, Ring, ServerError, ServerId, When
 pub use partition::Partition;
 pub use service::{Host, INLINE, serve, serve_singly};
 pub use wire::{
-    Answer, COUNTERS, Figures, FoundItem, GAUGES, HotKeys, KEYED, Keys, MAP, MAX_KEYS,
-    MAX_PARTITIONS, MULTI, Malformed, Map, MapError, Place, Records, Request, Scanned, Status,
-    Store, VERSION, WHOLE, Whole,
+    Answer, COUNTERS, Figures, FoundItem, GAUGES, HotKeys, KEYED, KeyPlace, Keys, MAP, MAX_KEYS,
+    MAX_PARTITIONS, MULTI, Malformed, Map, MapError, Records, Request, Scanned, Status, Store,
+    VERSION, WHOLE, Whole,
 };
 
 /// Names of the table that programs need for a server and for writes.

@@ -6,7 +6,7 @@
 //! makes room of its length. No handler allocates, panics on any bytes, or copies more than a slice
 //! of a value.
 
-use dunlin_core::{Batch, BatchItem, Cx, Refuse, Register, Request as Incoming};
+use dunlin_core::{Batch, BatchItem, Cx, Refuse, Register, Request as RpcRequest};
 use dunlin_store::{BATCH, Key, Seconds};
 use dunlin_wire::ErrorCode;
 
@@ -66,7 +66,7 @@ fn serve_others<App: Host>(endpoint: &mut impl Register<App>) {
     endpoint.register(WHOLE, on_whole::<App>);
 }
 
-fn on_map<App: Host>(app: &mut App, request: Incoming<'_>, cx: &mut Cx<'_>) {
+fn on_map<App: Host>(app: &mut App, request: RpcRequest<'_>, cx: &mut Cx<'_>) {
     let partition = app.partition();
     let (map, own) = (partition.map(), partition.number());
     request.reply(cx, map.size(), |out| map.encode(own, out));
@@ -158,7 +158,7 @@ fn answer(item: BatchItem<'_>, reply: &Reply<'_>, cx: &mut Cx<'_>) {
     }
 }
 
-fn on_single<App: Host>(app: &mut App, request: Incoming<'_>, cx: &mut Cx<'_>) {
+fn on_single<App: Host>(app: &mut App, request: RpcRequest<'_>, cx: &mut Cx<'_>) {
     let (partition, now) = (app.partition(), cx.now());
     partition.on_batch(1, now);
     let Ok((tag, operation)) = Request::decode(request.data()) else {
@@ -171,7 +171,7 @@ fn on_single<App: Host>(app: &mut App, request: Incoming<'_>, cx: &mut Cx<'_>) {
     });
 }
 
-fn on_multi<App: Host>(app: &mut App, request: Incoming<'_>, cx: &mut Cx<'_>) {
+fn on_multi<App: Host>(app: &mut App, request: RpcRequest<'_>, cx: &mut Cx<'_>) {
     let (partition, now) = (app.partition(), cx.now());
     match Keys::decode(request.data()) {
         Ok((tag, keys)) => {
@@ -185,7 +185,7 @@ fn on_multi<App: Host>(app: &mut App, request: Incoming<'_>, cx: &mut Cx<'_>) {
     }
 }
 
-fn on_whole<App: Host>(app: &mut App, request: Incoming<'_>, cx: &mut Cx<'_>) {
+fn on_whole<App: Host>(app: &mut App, request: RpcRequest<'_>, cx: &mut Cx<'_>) {
     let (partition, now) = (app.partition(), cx.now());
     let Ok(whole) = Whole::decode(request.data()) else {
         partition.on_malformed();

@@ -39,13 +39,13 @@ pub(super) struct Serving<H, F> {
     handler: H,
     /// The index of this in the executor.
     index: usize,
-    places: Vec<Place<F>>,
+    places: Vec<TaskCell<F>>,
     /// The places without a future.
     vacant: Vec<usize>,
 }
 
 /// The place of a future, with its task and the waker of the task.
-struct Place<F> {
+struct TaskCell<F> {
     future: Pin<Box<Option<F>>>,
     waker: Waker,
     task: u32,
@@ -54,7 +54,7 @@ struct Place<F> {
 /// The first poll of a request's future. Dropping this drops the future, because it has panicked.
 struct FirstPoll<'a, 'b, F> {
     request: &'a Request<'a>,
-    place: &'a mut Place<F>,
+    place: &'a mut TaskCell<F>,
     state: &'a State,
     cx: &'a mut Cx<'b>,
 }
@@ -77,7 +77,7 @@ impl<H, F> Serving<H, F> {
             slot,
         };
         let task = tasks.add(origin, &state.remote);
-        self.places.push(Place {
+        self.places.push(TaskCell {
             future: Box::pin(None),
             waker: tasks.at(task).waker.clone(),
             task,
@@ -163,7 +163,7 @@ impl<F: Future> FirstPoll<'_, '_, F> {
         let Self {
             place, state, cx, ..
         } = &mut self;
-        let Place {
+        let TaskCell {
             future,
             waker,
             task,
@@ -194,7 +194,7 @@ impl<F> Drop for FirstPoll<'_, '_, F> {
 /// may still answer it.
 #[cold]
 #[inline(never)]
-fn after_panic<F>(request: &Request<'_>, place: &mut Place<F>, state: &State, cx: &mut Cx<'_>) {
+fn after_panic<F>(request: &Request<'_>, place: &mut TaskCell<F>, state: &State, cx: &mut Cx<'_>) {
     let future = &mut place.future;
     state.on_panic();
     state.contain(|| state.poll(place.task, &place.waker, cx, |_| future.set(None)));

@@ -38,7 +38,7 @@ use crate::sync::{AtomicBool, AtomicU32, Ordering};
 use slots::{NONE, Slots};
 
 pub use lease::Lease;
-pub use places::{Place, Places, Waiter};
+pub use places::{Places, TakenPlace, Waiter};
 pub use slots::Slot;
 pub use wakeup::Wakeup;
 

@@ -45,7 +45,7 @@ struct Waiting {
 
 /// A place that is taken; dropping it frees the place.
 #[derive(Debug)]
-pub struct Place(Arc<Places>);
+pub struct TakenPlace(Arc<Places>);
 
 /// A task that waits for a place. If it is dropped after it was woken, another one is woken.
 #[derive(Debug, Default)]
@@ -73,16 +73,20 @@ impl Places {
 
     /// Takes a place, if one is free.
     #[inline]
-    pub fn take(self: &Arc<Self>) -> Option<Place> {
+    pub fn take(self: &Arc<Self>) -> Option<TakenPlace> {
         // Made before the comparison: if no place is free, its drop takes the count back.
-        let place = Place(Arc::clone(self));
+        let place = TakenPlace(Arc::clone(self));
         let before = self.count.fetch_add(TAKEN_ONE, Ordering::AcqRel);
         (before / TAKEN_ONE < self.most).then_some(place)
     }
 
     /// A place, once one is free; until then, the task of `context` waits as `waiter`.
     #[inline]
-    pub fn poll_take(self: &Arc<Self>, waiter: &mut Waiter, context: &Context<'_>) -> Poll<Place> {
+    pub fn poll_take(
+        self: &Arc<Self>,
+        waiter: &mut Waiter,
+        context: &Context<'_>,
+    ) -> Poll<TakenPlace> {
         match self.take() {
             Some(place) => {
                 waiter.0 = None;
@@ -94,7 +98,7 @@ impl Places {
 
     /// Lets the task of `context` wait as `waiter`.
     #[cold]
-    fn wait(self: &Arc<Self>, waiter: &mut Waiter, context: &Context<'_>) -> Poll<Place> {
+    fn wait(self: &Arc<Self>, waiter: &mut Waiter, context: &Context<'_>) -> Poll<TakenPlace> {
         let waker = context.waker().clone();
         if self.state.fetch_or(BUSY, Ordering::AcqRel) & BUSY != 0 {
             // Another thread has the list, and will give it back soon.
@@ -181,14 +185,14 @@ impl Places {
     }
 }
 
-impl Place {
+impl TakenPlace {
     /// Whether this place is one of `places`.
     pub fn is_of(&self, places: &Arc<Places>) -> bool {
         Arc::ptr_eq(&self.0, places)
     }
 }
 
-impl Drop for Place {
+impl Drop for TakenPlace {
     fn drop(&mut self) {
         let before = self.0.count.fetch_sub(TAKEN_ONE, Ordering::AcqRel);
         if !before.is_multiple_of(TAKEN_ONE) {

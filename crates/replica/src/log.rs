@@ -20,10 +20,10 @@ use crate::work::Remains;
 const ENTRY: u64 = 32;
 
 /// Index and term of the entry before the first.
-pub(crate) type Place = (u64, u64);
+pub(crate) type IndexAndTerm = (u64, u64);
 
 /// Every log begins after this place, at which the members are agreed upon.
-const FIRST_BASE: Place = (1, 1);
+const FIRST_BASE: IndexAndTerm = (1, 1);
 
 /// The log, and the promises that its replica has made.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub struct Log {
     /// The members after the last entry that was applied, and how often they were replaced.
     roster: Roster,
     roster_changes: u64,
-    base: Place,
+    base: IndexAndTerm,
     entries: VecDeque<Entry>,
     bytes: u64,
     /// Entries from before the last snapshot of a leader, which are to be freed.
@@ -92,7 +92,7 @@ impl Log {
     }
 
     /// The index before the first entry, and its term.
-    pub(crate) const fn place_of_base(&self) -> Place {
+    pub(crate) const fn place_of_base(&self) -> IndexAndTerm {
         self.base
     }
 
@@ -203,7 +203,7 @@ impl Log {
     }
 
     /// Keeps the image of the items at an index and a term, for Raft.
-    pub(crate) fn offer(&mut self, place: Place, image: Vec<u8>) {
+    pub(crate) fn offer(&mut self, place: IndexAndTerm, image: Vec<u8>) {
         let (index, term) = place;
         self.drop_snapshot();
         self.snapshot = Some(Self::snapshot_of(&self.roster, index, term, image));
@@ -354,7 +354,7 @@ impl Storage for Log {
 
 /// The place before the first entry. A process that joins does not know what stands at that of the
 /// cluster, so it begins before it, and gets a snapshot.
-pub(crate) fn first_base(roster: &Roster) -> Place {
+pub(crate) fn first_base(roster: &Roster) -> IndexAndTerm {
     match roster.has_voters() {
         true => FIRST_BASE,
         false => (0, 0),

@@ -3,7 +3,7 @@
 //! No handler runs Raft, allocates more than a copy of its request, or panics on any bytes. Answers
 //! leave from [`Replica::run`].
 
-use dunlin_core::{Cx, Refuse, Register, Request as Incoming};
+use dunlin_core::{Cx, Refuse, Register, Request as RpcRequest};
 use dunlin_wire::ErrorCode;
 
 use crate::replica::{Replica, SeatError};
@@ -58,7 +58,7 @@ pub fn serve<App: Host>(endpoint: &mut impl Register<App>) {
     endpoint.register(PIECE, on_piece::<App>);
 }
 
-fn on_operate<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_>) {
+fn on_operate<App: Host>(app: &mut App, incoming: RpcRequest<'_>, cx: &mut Cx<'_>) {
     let bytes = incoming.data();
     let request = match Request::decode(bytes) {
         // No client sets the time.
@@ -72,14 +72,14 @@ fn on_operate<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_>)
     }
 }
 
-fn on_status<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_>) {
+fn on_status<App: Host>(app: &mut App, incoming: RpcRequest<'_>, cx: &mut Cx<'_>) {
     match incoming.data() {
         [VERSION] => incoming.reply_bytes(cx, &app.replica().status().to_bytes()),
         _ => incoming.refuse(cx, ErrorCode::UNDECODABLE),
     }
 }
 
-fn on_bootstrap<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_>) {
+fn on_bootstrap<App: Host>(app: &mut App, incoming: RpcRequest<'_>, cx: &mut Cx<'_>) {
     let Ok(members) = Members::decode(incoming.data()) else {
         return incoming.refuse(cx, ErrorCode::UNDECODABLE);
     };
@@ -87,7 +87,7 @@ fn on_bootstrap<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_
     answer_seat(app, seated, incoming, cx);
 }
 
-fn on_join<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_>) {
+fn on_join<App: Host>(app: &mut App, incoming: RpcRequest<'_>, cx: &mut Cx<'_>) {
     let Ok(roster) = Roster::decode(incoming.data()) else {
         return incoming.refuse(cx, ErrorCode::UNDECODABLE);
     };
@@ -98,7 +98,7 @@ fn on_join<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_>) {
 fn answer_seat<App: Host>(
     app: &mut App,
     seated: Result<(), SeatError>,
-    incoming: Incoming<'_>,
+    incoming: RpcRequest<'_>,
     cx: &mut Cx<'_>,
 ) {
     match seated {
@@ -110,7 +110,7 @@ fn answer_seat<App: Host>(
     }
 }
 
-fn on_order<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_>) {
+fn on_order<App: Host>(app: &mut App, incoming: RpcRequest<'_>, cx: &mut Cx<'_>) {
     let Ok(order) = Order::decode(incoming.data()) else {
         return incoming.refuse(cx, ErrorCode::UNDECODABLE);
     };
@@ -120,7 +120,7 @@ fn on_order<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_>) {
     }
 }
 
-fn on_parcel<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_>) {
+fn on_parcel<App: Host>(app: &mut App, incoming: RpcRequest<'_>, cx: &mut Cx<'_>) {
     let Ok(parcel) = Parcel::decode(incoming.data()) else {
         return incoming.refuse(cx, ErrorCode::UNDECODABLE);
     };
@@ -132,7 +132,7 @@ fn on_parcel<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_>) 
     }
 }
 
-fn on_piece<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_>) {
+fn on_piece<App: Host>(app: &mut App, incoming: RpcRequest<'_>, cx: &mut Cx<'_>) {
     let Ok(piece) = Piece::decode(incoming.data()) else {
         return incoming.refuse(cx, ErrorCode::UNDECODABLE);
     };

@@ -26,7 +26,7 @@ use crate::disk::Claim;
 use crate::state::Damage;
 use crate::wire::{Figures, MAX_COUNT, MAX_SEQUENCES, Name, Opened, Phase, Status, Take};
 
-use entry::Entry;
+use entry::NamedSequence;
 use jobs::Under;
 #[cfg(feature = "mutants")]
 pub use options::Mutant;
@@ -82,7 +82,7 @@ pub(crate) struct Sequencer {
     before: u32,
     /// Slots that were synced since then.
     clean_slots: u8,
-    entries: Vec<Entry>,
+    entries: Vec<NamedSequence>,
     /// Numbers are given before this time.
     lease_end: Nanos,
     /// The time of the burst whose requests are served.
@@ -110,7 +110,7 @@ impl Sequencer {
         let Claim { state, wait_ns } = claim;
         let is_known = state.before == 0;
         let entries = state.sequences.into_iter();
-        let entries = entries.map(|(name, limit)| Entry::new(name, limit, is_known));
+        let entries = entries.map(|(name, limit)| NamedSequence::new(name, limit, is_known));
         let stage = match is_known {
             true => Stage::Serving,
             false => Stage::Claimed(Nanos(wait_ns.saturating_add(wait_ns / 8))),
@@ -208,7 +208,8 @@ impl Sequencer {
             None if !create => return Err(Status::NoSequence),
             None if self.entries.len() == MAX_SEQUENCES => return Err(Status::TooMany),
             None => {
-                self.entries.push(Entry::new(name, entry::FIRST, false));
+                self.entries
+                    .push(NamedSequence::new(name, entry::FIRST, false));
                 self.is_short = true;
                 self.entries.len() - 1
             }
@@ -282,7 +283,7 @@ impl Sequencer {
             numbers: self.figures.numbers,
             saves: self.figures.saves,
             waits: self.figures.waits,
-            sequences: self.entries.iter().map(Entry::progress).collect(),
+            sequences: self.entries.iter().map(NamedSequence::progress).collect(),
         }
     }
 }

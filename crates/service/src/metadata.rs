@@ -12,7 +12,7 @@ use crate::trace::{self, TraceParent};
 pub struct Metadata<'a>(&'a [u8]);
 
 /// The key and the value of an entry.
-type Entry<'a> = (&'a [u8], &'a [u8]);
+type KeyAndValue<'a> = (&'a [u8], &'a [u8]);
 
 impl<'a> Metadata<'a> {
     /// The metadata with these entries, which are valid.
@@ -61,7 +61,7 @@ impl<'a> Metadata<'a> {
         self.0
     }
 
-    pub(crate) fn entries(self) -> impl Iterator<Item = Entry<'a>> {
+    pub(crate) fn entries(self) -> impl Iterator<Item = KeyAndValue<'a>> {
         let mut left = self.0;
         std::iter::from_fn(move || next(&mut left).ok().flatten())
     }
@@ -87,7 +87,7 @@ pub(crate) fn check(entries: &[u8]) -> Result<Metadata<'_>, DecodeError> {
 
 /// Takes the next entry, without a check of its key and its value; `None` at the end.
 #[inline]
-fn next<'a>(left: &mut &'a [u8]) -> Result<Option<Entry<'a>>, DecodeError> {
+fn next<'a>(left: &mut &'a [u8]) -> Result<Option<KeyAndValue<'a>>, DecodeError> {
     // A key has a character at least.
     let Some(lengths) = left.first_chunk::<{ LENGTHS + 1 }>() else {
         let is_end = left.is_empty();

@@ -18,7 +18,7 @@ mod growth;
 use crate::memory::Region;
 
 pub(crate) use chain::{Line, Slot};
-pub(crate) use entry::{Entry, PLACE_BITS, Place};
+pub(crate) use entry::{IndexEntry, PLACE_BITS, Place};
 
 use chain::{SLOTS, Words};
 use entry::TAG_BITS;
@@ -64,7 +64,7 @@ pub(crate) struct Index {
     spares: u64,
     entries: u64,
     /// The entries of a bucket while it is split. Long enough for any chain of random keys.
-    moving: Vec<Entry>,
+    moving: Vec<IndexEntry>,
 }
 
 impl Index {
@@ -141,7 +141,7 @@ impl Index {
 
     /// True if an entry has the tag of `hash`.
     #[inline]
-    pub(crate) fn has_tag(&self, entry: Entry, hash: u64) -> bool {
+    pub(crate) fn has_tag(&self, entry: IndexEntry, hash: u64) -> bool {
         entry.has_tag(self.tag(hash))
     }
 
@@ -151,8 +151,8 @@ impl Index {
         &self,
         memory: &Region,
         hash: u64,
-        mut is_it: impl FnMut(Entry) -> bool,
-    ) -> Option<(Slot, Entry)> {
+        mut is_it: impl FnMut(IndexEntry) -> bool,
+    ) -> Option<(Slot, IndexEntry)> {
         let tag = self.tag(hash);
         let mut at = Self::first(self.bucket(hash));
         loop {
@@ -183,7 +183,7 @@ impl Index {
         place: Place,
         expires: bool,
     ) -> Result<(), Full> {
-        let entry = Entry::new(place, self.tag(hash), expires);
+        let entry = IndexEntry::new(place, self.tag(hash), expires);
         self.push(memory, Self::first(self.bucket(hash)), entry)?;
         self.entries += 1;
         Ok(())
@@ -206,7 +206,7 @@ impl Index {
         memory: &Region,
         bucket: u64,
         place: usize,
-    ) -> Option<(Slot, Entry)> {
+    ) -> Option<(Slot, IndexEntry)> {
         let mut at = Self::first(bucket);
         for _ in 0..place / SLOTS {
             at = Self::next(self.line(memory, at))?;
@@ -242,8 +242,8 @@ fn matching(line: &Words, tag: u64) -> u32 {
 
 /// The entry in a word of a line.
 #[inline]
-fn entry_of(word: &[u8; 8]) -> Entry {
-    Entry::from_word(u64::from_le_bytes(*word))
+fn entry_of(word: &[u8; 8]) -> IndexEntry {
+    IndexEntry::from_word(u64::from_le_bytes(*word))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::ffi::descriptors;
 use crate::socket::explain;
-use message::{ANSWER, Claim, Place, Request, Wish, read_answer};
+use message::{ANSWER, Claim, QueueId, Request, Wish, read_answer};
 
 /// Longest time for an answer of the daemon, which may wait for a queue that becomes free.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -42,7 +42,7 @@ impl Client {
     /// is no daemon.
     pub(crate) fn queue(
         &self,
-        place: Place,
+        place: QueueId,
         memory: BorrowedFd<'_>,
         frames: u32,
     ) -> io::Result<OwnedFd> {
@@ -57,7 +57,7 @@ impl Client {
     /// The daemon's refusal; the kernel's error if there is no daemon.
     pub(crate) fn endpoint(
         &self,
-        place: Place,
+        place: QueueId,
         host: BorrowedFd<'_>,
         entries: u32,
         claim: Claim,

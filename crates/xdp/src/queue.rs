@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use crate::ask::message::{Claim, Place};
+use crate::ask::message::{Claim, QueueId};
 use crate::ask::{Client, Lease};
 use crate::device::Device;
 use crate::entries::Entries;
@@ -181,8 +181,8 @@ impl Interface {
     }
 
     /// A queue of this interface, for the daemon.
-    fn place(&self, queue: u32) -> Place {
-        Place {
+    fn place(&self, queue: u32) -> QueueId {
+        QueueId {
             namespace: self.namespace,
             index: self.index,
             queue,

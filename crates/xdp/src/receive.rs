@@ -15,7 +15,7 @@ use dunlin_transport::turns::Turns;
 use dunlin_transport::udp::UdpRx;
 
 use crate::ways::OwnMac;
-use arrivals::{Arrival, Arrivals, WHOLE};
+use arrivals::{Arrivals, NextPacket, WHOLE};
 use dunlin_packet::{Datagram, Home, REFUSALS, Refused, Seen, Written};
 
 /// Most packets that a burst looks at one by one, including those that it refuses.
@@ -237,8 +237,8 @@ impl XdpRx {
             return false;
         };
         let frame = match arrival {
-            Arrival::Piece(piece) => self.arrivals.bytes(piece),
-            Arrival::Whole(len) => {
+            NextPacket::Piece(piece) => self.arrivals.bytes(piece),
+            NextPacket::Whole(len) => {
                 self.joins += 1;
                 &self.joined[start..start + len]
             }
@@ -252,8 +252,8 @@ impl XdpRx {
             }
         };
         match arrival {
-            Arrival::Piece(piece) => self.arrivals.show(piece.part(found.start, found.len)),
-            Arrival::Whole(_) => {
+            NextPacket::Piece(piece) => self.arrivals.show(piece.part(found.start, found.len)),
+            NextPacket::Whole(_) => {
                 self.arrivals.show_nothing();
                 self.apart.add(index);
                 self.special.add(index);

@@ -22,7 +22,7 @@ use std::slice::ChunksExact;
 use std::sync::Arc;
 
 use crate::mapping::Mapping;
-pub use entry::{Desc, Entry};
+pub use entry::{Desc, RingEntry};
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -44,7 +44,7 @@ pub struct Offsets {
 
 impl Offsets {
     /// Bytes of a mapping with `count` entries.
-    pub(crate) fn mapping_len<E: Entry>(&self, count: u32) -> usize {
+    pub(crate) fn mapping_len<E: RingEntry>(&self, count: u32) -> usize {
         self.entries + count as usize * E::WORDS * size_of::<u64>()
     }
 }
@@ -67,7 +67,7 @@ unsafe impl<E> Send for Memory<E> {}
 // SAFETY: as above.
 unsafe impl<E> Sync for Memory<E> {}
 
-impl<E: Entry> Memory<E> {
+impl<E: RingEntry> Memory<E> {
     /// A ring in a mapping. `None` if a part does not lie inside, or `count` is not a power of two.
     pub(crate) fn of(mapping: Arc<Mapping>, at: &Offsets, count: u32) -> Option<Self> {
         if !count.is_power_of_two() {
@@ -160,7 +160,7 @@ impl<E: Entry> Memory<E> {
 
 /// Writes an entry to its place.
 #[inline]
-fn write<E: Entry>(place: &[AtomicU64], entry: E) {
+fn write<E: RingEntry>(place: &[AtomicU64], entry: E) {
     for (word, value) in place.iter().zip(entry.words()) {
         word.store(value, Ordering::Relaxed);
     }
@@ -168,7 +168,7 @@ fn write<E: Entry>(place: &[AtomicU64], entry: E) {
 
 /// Reads the entry at this place.
 #[inline]
-fn read<E: Entry>(place: &[AtomicU64]) -> E {
+fn read<E: RingEntry>(place: &[AtomicU64]) -> E {
     let mut words = [0; 2];
     for (value, word) in words.iter_mut().zip(place) {
         *value = word.load(Ordering::Relaxed);
@@ -177,9 +177,9 @@ fn read<E: Entry>(place: &[AtomicU64]) -> E {
 }
 
 /// The place of an entry that can be written.
-pub(crate) struct Place<'a, E>(&'a [AtomicU64], PhantomData<E>);
+pub(crate) struct Writable<'a, E>(&'a [AtomicU64], PhantomData<E>);
 
-impl<E: Entry> Place<'_, E> {
+impl<E: RingEntry> Writable<'_, E> {
     #[inline]
     pub(crate) fn write(&self, entry: E) {
         write(self.0, entry);
@@ -197,7 +197,7 @@ pub struct Producer<E> {
     broken: bool,
 }
 
-impl<E: Entry> Producer<E> {
+impl<E: RingEntry> Producer<E> {
     /// The writing side of an empty ring.
     pub(crate) fn new(memory: Memory<E>) -> Self {
         let at = memory.producer().load(Ordering::Relaxed);
@@ -248,10 +248,10 @@ impl<E: Entry> Producer<E> {
     /// The places of the next entries that can be written, as far as they follow each other in
     /// memory. Call [`Self::advance`] for those that were written.
     #[inline]
-    pub(crate) fn places(&mut self) -> impl ExactSizeIterator<Item = Place<'_, E>> {
+    pub(crate) fn places(&mut self) -> impl ExactSizeIterator<Item = Writable<'_, E>> {
         let room = self.room(1);
         let places = self.memory.run(self.at, room);
-        places.map(|words| Place(words, PhantomData))
+        places.map(|words| Writable(words, PhantomData))
     }
 
     /// Notes that the first `count` of the places have entries.
@@ -318,7 +318,7 @@ pub struct Consumer<E> {
     broken: bool,
 }
 
-impl<E: Entry> Consumer<E> {
+impl<E: RingEntry> Consumer<E> {
     /// The reading side of a ring from which nothing has been read.
     pub(crate) fn new(memory: Memory<E>) -> Self {
         let at = memory.consumer().load(Ordering::Relaxed);

@@ -20,7 +20,7 @@ use libc::c_int;
 use crate::device::{Device, Kicked, Statistics};
 use crate::ffi;
 use crate::mapping::Mapping;
-use crate::ring::{Consumer, Desc, Entry, Memory, Offsets, Producer};
+use crate::ring::{Consumer, Desc, Memory, Offsets, Producer, RingEntry};
 use crate::umem::{FRAME, Umem};
 
 /// Numbers that `XDP_MMAP_OFFSETS` returns: four for each ring.
@@ -280,7 +280,7 @@ fn places(fd: BorrowedFd<'_>) -> io::Result<[Option<Offsets>; 4]> {
     Ok([at(0), at(1), at(2), at(3)])
 }
 
-fn map_ring<E: Entry>(
+fn map_ring<E: RingEntry>(
     fd: BorrowedFd<'_>,
     at: Option<Offsets>,
     count: u32,

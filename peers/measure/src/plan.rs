@@ -28,7 +28,7 @@ pub(crate) struct Plan {
 
 /// One measurement: a peer, a size and a number of calls in flight.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Place {
+pub(crate) struct PlanCase {
     pub(crate) size: usize,
     /// Index in the order of the table.
     pub(crate) peer: usize,
@@ -45,7 +45,7 @@ pub(crate) struct Results {
     pub(crate) rounds: u32,
 }
 
-type Reports = BTreeMap<Place, Vec<Report>>;
+type Reports = BTreeMap<PlanCase, Vec<Report>>;
 
 impl Plan {
     /// Measures, until the end or until `stop`.
@@ -113,7 +113,7 @@ impl Plan {
             let Some(report) = client.receive(PATIENCE + self.span, stop)? else {
                 return Ok(());
             };
-            let place = Place {
+            let place = PlanCase {
                 size,
                 peer,
                 inflight,

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::args::Name;
 use crate::load::Report;
-use crate::plan::Place;
+use crate::plan::PlanCase;
 
 /// One figure of one peer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -51,8 +51,8 @@ const LOST: Metric = ("lost", "1", |report| {
 });
 
 /// The figures of a peer at a size.
-pub(crate) fn of(peer: Name, place: Place, reports: &[Report]) -> Vec<Row> {
-    let Place { size, inflight, .. } = place;
+pub(crate) fn of(peer: Name, place: PlanCase, reports: &[Report]) -> Vec<Row> {
+    let PlanCase { size, inflight, .. } = place;
     let metrics = if inflight == 1 { LATENCY } else { RATE };
     let row = |(metric, unit, read): Metric| {
         let mut values: Vec<f64> = reports.iter().map(read).collect();

@@ -297,10 +297,10 @@ impl Peer {
     }
 }
 
-type Rpc<C> = dunlin_core::Endpoint<Shm, C, Peer>;
+type ShmEndpoint<C> = dunlin_core::Endpoint<Shm, C, Peer>;
 
 /// Makes an endpoint answer requests, and issue a new one for each of its own that is answered.
-fn register<C: Clock>(rpc: &mut Rpc<C>) {
+fn register<C: Clock>(rpc: &mut ShmEndpoint<C>) {
     rpc.on(ECHO, answer);
     rpc.on_completion(|peer, done: Done, cx| peer.pipeline.on_done(done, cx));
     rpc.on_session(|peer, event, _| {
@@ -311,13 +311,13 @@ fn register<C: Clock>(rpc: &mut Rpc<C>) {
 }
 
 /// Gives these sessions to the endpoint's pipeline.
-fn use_sessions<C: Clock>(rpc: &mut Rpc<C>, sessions: Vec<Session>) {
+fn use_sessions<C: Clock>(rpc: &mut ShmEndpoint<C>, sessions: Vec<Session>) {
     let pipeline = &mut rpc.app_mut().pipeline;
     pipeline.use_sessions(sessions, Choice::default());
 }
 
 /// Switches this factor off and all others on.
-fn switch<C: Clock>(rpc: &mut Rpc<C>, off: Option<Factor>) -> anyhow::Result<()> {
+fn switch<C: Clock>(rpc: &mut ShmEndpoint<C>, off: Option<Factor>) -> anyhow::Result<()> {
     rpc.app_mut().off = off;
     let is_on = |one| !rpc.app().is_off(one);
     let bypasses = Bypasses {

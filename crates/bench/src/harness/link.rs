@@ -65,14 +65,14 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum End {
     /// An interface in a namespace.
-    Interface(Place),
+    Interface(LinkEnd),
     /// A device of DPDK.
     Device(Device),
 }
 
 /// An interface at one end of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct LinkEnd {
     /// The namespace, as a descriptor in the process that holds the link.
     process: u32,
     descriptor: i32,
@@ -114,7 +114,7 @@ impl FromStr for EndName {
 /// The ends of the link, and their namespaces, which live as long as their files are open.
 #[derive(Debug)]
 struct Link {
-    ends: [Place; 2],
+    ends: [LinkEnd; 2],
     _namespaces: [File; 2],
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn use_ends(near: &EndName, far: &EndName) -> anyhow::Result<()> {
     let open = |end: &EndName| {
         let path = format!("/run/netns/{}", end.namespace);
         let file = File::open(&path).with_context(|| path.clone())?;
-        let place = Place::of(&file, &end.interface, end.ip);
+        let place = LinkEnd::of(&file, &end.interface, end.ip);
         anyhow::Ok((place, file))
     };
     let ((near, near_file), (far, far_file)) = (open(near)?, open(far)?);
@@ -154,13 +154,13 @@ pub(crate) fn ends(kind: Kind) -> anyhow::Result<[End; 2]> {
 
 /// Both ends of the link of interfaces, for a program that runs in this mode. If the command names
 /// no ends, the first call makes the link.
-fn places(mode: Option<Mode>) -> anyhow::Result<[Place; 2]> {
+fn places(mode: Option<Mode>) -> anyhow::Result<[LinkEnd; 2]> {
     let mut link = LINK.lock().unwrap_or_else(PoisonError::into_inner);
     let link = match &mut *link {
         Some(link) => link,
         none => none.insert(make().context("making a link needs root; or pass --ends")?),
     };
-    Ok(link.ends.map(|place| Place { mode, ..place }))
+    Ok(link.ends.map(|place| LinkEnd { mode, ..place }))
 }
 
 fn make() -> anyhow::Result<Link> {
@@ -183,8 +183,8 @@ fn make() -> anyhow::Result<Link> {
         ip(namespace, "link set lo up")?;
     }
     let ends = [
-        Place::of(near, INTERFACE, ips[0].into()),
-        Place::of(far, INTERFACE, ips[1].into()),
+        LinkEnd::of(near, INTERFACE, ips[0].into()),
+        LinkEnd::of(far, INTERFACE, ips[1].into()),
     ];
     Ok(Link {
         ends,
@@ -221,7 +221,7 @@ impl End {
     }
 }
 
-impl Place {
+impl LinkEnd {
     fn of(namespace: &File, interface: &str, ip: IpAddr) -> Self {
         let mut name = [0; NAME];
         name[..interface.len()].copy_from_slice(interface.as_bytes());

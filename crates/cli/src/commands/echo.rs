@@ -21,9 +21,9 @@ pub(crate) enum Over {
     Shm,
     Udp,
     /// AF_XDP, past the kernel's network stack.
-    Xdp(Place),
+    Xdp(XdpQueue),
     /// Shared memory on one host, AF_XDP otherwise.
-    AutoXdp(Place),
+    AutoXdp(XdpQueue),
     /// DPDK, without the kernel: the device and its address. `None`: as the option `dpdk.device`
     /// says.
     Dpdk(Option<String>),
@@ -33,7 +33,7 @@ pub(crate) enum Over {
 
 /// An interface and a queue, as the flag names them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct XdpQueue {
     interface: String,
     /// `None`: as the option `xdp.queue` says.
     queue: Option<String>,
@@ -123,7 +123,7 @@ fn checked(device: &str) -> Result<Option<String>, String> {
     device.parse::<DpdkSite>().map(|_| Some(device.to_owned()))
 }
 
-impl FromStr for Place {
+impl FromStr for XdpQueue {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -171,8 +171,8 @@ impl EndpointArgs {
         if let Some(idle) = &self.idle {
             settings = settings.with_from("--idle", "endpoint.idle", idle)?;
         }
-        if let Over::Xdp(Place { interface, queue }) | Over::AutoXdp(Place { interface, queue }) =
-            &self.transport
+        if let Over::Xdp(XdpQueue { interface, queue })
+        | Over::AutoXdp(XdpQueue { interface, queue }) = &self.transport
         {
             settings = settings.with_from("--transport", "xdp.interface", interface)?;
             if let Some(queue) = queue {

@@ -21,7 +21,7 @@ const PAGE: u32 = 16;
 
 /// The place of a session: its endpoint and its number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Place(EndpointIndex, u32);
+struct SessionAt(EndpointIndex, u32);
 
 /// An open session.
 #[derive(Clone, Copy, Debug)]
@@ -36,23 +36,23 @@ pub(super) struct Open {
 
 /// An open session at its place.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct SessionEntry {
     token: Token,
     open: Open,
     /// The previous and the next session over the same connection.
-    previous: Option<Place>,
-    next: Option<Place>,
+    previous: Option<SessionAt>,
+    next: Option<SessionAt>,
 }
 
 /// Sessions with consecutive numbers.
-type Page = Box<[Option<Entry>; PAGE as usize]>;
+type Page = Box<[Option<SessionEntry>; PAGE as usize]>;
 
 /// All open sessions.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     /// The pages, by endpoint and by the first number of the page.
     pages: BTreeMap<(EndpointIndex, u32), Page>,
-    first_over: BTreeMap<LinkId, Place>,
+    first_over: BTreeMap<LinkId, SessionAt>,
     len: usize,
 }
 
@@ -72,18 +72,18 @@ impl Sessions {
     }
 
     pub(super) fn get(&self, key: SessionKey) -> Option<&Open> {
-        let entry = self.at(Place::of(key))?;
+        let entry = self.at(SessionAt::of(key))?;
         (entry.token == key.token).then_some(&entry.open)
     }
 
     pub(super) fn get_mut(&mut self, key: SessionKey) -> Option<&mut Open> {
-        let entry = self.at_mut(Place::of(key))?;
+        let entry = self.at_mut(SessionAt::of(key))?;
         (entry.token == key.token).then_some(&mut entry.open)
     }
 
     /// Enters a session. False if its endpoint has an open one of this number.
     pub(super) fn insert(&mut self, key: SessionKey, open: Open) -> bool {
-        let place = Place::of(key);
+        let place = SessionAt::of(key);
         if self.at(place).is_some() {
             return false;
         }
@@ -92,7 +92,7 @@ impl Sessions {
             next.previous = Some(place);
         }
         let page = self.pages.entry(place.page()).or_default();
-        page[place.in_page()] = Some(Entry {
+        page[place.in_page()] = Some(SessionEntry {
             token: key.token,
             open,
             previous: None,
@@ -103,13 +103,13 @@ impl Sessions {
     }
 
     pub(super) fn remove(&mut self, key: SessionKey) -> Option<Open> {
-        let place = Place::of(key);
+        let place = SessionAt::of(key);
         let page = self.pages.get_mut(&place.page())?;
         let entry = page[place.in_page()].take_if(|entry| entry.token == key.token)?;
         if page.iter().all(Option::is_none) {
             self.pages.remove(&place.page());
         }
-        let Entry {
+        let SessionEntry {
             open,
             previous,
             next,
@@ -147,26 +147,27 @@ impl Sessions {
         let pages = self.pages.range((endpoint, 0)..=(endpoint, u32::MAX));
         pages.flat_map(|((endpoint, first), page)| {
             let places = (*first..).zip(page.iter());
-            places
-                .filter_map(|(session, entry)| Some(Place(*endpoint, session).key(entry.as_ref()?)))
+            places.filter_map(|(session, entry)| {
+                Some(SessionAt(*endpoint, session).key(entry.as_ref()?))
+            })
         })
     }
 
-    fn at(&self, place: Place) -> Option<&Entry> {
+    fn at(&self, place: SessionAt) -> Option<&SessionEntry> {
         self.pages.get(&place.page())?[place.in_page()].as_ref()
     }
 
-    fn at_mut(&mut self, place: Place) -> Option<&mut Entry> {
+    fn at_mut(&mut self, place: SessionAt) -> Option<&mut SessionEntry> {
         self.pages.get_mut(&place.page())?[place.in_page()].as_mut()
     }
 }
 
-impl Place {
+impl SessionAt {
     const fn of(key: SessionKey) -> Self {
         Self(key.endpoint, key.session.0)
     }
 
-    const fn key(self, entry: &Entry) -> SessionKey {
+    const fn key(self, entry: &SessionEntry) -> SessionKey {
         SessionKey {
             endpoint: self.0,
             session: SessionNum(self.1),

@@ -5,13 +5,13 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use dunlin_front::{Door, Options, Place};
+use dunlin_front::{Door, DoorAddress, Options};
 use dunlin_testkit::folder::Folder;
 
 use super::server::Running;
 
-fn place(folder: &Folder) -> Place {
-    Place::Unix(folder.join("socket"))
+fn place(folder: &Folder) -> DoorAddress {
+    DoorAddress::Unix(folder.join("socket"))
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_socket_without_a_server_is_replaced_and_no_other_file_is() {
 
 #[test]
 fn a_port_in_use_is_named() {
-    let door = Door::open(&Place::Tcp("127.0.0.1:0".into())).unwrap();
+    let door = Door::open(&DoorAddress::Tcp("127.0.0.1:0".into())).unwrap();
     let place = door.place();
     let refused = Door::open(&place).unwrap_err();
     assert_eq!(
@@ -59,6 +59,6 @@ fn a_port_in_use_is_named() {
         format!("another server listens at {place}")
     );
     assert!(refused.source().is_some());
-    let nowhere = Door::open(&Place::Tcp("192.0.2.1:0".into())).unwrap_err();
+    let nowhere = Door::open(&DoorAddress::Tcp("192.0.2.1:0".into())).unwrap_err();
     assert_eq!(nowhere.to_string(), "cannot listen at 192.0.2.1:0");
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use dunlin_front::{Desk, Door, Front, Hall, Options, Place, serve};
+use dunlin_front::{Desk, Door, DoorAddress, Front, Hall, Options, serve};
 use dunlin_kv::store::{Config, Mode, Region, Seed, Table};
 use dunlin_kv::{Figures, Map, Partition};
 use dunlin_nexus::{Nexus, Rpc};
@@ -21,7 +21,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// A server that runs until it is dropped.
 pub(crate) struct Running {
     pub(crate) nexus: Nexus,
-    place: Place,
+    place: DoorAddress,
     end: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Figures>>,
 }
@@ -34,7 +34,7 @@ impl Running {
         Self::at(&"127.0.0.1:0".parse().unwrap(), options)
     }
 
-    pub(crate) fn at(place: &Place, options: Options) -> Self {
+    pub(crate) fn at(place: &DoorAddress, options: Options) -> Self {
         let nexus = Nexus::bind("127.0.0.1:0").unwrap();
         let door = Door::open(place).unwrap();
         let (place, end) = (door.place(), Arc::new(AtomicBool::new(false)));

@@ -5,7 +5,7 @@
 
 use dunlin_channel::{CallId, Fault, Outcome};
 use dunlin_core::RpcError;
-use dunlin_mailbox::{Place, Slot};
+use dunlin_mailbox::{Slot, TakenPlace};
 use dunlin_wire::Ran;
 
 use super::{Around, Attempt, Driver, put};
@@ -13,7 +13,7 @@ use super::{Around, Attempt, Driver, put};
 #[derive(Debug)]
 pub(super) struct Held {
     /// The places of calls, by the index of the attempt.
-    places: Vec<Option<Place>>,
+    places: Vec<Option<TakenPlace>>,
     /// The indexes of attempts whose calls have ended only at this side.
     attempts: Vec<usize>,
 }

@@ -46,7 +46,7 @@ pub enum ScanAnswer<'a> {
 
 /// An item of a scan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Entry<'a> {
+pub struct ScanItem<'a> {
     /// The key.
     pub key: &'a [u8],
     /// The value.
@@ -194,7 +194,7 @@ impl<'a> ScanAnswer<'a> {
     }
 
     /// The items, in the order of the scan.
-    pub fn entries(&self) -> impl Iterator<Item = Entry<'a>> + use<'a> {
+    pub fn entries(&self) -> impl Iterator<Item = ScanItem<'a>> + use<'a> {
         let mut cursor = Cursor(match self {
             Self::Items { bytes, .. } => bytes,
             _ => &[],
@@ -213,10 +213,10 @@ impl<'a> ScanAnswer<'a> {
     }
 }
 
-fn entry<'a>(cursor: &mut Cursor<'a>) -> Result<Entry<'a>, Malformed> {
+fn entry<'a>(cursor: &mut Cursor<'a>) -> Result<ScanItem<'a>, Malformed> {
     let [key_len] = cursor.take()?;
     let value_len = cursor.u16()?;
-    Ok(Entry {
+    Ok(ScanItem {
         key: cursor.bytes(key_len.into())?,
         value: cursor.bytes(value_len.into())?,
     })

@@ -14,7 +14,7 @@ use std::thread;
 const EACH: &str = "dns+";
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct ServerName {
     /// The name with its port.
     name: String,
     /// Each address is a server.
@@ -27,7 +27,7 @@ type Found = Vec<io::Result<Vec<SocketAddr>>>;
 
 #[derive(Debug)]
 pub(super) struct Directory {
-    entries: Vec<Entry>,
+    entries: Vec<ServerName>,
     look_up: Option<Receiver<Found>>,
 }
 
@@ -38,8 +38,8 @@ impl Directory {
     /// The list is empty, no entry has an address, or the servers of a `dns+` name are not known.
     pub(super) fn open<'a>(list: impl IntoIterator<Item = &'a str>) -> io::Result<Self> {
         let entries = list.into_iter().map(|text| match text.strip_prefix(EACH) {
-            Some(name) => Entry::new(name, true),
-            None => Entry::new(text, false),
+            Some(name) => ServerName::new(name, true),
+            None => ServerName::new(text, false),
         });
         let mut directory = Self {
             entries: entries.collect(),
@@ -62,7 +62,7 @@ impl Directory {
 
     /// Whether an entry may have other addresses later.
     pub(super) fn may_change(&self) -> bool {
-        let is_literal = |entry: &Entry| entry.name.parse::<SocketAddr>().is_ok();
+        let is_literal = |entry: &ServerName| entry.name.parse::<SocketAddr>().is_ok();
         !self.entries.iter().all(is_literal)
     }
 
@@ -146,7 +146,7 @@ impl Directory {
     }
 }
 
-impl Entry {
+impl ServerName {
     fn new(name: &str, is_many: bool) -> Self {
         Self {
             name: name.to_owned(),

@@ -36,7 +36,7 @@ pub struct Map {
 
 /// The place of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct KeyPlace {
     /// Its partition.
     pub partition: u16,
     /// The endpoint of that.
@@ -126,9 +126,9 @@ impl Map {
 
     /// The place of a key.
     #[must_use]
-    pub fn place(&self, key: &[u8]) -> Place {
+    pub fn place(&self, key: &[u8]) -> KeyPlace {
         let partition = self.partition_with(key);
-        Place {
+        KeyPlace {
             partition,
             endpoint: self.endpoints[usize::from(partition)],
         }

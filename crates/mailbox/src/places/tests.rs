@@ -28,7 +28,7 @@ impl Task {
         }
     }
 
-    fn poll(&mut self, places: &Arc<Places>) -> Option<Place> {
+    fn poll(&mut self, places: &Arc<Places>) -> Option<TakenPlace> {
         let waker = Waker::from(Arc::clone(&self.alarm));
         match places.poll_take(&mut self.waiter, &Context::from_waker(&waker)) {
             Poll::Ready(place) => Some(place),

@@ -9,7 +9,7 @@ use super::{Rows, STEP};
 /// An entry of a cache line. The tests count the living entries.
 #[derive(Debug)]
 #[repr(align(64))]
-struct Entry(u64, #[expect(dead_code, reason = "it counts")] Rc<()>);
+struct CountedEntry(u64, #[expect(dead_code, reason = "it counts")] Rc<()>);
 
 #[test]
 fn entries_stay_where_their_index_says_while_the_array_grows_and_shrinks() {
@@ -17,7 +17,7 @@ fn entries_stay_where_their_index_says_while_the_array_grows_and_shrinks() {
     let mut rows = Rows::new();
     for round in [3000, 700, 1200_u64] {
         for value in rows.len() as u64..round {
-            rows.push(Entry(value, Rc::clone(&alive)));
+            rows.push(CountedEntry(value, Rc::clone(&alive)));
         }
         rows.truncate(rows.len() / 2);
         assert_eq!(Rc::strong_count(&alive), 1 + rows.len());

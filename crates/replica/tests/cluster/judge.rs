@@ -7,13 +7,13 @@ use dunlin_core::Ticket;
 use dunlin_replica::{Log, Node, Request};
 
 /// Term and bytes of an entry.
-type Entry = (u64, Vec<u8>);
+type Logged = (u64, Vec<u8>);
 
 #[derive(Default)]
 pub(crate) struct Judge {
     leaders: BTreeMap<u64, u64>,
     /// Committed entries by their indices.
-    committed: BTreeMap<u64, Entry>,
+    committed: BTreeMap<u64, Logged>,
     /// Digests of the state after an entry, by its index.
     states: BTreeMap<u64, u64>,
     /// The last index of each replica that was compared.
@@ -124,7 +124,7 @@ impl Judge {
     }
 }
 
-fn entry(log: &Log, index: u64) -> Option<Entry> {
+fn entry(log: &Log, index: u64) -> Option<Logged> {
     let (term, bytes) = log.at(index)?;
     Some((term, bytes.to_vec()))
 }

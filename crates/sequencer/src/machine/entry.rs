@@ -7,7 +7,7 @@ use crate::wire::{Name, Progress, Status};
 pub(super) const FIRST: u64 = 1;
 
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct NamedSequence {
     name: Name,
     next: u64,
     /// Numbers below it are reserved: a slot with this limit is on the disk.
@@ -22,7 +22,7 @@ pub(super) struct Entry {
     wanted: u32,
 }
 
-impl Entry {
+impl NamedSequence {
     /// A sequence whose next number is `limit`, and which has no reserved numbers.
     pub(super) const fn new(name: Name, limit: u64, is_known: bool) -> Self {
         Self {

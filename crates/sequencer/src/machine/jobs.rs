@@ -3,7 +3,7 @@
 
 use dunlin_core::Nanos;
 
-use super::entry::Entry;
+use super::entry::NamedSequence;
 use super::{Ending, Sequencer, Stage};
 use crate::disk::{Done, Job, JobError, Kind, Outcome};
 use crate::state::{SLOT, State};
@@ -63,7 +63,7 @@ impl Sequencer {
 
     fn save(&mut self) -> Kind {
         let (block, is_stopping) = (self.options.block, matches!(self.stage, Stage::Stopping));
-        let limit = |entry: &mut Entry| match is_stopping {
+        let limit = |entry: &mut NamedSequence| match is_stopping {
             true => entry.next(),
             false => entry.begin_save(block),
         };
@@ -83,7 +83,7 @@ impl Sequencer {
         };
         #[cfg(feature = "mutants")]
         if self.options.mutant == Some(super::Mutant::Unsynced) {
-            self.entries.iter_mut().for_each(Entry::on_saved);
+            self.entries.iter_mut().for_each(NamedSequence::on_saved);
         }
         Kind::Save {
             // The slot that was not written last.
@@ -118,8 +118,8 @@ impl Sequencer {
         if under.is_last {
             return self.end(Ending::Stopped);
         }
-        self.entries.iter_mut().for_each(Entry::on_saved);
-        self.is_short |= self.entries.iter().any(Entry::is_short);
+        self.entries.iter_mut().for_each(NamedSequence::on_saved);
+        self.is_short |= self.entries.iter().any(NamedSequence::is_short);
         if self.before == 0 {
             self.clean_slots = self.clean_slots.saturating_add(1);
         }
@@ -148,7 +148,9 @@ impl Sequencer {
         for (name, limit) in &state.sequences {
             match self.entries.iter_mut().find(|it| it.name() == name) {
                 Some(entry) => entry.inherit(*limit),
-                None => self.entries.push(Entry::new(name.clone(), *limit, false)),
+                None => self
+                    .entries
+                    .push(NamedSequence::new(name.clone(), *limit, false)),
             }
         }
         self.before = 0;

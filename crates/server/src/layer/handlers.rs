@@ -22,18 +22,18 @@ pub struct Handlers(Rc<Pool>);
 #[must_use = "a handler that is not awaited does not run"]
 pub struct Handling {
     /// `None` only while this is dropped.
-    place: Option<Box<dyn Place>>,
+    place: Option<Box<dyn FutureSlot>>,
     pool: Rc<Pool>,
 }
 
 /// Places for futures.
 struct Pool {
-    free: RefCell<Vec<Box<dyn Place>>>,
-    make: Box<dyn Fn() -> Box<dyn Place>>,
+    free: RefCell<Vec<Box<dyn FutureSlot>>>,
+    make: Box<dyn Fn() -> Box<dyn FutureSlot>>,
 }
 
 /// A place for the future of one handler.
-trait Place {
+trait FutureSlot {
     /// Makes the future of a request.
     fn begin(&mut self, request: OwnedRequest);
 
@@ -63,7 +63,7 @@ impl Handlers {
 }
 
 /// A place for the futures that `answer` makes.
-fn place<M, F>(answer: M) -> Box<dyn Place>
+fn place<M, F>(answer: M) -> Box<dyn FutureSlot>
 where
     M: Fn(OwnedRequest) -> F + 'static,
     F: Future<Output = Result<(), Error>> + 'static,
@@ -74,7 +74,7 @@ where
     })
 }
 
-impl<M, F> Place for FutureOf<M, F>
+impl<M, F> FutureSlot for FutureOf<M, F>
 where
     M: Fn(OwnedRequest) -> F,
     F: Future<Output = Result<(), Error>>,

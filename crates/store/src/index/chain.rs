@@ -10,7 +10,7 @@
 
 use std::num::NonZeroU64;
 
-use super::{Entry, Full, Index};
+use super::{Full, Index, IndexEntry};
 use crate::memory::Region;
 
 /// Entries of a line.
@@ -98,13 +98,13 @@ impl Index {
 
     /// The entry in a slot.
     #[inline]
-    pub(crate) fn entry(&self, memory: &Region, at: Slot) -> Entry {
-        Entry::from_word(memory.word(self.slot_byte(at)))
+    pub(crate) fn entry(&self, memory: &Region, at: Slot) -> IndexEntry {
+        IndexEntry::from_word(memory.word(self.slot_byte(at)))
     }
 
     /// Writes a slot that holds an entry, or that comes after the last entry of its chain.
     #[inline]
-    pub(crate) fn set_entry(&self, memory: &mut Region, at: Slot, entry: Entry) {
+    pub(crate) fn set_entry(&self, memory: &mut Region, at: Slot, entry: IndexEntry) {
         memory.set_word(self.slot_byte(at), entry.word());
     }
 
@@ -128,7 +128,7 @@ impl Index {
         &mut self,
         memory: &mut Region,
         first: Line,
-        entry: Entry,
+        entry: IndexEntry,
     ) -> Result<(), Full> {
         let (mut line, _, mut slot) = self.last(memory, first);
         if slot == SLOTS {
@@ -146,7 +146,7 @@ impl Index {
         let last = Slot::new(line, used - 1);
         let entry = self.entry(memory, last);
         self.set_entry(memory, hole, entry);
-        self.set_entry(memory, last, Entry::EMPTY);
+        self.set_entry(memory, last, IndexEntry::EMPTY);
         if let (1, Some(before)) = (used, before) {
             self.set_next(memory, before, None);
             self.give_spare(memory, line);

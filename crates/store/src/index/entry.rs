@@ -12,7 +12,7 @@ pub(crate) struct Place(u64);
 
 /// An entry, or an empty slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Entry(u64);
+pub(crate) struct IndexEntry(u64);
 
 pub(crate) const PLACE_BITS: u32 = 40;
 const PLACE: u64 = (1 << PLACE_BITS) - 1;
@@ -39,7 +39,7 @@ impl Place {
     }
 }
 
-impl Entry {
+impl IndexEntry {
     pub(crate) const EMPTY: Self = Self(0);
 
     #[inline]

@@ -26,7 +26,7 @@ fn insert(index: &mut Index, memory: &mut Region, hash: u64, place: usize) {
 }
 
 fn find(index: &Index, memory: &Region, hash: u64, place: usize) -> bool {
-    let is_it = |entry: super::Entry| entry.place() == Place::at(8 * place);
+    let is_it = |entry: super::IndexEntry| entry.place() == Place::at(8 * place);
     index.find(memory, hash, is_it).is_some()
 }
 
@@ -67,7 +67,7 @@ fn removed_entries_leave_dense_chains_and_no_line_is_lost() {
     assert_eq!(index.spares, spares - 1);
     assert_eq!(index.bucket(hashes[3]), index.bucket(hashes[12]));
     for (place, hash) in hashes.iter().enumerate() {
-        let is_it = |entry: super::Entry| entry.place() == Place::at(8 * place);
+        let is_it = |entry: super::IndexEntry| entry.place() == Place::at(8 * place);
         let (slot, _) = index
             .find(&memory, *hash, is_it)
             .expect("it is still there");

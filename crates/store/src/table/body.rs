@@ -14,7 +14,7 @@ use super::stats::Stats;
 use crate::classes::{Classes, Moved};
 use crate::config::{BYTES_PER_FIRST_BUCKET, Config, MAX_KEY, MAX_VALUE, MIN_MEMORY, Mode};
 use crate::hash::Seed;
-use crate::index::{Entry, Index, PLACE_BITS, Place, Slot};
+use crate::index::{Index, IndexEntry, PLACE_BITS, Place, Slot};
 use crate::item::{Header, Seconds, Version};
 use crate::log::Log;
 use crate::memory::Region;
@@ -63,7 +63,7 @@ pub struct SizeError {
 #[derive(Clone, Copy)]
 pub(super) struct Found {
     pub(super) slot: Slot,
-    pub(super) entry: Entry,
+    pub(super) entry: IndexEntry,
     pub(super) header: Header,
 }
 
@@ -277,21 +277,21 @@ impl Table {
     /// A call returns a slot faster than all that was read on the way.
     #[inline(never)]
     fn search(&self, key: &Key<'_>) -> Option<Slot> {
-        let is_it = |entry: Entry| self.is_of(entry, key);
+        let is_it = |entry: IndexEntry| self.is_of(entry, key);
         let found = self.index.find(&self.memory, key.hash(), is_it);
         found.map(|(slot, _)| slot)
     }
 
     /// True if an entry's item has this key.
     #[inline]
-    fn is_of(&self, entry: Entry, key: &Key<'_>) -> bool {
+    fn is_of(&self, entry: IndexEntry, key: &Key<'_>) -> bool {
         let header = Header::read(&self.memory, entry.place());
         self.has_key(&header, entry, key)
     }
 
     /// True if the item of this entry, with this header, has this key.
     #[inline]
-    fn has_key(&self, header: &Header, entry: Entry, key: &Key<'_>) -> bool {
+    fn has_key(&self, header: &Header, entry: IndexEntry, key: &Key<'_>) -> bool {
         usize::from(header.key_len) == key.bytes().len()
             && is_same(header.key(&self.memory, entry.place()), key.bytes())
     }
@@ -357,7 +357,7 @@ impl Table {
         }
         let header = Header::read(&self.memory, moved.to);
         let hash = self.seed.hash(header.key(&self.memory, moved.to));
-        let is_it = |entry: Entry| entry.place() == moved.from;
+        let is_it = |entry: IndexEntry| entry.place() == moved.from;
         let found = self.index.find(&self.memory, hash, is_it);
         let (slot, entry) = found.expect("each item in a slot has an entry");
         let entry = entry.moved_to(moved.to);

@@ -2,7 +2,7 @@
 
 use crate::classes::CHUNK;
 use crate::config::{INDEX_SHARE, MOST_MOVED_BYTES, MOST_MOVES, MOST_SPLITS, Mode, SLICE};
-use crate::index::{Entry, GROUP, Place};
+use crate::index::{GROUP, IndexEntry, Place};
 use crate::item::{Header, Seconds, Shape, Version, chunk_at};
 use crate::log::Step;
 use crate::mutant::Mutant;
@@ -205,7 +205,7 @@ impl Table {
         let header = Header::read(&self.memory, place);
         let size = header.shape(self.mode).size;
         let hash = self.seed.hash(header.key(&self.memory, place));
-        let is_it = |entry: Entry| entry.place() == place;
+        let is_it = |entry: IndexEntry| entry.place() == place;
         let alive = self.index.find(&self.memory, hash, is_it);
         if let Some((slot, entry)) = alive
             && !self.has(Mutant::LateEntry)

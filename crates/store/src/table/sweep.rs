@@ -1,6 +1,6 @@
 //! The sweep finds items that are gone but that no client asks for.
 
-use crate::index::Entry;
+use crate::index::IndexEntry;
 use crate::item::{Header, Seconds};
 use crate::table::body::{Found, Table};
 use crate::table::departure::Reason;
@@ -47,7 +47,7 @@ impl Table {
     }
 
     /// The header of an item that has expired.
-    fn expired(&self, entry: Entry, now: Seconds) -> Option<Header> {
+    fn expired(&self, entry: IndexEntry, now: Seconds) -> Option<Header> {
         let read = || Header::read(&self.memory, entry.place());
         let header = entry.may_expire().then(read)?;
         header.is_expired(now).then_some(header)

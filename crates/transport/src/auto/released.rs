@@ -10,13 +10,13 @@ use dunlin_core::transport::TxSeq;
 /// A position in the sequence of the endpoint's packets, and those of the transports at the same
 /// time.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Place {
+pub(super) struct SentPositions {
     pub(super) own: TxSeq,
     pub(super) shm: TxSeq,
     pub(super) remote: TxSeq,
 }
 
-impl Place {
+impl SentPositions {
     /// Whether transports that are done up to these positions have passed this place.
     #[inline]
     fn is_passed(&self, shm: TxSeq, remote: TxSeq) -> bool {
@@ -29,14 +29,14 @@ impl Place {
 pub(super) struct Released {
     done: TxSeq,
     /// The next place to pass.
-    noted: Place,
+    noted: SentPositions,
 }
 
 impl Released {
     /// Takes the positions up to which the transports are done, and the place after all packets.
     /// Returns the position up to which both are done.
     #[inline]
-    pub(super) fn look(&mut self, given: Place, shm: TxSeq, remote: TxSeq) -> TxSeq {
+    pub(super) fn look(&mut self, given: SentPositions, shm: TxSeq, remote: TxSeq) -> TxSeq {
         if given.is_passed(shm, remote) {
             self.done = given.own;
         } else if self.noted.is_passed(shm, remote) {

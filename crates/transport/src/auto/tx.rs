@@ -7,7 +7,7 @@
 use dunlin_core::transport::{LANE_LINES, Lane, LanePacket, Path, PeerId, Tx, TxItem, TxSeq};
 
 use super::offer::Offered;
-use super::released::{Place, Released};
+use super::released::{Released, SentPositions};
 use super::remote::Remote;
 use super::uses::{Uses, is_remote};
 use crate::shm::ShmTx;
@@ -28,7 +28,7 @@ pub struct AutoTx<R: Remote = Udp> {
     /// The packets over UDP that a mixed lane contains.
     mixed_staged: Vec<LanePacket>,
     /// The position after the last burst, and that of each transport in its own sequence.
-    given: Place,
+    given: SentPositions,
     released: Released,
 }
 
@@ -41,7 +41,7 @@ impl<R: Remote> AutoTx<R> {
             uses: Uses::default(),
             mixed: Vec::with_capacity(MIXED),
             mixed_staged: Vec::with_capacity(LANE_LINES),
-            given: Place::default(),
+            given: SentPositions::default(),
             released: Released::default(),
         }
     }

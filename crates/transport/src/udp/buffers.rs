@@ -19,7 +19,7 @@ const STAGGER: usize = 17 * 64;
 
 /// A datagram, or several merged ones, that [`Buffers::receive_many`] brought.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival {
+pub(super) struct ReceivedBytes {
     /// Bytes in the buffer.
     pub(super) len: usize,
     /// The datagram was longer than the buffer.
@@ -125,13 +125,13 @@ impl Buffers {
     /// The datagrams that the last [`Self::receive_many`] put into buffer `index`. Call it once for
     /// each filled buffer: it makes the buffer ready for the next time.
     #[inline]
-    pub(super) fn arrival(&mut self, index: usize) -> Arrival {
+    pub(super) fn arrival(&mut self, index: usize) -> ReceivedBytes {
         let header = &mut self.headers[index];
         let control_len = header.msg_hdr.msg_controllen.min(CONTROL_BYTES);
         header.msg_hdr.msg_controllen = CONTROL_BYTES;
         // SAFETY: there are as many control blocks as headers, and the kernel is not writing.
         let control = unsafe { self.controls.at(index).as_ref() };
-        Arrival {
+        ReceivedBytes {
             len: (header.msg_len as usize).min(self.size),
             cut: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
             notes: cmsg::parse(&control.0[..control_len]),

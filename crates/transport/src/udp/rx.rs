@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use dunlin_core::transport::{Frame, RX_BURST, Rx};
 
-use super::buffers::{Arrival, Buffers};
+use super::buffers::{Buffers, ReceivedBytes};
 use super::cmsg::Notes;
 use super::ffi::{self, Errno};
 use super::socket::Socket;
@@ -144,7 +144,7 @@ impl UdpRx {
                 let cut = len > self.buffers.size();
                 self.take(
                     0,
-                    Arrival {
+                    ReceivedBytes {
                         len,
                         cut,
                         notes: Notes::default(),
@@ -185,8 +185,8 @@ impl UdpRx {
 
     /// Notes the datagrams that the kernel put into buffer `index`.
     #[inline]
-    fn take(&mut self, index: usize, arrival: Arrival) {
-        let Arrival { len, cut, notes } = arrival;
+    fn take(&mut self, index: usize, arrival: ReceivedBytes) {
+        let ReceivedBytes { len, cut, notes } = arrival;
         if cut || len == 0 {
             // A cut datagram is longer than any that a peer sends us. An empty one holds no packet.
             self.counters.rx_corrupt += 1;

@@ -19,7 +19,7 @@ pub(crate) const ANSWER: usize = 1024;
 
 /// A queue of an interface, as the process sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct QueueId {
     /// The device and inode numbers of the network namespace.
     pub(crate) namespace: (u64, u64),
     /// The number of the interface.
@@ -51,14 +51,14 @@ pub(crate) enum Wish {
 /// A request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Request {
-    pub(crate) place: Place,
+    pub(crate) place: QueueId,
     pub(crate) wish: Wish,
 }
 
 impl Request {
     pub(crate) fn to_bytes(self) -> [u8; REQUEST] {
         let mut bytes = [0; REQUEST];
-        let Place {
+        let QueueId {
             namespace: (device, inode),
             index,
             queue,
@@ -112,7 +112,7 @@ impl Request {
             },
             _ => return None,
         };
-        let place = Place {
+        let place = QueueId {
             namespace: (
                 u64::from_le_bytes(field(bytes, 8)),
                 u64::from_le_bytes(field(bytes, 16)),

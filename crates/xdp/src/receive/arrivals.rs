@@ -34,7 +34,7 @@ const MOST_SHOWN: u32 = RX_BURST as u32;
 
 /// The next packet of the ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Arrival {
+pub(crate) enum NextPacket {
     /// In one piece.
     Piece(Piece),
     /// Of several pieces, copied to the room; its length.
@@ -109,14 +109,14 @@ impl Arrivals {
     /// Takes the next packet; a packet of several pieces is copied to `room`. `None` if there is
     /// none.
     #[inline]
-    pub(crate) fn next(&mut self, room: &mut [u8]) -> Option<Arrival> {
+    pub(crate) fn next(&mut self, room: &mut [u8]) -> Option<NextPacket> {
         loop {
             if self.rx.available(1) == 0 {
                 return None;
             }
             if !self.rx.peek(0)?.continues() {
                 match self.take() {
-                    Some(piece) => return Some(Arrival::Piece(piece)),
+                    Some(piece) => return Some(NextPacket::Piece(piece)),
                     None => continue,
                 }
             }
@@ -126,7 +126,7 @@ impl Arrivals {
                 return None;
             }
             match self.join(pieces, room) {
-                Some(len) if is_whole => return Some(Arrival::Whole(len)),
+                Some(len) if is_whole => return Some(NextPacket::Whole(len)),
                 _ => {}
             }
         }

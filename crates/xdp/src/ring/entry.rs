@@ -2,7 +2,7 @@
 //! Used by `ring`.
 
 /// An entry of a ring, as one or two words.
-pub trait Entry: Copy {
+pub trait RingEntry: Copy {
     /// Words of an entry.
     const WORDS: usize;
     /// The entry as words; a short one leaves the second 0.
@@ -38,7 +38,7 @@ impl Desc {
     }
 }
 
-impl Entry for Desc {
+impl RingEntry for Desc {
     const WORDS: usize = 2;
 
     #[inline]
@@ -64,7 +64,7 @@ impl Entry for Desc {
 }
 
 /// The address of a frame in the fill or the completion ring.
-impl Entry for u64 {
+impl RingEntry for u64 {
     const WORDS: usize = 1;
 
     #[inline]

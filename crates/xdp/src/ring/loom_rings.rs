@@ -21,7 +21,7 @@ impl Shared {
         })
     }
 
-    pub(crate) fn memory<E: Entry>(&self) -> Memory<E> {
+    pub(crate) fn memory<E: RingEntry>(&self) -> Memory<E> {
         let [producer, consumer, flags] = &self.positions;
         // SAFETY: every thread that uses the ring holds the `Arc`, and an entry has two words or
         // one.

@@ -10,7 +10,7 @@ const AT: Offsets = Offsets {
 };
 
 /// Both sides of a new ring, and its memory.
-fn ring<E: Entry>(count: u32) -> (Producer<E>, Consumer<E>, Memory<E>) {
+fn ring<E: RingEntry>(count: u32) -> (Producer<E>, Consumer<E>, Memory<E>) {
     let mapping = Mapping::anonymous(AT.mapping_len::<E>(count)).unwrap();
     let memory = Memory::of(Arc::new(mapping), &AT, count).unwrap();
     let sides = (Producer::new(memory.clone()), Consumer::new(memory.clone()));

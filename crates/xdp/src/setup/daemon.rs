@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::table::Table;
-use crate::ask::message::{Claim, Place, REQUEST, Request, Wish, grant, refusal};
+use crate::ask::message::{Claim, QueueId, REQUEST, Request, Wish, grant, refusal};
 use crate::entries::Entries;
 use crate::ffi::{self, descriptors};
 use crate::queue::Interface;
@@ -264,7 +264,7 @@ fn await_end(mut stream: &UnixStream) {
 }
 
 /// The daemon knows interfaces by their numbers, which mean nothing in another namespace.
-fn check_namespace(place: &Place) -> io::Result<()> {
+fn check_namespace(place: &QueueId) -> io::Result<()> {
     match ffi::network_namespace()? == place.namespace {
         true => Ok(()),
         false => Err(io::Error::new(
@@ -281,7 +281,7 @@ fn is_interface(name: &str, index: u32) -> bool {
 }
 
 /// The socket of a queue, with a region in the memory of another process.
-fn open_queue(place: &Place, frames: u32, memory: &OwnedFd) -> io::Result<OwnedFd> {
+fn open_queue(place: &QueueId, frames: u32, memory: &OwnedFd) -> io::Result<OwnedFd> {
     let bytes = u64::from(frames) * crate::umem::FRAME as u64;
     ffi::memory::check_sealed(memory.as_fd(), bytes)?;
     // The kernel keeps the pages after this mapping has ended.
@@ -290,7 +290,7 @@ fn open_queue(place: &Place, frames: u32, memory: &OwnedFd) -> io::Result<OwnedF
 }
 
 /// The socket of an endpoint, and its entries in the program's maps.
-fn open_endpoint(place: &Place, host: &OwnedFd, entries: u32, claim: &Claim) -> io::Result<Held> {
+fn open_endpoint(place: &QueueId, host: &OwnedFd, entries: u32, claim: &Claim) -> io::Result<Held> {
     // If the descriptor is not that of a socket with a region at this queue, the kernel refuses to
     // bind.
     let socket = socket::bound(host.as_fd(), place.index, place.queue, entries)?;

@@ -11,7 +11,7 @@ use dunlin_testkit::wait::until;
 
 use super::*;
 use crate::ask::exchange;
-use crate::ask::message::{Claim, Place, Request, Wish};
+use crate::ask::message::{Claim, QueueId, Request, Wish};
 use crate::ffi::{self, descriptors};
 use crate::queue::Interface;
 use crate::steering::Mode;
@@ -35,12 +35,12 @@ fn daemon(ip: &str) -> Arc<Daemon> {
 /// A process that asks, in its network namespace.
 struct Asker {
     daemon: Arc<Daemon>,
-    place: Place,
+    place: QueueId,
 }
 
 impl Asker {
     fn new(ip: &str) -> Self {
-        let place = Place {
+        let place = QueueId {
             namespace: ffi::network_namespace().unwrap(),
             index: ffi::interface_index(c"link0").unwrap(),
             queue: 0,
@@ -57,7 +57,7 @@ impl Asker {
 
     fn ask_at(
         &self,
-        place: Place,
+        place: QueueId,
         wish: Wish,
         with: &OwnedFd,
     ) -> std::io::Result<(OwnedFd, UnixStream)> {
@@ -201,7 +201,7 @@ fn strange_requests_get_a_reason_or_nothing() {
             refused.unwrap_err().to_string()
         };
         let here = asker.place;
-        let elsewhere = Place {
+        let elsewhere = QueueId {
             namespace: (1, 1),
             ..here
         };

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::device::{Device, Kicked, Statistics};
 use crate::receive::arrivals::fill;
-use crate::ring::{Consumer, Desc, Entry, Memory, Producer};
+use crate::ring::{Consumer, Desc, Memory, Producer, RingEntry};
 use crate::shared::{SharedRings, Shares};
 use crate::socket::Rings;
 use crate::umem::{FRAME, Ledger, MIN_FRAMES, Umem};
@@ -104,7 +104,7 @@ pub(crate) fn transmit_ring(kernel: &Kernel) -> Producer<Desc> {
     Producer::new(tx)
 }
 
-fn ring<E: Entry>(count: u32) -> (Memory<E>, Memory<E>) {
+fn ring<E: RingEntry>(count: u32) -> (Memory<E>, Memory<E>) {
     let memory = Memory::anonymous(count).unwrap();
     (memory.clone(), memory)
 }

@@ -12,7 +12,7 @@ use tree_sitter::Node;
 
 use crate::diagnostic::Diagnostic;
 use crate::flow::root;
-use crate::names::{Names, Place, children};
+use crate::names::{Names, Storage, children};
 use crate::source::Source;
 
 /// Returns the variables of lanes whose address is taken, or the refusals.
@@ -61,7 +61,7 @@ impl Pass<'_, '_> {
 
     fn is_local(&self, variable: usize) -> bool {
         let place = self.names.variables[variable].place;
-        matches!(place, Place::Lane(_) | Place::Index(_))
+        matches!(place, Storage::Lane(_) | Storage::Index(_))
     }
 
     fn walk(&mut self, node: Node<'_>) {
@@ -209,7 +209,7 @@ impl Pass<'_, '_> {
     fn is_variable(&self, descriptor: Node<'_>) -> bool {
         let name = descriptor.child_by_field_name("type");
         let variable = name.and_then(|name| self.names.of(name));
-        variable.is_some_and(|variable| self.names.variables[variable].place != Place::Fixed)
+        variable.is_some_and(|variable| self.names.variables[variable].place != Storage::Fixed)
     }
 
     /// Whether a name that is followed by `indexed` subscripts may carry an address.

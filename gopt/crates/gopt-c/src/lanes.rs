@@ -8,7 +8,7 @@ use tree_sitter::Node;
 
 use crate::diagnostic::Diagnostic;
 use crate::flow::{Flow, Jump, Live, SharedWrite, WriteKind};
-use crate::names::{Declarator, Globals, Names, Place, children};
+use crate::names::{Declarator, Globals, Names, Storage, children};
 use crate::pointed::Pointed;
 use crate::source::Source;
 use crate::{address, flow, names};
@@ -132,7 +132,7 @@ impl<'t> Planner<'_, 't> {
         for (variable, writes) in writes {
             let enters = self.live.enters_lane(self.flow, lane, variable);
             let leaves = self.live.leaves_loop(self.flow, lane, variable);
-            let is_fixed = self.names.variables[variable].place == Place::Fixed;
+            let is_fixed = self.names.variables[variable].place == Storage::Fixed;
             let is_same = |write: &&&SharedWrite| write.kind == WriteKind::Same;
             let same = writes.iter().find(is_same).map(|write| write.at);
             match (enters || is_fixed, leaves) {

@@ -12,7 +12,7 @@ use crate::source::Source;
 
 /// Where a variable lives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum Storage {
     /// A parameter, or a local of the function outside of its lanes: all lanes share it.
     Outer,
     /// A local of a lane, in the `foreach` of this number.
@@ -23,7 +23,7 @@ pub(crate) enum Place {
     Fixed,
 }
 
-impl Place {
+impl Storage {
     /// Whether every lane of this `foreach` has its own copy.
     pub(crate) fn is_of(self, lane: usize) -> bool {
         self == Self::Lane(lane) || self == Self::Index(lane)
@@ -32,7 +32,7 @@ impl Place {
 
 pub(crate) struct Variable {
     pub(crate) name: String,
-    pub(crate) place: Place,
+    pub(crate) place: Storage,
     /// The place where the variable's name is declared.
     pub(crate) declared: Range<usize>,
     /// The end of the variable's scope.
@@ -202,7 +202,7 @@ impl<'t> Resolver<'_, 't> {
             let declarator = parameter.child_by_field_name("declarator");
             if let Some(identifier) = declarator.and_then(declared_identifier) {
                 // An array parameter is a pointer.
-                self.declare(identifier, Place::Outer, 0);
+                self.declare(identifier, Storage::Outer, 0);
             }
         }
     }
@@ -212,7 +212,7 @@ impl<'t> Resolver<'_, 't> {
         scopes.find_map(|scope| scope.names.get(name).copied())
     }
 
-    fn declare(&mut self, identifier: Node<'t>, place: Place, dimensions: usize) -> usize {
+    fn declare(&mut self, identifier: Node<'t>, place: Storage, dimensions: usize) -> usize {
         let name = self.text(identifier).to_owned();
         let scope = self.scopes.last_mut().expect("the function is a scope");
         if let Some(known) = scope.names.get(&name).copied() {
@@ -220,7 +220,7 @@ impl<'t> Resolver<'_, 't> {
             let at = identifier.start_byte();
             let conditions = |at| self.source.conditions(0, at);
             let is_alternative = conditions(at) != conditions(first.declared.start);
-            if place != Place::Fixed && !is_alternative {
+            if place != Storage::Fixed && !is_alternative {
                 self.refuse(
                     identifier,
                     format!("`{name}` is declared twice in this scope"),
@@ -229,7 +229,7 @@ impl<'t> Resolver<'_, 't> {
             self.names.uses.insert(at, known);
             return known;
         }
-        if self.source.macros.contains_key(&name) && place != Place::Fixed {
+        if self.source.macros.contains_key(&name) && place != Storage::Fixed {
             self.refuse(identifier, format!("`{name}` is also the name of a macro"));
         }
         let scope = self.scopes.last_mut().expect("the function is a scope");
@@ -308,7 +308,7 @@ impl<'t> Resolver<'_, 't> {
         self.scopes[0].names.insert(name.clone(), variable);
         self.names.variables.push(Variable {
             name,
-            place: Place::Fixed,
+            place: Storage::Fixed,
             declared: 0..0,
             scope_end: 0,
             dimensions,
@@ -328,7 +328,7 @@ impl<'t> Resolver<'_, 't> {
             self.walk(value);
         }
         if let Some(name) = node.child_by_field_name("name") {
-            let variable = self.declare(name, Place::Fixed, 0);
+            let variable = self.declare(name, Storage::Fixed, 0);
             self.names.variables[variable].is_constant = true;
         }
     }
@@ -346,7 +346,7 @@ impl<'t> Resolver<'_, 't> {
         for declarator in declarators {
             self.sizes(declarator);
             if let Some(name) = declared_identifier(declarator) {
-                self.declare(name, Place::Fixed, 0);
+                self.declare(name, Storage::Fixed, 0);
             }
         }
         if self.lane.is_some() {
@@ -368,7 +368,7 @@ impl<'t> Resolver<'_, 't> {
         // `a * b;` is a product if `a` is a variable.
         let specifier = node.child_by_field_name("type");
         let known = specifier.and_then(|specifier| self.names.of(specifier));
-        if known.is_some_and(|known| self.names.variables[known].place != Place::Fixed) {
+        if known.is_some_and(|known| self.names.variables[known].place != Storage::Fixed) {
             return self.walk_children(node);
         }
         let declarators: Vec<_> = node
@@ -391,9 +391,9 @@ impl<'t> Resolver<'_, 't> {
         };
         let (dimensions, is_function) = shape(identifier, declarator);
         let place = match self.lane {
-            _ if is_fixed || is_function => Place::Fixed,
-            Some(lane) => Place::Lane(lane),
-            None => Place::Outer,
+            _ if is_fixed || is_function => Storage::Fixed,
+            Some(lane) => Storage::Lane(lane),
+            None => Storage::Outer,
         };
         let variable = self.declare(identifier, place, dimensions);
         if let Some(value) = value {
@@ -438,9 +438,9 @@ impl<'t> Resolver<'_, 't> {
         let number = self.names.foreach.len();
         let same_outside = self
             .look_up(self.text(index))
-            .filter(|known| self.names.variables[*known].place == Place::Outer);
+            .filter(|known| self.names.variables[*known].place == Storage::Outer);
         self.scopes.push(Scope::new(node));
-        let variable = self.declare(index, Place::Index(number), 0);
+        let variable = self.declare(index, Storage::Index(number), 0);
         self.names.foreach.push(Foreach {
             statement: node,
             header,

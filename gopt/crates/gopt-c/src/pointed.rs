@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use tree_sitter::Node;
 
-use crate::names::{Names, Place, Variable, children};
+use crate::names::{Names, Storage, Variable, children};
 use crate::source::Source;
 
 /// The shared places that lanes of a function write.
@@ -67,7 +67,7 @@ impl Path {
         }
         let pointer = names.of(node)?;
         let variable = &names.variables[pointer];
-        let is_outside = matches!(variable.place, Place::Outer | Place::Fixed);
+        let is_outside = matches!(variable.place, Storage::Outer | Storage::Fixed);
         let fields = match fields.strip_prefix("->") {
             // An element of an array of pointers may be another pointer for each item.
             Some(_) if indexed > 0 => return None,
@@ -120,7 +120,7 @@ impl Pointed {
             let variable = names.variables.len();
             names.variables.push(Variable {
                 name,
-                place: Place::Fixed,
+                place: Storage::Fixed,
                 declared: 0..0,
                 scope_end: 0,
                 dimensions: 0,

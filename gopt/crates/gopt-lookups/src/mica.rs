@@ -39,7 +39,7 @@ pub(crate) struct Bucket {
 
 #[derive(Clone, Copy, Debug, FromZeros)]
 #[repr(C, align(32))]
-pub(crate) struct Entry {
+pub(crate) struct LogEntry {
     key: u64,
     value: Value,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub struct Mica {
     pub(crate) buckets: Huge<Bucket>,
-    pub(crate) entries: Huge<Entry>,
+    pub(crate) entries: Huge<LogEntry>,
     /// The position of the next entry, in 48 bits. It is never 0, because a slot of 0 is free.
     pub(crate) head: u64,
 }
@@ -77,7 +77,7 @@ impl Mica {
         // When positions wrap around, they skip 0.
         self.head = ((self.head + 1) & POSITION).max(1);
         let at = self.entry_at(position);
-        self.entries[at] = Entry { key, value };
+        self.entries[at] = LogEntry { key, value };
         let slot = self.slot_for(bucket, tag, key);
         self.buckets[bucket].slots[slot] = tag | position;
     }
@@ -143,7 +143,7 @@ impl Mica {
 
     /// The entry of the lowest candidate.
     #[inline(always)]
-    fn candidate(&self, bucket: &Bucket, agree: u32) -> &Entry {
+    fn candidate(&self, bucket: &Bucket, agree: u32) -> &LogEntry {
         &self.entries[self.entry_at(lowest(bucket, agree))]
     }
 

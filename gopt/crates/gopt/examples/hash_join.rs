@@ -16,7 +16,7 @@ const WIDTH: usize = 16;
 /// The index that means no entry.
 const NONE: u32 = u32::MAX;
 
-struct Entry {
+struct Row {
     key: u64,
     value: u64,
     next: u32,
@@ -25,7 +25,7 @@ struct Entry {
 /// Buckets, each with a chain of entries, one on average.
 struct Table {
     heads: Vec<u32>,
-    entries: Vec<Entry>,
+    entries: Vec<Row>,
 }
 
 impl Table {
@@ -38,7 +38,7 @@ impl Table {
             let key = value * 3 / 2;
             let bucket = table.bucket(key);
             let next = std::mem::replace(&mut table.heads[bucket], number);
-            table.entries.push(Entry { key, value, next });
+            table.entries.push(Row { key, value, next });
         }
         table
     }
@@ -49,7 +49,7 @@ impl Table {
     }
 
     #[inline(always)]
-    fn entry(&self, number: u32) -> Option<&Entry> {
+    fn entry(&self, number: u32) -> Option<&Row> {
         self.entries.get(number as usize)
     }
 }

@@ -23,7 +23,7 @@ impl Drop for Token<'_> {
 
 /// The place where a batch of forty items panics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum PanicIn {
     Nowhere,
     Start,
     AfterMark,
@@ -33,25 +33,25 @@ enum Place {
 }
 
 /// Runs a batch that panics at item 17 in `place`; returns the number of values that it passed on.
-fn run(alive: &Cell<i32>, place: Place, width: usize, in_order: bool) -> Result<u32, ()> {
-    let panic_in = |here: Place, item: u32| assert!(item != 17 || place != here, "asked to");
+fn run(alive: &Cell<i32>, place: PanicIn, width: usize, in_order: bool) -> Result<u32, ()> {
+    let panic_in = |here: PanicIn, item: u32| assert!(item != 17 || place != here, "asked to");
     let handed_on = Cell::new(0);
-    let items = (0..40_u32).inspect(|&item| panic_in(Place::Items, item));
+    let items = (0..40_u32).inspect(|&item| panic_in(PanicIn::Items, item));
     let lookup = |item: u32| {
-        panic_in(Place::Lookup, item);
+        panic_in(PanicIn::Lookup, item);
         let token = Token::new(alive);
         async move {
             let _held = Token::new(token.0);
-            panic_in(Place::Start, item);
+            panic_in(PanicIn::Start, item);
             for _ in 0..item % 5 + 1 {
                 gopt::switch().await;
-                panic_in(Place::AfterMark, item);
+                panic_in(PanicIn::AfterMark, item);
             }
             (item, token)
         }
     };
     let done = |(item, _token): (u32, Token<'_>)| {
-        panic_in(Place::Done, item);
+        panic_in(PanicIn::Done, item);
         handed_on.set(handed_on.get() + 1);
     };
     let batch = Batch::<16>::with_width(width).expect("not zero, not more than 16");
@@ -68,7 +68,7 @@ fn run(alive: &Cell<i32>, place: Place, width: usize, in_order: bool) -> Result<
 
 #[test]
 fn nothing_outlives_a_panic() {
-    use Place::{AfterMark, Done, Items, Lookup, Nowhere, Start};
+    use PanicIn::{AfterMark, Done, Items, Lookup, Nowhere, Start};
     for width in [1, 2, 7, 16] {
         for in_order in [false, true] {
             for place in [Nowhere, Start, AfterMark, Lookup, Done, Items] {

@@ -16,7 +16,7 @@ use dunlin_core::transport::{Halves, PeerId};
 use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
 use dunlin_transport::shm::{Options, ShmRx, ShmTx};
 
-use super::{BATCH, Factor, Peer, Rpc, SESSIONS, register, switch, use_sessions};
+use super::{BATCH, Factor, Peer, SESSIONS, ShmEndpoint, register, switch, use_sessions};
 use crate::harness::ticks;
 use harness::callgrind::Callgrind;
 use harness::process::{Parent, Process, Role};
@@ -93,8 +93,8 @@ impl Clock for Turns {
 }
 
 struct Pair {
-    client: Rpc<Turns>,
-    server: Rpc<Turns>,
+    client: ShmEndpoint<Turns>,
+    server: ShmEndpoint<Turns>,
     time: Rc<Cell<u64>>,
 }
 
@@ -110,7 +110,7 @@ impl Pair {
             let clock = Turns(Rc::clone(&time));
             let number = EndpointNum::take().context("this process made too many endpoints")?;
             let app = Peer::default();
-            let mut rpc = Rpc::new(app, clock, halves, config.clone(), seed, None, number)?;
+            let mut rpc = ShmEndpoint::new(app, clock, halves, config.clone(), seed, None, number)?;
             register(&mut rpc);
             anyhow::Ok(rpc)
         };

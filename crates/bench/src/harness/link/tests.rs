@@ -24,12 +24,12 @@ fn an_end_is_a_namespace_an_interface_and_an_address() {
 #[test]
 fn a_place_reaches_a_child_unchanged() {
     let file = File::open("/dev/null").unwrap();
-    let place = Place {
+    let place = LinkEnd {
         mode: Some(Mode::Native),
-        ..Place::of(&file, "eth0", Ipv4Addr::LOCALHOST.into())
+        ..LinkEnd::of(&file, "eth0", Ipv4Addr::LOCALHOST.into())
     };
     let text = serde_json::to_string(&place).unwrap();
-    let read: Place = serde_json::from_str(&text).unwrap();
+    let read: LinkEnd = serde_json::from_str(&text).unwrap();
     assert_eq!(read, place);
     assert_eq!(read.interface(), "eth0");
     assert!(read.is_native());

@@ -131,17 +131,19 @@ fn check_longest(size: Option<&str>) -> Result<(), Misuse> {
 }
 
 /// The places where clients connect.
-fn places(args: &Args) -> Result<Vec<dunlin_front::Place>, Misuse> {
+fn places(args: &Args) -> Result<Vec<dunlin_front::DoorAddress>, Misuse> {
     let mut places = Vec::new();
     if let Some(path) = &args.socket {
-        places.push(dunlin_front::Place::Unix(path.clone()));
+        places.push(dunlin_front::DoorAddress::Unix(path.clone()));
     }
     let addresses = match (&args.addresses[..], &args.socket) {
         ([], None) => &["127.0.0.1".to_owned()][..],
         (addresses, _) => addresses,
     };
     for address in addresses {
-        places.push(dunlin_front::Place::Tcp(with_port(address, args.port)?));
+        places.push(dunlin_front::DoorAddress::Tcp(with_port(
+            address, args.port,
+        )?));
     }
     Ok(places)
 }

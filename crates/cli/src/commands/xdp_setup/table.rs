@@ -23,13 +23,13 @@ const OTHERS_WRITE: u32 = 0o022;
 #[serde(deny_unknown_fields)]
 struct Written {
     #[serde(default)]
-    grant: Vec<Entry>,
+    grant: Vec<GrantRow>,
 }
 
 /// An entry of the table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct GrantRow {
     user: u32,
     interface: String,
     #[serde(default, deserialize_with = "vlan")]
@@ -53,8 +53,8 @@ enum Mode {
     Native,
 }
 
-impl From<Entry> for Grant {
-    fn from(entry: Entry) -> Self {
+impl From<GrantRow> for Grant {
+    fn from(entry: GrantRow) -> Self {
         Self {
             user: entry.user,
             interface: entry.interface,

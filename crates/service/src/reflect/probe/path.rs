@@ -221,13 +221,13 @@ impl<'de> Deserializer<'de> for Probe<'_> {
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.next::<V>(Seen::Map)? {
-            Next::Step(Step::Key, inner) => visitor.visit_map(Entry::Key(inner)),
+            Next::Step(Step::Key, inner) => visitor.visit_map(MapEntry::Key(inner)),
             Next::Step(Step::Value, inner) => {
                 let key = Some(Probe::off(inner.depth));
-                visitor.visit_map(Entry::Value(key, Some(inner)))
+                visitor.visit_map(MapEntry::Value(key, Some(inner)))
             }
             Next::Step(..) => astray(),
-            Next::Make(_) => visitor.visit_map(Entry::Value(None, None)),
+            Next::Make(_) => visitor.visit_map(MapEntry::Value(None, None)),
         }
     }
 
@@ -312,12 +312,12 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
 }
 
 /// The one entry of a map, or none.
-enum Entry<'a> {
+enum MapEntry<'a> {
     Key(Probe<'a>),
     Value(Option<Probe<'a>>, Option<Probe<'a>>),
 }
 
-impl<'de> MapAccess<'de> for Entry<'_> {
+impl<'de> MapAccess<'de> for MapEntry<'_> {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(

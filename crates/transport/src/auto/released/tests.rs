@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn place(own: u64, shm: u64, remote: u64) -> Place {
-    Place {
+fn place(own: u64, shm: u64, remote: u64) -> SentPositions {
+    SentPositions {
         own: TxSeq(own),
         shm: TxSeq(shm),
         remote: TxSeq(remote),

@@ -15,7 +15,7 @@ fn requests() -> impl Strategy<Value = Request> {
                 owner,
             };
             Request {
-                place: Place {
+                place: QueueId {
                     namespace,
                     index,
                     queue,

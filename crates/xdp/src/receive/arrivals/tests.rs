@@ -19,8 +19,8 @@ fn arrivals() -> (Arrivals, Arc<Kernel>) {
 fn next(arrivals: &mut Arrivals) -> Option<Vec<u8>> {
     let mut room = vec![0; WHOLE];
     let bytes = match arrivals.next(&mut room)? {
-        Arrival::Piece(piece) => arrivals.bytes(piece).to_vec(),
-        Arrival::Whole(len) => room[..len].to_vec(),
+        NextPacket::Piece(piece) => arrivals.bytes(piece).to_vec(),
+        NextPacket::Whole(len) => room[..len].to_vec(),
     };
     arrivals.give_back();
     Some(bytes)

@@ -1,7 +1,7 @@
 //! Reads and writes of expressions, in an order that C allows.
 
 use super::{Builder, Node, Point, SharedWrite, Step, WriteKind, children};
-use crate::names::{Names, Place};
+use crate::names::{Names, Storage};
 use crate::pointed::Path;
 
 /// The variable that an lvalue names without following a pointer, and whether the lvalue names the
@@ -193,12 +193,12 @@ impl<'t> Builder<'_, 't> {
     fn store(&mut self, left: Node<'t>, variable: usize, is_update: bool, at: Point) -> Point {
         let Some(lane) = self.lane else { return at };
         match self.names.variables[variable].place {
-            Place::Lane(_) => return at,
-            Place::Index(_) => {
+            Storage::Lane(_) => return at,
+            Storage::Index(_) => {
                 self.refuse(left, "a lane must not change the index");
                 return at;
             }
-            Place::Outer | Place::Fixed => {}
+            Storage::Outer | Storage::Fixed => {}
         }
         let kind = match self.part(left, lane) {
             WriteKind::Own => WriteKind::Own,
@@ -238,12 +238,12 @@ impl<'t> Builder<'_, 't> {
     /// Whether every item has a different value of this expression: its number, moved or scaled by
     /// numbers that all items share.
     fn is_own(&self, node: Node<'t>, lane: usize) -> bool {
-        let of_lane = |place: Place| place.is_of(lane);
+        let of_lane = |place: Storage| place.is_of(lane);
         let inner = |name| node.child_by_field_name(name);
         match node.kind() {
             "identifier" => {
                 let variable = self.names.of(node);
-                variable.is_some_and(|it| self.names.variables[it].place == Place::Index(lane))
+                variable.is_some_and(|it| self.names.variables[it].place == Storage::Index(lane))
             }
             "parenthesized_expression" => {
                 node.named_child(0).is_some_and(|it| self.is_own(it, lane))
@@ -265,7 +265,7 @@ impl<'t> Builder<'_, 't> {
     }
 
     /// Whether the expression names a variable that is declared in a wanted place.
-    fn names_any(&self, node: Node<'t>, is_wanted: &dyn Fn(Place) -> bool) -> bool {
+    fn names_any(&self, node: Node<'t>, is_wanted: &dyn Fn(Storage) -> bool) -> bool {
         let variable = self.names.of(node).map(|it| &self.names.variables[it]);
         variable.is_some_and(|it| !it.is_constant && is_wanted(it.place))
             || children(node)

@@ -139,7 +139,7 @@ unsafe impl Table for Ipv6 {
 pub(super) struct MicaInC {
     pub(super) buckets: *const mica::Bucket,
     pub(super) bucket_mask: u64,
-    pub(super) entries: *const mica::Entry,
+    pub(super) entries: *const mica::LogEntry,
     pub(super) entry_mask: u64,
     pub(super) head: u64,
 }

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use dunlin::kv::store::Mode;
 use dunlin::settings::KvOptions;
-use dunlin_front::{Door, Front, Hall, Options, Place};
+use dunlin_front::{Door, DoorAddress, Front, Hall, Options};
 use dunlin_memcached::Users;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -23,7 +23,7 @@ pub(super) struct FrontArgs {
     /// Where memcached's clients connect: an address, or the path of a UNIX socket; may be
     /// repeated; without it, what `kv.memcached` and `kv.memcached_socket` say: nowhere
     #[arg(long = "memcached", value_name = "HOST:PORT|PATH")]
-    places: Vec<Place>,
+    places: Vec<DoorAddress>,
     /// The most of memcached's clients at a time; without it, what `kv.max_connections` says: 1024
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -41,7 +41,7 @@ pub(super) struct FrontArgs {
 #[derive(Debug)]
 pub(in crate::commands::kv) struct FrontPlan {
     /// Where memcached's clients connect; empty: there is no front end.
-    pub(in crate::commands::kv) places: Vec<Place>,
+    pub(in crate::commands::kv) places: Vec<DoorAddress>,
     pub(in crate::commands::kv) max_connections: u64,
     pub(in crate::commands::kv) auth_file: Option<PathBuf>,
     pub(in crate::commands::kv) no_flush_all: bool,
@@ -55,9 +55,9 @@ impl FrontArgs {
     pub(super) fn plan(self, options: KvOptions) -> Result<FrontPlan, Misuse> {
         let mut places = self.places;
         if places.is_empty() {
-            places.extend(options.memcached.map(Place::Tcp));
+            places.extend(options.memcached.map(DoorAddress::Tcp));
             let socket = options.memcached_socket;
-            places.extend(socket.map(|path| Place::Unix(path.into())));
+            places.extend(socket.map(|path| DoorAddress::Unix(path.into())));
         }
         let is_given = [
             ("--max-connections", self.max_connections.is_some()),
@@ -155,14 +155,14 @@ pub(super) fn check_room(max_message: u32) -> Result<(), Misuse> {
 fn settings(args: &Plan, doors: &[Door]) -> Vec<(&'static str, String)> {
     let places = || doors.iter().map(Door::place);
     let tcp = places().find_map(|place| match place {
-        Place::Tcp(address) => address
+        DoorAddress::Tcp(address) => address
             .rsplit_once(':')
             .map(|(host, port)| (host.to_owned(), port.to_owned())),
-        Place::Unix(_) => None,
+        DoorAddress::Unix(_) => None,
     });
     let unix = places().find_map(|place| match place {
-        Place::Tcp(_) => None,
-        Place::Unix(path) => Some(path.display().to_string()),
+        DoorAddress::Tcp(_) => None,
+        DoorAddress::Unix(path) => Some(path.display().to_string()),
     });
     let (host, port) = tcp.unwrap_or(("NULL".into(), "0".into()));
     let on_off = |is_on: bool, [on, off]: [&str; 2]| if is_on { on } else { off }.to_owned();
