@@ -1,7 +1,7 @@
 #!/bin/sh
 # Tries the transport xdp between two hosts with network cards, for which this project has no machine:
-# generic and native mode, and that the interface is as before when everything has ended. Run it as
-# root on both hosts, first on the server.
+# generic, native and zero-copy mode, all queues of the interface, and that the interface is as before
+# when everything has ended. Run it as root on both hosts, first on the server.
 #
 #   tools/xdp-on-a-nic.sh server eth0 10.0.0.1 [DUNLIN]
 #   tools/xdp-on-a-nic.sh client eth0 10.0.0.1 [DUNLIN]
@@ -15,6 +15,17 @@ usage() {
 }
 [ $# -ge 3 ] || usage
 role=$1 interface=$2 address=$3 dunlin=${4:-dunlin}
+
+# The options of each mode. An endpoint gets all queues, as far as it may have so many.
+queues=$(find "/sys/class/net/$interface/queues/" -name 'rx-*' | wc -l)
+[ "$queues" -le 64 ] || queues=64
+options() {
+    case $1 in
+    generic) echo "--set xdp.mode=generic --set xdp.queues=1" ;;
+    native) echo "--set xdp.mode=native --set xdp.queues=$queues" ;;
+    zero-copy) echo "--set xdp.mode=native --set xdp.queues=$queues --set xdp.zero_copy=on" ;;
+    esac
+}
 
 # What must not change: everything that ip shows of the link but its counters and an XDP program.
 link() {
@@ -33,19 +44,22 @@ until_up() {
 before=$(link)
 case $role in
 server)
-    for mode in generic native; do
+    for mode in generic native zero-copy; do
         echo "serving in $mode mode; Ctrl-C when the client has finished this mode"
-        "$dunlin" echo-server "$address:31850" --transport "xdp:$interface" --set "xdp.mode=$mode" || true
+        # Each option is a word.
+        # shellcheck disable=SC2046
+        "$dunlin" echo-server "$address:31850" --transport "xdp:$interface" $(options "$mode") || true
         until_up
     done
     ;;
 client)
-    for mode in generic native; do
+    for mode in generic native zero-copy; do
         echo "$mode mode; Enter when the server says that it serves in this mode"
         read -r _
         for size in 32 1400 100000; do
+            # shellcheck disable=SC2046
             "$dunlin" ping "$address:31850" -c 1000 -i 1ms -s "$size" \
-                --transport "xdp:$interface" --set "xdp.mode=$mode"
+                --transport "xdp:$interface" $(options "$mode") || echo "$mode: $size bytes failed" >&2
             until_up
         done
     done

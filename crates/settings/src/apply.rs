@@ -71,6 +71,7 @@ impl Configurable for dunlin_xdp::Xdp {
         });
         options.interface = own.interface.unwrap_or_default();
         options.queue = own.queue;
+        options.queues = own.queues;
         options.vlan = own.vlan;
         options.mode = match own.mode {
             XdpMode::Generic => dunlin_xdp::Mode::Generic,
@@ -78,6 +79,7 @@ impl Configurable for dunlin_xdp::Xdp {
         };
         options.umem_bytes = own.umem_bytes;
         options.endpoints = own.endpoints;
+        options.zero_copy = own.zero_copy;
         options.partial_sums = own.partial_sums;
         options.setup = own.setup.map(std::path::PathBuf::from);
         Udp::configure(settings, &mut options.udp);

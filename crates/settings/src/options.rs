@@ -122,10 +122,12 @@ pub struct ReplicaOptions {
 pub(super) struct XdpOptions {
     pub(super) interface: Option<String>,
     pub(super) queue: u32,
+    pub(super) queues: u32,
     pub(super) vlan: Option<u16>,
     pub(super) mode: XdpMode,
     pub(super) umem_bytes: u64,
     pub(super) endpoints: u32,
+    pub(super) zero_copy: bool,
     pub(super) partial_sums: bool,
     pub(super) setup: Option<String>,
 }
@@ -148,10 +150,12 @@ impl Default for XdpOptions {
         Self {
             interface: None,
             queue: 0,
+            queues: 1,
             vlan: None,
             mode: XdpMode::Generic,
             umem_bytes: 64 << 20,
             endpoints: 4,
+            zero_copy: false,
             partial_sums: true,
             setup: None,
         }

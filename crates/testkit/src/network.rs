@@ -32,17 +32,23 @@ pub struct Network {
 impl Network {
     /// Makes the network. Prints the reason and returns `None` if this machine does not permit it.
     pub fn new() -> Option<Self> {
-        Self::made("")
+        Self::made("", "")
     }
 
     /// Like [`Self::new`], with this number of queues at the right end. All packets from the left
     /// end arrive at the first queue.
     pub fn with_queues(queues: u32) -> Option<Self> {
-        Self::made(&format!("numrxqueues {queues} numtxqueues {queues} "))
+        Self::made(&queues_of(queues), "")
     }
 
-    /// Makes the network. `queues` holds arguments of `ip link add` for the right end.
-    fn made(queues: &str) -> Option<Self> {
+    /// Like [`Self::new`], with this number of queues at both ends. The packets of different
+    /// sockets arrive at different queues.
+    pub fn with_queues_at_both_ends(queues: u32) -> Option<Self> {
+        Self::made(&queues_of(queues), &queues_of(queues))
+    }
+
+    /// Makes the network. The arguments are those of `ip link add` for the right and the left end.
+    fn made(right: &str, left: &str) -> Option<Self> {
         // SAFETY: asks for a number.
         if unsafe { libc::geteuid() } != 0 {
             skip("network namespaces need root");
@@ -59,7 +65,7 @@ impl Network {
             left: host("l", "10.79.0.1", "fd79::1"),
             right: host("r", "10.79.0.2", "fd79::2"),
         };
-        match network.build(queues) {
+        match network.build(right, left) {
             Ok(()) => Some(network),
             Err(why) => {
                 skip(&why);
@@ -68,12 +74,12 @@ impl Network {
         }
     }
 
-    fn build(&self, queues: &str) -> Result<(), String> {
+    fn build(&self, of_right: &str, of_left: &str) -> Result<(), String> {
         let (left, right) = (&self.left.name, &self.right.name);
         ip(&format!("netns add {left}"))?;
         ip(&format!("netns add {right}"))?;
         ip(&format!(
-            "-n {right} link add link0 {queues}type veth peer name link0 netns {left}"
+            "-n {right} link add link0 {of_right}type veth peer name link0 {of_left}netns {left}"
         ))?;
         for host in [&self.left, &self.right] {
             host.ip(&format!("addr add {}/24 dev link0", host.address))?;
@@ -169,6 +175,11 @@ impl Host {
             }
         })
     }
+}
+
+/// The arguments of `ip link add` for this number of queues.
+fn queues_of(queues: u32) -> String {
+    format!("numrxqueues {queues} numtxqueues {queues} ")
 }
 
 /// Runs `ip`. Returns its output, or its error message.

@@ -10,6 +10,7 @@ use dunlin_transport::connect::{Arm, Connect, ConnectError, Offer, PeerInfo, Pen
 use dunlin_transport::counters::Counters;
 use dunlin_transport::udp::Udp;
 
+use crate::device::Device;
 use crate::open::Xdp;
 use crate::receive::{self, XdpRx};
 use crate::transmit::{self, XdpTx};
@@ -74,7 +75,8 @@ impl Connect for Xdp {
 
     fn fds(rx: &XdpRx, tx: &XdpTx, out: &mut Vec<RawFd>) {
         Udp::fds(&rx.udp, &tx.udp, out);
-        out.extend(rx.device().fd().map(|fd| fd.as_raw_fd()));
+        let fds = rx.devices().filter_map(Device::fd);
+        out.extend(fds.map(|fd| fd.as_raw_fd()));
     }
 
     fn arm(rx: &mut XdpRx, tx: &mut XdpTx) -> Arm {
@@ -82,7 +84,9 @@ impl Connect for Xdp {
         tx.settle();
         // If the interface has gone, it has left an error, which would keep the descriptor
         // readable.
-        rx.device().take_error();
+        rx.devices().for_each(|device| {
+            device.take_error();
+        });
         if rx.has_more() {
             return Arm::Ready;
         }

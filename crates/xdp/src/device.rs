@@ -31,6 +31,18 @@ pub struct Statistics {
     pub tx_invalid: u64,
 }
 
+impl Statistics {
+    /// The sums of both.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            rx_dropped: self.rx_dropped + other.rx_dropped,
+            rx_unfilled: self.rx_unfilled + other.rx_unfilled,
+            rx_invalid: self.rx_invalid + other.rx_invalid,
+            tx_invalid: self.tx_invalid + other.tx_invalid,
+        }
+    }
+}
+
 /// The other end of the rings.
 pub trait Device: Send + Sync + fmt::Debug {
     /// Asks the kernel to send the packets in the transmit ring.

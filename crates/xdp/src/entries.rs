@@ -1,5 +1,5 @@
-//! The entries of an endpoint in the maps of the program: the number of its socket, and its
-//! address, whose packets come to the socket.
+//! The entries of an endpoint at a queue, in the maps of the program: the number of its socket, and
+//! its address, whose packets come to the socket.
 //!
 //! Invariant: they end with this value. Made by `open` for endpoints of this process, and by the
 //! daemon of `setup` for those of others.
@@ -12,19 +12,20 @@ use crate::ffi;
 use crate::steering::Steering;
 use dunlin_packet::Home;
 
-/// The entries of one endpoint.
+/// The entries of one endpoint at one queue.
 #[derive(Debug)]
 pub(crate) struct Entries {
     steering: Arc<Steering>,
     /// The socket's number in the map of sockets.
     number: u32,
     home: Home,
+    queue: u32,
     /// The inode number of the UDP socket that has the address.
     owner: u64,
 }
 
 impl Entries {
-    /// Assigns a number to the socket of an endpoint. Nothing is steered to it yet.
+    /// Assigns a number to the socket of an endpoint at `queue`. Nothing is steered to it yet.
     ///
     /// # Errors
     /// The kernel's; `ResourceBusy` if no number is free.
@@ -32,32 +33,34 @@ impl Entries {
         steering: &Arc<Steering>,
         socket: BorrowedFd<'_>,
         home: Home,
+        queue: u32,
         owner: u64,
     ) -> io::Result<Self> {
         Ok(Self {
             number: steering.add_socket(socket)?,
             steering: steering.clone(),
             home,
+            queue,
             owner,
         })
     }
 
-    /// Steers packets that arrive at `queue` to the socket. The caller has bound the address.
+    /// Steers the packets that arrive at the queue to the socket. The caller has bound the address.
     ///
     /// # Errors
     /// The kernel's.
-    pub(crate) fn steer(&self, queue: u32) -> io::Result<()> {
+    pub(crate) fn steer(&self) -> io::Result<()> {
         self.steering
-            .steer(&self.home, self.number, queue, self.owner)
+            .steer(&self.home, self.number, self.queue, self.owner)
     }
 
-    /// Steers packets that arrive at `queue` to the socket, unless their address is another
+    /// Steers the packets that arrive at the queue to the socket, unless their address is another
     /// endpoint's.
     ///
     /// # Errors
     /// The kernel's; `ResourceBusy` if it is another endpoint's.
-    pub(crate) fn claim(&self, queue: u32) -> io::Result<()> {
-        let place = [self.number, queue];
+    pub(crate) fn claim(&self) -> io::Result<()> {
+        let place = [self.number, self.queue];
         self.steering
             .claim(&self.home, place, self.owner, ffi::udp_sockets)
     }
@@ -67,7 +70,7 @@ impl Drop for Entries {
     fn drop(&mut self) {
         // From now on, the program finds no socket for arriving packets and passes them to the
         // kernel.
-        self.steering.release(&self.home, self.owner);
+        self.steering.release(&self.home, self.queue, self.owner);
         self.steering.forget_socket(self.number);
     }
 }

@@ -304,6 +304,29 @@ pub(crate) fn pinnable() -> Option<u64> {
     memlock().filter(|_| !is_free)
 }
 
+/// A descriptor that one thread makes readable for another (`eventfd(2)`).
+#[cfg(feature = "wire")]
+pub(crate) fn event() -> io::Result<OwnedFd> {
+    // SAFETY: takes numbers.
+    own(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })
+}
+
+/// Makes such a descriptor readable.
+#[cfg(feature = "wire")]
+pub(crate) fn ring(event: BorrowedFd<'_>) {
+    let one = 1_u64;
+    // SAFETY: the kernel reads the eight bytes of a live number.
+    unsafe { libc::write(event.as_raw_fd(), (&raw const one).cast(), 8) };
+}
+
+/// Makes it unreadable.
+#[cfg(feature = "wire")]
+pub(crate) fn clear(event: BorrowedFd<'_>) {
+    let mut count = 0_u64;
+    // SAFETY: the kernel writes eight bytes to a live number.
+    unsafe { libc::read(event.as_raw_fd(), (&raw mut count).cast(), 8) };
+}
+
 fn errno() -> c_int {
     io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }

@@ -16,12 +16,12 @@ use dunlin_transport::udp::{self, Udp, UdpRx, UdpTx};
 
 use crate::device::Device;
 use crate::ffi;
-use crate::queue::{Interface, Lead, Queue, Share};
+use crate::queue::{Interface, Lead, Queue, Region, Share};
 use crate::receive::XdpRx;
 use crate::receive::arrivals::Arrivals;
-use crate::ring::{Consumer, Desc, Memory};
+use crate::ring::{Consumer, Desc, Memory, Producer};
 use crate::roads::{Below, Link, Tables};
-use crate::socket::{Rings, Socket, explain};
+use crate::socket::{Copying, Rings, Socket, explain};
 use crate::steering::Mode;
 use crate::transmit::XdpTx;
 use crate::transmit::frames::Frames;
@@ -37,8 +37,12 @@ pub struct Options {
     /// The interface, by name. With the name of a VLAN interface, frames have its tag, and the
     /// program is attached to the interface below.
     pub interface: String,
-    /// Its queue. Packets that the interface puts into another queue come through the kernel.
+    /// The first of its queues. Packets that the interface puts into a queue that the endpoint does
+    /// not have come through the kernel.
     pub queue: u32,
+    /// How many queues the endpoint has, from the first one on: 1 or more. Each has a region of its
+    /// own. Packets leave by the first one.
+    pub queues: u32,
     /// The number of the VLAN whose tag frames have, or 0 for none. `None`: that of the interface,
     /// if it is one of a VLAN. Packets that the kernel sends for the endpoint have the tag only in
     /// the latter case.
@@ -53,6 +57,10 @@ pub struct Options {
     /// while there are fewer endpoints. The first endpoint of a queue determines the number of
     /// shares.
     pub endpoints: u32,
+    /// Whether the driver sends and receives the frames of the region where they lie. It needs
+    /// [`Mode::Native`] and a driver that can do so with frames of several pieces. The first
+    /// endpoint of a queue determines it. No driver was at hand to test it.
+    pub zero_copy: bool,
     /// Whether datagrams whose checksum covers only the pseudo header are accepted. They come from
     /// neighbours in the same kernel or in a guest of it, whose devices do not compute the rest.
     pub partial_sums: bool,
@@ -70,10 +78,12 @@ impl Default for Options {
         Self {
             interface: String::new(),
             queue: 0,
+            queues: 1,
             vlan: None,
             mode: Mode::Generic,
             umem_bytes: 64 << 20,
             endpoints: 4,
+            zero_copy: false,
             partial_sums: true,
             setup: None,
             udp: udp::Options::default(),
@@ -91,7 +101,7 @@ impl Transport for Xdp {
 }
 
 /// An open socket of the kernel, and its place at its queue and its interface. Both halves share
-/// it.
+/// that of the first queue.
 #[derive(Debug)]
 struct Opened {
     /// Empty when the endpoint ends. Dropped before the interface.
@@ -138,6 +148,21 @@ impl Opened {
             interface,
         };
         Ok((opened, rings))
+    }
+
+    /// Opens a socket as [`Self::new`] does, and returns the packets that it receives and the ring
+    /// of those to send.
+    fn at(
+        interface: Arc<Interface>,
+        queue: Arc<Queue>,
+        home: Home,
+        owner: u64,
+    ) -> io::Result<(Arc<Self>, Arrivals, Producer<Desc>)> {
+        let (opened, rings) = Self::new(interface, queue, home, owner)?;
+        let opened = Arc::new(opened);
+        let (part, shared) = (opened.queue.receiving().shared(), opened.queue.rings());
+        let arrivals = Arrivals::new(part, rings.rx, shared, opened.clone());
+        Ok((opened, arrivals, rings.tx))
     }
 
     /// Gives the frames of packets that this endpoint has not read, or has only shown, to the other
@@ -199,6 +224,7 @@ impl Xdp {
     /// an XDP program that no process of this user offers. Otherwise the kernel's error, with the
     /// step that failed and the capability that permits it, or the refusal of the daemon.
     pub fn open(options: &Options) -> io::Result<Halves<XdpRx, XdpTx>> {
+        check(options)?;
         let name = name_of(&options.interface)?;
         let index = index_of(&name)?;
         let (mut tables, link) = Tables::open(index)?;
@@ -220,35 +246,69 @@ impl Xdp {
                 .ok_or_else(|| invalid("the interface has no Ethernet address"))?,
         };
         let interface = Interface::get(device, options.mode, options.setup.as_deref())?;
-        let queue = interface.queue(options.queue, options.umem_bytes, options.endpoints)?;
-        let (opened, rings) = Opened::new(interface, queue, home, owner_of(&udp)?)?;
-        let opened = Arc::new(opened);
+        let owner = owner_of(&udp)?;
+        let at = |number| {
+            let queue = interface.queue(number, &options.region())?;
+            Opened::at(interface.clone(), queue, home, owner)
+        };
+        let (opened, arrivals, tx) = at(options.queue)?;
+        let further = options.queue + 1..options.queue + options.queues;
+        let others: Vec<Arrivals> = further
+            .map(|number| at(number).map(|(_, arrivals, _)| arrivals))
+            .collect::<io::Result<_>>()?;
         let (queue, share) = (&opened.queue, opened.share);
-        let arrivals = Arrivals::new(
-            queue.receiving().shared(),
-            rings.rx,
-            queue.rings(),
-            opened.clone(),
-        );
         let frames = Frames::new(
             queue.sending(share).own(),
             share.number(),
-            rings.tx,
+            tx,
             queue.rings(),
             opened.clone(),
         );
         let mac = OwnMac::new(home.mac);
         let ways = Ways::new(home, mac.clone(), &link, Box::new(tables));
+        // All packets of a peer come to one queue.
+        let capacity = others.iter().map(Arrivals::capacity).min();
         let limits = Limits {
-            rx_queue: arrivals.capacity(),
+            rx_queue: arrivals.capacity().min(capacity.unwrap_or(u32::MAX)),
             ..udp.limits
         };
         Ok(Halves {
-            rx: XdpRx::new(udp.rx, arrivals, home, mac, options.partial_sums),
+            rx: XdpRx::new(udp.rx, arrivals, home, mac, options.partial_sums).with_queues(others),
             tx: XdpTx::new(udp.tx, ways, frames),
             limits,
         })
     }
+}
+
+impl Options {
+    /// The region of each queue.
+    fn region(&self) -> Region {
+        Region {
+            bytes: self.umem_bytes,
+            shares: self.endpoints,
+            copying: match self.zero_copy {
+                true => Copying::Nothing,
+                false => Copying::Frames,
+            },
+        }
+    }
+}
+
+/// Checks options that need no look at the interface.
+fn check(options: &Options) -> io::Result<()> {
+    let last = options.queue.checked_add(options.queues);
+    if options.queues == 0 || last.is_none() {
+        return Err(invalid("an endpoint has one queue or more (xdp.queues)"));
+    }
+    if options.zero_copy && options.mode != Mode::Native {
+        return Err(invalid("xdp.zero_copy needs xdp.mode = native"));
+    }
+    if options.zero_copy && options.setup.is_some() {
+        return Err(invalid(
+            "a daemon opens sockets that copy: xdp.zero_copy does not go with xdp.setup",
+        ));
+    }
+    Ok(())
 }
 
 /// The interface whose frames carry those of `link`, and the number of their VLAN. For an interface

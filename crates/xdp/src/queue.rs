@@ -24,7 +24,7 @@ use crate::ffi;
 use crate::receive::arrivals::fill;
 use crate::shared::{SharedRings, Shares};
 use crate::sharing::{self, Offer};
-use crate::socket::{self, Host, QueueRings, Rings, Socket, patiently};
+use crate::socket::{self, Copying, Host, QueueRings, Rings, Socket, patiently};
 use crate::steering::{Mode, Steering};
 use crate::umem::{FRAME, Ledger, MIN_FRAMES, Umem};
 use dunlin_packet::Home;
@@ -106,32 +106,31 @@ impl Interface {
         Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
     }
 
-    /// Gets the queue with this number. The first endpoint of the queue determines the size of the
-    /// region and the number of shares.
+    /// Gets the queue with this number. The first endpoint of the queue determines its region.
     ///
     /// # Errors
     /// The kernel's; `ResourceBusy` if another process has the queue.
-    pub(crate) fn queue(
-        &self,
-        number: u32,
-        umem_bytes: u64,
-        shares: u32,
-    ) -> io::Result<Arc<Queue>> {
+    pub(crate) fn queue(&self, number: u32, region: &Region) -> io::Result<Arc<Queue>> {
         let mut queues = self.queues();
         if let Some(queue) = queues.get(&number).and_then(Weak::upgrade) {
             return Ok(queue);
         }
-        let queue = Arc::new(Queue::open(self, number, umem_bytes, shares)?);
+        let queue = Arc::new(Queue::open(self, number, region)?);
         queues.insert(number, Arc::downgrade(&queue));
         Ok(queue)
     }
 
     /// Opens the socket of a queue with a region of `frames` frames.
-    fn open_host(&self, queue: u32, frames: u32) -> io::Result<(Arc<Umem>, Host, QueueRings)> {
+    fn open_host(
+        &self,
+        queue: u32,
+        frames: u32,
+        copying: Copying,
+    ) -> io::Result<(Arc<Umem>, Host, QueueRings)> {
         let (umem, fd) = match &self.holder {
             Holder::Own { .. } => {
                 let umem = Umem::new(frames)?;
-                let fd = socket::bound_host(self.index, queue, &umem)?;
+                let fd = socket::bound_host(self.index, queue, &umem, copying)?;
                 (umem, fd)
             }
             Holder::Daemon(client) => {
@@ -162,8 +161,8 @@ impl Interface {
             Holder::Own { steering, .. } => {
                 let (socket, rings) = Socket::open(host, count)?;
                 let fd = socket.fd().expect("a socket has a descriptor");
-                let entries = Entries::add(steering, fd, home, owner)?;
-                entries.steer(number)?;
+                let entries = Entries::add(steering, fd, home, number, owner)?;
+                entries.steer()?;
                 Ok((socket, rings, Lead::Own(entries)))
             }
             Holder::Daemon(client) => {
@@ -275,6 +274,15 @@ fn check_mode(has: Mode, wanted: Mode) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
 }
 
+/// The region of a queue, as the first endpoint of the queue wants it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Region {
+    pub(crate) bytes: u64,
+    /// Most endpoints of the queue.
+    pub(crate) shares: u32,
+    pub(crate) copying: Copying,
+}
+
 /// A queue with our region.
 #[derive(Debug)]
 pub(crate) struct Queue {
@@ -328,14 +336,19 @@ impl Places {
 }
 
 impl Queue {
-    fn open(interface: &Interface, number: u32, umem_bytes: u64, shares: u32) -> io::Result<Self> {
+    fn open(interface: &Interface, number: u32, region: &Region) -> io::Result<Self> {
+        let Region {
+            bytes,
+            shares,
+            copying,
+        } = *region;
         let pinnable = match interface.holder {
             Holder::Own { .. } => ffi::pinnable(),
             // The daemon pins the region.
             Holder::Daemon(_) => None,
         };
-        let sizes = sizes(umem_bytes, shares, pinnable)?;
-        let open = |frames| interface.open_host(number, frames);
+        let sizes = sizes(bytes, shares, pinnable)?;
+        let open = |frames| interface.open_host(number, frames, copying);
         let (umem, host, rings) = open_with_region(sizes, open)?;
         let (receiving, sending) = umem.split(shares);
         let first = &sending[0];

@@ -4,8 +4,12 @@
 //! counted by cause. The socket gets all packets that the program passes to the kernel: fragments,
 //! packets of this host and of other queues, and every packet while steering is lost.
 //!
+//! An endpoint may have several queues of its interface, each with a ring and a region. A burst
+//! takes packets from one of them, and the next burst from another.
+//!
 //! Invariant: the frames of a burst come from the source that `source` names, and are ours until
-//! the next burst. Called by the event loop, and by `connect`.
+//! the next burst. Those of a ring lie in the region of `arrivals`, and never in one of `others`.
+//! Called by the event loop, and by `connect`.
 
 pub(crate) mod arrivals;
 
@@ -14,6 +18,7 @@ use dunlin_transport::counters::Counters;
 use dunlin_transport::turns::Turns;
 use dunlin_transport::udp::UdpRx;
 
+use crate::device::{Device, Statistics};
 use crate::ways::OwnMac;
 use arrivals::{Arrivals, NextPacket, WHOLE};
 use dunlin_packet::{Datagram, Home, REFUSALS, Refused, Seen, Written};
@@ -66,7 +71,11 @@ impl Marks {
 /// The receiving half of an `xdp` endpoint.
 #[derive(Debug)]
 pub struct XdpRx {
+    /// The queue of this burst.
     arrivals: Arrivals,
+    /// The other queues, and the place of the one whose turn is next.
+    others: Vec<Arrivals>,
+    next: usize,
     home: Home,
     mac: OwnMac,
     /// Whether datagrams whose checksum covers only the pseudo header are accepted.
@@ -106,6 +115,8 @@ impl XdpRx {
         Self {
             udp,
             arrivals,
+            others: Vec::new(),
+            next: 0,
             home,
             mac,
             partial_sums,
@@ -125,6 +136,12 @@ impl XdpRx {
         }
     }
 
+    /// The same half with further queues of the interface.
+    #[must_use]
+    pub(crate) fn with_queues(self, others: Vec<Arrivals>) -> Self {
+        Self { others, ..self }
+    }
+
     /// The address and port of this endpoint.
     pub fn local_addr(&self) -> std::net::SocketAddr {
         self.home.address
@@ -132,31 +149,31 @@ impl XdpRx {
 
     /// The counters of this half, without those of the socket.
     pub(crate) fn own_counters(&self) -> Counters {
-        let statistics = self.arrivals.device().statistics();
         Counters {
-            rx_corrupt: self.counters.rx_corrupt + self.arrivals.bad(),
-            rx_overflow: statistics.rx_dropped,
+            rx_corrupt: self.counters.rx_corrupt + self.bad(),
+            rx_overflow: self.statistics().rx_dropped,
             ..self.counters
         }
     }
 
     /// Counters of steered packets: refused ones by cause, and accepted ones by the way in which
-    /// their checksum was written; and the bytes of the region of frames.
+    /// their checksum was written; and the bytes of the regions of frames.
     pub fn details(&self) -> Vec<(&'static str, u64)> {
-        let mut details = vec![("umem_bytes", self.arrivals.region_bytes() as u64)];
+        let bytes = self.queues().map(Arrivals::region_bytes).sum::<usize>();
+        let mut details = vec![("umem_bytes", bytes as u64)];
         self.show_details(&mut |name, count| details.push((name, count)));
         details
     }
 
     /// Shows the counters of [`DETAILS`] and of [`REFUSALS`].
     pub(crate) fn show_details(&self, show: &mut dyn FnMut(&'static str, u64)) {
-        let statistics = self.arrivals.device().statistics();
+        let statistics = self.statistics();
         let own = [
             self.counters.rx_packets,
             self.joins,
             self.partial,
             self.absent,
-            self.arrivals.bad(),
+            self.bad(),
             statistics.rx_dropped,
             statistics.rx_unfilled,
             statistics.rx_invalid,
@@ -170,7 +187,35 @@ impl XdpRx {
 
     /// Whether a steered packet waits.
     pub(crate) fn has_more(&mut self) -> bool {
-        self.arrivals.has_more()
+        self.arrivals.has_more() || self.others.iter_mut().any(Arrivals::has_more)
+    }
+
+    /// All queues.
+    fn queues(&self) -> impl Iterator<Item = &Arrivals> {
+        std::iter::once(&self.arrivals).chain(&self.others)
+    }
+
+    /// Entries that no honest kernel writes, at all queues.
+    fn bad(&self) -> u64 {
+        self.queues().map(Arrivals::bad).sum()
+    }
+
+    /// The kernel's counters, of all queues together.
+    fn statistics(&self) -> Statistics {
+        let each = self.queues().map(|queue| queue.device().statistics());
+        each.fold(Statistics::default(), Statistics::plus)
+    }
+
+    /// Takes the next burst from the next queue that has packets.
+    #[inline(never)]
+    fn change_queue(&mut self) {
+        for _ in 0..self.others.len() {
+            std::mem::swap(&mut self.arrivals, &mut self.others[self.next]);
+            self.next = (self.next + 1) % self.others.len();
+            if self.arrivals.has_more() {
+                return;
+            }
+        }
     }
 
     /// Makes the next burst look at the socket.
@@ -178,9 +223,9 @@ impl XdpRx {
         self.turns.on_doubt();
     }
 
-    /// The descriptor of the ring.
-    pub(crate) fn device(&self) -> &dyn crate::device::Device {
-        self.arrivals.device()
+    /// The other ends of the rings, queue by queue.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = &dyn Device> {
+        self.queues().map(Arrivals::device)
     }
 
     /// Looks at the socket. It is not inlined, so that the path of steered packets stays short.
@@ -343,6 +388,9 @@ impl Rx for XdpRx {
     #[inline]
     fn burst(&mut self) -> usize {
         self.give_back();
+        if !self.others.is_empty() {
+            self.change_queue();
+        }
         if self.turns.is_due() {
             let count = self.look_at_socket();
             if count > 0 {

@@ -24,7 +24,7 @@ use crate::ffi::{self, descriptors};
 use crate::steering::{Mode, Steering};
 
 /// The first bytes of a message. The last of them is the version of the program and of its maps.
-const MARK: [u8; 4] = *b"dxp\x01";
+const MARK: [u8; 4] = *b"dxp\x02";
 
 /// Longest time to wait until the socket of an asking process has room for the answer.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -3,12 +3,12 @@
 //! its own.
 //!
 //! Invariant: all that a socket changes in the kernel ends with its descriptor and with the
-//! mappings of its rings. The first socket is bound in copy mode, which every driver has, with
-//! frames of several pieces (`XDP_USE_SG`, Linux 6.6): between neighbours in one kernel, a message
-//! that `udp` leaves to be segmented later arrives whole, with up to 64 KB. The others inherit
-//! that. A process without privilege gets bound sockets from a daemon (`setup`), and maps their
-//! rings itself. Called by `queue`, `open` and `setup`; the rings go to `receive`, `transmit` and
-//! `shared`.
+//! mappings of its rings. The first socket is bound in copy mode, which every driver has, unless
+//! its owner asks for zero-copy mode, and with frames of several pieces (`XDP_USE_SG`, Linux 6.6):
+//! between neighbours in one kernel, a message that `udp` leaves to be segmented later arrives
+//! whole, with up to 64 KB. The others inherit that. A process without privilege gets bound sockets
+//! from a daemon (`setup`), and maps their rings itself. Called by `queue`, `open` and `setup`; the
+//! rings go to `receive`, `transmit` and `shared`.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -65,7 +65,12 @@ pub(crate) struct Host {
 ///
 /// # Errors
 /// The kernel's, with a sentence that names the failed step and says what would permit it.
-pub(crate) fn bound_host(index: u32, queue: u32, umem: &Umem) -> io::Result<OwnedFd> {
+pub(crate) fn bound_host(
+    index: u32,
+    queue: u32,
+    umem: &Umem,
+    copying: Copying,
+) -> io::Result<OwnedFd> {
     let fd = new()?;
     register(fd.as_fd(), umem)?;
     let count = shared_entries(umem.frames());
@@ -77,7 +82,7 @@ pub(crate) fn bound_host(index: u32, queue: u32, umem: &Umem) -> io::Result<Owne
     ] {
         make_ring(fd.as_fd(), name, count)?;
     }
-    bind(fd.as_fd(), index, queue, None)?;
+    bind(fd.as_fd(), index, queue, Sharing::No(copying))?;
     Ok(fd)
 }
 
@@ -101,7 +106,7 @@ pub(crate) fn bound(
     for name in [libc::XDP_RX_RING, libc::XDP_TX_RING] {
         make_ring(fd.as_fd(), name, 1 << count.ilog2())?;
     }
-    bind(fd.as_fd(), index, queue, Some(host))?;
+    bind(fd.as_fd(), index, queue, Sharing::With(host))?;
     Ok(fd)
 }
 
@@ -293,25 +298,38 @@ fn map_ring<E: RingEntry>(
     Memory::of(Arc::new(mapping), &at, count).ok_or_else(strange)
 }
 
-/// Binds a socket to a queue. With `host`, the socket uses the region and the shared rings of that
-/// one.
-fn bind(
-    fd: BorrowedFd<'_>,
-    index: u32,
-    queue: u32,
-    host: Option<BorrowedFd<'_>>,
-) -> io::Result<()> {
-    // A socket that shares a region inherits all other flags.
-    let flags = match host {
-        Some(_) => libc::XDP_SHARED_UMEM,
-        None => libc::XDP_COPY | libc::XDP_USE_NEED_WAKEUP | libc::XDP_USE_SG,
+/// Whether packets are copied between the driver's memory and the region.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Copying {
+    /// All are, which every driver can do.
+    Frames,
+    /// None is: the driver uses the frames where they lie (`XDP_ZEROCOPY`).
+    Nothing,
+}
+
+/// The owner of the region and of the shared rings of a socket.
+#[derive(Clone, Copy, Debug)]
+enum Sharing<'a> {
+    /// The socket itself.
+    No(Copying),
+    /// This socket of the same queue, from which all flags are inherited.
+    With(BorrowedFd<'a>),
+}
+
+/// Binds a socket to a queue.
+fn bind(fd: BorrowedFd<'_>, index: u32, queue: u32, sharing: Sharing<'_>) -> io::Result<()> {
+    let own = libc::XDP_USE_NEED_WAKEUP | libc::XDP_USE_SG;
+    let (flags, host) = match sharing {
+        Sharing::No(Copying::Frames) => (libc::XDP_COPY | own, 0),
+        Sharing::No(Copying::Nothing) => (libc::XDP_ZEROCOPY | own, 0),
+        Sharing::With(host) => (libc::XDP_SHARED_UMEM, host.as_raw_fd()),
     };
     let address = libc::sockaddr_xdp {
         sxdp_family: u16::try_from(libc::AF_XDP).expect("a small number"),
         sxdp_flags: flags,
         sxdp_ifindex: index,
         sxdp_queue_id: queue,
-        sxdp_shared_umem_fd: host.map_or(0, |host| host.as_raw_fd().cast_unsigned()),
+        sxdp_shared_umem_fd: host.cast_unsigned(),
     };
     patiently(|| ffi::bind_xdp(fd, &address)).map_err(|error| {
         let what = match error.raw_os_error() {
@@ -320,6 +338,10 @@ fn bind(
                 "the interface has no queue {queue}, or the kernel is older than 6.6, which first \
                  passes frames of several pieces"
             ),
+            Some(libc::EOPNOTSUPP) if flags & libc::XDP_ZEROCOPY != 0 => {
+                "the driver has no zero-copy mode with frames of several pieces (xdp.zero_copy)"
+                    .to_owned()
+            }
             _ => format!("the socket cannot be bound to queue {queue}"),
         };
         explain(error, &what)

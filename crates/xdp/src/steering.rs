@@ -41,7 +41,7 @@ const AT_XDP: u32 = 37;
 /// The program may see packets of several pieces, of which it reads the first.
 const HAS_FRAGMENTS: u32 = 1 << 5;
 
-/// Endpoints that an interface can have.
+/// Addresses that an interface can have, each at one queue.
 const MAX_HOMES: u32 = 4096;
 /// Sockets that an interface can have.
 const MAX_SOCKETS: u32 = 256;
@@ -173,12 +173,12 @@ impl Steering {
     /// # Errors
     /// The kernel's, for example if the map is full.
     pub fn steer(&self, home: &Home, socket: u32, queue: u32, owner: u64) -> io::Result<()> {
-        self.set_home(home, value(socket, queue, owner), ANY)
-            .map_err(|error| explain(error, "the address cannot be steered"))
+        self.set_home(&key_of(home, queue), value(socket, owner), ANY)
+            .map_err(|error| explain(error, UNSTEERED))
     }
 
     /// Like [`Self::steer`], but for an owner that has not shown that the address is its own: the
-    /// address must not have another owner among those that `living` returns.
+    /// address must not have another owner, at any queue, among those that `living` returns.
     ///
     /// # Errors
     /// The kernel's; `ResourceBusy` if it has another owner.
@@ -189,29 +189,53 @@ impl Steering {
         owner: u64,
         living: impl Fn() -> io::Result<Vec<u64>>,
     ) -> io::Result<()> {
-        let value = value(socket, queue, owner);
-        let mut outcome = self.set_home(home, value, NEW);
+        let (key, value) = (key_of(home, queue), value(socket, owner));
+        if self.try_claim(&key, value, owner)? {
+            return Ok(());
+        }
+        self.forget_dead(living)?;
+        if self.try_claim(&key, value, owner)? {
+            return Ok(());
+        }
+        let why = "another endpoint has this address and port";
+        Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
+    }
+
+    /// Steers to a socket unless the address has another owner. False if it has.
+    fn try_claim(&self, key: &[u8; KEY], value: [u8; VALUE], owner: u64) -> io::Result<bool> {
+        if self.has_other_owner(key, owner) {
+            return Ok(false);
+        }
+        let outcome = self.set_home(key, value, NEW);
         if is_taken(&outcome) {
-            self.forget_dead(living)?;
-            outcome = self.set_home(home, value, NEW);
+            return Ok(false);
         }
-        match is_taken(&outcome) {
-            true => Err(io::Error::new(
-                io::ErrorKind::ResourceBusy,
-                "another endpoint has this address and port",
-            )),
-            false => outcome.map_err(|error| explain(error, "the address cannot be steered")),
+        outcome.map_err(|error| explain(error, UNSTEERED))?;
+        // Two owners may claim different queues at the same time. Then neither gets one.
+        let is_contested = self.has_other_owner(key, owner);
+        if is_contested {
+            self.remove(key);
         }
+        Ok(!is_contested)
     }
 
-    fn set_home(&self, home: &Home, value: [u8; VALUE], flags: u64) -> io::Result<()> {
-        update(&self.homes, &key_of(home), &value, flags)
+    /// Whether the address of this key has another owner at any queue.
+    fn has_other_owner(&self, key: &[u8; KEY], owner: u64) -> bool {
+        let is_it = |other: &[u8; KEY]| other[..QUEUE_IN_KEY] == key[..QUEUE_IN_KEY];
+        let homes = self.homes();
+        homes
+            .iter()
+            .any(|(other, value)| is_it(other) && owner_of(value) != owner)
     }
 
-    /// Lets packets for `home` pass to the kernel again, unless the address has another owner by
-    /// now. False if nothing was removed.
-    pub fn release(&self, home: &Home, owner: u64) -> bool {
-        let key = key_of(home);
+    fn set_home(&self, key: &[u8; KEY], value: [u8; VALUE], flags: u64) -> io::Result<()> {
+        update(&self.homes, key, &value, flags)
+    }
+
+    /// Lets packets for `home` that arrive at `queue` pass to the kernel again, unless the address
+    /// has another owner by now. False if nothing was removed.
+    pub fn release(&self, home: &Home, queue: u32, owner: u64) -> bool {
+        let key = key_of(home, queue);
         self.value_of(&key)
             .is_some_and(|value| owner_of(&value) == owner)
             && self.remove(&key)
@@ -333,8 +357,14 @@ impl Steering {
     }
 }
 
-/// The key of an endpoint, in the form in which the program builds it.
-fn key_of(home: &Home) -> [u8; KEY] {
+/// Complaint about an address that the map does not take.
+const UNSTEERED: &str = "the address cannot be steered";
+
+/// Where the queue begins in a key.
+const QUEUE_IN_KEY: usize = 20;
+
+/// The key of an endpoint at a queue, in the form in which the program builds it.
+fn key_of(home: &Home, queue: u32) -> [u8; KEY] {
     let ip = match home.address.ip() {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),
         IpAddr::V6(v6) => v6,
@@ -342,16 +372,16 @@ fn key_of(home: &Home) -> [u8; KEY] {
     let mut key = [0; KEY];
     key[..16].copy_from_slice(&ip.octets());
     key[16..18].copy_from_slice(&home.address.port().to_be_bytes());
-    key[18..].copy_from_slice(&home.vlan.to_be_bytes());
+    key[18..QUEUE_IN_KEY].copy_from_slice(&home.vlan.to_be_bytes());
+    key[QUEUE_IN_KEY..].copy_from_slice(&queue.to_ne_bytes());
     key
 }
 
 /// The value of an endpoint's key.
-fn value(socket: u32, queue: u32, owner: u64) -> [u8; VALUE] {
+fn value(socket: u32, owner: u64) -> [u8; VALUE] {
     let mut value = [0; VALUE];
     value[..4].copy_from_slice(&socket.to_ne_bytes());
-    value[4..8].copy_from_slice(&queue.to_ne_bytes());
-    value[8..].copy_from_slice(&owner.to_ne_bytes());
+    value[4..].copy_from_slice(&owner.to_ne_bytes());
     value
 }
 

@@ -85,19 +85,41 @@ impl Umem {
     /// If a place is not within a frame.
     #[cfg(feature = "wire")]
     pub(crate) fn copy_to(&self, at: u64, other: &Self, to_at: u64, len: u32) {
-        let place = |umem: &Self, at: u64| {
-            let at = usize::try_from(at).expect("64 bits");
-            let is_inside = at % FRAME + len as usize <= FRAME && at < umem.bytes();
-            assert!(is_inside, "a piece lies within a frame");
-            at
-        };
-        let (from, to) = (place(self, at), place(other, to_at));
+        let len = len as usize;
+        let (from, to) = (self.place_of(at, len), other.place_of(to_at, len));
         // SAFETY: both places are within their regions, which are different, and the caller plays
         // the kernel, which has these frames.
         unsafe {
             let (from, to) = (self.base().add(from), other.base().add(to));
-            std::ptr::copy_nonoverlapping(from, to, len as usize);
+            std::ptr::copy_nonoverlapping(from, to, len);
         }
+    }
+
+    /// The bytes of a frame from a place on. The caller plays the kernel, which has the frame.
+    #[cfg(feature = "wire")]
+    pub(crate) fn copy_out(&self, at: u64, len: u32) -> Vec<u8> {
+        let at = self.place_of(at, len as usize);
+        // SAFETY: the place is within the region, and its other end does not write to the frame.
+        unsafe { std::slice::from_raw_parts(self.base().add(at), len as usize) }.to_vec()
+    }
+
+    /// Writes bytes to a place in a frame. The caller plays the kernel, which has the frame.
+    #[cfg(feature = "wire")]
+    pub(crate) fn copy_in(&self, at: u64, bytes: &[u8]) {
+        let at = self.place_of(at, bytes.len());
+        // SAFETY: the place is within the region, and its other end does not use the frame.
+        unsafe {
+            let to = self.base().add(at);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+        }
+    }
+
+    #[cfg(feature = "wire")]
+    fn place_of(&self, at: u64, len: usize) -> usize {
+        let at = usize::try_from(at).expect("64 bits");
+        let is_inside = at % FRAME + len <= FRAME && at < self.bytes();
+        assert!(is_inside, "a piece lies within a frame");
+        at
     }
 
     /// The ledger of the half for receiving, and those of `shares` equal shares of the half for

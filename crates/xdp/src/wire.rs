@@ -6,7 +6,7 @@
 //! for a system call for each burst, which does nothing here.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -25,8 +25,16 @@ use crate::umem::{FRAME, Umem};
 use crate::ways::{OwnMac, Ways};
 use dunlin_packet::{Home, Mac};
 
+mod lan;
+
+pub use lan::open;
+
 /// Frames of each region.
 const FRAMES: u32 = 1024;
+
+/// Bytes of the longest IP packet: the longest packet of an endpoint fits, so none goes to the
+/// socket, which would send it to the addresses of a real network.
+const MTU: u32 = 2000;
 
 /// Bytes that the kernel leaves free in front of a received packet.
 const HEADROOM: u64 = 256;
@@ -48,15 +56,17 @@ struct Side {
     fill: Consumer<u64>,
     tx: Consumer<Desc>,
     completion: Producer<u64>,
+    /// In a network: what wakes the endpoint.
+    bell: Option<Arc<lan::Bell>>,
 }
 
 /// A device that takes frames only when the wire carries them.
 #[derive(Debug)]
 struct Silent;
 
-/// Everything is a neighbour with this address.
+/// Every address is that of a neighbour, with an Ethernet address that follows from it.
 #[derive(Debug)]
-struct Direct(Mac);
+struct Direct;
 
 /// Opens two endpoints with a wire between them. With `pack`, packets share datagrams.
 ///
@@ -70,8 +80,8 @@ struct Direct(Mac);
 /// # std::io::Result::Ok(())
 /// ```
 pub fn joined(pack: bool) -> io::Result<([Both; 2], Wire)> {
-    let (one, first) = Side::open(1, pack)?;
-    let (two, second) = Side::open(2, pack)?;
+    let open = |number| Side::open(Ipv4Addr::new(10, 0, 0, number), pack, Arc::new(Silent));
+    let ((one, first), (two, second)) = (open(1)?, open(2)?);
     let sides = [first, second];
     Ok(([one, two], Wire { sides }))
 }
@@ -89,19 +99,21 @@ impl Wire {
 }
 
 impl Side {
-    /// Opens the endpoint `10.0.0.number`.
-    fn open(number: u8, pack: bool) -> io::Result<(Both, Self)> {
-        let ip = IpAddr::from([10, 0, 0, number]);
+    /// Opens the endpoint with this address.
+    fn open(ip: Ipv4Addr, pack: bool, device: Arc<dyn Device>) -> io::Result<(Both, Self)> {
+        let mac = mac_of(ip);
+        let ip = IpAddr::from(ip);
         let udp = Udp::open(&udp::Options {
             advertise: Some(ip),
-            allow_peers: "10.0.0.0/24".parse().expect("a network"),
+            allow_peers: "10.0.0.0/16".parse().expect("a network"),
             pack,
+            loopback_data_size: udp::Options::default().data_size,
             ..udp::Options::default()
         })?;
         let home = Home {
             address: SocketAddr::new(ip, udp.rx.local_addr().port()),
             vlan: 0,
-            mac: mac_of(number),
+            mac,
         };
         let umem = Umem::new(FRAMES)?;
         let (receiving, sending) = umem.split(1);
@@ -114,6 +126,7 @@ impl Side {
             fill: Consumer::new(empty.clone()),
             tx: Consumer::new(tx.clone()),
             completion: Producer::new(completed.clone()),
+            bell: None,
         };
         // As in copy mode: the kernel sends when it is asked to.
         side.tx.ask_for_wakeup(true);
@@ -126,7 +139,6 @@ impl Side {
         let shared = SharedRings::new(Producer::new(empty), Consumer::new(completed), shares);
         let shared = Arc::new(shared);
         fill(&receiving, &shared, 0..count);
-        let device: Arc<dyn Device> = Arc::new(Silent);
         let arrivals = Arrivals::new(
             receiving.shared(),
             Consumer::new(rx),
@@ -138,11 +150,11 @@ impl Side {
         let link = Link {
             index: 1,
             mac: Some(home.mac),
-            mtu: 1500,
+            mtu: MTU,
             is_up: true,
             below: Below::Itself,
         };
-        let roads = Box::new(Direct(mac_of(3 - number)));
+        let roads = Box::new(Direct);
         let ways = Ways::new(home, mac.clone(), &link, roads);
         let limits = Limits {
             rx_queue: arrivals.capacity(),
@@ -181,8 +193,10 @@ impl Side {
     }
 }
 
-fn mac_of(number: u8) -> Mac {
-    [2, 0, 0, 0, 0, number]
+/// The Ethernet address of the neighbour at an address.
+fn mac_of(ip: Ipv4Addr) -> Mac {
+    let [_, _, high, low] = ip.octets();
+    [2, 0, 0, 0, high, low]
 }
 
 impl Device for Silent {
@@ -207,8 +221,11 @@ impl Device for Silent {
 
 impl Roads for Direct {
     fn road(&mut self, hop: IpAddr) -> Option<Road> {
+        let IpAddr::V4(ip) = hop else {
+            return None;
+        };
         let neighbour = Neighbour {
-            mac: Some(self.0),
+            mac: Some(mac_of(ip)),
             is_idle: false,
         };
         Some(Road { hop, neighbour })

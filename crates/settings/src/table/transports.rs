@@ -230,9 +230,16 @@ pub(super) const XDP: &[Setting] = &[
         "xdp.queue",
         Unit::Count,
         |xdp| &mut xdp.queue,
-        "its queue; packets of other queues come through the kernel",
+        "the first of its queues; packets of other queues come through the kernel",
     )
     .within(0..=4095),
+    xdp(
+        "xdp.queues",
+        Unit::Count,
+        |xdp| &mut xdp.queues,
+        "how many queues an endpoint has, from `xdp.queue` on; each takes `xdp.umem`",
+    )
+    .within(1..=64),
     xdp(
         "xdp.mode",
         Unit::Word,
@@ -257,6 +264,12 @@ pub(super) const XDP: &[Setting] = &[
          frames, at least 512 KiB",
     )
     .within(1..=64),
+    xdp(
+        "xdp.zero_copy",
+        Unit::Switch,
+        |xdp| &mut xdp.zero_copy,
+        "the driver uses the frames where they lie; needs native mode and a driver that can",
+    ),
     xdp(
         "xdp.vlan",
         Unit::Count,
@@ -287,6 +300,6 @@ pub(super) const DPDK: &[Setting] = &[dpdk(
     Unit::Device,
     |dpdk| &mut dpdk.device,
     "device of DPDK and its address, `DEVICE;ip=ADDRESS/BITS[,gw=ADDRESS][,vlan=N][,mtu=BYTES]\
-     [,packets=N][,lend=BYTES][;ARGUMENTS]`",
+     [,packets=N][,lend=BYTES][,queues=N][;ARGUMENTS]`",
 )
 .words(&["none"])];

@@ -34,6 +34,9 @@ pub(crate) trait Harness {
     /// Races between a sender and a receiver that falls asleep.
     const RACES: u32 = 10_000;
 
+    /// Whether packets to an endpoint's own address come back to it.
+    const REACHES_ITSELF: bool = true;
+
     /// Whether the control plane says that all endpoints are on this host.
     const SAME_HOST: bool = true;
 }

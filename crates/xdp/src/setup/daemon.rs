@@ -22,7 +22,7 @@ use crate::ask::message::{Claim, QueueId, REQUEST, Request, Wish, grant, refusal
 use crate::entries::Entries;
 use crate::ffi::{self, descriptors};
 use crate::queue::Interface;
-use crate::socket;
+use crate::socket::{self, Copying};
 use crate::umem::Umem;
 use dunlin_packet::Home;
 
@@ -286,7 +286,7 @@ fn open_queue(place: &QueueId, frames: u32, memory: &OwnedFd) -> io::Result<Owne
     ffi::memory::check_sealed(memory.as_fd(), bytes)?;
     // The kernel keeps the pages after this mapping has ended.
     let umem = Umem::shared(memory.as_fd(), frames)?;
-    socket::bound_host(place.index, place.queue, &umem)
+    socket::bound_host(place.index, place.queue, &umem, Copying::Frames)
 }
 
 /// The socket of an endpoint, and its entries in the program's maps.
@@ -302,8 +302,8 @@ fn open_endpoint(place: &QueueId, host: &OwnedFd, entries: u32, claim: &Claim) -
         mac: [0; 6],
     };
     let steering = interface.steering().ok_or(io::ErrorKind::Unsupported)?;
-    let entries = Entries::add(steering, socket.as_fd(), home, claim.owner)?;
-    entries.claim(place.queue)?;
+    let entries = Entries::add(steering, socket.as_fd(), home, place.queue, claim.owner)?;
+    entries.claim()?;
     Ok(Held {
         _entries: entries,
         socket,

@@ -1,5 +1,5 @@
 //! The program at the interface: takes a packet only if its address, VLAN and port are an
-//! endpoint's, and it came to that endpoint's queue. All else passes to the kernel, and so do
+//! endpoint's, and it came to a queue of that endpoint. All else passes to the kernel, and so do
 //! fragments (the first too) and packets with options or extension headers.
 
 use super::assemble::Register::{R0, R1, R2, R3, R4, R5, R6, R10};
@@ -7,17 +7,18 @@ use super::assemble::Width::{Byte, Double, Half, Word};
 use super::assemble::{Assembler, If, Label};
 use dunlin_packet::{ETHERNET, IPV4, IPV6, PROTOCOL_UDP, TAG, TYPE_IPV4, TYPE_IPV6, TYPE_TAG, UDP};
 
-/// Bytes of a key: the address in its IPv6 form, the port and the VLAN.
-pub(super) const KEY: usize = 20;
-/// Bytes of the value of a key: the number of a socket, its queue, and the inode number of the UDP
-/// socket that has the address. The program does not read the last.
-pub(super) const VALUE: usize = 16;
+/// Bytes of a key: the address in its IPv6 form, the port, the VLAN and the queue.
+pub(super) const KEY: usize = 24;
+/// Bytes of the value of a key: the number of a socket, and the inode number of the UDP socket that
+/// has the address. The program does not read the latter.
+pub(super) const VALUE: usize = 12;
 
 /// The stack below the frame pointer, where the key is put together.
 const KEY_AT: i16 = -24;
 const ADDRESS_END: i16 = KEY_AT + 12;
 const PORT_AT: i16 = KEY_AT + 16;
 const VLAN_AT: i16 = KEY_AT + 18;
+const QUEUE_AT: i16 = KEY_AT + 20;
 
 /// `struct xdp_md`: the packet's start and end, and the queue.
 const DATA: i16 = 0;
@@ -45,14 +46,13 @@ pub(super) fn steering(homes: i32, sockets: i32) -> Vec<u64> {
     code.place(v6);
     ipv6(&mut code, pass);
     code.place(look);
+    code.load(Word, R4, R6, QUEUE);
+    code.store(Word, R10, QUEUE_AT, R4);
     code.set_map(R1, homes);
     code.copy(R2, R10);
     code.add_number(R2, i32::from(KEY_AT));
     code.call(MAP_LOOKUP);
     code.jump_if(If::Equal, R0, 0, pass);
-    code.load(Word, R1, R0, 4);
-    code.load(Word, R2, R6, QUEUE);
-    code.jump_if_both(If::NotEqual, R1, R2, pass);
     code.load(Word, R2, R0, 0);
     code.set_map(R1, sockets);
     // If the socket is gone, the packet passes.

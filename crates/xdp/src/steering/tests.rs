@@ -6,7 +6,7 @@ use dunlin_testkit::wait::until;
 
 use super::*;
 use crate::device::Device;
-use crate::socket::{Host, Socket, bound_host};
+use crate::socket::{Copying, Host, Socket, bound_host};
 use crate::umem::{MIN_FRAMES, Umem};
 use dunlin_packet::check::{homes, peer_of, written};
 
@@ -23,7 +23,7 @@ struct Steered {
 /// Opens the only socket of an endpoint at a queue.
 fn open(index: u32, queue: u32) -> io::Result<(Host, Socket)> {
     let umem = Umem::new(MIN_FRAMES).unwrap();
-    let fd = bound_host(index, queue, &umem)?;
+    let fd = bound_host(index, queue, &umem, Copying::Frames)?;
     let (host, _) = Host::of(fd, index, queue, umem)?;
     let (socket, _) = Socket::open(&host, MIN_FRAMES / 2)?;
     Ok((host, socket))
@@ -152,8 +152,8 @@ fn released_endpoints_and_gone_sockets_get_nothing() {
         return;
     };
     let [one, two, ..] = homes();
-    assert!(steered.steering.release(&one, 0));
-    assert!(!steered.steering.release(&one, 0));
+    assert!(steered.steering.release(&one, 0, 0));
+    assert!(!steered.steering.release(&one, 0, 0));
     assert_eq!(steered.verdict(&good(&one)), PASS);
     assert_eq!(steered.verdict(&good(&two)), REDIRECT);
     // The map does not keep a socket alive.
@@ -188,8 +188,8 @@ fn a_new_socket_gets_no_packets_of_the_last_one_with_its_number() {
         let index = ffi::interface_index(c"link0").unwrap();
         let socket = open(index, 0).unwrap();
         assert_eq!(steering.add_socket(socket.1.fd().unwrap()).unwrap(), 0);
-        assert!(!steering.release(&left_behind, 7));
-        assert!(steering.release(&other, 7));
+        assert!(!steering.release(&left_behind, 0, 7));
+        assert!(steering.release(&other, 0, 7));
     });
 }
 
@@ -216,7 +216,7 @@ fn addresses_of_the_dead_are_removed_and_no_others() {
     };
     assert_eq!(steering.forget_dead(living).unwrap(), 1);
     let owners = all.iter().zip([heir.get(), 2, 3]);
-    let there = owners.map(|(home, owner)| steering.release(home, owner));
+    let there = owners.map(|(home, owner)| steering.release(home, 0, owner));
     assert_eq!(there.collect::<Vec<_>>(), [true, false, true]);
 }
 
@@ -265,10 +265,39 @@ fn an_address_that_has_another_owner_by_now_is_not_released() {
     };
     let steering = &steered.steering;
     steering.steer(&home, 3, 0, 77).unwrap();
-    assert!(!steering.release(&home, 76));
+    assert!(!steering.release(&home, 0, 76));
     assert_eq!(steered.verdict(&good(&home)), REDIRECT);
     assert_eq!(steering.forget_dead(|| Ok(vec![1, 77])).unwrap(), 0);
     assert_eq!(steering.forget_dead(|| Ok(vec![1, 78])).unwrap(), 1);
-    assert!(!steering.release(&home, 77), "it is gone");
+    assert!(!steering.release(&home, 0, 77), "it is gone");
     assert_eq!(steered.verdict(&good(&home)), PASS);
+}
+
+#[test]
+fn an_address_is_claimed_by_one_owner_at_all_queues() {
+    let Some(_network) = Network::new() else {
+        return;
+    };
+    let steering = Steering::load().unwrap();
+    let [home, other, ..] = homes();
+    let claim = |home: &Home, queue, owner| {
+        let place = [queue, queue];
+        steering.claim(home, place, owner, || Ok(vec![7, 8]))
+    };
+    claim(&home, 0, 7).unwrap();
+    claim(&home, 1, 7).unwrap();
+    for queue in [0, 1, 2] {
+        let refused = claim(&home, queue, 8).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ResourceBusy, "{refused}");
+    }
+    claim(&other, 0, 8).unwrap();
+    // The first owner leaves one of its queues, and then the other.
+    assert!(steering.release(&home, 0, 7));
+    assert!(claim(&home, 0, 8).is_err());
+    assert!(steering.release(&home, 1, 7));
+    claim(&home, 0, 8).unwrap();
+    // An owner that has died keeps no address.
+    let living = || Ok(vec![7]);
+    steering.claim(&home, [1, 1], 7, living).unwrap();
+    assert!(!steering.release(&home, 0, 8), "it is gone");
 }

@@ -52,6 +52,14 @@ fn what_cannot_be_opened_says_why_and_leaves_nothing() {
     );
     let queue = other(&|options| options.queue = 77);
     assert!(queue.to_string().contains("no queue 77"), "{queue}");
+    let second = other(&|options| options.queues = 2);
+    assert!(second.to_string().contains("no queue 1"), "{second}");
+    let none = other(&|options| options.queues = 0);
+    assert_eq!(none.kind(), ErrorKind::InvalidInput, "{none}");
+    let copies = other(&|options| options.zero_copy = true);
+    assert!(copies.to_string().contains("mode = native"), "{copies}");
+    let copies = other(&|options| (options.zero_copy, options.mode) = (true, Mode::Native));
+    assert!(copies.to_string().contains("no zero-copy mode"), "{copies}");
     let loopback = other(&|options| options.interface = "lo".to_owned());
     assert_eq!(loopback.kind(), ErrorKind::InvalidInput, "{loopback}");
     let own = other(&|options| options.udp.ip = [127, 0, 0, 1].into());

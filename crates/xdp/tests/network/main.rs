@@ -8,6 +8,7 @@ mod ends;
 mod hostile;
 mod life;
 mod processes;
+mod queues;
 mod relay;
 mod rpc;
 mod setup;

@@ -33,6 +33,8 @@ enum Fault {
     Swap,
     /// One of [`EVERY`] has another byte.
     Change,
+    /// None, but a test may make the relay swallow all of them for a while.
+    Hole,
     /// Each is marked "congestion experienced" (RFC 3168).
     Mark,
     /// Those to the right get the tag of VLAN 5, and those to the left lose it.
@@ -60,6 +62,8 @@ struct Relay {
 #[derive(Debug, Default)]
 struct State {
     ends: AtomicBool,
+    /// Whether all frames with UDP are lost.
+    swallows: AtomicBool,
     faults: AtomicU64,
 }
 
@@ -234,6 +238,13 @@ fn treat(
     if !is_udp {
         return vec![frame];
     }
+    if state.swallows.load(Ordering::Relaxed) {
+        state.faults.fetch_add(1, Ordering::Relaxed);
+        return Vec::new();
+    }
+    if fault == Fault::Hole {
+        return vec![frame];
+    }
     if fault == Fault::Mark {
         mark(&mut frame[ETHERNET..]);
         return vec![frame];
@@ -288,6 +299,28 @@ fn calls_survive_loss_and_reordering() {
         let resent = echo.client.counters().retransmissions;
         assert!(fault == Fault::Swap || resent > 0);
     }
+}
+
+#[test]
+fn calls_survive_a_black_hole() {
+    let Some(relay) = Relay::new(Fault::Hole) else {
+        return;
+    };
+    let mut echo = relay.echo();
+    calls(&mut echo);
+    assert_eq!(relay.faults(), 0);
+    relay.state.swallows.store(true, Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // Long enough for calls to be sent again.
+            std::thread::sleep(Duration::from_millis(300));
+            relay.state.swallows.store(false, Ordering::Relaxed);
+        });
+        echo.calls(20, 32);
+    });
+    assert!(relay.faults() > 0);
+    assert!(echo.client.counters().retransmissions > 0);
+    calls(&mut echo);
 }
 
 #[test]

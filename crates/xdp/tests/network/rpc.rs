@@ -1,7 +1,7 @@
 //! An echo over every pair of transports, modes, families and forms of packets.
 
 use dunlin_core::transport::Transport;
-use dunlin_testkit::network::Network;
+use dunlin_testkit::network::{Host, Network};
 use dunlin_transport::udp::Udp;
 use dunlin_xdp::{AutoXdp, Mode, Options, Xdp};
 
@@ -137,9 +137,21 @@ fn a_large_call_is_complete_without_further_packets() {
     let Some(network) = Network::new() else {
         return;
     };
-    let end = |host, number| End::<Xdp>::open(host, number, &at(host, false));
-    let mut echo = Echo::new(end(&network.left, 1), end(&network.right, 2));
-    echo.calls(4, 32);
+    for mode in [Mode::Generic, Mode::Native] {
+        let end = |host, number| {
+            let options = Options {
+                mode,
+                ..at(host, false)
+            };
+            End::<Xdp>::open(host, number, &options)
+        };
+        let mut echo = Echo::new(end(&network.left, 1), end(&network.right, 2));
+        echo.calls(4, 32);
+        ends_complete(&mut echo);
+    }
+}
+
+fn ends_complete(echo: &mut Echo<Xdp, Xdp>) {
     let before = echo.client.pool_use();
     echo.calls(1, 200_000);
     // The buffers come back with the answer, although no packet follows. They do not wait for the
@@ -148,6 +160,7 @@ fn a_large_call_is_complete_without_further_packets() {
     let (_, tx) = echo.client.lifecycle().halves_mut();
     let given = dunlin_core::transport::Tx::burst(tx, &[]);
     assert_eq!(dunlin_core::transport::Tx::done(tx), given);
+    echo.ends_soon();
 }
 
 #[test]
@@ -167,4 +180,59 @@ fn frames_of_nine_thousand_bytes_cross_in_several_pieces() {
         assert!(echo.far("rx_joined") > 50, "{}", echo.far("rx_joined"));
         assert!(echo.near("tx_kernel_long") < 10);
     }
+}
+
+#[test]
+fn a_peer_with_another_mtu_gets_packets_that_fit() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    network.left.ip("link set link0 mtu 9000").unwrap();
+    for pack in [false, true] {
+        let long = Options {
+            udp: dunlin_transport::udp::Options {
+                data_size: 8900,
+                pack,
+                ..at(&network.left, false).udp
+            },
+            ..at(&network.left, false)
+        };
+        let mut short = at(&network.right, false);
+        short.udp.pack = pack;
+        let near = || End::<Xdp>::open(&network.left, 1, &long);
+        let far = End::<Xdp>::open(&network.right, 2, &short);
+        let mut to_short = Echo::new(near(), far);
+        lengths(&mut to_short);
+        drop(to_short);
+        let far = End::<Xdp>::open(&network.right, 2, &short);
+        let mut from_short = Echo::new(far, near());
+        lengths(&mut from_short);
+        drop(from_short);
+        let udp = End::<Udp>::open(&network.right, 2, &short);
+        let mut to_udp = Echo::new(near(), udp);
+        lengths(&mut to_udp);
+        assert_eq!((lost(&network.left), lost(&network.right)), (0, 0));
+    }
+}
+
+/// Makes calls of all lengths.
+fn lengths<A, B>(echo: &mut Echo<A, B>)
+where
+    A: Side + Transport<Rx: Send, Tx: Send>,
+    B: Side + Transport<Rx: Send, Tx: Send>,
+{
+    for len in LENGTHS {
+        echo.calls(if len > 10_000 { 3 } else { 40 }, len);
+    }
+}
+
+/// Packets that this end of the link has lost, for example because they were too long for the other
+/// end.
+fn lost(host: &Host) -> u64 {
+    let table = host.run(|| std::fs::read_to_string("/proc/thread-self/net/dev").unwrap());
+    let line = table
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("link0:"));
+    let mut fields = line.unwrap().split_whitespace();
+    fields.nth(11).unwrap().parse().unwrap()
 }

@@ -123,8 +123,9 @@ fn pinned() -> Fact {
 
 /// The parts for which no device was at hand when they were written.
 fn untested() -> Fact {
-    let what = "drivers that reset for xdp.mode = native, interfaces of VLANs, queues by rule";
-    Fact::good("xdp: never tried", what.to_owned())
+    let what = "drivers that reset for xdp.mode = native, xdp.zero_copy, devices that take VLAN \
+                tags off, interfaces of VLANs, queues by rule (tools/xdp-on-a-nic.sh tries them)";
+    Fact::good("xdp: untested", what.to_owned())
 }
 
 /// The Ethernet interfaces of this network namespace.
@@ -154,8 +155,8 @@ fn interface(path: &Path) -> Fact {
     Fact::good("xdp: interface", value).advise(
         queues <= 1,
         format!(
-            "only packets that the interface puts into the endpoint's queue bypass the kernel; \
-             --transport xdp:{name}:QUEUE chooses it, and as root, `ethtool -L {name} combined 1` \
+            "only packets that the interface puts into the endpoint's queues bypass the kernel: \
+             `--set xdp.queues={queues}` gives it all; or as root, `ethtool -L {name} combined 1` \
              leaves one"
         ),
     )
