@@ -7,7 +7,6 @@
 #define ALLOW_EXPERIMENTAL_API /* for rte_dev_dma_map */
 #include <errno.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,43 +19,20 @@
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
 
-#define VERSION 4
+#include "dunlin_dpdk.h"
+
+#define VERSION 5
+/* The queue of packets to send, and that of received packets for which there is no rule. */
 #define QUEUE 0
 /* Empty packets of each device that a thread keeps from the pool: up to half as many again. */
 #define CACHE 64
-
-/* What a caller asks for, and what it gets; `src/ffi.rs` has a word for each field. */
-struct dunlin_dpdk_wish {
-    uint32_t packets, descriptors;
-    uint16_t mtu, around;
-    uint8_t groups, lends;
-};
-
-struct dunlin_dpdk_device {
-    void *pool;
-    uint64_t bytes_per_second;
-    uint32_t room, start, rx_descriptors;
-    int32_t bell;
-    uint16_t port, mtu;
-    struct rte_ether_addr mac;
-    uint8_t answers, lends;
-};
-
-/* Bytes after those of a packet, which the device reads where they lie. */
-struct dunlin_dpdk_tail {
-    struct rte_mbuf *handle; /* an empty packet, to which they belong meanwhile; NULL: none */
-    uint8_t *bytes, *done;   /* `done` becomes 1 when the device needs them no longer */
-    uint32_t length;
-};
 
 uint32_t dunlin_dpdk_version(void) { return VERSION; }
 
 static pthread_key_t at_end;
 static __thread int is_known __attribute__((tls_model("initial-exec")));
 
-static void forget_thread(void *value __rte_unused) {
-    rte_thread_unregister();
-}
+static void forget_thread(void *value __rte_unused) { rte_thread_unregister(); }
 
 /* Starts DPDK on the calling thread, which must not end. DPDK writes its words to the descriptor
  * `words`. It cannot be started twice, not even after a failure. */
@@ -135,13 +111,13 @@ static int start_queues(const struct dunlin_dpdk_wish *wish, const struct rte_et
     if (device->lends)
         conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
     uint16_t port = device->port, rx = (uint16_t)wish->descriptors, tx = rx;
-    int error = rte_eth_dev_configure(port, 1, 1, &conf);
+    int error = rte_eth_dev_configure(port, device->queues, 1, &conf);
     if (error == 0)
         error = rte_eth_dev_adjust_nb_rx_tx_desc(port, &rx, &tx);
     device->rx_descriptors = rx;
     unsigned node = (unsigned)rte_eth_dev_socket_id(port);
-    if (error == 0)
-        error = rte_eth_rx_queue_setup(port, QUEUE, rx, node, NULL, device->pool);
+    for (uint16_t queue = 0; error == 0 && queue < device->queues; queue++)
+        error = rte_eth_rx_queue_setup(port, queue, rx, node, NULL, device->pool);
     if (error == 0)
         error = set_sending_queue(tx, node, info->default_txconf, device);
     return error == 0 ? rte_eth_dev_start(port) : error;
@@ -161,16 +137,40 @@ static int reads_anywhere(const struct rte_eth_dev_info *info) {
 
 /* The bell of a device, or -1 if it has no interrupts. A driver whose interrupts cannot be switched
  * rings for each packet. */
-static int make_bell(uint16_t port) {
-    int bell = epoll_create1(EPOLL_CLOEXEC);
-    if (bell >= 0 && rte_eth_dev_rx_intr_ctl_q(port, QUEUE, bell, RTE_INTR_EVENT_ADD, NULL) == 0) {
-        int error = rte_eth_dev_rx_intr_enable(port, QUEUE);
-        rte_eth_dev_rx_intr_disable(port, QUEUE);
-        if (error == 0 || error == -ENOTSUP)
-            return bell;
+static int make_bell(const struct dunlin_dpdk_device *device) {
+    uint16_t port = device->port, queue = 0;
+    int bell = epoll_create1(EPOLL_CLOEXEC), error = bell < 0 ? -errno : 0;
+    for (; error == 0 && queue < device->queues; queue++) {
+        error = rte_eth_dev_rx_intr_ctl_q(port, queue, bell, RTE_INTR_EVENT_ADD, NULL);
+        if (error == 0 && (error = rte_eth_dev_rx_intr_enable(port, queue)) == -ENOTSUP)
+            error = 0;
+        rte_eth_dev_rx_intr_disable(port, queue);
     }
+    if (error == 0)
+        return bell;
     close(bell);
     return -1;
+}
+
+/* Starts the queues of a device, with interrupts if it has them. It gets one queue for received
+ * packets if it refuses a rule: here for the port that discards all. */
+static int start_with_rules(const struct dunlin_dpdk_wish *wish,
+                            const struct rte_eth_dev_info *info,
+                            struct dunlin_dpdk_device *device) {
+    static const uint8_t nowhere[16] = {[10] = 0xff, [11] = 0xff, 192, 0, 2, 1};
+    int error = start_queues(wish, info, 1, device);
+    if (error != 0)
+        error = start_queues(wish, info, 0, device);
+    if (device->queues == 1)
+        return error;
+    void *rule = error == 0 ? dunlin_dpdk_steer(device->port, 1, nowhere, 9) : NULL;
+    if (rule != NULL) {
+        dunlin_dpdk_unsteer(device->port, rule);
+        return 0;
+    }
+    rte_eth_dev_stop(device->port);
+    device->queues = 1;
+    return start_with_rules(wish, info, device);
 }
 
 static int start_device(const struct dunlin_dpdk_wish *wish, struct dunlin_dpdk_device *device) {
@@ -197,9 +197,8 @@ static int start_device(const struct dunlin_dpdk_wish *wish, struct dunlin_dpdk_
                                            rte_eth_dev_socket_id(port));
     if (device->pool == NULL)
         return -rte_errno;
-    error = start_queues(wish, &info, 1, device);
-    if (error != 0)
-        error = start_queues(wish, &info, 0, device);
+    device->queues = dunlin_dpdk_has_rules(port) ? RTE_MIN(wish->queues, info.max_rx_queues) : 1;
+    error = start_with_rules(wish, &info, device);
     struct rte_eth_rxq_info queue;
     /* Drivers that do not know whether they split are virtual ones, which do not. */
     if (error == 0 && rte_eth_rx_queue_info_get(port, QUEUE, &queue) == 0 && queue.scattered_rx) {
@@ -254,19 +253,20 @@ int dunlin_dpdk_open(const char *name, const char *arguments, const struct dunli
         device->bytes_per_second = (uint64_t)link.link_speed * 125000;
     device->answers = rte_eth_tx_done_cleanup(device->port, QUEUE, 0) >= 0;
     device->lends &= device->answers;
-    device->bell = make_bell(device->port);
+    device->bell = make_bell(device);
     return 0;
 }
 
 /* Forgets the packets that have rung, and makes the bell ring when another comes, or no more. */
-void dunlin_dpdk_listen(uint16_t port, int bell, int on) {
+void dunlin_dpdk_listen(uint16_t port, uint16_t queues, int bell, int on) {
     know_thread();
-    rte_eth_dev_rx_intr_disable(port, QUEUE);
+    for (uint16_t queue = 0; queue < queues; queue++)
+        rte_eth_dev_rx_intr_disable(port, queue);
     struct rte_epoll_event rung;
     while (rte_epoll_wait_interruptible(bell, &rung, 1, 0) > 0)
         ;
-    if (on)
-        rte_eth_dev_rx_intr_enable(port, QUEUE);
+    for (uint16_t queue = 0; on && queue < queues; queue++)
+        rte_eth_dev_rx_intr_enable(port, queue);
 }
 
 /* Where a packet begins, its holders, its pieces and its port. */
@@ -277,10 +277,10 @@ static inline uint64_t shape_of(const struct rte_mbuf *packet) {
 /* Gets up to `count` packets. If all are of one pool, in one piece, not shared, and begin at the
  * same distance from their handles, that becomes `start`. Otherwise it becomes 0, and `bytes` gets
  * the addresses. A packet of several pieces is longer than the MTU, and has the length 0. */
-uint32_t dunlin_dpdk_receive(uint16_t port, struct rte_mbuf **packets, uint8_t **bytes,
-                             uint32_t *lengths, uint32_t count, uint32_t *start) {
+uint32_t dunlin_dpdk_receive(uint16_t port, uint16_t queue, struct rte_mbuf **packets,
+                             uint8_t **bytes, uint32_t *lengths, uint32_t count, uint32_t *start) {
     know_thread();
-    uint32_t got = rte_eth_rx_burst(port, QUEUE, packets, (uint16_t)count);
+    uint32_t got = rte_eth_rx_burst(port, queue, packets, (uint16_t)count);
     if (got == 0)
         return 0;
     const struct rte_mbuf *first = packets[0];

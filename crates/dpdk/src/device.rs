@@ -1,4 +1,5 @@
-//! A device of DPDK with one queue in each direction, and the packets of its pool.
+//! A device of DPDK with a queue of packets to send, one or more of received ones, and the packets
+//! of its pool.
 //!
 //! Invariants: a queue is used by one thread at a time, because its methods take `&mut`. A packet
 //! belongs to one value of this crate, or to the device. A running device is never closed, because
@@ -8,6 +9,7 @@
 
 use std::ffi::{CString, c_void};
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 use std::sync::atomic::AtomicU8;
 
@@ -61,6 +63,7 @@ pub(crate) fn open(functions: &'static Functions, device: &str, wish: Wish) -> i
         bell: -1,
         port: 0,
         mtu: 0,
+        queues: 1,
         mac: [0; 6],
         answers: 0,
         lends: 0,
@@ -93,7 +96,9 @@ impl Bell {
     pub(crate) fn listen(&self, on: bool) {
         if let Some(bell) = self.fd() {
             // SAFETY: the device is open, and the descriptor is its own.
-            unsafe { (self.0.functions.listen)(self.0.facts.port, bell, on.into()) };
+            unsafe {
+                (self.0.functions.listen)(self.0.facts.port, self.0.facts.queues, bell, on.into());
+            }
         }
     }
 }
@@ -102,6 +107,8 @@ impl Bell {
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) rx: RxQueue,
+    /// Queues that have only the packets of a rule.
+    pub(crate) ruled: Vec<RxQueue>,
     pub(crate) tx: TxQueue,
     pub(crate) pool: Pool,
     pub(crate) bell: Bell,
@@ -109,10 +116,19 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
+    /// The parts of a device that a test plays.
+    #[cfg(test)]
+    pub(crate) fn played(functions: &'static Functions, facts: Facts) -> Self {
+        Self::new(Box::leak(Box::new(Opened { functions, facts })))
+    }
+
     fn new(opened: &'static Opened) -> Self {
         Self {
             facts: opened.facts,
-            rx: RxQueue(opened),
+            rx: RxQueue(opened, 0),
+            ruled: (1..opened.facts.queues)
+                .map(|number| RxQueue(opened, number))
+                .collect(),
             tx: TxQueue(opened, Shared::default()),
             pool: Pool(opened),
             bell: Bell(opened),
@@ -170,11 +186,43 @@ impl Tails {
     }
 }
 
-/// The queue of received packets.
+/// A queue of received packets, by its number.
 #[derive(Debug)]
-pub(crate) struct RxQueue(&'static Opened);
+pub(crate) struct RxQueue(&'static Opened, u16);
+
+/// A rule of a device. It ends with this value.
+#[derive(Debug)]
+pub(crate) struct Rule(&'static Opened, *mut c_void);
+
+// SAFETY: DPDK keeps the rule, whichever thread ends it.
+unsafe impl Send for Rule {}
+// SAFETY: a shared rule can only be looked at.
+unsafe impl Sync for Rule {}
+
+impl Drop for Rule {
+    fn drop(&mut self) {
+        // SAFETY: the device is open, and the rule is one of its own that has not ended.
+        unsafe { (self.0.functions.unsteer)(self.0.facts.port, self.1) };
+    }
+}
 
 impl RxQueue {
+    /// Makes the device put the datagrams for an address and a port into this queue. `None` if it
+    /// refuses.
+    pub(crate) fn steer(&self, to: SocketAddr) -> Option<Rule> {
+        let Self(opened, number) = *self;
+        let address = match to.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        let address = address.octets();
+        // SAFETY: the device is open and has the queue, and the address has 16 bytes.
+        let rule = unsafe {
+            (opened.functions.steer)(opened.facts.port, number, address.as_ptr(), to.port())
+        };
+        (!rule.is_null()).then_some(Rule(opened, rule))
+    }
+
     /// Adds packets that have come, at most `most`, as far as there is room. Returns their number.
     #[inline]
     pub(crate) fn receive(&mut self, batch: &mut Received, most: usize) -> usize {
@@ -184,6 +232,7 @@ impl RxQueue {
         let count = unsafe {
             (self.0.functions.receive)(
                 self.0.facts.port,
+                self.1,
                 handles.as_mut_ptr(),
                 bytes.as_mut_ptr(),
                 lens.as_mut_ptr(),

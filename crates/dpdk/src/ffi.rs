@@ -1,4 +1,4 @@
-//! The functions of `libdunlin_dpdk.so` (`native/dunlin_dpdk.c`), found at run time, and the calls
+//! The functions of `libdunlin_dpdk.so` (`native/`), found at run time, and the calls
 //! to the operating system of this crate.
 //!
 //! Invariant: a library is never unloaded, so its functions live as long as the process. Called by
@@ -12,7 +12,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::AtomicU8;
 
 /// The version of the functions below.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// The wish that [`Functions::open`] gets: `struct dunlin_dpdk_wish`.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,8 @@ pub(crate) struct Wish {
     pub(crate) mtu: u16,
     /// Bytes of Ethernet around a packet.
     pub(crate) around: u16,
+    /// Most queues of received packets.
+    pub(crate) queues: u16,
     /// Whether packets to groups are wanted: 0 or 1.
     pub(crate) groups: u8,
     /// Whether it may read bytes of packets in the msgbufs: 0 or 1.
@@ -49,6 +51,8 @@ pub(crate) struct Facts {
     pub(crate) port: u16,
     /// Bytes of the longest IP packet.
     pub(crate) mtu: u16,
+    /// Queues of received packets: one, or those that were wished if the device has rules.
+    pub(crate) queues: u16,
     pub(crate) mac: [u8; 6],
     /// Whether [`Functions::ask`] has an effect: 0 or 1.
     pub(crate) answers: u8,
@@ -111,11 +115,11 @@ functions! {
     start = c"dunlin_dpdk_start"(c_int, *mut *mut c_char, c_int) -> c_int;
     /// Opens a device by its name, and by its arguments, which begin with the name.
     open = c"dunlin_dpdk_open"(*const c_char, *const c_char, *const Wish, *mut Facts) -> c_int;
-    /// Gets up to a number of packets from a device. Writes their handles and lengths. If all are
-    /// of one pool, in one piece, not shared, and begin at the same distance from their handles,
-    /// also that; otherwise 0, and the addresses of the first bytes.
+    /// Gets up to a number of packets from a queue of a device. Writes their handles and lengths.
+    /// If all are of one pool, in one piece, not shared, and begin at the same distance from their
+    /// handles, also that; otherwise 0, and the addresses of the first bytes.
     receive = c"dunlin_dpdk_receive"
-        (u16, *mut *mut c_void, *mut *mut u8, *mut u32, u32, *mut u32) -> u32;
+        (u16, u16, *mut *mut c_void, *mut *mut u8, *mut u32, u32, *mut u32) -> u32;
     /// Gets empty packets from a pool: all or none.
     take = c"dunlin_dpdk_take"(*mut c_void, *mut *mut c_void, u32) -> u32;
     /// Hands packets to a device, which takes the first of them. The list of tails has one for each
@@ -128,8 +132,14 @@ functions! {
     free = c"dunlin_dpdk_free"(*const *mut c_void, u32, u32);
     /// Makes a device give back packets that it has sent.
     ask = c"dunlin_dpdk_ask"(u16);
-    /// Makes the bell of a device ring when a packet comes (1), or no more (0).
-    listen = c"dunlin_dpdk_listen"(u16, c_int, c_int);
+    /// Makes the bell of a device ring when a packet comes to one of its first queues (1), or no
+    /// more (0).
+    listen = c"dunlin_dpdk_listen"(u16, u16, c_int, c_int);
+    /// Makes a device put the datagrams for an address in its IPv6 form and a port into a queue of
+    /// their own. Returns the rule, or null.
+    steer = c"dunlin_dpdk_steer"(u16, u16, *const u8, u16) -> *mut c_void;
+    /// Ends a rule.
+    unsteer = c"dunlin_dpdk_unsteer"(u16, *mut c_void);
     /// Packets that a device dropped, by cause, as `tally` names them.
     drops = c"dunlin_dpdk_drops"(u16, *mut [u64; 4]);
     /// Whether the link of a device is up.

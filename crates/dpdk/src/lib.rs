@@ -1,11 +1,12 @@
 //! DPDK as a transport of Dunlin: a device that belongs to the process, which polls it, and no
 //! kernel below (design §12).
 //!
-//! The crate is built without DPDK. At run time it loads `libdunlin_dpdk.so`, one file of C that
-//! hands bursts of packets over (`native/`), from the places that [`library`] names. Frames are
-//! read and written by `dunlin-packet`, and are those of `udp`: to its peers an endpoint looks like
-//! one of `udp`. Since no kernel answers for the address of the device, this crate answers
-//! questions of neighbours, and nothing else of IP; the control plane uses another interface.
+//! The crate is built without DPDK. At run time it loads `libdunlin_dpdk.so`, a few hundred lines
+//! of C that hand bursts of packets over (`native/`), from the places that [`library`] names.
+//! Frames are read and written by `dunlin-packet`, and are those of `udp`: to its peers an endpoint
+//! looks like one of `udp`. Since no kernel answers for the address of the device, this crate
+//! answers questions of neighbours, and nothing else of IP; the control plane uses another
+//! interface.
 //!
 //! Packets are copied into and out of the device's pool, so a burst is done when it returns (rule
 //! S12). If the operator wants it, and the device can say when it has sent packets, it reads the
@@ -28,6 +29,7 @@ mod neighbours;
 mod open;
 mod port;
 mod receive;
+mod rules;
 mod seats;
 mod site;
 mod sleep;

@@ -103,6 +103,7 @@ pub(crate) fn device_of(site: &Site) -> io::Result<Parts> {
         descriptors: DESCRIPTORS,
         mtu: site.mtu,
         around: u16::try_from(MAX_HEADER).expect("66"),
+        queues: site.queues,
         groups: u8::from(site.ip.is_ipv6()),
         lends: u8::from(site.lend > 0),
     };

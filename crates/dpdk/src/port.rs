@@ -1,12 +1,15 @@
 //! A device as the endpoints of this process share it: one queue in each direction, one address,
 //! and one table of neighbours. It stays open, and keeps its address, as long as the process lives.
 //!
-//! Any endpoint receives for all: packets of the others go to their inboxes. No device of ours
-//! steers packets to queues by port yet, so there is one queue.
+//! Any endpoint receives for all: packets of the others go to their inboxes. If the device can
+//! steer packets by port, an endpoint may have a further queue of its own (`rules`).
 //!
-//! Invariants: a thread that holds the lock of `receiving` may take the others, and one that holds
-//! another takes none; each is held for a burst at most. Called by `receive`, `transmit`, `connect`
-//! and `keeper`.
+//! Invariants: a thread that holds the lock of a queue of received packets may take the others, and
+//! one that holds another takes none; each is held for a burst at most. Called by `receive`,
+//! `transmit`, `connect` and `keeper`.
+
+mod asking;
+mod seat;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -15,17 +18,20 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use dunlin_msgbuf::RegionId;
-use dunlin_packet::neighbours::{self as messages, MAX_MESSAGE, Message};
+use dunlin_packet::neighbours as messages;
 use dunlin_packet::{Home, Mac, Refused, Seen, parse, port_of};
 
 use crate::device::{BATCH, Outgoing, Packet, Parts, Pool, Received, RxQueue, Tails, TxQueue};
 use crate::inbox::{Arrived, Inbox, Room, payload_of};
 use crate::link::Link;
 use crate::neighbours::{Hold, Neighbours};
+use crate::rules::Rules;
 use crate::seats::Seats;
 use crate::site::Site;
 use crate::sleep::Sleepers;
 use crate::tally::{Event, NAMES, Tally};
+
+pub(crate) use seat::Seat;
 
 /// Most bursts that a thread receives for other endpoints at once.
 const MOST_BURSTS: usize = 8;
@@ -45,6 +51,7 @@ pub(crate) struct Port {
     /// Whether it can read data of packets in the msgbufs.
     lends: bool,
     receiving: Mutex<RxQueue>,
+    rules: Rules,
     sending: Mutex<TxQueue>,
     neighbours: Mutex<Neighbours<Packet>>,
     /// Empty packets for questions and answers while the pool has none.
@@ -74,6 +81,7 @@ impl Port {
     pub(crate) fn new(site: Site, parts: Parts) -> Self {
         let Parts {
             rx,
+            ruled,
             tx,
             pool,
             bell,
@@ -94,6 +102,7 @@ impl Port {
             answers: facts.answers != 0,
             lends: facts.lends != 0,
             receiving: Mutex::new(rx),
+            rules: Rules::new(ruled),
             sending: Mutex::new(tx),
             neighbours: Mutex::new(Neighbours::new(site.most_held())),
             reserve: Mutex::new(reserve),
@@ -157,14 +166,37 @@ impl Port {
             }
             _ => error,
         })?;
-        Ok(Seat { port: self, inbox })
+        let own = self.rules.take(inbox.home().address);
+        match own {
+            Some(_) => self.tally.on(Event::Ruled, 1),
+            None => self
+                .tally
+                .on(Event::Unruled, u64::from(self.site.queues > 1)),
+        }
+        Ok(Seat {
+            port: self,
+            inbox,
+            own,
+        })
     }
 
     /// Adds the payloads of received packets for `own` to a batch, as far as it has room. The
     /// packets of others go to their inboxes. Does nothing if another thread is receiving.
     #[inline]
     pub(crate) fn receive(&self, own: &Home, seen: &mut Seen, batch: &mut Received) -> Looked {
-        let mut rx = match self.receiving.try_lock() {
+        self.receive_from(&self.receiving, own, seen, batch)
+    }
+
+    /// As [`Self::receive`], from this queue.
+    #[inline]
+    pub(crate) fn receive_from(
+        &self,
+        queue: &Mutex<RxQueue>,
+        own: &Home,
+        seen: &mut Seen,
+        batch: &mut Received,
+    ) -> Looked {
+        let mut rx = match queue.try_lock() {
             Ok(rx) => rx,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return Looked::default(),
@@ -187,12 +219,19 @@ impl Port {
         Looked { packets, corrupt }
     }
 
-    /// Receives for the inboxes alone, until the device has no more packets, or for a few bursts.
+    /// Receives for the inboxes alone, from all queues.
+    pub(crate) fn look_for_all(&self) {
+        for queue in std::iter::once(&self.receiving).chain(self.rules.all()) {
+            self.look_at(queue);
+        }
+    }
+
+    /// Receives for the inboxes alone, until the queue has no more packets, or for a few bursts.
     /// True if there were any.
-    pub(crate) fn look_for_all(&self) -> bool {
+    fn look_at(&self, queue: &Mutex<RxQueue>) -> bool {
         let (mut batch, mut seen) = (Received::default(), Seen::default());
         for burst in 0..MOST_BURSTS {
-            let looked = self.receive(&self.home, &mut seen, &mut batch);
+            let looked = self.receive_from(queue, &self.home, &mut seen, &mut batch);
             // No endpoint has port 0.
             self.pool.free(&mut batch);
             if looked.packets < BATCH {
@@ -230,7 +269,11 @@ impl Port {
     /// Does what is due. True if the device is in use: an endpoint polls it, packets came, or a
     /// neighbour must be asked. Called by the keeper.
     pub(crate) fn on_time(&self, now_ms: u64) -> bool {
-        let is_used = self.is_polled.swap(false, Ordering::Relaxed) || self.look_for_all();
+        let mut is_used =
+            self.is_polled.swap(false, Ordering::Relaxed) || self.look_at(&self.receiving);
+        for queue in self.rules.unpolled() {
+            is_used |= self.look_at(queue);
+        }
         let due = lock(&self.neighbours).on_time(now_ms);
         if due.changed {
             self.changes.fetch_add(1, Ordering::Release);
@@ -305,69 +348,6 @@ impl Port {
     fn drop_unknown(&self, packet: Packet) {
         self.pool.free_one(packet);
         self.tally.on(Event::UnknownPort, 1);
-    }
-
-    fn on_message(&self, message: Message) {
-        self.tally.on(Event::Neighbours, 1);
-        match message {
-            Message::Question { from, mac } => {
-                self.answer(from, mac);
-                self.on_hint(from, mac);
-            }
-            Message::Announcement { of, mac } => self.on_hint(of, mac),
-            Message::Answer { of, mac } => self.on_answer(of, mac),
-        }
-    }
-
-    /// Asks for a neighbour that mentions another address than we know.
-    fn on_hint(&self, ip: IpAddr, mac: Mac) {
-        if lock(&self.neighbours).on_hint(ip, mac) {
-            self.ask(ip, None);
-        }
-    }
-
-    fn on_answer(&self, of: IpAddr, mac: Mac) {
-        let answered = lock(&self.neighbours).on_answer(of, mac);
-        let Some(answered) = answered else {
-            return self.on_hint(of, mac);
-        };
-        if answered.changed {
-            self.changes.fetch_add(1, Ordering::Release);
-        }
-        for packet in answered.held {
-            self.send_to(mac, packet);
-        }
-    }
-
-    /// Sends a complete packet, with this Ethernet address as its destination.
-    fn send_to(&self, mac: Mac, mut packet: Packet) {
-        packet.bytes_mut()[..mac.len()].copy_from_slice(&mac);
-        self.send_one(packet);
-    }
-
-    fn answer(&self, to: IpAddr, mac: Mac) {
-        self.send_message(|room| messages::write_answer(&self.home, to, mac, room));
-    }
-
-    /// Asks for the Ethernet address of `of`: asks the neighbour at `at`, or all neighbours.
-    fn ask(&self, of: IpAddr, at: Option<Mac>) {
-        self.send_message(|room| messages::write_question(&self.home, of, at, room));
-    }
-
-    fn send_message(&self, write: impl FnOnce(&mut [u8]) -> usize) {
-        let taken = self.pool.take_one();
-        let Some(mut packet) = taken.or_else(|| lock(&self.reserve).take_empty()) else {
-            self.tally.on(Event::Unsent, 1);
-            return;
-        };
-        let len = write(&mut packet.bytes_mut()[..MAX_MESSAGE]);
-        packet.truncate(len);
-        let dropped = self.send_one(packet) as u64;
-        self.tally.on(Event::Unsent, dropped);
-    }
-
-    fn fill_reserve(&self) {
-        self.pool.refill(&mut lock(&self.reserve), 1);
     }
 
     /// Sends one complete packet. Returns the number of packets that the device did not take.
@@ -473,22 +453,6 @@ impl Port {
         for (name, count) in NAMES.into_iter().zip(self.tally.counts(drops)) {
             show(name, count);
         }
-    }
-}
-
-/// The place of an endpoint at a device. The endpoint leaves the device when this is dropped.
-#[derive(Debug)]
-pub(crate) struct Seat {
-    pub(crate) port: &'static Port,
-    pub(crate) inbox: Arc<Inbox>,
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let number = self.inbox.home().address.port();
-        self.port.seats.leave(number);
-        // A thread that found the inbox before may still add a packet, which goes with the inbox.
-        self.inbox.close(&self.port.pool());
     }
 }
 

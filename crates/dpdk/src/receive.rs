@@ -11,7 +11,8 @@ use dunlin_packet::{Home, Seen};
 use dunlin_transport::counters::Counters;
 
 use crate::device::Received;
-use crate::port::{Port, Seat};
+use crate::port::{Looked, Port, Seat};
+use crate::rules::Own;
 
 /// The receiving half of a `dpdk` endpoint.
 #[derive(Debug)]
@@ -63,6 +64,7 @@ impl DpdkRx {
     pub(crate) fn sleep(&mut self) {
         if !self.is_asleep {
             self.is_asleep = true;
+            self.seat.own.iter().for_each(Own::on_sleep);
             self.port().on_sleep();
         }
     }
@@ -105,7 +107,7 @@ impl DpdkRx {
 impl Rx for DpdkRx {
     #[inline]
     fn burst(&mut self) -> usize {
-        let Seat { port, inbox } = &*self.seat;
+        let Seat { port, inbox, own } = &*self.seat;
         let shown = &mut self.shown;
         port.pool().free(&mut shown.batch);
         inbox.take(|arrived| {
@@ -113,9 +115,17 @@ impl Rx for DpdkRx {
             !shown.batch.is_full()
         });
         if !shown.batch.is_full() {
-            port.on_poll();
-            let looked = port.receive(&self.home, &mut self.seen, &mut shown.batch);
-            self.corrupt += looked.corrupt;
+            let (home, seen, batch) = (&self.home, &mut self.seen, &mut shown.batch);
+            let mut looked = Looked::default();
+            if let Some(own) = own {
+                looked = port.receive_from(own.poll(), home, seen, batch);
+                self.corrupt += looked.corrupt;
+            }
+            // While its own queue has packets, the keeper looks at the shared one.
+            if looked.packets == 0 {
+                port.on_poll();
+                self.corrupt += port.receive(home, seen, batch).corrupt;
+            }
         }
         let count = shown.batch.len();
         shown.packets += count as u64;

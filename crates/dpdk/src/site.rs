@@ -40,6 +40,9 @@ pub struct Site {
     /// Fewest data bytes of a packet that the device reads out of the msgbuf; those of a shorter
     /// packet are copied. If 0, or if the device cannot read msgbufs, all are copied.
     pub lend: u32,
+    /// Most queues for received packets. With more than one, each endpoint gets one of its own by a
+    /// rule of the device (rte_flow), if one is left for it; no driver was at hand to test it.
+    pub queues: u16,
     /// Arguments for DPDK itself. All devices of a process have the same.
     pub arguments: Vec<String>,
 }
@@ -79,9 +82,12 @@ const _: () = assert!(LENT as usize == crate::lend::MOST);
 /// Packets of the thread that keeps the device: 32 in reserve, and its cache.
 const KEEPER: u32 = 32 + 96;
 
+/// Most queues for received packets.
+const MOST_QUEUES: u16 = 64;
+
 /// The form of the text.
 const FORM: &str = "DEVICE;ip=ADDRESS/BITS[,gw=ADDRESS][,vlan=N][,mtu=BYTES]\
-                               [,packets=N][,lend=BYTES][;ARGUMENTS OF DPDK]";
+                               [,packets=N][,lend=BYTES][,queues=N][;ARGUMENTS OF DPDK]";
 
 impl Site {
     /// The name of the device, without its arguments.
@@ -115,14 +121,14 @@ impl Site {
     }
 
     /// Checks that the pool has packets for all holders. Packets that wait for neighbours or in
-    /// inboxes may take three eighths of it; the rest is for the descriptors of both queues, for
+    /// inboxes may take three eighths of it; the rest is for the descriptors of all queues, for
     /// the reserve, and for the endpoints.
     ///
     /// # Errors
     /// The number of packets that would be enough.
     pub(crate) fn check_pool(&self, descriptors: u32, endpoints: u32) -> Result<(), String> {
         let lent = if self.lend > 0 { LENT } else { 0 };
-        let held = 2 * descriptors + KEEPER + (EACH + lent) * endpoints;
+        let held = (1 + u32::from(self.queues)) * descriptors + KEEPER + (EACH + lent) * endpoints;
         let needed = (held * 8).div_ceil(5);
         if needed <= self.packets {
             return Ok(());
@@ -152,10 +158,12 @@ impl Site {
             "vlan" => self.vlan = value.parse().map_err(|why| wrong(&why))?,
             "mtu" => self.mtu = value.parse().map_err(|why| wrong(&why))?,
             "lend" => self.lend = value.parse().map_err(|why| wrong(&why))?,
+            "queues" => self.queues = value.parse().map_err(|why| wrong(&why))?,
             "packets" => self.packets = value.parse().map_err(|why| wrong(&why))?,
             _ => {
                 return Err(format!(
-                    "`{key}` is not one of ip, gw, vlan, mtu, packets and lend; the form is {FORM}"
+                    "`{key}` is not one of ip, gw, vlan, mtu, packets, lend and queues; the form \
+                     is {FORM}"
                 ));
             }
         }
@@ -186,6 +194,15 @@ impl Site {
                 "an mtu has {SHORTEST} to {LONGEST} bytes, not {}",
                 self.mtu
             ));
+        }
+        if !(1..=MOST_QUEUES).contains(&self.queues) {
+            let queues = self.queues;
+            return Err(format!(
+                "a device has 1 to {MOST_QUEUES} queues, not {queues}"
+            ));
+        }
+        if self.queues > 1 && self.vlan != 0 {
+            return Err("rules do not look into VLANs: queues= does not go with vlan=".to_owned());
         }
         if self.name().contains('=') {
             return Err(format!(
@@ -234,6 +251,7 @@ impl FromStr for Site {
             mtu: 0,
             packets: PACKETS,
             lend: 0,
+            queues: 1,
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
         };
         for option in options {

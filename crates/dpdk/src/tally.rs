@@ -25,9 +25,11 @@ const OWN: [&str; OWN_COUNT] = [
     "tx_queue_full",
     "tx_lent",
     "link_downs",
+    "rx_rules",
+    "rx_rules_refused",
 ];
 
-const OWN_COUNT: usize = 9;
+const OWN_COUNT: usize = 11;
 
 const COUNT: usize = DROPS.len() + OWN.len() + REFUSALS.len();
 
@@ -71,9 +73,14 @@ pub(crate) enum Event {
     Lent,
     /// The link went down.
     LinkDown,
+    /// An endpoint got a queue of its own, by a rule.
+    Ruled,
+    /// An endpoint shares a queue with others, because no queue was free, or the device has no
+    /// rules.
+    Unruled,
 }
 
-const _: () = assert!(Event::LinkDown as usize + 1 == OWN_COUNT);
+const _: () = assert!(Event::Unruled as usize + 1 == OWN_COUNT);
 
 /// The counters.
 #[derive(Debug, Default)]

@@ -53,6 +53,8 @@ fn what_cannot_be_is_refused_with_the_reason() {
         ("net_memif0;ip=10.0.0.2/24,mtu=40000", "624 to 32700"),
         ("bus=pci,addr=1:0.0;ip=10.0.0.2/24", "-a and --vdev"),
         ("net_memif0;ip=10.0.0.2/24,packets=1024", "4095"),
+        ("net_memif0;ip=10.0.0.2/24,queues=0", "1 to 64 queues"),
+        ("net_memif0;ip=10.0.0.2/24,queues=2,vlan=3", "into VLANs"),
         (
             "net_memif0;ip=10.0.0.2/24,colour=red",
             "`colour` is not one of",

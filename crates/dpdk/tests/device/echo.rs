@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use dunlin_core::transport::{Halves, Transport};
-use dunlin_core::{Config, Done, Endpoint, EndpointNum, Request, Session, SessionOptions, Tag};
+use dunlin_core::{
+    Config, Done, Endpoint, EndpointNum, Nanos, Request, Session, SessionOptions, Tag,
+};
 use dunlin_testkit::clock::WallClock;
 use dunlin_testkit::wait::PATIENCE;
 use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
@@ -14,6 +16,9 @@ const ECHO: ReqType = ReqType(1);
 
 /// Calls under way at a time.
 const TOGETHER: u64 = 4;
+
+/// How long a peer may be silent.
+const PATIENT: Nanos = Nanos::from_secs(30);
 
 /// The calls of the client.
 #[derive(Default)]
@@ -58,6 +63,7 @@ fn complete(calls: &mut Calls, done: Done, _: &mut dunlin_core::Cx<'_>) {
     let is_right = bytes.all(|(at, byte)| *byte == filling(tag, at));
     let is_whole = response.len() == done.request.data().len();
     if done.result != Ok(()) || !is_whole || !is_right {
+        println!("call {tag}: {:?}, {} bytes", done.result, response.len());
         calls.wrong += 1;
     }
 }
@@ -71,6 +77,10 @@ impl<A: Connect, B: Connect> Echo<A, B> {
         let to_server = A::complete(&mut near.rx, &mut near.tx, pending, answer_to).unwrap();
         let config = || Config {
             hugepages: false,
+            // On a busy machine, packets may wait longer for a processor than a peer may otherwise
+            // be silent.
+            failure_timeout: PATIENT,
+            response_hold: PATIENT,
             ..Config::default()
         };
         let clock = WallClock::start();

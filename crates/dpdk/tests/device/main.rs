@@ -3,6 +3,7 @@
 //! the tests with the kernel need root and `ip` too.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod af_xdp;
 mod echo;
 mod kernel;
 mod life;

@@ -100,20 +100,28 @@ fn bare_devices_pass_packets_unchanged_and_belong_to_no_endpoint() {
 fn endpoints_of_one_device_talk_without_it_in_long_frames() {
     // A device of memif does not allow frames longer than those of Ethernet.
     let device = format!(
-        "net_ring7;ip=10.82.7.1/24,mtu=9000,packets=4095;{}",
+        "net_ring7;ip=10.82.7.1/24,mtu=9000,packets=8191,queues=3;{}",
         pair::ARGUMENTS
     );
     let mut options = options(&device);
     options.udp.data_size = 8000;
     let [near, far] = [(); 2].map(|()| Dpdk::open(&options).unwrap());
     assert_eq!(near.limits.data_size, 8000);
+    // It has no rules, so both endpoints share one queue, and it says so.
+    assert_eq!(count(&far.rx, "rx_rules"), 0);
+    assert_eq!(count(&far.rx, "rx_rules_refused"), 2);
     Echo::<Dpdk, Dpdk>::new(near, far).all_lengths();
 }
 
 /// Empty packets in the pool of a device.
 fn empty(rx: &DpdkRx) -> u64 {
+    count(rx, "pool_empty")
+}
+
+/// A counter of a device.
+fn count(rx: &DpdkRx, name: &str) -> u64 {
     let details = rx.details();
-    details.iter().find(|it| it.0 == "pool_empty").unwrap().1
+    details.iter().find(|it| it.0 == name).unwrap().1
 }
 
 #[test]

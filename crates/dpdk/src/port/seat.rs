@@ -1,0 +1,29 @@
+//! The place of an endpoint at a device: its port of UDP, its inbox, and perhaps a queue of its
+//! own.
+//!
+//! Invariant: the endpoint leaves the device when this is dropped. Both halves share it.
+
+use std::sync::Arc;
+
+use super::Port;
+use crate::inbox::Inbox;
+use crate::rules::Own;
+
+/// The place of an endpoint.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) port: &'static Port,
+    pub(crate) inbox: Arc<Inbox>,
+    /// `None` if the endpoint shares a queue with others.
+    pub(crate) own: Option<Own>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.own = None;
+        let number = self.inbox.home().address.port();
+        self.port.seats.leave(number);
+        // A thread that found the inbox before may still add a packet, which goes with the inbox.
+        self.inbox.close(&self.port.pool());
+    }
+}
