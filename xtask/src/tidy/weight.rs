@@ -31,6 +31,9 @@ const WEIGHTS: [Weight; 2] = [
     },
 ];
 
+/// Engines of services, each of which is a feature that neither has.
+const ENGINES: [&str; 5] = ["protobuf", "raft", "raft-engine", "scc", "slog"];
+
 pub(super) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for weight in &WEIGHTS {
@@ -63,6 +66,14 @@ fn judge(weight: &Weight, tree: &str) -> Vec<Finding> {
     let packages: BTreeSet<_> = tree.lines().filter_map(name_and_version).collect();
     let names: BTreeSet<&String> = packages.iter().map(|(name, _)| name).collect();
     let mut findings = Vec::new();
+    for engine in ENGINES {
+        if names.contains(&engine.to_owned()) {
+            let package = weight.package;
+            findings.push(found(format!(
+                "`{package}` compiles `{engine}`: leave it to the features of services"
+            )));
+        }
+    }
     for name in names {
         let versions = packages.iter().filter(|(other, _)| other == name).count();
         if versions > 1 {

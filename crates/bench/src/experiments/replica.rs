@@ -12,18 +12,26 @@
 //! | `replica/client.rs` | the process that puts and echoes |
 //! | `replica/alone.rs` | Raft by itself |
 //! | `replica/etcd.rs`, `replica/grpc.rs` | three members of etcd, and a client of them |
+//! | `replica/apart.rs` | replicas in processes of their own |
 //! | `replica/killed.rs` | leaders that are killed |
+//! | `replica/disk.rs` | replicas with disks, and the disk alone |
+//! | `replica/many.rs` | puts of which many are under way, and ten minutes of them |
+//! | `replica/folder.rs` | directories of a measurement |
 //! | `replica/simulated.rs` | puts and killed leaders in the simulator |
 
 mod alone;
+mod apart;
 mod client;
+mod disk;
 mod etcd;
+mod folder;
 mod grpc;
 mod killed;
+mod many;
 mod members;
 mod simulated;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -40,8 +48,10 @@ use harness::draw::{Picture, zero_based};
 use harness::row::Row;
 
 use client::{Outcome, Step, WARM_UP};
+use disk::OnDisk;
 use etcd::Etcd;
 use killed::Killed;
+use many::{Calm, MANY, Many};
 use members::Cluster;
 use simulated::failover::{Failover, KILLS};
 use simulated::latency::Latency;
@@ -55,10 +65,10 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         client::ROLE,
         etcd::ROLE,
         program::ROLE,
-        killed::MEMBER,
+        apart::ROLE,
         killed::CLIENT,
     ],
-    usual_time: Duration::from_secs(90),
+    usual_time: Duration::from_secs(120),
     is_in_all: false,
     is_compared: false,
     section: Some(Section {
@@ -68,7 +78,10 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
                of one put at a time is the time of two echoes of the same lengths between the \
                same processes and of a put through Raft alone, all nodes of which run on one \
                thread. The baseline of 32 puts under way is etcd with the same number under way: \
-               three members with their files in memory, which run on all processors. Simulated \
+               three members with their files in memory, which run on all processors. With \
+               disks, replicas and members of etcd are processes of their own with files in one \
+               directory for temporary files; bound_ratio compares with three writers that only \
+               sync there, times the puts that share a sync of the leader. Simulated \
                rows have the paper's network, where each step of Raft costs 300 ns. A killed \
                leader's row shows the time until the client's next acknowledged put.",
     }),
@@ -90,9 +103,6 @@ const PUBLISHED: &[Published] = &[
     },
 ];
 
-/// Puts under way at a time, when the rate is measured.
-const MANY: usize = 32;
-
 /// Where etcd has its files: a file system in memory.
 const IN_MEMORY: &str = "/dev/shm";
 
@@ -113,49 +123,39 @@ const ONE: [Metric; 6] = [
     Metric::alone("round_trips", ""),
 ];
 
-/// The values of [`Many`] and of etcd.
-const MANY_METRICS: [Metric; 3] = [
-    Metric {
-        name: "puts_per_s",
-        unit: "1/s",
-        against: Against::Baseline(0),
-    },
-    Metric {
-        name: "put_p99",
-        unit: "ns",
-        against: Against::Baseline(1),
-    },
-    Metric::alone("echoes_per_put", ""),
-];
-
 /// One put at a time.
 #[derive(Clone, Copy, Debug)]
 struct One(Transport);
 
-/// Many puts under way.
-#[derive(Clone, Copy, Debug)]
-struct Many(Transport);
-
-/// The same number of puts under way, to etcd.
-struct EtcdPuts(Resident<Etcd>);
+/// The same number of puts under way, to etcd with its files below a directory.
+struct EtcdPuts {
+    etcd: Resident<Etcd>,
+    below: PathBuf,
+    outstanding: usize,
+}
 
 fn cases(transports: &[Transport]) -> Vec<Case> {
     let mut cases = Vec::new();
-    let etcd = etcd::is_installed().then(Resident::new);
+    let in_memory = Rival::new(IN_MEMORY.into(), MANY);
+    let on_disk = Rival::new(disk::folder(), disk::OUTSTANDING);
     for &transport in transports {
-        let one = Case::new("replica", transport.name(), &params(1), One(transport));
-        let many = Case::new("replica", transport.name(), &params(MANY), Many(transport));
-        cases.push(one);
-        cases.push(match &etcd {
-            Some(etcd) => many.against(EtcdPuts(etcd.clone())),
-            None => without_etcd(many),
-        });
+        let name = transport.name();
+        let many = Case::new("replica", name, &params(MANY), Many(transport));
+        cases.push(Case::new("replica", name, &params(1), One(transport)));
+        cases.push(in_memory.add_to(many));
+        cases.push(on_disk.add_to(case_on_disk(transport)));
     }
     for &transport in transports {
-        let [replicas, _] = params(1);
+        let name = transport.name();
+        let [replicas, outstanding] = params(MANY);
+        let minutes = [
+            replicas.clone(),
+            outstanding,
+            ("minutes", many::MINUTES.into()),
+        ];
         let kills = [replicas, ("kills", killed::KILLS.into())];
-        let case = Case::new("replica", transport.name(), &kills, Killed(transport));
-        cases.push(case);
+        cases.push(Case::new("replica", name, &kills, Killed(transport)));
+        cases.push(Case::new("replica", name, &minutes, Calm(transport)));
     }
     let fabric = ("fabric", Value::from("cx5"));
     let [replicas, outstanding] = params(1);
@@ -166,11 +166,49 @@ fn cases(transports: &[Transport]) -> Vec<Case> {
     cases
 }
 
-fn without_etcd(mut case: Case) -> Case {
-    let missing = "etcd is not installed here, so this row has no baseline; Debian's package \
-                   etcd-server has it";
-    case.note(missing.to_owned());
+/// Replicas with disks. A file system in memory is no disk, so its rows say which one it was.
+fn case_on_disk(transport: Transport) -> Case {
+    let [replicas, outstanding] = params(disk::OUTSTANDING);
+    let found = disk::file_system(&disk::folder()).unwrap_or_else(|_| "unknown".to_owned());
+    let is_memory = found == "tmpfs";
+    let params = [replicas, outstanding, ("disk", found.into())];
+    let mut case = Case::new("replica", transport.name(), &params, OnDisk(transport));
+    if is_memory {
+        let wrong = "the directory for temporary files is in memory; TMPDIR names one on a disk";
+        case.note(wrong.to_owned());
+    }
     case
+}
+
+/// A cluster of etcd that is the baseline of several cases, if it is installed.
+struct Rival {
+    etcd: Option<Resident<Etcd>>,
+    below: PathBuf,
+    outstanding: usize,
+}
+
+impl Rival {
+    fn new(below: PathBuf, outstanding: usize) -> Self {
+        Self {
+            etcd: etcd::is_installed().then(Resident::new),
+            below,
+            outstanding,
+        }
+    }
+
+    fn add_to(&self, mut case: Case) -> Case {
+        let Some(etcd) = &self.etcd else {
+            let missing = "etcd is not installed here, so this row has no baseline; Debian's \
+                           package etcd-server has it";
+            case.note(missing.to_owned());
+            return case;
+        };
+        case.against(EtcdPuts {
+            etcd: etcd.clone(),
+            below: self.below.clone(),
+            outstanding: self.outstanding,
+        })
+    }
 }
 
 fn params(outstanding: usize) -> [(&'static str, Value); 2] {
@@ -181,6 +219,8 @@ fn params(outstanding: usize) -> [(&'static str, Value); 2] {
 struct Run {
     outcomes: Vec<Outcome>,
     leader: [f64; 2],
+    /// Terms that have begun since the first leader's.
+    elections: u64,
     alone_p50: f64,
     measurement: Measurement,
 }
@@ -207,11 +247,12 @@ fn run(
     };
     let (outcomes, side) = client::run(&params)?;
     let seen = cluster.stop()?;
-    let changed = (!seen.is_steady).then(|| "the leader has changed".to_owned());
+    let changed = (seen.elections > 0).then(|| "the leader has changed".to_owned());
     let alarms = [side.alarm("client"), seen.side.alarm("leader"), changed];
     Ok(Run {
         outcomes,
         leader: seen.leader,
+        elections: seen.elections,
         alone_p50: cluster.found.alone_p50,
         measurement: Measurement {
             values: Vec::new(),
@@ -255,28 +296,6 @@ impl Probe for One {
     }
 }
 
-impl Probe for Many {
-    fn name(&self) -> &'static str {
-        "replicated puts"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        &MANY_METRICS
-    }
-
-    fn overhead(&self) -> Duration {
-        overhead()
-    }
-
-    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
-        let steps = [Step::Echo, Step::Put];
-        let mut run = run(self.0, MANY, &steps, (span / 2, Duration::ZERO))?;
-        let [echo, put] = [run.outcomes[0], run.outcomes[1]];
-        run.measurement.values = vec![put.per_s, put.p99, echo.per_s / put.per_s];
-        Ok(run.measurement)
-    }
-}
-
 /// The time of an election, and of starting the processes.
 fn overhead() -> Duration {
     subject::SET_UP + 4 * WARM_UP + Duration::from_millis(400)
@@ -284,11 +303,14 @@ fn overhead() -> Duration {
 
 impl Probe for EtcdPuts {
     fn name(&self) -> &'static str {
-        "etcd, three members in memory"
+        match self.below == Path::new(IN_MEMORY) {
+            true => "etcd, three members in memory",
+            false => "etcd, three members on a disk",
+        }
     }
 
     fn metrics(&self) -> &'static [Metric] {
-        &MANY_METRICS[..2]
+        &many::METRICS[..2]
     }
 
     fn overhead(&self) -> Duration {
@@ -296,9 +318,9 @@ impl Probe for EtcdPuts {
     }
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
-        let start = || Etcd::start(Path::new(IN_MEMORY));
-        let put = |etcd: &mut Etcd| etcd.put(MANY, span);
-        let outcome = self.0.with(start, put)?;
+        let start = || Etcd::start(&self.below);
+        let put = |etcd: &mut Etcd| etcd.put(self.outstanding, span);
+        let outcome = self.etcd.with(start, put)?;
         Ok(vec![outcome.per_s, outcome.p99].into())
     }
 }
@@ -308,7 +330,12 @@ fn charts(rows: &[&Row]) -> Vec<Picture> {
         let wanted = rows.iter().filter(|row| row.metric == metric);
         let all = wanted.map(|row| {
             let outstanding = word(row, "outstanding").unwrap_or_default();
-            let name = format!("{}, {outstanding} under way", row.transport);
+            let more = match (word(row, "disk"), word(row, "minutes")) {
+                (Some(disk), _) => format!(", {disk}"),
+                (_, Some(minutes)) => format!(", {minutes} minutes"),
+                _ => String::new(),
+            };
+            let name = format!("{}, {outstanding} under way{more}", row.transport);
             bar(row, name, colour(&row.transport))
         });
         bars(title, zero_based(what, unit), baseline, all.collect())
@@ -324,7 +351,7 @@ fn charts(rows: &[&Row]) -> Vec<Picture> {
             "puts_per_s",
             "Rate of replicated puts",
             ("puts per second", "1/s"),
-            "etcd, three members in memory",
+            "three members of etcd",
         ),
     ]
 }

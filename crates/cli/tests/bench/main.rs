@@ -9,6 +9,8 @@ mod experiments;
 #[cfg(feature = "kv")]
 mod kv;
 mod report;
+#[cfg(all(feature = "index", feature = "replica", feature = "sequencer"))]
+mod services;
 mod simulated;
 mod traced;
 mod wireshark;

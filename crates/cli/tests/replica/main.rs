@@ -9,6 +9,7 @@ mod faults;
 mod members;
 #[path = "../program/mod.rs"]
 mod program;
+mod syncs;
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};

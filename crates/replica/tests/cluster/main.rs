@@ -65,7 +65,8 @@ fn every_history_has_an_order() {
         sum.names > 4 * SEEDS
             && sum.terms > 3 * SEEDS / 2
             && sum.entries > 100 * SEEDS
-            && sum.snapshots > SEEDS / 4,
+            && sum.snapshots > SEEDS / 4
+            && sum.partly_sent > SEEDS / 4,
         "{sum:?}"
     );
     assert!(

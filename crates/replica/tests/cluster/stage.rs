@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use dunlin_core::transport::PeerId;
 use dunlin_core::{CloseReason, Nanos, Session, SessionOptions};
-use dunlin_replica::{Image, Member, Members, Options, Replica, Roster};
+use dunlin_replica::{Follower, Image, Member, Members, Options, Replica, Roster};
 use dunlin_sim::world::rng::Ppm;
 use dunlin_sim::world::trace::Trace;
 use dunlin_sim::world::{Act, ProcessId};
@@ -297,6 +297,9 @@ impl Stage {
                 && let Some(node) = replica.rpc.app().node()
             {
                 self.judge.check(id_of(port), node)?;
+                let sends = |it: &Follower| it.sent > 0 && it.sent < it.size;
+                let status = replica.rpc.app().status();
+                self.sum.partly_sent += u64::from(status.followers.iter().any(sends));
             }
         }
         Ok(())

@@ -52,6 +52,8 @@ pub(crate) struct Sum {
     pub(crate) changed: u64,
     /// Disks that were full for a while.
     pub(crate) full_disks: u64,
+    /// Looks at a leader whose status shows a part of a snapshot.
+    pub(crate) partly_sent: u64,
 }
 
 impl Sum {
@@ -73,6 +75,7 @@ impl Sum {
             failed_disks: self.failed_disks + other.failed_disks,
             changed: self.changed + other.changed,
             full_disks: self.full_disks + other.full_disks,
+            partly_sent: self.partly_sent + other.partly_sent,
         }
     }
 }

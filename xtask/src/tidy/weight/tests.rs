@@ -18,6 +18,15 @@ fn each_package_counts_once() {
 }
 
 #[test]
+fn an_engine_of_a_service_is_found() {
+    let tree = format!("{TREE}raft v0.7.0\n");
+    assert_eq!(
+        found(4, &tree),
+        ["`p` compiles `raft`: leave it to the features of services"]
+    );
+}
+
+#[test]
 fn a_second_version_is_found() {
     let tree = format!("{TREE}a v2.0.0\n");
     assert_eq!(found(4, &tree), ["`p` compiles 2 versions of `a`"]);

@@ -30,7 +30,7 @@ pub(super) const VALUE: usize = 64;
 const KEYS: u32 = 1_000_000;
 
 /// Bytes of a request before its key.
-const HEAD: usize = 40;
+pub(super) const HEAD: usize = 40;
 
 /// Time of each step before the first answer that counts.
 pub(super) const WARM_UP: Duration = Duration::from_millis(50);

@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,7 @@ use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::client::{KEY, Outcome, VALUE, WARM_UP, key_of};
+use super::folder::Folder;
 use super::grpc::Connection;
 use crate::harness::probe::patience;
 use crate::harness::program;
@@ -52,16 +53,6 @@ pub(super) struct Etcd {
     _folder: Folder,
 }
 
-/// A directory that goes away with its owner.
-#[derive(Debug)]
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// True if the path has an `etcd`.
 pub(super) fn is_installed() -> bool {
     program::is_installed("etcd", "--version")
@@ -74,13 +65,13 @@ impl Etcd {
     /// # Errors
     /// They do not start, or none leads in time.
     pub(super) fn start(below: &Path) -> anyhow::Result<Self> {
-        let folder = Folder(below.join(format!("dunlin-etcd-{}", std::process::id())));
+        let folder = Folder::new(below, "etcd")?;
         let addresses: [SocketAddr; 2 * MEMBERS] = program::free_addresses()?;
         let (doors, peers) = addresses.split_at(MEMBERS);
         let seat = Seats::pick().anywhere().server;
         let mut members = Vec::new();
         for (member, door) in doors.iter().enumerate() {
-            let flags = flags(member, *door, peers, &folder.0);
+            let flags = flags(member, *door, peers, folder.path());
             members.push(program::start("etcd".into(), flags, seat)?);
         }
         let begin = Instant::now();

@@ -1,42 +1,30 @@
 //! Leaders that are killed (SIGKILL), with three replicas and a client in processes of their own:
 //! the time until the client's next acknowledged put. The measurement fails if a put that was
-//! acknowledged before is lost. The processes idle in the default way, because a machine has fewer
-//! processors than processes.
+//! acknowledged before is lost.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use dunlin::replica::{
-    ClientOptions, Connection, Driver, Member, Members, Options, Replica, Role as Part,
-};
+use dunlin::replica::{ClientOptions, Connection, Options};
 use dunlin::{ConnectOptions, Nexus, Rng};
 
+use super::apart::{Apart, ELECTING};
 use super::client::{KEY, key_of, value_of};
 use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
-use crate::harness::subject::server::listen_to_parent;
 use crate::harness::subject::{Medium, Setting, over};
 use crate::harness::transport::Transport;
 use harness::process::{Parent, Process, Role};
 use harness::seat::Seat;
 use harness::{signal, sys};
 
-/// Runs one replica.
-pub(super) const MEMBER: Role = Role::new("replica-member", member);
-
 /// Puts, and notes when puts are acknowledged.
 pub(super) const CLIENT: Role = Role::new("replica-witness", witness);
 
 /// Leaders that are killed in a measurement.
 pub(super) const KILLS: usize = 10;
-
-const REPLICAS: usize = 3;
-
-/// An election takes less, even on a busy machine.
-const ELECTING: Duration = Duration::from_secs(20);
 
 /// How long the client puts before a leader is killed.
 const BUSY: Duration = Duration::from_millis(50);
@@ -99,83 +87,18 @@ impl Probe for Killed {
 
 /// Kills the leader of a new cluster, and returns the time until the next acknowledged put.
 fn kill(setting: Setting) -> anyhow::Result<Duration> {
-    let mut members = Vec::new();
-    let mut addresses: Vec<SocketAddr> = Vec::new();
-    for _ in 0..REPLICAS {
-        let mut member = Process::spawn(MEMBER, Seat::default(), &setting)?;
-        addresses.push(member.receive(patience(Duration::ZERO))?);
-        members.push(member);
-    }
-    for member in &mut members {
-        member.send(&addresses)?;
-    }
-    let place = leader(&mut members)?;
-    let mut leader = members.remove(place);
-    let mut client = Process::spawn(CLIENT, Seat::default(), &(setting, addresses))?;
+    let mut replicas = Apart::start(setting, None)?;
+    let leader = replicas.leader()?;
+    let witness = (setting, replicas.addresses.clone());
+    let mut client = Process::spawn(CLIENT, Seat::default(), &witness)?;
     client.receive::<()>(patience(ELECTING))?;
     thread::sleep(BUSY);
     // The leader may have changed on a busy machine.
-    leader.send(&())?;
-    ensure!(
-        leader.receive::<bool>(patience(ELECTING))?,
-        "the leader has changed"
-    );
+    ensure!(replicas.ask(leader)?.leads, "the leader has changed");
     let killed = sys::monotonic_time()?;
-    drop(leader);
+    replicas.kill(leader);
     client.send(&killed)?;
     client.receive(patience(ELECTING))
-}
-
-/// Waits for a leader, and returns its place.
-fn leader(members: &mut [Process]) -> anyhow::Result<usize> {
-    let begin = Instant::now();
-    loop {
-        for (place, member) in members.iter_mut().enumerate() {
-            member.send(&())?;
-            if member.receive(patience(ELECTING))? {
-                return Ok(place);
-            }
-        }
-        ensure!(begin.elapsed() < ELECTING, "no replica leads");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Runs a replica until the parent kills it. Tells the parent, after each of its lines, whether the
-/// replica leads.
-///
-/// # Errors
-/// The endpoint cannot be opened.
-fn member(parent: &Parent) -> anyhow::Result<()> {
-    let setting: Setting = parent.receive()?;
-    over!(setting, member_over(parent))
-}
-
-fn member_over<T: Medium>(parent: &Parent) -> anyhow::Result<()> {
-    let nexus = Nexus::bind((Ipv4Addr::LOCALHOST, 0))?;
-    parent.say(&nexus.address())?;
-    let addresses: Vec<SocketAddr> = parent.receive()?;
-    let asked = listen_to_parent();
-    // Ports are numbers that no other replica of this host has now.
-    let of_port = |address: &SocketAddr| Member {
-        id: address.port().into(),
-        address: address.to_string(),
-    };
-    let mut replica = Replica::new(nexus.address().port().into(), Options::DEFAULT);
-    replica.on_bootstrap(Members::new(addresses.iter().map(of_port))?)?;
-    let connect = ConnectOptions {
-        endpoint: Some(0),
-        ..ConnectOptions::default()
-    };
-    let endpoint = nexus.endpoint_builder::<T>().index(0);
-    let mut driver = Driver::new(endpoint, replica, connect)?;
-    loop {
-        let limit = driver.now() + dunlin::Nanos::from_millis(5);
-        driver.turn(limit);
-        if asked.swap(false, Ordering::Relaxed) {
-            parent.say(&(driver.replica().status().role == Part::Leader))?;
-        }
-    }
 }
 
 /// Puts until the parent says when it has killed the leader, and then until a put is acknowledged.

@@ -63,8 +63,8 @@ pub(super) struct Found {
 pub(super) struct Seen {
     /// Quantiles of the time of a put at the leader, in ns.
     pub(super) leader: [f64; 2],
-    /// The leader did not change.
-    pub(super) is_steady: bool,
+    /// Terms that have begun since the first leader's.
+    pub(super) elections: u64,
     pub(super) side: Side,
 }
 
@@ -195,9 +195,9 @@ impl<T: Medium> Seated<T> {
         self.last = last;
     }
 
-    fn term(&self) -> Option<u64> {
-        let node = self.rpc.app().replica.node()?;
-        node.leads().then(|| node.term())
+    /// The term of its node.
+    fn term(&self) -> u64 {
+        self.rpc.app().replica.status().term
     }
 }
 
@@ -225,10 +225,10 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     })?;
     let mut recorder = Recorder::warming_up();
     serve_until(&mut seats, &mut recorder, &asked);
-    let is_steady = seats[leader].term() == term;
+    let elections = seats[leader].term() - term;
     parent.say(&Seen {
         leader: [0.5, 0.99].map(|it| recorder.quantile(it)),
-        is_steady,
+        elections,
         side: Side::read(&mut seats[leader].rpc)?,
     })
 }

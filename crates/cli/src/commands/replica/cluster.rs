@@ -153,19 +153,39 @@ fn row(address: &str, status: &Status) -> String {
             name(members),
             members.iter().count()
         );
+        for follower in status.followers.iter().filter(|it| it.size > 0) {
+            let address = members.get(follower.id).map_or("?", |it| &it.address);
+            let (sent, size) = (kib(follower.sent), kib(follower.size));
+            row += &format!(", {address} has {sent} of a snapshot of {size} KiB");
+        }
     }
     row + "\n"
 }
 
+/// KiB, as a whole number that is not too high.
+const fn kib(bytes: u64) -> u64 {
+    bytes >> 10
+}
+
 fn object(address: &str, status: &Status) -> Value {
     let members = status.members.as_ref();
-    let leader = members.and_then(|members| members.get(status.leader));
+    let of = |id| Some(&members?.get(id)?.address);
+    let leader = of(status.leader);
+    let followers = status.followers.iter().map(|it| {
+        json!({
+            "address": of(it.id),
+            "matched": it.matched,
+            "snapshot": { "sent": it.sent, "size": it.size },
+        })
+    });
+    let followers: Vec<Value> = followers.collect();
     json!({
         "address": address,
         "id": format!("{:016x}", status.id),
         "role": role(status.role),
         "term": status.term,
-        "leader": leader.map(|leader| &leader.address),
+        "leader": leader,
+        "followers": followers,
         "last": status.last,
         "committed": status.committed,
         "applied": status.applied,

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use dunlin::Nexus;
 use dunlin::Settings;
 use dunlin::replica::{Driver, Opened, Options, Replica};
 use dunlin::settings::Configurable;
+use dunlin::{Nanos, Nexus};
 use harness::signal;
 use serde_json::json;
 
@@ -106,7 +106,7 @@ fn serve<T: Configurable>(args: &Args, settings: &Settings, nexus: &Nexus) -> an
     let mut driver = Driver::new(endpoint, replica, settings.connect_options())?;
     greet(args, nexus, driver.replica())?;
     while signal::check().is_ok() {
-        driver.turn(dunlin::Nanos::MAX);
+        driver.turn(Nanos::MAX);
         if driver.replica().has_twin() {
             bail!(
                 "another process uses this replica's number: a directory was copied, and both \
@@ -199,12 +199,29 @@ fn greet(args: &Args, nexus: &Nexus, replica: &Replica) -> anyhow::Result<()> {
 
 fn report(args: &Args, replica: &Replica, begin: Instant) -> anyhow::Result<()> {
     let (seconds, status) = (begin.elapsed().as_secs_f64(), replica.status());
+    let (disk, micros) = (replica.disk_figures(), |time: Nanos| time.0 / 1000);
+    let mean = Nanos(disk.time.0 / disk.syncs.max(1));
     if args.endpoint.json {
-        let line = json!({ "seconds": seconds, "applied": status.applied, "keys": status.keys });
+        let line = json!({
+            "seconds": seconds,
+            "applied": status.applied,
+            "keys": status.keys,
+            "syncs": disk.syncs,
+            "sync_mean_us": micros(mean),
+            "sync_longest_us": micros(disk.longest),
+        });
         return print(&format!("{line}\n"));
     }
+    let syncs = match disk.syncs {
+        0 => String::new(),
+        syncs => format!(
+            ", {syncs} syncs of {} us on average, {} us at most",
+            micros(mean),
+            micros(disk.longest)
+        ),
+    };
     print(&format!(
-        "\nserved for {seconds:.1} s: {} keys, {} entries applied\n",
+        "\nserved for {seconds:.1} s: {} keys, {} entries applied{syncs}\n",
         status.keys, status.applied
     ))
 }

@@ -1,0 +1,211 @@
+//! Puts into three replicas with disks in one file system, each in a process of its own, and what
+//! the disk alone can do: three writers that append and sync as many bytes as the leader does, each
+//! in a file of its own. A replica that always syncs has the rate of these writers, times the puts
+//! that share a sync.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use rustix::fs::{FallocateFlags, fallocate};
+
+use super::apart::{Apart, REPLICAS, Seen};
+use super::client::{self, HEAD, KEY, Step, VALUE, WARM_UP};
+use super::folder::Folder;
+use crate::harness::probe::{Against, Measurement, Metric, Probe};
+use crate::harness::subject::{self, Setting};
+use crate::harness::transport::Transport;
+use harness::seat::Seat;
+
+/// Puts under way at a time, also at etcd.
+pub(super) const OUTSTANDING: usize = 128;
+
+/// The engine reserves this number of bytes of a file at a time, and so do the writers.
+const RESERVED: u64 = 2 << 20;
+
+/// Most bytes that a writer writes in its file, before it begins anew.
+const MOST: u64 = 32 << 20;
+
+/// The values of [`OnDisk`].
+const METRICS: [Metric; 7] = [
+    Metric {
+        name: "puts_per_s",
+        unit: "1/s",
+        against: Against::Baseline(0),
+    },
+    Metric {
+        name: "put_p99",
+        unit: "ns",
+        against: Against::Baseline(1),
+    },
+    Metric::alone("bound_ratio", ""),
+    Metric::alone("puts_per_sync", ""),
+    Metric::alone("sync_mean", "ns"),
+    Metric::alone("writer_syncs_per_s", "1/s"),
+    Metric::alone("elections", ""),
+];
+
+/// Puts into replicas with disks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OnDisk(pub(super) Transport);
+
+/// The directory for files of replicas, of etcd and of the writers.
+pub(super) fn folder() -> PathBuf {
+    std::env::temp_dir()
+}
+
+/// The type of the file system of a directory, as the kernel names it.
+///
+/// # Errors
+/// The kernel does not tell.
+pub(super) fn file_system(path: &Path) -> anyhow::Result<String> {
+    let path = path.canonicalize()?;
+    let mounts = std::fs::read_to_string("/proc/self/mounts")?;
+    let of_line = |line: &str| {
+        let mut words = line.split(' ').skip(1);
+        Some((PathBuf::from(words.next()?), words.next()?.to_owned()))
+    };
+    let mounts = mounts.lines().filter_map(of_line);
+    let above = mounts.filter(|(point, _)| path.starts_with(point));
+    // Of two at one point, the later one is seen.
+    let own = above.max_by_key(|(point, _)| point.as_os_str().len());
+    own.map(|it| it.1)
+        .context("no file system has this directory")
+}
+
+impl Probe for OnDisk {
+    fn name(&self) -> &'static str {
+        "replicated puts on disks"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn overhead(&self) -> Duration {
+        subject::SET_UP + WARM_UP + Duration::from_millis(600)
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        let folder = Folder::new(&folder(), "replicas")?;
+        let setting = Setting::adaptive(self.0, Seat::default());
+        let mut replicas = Apart::start(setting, Some(folder.path()))?;
+        let leader = replicas.leader()?;
+        let params = client::Params {
+            setting,
+            replicas: replicas.addresses.iter().map(ToString::to_string).collect(),
+            leader: replicas.addresses[leader],
+            outstanding: OUTSTANDING,
+            steps: vec![Step::Put],
+            span: span * 3 / 4,
+        };
+        let before = replicas.ask(leader)?;
+        let (outcomes, side) = client::run(&params)?;
+        let after = replicas.ask(leader)?;
+        drop(replicas);
+        let syncs = Syncs::between(&before, &after)?;
+        let writers = rate_of_writers(folder.path(), syncs.bytes(), span / 4)?;
+        let put = outcomes[0];
+        let elections = after.term - before.term;
+        let changed = (elections > 0).then(|| "the leader has changed".to_owned());
+        Ok(Measurement {
+            values: vec![
+                put.per_s,
+                put.p99,
+                put.per_s / (syncs.puts * writers),
+                syncs.puts,
+                syncs.mean_ns,
+                writers,
+                count(elections),
+            ],
+            alarms: [side.alarm("client"), changed]
+                .into_iter()
+                .flatten()
+                .collect(),
+            details: vec![side.line("client")],
+        })
+    }
+}
+
+/// The syncs of a leader.
+struct Syncs {
+    /// Puts that share one.
+    puts: f64,
+    mean_ns: f64,
+}
+
+impl Syncs {
+    fn between(before: &Seen, after: &Seen) -> anyhow::Result<Self> {
+        let syncs = after.syncs - before.syncs;
+        ensure!(syncs > 0, "the leader has synced nothing");
+        let time = after.sync_time - before.sync_time;
+        Ok(Self {
+            puts: count(after.applied - before.applied) / count(syncs),
+            mean_ns: time.as_secs_f64() * 1e9 / count(syncs),
+        })
+    }
+
+    /// Bytes of the puts of a sync.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a sync has at most the puts that are under way"
+    )]
+    fn bytes(&self) -> usize {
+        (self.puts * count((HEAD + KEY + VALUE) as u64)).ceil() as usize
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of a run are far below 2^53"
+)]
+fn count(number: u64) -> f64 {
+    number as f64
+}
+
+/// The syncs per second of each of three writers, which write this number of bytes before each.
+///
+/// # Errors
+/// The disk refuses.
+pub(super) fn rate_of_writers(folder: &Path, bytes: usize, span: Duration) -> anyhow::Result<f64> {
+    thread::scope(|scope| {
+        let write = |place: usize| {
+            let path = folder.join(format!("writer-{place}"));
+            scope.spawn(move || rate_of_writer(&path, bytes, span))
+        };
+        let writers: Vec<_> = (0..REPLICAS).map(write).collect();
+        let mut sum = 0.0;
+        for writer in writers {
+            sum += writer.join().expect("a writer does not panic")?;
+        }
+        Ok(sum / count(REPLICAS as u64))
+    })
+}
+
+fn rate_of_writer(path: &Path, bytes: usize, span: Duration) -> anyhow::Result<f64> {
+    let block = vec![0x76; bytes];
+    let (mut file, mut offset, mut reserved, mut syncs) = (File::create(path)?, 0, 0, 0);
+    let begin = Instant::now();
+    while begin.elapsed() < span || syncs == 0 {
+        let end = offset + bytes as u64;
+        if end > MOST {
+            (file, offset, reserved) = (File::create(path)?, 0, 0);
+            continue;
+        }
+        if end > reserved {
+            fallocate(&file, FallocateFlags::empty(), reserved, RESERVED)?;
+            reserved += RESERVED;
+        }
+        file.write_all_at(&block, offset)?;
+        file.sync_data()?;
+        (offset, syncs) = (end, syncs + 1);
+    }
+    Ok(count(syncs) / begin.elapsed().as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests;

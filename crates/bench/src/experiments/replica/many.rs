@@ -1,0 +1,108 @@
+//! Puts of which many are under way: for the span of a measurement, and for ten minutes, in which a
+//! cluster at full load without a fault elects no leader.
+
+use std::time::Duration;
+
+use super::client::Step;
+use super::run;
+use crate::harness::probe::{Against, Measurement, Metric, Probe};
+use crate::harness::transport::Transport;
+
+/// Puts under way at a time.
+pub(super) const MANY: usize = 32;
+
+/// The time of a calm load. A run with less time leaves it out.
+pub(super) const MINUTES: u64 = 10;
+
+/// The values of [`Many`]; etcd has the first two.
+pub(super) const METRICS: [Metric; 4] = [
+    Metric {
+        name: "puts_per_s",
+        unit: "1/s",
+        against: Against::Baseline(0),
+    },
+    Metric {
+        name: "put_p99",
+        unit: "ns",
+        against: Against::Baseline(1),
+    },
+    Metric::alone("echoes_per_put", ""),
+    Metric::alone("elections", ""),
+];
+
+/// The values of [`Calm`].
+const CALM: [Metric; 3] = [
+    Metric::alone("elections", ""),
+    Metric::alone("puts_per_s", "1/s"),
+    Metric::alone("put_p99", "ns"),
+];
+
+/// Many puts under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Many(pub(super) Transport);
+
+/// Many puts under way, for ten minutes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Calm(pub(super) Transport);
+
+impl Probe for Many {
+    fn name(&self) -> &'static str {
+        "replicated puts"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn overhead(&self) -> Duration {
+        super::overhead()
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        let steps = [Step::Echo, Step::Put];
+        let mut run = run(self.0, MANY, &steps, (span / 2, Duration::ZERO))?;
+        let [echo, put] = [run.outcomes[0], run.outcomes[1]];
+        let elections = count(run.elections);
+        run.measurement.values = vec![put.per_s, put.p99, echo.per_s / put.per_s, elections];
+        Ok(run.measurement)
+    }
+}
+
+impl Probe for Calm {
+    fn name(&self) -> &'static str {
+        "replicated puts for ten minutes"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &CALM
+    }
+
+    fn overhead(&self) -> Duration {
+        super::overhead() + time()
+    }
+
+    /// An election is one in any state of the machine.
+    fn is_timed(&self) -> bool {
+        false
+    }
+
+    /// Ignores the span.
+    fn measure(&mut self, _span: Duration) -> anyhow::Result<Measurement> {
+        let mut run = run(self.0, MANY, &[Step::Put], (time(), Duration::ZERO))?;
+        let put = run.outcomes[0];
+        run.measurement.values = vec![count(run.elections), put.per_s, put.p99];
+        Ok(run.measurement)
+    }
+}
+
+const fn time() -> Duration {
+    Duration::from_secs(60 * MINUTES)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of a run are far below 2^53"
+)]
+fn count(number: u64) -> f64 {
+    number as f64
+}

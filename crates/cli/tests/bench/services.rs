@@ -1,0 +1,129 @@
+//! The rows of the experiments with the replicated store, the ordered index and the sequencer.
+
+use dunlin_testkit::skip;
+use serde_json::{Value, json};
+
+use super::experiments::{params, rows, values};
+
+/// The rows of a metric.
+fn of<'a>(rows: &'a [Value], metric: &str) -> Vec<&'a Value> {
+    rows.iter().filter(|row| row["metric"] == metric).collect()
+}
+
+#[test]
+fn replicas_are_measured_in_memory_and_on_a_disk() {
+    let only = [
+        "--only",
+        "kills=0",
+        "--only",
+        "fabric=none",
+        "--only",
+        "minutes=0",
+    ];
+    let args = ["replica", "--transport", "shm", "--seconds", "6"];
+    let (rows, said) = rows(&[&args[..], &only].concat());
+    let one = json!({ "replicas": 3, "outstanding": 1 });
+    for metric in [
+        "put_p50",
+        "leader_p50",
+        "echo_p50",
+        "raft_alone_p50",
+        "round_trips",
+    ] {
+        assert_eq!(params(&rows, "shm", metric), [&one], "{said}");
+        assert!(values(&rows, metric).all(|value| value > 0.0), "{metric}");
+    }
+    assert_eq!(
+        of(&rows, "put_p50")[0]["baseline_name"],
+        "two echoes and Raft alone"
+    );
+    let puts = of(&rows, "puts_per_s");
+    let [memory, disk] = puts[..] else {
+        panic!("{rows:?}");
+    };
+    assert_eq!(
+        memory["params"],
+        json!({ "replicas": 3, "outstanding": 32 })
+    );
+    assert_eq!(
+        (&disk["params"]["replicas"], &disk["params"]["outstanding"]),
+        (&json!(3), &json!(128))
+    );
+    assert!(disk["params"]["disk"].is_string(), "{disk}");
+    for metric in [
+        "bound_ratio",
+        "puts_per_sync",
+        "sync_mean",
+        "writer_syncs_per_s",
+    ] {
+        let value = values(&rows, metric).next();
+        assert!(
+            value.is_some_and(|value| value > 0.0),
+            "{metric}: {value:?}"
+        );
+    }
+    assert_eq!(values(&rows, "elections").count(), 2);
+    let names = [memory, disk].map(|row| &row["baseline_name"]);
+    match said.contains("etcd is not installed") {
+        true => {
+            assert_eq!(names, [&Value::Null; 2]);
+            skip("there is no etcd");
+        }
+        false => assert_eq!(
+            names,
+            [
+                "etcd, three members in memory",
+                "etcd, three members on a disk"
+            ]
+        ),
+    }
+}
+
+#[test]
+fn the_ordered_index_is_measured_against_echoes_and_its_tree() {
+    let args = ["index", "--transport", "shm", "--seconds", "6"];
+    let (rows, said) = rows(&[&args[..], &["--only", "threads=0"]].concat());
+    for metric in ["bound_ratio", "tree_per_s", "scan_p50", "get_p99"] {
+        assert!(
+            values(&rows, metric).all(|value| value > 0.0),
+            "{metric}: {said}"
+        );
+    }
+    let scans = params(&rows, "shm", "gets_per_s");
+    let scans: Vec<&Value> = scans.iter().map(|it| &it["scans"]).collect();
+    assert_eq!(scans, ["none", "workers", "dispatch"]);
+    assert!(
+        of(&rows, "gets_per_s")
+            .iter()
+            .all(|row| row["baseline_name"] == "echoes")
+    );
+    assert_eq!(of(&rows, "bound_ratio").len(), 1);
+}
+
+#[test]
+fn the_sequencer_is_measured_against_echoes() {
+    let (rows, _) = rows(&["sequencer", "--transport", "shm", "--seconds", "3"]);
+    let cases = params(&rows, "shm", "numbers_per_s");
+    let cases: Vec<(u64, u64)> = cases
+        .iter()
+        .map(|it| {
+            (
+                it["clients"].as_u64().unwrap(),
+                it["batch"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    let wanted = [
+        (1, 16),
+        (2, 16),
+        (4, 16),
+        (8, 16),
+        (1, 1),
+        (1, 4),
+        (1, 32),
+        (1, 16),
+    ];
+    assert_eq!(cases, wanted);
+    assert!(rows.iter().all(|row| row["baseline_name"] == "echoes"));
+    assert!(values(&rows, "numbers_per_s").all(|rate| rate > 0.0));
+}
