@@ -1,7 +1,7 @@
 //! `loss` and `reorder`: the speed of 8 MB requests while packets are lost or late. The simulated
 //! network has links of 100 Gb/s, round trips of 6 µs and packets of 4096 bytes, and each round has
-//! its own seed. Over udp and dpdk, both ends drop some of the incoming datagrams, or keep them
-//! back. The baseline is the same run without faults.
+//! its own seed. Over udp, xdp and dpdk, both ends drop some of the incoming datagrams, or keep
+//! them back. The baseline is the same run without faults.
 
 use std::time::Duration;
 
@@ -22,16 +22,16 @@ use harness::row::Row;
 
 pub(super) const LOSS: Experiment = Experiment {
     name: "loss",
-    about: "8 MB requests over networks that lose packets: a simulated one, and udp or dpdk \
+    about: "8 MB requests over networks that lose packets: a simulated one, and udp, xdp or dpdk \
             on purpose",
     cases: |sweep| Ok(loss_cases(sweep.transports)),
     allowed: &LOSSY,
     section: Some(Section {
         title: "Loss",
         text: "8 MB requests over a simulated network of 100 Gb/s and 6 µs that loses packets, and \
-               over kernel UDP or DPDK whose receiver loses datagrams on purpose. The baseline is \
-               the same without losses. The paper resends everything behind a lost packet after \
-               5 ms.",
+               over kernel UDP, AF_XDP or DPDK whose receiver loses datagrams on purpose. The \
+               baseline is the same without losses. The paper resends everything behind a lost \
+               packet after 5 ms.",
     }),
     charts,
     published: PUBLISHED,
@@ -49,7 +49,7 @@ const PUBLISHED: &[Published] = &[
 
 pub(super) const REORDER: Experiment = Experiment {
     name: "reorder",
-    about: "The same over a simulated one that delivers some of them late, and over dpdk",
+    about: "The same over a simulated one that delivers some of them late, and over xdp or dpdk",
     cases: |sweep| Ok(reorder_cases(sweep.transports)),
     allowed: &LOSSY,
     usual_time: Duration::from_secs(5),
@@ -63,10 +63,12 @@ pub(super) const REORDER: Experiment = Experiment {
 };
 
 /// Transports that these experiments can measure, besides the simulated network.
-const LOSSY: [Transport; 4] = [
+const LOSSY: [Transport; 6] = [
     Transport::Shm,
     Transport::Auto,
     Transport::Udp,
+    Transport::Xdp,
+    Transport::XdpNative,
     Transport::Dpdk,
 ];
 
@@ -106,7 +108,7 @@ struct Simulated {
     name: &'static str,
 }
 
-/// Every rate of loss, in the simulator, and over udp if it is one of the transports.
+/// Every rate of loss, in the simulator, and over those of the transports that lose on purpose.
 pub(crate) fn loss_cases(transports: &[Transport]) -> Vec<Case> {
     let mut cases = Vec::new();
     for (per_million, requests) in LOSSES {
@@ -119,6 +121,7 @@ pub(crate) fn loss_cases(transports: &[Transport]) -> Vec<Case> {
         cases.push(case("loss", &params, bulk));
         for transport in lossy(transports) {
             let lossy = |per_million| Bandwidth::of_lossy(transport, per_million, 0);
+            let params = with_link(&params, transport);
             let case = Case::new("loss", transport.name(), &params, lossy(per_million));
             cases.push(case.against(lossy(0)));
         }
@@ -126,8 +129,8 @@ pub(crate) fn loss_cases(transports: &[Transport]) -> Vec<Case> {
     cases
 }
 
-/// Every percentage of late packets, in the simulator, and over dpdk if it is one of the
-/// transports.
+/// Every percentage of late packets, in the simulator, and over those of the transports that have a
+/// link.
 pub(crate) fn reorder_cases(transports: &[Transport]) -> Vec<Case> {
     let mut cases = Vec::new();
     for percent in LATE {
@@ -139,9 +142,10 @@ pub(crate) fn reorder_cases(transports: &[Transport]) -> Vec<Case> {
         };
         let params = [("percent", Value::from(percent))];
         cases.push(case("reorder", &params, bulk));
-        if transports.contains(&Transport::Dpdk) {
-            let lossy = |late| Bandwidth::of_lossy(Transport::Dpdk, 0, late);
-            let case = Case::new("reorder", Transport::Dpdk.name(), &params, lossy(late));
+        for transport in lossy(transports).filter(|it| it.has_link()) {
+            let lossy = |late| Bandwidth::of_lossy(transport, 0, late);
+            let params = with_link(&params, transport);
+            let case = Case::new("reorder", transport.name(), &params, lossy(late));
             cases.push(case.against(lossy(0)));
         }
     }
@@ -151,7 +155,13 @@ pub(crate) fn reorder_cases(transports: &[Transport]) -> Vec<Case> {
 /// Those of these transports that can lose packets on purpose.
 fn lossy(transports: &[Transport]) -> impl Iterator<Item = Transport> {
     let chosen = transports.iter().copied();
-    chosen.filter(|it| [Transport::Udp, Transport::Dpdk].contains(it))
+    chosen.filter(|it| *it == Transport::Udp || it.has_link())
+}
+
+/// These parameters, and those of the transport's link.
+fn with_link(params: &[(&'static str, Value)], transport: Transport) -> Vec<(&'static str, Value)> {
+    let link = transport.params(true);
+    params.iter().cloned().chain(link).collect()
 }
 
 fn case(experiment: &'static str, params: &[(&str, Value)], bulk: Bulk) -> Case {

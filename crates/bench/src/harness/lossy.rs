@@ -1,5 +1,5 @@
-//! A transport with losses: a receiving half that wraps the one of `udp` or `dpdk` and drops some
-//! frames, or keeps them back for a while, without the transport's knowledge. A frame is one
+//! A transport with losses: a receiving half that wraps the one of `udp`, `xdp` or `dpdk` and drops
+//! some frames, or keeps them back for a while, without the transport's knowledge. A frame is one
 //! datagram, or several that the kernel has merged.
 //!
 //! Invariant: the seed and the order of frames determine which frames are lost or late. Called by
@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use std::os::fd::RawFd;
 
 use dunlin::transport::Counters;
-use dunlin::{Dpdk, Open, Udp};
+use dunlin::{Dpdk, Open, Udp, Xdp};
 use dunlin_core::transport::{Frame, Halves, PeerId, RX_BURST, Rx, Transport};
 use dunlin_nexus::{Opened, Reach};
 use dunlin_sim::world::rng::{Ppm, Rng};
@@ -24,6 +24,9 @@ pub(crate) struct Lossy<T>(PhantomData<T>);
 
 /// Kernel UDP with losses.
 pub(crate) type LossyUdp = Lossy<Udp>;
+
+/// AF_XDP with losses.
+pub(crate) type LossyXdp = Lossy<Xdp>;
 
 /// DPDK with losses.
 pub(crate) type LossyDpdk = Lossy<Dpdk>;

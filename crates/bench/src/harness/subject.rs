@@ -95,7 +95,7 @@ pub(crate) struct Setting {
     pub(crate) workers: usize,
     /// Largest message.
     pub(crate) largest: u32,
-    /// udp and dpdk: some of the incoming frames are dropped or late on purpose.
+    /// udp, xdp and dpdk: some of the incoming frames are dropped or late on purpose.
     pub(crate) loss: Option<Loss>,
     /// The end of a link at which the endpoint is; `None` for the loopback device.
     #[cfg(feature = "full")]
@@ -249,17 +249,19 @@ macro_rules! over_link {
 /// Like `over_link`, for any [`Setting`].
 #[cfg(not(test))]
 macro_rules! over_lossy {
-    ($setting:expr, $function:ident($($argument:expr),*)) => {
+    ($setting:expr, $function:ident($($argument:expr),*)) => {{
+        #[cfg(feature = "full")]
+        use $crate::harness::{lossy, transport::Transport};
         match ($setting.loss, $setting.transport) {
             #[cfg(feature = "full")]
-            (Some(_), $crate::harness::transport::Transport::Dpdk) => {
-                $function::<$crate::harness::lossy::LossyDpdk>($($argument),*)
-            }
+            (Some(_), Transport::Dpdk) => $function::<lossy::LossyDpdk>($($argument),*),
             #[cfg(feature = "full")]
-            (Some(_), _) => $function::<$crate::harness::lossy::LossyUdp>($($argument),*),
+            (Some(_), it) if it.has_link() => $function::<lossy::LossyXdp>($($argument),*),
+            #[cfg(feature = "full")]
+            (Some(_), _) => $function::<lossy::LossyUdp>($($argument),*),
             _ => $crate::harness::subject::over_link!($setting, $function($($argument),*)),
         }
-    };
+    }};
 }
 
 /// In unit tests, `over` compiles no endpoint, because they start no process.
@@ -286,6 +288,7 @@ macro_rules! over_lossy {
         #[cfg(feature = "full")]
         let _ = (
             $function::<$crate::harness::lossy::LossyUdp>,
+            $function::<$crate::harness::lossy::LossyXdp>,
             $function::<$crate::harness::lossy::LossyDpdk>,
         );
         $crate::harness::subject::over!($setting, $function($($argument),*))

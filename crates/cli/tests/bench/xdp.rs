@@ -70,6 +70,15 @@ fn every_row_over_xdp_names_mode_and_packing_and_has_a_baseline_of_the_same_link
     assert_eq!(baseline, "raw AF_XDP and poll (after 1 s at most)");
     let (queue, _) = rows(&[&["queue"], &once[..]].concat());
     assert_eq!(baselines(&queue), ["the others while all run"]);
+    for (name, only) in [("loss", "loss=0.01"), ("reorder", "percent=10")] {
+        let (rows, said) = rows(&[&[name, "--only", only], &once[..]].concat());
+        let over_xdp = params(&rows, "xdp", "gbps");
+        assert_eq!(over_xdp.len(), 1, "{rows:?}");
+        assert_eq!(over_xdp[0]["mode"], "generic");
+        // Packets that were lost are sent again, and a note says so.
+        let note = format!("note: {name} xdp");
+        assert!(name == "reorder" || said.contains(&note), "{said}");
+    }
 }
 
 #[test]
