@@ -274,13 +274,13 @@ static inline uint64_t shape_of(const struct rte_mbuf *packet) {
     return *(const uint64_t *)RTE_PTR_ADD(packet, offsetof(struct rte_mbuf, rearm_data));
 }
 
-/* Gets up to `count` packets. If all are of one pool, in one piece, not shared, and begin at the
- * same distance from their handles, that becomes `start`. Otherwise it becomes 0, and `bytes` gets
- * the addresses. A packet of several pieces is longer than the MTU, and has the length 0. */
-uint32_t dunlin_dpdk_receive(uint16_t port, uint16_t queue, struct rte_mbuf **packets,
-                             uint8_t **bytes, uint32_t *lengths, uint32_t count, uint32_t *start) {
+/* Gets up to `count` packets of a port (the low half of `from`) and its queue. If all are of one
+ * pool, in one piece, not shared, and equally far from their handles, that becomes `start`.
+ * Otherwise it becomes 0, and `bytes` gets the addresses. Several pieces: the length is 0. */
+uint32_t dunlin_dpdk_receive(uint32_t from, struct rte_mbuf **packets, uint8_t **bytes,
+                             uint32_t *lengths, uint32_t count, uint32_t *start) {
     know_thread();
-    uint32_t got = rte_eth_rx_burst(port, queue, packets, (uint16_t)count);
+    uint32_t got = rte_eth_rx_burst((uint16_t)from, from >> 16, packets, (uint16_t)count);
     if (got == 0)
         return 0;
     const struct rte_mbuf *first = packets[0];

@@ -115,11 +115,12 @@ functions! {
     start = c"dunlin_dpdk_start"(c_int, *mut *mut c_char, c_int) -> c_int;
     /// Opens a device by its name, and by its arguments, which begin with the name.
     open = c"dunlin_dpdk_open"(*const c_char, *const c_char, *const Wish, *mut Facts) -> c_int;
-    /// Gets up to a number of packets from a queue of a device. Writes their handles and lengths.
-    /// If all are of one pool, in one piece, not shared, and begin at the same distance from their
-    /// handles, also that; otherwise 0, and the addresses of the first bytes.
+    /// Gets up to a number of packets from a device (low half) and its queue (high half). Writes
+    /// their handles and lengths. If all are of one pool, in one piece, not shared, and begin at
+    /// the same distance from their handles, also that; otherwise 0, and the addresses of the first
+    /// bytes.
     receive = c"dunlin_dpdk_receive"
-        (u16, u16, *mut *mut c_void, *mut *mut u8, *mut u32, u32, *mut u32) -> u32;
+        (u32, *mut *mut c_void, *mut *mut u8, *mut u32, u32, *mut u32) -> u32;
     /// Gets empty packets from a pool: all or none.
     take = c"dunlin_dpdk_take"(*mut c_void, *mut *mut c_void, u32) -> u32;
     /// Hands packets to a device, which takes the first of them. The list of tails has one for each

@@ -118,7 +118,7 @@ impl Rx for DpdkRx {
             let (home, seen, batch) = (&self.home, &mut self.seen, &mut shown.batch);
             let mut looked = Looked::default();
             if let Some(own) = own {
-                looked = port.receive_from(own.poll(), home, seen, batch);
+                looked = port.receive_own(own, home, seen, batch);
                 self.corrupt += looked.corrupt;
             }
             // While its own queue has packets, the keeper looks at the shared one.
