@@ -2,6 +2,30 @@
 
 use super::*;
 
+/// The state of a leader with two followers, of which one gets a snapshot.
+fn leading() -> Status {
+    let follower = |id, matched, sent, size| Follower {
+        id,
+        matched,
+        sent,
+        size,
+    };
+    Status {
+        id: 2,
+        role: Role::Leader,
+        term: 4,
+        leader: 2,
+        last: 9,
+        committed: 8,
+        applied: 7,
+        first: 1,
+        keys: 5,
+        items: 0,
+        members: Some(Roster::first(&members())),
+        followers: vec![follower(1, 8, 0, 0), follower(3, 0, 20, 30)],
+    }
+}
+
 #[test]
 fn members_and_status_have_their_bytes() {
     let list = "03000000".to_owned()
@@ -18,33 +42,7 @@ fn members_and_status_have_their_bytes() {
     let bytes = members().to_bytes();
     assert_eq!(hex(&bytes), "01".to_owned() + &list);
     assert_eq!(Members::decode(&bytes), Ok(members()));
-    let status = Status {
-        id: 2,
-        role: Role::Leader,
-        term: 4,
-        leader: 2,
-        last: 9,
-        committed: 8,
-        applied: 7,
-        first: 1,
-        keys: 5,
-        items: 0,
-        members: Some(Roster::first(&members())),
-        followers: vec![
-            Follower {
-                id: 1,
-                matched: 8,
-                sent: 0,
-                size: 0,
-            },
-            Follower {
-                id: 3,
-                matched: 0,
-                sent: 20,
-                size: 30,
-            },
-        ],
-    };
+    let status = leading();
     let list = hex(&members().cluster().to_le_bytes())
         + "03000000"
         + &word(1)

@@ -1,4 +1,4 @@
-//! What the disk alone can do.
+//! The rate of the disk alone, and its file system.
 
 use super::*;
 
