@@ -10,14 +10,13 @@
 //! drawn at random. The client begins them in batches of up to 16, as `dunlin bench kv` does, and
 //! checks every result. The last printed line is the number of counted operations.
 
-use dunlin_core::{
-    Clock, Config, Cx, Endpoint, EndpointNum, Nanos, Rng, SessionOptions, transport::Transport,
-};
+use dunlin_core::{Cx, Endpoint, Nanos, Rng, SessionOptions};
 use dunlin_kv::store::{Config as TableConfig, Mode, Region, Seed, Table};
 use dunlin_kv::{Client as Kv, End, Map, Options, Partition, Reply, Request, Store, Token};
 use dunlin_store::{Seconds, Write};
+use dunlin_testkit::instructions::{Ticks, argument, count, endpoint};
 use dunlin_testkit::session::connect;
-use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::connect::{EndpointUid, PeerInfo, meet};
 use dunlin_transport::shm::{Options as ShmOptions, Shm};
 
 /// Items of the table: enough for some buckets with a second line, as in a large one.
@@ -31,19 +30,6 @@ const BATCH: usize = 16;
 
 /// Operations that are not counted, in which pools and rings fill.
 const WARM_UP: u64 = 4000;
-
-/// Each reading of the clock advances it by this much.
-const TICK: Nanos = Nanos(100);
-
-struct Ticks(Nanos);
-
-impl Clock for Ticks {
-    #[inline]
-    fn now(&mut self) -> Nanos {
-        self.0 += TICK;
-        self.0
-    }
-}
 
 struct Client {
     kv: Kv,
@@ -60,40 +46,16 @@ type ClientRpc = Endpoint<Shm, Ticks, Client>;
 type ServerRpc = Endpoint<Shm, Ticks, Partition>;
 
 fn main() {
-    let mut args = std::env::args().skip(1);
-    let mut number = |default: u64| {
-        let text = args.next();
-        text.map_or(default, |text| text.parse().expect("a number"))
-    };
-    let (gets, in_flight, count) = (number(95), number(60), number(100_000));
+    let (gets, in_flight) = (argument(0, 95), argument(1, 60));
     let in_flight = u32::try_from(in_flight).expect("few");
     let (mut client, mut server) = connected(gets, in_flight);
-    exchange(&mut client, &mut server, WARM_UP);
-    let done = counted(|| exchange(&mut client, &mut server, count));
+    let done = count(WARM_UP, argument(2, 100_000), || {
+        client_turn(&mut client);
+        server_turn(&mut server);
+        client.app().completed
+    });
     assert_eq!(client.counters().retransmissions, 0);
     println!("{done}");
-}
-
-/// Runs the counted part.
-#[inline(never)]
-fn counted(work: impl FnOnce() -> u64) -> u64 {
-    work()
-}
-
-/// Takes turns until at least `operations` more are complete; returns their number.
-fn exchange(client: &mut ClientRpc, server: &mut ServerRpc, operations: u64) -> u64 {
-    let begin = client.app().completed;
-    // An operation takes a turn or two. Without this limit, the program would wait for a lost one
-    // for ever.
-    for _ in 0..10 * (operations + WARM_UP) {
-        client_turn(client);
-        server_turn(server);
-        let done = client.app().completed - begin;
-        if done >= operations {
-            return done;
-        }
-    }
-    panic!("{operations} operations do not complete");
 }
 
 /// The client's work: takes the answers, begins the next operations.
@@ -189,20 +151,11 @@ fn partition() -> Partition {
 }
 
 fn connected(gets: u64, in_flight: u32) -> (ClientRpc, ServerRpc) {
-    let open = || Shm::open(ShmOptions::default()).expect("shared memory");
-    let (mut a, mut b) = (open(), open());
-    let info = |uid| PeerInfo {
-        endpoint: EndpointUid([uid; 16]),
-        same_host: true,
-        same_process: false,
-        proves: true,
-        local: None,
-        remote: None,
-    };
-    let (pending, offer) = Shm::offer(&mut a.rx, &mut a.tx, &info(2)).expect("a new endpoint");
-    let (to_client, answer) =
-        Shm::accept(&mut b.rx, &mut b.tx, &info(1), offer).expect("a good offer");
-    let to_server = Shm::complete(&mut a.rx, &mut a.tx, pending, answer).expect("a good answer");
+    let [mut near, mut far] =
+        [(); 2].map(|()| Shm::open(ShmOptions::default()).expect("shared memory"));
+    let infos = [1, 2].map(|uid| PeerInfo::of_this_host(EndpointUid([uid; 16])));
+    let met = meet::<Shm>([&mut near, &mut far], &infos);
+    let [to_far, to_near] = met.expect("the ends fit each other");
     let app = Client {
         kv: Kv::new(Options {
             expected_value: 32,
@@ -214,8 +167,8 @@ fn connected(gets: u64, in_flight: u32) -> (ClientRpc, ServerRpc) {
         free: (0..in_flight).collect(),
         completed: 0,
     };
-    let mut client = endpoint(app, a, 1);
-    let mut server = endpoint(partition(), b, 2);
+    let mut client = endpoint(app, Ticks::default(), near, 1);
+    let mut server = endpoint(partition(), Ticks::default(), far, 2);
     dunlin_kv::serve(&mut server);
     client.on_completion(|app, done, cx| {
         let None = app.kv.on_done(done, cx) else {
@@ -226,22 +179,8 @@ fn connected(gets: u64, in_flight: u32) -> (ClientRpc, ServerRpc) {
     let wish = client.app_mut().kv.wish(Nanos::ZERO);
     let first = wish.expect("a new client wants a session");
     let options = SessionOptions::DEFAULT.with_window(64).with_credits(64);
-    let peers = [to_server, to_client];
+    let peers = [to_far, to_near];
     let session = connect(&mut client, &mut server, peers, &options)[0];
     client.app_mut().kv.on_connecting(first, session);
     (client, server)
-}
-
-fn endpoint<App>(
-    app: App,
-    halves: dunlin_core::transport::Halves<<Shm as Transport>::Rx, <Shm as Transport>::Tx>,
-    seed: u64,
-) -> Endpoint<Shm, Ticks, App> {
-    let config = Config {
-        hugepages: false,
-        ..Config::default()
-    };
-    let number = EndpointNum::take().expect("they are the first");
-    Endpoint::new(app, Ticks(Nanos::ZERO), halves, config, seed, None, number)
-        .expect("the options are in range")
 }

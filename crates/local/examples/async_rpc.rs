@@ -16,11 +16,12 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::rc::Rc;
 
-use dunlin_core::{Clock, Config, Endpoint, EndpointNum, Nanos, Session, SessionOptions};
+use dunlin_core::{Session, SessionOptions};
 use dunlin_local::{Bare, Caller, Tasks};
 use dunlin_msgbuf::MsgBuf;
+use dunlin_testkit::instructions::{Ticks, argument, count, endpoint};
 use dunlin_testkit::session::connect;
-use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::connect::{EndpointUid, PeerInfo, meet};
 use dunlin_transport::shm::{Options, Shm};
 use dunlin_wire::ReqType;
 
@@ -34,26 +35,6 @@ const SIZE: usize = 32;
 /// RPCs that are not counted, in which pools and rings fill.
 const WARM_UP: u64 = 2000;
 
-/// Each reading of the clock advances it by this much.
-const TICK: Nanos = Nanos(100);
-
-struct Ticks(Nanos);
-
-impl Clock for Ticks {
-    #[inline]
-    fn now(&mut self) -> Nanos {
-        self.0 += TICK;
-        self.0
-    }
-}
-
-/// The amount of work.
-struct Plan {
-    in_flight: usize,
-    sessions: usize,
-    count: u64,
-}
-
 /// State that the futures of the client share.
 #[derive(Default)]
 struct Client {
@@ -65,56 +46,29 @@ struct Client {
 type Face = Bare<Shm, Ticks>;
 
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let number = |at: usize, default: u64| {
-        let text = args.get(at);
-        text.map_or(default, |text| text.parse().expect("a number"))
-    };
-    assert_eq!(number(0, 32), 32, "messages have 32 bytes");
-    let plan = Plan {
-        in_flight: usize::try_from(number(1, 32)).expect("few"),
-        sessions: usize::try_from(number(2, 4)).expect("few"),
-        count: number(3, 100_000),
-    };
-    let (mut client, mut server, sessions) = connected(&plan);
+    assert_eq!(argument(0, 32), 32, "messages have 32 bytes");
+    let in_flight = usize::try_from(argument(1, 32)).expect("few");
+    let sessions = usize::try_from(argument(2, 4)).expect("few");
+    let (mut client, mut server, sessions) = connected(in_flight, sessions);
     server.serve(SUM, |request, _| async move {
         let sum = sum_of::<SIZE>(request.data());
         request.reply_with(SIZE, |out| answer_with::<SIZE>(out, sum))
     });
     let state = Rc::new(Client::default());
-    for slot in 0..plan.in_flight {
+    for slot in 0..in_flight {
         let session = sessions[slot % sessions.len()];
         let bufs = [(); 2].map(|()| client.endpoint().buf(SIZE).expect("there is memory"));
         let cx = client.caller();
         let calls = one_at_a_time(cx.clone(), session, bufs, Rc::clone(&state));
         cx.spawn(calls);
     }
-    exchange(&mut client, &mut server, &state, WARM_UP);
-    let done = counted(|| exchange(&mut client, &mut server, &state, plan.count));
+    let done = count(WARM_UP, argument(3, 100_000), || {
+        client_turn(&mut client);
+        server_turn(&mut server);
+        state.completed.get()
+    });
     assert_eq!(client.endpoint().counters().retransmissions, 0);
     println!("{done}");
-}
-
-/// Runs the counted part.
-#[inline(never)]
-fn counted(work: impl FnOnce() -> u64) -> u64 {
-    work()
-}
-
-/// Takes turns until at least `rpcs` more are complete; returns their number.
-fn exchange(client: &mut Face, server: &mut Face, state: &Client, rpcs: u64) -> u64 {
-    let begin = state.completed.get();
-    // One RPC takes a turn or two. Without this limit, the program would wait for a lost call for
-    // ever.
-    for _ in 0..10 * (rpcs + WARM_UP) {
-        client_turn(client);
-        server_turn(server);
-        let done = state.completed.get() - begin;
-        if done >= rpcs {
-            return done;
-        }
-    }
-    panic!("{rpcs} RPCs do not complete");
 }
 
 /// The client's work for the requests in flight: takes the responses, sends the next requests.
@@ -151,38 +105,20 @@ async fn one_at_a_time(
     }
 }
 
-fn connected(plan: &Plan) -> (Face, Face, Vec<Session>) {
-    let open = || Shm::open(Options::default()).expect("shared memory");
-    let (mut a, mut b) = (open(), open());
-    let info = |uid| PeerInfo {
-        endpoint: EndpointUid([uid; 16]),
-        same_host: true,
-        same_process: false,
-        proves: true,
-        local: None,
-        remote: None,
-    };
-    let (pending, offer) = Shm::offer(&mut a.rx, &mut a.tx, &info(2)).expect("a new endpoint");
-    let (to_client, answer) =
-        Shm::accept(&mut b.rx, &mut b.tx, &info(1), offer).expect("a good offer");
-    let to_server = Shm::complete(&mut a.rx, &mut a.tx, pending, answer).expect("a good answer");
-    let endpoint = |halves, seed| {
-        let config = Config {
-            hugepages: false,
-            ..Config::default()
-        };
-        let number = EndpointNum::take().expect("they are the first");
-        let clock = Ticks(Nanos::ZERO);
-        Endpoint::new(Tasks::default(), clock, halves, config, seed, None, number)
-            .expect("the options are in range")
-    };
-    let (mut client, mut server) = (endpoint(a, 1), endpoint(b, 2));
+fn connected(in_flight: usize, sessions: usize) -> (Face, Face, Vec<Session>) {
+    let [mut near, mut far] =
+        [(); 2].map(|()| Shm::open(Options::default()).expect("shared memory"));
+    let infos = [1, 2].map(|uid| PeerInfo::of_this_host(EndpointUid([uid; 16])));
+    let met = meet::<Shm>([&mut near, &mut far], &infos);
+    let [to_far, to_near] = met.expect("the ends fit each other");
+    let tasks = |halves, seed| endpoint(Tasks::default(), Ticks::default(), halves, seed);
+    let (mut client, mut server) = (tasks(near, 1), tasks(far, 2));
     // No call waits for a slot: each session has room for all of its calls.
-    let room = u32::try_from(plan.in_flight / plan.sessions).expect("few");
+    let room = u32::try_from(in_flight / sessions).expect("few");
     let window = SessionOptions::DEFAULT.window.max(room);
     let options = SessionOptions::DEFAULT.with_window(window);
-    let peers = [to_server, to_client];
+    let peers = [to_far, to_near];
     let open = |_| connect(&mut client, &mut server, peers, &options)[0];
-    let sessions = (0..plan.sessions).map(open).collect();
+    let sessions = (0..sessions).map(open).collect();
     (Bare::new(client), Bare::new(server), sessions)
 }

@@ -9,14 +9,12 @@
 //! Each of `COUNT` calls has `KEYS` keys of metadata, at most 2, which the client adds to the call
 //! and the handler reads. The last printed line is the number of counted calls.
 
-use dunlin_core::{
-    CallOptions, Clock, Config, Cx, Done, Endpoint, EndpointNum, Nanos, Session, SessionOptions,
-    Tag,
-};
+use dunlin_core::{CallOptions, Cx, Done, Endpoint, Session, SessionOptions, Tag};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_service::{Context, Fixed, Meta, poll, service};
+use dunlin_testkit::instructions::{Ticks, argument, count, endpoint};
 use dunlin_testkit::session::connect;
-use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::connect::{EndpointUid, PeerInfo, meet};
 use dunlin_transport::shm::{Options, Shm};
 use zerocopy::little_endian::U64;
 
@@ -35,19 +33,6 @@ const KEYS: usize = 2;
 
 /// Calls that are not counted, in which pools and rings fill.
 const WARM_UP: u64 = 2000;
-
-/// Each reading of the clock advances it by this much.
-const TICK: Nanos = Nanos(100);
-
-struct Ticks(Nanos);
-
-impl Clock for Ticks {
-    #[inline]
-    fn now(&mut self) -> Nanos {
-        self.0 += TICK;
-        self.0
-    }
-}
 
 /// The keys that each request has.
 struct Server(usize);
@@ -78,43 +63,18 @@ type ClientRpc = Endpoint<Shm, Ticks, Client>;
 type ServerRpc = Endpoint<Shm, Ticks, Server>;
 
 fn main() {
-    let mut args = std::env::args().skip(1);
-    let mut number = |default: u64| {
-        let text = args.next();
-        text.map_or(default, |text| text.parse().expect("a number"))
-    };
-    let (keys, count) = (number(2), number(100_000));
-    let keys = usize::try_from(keys).expect("few").min(KEYS);
+    let keys = usize::try_from(argument(0, 2)).expect("few").min(KEYS);
     let (mut client, mut server, session) = connected(keys);
     let bufs = [(); 2].map(|()| client.buf(256).expect("there is memory"));
     let (app, mut cx) = client.with();
     call(app, session, bufs, &mut cx);
-    exchange(&mut client, &mut server, WARM_UP);
-    let done = counted(|| exchange(&mut client, &mut server, count));
+    let done = count(WARM_UP, argument(1, 100_000), || {
+        client_turn(&mut client);
+        server_turn(&mut server);
+        client.app().completed
+    });
     assert_eq!(client.counters().retransmissions, 0);
     println!("{done}");
-}
-
-/// Runs the counted part.
-#[inline(never)]
-fn counted(work: impl FnOnce() -> u64) -> u64 {
-    work()
-}
-
-/// Takes turns until at least `calls` more are complete; returns their number.
-fn exchange(client: &mut ClientRpc, server: &mut ServerRpc, calls: u64) -> u64 {
-    let begin = client.app().completed;
-    // A call takes a turn or two. Without this limit, the program would wait for a lost call for
-    // ever.
-    for _ in 0..10 * (calls + WARM_UP) {
-        client_turn(client);
-        server_turn(server);
-        let done = client.app().completed - begin;
-        if done >= calls {
-            return done;
-        }
-    }
-    panic!("{calls} calls do not complete");
 }
 
 /// The client's work: takes the response, makes the next call.
@@ -130,39 +90,22 @@ fn server_turn(server: &mut ServerRpc) {
 }
 
 fn connected(keys: usize) -> (ClientRpc, ServerRpc, Session) {
-    let open = || Shm::open(Options::default()).expect("shared memory");
-    let (mut a, mut b) = (open(), open());
-    let info = |uid| PeerInfo {
-        endpoint: EndpointUid([uid; 16]),
-        same_host: true,
-        same_process: false,
-        proves: true,
-        local: None,
-        remote: None,
-    };
-    let (pending, offer) = Shm::offer(&mut a.rx, &mut a.tx, &info(2)).expect("a new endpoint");
-    let (to_client, answer) =
-        Shm::accept(&mut b.rx, &mut b.tx, &info(1), offer).expect("a good offer");
-    let to_server = Shm::complete(&mut a.rx, &mut a.tx, pending, answer).expect("a good answer");
-    let config = Config {
-        hugepages: false,
-        ..Config::default()
-    };
-    let clock = || Ticks(Nanos::ZERO);
-    let number = || EndpointNum::take().expect("they are the first");
+    let [mut near, mut far] =
+        [(); 2].map(|()| Shm::open(Options::default()).expect("shared memory"));
+    let infos = [1, 2].map(|uid| PeerInfo::of_this_host(EndpointUid([uid; 16])));
+    let met = meet::<Shm>([&mut near, &mut far], &infos);
+    let [to_far, to_near] = met.expect("the ends fit each other");
     let app = Client {
         keys,
         meta: Meta::new(),
         next: 0,
         completed: 0,
     };
-    let mut client = Endpoint::new(app, clock(), a, config.clone(), 1, None, number())
-        .expect("the options are in range");
-    let mut server = Endpoint::new(Server(keys), clock(), b, config, 2, None, number())
-        .expect("the options are in range");
+    let mut client = endpoint(app, Ticks::default(), near, 1);
+    let mut server = endpoint(Server(keys), Ticks::default(), far, 2);
     DoublePoll::register(&mut server);
     client.on_completion(complete);
-    let peers = [to_server, to_client];
+    let peers = [to_far, to_near];
     let session = connect(&mut client, &mut server, peers, &SessionOptions::DEFAULT)[0];
     (client, server, session)
 }

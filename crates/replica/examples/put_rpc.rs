@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo build --release -p dunlin-replica --example put_rpc
-//! valgrind --tool=callgrind --toggle-collect='*put_rpc::counted*' \
+//! valgrind --tool=callgrind --toggle-collect='*instructions::counted*' \
 //!     target/release/examples/put_rpc [IN_FLIGHT] [COUNT]
 //! ```
 //!
@@ -11,16 +11,14 @@
 //! with `IN_FLIGHT` of them under way. The logs are in memory. The last printed line is the number
 //! of counted puts.
 
-use std::cell::Cell;
-use std::rc::Rc;
-
 use dunlin_core::transport::{Halves, PeerId, Transport};
-use dunlin_core::{Clock, Config, Endpoint, EndpointNum, Nanos, Rng, SessionOptions};
+use dunlin_core::{Endpoint, Nanos, Rng, SessionOptions};
 use dunlin_replica::{
     Answer, Change, Client, ClientOptions, Member, Members, Options, Replica, Token, serve,
 };
+use dunlin_testkit::instructions::{SharedTicks, argument, count, endpoint};
 use dunlin_testkit::session::connect;
-use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::connect::{EndpointUid, PeerInfo, meet};
 use dunlin_transport::shm::{self, Shm};
 
 /// Replicas of the cluster.
@@ -32,35 +30,14 @@ const WARM_UP: u64 = 2000;
 /// Keys, of which each put draws one.
 const KEYS: u32 = 1 << 16;
 
-/// Each reading of the clock advances it by this much.
-const TICK: Nanos = Nanos(100);
-
 /// The time that passes in a round of turns until a replica leads.
 const ROUND: Nanos = Nanos::from_millis(1);
 
 /// Rounds in which a replica is elected.
 const MOST_ROUNDS: u32 = 10_000;
 
-/// The clock of all endpoints.
-#[derive(Clone, Default)]
-struct Ticks(Rc<Cell<Nanos>>);
-
-impl Ticks {
-    fn pass(&self, time: Nanos) {
-        self.0.set(self.0.get() + time);
-    }
-}
-
-impl Clock for Ticks {
-    #[inline]
-    fn now(&mut self) -> Nanos {
-        self.pass(TICK);
-        self.0.get()
-    }
-}
-
-type ReplicaRpc = Endpoint<Shm, Ticks, Replica>;
-type ClientRpc = Endpoint<Shm, Ticks, Client>;
+type ReplicaRpc = Endpoint<Shm, SharedTicks, Replica>;
+type ClientRpc = Endpoint<Shm, SharedTicks, Client>;
 type ShmHalves = Halves<<Shm as Transport>::Rx, <Shm as Transport>::Tx>;
 
 /// The number that the endpoint of one place has for that of another. The client has the last
@@ -76,43 +53,20 @@ struct Putter {
 }
 
 fn main() {
-    let mut args = std::env::args().skip(1);
-    let mut number = |default: u64| {
-        let text = args.next();
-        text.map_or(default, |text| text.parse().expect("a number"))
-    };
-    let (in_flight, count) = (number(1), number(20_000));
-    let clock = Ticks::default();
+    let in_flight = argument(0, 1);
+    let clock = SharedTicks::default();
     let (mut seats, mut putter) = cluster(&clock);
     elect(&mut seats, &clock);
     for _ in 0..in_flight {
         putter.begin();
     }
-    exchange(&mut putter, &mut seats, WARM_UP);
-    let done = counted(|| exchange(&mut putter, &mut seats, count));
+    let done = count(WARM_UP, argument(1, 20_000), || {
+        client_turn(&mut putter);
+        server_turn(&mut seats);
+        putter.ended
+    });
     assert_eq!(putter.rpc.counters().retransmissions, 0);
     println!("{done}");
-}
-
-/// Runs the counted part.
-#[inline(never)]
-fn counted(work: impl FnOnce() -> u64) -> u64 {
-    work()
-}
-
-/// Takes turns until at least `puts` more have ended; returns their number.
-fn exchange(putter: &mut Putter, seats: &mut [ReplicaRpc], puts: u64) -> u64 {
-    let begin = putter.ended;
-    // A put takes a few rounds. Without this limit, the program would wait for a lost one for ever.
-    for _ in 0..10 * (puts + WARM_UP) {
-        client_turn(putter);
-        server_turn(seats);
-        let done = putter.ended - begin;
-        if done >= puts {
-            return done;
-        }
-    }
-    panic!("{puts} puts do not end");
 }
 
 /// The client's work: takes the answers, begins the next puts.
@@ -164,7 +118,7 @@ impl Putter {
 }
 
 /// Three replicas with seats, and a client, all with sessions.
-fn cluster(clock: &Ticks) -> (Vec<ReplicaRpc>, Putter) {
+fn cluster(clock: &SharedTicks) -> (Vec<ReplicaRpc>, Putter) {
     let open = |_| Shm::open(shm::Options::default()).expect("shared memory");
     let mut halves: Vec<_> = (0..=REPLICAS).map(open).collect();
     let mut peers: Peers = [[PeerId(0); REPLICAS + 1]; REPLICAS + 1];
@@ -177,11 +131,11 @@ fn cluster(clock: &Ticks) -> (Vec<ReplicaRpc>, Putter) {
         .zip(halves)
         .map(|(id, halves)| {
             let replica = Replica::new(id, Options::DEFAULT);
-            set_up(endpoint(replica, halves, clock, id))
+            set_up(endpoint(replica, clock.clone(), halves, id))
         })
         .collect();
     let client = Client::new(addresses(), ClientOptions::DEFAULT);
-    let mut client = endpoint(client, client_halves, clock, 0);
+    let mut client = endpoint(client, clock.clone(), client_halves, 0);
     client.on_completion(|client, done, cx| {
         if let Some(other) = client.on_done(done, cx) {
             cx.recycle([other.request, other.response]);
@@ -195,7 +149,7 @@ fn cluster(clock: &Ticks) -> (Vec<ReplicaRpc>, Putter) {
         let seated = seat.app_mut().on_bootstrap(members.clone());
         seated.expect("the replica is a member");
     }
-    meet(&mut seats, &mut client, &peers);
+    grant_wishes(&mut seats, &mut client, &peers);
     let putter = Putter {
         rpc: client,
         rng: Rng::new(7),
@@ -208,21 +162,6 @@ fn cluster(clock: &Ticks) -> (Vec<ReplicaRpc>, Putter) {
 /// The addresses of the replicas are their places.
 fn addresses() -> impl Iterator<Item = String> {
     (0..REPLICAS).map(|place| place.to_string())
-}
-
-fn endpoint<App>(
-    app: App,
-    halves: ShmHalves,
-    clock: &Ticks,
-    seed: u64,
-) -> Endpoint<Shm, Ticks, App> {
-    let config = Config {
-        hugepages: false,
-        ..Config::default()
-    };
-    let number = EndpointNum::take().expect("they are the first");
-    let rpc = Endpoint::new(app, clock.clone(), halves, config, seed, None, number);
-    rpc.expect("the options are in range")
 }
 
 /// Registers the replica, as `Driver::new` does.
@@ -239,26 +178,18 @@ fn set_up(mut rpc: ReplicaRpc) -> ReplicaRpc {
 
 /// Makes a channel between two endpoints, and returns the number that each has for the other.
 fn channel(halves: &mut [ShmHalves], near: usize, far: usize) -> (PeerId, PeerId) {
-    let info = |place: usize| PeerInfo {
-        endpoint: EndpointUid([u8::try_from(place).expect("there are four"); 16]),
-        same_host: true,
-        same_process: false,
-        proves: true,
-        local: None,
-        remote: None,
+    let info = |place: usize| {
+        let uid = u8::try_from(place).expect("there are four");
+        PeerInfo::of_this_host(EndpointUid([uid; 16]))
     };
     let (first, second) = halves.split_at_mut(far);
-    let (a, b) = (&mut first[near], &mut second[0]);
-    let offered = Shm::offer(&mut a.rx, &mut a.tx, &info(far));
-    let (pending, offer) = offered.expect("a new endpoint");
-    let accepted = Shm::accept(&mut b.rx, &mut b.tx, &info(near), offer);
-    let (to_near, answer) = accepted.expect("a good offer");
-    let completed = Shm::complete(&mut a.rx, &mut a.tx, pending, answer);
-    (completed.expect("a good answer"), to_near)
+    let ends = [&mut first[near], &mut second[0]];
+    let met = meet::<Shm>(ends, &[info(near), info(far)]);
+    met.expect("the ends fit each other").into()
 }
 
 /// Makes the sessions that replicas and client wish for.
-fn meet(seats: &mut [ReplicaRpc], client: &mut ClientRpc, peers: &Peers) {
+fn grant_wishes(seats: &mut [ReplicaRpc], client: &mut ClientRpc, peers: &Peers) {
     let (options, now) = (SessionOptions::DEFAULT, Nanos(1));
     let place = |address: &String| address.parse::<usize>().expect("it is a place");
     for near in 0..REPLICAS {
@@ -280,7 +211,7 @@ fn meet(seats: &mut [ReplicaRpc], client: &mut ClientRpc, peers: &Peers) {
 }
 
 /// Runs the replicas until one leads, and has applied an entry of its term.
-fn elect(seats: &mut [ReplicaRpc], clock: &Ticks) {
+fn elect(seats: &mut [ReplicaRpc], clock: &SharedTicks) {
     let leads = |seat: &ReplicaRpc| {
         let node = seat.app().node();
         node.is_some_and(|node| node.leads() && node.applied() == node.log().last())

@@ -11,6 +11,7 @@
 //! | [`stranger`] | an attacker at the control port, without a nexus |
 //! | [`life`] | two endpoints under random steps, and checkers of everything that they promise |
 //! | [`allocations`], [`counting`] | proofs that nothing allocates, over any transport |
+//! | [`instructions`] | the clock and the turns of programs whose instructions are counted |
 //! | [`linear`] | whether some order explains a history of operations |
 //! | [`histories`] | histories as files, for a checker in another language |
 //! | [`random`] | numbers from a seed |
@@ -34,6 +35,7 @@ pub mod descriptors;
 pub mod folder;
 pub mod forger;
 pub mod histories;
+pub mod instructions;
 pub mod life;
 pub mod linear;
 pub mod network;

@@ -11,7 +11,7 @@ use std::time::Instant;
 use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem};
 use dunlin_msgbuf::BufRef;
 use dunlin_transport::auto::{self, Auto};
-use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo, meet};
 use dunlin_transport::shm::{self, Shm};
 
 /// Round trips for one reading of the clock, which costs a tenth of a round trip.
@@ -83,10 +83,8 @@ fn connect<T: Connect>(
         local: None,
         remote: Some(std::net::Ipv4Addr::LOCALHOST.into()),
     };
-    let (pending, offer) = T::offer(&mut a.rx, &mut a.tx, &info(uid)).expect("room for a peer");
-    let (to_a, answer) = T::accept(&mut b.rx, &mut b.tx, &info(1), offer).expect("a good offer");
-    let to_b = T::complete(&mut a.rx, &mut a.tx, pending, answer).expect("a good answer");
-    (to_b, to_a)
+    let met = meet::<T>([a, b], &[info(1), info(uid)]);
+    met.expect("the ends fit each other").into()
 }
 
 fn item(peer: PeerId, number: u32) -> TxItem {

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem};
 use dunlin_msgbuf::{BufRef, Pool, PoolConfig};
-use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::connect::{EndpointUid, PeerInfo, meet};
 use dunlin_transport::shm::{Options, Shm, ShmRx, ShmTx};
 
 type End = (Halves<ShmRx, ShmTx>, PeerId);
@@ -227,20 +227,12 @@ fn raw_one_way() -> f64 {
 }
 
 fn pair() -> (End, End) {
-    let open = || Shm::open(Options::default()).expect("the defaults fit");
-    let (mut a, mut b) = (open(), open());
-    let info = |uid| PeerInfo {
-        endpoint: EndpointUid([uid; 16]),
-        same_host: true,
-        same_process: false,
-        proves: true,
-        local: None,
-        remote: None,
-    };
-    let (pending, offer) = Shm::offer(&mut a.rx, &mut a.tx, &info(2)).expect("a new endpoint");
-    let (to_a, answer) = Shm::accept(&mut b.rx, &mut b.tx, &info(1), offer).expect("a good offer");
-    let to_b = Shm::complete(&mut a.rx, &mut a.tx, pending, answer).expect("a good answer");
-    ((a, to_b), (b, to_a))
+    let [mut near, mut far] =
+        [(); 2].map(|()| Shm::open(Options::default()).expect("the defaults fit"));
+    let infos = [1, 2].map(|uid| PeerInfo::of_this_host(EndpointUid([uid; 16])));
+    let met = meet::<Shm>([&mut near, &mut far], &infos);
+    let [to_far, to_near] = met.expect("the ends fit each other");
+    ((near, to_far), (far, to_near))
 }
 
 fn threads(client: impl FnOnce(&mut End) -> f64, server: impl FnOnce(&mut End) + Send) -> f64 {

@@ -15,24 +15,20 @@
 #[path = "rpc/mod.rs"]
 mod rpc;
 
-use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_testkit::instructions::argument;
+use dunlin_transport::connect::{EndpointUid, PeerInfo, meet};
 use dunlin_transport::shm::{Options, Shm};
 
 use rpc::{End, Plan, run};
 
 pub(crate) fn main() {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let number = |at: usize, default: u64| {
-        let text = args.get(at);
-        text.map_or(default, |text| text.parse().expect("a number"))
-    };
     let plan = Plan {
-        in_flight: usize::try_from(number(1, 1)).expect("few"),
-        sessions: usize::try_from(number(2, 4)).expect("few"),
-        count: number(3, 100_000),
+        in_flight: usize::try_from(argument(1, 1)).expect("few"),
+        sessions: usize::try_from(argument(2, 4)).expect("few"),
+        count: argument(3, 100_000),
     };
     let ends = ends();
-    let counted = match (number(0, 32), args.get(4).map(String::as_str)) {
+    let counted = match (argument(0, 32), std::env::args().nth(5).as_deref()) {
         (8, None) => run::<Shm, Shm, 8, false>(&plan, ends),
         (32, None) => run::<Shm, Shm, 32, false>(&plan, ends),
         (32, Some("deadline")) => run::<Shm, Shm, 32, true>(&plan, ends),
@@ -46,18 +42,10 @@ pub(crate) fn main() {
 
 /// Two ends of a channel, like those of two processes.
 fn ends() -> (End<Shm>, End<Shm>) {
-    let open = || Shm::open(Options::default()).expect("shared memory");
-    let (mut a, mut b) = (open(), open());
-    let info = |uid| PeerInfo {
-        endpoint: EndpointUid([uid; 16]),
-        same_host: true,
-        same_process: false,
-        proves: true,
-        local: None,
-        remote: None,
-    };
-    let (pending, offer) = Shm::offer(&mut a.rx, &mut a.tx, &info(2)).expect("a new endpoint");
-    let (to_a, answer) = Shm::accept(&mut b.rx, &mut b.tx, &info(1), offer).expect("a good offer");
-    let to_b = Shm::complete(&mut a.rx, &mut a.tx, pending, answer).expect("a good answer");
-    ((a, to_b), (b, to_a))
+    let [mut near, mut far] =
+        [(); 2].map(|()| Shm::open(Options::default()).expect("shared memory"));
+    let infos = [1, 2].map(|uid| PeerInfo::of_this_host(EndpointUid([uid; 16])));
+    let met = meet::<Shm>([&mut near, &mut far], &infos);
+    let [to_far, to_near] = met.expect("the ends fit each other");
+    ((near, to_far), (far, to_near))
 }

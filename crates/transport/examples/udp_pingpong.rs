@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem};
 use dunlin_msgbuf::{BufRef, Pool, PoolConfig};
-use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::connect::{EndpointUid, PeerInfo, meet};
 use dunlin_transport::udp::{Options, Udp, UdpRx, UdpTx};
 
 type Endpoint = Halves<UdpRx, UdpTx>;
@@ -107,9 +107,8 @@ fn pair(options: &Options) -> ((Endpoint, PeerId), (Endpoint, PeerId)) {
         local: None,
         remote: None,
     };
-    let (pending, offer) = Udp::offer(&mut a.rx, &mut a.tx, &info(2)).expect("room for a peer");
-    let (to_a, answer) = Udp::accept(&mut b.rx, &mut b.tx, &info(1), offer).expect("a good offer");
-    let to_b = Udp::complete(&mut a.rx, &mut a.tx, pending, answer).expect("a good answer");
+    let met = meet::<Udp>([&mut a, &mut b], &[info(1), info(2)]);
+    let [to_b, to_a] = met.expect("the ends fit each other");
     ((a, to_b), (b, to_a))
 }
 

@@ -23,7 +23,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{OwnedFd, RawFd};
 
-use dunlin_core::transport::{PeerId, Transport};
+use dunlin_core::transport::{Halves, PeerId, Transport};
 use dunlin_wire::control::TransportKind;
 
 use crate::counters::Counters;
@@ -68,6 +68,18 @@ pub struct PeerInfo {
 }
 
 impl PeerInfo {
+    /// An endpoint of another process of this host, whose connection is a UNIX socket.
+    pub const fn of_this_host(endpoint: EndpointUid) -> Self {
+        Self {
+            endpoint,
+            same_host: true,
+            same_process: false,
+            proves: true,
+            local: None,
+            remote: None,
+        }
+    }
+
     /// Whether the peer connects from this address, or from this host if `is_here` finds that the
     /// address belongs to this host (rule C12).
     pub(crate) fn has(&self, ip: IpAddr, is_here: impl FnOnce(IpAddr) -> bool) -> bool {
@@ -250,6 +262,44 @@ pub trait Connect: Transport {
 
     /// Shows the counters of [`Connect::DETAILS`] with their names. It allocates nothing.
     fn details(_rx: &Self::Rx, _tx: &Self::Tx, _show: &mut dyn FnMut(&'static str, u64)) {}
+}
+
+/// Connects two endpoints whose halves one thread has, without a control plane. `infos` describe
+/// the first endpoint and the second one, each as the other one knows it. Returns the first
+/// endpoint's number for the second, and the second's for the first.
+///
+/// ```
+/// use dunlin_core::transport::PeerId;
+/// use dunlin_transport::connect::{EndpointUid, PeerInfo, meet};
+/// use dunlin_transport::shm::{Options, Shm};
+///
+/// let (mut near, mut far) = (Shm::open(Options::default())?, Shm::open(Options::default())?);
+/// let infos = [1, 2].map(|uid| PeerInfo::of_this_host(EndpointUid([uid; 16])));
+/// let [to_far, to_near]: [PeerId; 2] = meet::<Shm>([&mut near, &mut far], &infos)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// The first error of the three steps; neither endpoint then knows the other.
+pub fn meet<T: Connect>(
+    [near, far]: [&mut Halves<T::Rx, T::Tx>; 2],
+    infos: &[PeerInfo; 2],
+) -> Result<[PeerId; 2], ConnectError> {
+    let (pending, offer) = T::offer(&mut near.rx, &mut near.tx, &infos[1])?;
+    let (to_near, answer) = match T::accept(&mut far.rx, &mut far.tx, &infos[0], offer) {
+        Ok(accepted) => accepted,
+        Err(why) => {
+            T::abandon(&mut near.rx, &mut near.tx, pending);
+            return Err(why);
+        }
+    };
+    match T::complete(&mut near.rx, &mut near.tx, pending, answer) {
+        Ok(to_far) => Ok([to_far, to_near]),
+        Err(why) => {
+            T::release(&mut far.rx, &mut far.tx, to_near);
+            Err(why)
+        }
+    }
 }
 
 /// The first offer of this kind.

@@ -6,7 +6,7 @@ use dunlin_core::transport::{MAX_INLINE, PeerId, Rx, Tx, TxItem};
 use dunlin_msgbuf::BufRef;
 use dunlin_testkit::allocations::World;
 use dunlin_testkit::counting::{self, Counting};
-use dunlin_transport::connect::{Arm, Connect, EndpointUid, PeerInfo};
+use dunlin_transport::connect::{Arm, Connect, EndpointUid, PeerInfo, meet};
 use dunlin_transport::shm::{Options, Shm};
 
 #[global_allocator]
@@ -26,12 +26,8 @@ const fn info(uid: u8) -> PeerInfo {
 fn world(sessions: usize) -> World<Shm> {
     let open = || Shm::open(Options::default()).expect("shared memory");
     let (mut client, mut server) = (open(), open());
-    let (pending, offer) =
-        Shm::offer(&mut client.rx, &mut client.tx, &info(2)).expect("a new endpoint");
-    let (to_client, answer) =
-        Shm::accept(&mut server.rx, &mut server.tx, &info(1), offer).expect("a good offer");
-    let to_server =
-        Shm::complete(&mut client.rx, &mut client.tx, pending, answer).expect("a good answer");
+    let met = meet::<Shm>([&mut client, &mut server], &[1, 2].map(info));
+    let [to_server, to_client] = met.expect("the ends fit each other");
     World::new([client, server], [to_server, to_client], sessions)
 }
 
@@ -47,12 +43,9 @@ fn sleeping_and_waking_up_allocate_nothing() {
         let mut clients = Vec::new();
         for uid in 1..=peers {
             let mut client = open();
-            let (pending, offer) =
-                Shm::offer(&mut client.rx, &mut client.tx, &info(200)).expect("a new endpoint");
-            let taken = Shm::accept(&mut server.rx, &mut server.tx, &info(uid), offer);
-            let (_, answer) = taken.expect("a good offer");
-            let made = Shm::complete(&mut client.rx, &mut client.tx, pending, answer);
-            clients.push((client, made.expect("a good answer")));
+            let infos = [uid, 200].map(info);
+            let met = meet::<Shm>([&mut client, &mut server], &infos);
+            clients.push((client, met.expect("the ends fit each other")[0]));
             // The rings of earlier clients are parked before the next one connects.
             (0..200).for_each(|_| assert_eq!(server.rx.burst(), 0));
         }

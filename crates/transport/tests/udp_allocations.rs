@@ -5,7 +5,7 @@ use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Transport, Tx, TxIt
 use dunlin_msgbuf::{BufRef, MsgBuf, Pool, PoolConfig};
 use dunlin_testkit::counting::{Counting, allocations_in};
 use dunlin_transport::auto::{self, Auto};
-use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo, meet};
 use dunlin_transport::udp::{Ecn, Options, Udp};
 
 #[global_allocator]
@@ -38,10 +38,8 @@ fn star<T: Connect>(
             local: None,
             remote: Some(std::net::Ipv4Addr::LOCALHOST.into()),
         };
-        let (pending, offer) = T::offer(&mut from.rx, &mut from.tx, &info(uid)).unwrap();
-        let (_, answer) = T::accept(&mut to.rx, &mut to.tx, &info(9), offer).unwrap();
-        let peer = T::complete(&mut from.rx, &mut from.tx, pending, answer).unwrap();
-        (to, peer)
+        let met = meet::<T>([&mut from, &mut to], &[info(9), info(uid)]);
+        (to, met.unwrap()[0])
     });
     let to = to.collect();
     (from, to)

@@ -62,7 +62,7 @@ pub(super) fn count(
         // Without these options, valgrind would simulate caches like the machine's own, and stop if
         // it does not know them. Cache misses are not counted here.
         .args(["--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"])
-        .arg("--toggle-collect=*rpc::counted*")
+        .arg("--toggle-collect=*instructions::counted*")
         .args(apart.map(|callers| format!("--separate-callers{CALLERS}={callers}")))
         .arg(file)
         .arg(program)

@@ -1,18 +1,15 @@
 //! The work of the counted programs: a client and a server, over the transport that the program
 //! gives.
 //!
-//! The counted part is [`counted`]: the client's part in [`client_turn`], the server's in
-//! [`server_turn`].
+//! The client's part is in [`client_turn`], the server's in [`server_turn`].
 
 #[path = "message.rs"]
 mod message;
 
 use dunlin_core::transport::{Halves, PeerId, Transport};
-use dunlin_core::{
-    CallOptions, Clock, Config, Cx, Done, Endpoint, EndpointNum, Nanos, Request, Session,
-    SessionOptions, Tag,
-};
+use dunlin_core::{CallOptions, Cx, Done, Endpoint, Nanos, Request, Session, SessionOptions, Tag};
 use dunlin_msgbuf::MsgBuf;
+use dunlin_testkit::instructions::{Ticks, count, counted, endpoint, exchange};
 use dunlin_testkit::session::connect;
 use dunlin_wire::ReqType;
 
@@ -25,19 +22,6 @@ const WARM_UP: u64 = 2000;
 
 /// A deadline far beyond the end of the run.
 const AFTER: Nanos = Nanos::from_secs(10);
-
-/// Each reading of the clock advances it by this much.
-const TICK: Nanos = Nanos(100);
-
-struct Ticks(Nanos);
-
-impl Clock for Ticks {
-    #[inline]
-    fn now(&mut self) -> Nanos {
-        self.0 += TICK;
-        self.0
-    }
-}
 
 #[derive(Default)]
 struct Client {
@@ -75,42 +59,23 @@ where
         let (app, mut cx) = client.with();
         call::<SIZE, DEADLINE>(app, session, bufs, &mut cx);
     }
-    exchange(&mut client, &mut server, WARM_UP);
     if plan.in_flight == 0 {
+        let begin = exchange(0, WARM_UP, || turns(&mut client, &mut server));
         client.on_completion(|app, _, _| app.completed += 1);
-        exchange(&mut client, &mut server, 1);
+        exchange(begin, 1, || turns(&mut client, &mut server));
         idle(&mut client, &mut server, WARM_UP);
         return counted(|| idle(&mut client, &mut server, plan.count));
     }
-    let done = counted(|| exchange(&mut client, &mut server, plan.count));
+    let done = count(WARM_UP, plan.count, || turns(&mut client, &mut server));
     assert_eq!(client.counters().retransmissions, 0);
     done
 }
 
-/// Runs the counted part.
-#[inline(never)]
-fn counted(work: impl FnOnce() -> u64) -> u64 {
-    work()
-}
-
-/// Takes turns until at least `rpcs` more are complete; returns their number.
-fn exchange<A: Transport, B: Transport>(
-    client: &mut ClientRpc<A>,
-    server: &mut ServerRpc<B>,
-    rpcs: u64,
-) -> u64 {
-    let begin = client.app().completed;
-    // One RPC takes a turn or two. Without this limit, the program would wait for a lost call for
-    // ever.
-    for _ in 0..10 * (rpcs + WARM_UP) {
-        client_turn(client);
-        server_turn(server);
-        let done = client.app().completed - begin;
-        if done >= rpcs {
-            return done;
-        }
-    }
-    panic!("{rpcs} RPCs do not complete");
+/// Lets each side take a turn; returns the number of complete RPCs.
+fn turns<A: Transport, B: Transport>(client: &mut ClientRpc<A>, server: &mut ServerRpc<B>) -> u64 {
+    client_turn(client);
+    server_turn(server);
+    client.app().completed
 }
 
 /// Takes turns in which no packet comes; returns their number.
@@ -142,17 +107,8 @@ fn connected<A: Transport, B: Transport, const SIZE: usize, const DEADLINE: bool
     plan: &Plan,
     ((here, to_server), (there, to_client)): (End<A>, End<B>),
 ) -> (ClientRpc<A>, ServerRpc<B>, Vec<Session>) {
-    let config = Config {
-        hugepages: false,
-        ..Config::default()
-    };
-    let clock = || Ticks(Nanos::ZERO);
-    let number = || EndpointNum::take().expect("they are the first");
-    let app = Client::default();
-    let mut client = Endpoint::new(app, clock(), here, config.clone(), 1, None, number())
-        .expect("the options are in range");
-    let mut server = Endpoint::new((), clock(), there, config, 2, None, number())
-        .expect("the options are in range");
+    let mut client = endpoint(Client::default(), Ticks::default(), here, 1);
+    let mut server = endpoint((), Ticks::default(), there, 2);
     server.on(SUM, answer::<SIZE>);
     client.on_completion(complete::<SIZE, DEADLINE>);
     // No call waits for a slot: each session has room for all of its calls.

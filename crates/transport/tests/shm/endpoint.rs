@@ -150,14 +150,7 @@ impl End {
 }
 
 pub(crate) fn info(uid: u8) -> PeerInfo {
-    PeerInfo {
-        endpoint: EndpointUid([uid; 16]),
-        same_host: true,
-        same_process: false,
-        proves: true,
-        local: None,
-        remote: None,
-    }
+    PeerInfo::of_this_host(EndpointUid([uid; 16]))
 }
 
 fn wait(fd: RawFd, at_most: Duration) -> bool {

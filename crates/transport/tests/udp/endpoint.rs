@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem, TxSeq};
 use dunlin_msgbuf::{BufRef, MsgBuf, Pool, PoolConfig};
-use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo, meet};
 use dunlin_transport::counters::Counters;
 use dunlin_transport::udp::{Options, Udp, UdpRx, UdpTx};
 
@@ -159,11 +159,8 @@ impl Endpoint {
 /// for the first.
 pub(crate) fn connect(a: &mut Endpoint, b: &mut Endpoint) -> (PeerId, PeerId) {
     let (info_a, info_b) = (a.info(), b.info());
-    let (a, b) = (&mut a.halves, &mut b.halves);
-    let (pending, offer) = Udp::offer(&mut a.rx, &mut a.tx, &info_b).unwrap();
-    let (to_a, answer) = Udp::accept(&mut b.rx, &mut b.tx, &info_a, offer).unwrap();
-    let to_b = Udp::complete(&mut a.rx, &mut a.tx, pending, answer).unwrap();
-    (to_b, to_a)
+    let met = meet::<Udp>([&mut a.halves, &mut b.halves], &[info_a, info_b]);
+    met.unwrap().into()
 }
 
 /// Two endpoints, and the first one's id for the second.

@@ -13,7 +13,7 @@ use anyhow::{Context, anyhow};
 use dunlin::{Clock, Config, Nanos, SessionOptions, Shm};
 use dunlin_core::EndpointNum;
 use dunlin_core::transport::{Halves, PeerId};
-use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::connect::{EndpointUid, PeerInfo, meet};
 use dunlin_transport::shm::{Options, ShmRx, ShmTx};
 
 use super::{BATCH, Factor, Peer, SESSIONS, ShmEndpoint, register, switch, use_sessions};
@@ -163,21 +163,11 @@ type End = (Halves<ShmRx, ShmTx>, PeerId);
 
 /// The two ends of a channel, as in two processes.
 fn ends() -> anyhow::Result<(End, End)> {
-    let open = || Shm::open(Options::default());
-    let (mut a, mut b) = (open()?, open()?);
-    let info = |uid| PeerInfo {
-        endpoint: EndpointUid([uid; 16]),
-        same_host: true,
-        same_process: false,
-        proves: true,
-        local: None,
-        remote: None,
-    };
-    let refused = || anyhow!("the ends of a channel do not fit each other");
-    let offer = Shm::offer(&mut a.rx, &mut a.tx, &info(2));
-    let (pending, offer) = offer.map_err(|_| refused())?;
-    let answer = Shm::accept(&mut b.rx, &mut b.tx, &info(1), offer);
-    let (to_a, answer) = answer.map_err(|_| refused())?;
-    let to_b = Shm::complete(&mut a.rx, &mut a.tx, pending, answer).map_err(|_| refused())?;
-    Ok(((a, to_b), (b, to_a)))
+    let (mut near, mut far) = (
+        Shm::open(Options::default())?,
+        Shm::open(Options::default())?,
+    );
+    let infos = [1, 2].map(|uid| PeerInfo::of_this_host(EndpointUid([uid; 16])));
+    let [to_far, to_near] = meet::<Shm>([&mut near, &mut far], &infos)?;
+    Ok(((near, to_far), (far, to_near)))
 }

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 
 use dunlin::{Auto, DEFAULT_PORT, Nexus, Open, Settings, Shm, Udp};
 use dunlin_bench::baselines::sys as offloads;
-use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::connect::{EndpointUid, PeerInfo, meet};
 use dunlin_transport::shm::Options as ShmOptions;
 use dunlin_transport::udp::Options;
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
@@ -62,17 +62,8 @@ fn channel() -> anyhow::Result<()> {
         Shm::open(ShmOptions::default())?,
         Shm::open(ShmOptions::default())?,
     ];
-    let of = |number| PeerInfo {
-        endpoint: EndpointUid([number; 16]),
-        same_host: true,
-        same_process: false,
-        proves: true,
-        local: None,
-        remote: None,
-    };
-    let (pending, offer) = Shm::offer(&mut client.rx, &mut client.tx, &of(1))?;
-    let (_, answer) = Shm::accept(&mut server.rx, &mut server.tx, &of(2), offer)?;
-    Shm::complete(&mut client.rx, &mut client.tx, pending, answer)?;
+    let infos = [1, 2].map(|uid| PeerInfo::of_this_host(EndpointUid([uid; 16])));
+    meet::<Shm>([&mut client, &mut server], &infos)?;
     Ok(())
 }
 

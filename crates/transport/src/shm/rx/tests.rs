@@ -4,7 +4,7 @@
 use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem};
 use dunlin_msgbuf::{BufRef, Pool, PoolConfig};
 
-use crate::connect::{Arm, Connect, EndpointUid, PeerInfo};
+use crate::connect::{Arm, Connect, EndpointUid, PeerInfo, meet};
 use crate::shm::ffi;
 use crate::shm::ring::Parked;
 use crate::shm::{Options, Shm, ShmRx, ShmTx};
@@ -25,18 +25,9 @@ fn connected() -> (End, End, PeerId) {
 /// A new end with a channel to `b`, and the number by which the new end knows `b`.
 fn connect_to(b: &mut End, n: u8) -> (End, PeerId) {
     let mut a = open();
-    let info = |n| PeerInfo {
-        endpoint: EndpointUid([n; 16]),
-        same_host: true,
-        same_process: false,
-        proves: true,
-        local: None,
-        remote: None,
-    };
-    let (pending, offer) = Shm::offer(&mut a.rx, &mut a.tx, &info(200)).expect("a new endpoint");
-    let (_, answer) = Shm::accept(&mut b.rx, &mut b.tx, &info(n), offer).expect("our own offer");
-    let peer = Shm::complete(&mut a.rx, &mut a.tx, pending, answer).expect("our own answer");
-    (a, peer)
+    let info = |n| PeerInfo::of_this_host(EndpointUid([n; 16]));
+    let met = meet::<Shm>([&mut a, b], &[info(n), info(200)]);
+    (a, met.expect("the ends fit each other")[0])
 }
 
 const fn item(peer: PeerId, byte: u8) -> TxItem {
