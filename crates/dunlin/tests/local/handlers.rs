@@ -226,7 +226,8 @@ fn what_a_dropped_handler_has_called_is_cancelled_too() {
                     let storage = local.connect(storage).unwrap();
                     local.block_on(|cx| async move {
                         let call = cx.call(session, NESTED, cx.copy(b"x").unwrap());
-                        let patience = Duration::from_millis(5);
+                        // On a busy machine, the front server takes its time to call the storage.
+                        let patience = Duration::from_millis(200);
                         call.deadline(patience).await.unwrap_err();
                         wait_for_dropped(&cx, storage, 1).await;
                     });
