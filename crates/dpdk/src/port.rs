@@ -1,5 +1,5 @@
-//! A device as the endpoints of this process share it: one queue in each direction, one address,
-//! and one table of neighbours. It stays open, and keeps its address, as long as the process lives.
+//! A device as the endpoints of this process share it: a queue in each direction, one address, and
+//! one table of neighbours. It stays open, and keeps its address, as long as the process lives.
 //!
 //! Any endpoint receives for all: packets of the others go to their inboxes. If the device can
 //! steer packets by port, an endpoint may have a further queue of its own (`rules`).
@@ -274,9 +274,12 @@ impl Port {
         self.is_polled.store(false, Ordering::Relaxed);
     }
 
-    /// Notes that an endpoint no longer sleeps.
+    /// Notes that an endpoint no longer sleeps. The packet that woke it may be in the queue of
+    /// another one, which sleeps on and which no interrupt wakes now.
     pub(crate) fn on_wake(&self) {
-        self.sleepers.on_wake();
+        if self.sleepers.on_wake() && self.rules.has_queues() {
+            self.look_for_all();
+        }
     }
 
     /// Does what is due. True if the device is in use: an endpoint polls it, packets came, or a
@@ -284,8 +287,8 @@ impl Port {
     pub(crate) fn on_time(&self, now_ms: u64) -> bool {
         let mut is_used =
             self.is_polled.swap(false, Ordering::Relaxed) || self.look_at(&self.receiving);
-        for queue in self.rules.unpolled() {
-            is_used |= self.look_at(queue);
+        for (queue, was_polled) in self.rules.looks() {
+            is_used |= was_polled || self.look_at(queue);
         }
         let due = lock(&self.neighbours).on_time(now_ms);
         if due.changed {

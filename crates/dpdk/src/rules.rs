@@ -60,10 +60,15 @@ impl Rules {
         self.0.iter().map(|queue| &queue.rx)
     }
 
-    /// The queues whose owners do not poll, and those without an owner.
-    pub(crate) fn unpolled(&self) -> impl Iterator<Item = &Mutex<RxQueue>> {
-        let is_unpolled = |queue: &&Ruled| !queue.is_polled.swap(false, Ordering::Relaxed);
-        self.0.iter().filter(is_unpolled).map(|queue| &queue.rx)
+    /// Each queue, and whether its owner has polled it since the last call.
+    pub(crate) fn looks(&self) -> impl Iterator<Item = (&Mutex<RxQueue>, bool)> {
+        let look = |queue: &Ruled| queue.is_polled.swap(false, Ordering::Relaxed);
+        self.0.iter().map(move |queue| (&queue.rx, look(queue)))
+    }
+
+    /// Whether the device has queues for rules.
+    pub(crate) fn has_queues(&self) -> bool {
+        !self.0.is_empty()
     }
 }
 

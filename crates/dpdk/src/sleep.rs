@@ -1,8 +1,8 @@
 //! Counts the sleeping endpoints of a device, and switches its interrupts on while all are asleep.
 //!
 //! Invariant: interrupts are on from the moment when the last endpoint that was awake falls asleep
-//! until one wakes. While one is awake, it hands packets to the others, and interrupts would only
-//! disturb it. Owned by `port`.
+//! until one wakes. While one is awake, it hands packets of the shared queue to the others, the keeper
+//! looks at queues whose owners sleep, and interrupts would only disturb it. Owned by `port`.
 
 use std::os::fd::RawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -46,14 +46,16 @@ impl Sleepers {
         }
     }
 
-    /// Notes that an endpoint no longer sleeps.
-    pub(crate) fn on_wake(&self) {
+    /// Notes that an endpoint no longer sleeps. True if interrupts were on until now: the one that
+    /// has come may be for another endpoint.
+    pub(crate) fn on_wake(&self) -> bool {
         let mut state = self.state();
         state.asleep -= 1;
-        if state.is_listening {
-            state.is_listening = false;
+        let was_listening = std::mem::take(&mut state.is_listening);
+        if was_listening {
             self.bell.listen(false);
         }
+        was_listening
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -65,18 +65,19 @@ fn made(device: u16, bytes: &[u8]) -> *mut c_void {
 }
 
 unsafe extern "C" fn receive(
-    device: u16,
-    queue: u16,
+    from: u32,
     handles: *mut *mut c_void,
     _bytes: *mut *mut u8,
     lens: *mut u32,
     most: u32,
     start: *mut u32,
 ) -> u32 {
+    let device = u16::try_from(from & 0xffff).unwrap();
+    let queue = (from >> 16) as usize;
     let mut played = played(device);
     let mut count = 0;
     while count < most
-        && let Some(packet) = played.queues[usize::from(queue)].pop_front()
+        && let Some(packet) = played.queues[queue].pop_front()
     {
         // SAFETY: the arrays have room for `most` packets.
         unsafe {
