@@ -42,6 +42,7 @@ until_up() {
 }
 
 before=$(link)
+failed=0
 case $role in
 server)
     for mode in generic native zero-copy; do
@@ -59,7 +60,10 @@ client)
         for size in 32 1400 100000; do
             # shellcheck disable=SC2046
             "$dunlin" ping "$address:31850" -c 1000 -i 1ms -s "$size" \
-                --transport "xdp:$interface" $(options "$mode") || echo "$mode: $size bytes failed" >&2
+                --transport "xdp:$interface" $(options "$mode") || {
+                echo "$mode: $size bytes failed" >&2
+                failed=1
+            }
             until_up
         done
     done
@@ -73,3 +77,4 @@ if [ "$(link)" != "$before" ]; then
 fi
 ethtool -S "$interface" 2>/dev/null | grep -i -E 'drop|err' | grep -v ': 0$' || true
 echo "$interface is as it was"
+exit "$failed"

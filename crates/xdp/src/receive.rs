@@ -206,10 +206,10 @@ impl XdpRx {
         each.fold(Statistics::default(), Statistics::plus)
     }
 
-    /// Takes the next burst from the next queue that has packets.
+    /// Takes the next burst from the next queue that has packets, which may be the same one.
     #[inline(never)]
     fn change_queue(&mut self) {
-        for _ in 0..self.others.len() {
+        for _ in 0..=self.others.len() {
             std::mem::swap(&mut self.arrivals, &mut self.others[self.next]);
             self.next = (self.next + 1) % self.others.len();
             if self.arrivals.has_more() {

@@ -352,7 +352,8 @@ impl Steering {
                 Err(error) => return Err(explain(error, "the socket cannot be steered to")),
             }
         }
-        let why = "the interface has as many endpoints as one program serves";
+        let why = "the interface has as many sockets (one for each endpoint and queue) as one \
+                   program serves";
         Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
     }
 }

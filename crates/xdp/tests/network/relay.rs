@@ -13,6 +13,7 @@ use std::time::Duration;
 use dunlin_core::transport::{MAX_INLINE, Rx, Tx, TxItem};
 use dunlin_msgbuf::BufRef;
 use dunlin_testkit::network::{Host, Network};
+use dunlin_testkit::wait::until;
 use dunlin_xdp::{Mode, Xdp};
 
 use crate::ends::{Echo, End, at, meet};
@@ -312,6 +313,7 @@ fn calls_survive_a_black_hole() {
     relay.state.swallows.store(true, Ordering::Relaxed);
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            until(|| relay.faults() > 0);
             // Long enough for calls to be sent again.
             std::thread::sleep(Duration::from_millis(300));
             relay.state.swallows.store(false, Ordering::Relaxed);

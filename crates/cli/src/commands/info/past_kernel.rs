@@ -14,6 +14,9 @@ const IPC_LOCK: u32 = 14;
 /// The first version of Linux whose sockets take frames of several pieces.
 const OLDEST: (u32, u32) = (6, 6);
 
+/// Most queues that `xdp.queues` allows.
+const MOST_QUEUES: usize = 64;
+
 /// The kind of an Ethernet interface in `/sys/class/net/NAME/type`.
 const ETHERNET: u64 = 1;
 
@@ -152,11 +155,12 @@ fn interface(path: &Path) -> Fact {
         .count();
     let state = file(path.join("operstate")).unwrap_or_default();
     let value = format!("{name}: {state}, {queues} queues, MTU {mtu}");
+    let most = queues.min(MOST_QUEUES);
     Fact::good("xdp: interface", value).advise(
         queues <= 1,
         format!(
             "only packets that the interface puts into the endpoint's queues bypass the kernel: \
-             `--set xdp.queues={queues}` gives it all; or as root, `ethtool -L {name} combined 1` \
+             `--set xdp.queues={most}` gives it as many as it may have; or as root, `ethtool -L {name} combined 1` \
              leaves one"
         ),
     )
