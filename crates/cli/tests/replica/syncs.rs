@@ -3,7 +3,6 @@
 
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use dunlin_testkit::address::free_port;
@@ -157,22 +156,24 @@ fn reads_and_heartbeats_go_on_during_long_syncs() {
     let (_nexus, mut reader) = cluster.client(PATIENCE);
     reader.put(b"read", b"value").unwrap();
     let leader = cluster.leader();
-    let before = status_of(&cluster.0[leader].address);
+    let term = |cluster: &Cluster| {
+        let status = status_of(&cluster.0[leader].address);
+        assert_eq!(status["role"], "leader", "{status}");
+        status["term"].clone()
+    };
+    let before = term(&cluster);
     (0..3).for_each(|place| stage.switch(place, "slow"));
-    let is_over = AtomicBool::new(false);
     let (writes, mut reads) = std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             let (_nexus, mut writer) = cluster.client(PATIENCE);
-            let times = [0; 6].map(|_| {
+            [0; 6].map(|_| {
                 let begin = Instant::now();
                 writer.put(b"written", b"value").unwrap();
                 begin.elapsed()
-            });
-            is_over.store(true, Ordering::Relaxed);
-            times
+            })
         });
         let mut reads = Vec::new();
-        while !is_over.load(Ordering::Relaxed) {
+        while !writer.is_finished() {
             let begin = Instant::now();
             assert!(reader.get(b"read").unwrap().is_some());
             reads.push(begin.elapsed());
@@ -187,9 +188,5 @@ fn reads_and_heartbeats_go_on_during_long_syncs() {
         "{} reads, median {median:?}",
         reads.len()
     );
-    let after = status_of(&cluster.0[leader].address);
-    assert_eq!(
-        (&after["role"], &after["term"]),
-        (&before["role"], &before["term"])
-    );
+    assert_eq!(term(&cluster), before);
 }

@@ -25,22 +25,20 @@ pub(super) fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// Whether the disk has room for this number of bytes: a file reserves them, and goes away again.
+/// Whether the disk has room for this number of bytes: a file reserves them, and goes away again. If
+/// they cannot be reserved for another reason, as on a file system that reserves nothing, the write
+/// itself will show it.
 pub(super) fn has_room<F: FileSystem>(files: &F, path: &Path, bytes: u64) -> io::Result<bool> {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    let reserved = files.create(path).and_then(|file| {
-        let mut writer = files.new_writer(Arc::new(file))?;
-        writer.allocate(0, bytes)
-    });
+    let file = files.create(path)?;
+    let mut writer = files.new_writer(Arc::new(file))?;
+    let reserved = writer.allocate(0, bytes);
+    drop(writer);
     match files.delete(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    match reserved {
-        Ok(()) => Ok(true),
-        Err(error) if is_full(&error) => Ok(false),
-        Err(error) => Err(error),
-    }
+    Ok(!reserved.is_err_and(|error| is_full(&error)))
 }
 
 /// The error in words in which the engine does not look for a full disk.

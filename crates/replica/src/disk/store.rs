@@ -4,7 +4,8 @@
 //! the last one at most, which the engine recognises at its start and drops. A log that has lost
 //! more ends before its mark (`mark.rs`), and is refused. The record of the state (`state.rs`)
 //! travels in the write whose entries it counts. Parts of items are entries of a second group, and
-//! are synced before a record names them. Parts that no record will name are written over.
+//! are synced before a record names them. Parts that no record will name are written over, or go
+//! with the next compaction.
 //!
 //! A checkpoint begins only if the disk has room for all of it, and is given up if it does not fit.
 //! The log then stays as long as it is. So items that are too large for the disk stop no write that
