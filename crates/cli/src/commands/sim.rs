@@ -28,7 +28,7 @@ and the length of the run; scenarios/hello.toml explains every key. All combinat
 under [sweep] are run, unless --set gives a key one value. The same seed gives the same numbers on
 every machine. A file of channels (scenarios/channels.toml) describes servers, the faults that
 strike them, calls, and results that it expects.
-Ctrl-C ends the run and reports what was measured so far.
+Ctrl-C ends the run and reports what was measured so far; a run of channels reports nothing then.
 
 Exit codes: 0, all was run; 1, something failed, or was not as the file expects; 2, wrong usage;
 130, Ctrl-C.";

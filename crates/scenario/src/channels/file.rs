@@ -193,7 +193,7 @@ impl File {
         if !(1..=64).contains(&calls.window) {
             return Err(Wrong::new("calls.window", "must be from 1 to 64"));
         }
-        let faults = self.fault.iter().enumerate();
+        network.check()?;
         Ok(Script {
             seed: self.seed,
             end: millis("end_ms", self.end_ms)?,
@@ -211,10 +211,29 @@ impl File {
                 reorder_by: micros(network.reorder_us),
                 ..FaultRates::NONE
             },
-            strikes: faults
-                .map(|(index, fault)| fault.strike(index, self.server.len()))
-                .collect::<Result<_, _>>()?,
+            strikes: self.strikes()?,
         })
+    }
+
+    /// The faults. Two of one kind, of the process or of the list, must not overlap at a server: the
+    /// later one would have no effect, or end the earlier one.
+    fn strikes(&self) -> Result<Vec<Strike>, Wrong> {
+        let mut strikes: Vec<Strike> = Vec::new();
+        for (index, fault) in self.fault.iter().enumerate() {
+            let strike = fault.strike(index, self.server.len())?;
+            let is_beside = |other: &Strike| {
+                let is_alike = (strike.what == What::Unlist) == (other.what == What::Unlist);
+                let begins_in = |a: &Strike, b: &Strike| b.at <= a.at && a.at <= b.at + b.span;
+                let overlap = begins_in(&strike, other) || begins_in(other, &strike);
+                strike.server == other.server && is_alike && overlap
+            };
+            if let Some(place) = strikes.iter().position(is_beside) {
+                let what = format!("fault.{place} strikes this server at the same time");
+                return Err(Wrong::new(&format!("fault.{index}.at_ms"), what));
+            }
+            strikes.push(strike);
+        }
+        Ok(strikes)
     }
 
     fn answers(&self) -> Result<Vec<Answers>, Wrong> {
@@ -222,7 +241,7 @@ impl File {
         let answers = servers.map(|(index, server)| {
             let key = |name: &str| format!("server.{index}.{name}");
             Ok(Answers {
-                mean: millis(&key("handler_ms"), server.handler_ms)?,
+                mean: handler(&key("handler_ms"), server.handler_ms)?,
                 refuses: percent(&key("refused_percent"), server.refused_percent)?,
                 fails: percent(&key("failed_percent"), server.failed_percent)?,
             })
@@ -253,6 +272,25 @@ impl Channel {
         };
         config.retry.attempts = self.attempts;
         Ok(config)
+    }
+}
+
+impl Network {
+    fn check(&self) -> Result<(), Wrong> {
+        for (key, ppm) in [
+            ("network.loss_ppm", self.loss_ppm),
+            ("network.duplicate_ppm", self.duplicate_ppm),
+            ("network.reorder_ppm", self.reorder_ppm),
+        ] {
+            if ppm > 1_000_000 {
+                return Err(Wrong::new(key, "must be a million or less"));
+            }
+        }
+        match (self.reorder_ppm > 0, self.reorder_us > 0) {
+            (true, false) => Err(Wrong::new("network.reorder_ppm", "needs reorder_us")),
+            (false, true) => Err(Wrong::new("network.reorder_us", "needs reorder_ppm")),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -306,6 +344,14 @@ fn millis(key: &str, ms: f64) -> Result<Nanos, Wrong> {
     match ms <= DAY_MS {
         true => Ok(Nanos(amount(key, ms * 1e6)?)),
         false => Err(Wrong::new(key, "must be a time of a day or less")),
+    }
+}
+
+/// The mean time of a handler. All calls of a run must end some time after the last one has begun.
+fn handler(key: &str, ms: f64) -> Result<Nanos, Wrong> {
+    match ms <= 1_000.0 {
+        true => millis(key, ms),
+        false => Err(Wrong::new(key, "must be a time of a second or less")),
     }
 }
 

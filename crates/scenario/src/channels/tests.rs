@@ -114,6 +114,12 @@ fn what_makes_no_sense_is_refused_with_its_key() {
         ("channel.lookup_ms=-1", "channel.lookup_ms: must be"),
         ("end_ms=-1", "end_ms: must be"),
         ("server.3.handler_ms=1", "there is no server.3"),
+        ("server.0.handler_ms=1001", "server.0.handler_ms: must be"),
+        ("network.loss_ppm=1000001", "network.loss_ppm: must be"),
+        (
+            "network.reorder_us=5",
+            "network.reorder_us: needs reorder_ppm",
+        ),
         ("channel.patience=1", "unknown field `patience`"),
         ("seed", "write key=value"),
     ] {
@@ -123,6 +129,12 @@ fn what_makes_no_sense_is_refused_with_its_key() {
     let no_server = FILE.replace("[[server]]", "");
     let what = parse(&no_server, &[]).unwrap_err().to_string();
     assert!(what.contains("server: there must be"), "{what}");
+    let twice = |what| {
+        format!("{FILE}\n[[fault]]\nat_ms = 0.0\nserver = 1\nwhat = \"{what}\"\nfor_ms = 1e4\n")
+    };
+    assert!(parse(&twice("unlist"), &[]).is_ok());
+    let what = parse(&twice("crash"), &[]).unwrap_err().to_string();
+    assert!(what.contains("fault.1.at_ms: fault.0 strikes"), "{what}");
     let wrong = FILE.replace("seed = 3", "speed = 3");
     assert!(
         parse(&wrong, &[])

@@ -173,6 +173,13 @@ impl Run {
         (servers..servers + self.plan.clients).map(PortId)
     }
 
+    /// Number of calls that clients will begin.
+    pub(super) fn to_begin(&mut self) -> usize {
+        let clients = self.clients();
+        let to_begin = |port| self.stage.client(port).map_or(0, |it| it.to_begin());
+        clients.into_iter().map(to_begin).sum()
+    }
+
     /// Number of calls that clients will begin or that have not ended, and of attempts under way.
     pub(super) fn left(&mut self) -> usize {
         let mut left = self.stage.world.cluster.ledger.borrow().open();

@@ -19,7 +19,7 @@ use crate::world::rng::{Ppm, Rng};
 pub struct Script {
     /// The seed of everything that the script leaves open.
     pub seed: u64,
-    /// Calls begin until this time, and then end.
+    /// Calls begin until about this time, and then end.
     pub end: Nanos,
     /// The options of every channel.
     pub channel: Config,
@@ -90,7 +90,8 @@ pub struct Played {
 /// The longest drain: then the server ends although handlers run.
 const LONGEST_DRAIN: Nanos = Nanos::from_secs(30);
 
-/// The longest time in which the calls of a run must end after the last one has begun.
+/// The longest time in which the calls of a run must end after the last one has begun, in addition to
+/// the time for which a channel waits for a server. Handlers of a run take much less.
 const PATIENCE: Nanos = Nanos::from_secs(60);
 
 /// The time after the last call in which handlers may still begin.
@@ -152,10 +153,14 @@ impl Script {
     fn steps(&self, run: &mut Run, go_on: &mut impl FnMut(Nanos) -> bool) -> Result<bool, String> {
         let last = self.strikes.iter().map(|strike| strike.at + strike.span);
         let end = last.fold(self.end, Nanos::max);
+        let patience = PATIENCE + self.channel.patience;
         let step = Nanos::from_millis(1);
-        let mut now = Nanos::ZERO;
+        let (mut now, mut begun) = (Nanos::ZERO, end);
         while now < end || run.left() > 0 {
-            if now > end + PATIENCE {
+            if now > begun && run.to_begin() > 0 {
+                begun = now;
+            }
+            if now > begun + patience {
                 return Err(format!("{} calls or attempts have not ended", run.left()));
             }
             if !go_on(now) {
