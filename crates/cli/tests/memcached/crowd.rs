@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dunlin_testkit::folder::Folder;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -12,7 +12,7 @@ use crate::Server;
 /// Idle clients.
 const CLIENTS: usize = 10_000;
 
-/// Descriptors that a process has beside those of the clients.
+/// Descriptors that a process has in addition to those of the clients.
 const OTHERS: u64 = 100;
 
 /// Resident bytes that a client may cost the server.
@@ -29,7 +29,13 @@ fn may_open(needed: u64) -> bool {
         current: Some(needed),
         maximum: limit.maximum,
     };
-    limit.current.is_none_or(|now| now >= needed) || setrlimit(Resource::Nofile, raised).is_ok()
+    if limit.current.is_some_and(|now| now < needed)
+        && let Err(error) = setrlimit(Resource::Nofile, raised)
+    {
+        dunlin_testkit::skip(&format!("a process gets no {needed} descriptors: {error}"));
+        return false;
+    }
+    true
 }
 
 /// Resident bytes of a process.
@@ -93,14 +99,14 @@ fn ten_thousand_clients_with_half_a_command_cost_little_memory() {
             client
         })
         .collect();
-    // The buffers of a client that is idle for a second shrink.
-    std::thread::sleep(Duration::from_millis(2500));
-    let grown = resident(server.child.id()).saturating_sub(before);
-    assert!(
-        grown <= CLIENTS as u64 * EACH,
-        "{} bytes for each client",
-        grown / CLIENTS as u64
-    );
+    // The buffers of idle clients shrink, some clients at a time.
+    let grown = || resident(server.child.id()).saturating_sub(before);
+    let end = Instant::now() + Duration::from_secs(30);
+    while grown() > CLIENTS as u64 * EACH {
+        let each = grown() / CLIENTS as u64;
+        assert!(Instant::now() < end, "{each} bytes for each client");
+        std::thread::sleep(Duration::from_millis(100));
+    }
     // Others are served, and one of the crowd may go on.
     Client::call(&path).says(b"get first\r\n", "VALUE first 0 1\r\nx\r\nEND\r\n");
     let rest = [vec![b'v'; 1_048_576 - 7], b"\r\n".to_vec()].concat();

@@ -36,7 +36,7 @@ Examples:
   dunlin kv serve --memcached 127.0.0.1:11211         for memcached's clients too
   dunlin kv serve --memcached /run/cache.sock         at a UNIX socket
 
-Flags that are missing are options of the group `kv`: `dunlin config kv` lists them.
+Options of the group `kv` stand in for missing flags: `dunlin config kv` lists them.
 
 A cache never refuses a write: its oldest items leave. A store keeps all items, and refuses writes
 when its memory is used. Threads share nothing: each has its part of the memory and of the keys.
@@ -174,7 +174,7 @@ fn check_memory(args: &Plan) -> anyhow::Result<()> {
     let least = dunlin::kv::store::MIN_MEMORY * usize::from(args.threads);
     if args.memory < least {
         return Err(Misuse(format!(
-            "--memory: {} bytes are too few; {} threads need {least} at least",
+            "--memory or kv.memory: {} bytes are too few; {} threads need {least} at least",
             args.memory, args.threads
         ))
         .into());
@@ -184,7 +184,7 @@ fn check_memory(args: &Plan) -> anyhow::Result<()> {
         && args.memory > total
     {
         return Err(Misuse(format!(
-            "--memory: {} bytes are more than the {total} of this machine",
+            "--memory or kv.memory: {} bytes are more than the {total} of this machine",
             args.memory
         ))
         .into());

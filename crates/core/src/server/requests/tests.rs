@@ -101,8 +101,13 @@ impl Server {
 
     fn reply(&mut self, idx: RequestIdx, len: usize) {
         let write = |out: &mut [u8]| out.fill(7);
-        self.requests
-            .reply_otherwise(idx, len, write, &self.sessions, &mut self.context);
+        let plain = self
+            .requests
+            .reply_plain(idx, len, write, &mut self.context);
+        if let Err(write) = plain {
+            self.requests
+                .reply_otherwise(idx, len, write, &self.sessions, &mut self.context);
+        }
     }
 
     fn reject(&mut self, idx: RequestIdx, code: ErrorCode) {
