@@ -174,7 +174,7 @@ impl Run {
     }
 
     /// Number of calls that clients will begin.
-    pub(super) fn to_begin(&mut self) -> usize {
+    pub(super) fn not_begun(&mut self) -> usize {
         let clients = self.clients();
         let to_begin = |port| self.stage.client(port).map_or(0, |it| it.to_begin());
         clients.into_iter().map(to_begin).sum()

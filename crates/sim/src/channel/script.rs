@@ -157,7 +157,7 @@ impl Script {
         let step = Nanos::from_millis(1);
         let (mut now, mut begun) = (Nanos::ZERO, end);
         while now < end || run.left() > 0 {
-            if now > begun && run.to_begin() > 0 {
+            if now > begun && run.not_begun() > 0 {
                 begun = now;
             }
             if now > begun + patience {
