@@ -1,8 +1,10 @@
 //! Counts the sleeping endpoints of a device, and switches its interrupts on while all are asleep.
 //!
 //! Invariant: interrupts are on from the moment when the last endpoint that was awake falls asleep
-//! until one wakes. While one is awake, it hands packets of the shared queue to the others, the keeper
-//! looks at queues whose owners sleep, and interrupts would only disturb it. Owned by `port`.
+//! until one wakes. While one is awake, it hands packets of the shared queue to the others, the
+//! keeper looks at queues whose owners sleep, and interrupts would only disturb it.
+//!
+//! Owned by `port`.
 
 use std::os::fd::RawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};

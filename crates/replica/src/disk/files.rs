@@ -25,9 +25,9 @@ pub(super) fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// Whether the disk has room for this number of bytes: a file reserves them, and goes away again. If
-/// they cannot be reserved for another reason, as on a file system that reserves nothing, the write
-/// itself will show it.
+/// Whether the disk has room for this number of bytes: a file reserves them, and goes away again.
+/// If they cannot be reserved for another reason, as on a file system that reserves nothing, the
+/// write itself will show it.
 pub(super) fn has_room<F: FileSystem>(files: &F, path: &Path, bytes: u64) -> io::Result<bool> {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     let file = files.create(path)?;

@@ -215,8 +215,8 @@ impl File {
         })
     }
 
-    /// The faults. Two of one kind, of the process or of the list, must not overlap at a server: the
-    /// later one would have no effect, or end the earlier one.
+    /// The faults. Two of one kind, of the process or of the list, must not overlap at a server:
+    /// the later one would have no effect, or end the earlier one.
     fn strikes(&self) -> Result<Vec<Strike>, Wrong> {
         let mut strikes: Vec<Strike> = Vec::new();
         for (index, fault) in self.fault.iter().enumerate() {

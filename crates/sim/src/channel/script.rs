@@ -90,8 +90,8 @@ pub struct Played {
 /// The longest drain: then the server ends although handlers run.
 const LONGEST_DRAIN: Nanos = Nanos::from_secs(30);
 
-/// The longest time in which the calls of a run must end after the last one has begun, in addition to
-/// the time for which a channel waits for a server. Handlers of a run take much less.
+/// The longest time in which the calls of a run must end after the last one has begun, in addition
+/// to the time for which a channel waits for a server. Handlers of a run take much less.
 const PATIENCE: Nanos = Nanos::from_secs(60);
 
 /// The time after the last call in which handlers may still begin.

@@ -160,8 +160,8 @@ fn interface(path: &Path) -> Fact {
         queues <= 1,
         format!(
             "only packets that the interface puts into the endpoint's queues bypass the kernel: \
-             `--set xdp.queues={most}` gives it as many as it may have; or as root, `ethtool -L {name} combined 1` \
-             leaves one"
+             `--set xdp.queues={most}` gives it as many as it may have; or as root, `ethtool -L \
+             {name} combined 1` leaves one"
         ),
     )
 }

@@ -100,13 +100,9 @@ impl Server {
     }
 
     fn reply(&mut self, idx: RequestIdx, len: usize) {
-        let write = |out: &mut [u8]| out.fill(7);
-        let plain = self
-            .requests
-            .reply_plain(idx, len, write, &mut self.context);
-        if let Err(write) = plain {
-            self.requests
-                .reply_otherwise(idx, len, write, &self.sessions, &mut self.context);
+        let (requests, context) = (&mut self.requests, &mut self.context);
+        if let Err(write) = requests.reply_plain(idx, len, |out: &mut [u8]| out.fill(7), context) {
+            requests.reply_otherwise(idx, len, write, &self.sessions, context);
         }
     }
 
