@@ -310,7 +310,7 @@ impl Probe for EtcdPuts {
     }
 
     fn metrics(&self) -> &'static [Metric] {
-        &many::METRICS[..2]
+        &many::PUTS
     }
 
     fn overhead(&self) -> Duration {

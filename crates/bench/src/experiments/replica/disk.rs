@@ -15,7 +15,8 @@ use rustix::fs::{FallocateFlags, fallocate};
 use super::apart::{Apart, REPLICAS, Seen};
 use super::client::{self, HEAD, KEY, Step, VALUE, WARM_UP};
 use super::folder::Folder;
-use crate::harness::probe::{Against, Measurement, Metric, Probe};
+use super::many::PUTS;
+use crate::harness::probe::{Measurement, Metric, Probe};
 use crate::harness::subject::{self, Setting};
 use crate::harness::transport::Transport;
 use harness::seat::Seat;
@@ -31,16 +32,8 @@ const MOST: u64 = 32 << 20;
 
 /// The values of [`OnDisk`].
 const METRICS: [Metric; 7] = [
-    Metric {
-        name: "puts_per_s",
-        unit: "1/s",
-        against: Against::Baseline(0),
-    },
-    Metric {
-        name: "put_p99",
-        unit: "ns",
-        against: Against::Baseline(1),
-    },
+    PUTS[0],
+    PUTS[1],
     Metric::alone("bound_ratio", ""),
     Metric::alone("puts_per_sync", ""),
     Metric::alone("sync_mean", "ns"),
