@@ -7,7 +7,7 @@
 //! waits for an endpoint that sleeps. A look with its sleep takes some 20 µs, and three times as
 //! long on a busy machine, so an idle process uses below 1 % of a processor.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::port::Port;
@@ -28,8 +28,13 @@ static KEPT: Mutex<Vec<&'static Port>> = Mutex::new(Vec::new());
 /// Notified when [`keep`] has added a device.
 static ADDED: Condvar = Condvar::new();
 
-/// Keeps a device from now on.
+/// The moment from which the thread counts the time.
+static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Keeps a device from now on. Its time begins before its first packet, which would else be as old
+/// as the thread at the first look.
 pub(crate) fn keep(port: &'static Port) {
+    port.begin(in_ms(BEGIN.elapsed()));
     KEPT.lock()
         .unwrap_or_else(PoisonError::into_inner)
         .push(port);
@@ -38,14 +43,12 @@ pub(crate) fn keep(port: &'static Port) {
 
 /// Keeps devices for ever.
 pub(crate) fn run() {
-    let begin = Instant::now();
     let (mut ports, mut used, mut turns) = (Vec::new(), Duration::ZERO, 0_u32);
     loop {
         await_ports(&mut ports);
-        let now = begin.elapsed();
-        let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        let now = BEGIN.elapsed();
         for port in &ports {
-            if port.on_time(now_ms) {
+            if port.on_time(in_ms(now)) {
                 used = now;
             }
         }
@@ -55,6 +58,10 @@ pub(crate) fn run() {
         }
         std::thread::sleep(((now - used) / SHARE).clamp(BUSY, QUIET));
     }
+}
+
+fn in_ms(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Fills `ports` with the open devices, of which there is at least one when this returns.

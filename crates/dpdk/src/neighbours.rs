@@ -100,6 +100,11 @@ impl<P> Neighbours<P> {
         }
     }
 
+    /// Says what time it is, before the first use.
+    pub(crate) fn begin(&mut self, now_ms: u64) {
+        self.now_ms = now_ms;
+    }
+
     /// Adds one use of a neighbour. True if the caller must ask for it now: it is new, or was asked
     /// for some time ago and may have been replaced since.
     #[must_use]

@@ -282,6 +282,11 @@ impl Port {
         }
     }
 
+    /// Says what time it is before the first packet. Called by the keeper.
+    pub(crate) fn begin(&self, now_ms: u64) {
+        lock(&self.neighbours).begin(now_ms);
+    }
+
     /// Does what is due. True if the device is in use: an endpoint polls it, packets came, or a
     /// neighbour must be asked. Called by the keeper.
     pub(crate) fn on_time(&self, now_ms: u64) -> bool {

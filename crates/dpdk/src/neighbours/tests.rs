@@ -39,6 +39,16 @@ fn packets_wait_for_the_answer_in_order() {
 }
 
 #[test]
+fn a_packet_that_is_held_before_the_first_look_is_not_old_at_that_look() {
+    let mut neighbours = Neighbours::new(100);
+    neighbours.begin(60_000);
+    assert!(neighbours.add(ip()));
+    assert_eq!(neighbours.hold(ip(), 7), Hold::Waits);
+    assert_eq!(neighbours.on_time(60_001).lost, []);
+    assert_eq!(neighbours.on_time(60_000 + HELD_MS).lost, [7]);
+}
+
+#[test]
 fn an_answer_without_a_question_changes_nothing() {
     let mut neighbours = asked();
     assert_eq!(neighbours.on_answer("10.0.0.8".parse().unwrap(), MAC), None);
