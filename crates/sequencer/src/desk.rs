@@ -57,8 +57,7 @@ impl Desk {
     /// Answers a request, or keeps it until the disk has done its part.
     #[inline]
     pub(crate) fn on_take(&mut self, take: Take, request: Request<'_>, cx: &mut Cx<'_>) {
-        self.sequencer.on_burst(cx.now());
-        let refused = match self.sequencer.take(&take) {
+        let refused = match self.sequencer.take(&take, cx.now()) {
             // An answer for each length, so that the compiler knows it: that saves a call and a
             // tenth of the instructions of the whole request.
             Taken::First(first) => match take.answer(first) {
@@ -131,7 +130,7 @@ impl Desk {
     }
 
     fn answer_waiting(&mut self, cx: &mut Cx<'_>) {
-        self.sequencer.on_burst(cx.now());
+        let now = cx.now();
         for _ in 0..self.waiting.len() {
             let Some((request, take)) = self.waiting.pop_front() else {
                 return;
@@ -139,7 +138,7 @@ impl Desk {
             if request.is_cancelled(cx) {
                 continue;
             }
-            let answer = match self.sequencer.take(&take) {
+            let answer = match self.sequencer.take(&take, now) {
                 Taken::First(first) => take.answer(first),
                 Taken::Refused(status) => Answer::Refused(status),
                 Taken::Later => {

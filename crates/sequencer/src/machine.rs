@@ -83,10 +83,8 @@ pub(crate) struct Sequencer {
     /// Slots that were synced since then.
     clean_slots: u8,
     entries: Vec<NamedSequence>,
-    /// Numbers are given before this time.
+    /// Numbers are given before this time; zero unless the stage is `Serving`.
     lease_end: Nanos,
-    /// The time of the burst whose requests are served.
-    now: Nanos,
     /// An entry needs a reservation.
     is_short: bool,
     /// When the next look for higher epochs begins.
@@ -98,7 +96,6 @@ pub(crate) struct Sequencer {
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     requests: u64,
-    numbers: u64,
     saves: u64,
     waits: u64,
 }
@@ -110,7 +107,8 @@ impl Sequencer {
         let Claim { state, wait_ns } = claim;
         let is_known = state.before == 0;
         let entries = state.sequences.into_iter();
-        let entries = entries.map(|(name, limit)| NamedSequence::new(name, limit, is_known));
+        let entries =
+            entries.map(|(name, limit)| NamedSequence::new(name, limit, is_known, options.block));
         let stage = match is_known {
             true => Stage::Serving,
             false => Stage::Claimed(Nanos(wait_ns.saturating_add(wait_ns / 8))),
@@ -126,7 +124,6 @@ impl Sequencer {
             is_short: true,
             entries: entries.collect(),
             lease_end: Nanos::ZERO,
-            now: Nanos::ZERO,
             check_at: Nanos::ZERO,
             under: None,
             figures: Counts::default(),
@@ -134,16 +131,10 @@ impl Sequencer {
         }
     }
 
-    /// Begins to serve the requests of a burst, all of which had arrived at `now`.
+    /// Takes numbers for a request that had arrived at `now`, if that is possible then.
     #[inline]
-    pub(crate) fn on_burst(&mut self, now: Nanos) {
-        self.now = now;
-    }
-
-    /// Takes numbers, if that is possible now.
-    #[inline]
-    pub(crate) fn take(&mut self, take: &Take) -> Taken {
-        if !self.gives() || take.epoch != self.epoch {
+    pub(crate) fn take(&mut self, take: &Take, now: Nanos) -> Taken {
+        if !self.gives(now) || take.epoch != self.epoch {
             return self.refuse_or_wait(take);
         }
         let Some(entry) = self.entries.get_mut(usize::from(take.sequence)) else {
@@ -152,26 +143,26 @@ impl Sequencer {
         if take.count.wrapping_sub(1) >= MAX_COUNT {
             return Taken::Refused(Status::BadCount);
         }
-        let taken = entry.take(take.count, self.options.block);
-        match taken {
-            Taken::First(_) => {
-                self.figures.requests += 1;
-                self.figures.numbers += u64::from(take.count);
+        let taken = match entry.take_of_ample(take.count) {
+            Some(first) => Taken::First(first),
+            None => {
+                let taken = entry.take_of_rest(take.count);
+                self.is_short |= entry.is_short();
+                taken
             }
-            Taken::Later | Taken::Refused(_) => {}
-        }
-        self.is_short |= entry.is_short();
+        };
+        self.figures.requests += u64::from(matches!(taken, Taken::First(_)));
         taken
     }
 
-    /// Whether numbers may be given at the time of the burst.
+    /// Whether numbers may be given at this time.
     #[inline]
-    fn gives(&self) -> bool {
+    fn gives(&self, now: Nanos) -> bool {
         #[cfg(feature = "mutants")]
         if self.options.mutant == Some(Mutant::ServesOn) {
             return matches!(self.stage, Stage::Serving);
         }
-        self.now < self.lease_end && matches!(self.stage, Stage::Serving)
+        now < self.lease_end
     }
 
     #[cold]
@@ -208,8 +199,9 @@ impl Sequencer {
             None if !create => return Err(Status::NoSequence),
             None if self.entries.len() == MAX_SEQUENCES => return Err(Status::TooMany),
             None => {
+                let block = self.options.block;
                 self.entries
-                    .push(NamedSequence::new(name, entry::FIRST, false));
+                    .push(NamedSequence::new(name, entry::FIRST, false, block));
                 self.is_short = true;
                 self.entries.len() - 1
             }
@@ -240,7 +232,10 @@ impl Sequencer {
     /// Begins to stop: no more numbers are given, and the limits are lowered to the next numbers.
     pub(crate) fn stop(&mut self) {
         match self.stage {
-            Stage::Serving => self.stage = Stage::Stopping,
+            Stage::Serving => {
+                self.stage = Stage::Stopping;
+                self.lease_end = Nanos::ZERO;
+            }
             Stage::Claimed(_) | Stage::TakingOver(_) | Stage::Inheriting => {
                 self.end(Ending::Stopped);
             }
@@ -250,6 +245,7 @@ impl Sequencer {
 
     fn end(&mut self, ending: Ending) {
         self.stage = Stage::Ended;
+        self.lease_end = Nanos::ZERO;
         self.ending.get_or_insert(ending);
     }
 
@@ -280,7 +276,7 @@ impl Sequencer {
             phase,
             epoch: self.epoch,
             requests: self.figures.requests,
-            numbers: self.figures.numbers,
+            numbers: self.entries.iter().map(NamedSequence::given).sum(),
             saves: self.figures.saves,
             waits: self.figures.waits,
             sequences: self.entries.iter().map(NamedSequence::progress).collect(),

@@ -10,10 +10,16 @@ pub(super) const FIRST: u64 = 1;
 pub(super) struct NamedSequence {
     name: Name,
     next: u64,
+    /// While numbers below it are left, a reservation is not due.
+    ample: u64,
     /// Numbers below it are reserved: a slot with this limit is on the disk.
     limit: u64,
     /// The limit in the slot that is being saved.
     coming: u64,
+    /// How many numbers a reservation adds.
+    block: u64,
+    /// Numbers that were skipped, not given, since the sequence stands here.
+    skipped: u64,
     /// True if a slot of this epoch on the disk has the name, with this limit or a lower one.
     is_known: bool,
     /// True if a reservation is due.
@@ -24,12 +30,15 @@ pub(super) struct NamedSequence {
 
 impl NamedSequence {
     /// A sequence whose next number is `limit`, and which has no reserved numbers.
-    pub(super) const fn new(name: Name, limit: u64, is_known: bool) -> Self {
+    pub(super) const fn new(name: Name, limit: u64, is_known: bool, block: u64) -> Self {
         Self {
             name,
             next: limit,
+            ample: 0,
             limit,
             coming: limit,
+            block,
+            skipped: limit,
             is_known,
             is_short: true,
             wanted: 0,
@@ -48,20 +57,36 @@ impl NamedSequence {
         self.is_short
     }
 
-    /// Takes numbers. A reservation is due when less than half of a block is left.
+    /// How many numbers were given since the sequence stands here.
+    pub(super) const fn given(&self) -> u64 {
+        self.next - self.skipped
+    }
+
+    /// Takes numbers if no reservation is due after that. Returns the first: the usual way, of one
+    /// comparison.
     #[inline]
-    pub(super) fn take(&mut self, count: u32, block: u64) -> Taken {
-        let left = self.limit - self.next;
-        if left < u64::from(count) {
+    pub(super) fn take_of_ample(&mut self, count: u32) -> Option<u64> {
+        let first = self.next;
+        let end = first.checked_add(u64::from(count))?;
+        (end <= self.ample).then(|| {
+            self.next = end;
+            first
+        })
+    }
+
+    /// Takes numbers of the last that are reserved. A reservation is due: less than half of a block
+    /// is left.
+    #[cold]
+    pub(super) fn take_of_rest(&mut self, count: u32) -> Taken {
+        if self.limit - self.next < u64::from(count) {
             return self.wait(count);
         }
         let first = self.next;
         self.next += u64::from(count);
-        self.is_short |= left - u64::from(count) < block / 2;
+        self.is_short = true;
         Taken::First(first)
     }
 
-    #[cold]
     fn wait(&mut self, count: u32) -> Taken {
         if u64::MAX - self.next < u64::from(count) {
             return Taken::Refused(Status::Exhausted);
@@ -72,10 +97,10 @@ impl NamedSequence {
     }
 
     /// Begins a save, and returns the limit for the slot.
-    pub(super) const fn begin_save(&mut self, block: u64) -> u64 {
+    pub(super) const fn begin_save(&mut self) -> u64 {
         self.coming = self.limit;
         if self.is_known && self.is_short {
-            let ahead = block.saturating_add(self.wanted as u64);
+            let ahead = self.block.saturating_add(self.wanted as u64);
             let wanted = self.next.saturating_add(ahead);
             if wanted > self.limit {
                 self.coming = wanted;
@@ -88,7 +113,7 @@ impl NamedSequence {
 
     /// Notes that the slot is on the disk.
     pub(super) const fn on_saved(&mut self) {
-        self.limit = self.coming;
+        self.reserve(self.coming);
         self.is_known = true;
     }
 
@@ -96,9 +121,16 @@ impl NamedSequence {
     /// numbers below it.
     pub(super) const fn inherit(&mut self, limit: u64) {
         if limit > self.limit {
-            self.limit = limit;
+            self.skipped += limit - self.next;
             self.next = limit;
+            self.reserve(limit);
         }
+    }
+
+    /// Notes that numbers below this limit may be given.
+    const fn reserve(&mut self, limit: u64) {
+        self.limit = limit;
+        self.ample = limit.saturating_sub(self.block / 2);
     }
 
     pub(super) fn progress(&self) -> Progress {

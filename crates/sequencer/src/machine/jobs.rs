@@ -62,10 +62,10 @@ impl Sequencer {
     }
 
     fn save(&mut self) -> Kind {
-        let (block, is_stopping) = (self.options.block, matches!(self.stage, Stage::Stopping));
+        let is_stopping = matches!(self.stage, Stage::Stopping);
         let limit = |entry: &mut NamedSequence| match is_stopping {
             true => entry.next(),
-            false => entry.begin_save(block),
+            false => entry.begin_save(),
         };
         let entries = self.entries.iter_mut();
         let sequences = entries.map(|entry| (entry.name().clone(), limit(entry)));
@@ -127,7 +127,9 @@ impl Sequencer {
 
     fn on_newest(&mut self, newest: u32, begin: Nanos) {
         if newest == self.epoch {
-            self.lease_end = begin + self.options.lease;
+            if matches!(self.stage, Stage::Serving) {
+                self.lease_end = begin + self.options.lease;
+            }
             return;
         }
         #[cfg(feature = "mutants")]
@@ -145,12 +147,13 @@ impl Sequencer {
         if !matches!(self.stage, Stage::Inheriting) {
             return;
         }
+        let block = self.options.block;
         for (name, limit) in &state.sequences {
             match self.entries.iter_mut().find(|it| it.name() == name) {
                 Some(entry) => entry.inherit(*limit),
                 None => self
                     .entries
-                    .push(NamedSequence::new(name.clone(), *limit, false)),
+                    .push(NamedSequence::new(name.clone(), *limit, false, block)),
             }
         }
         self.before = 0;

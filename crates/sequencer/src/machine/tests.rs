@@ -62,7 +62,6 @@ fn settle(sequencer: &mut Sequencer, now: Nanos) -> Vec<u64> {
         };
         sequencer.on_outcome(outcome(done));
     }
-    sequencer.on_burst(now);
     limits
 }
 
@@ -75,32 +74,35 @@ fn started() -> Sequencer {
 #[test]
 fn numbers_are_given_only_after_their_save() {
     let mut sequencer = Sequencer::new(claim(0, &[("a", 50)]), OPTIONS);
-    assert_eq!(sequencer.take(&take(1)), Taken::Later);
+    assert_eq!(sequencer.take(&take(1), Nanos(10)), Taken::Later);
     let job = sequencer.next_job(Nanos(10)).expect("a block is due");
     assert!(matches!(job.kind, Kind::Save { .. }));
-    assert_eq!(sequencer.take(&take(1)), Taken::Later);
+    assert_eq!(sequencer.take(&take(1), Nanos(10)), Taken::Later);
     assert_eq!(sequencer.next_job(Nanos(10)), None, "one is under way");
     sequencer.on_outcome(outcome(Done::Saved(7)));
-    assert_eq!(sequencer.take(&take(2)), Taken::First(50));
-    assert_eq!(sequencer.take(&take(1)), Taken::First(52));
+    assert_eq!(sequencer.take(&take(2), Nanos(10)), Taken::First(50));
+    assert_eq!(sequencer.take(&take(1), Nanos(10)), Taken::First(52));
 }
 
 #[test]
 fn a_block_is_reserved_before_the_last_is_used_up() {
     let mut sequencer = started();
-    assert_eq!(sequencer.take(&take(50)), Taken::First(50));
+    assert_eq!(sequencer.take(&take(50), Nanos(10)), Taken::First(50));
     assert_eq!(sequencer.next_job(Nanos(10)), None);
-    assert_eq!(sequencer.take(&take(1)), Taken::First(100));
+    assert_eq!(sequencer.take(&take(1), Nanos(10)), Taken::First(100));
     assert_eq!(settle(&mut sequencer, Nanos(10)), [201]);
 }
 
 #[test]
 fn a_range_longer_than_a_block_is_reserved_at_once() {
     let mut sequencer = started();
-    assert_eq!(sequencer.take(&take(MAX_COUNT)), Taken::Later);
+    assert_eq!(sequencer.take(&take(MAX_COUNT), Nanos(10)), Taken::Later);
     let limits = settle(&mut sequencer, Nanos(10));
     assert_eq!(limits, [50 + 100 + u64::from(MAX_COUNT)]);
-    assert_eq!(sequencer.take(&take(MAX_COUNT)), Taken::First(50));
+    assert_eq!(
+        sequencer.take(&take(MAX_COUNT), Nanos(10)),
+        Taken::First(50)
+    );
 }
 
 #[test]
@@ -108,7 +110,7 @@ fn counts_that_make_no_sense_are_refused() {
     let mut sequencer = started();
     for count in [0, MAX_COUNT + 1, u32::MAX] {
         assert_eq!(
-            sequencer.take(&take(count)),
+            sequencer.take(&take(count), Nanos(10)),
             Taken::Refused(Status::BadCount)
         );
     }
@@ -116,7 +118,10 @@ fn counts_that_make_no_sense_are_refused() {
         sequence: 1,
         ..take(1)
     };
-    assert_eq!(sequencer.take(&strange), Taken::Refused(Status::Moved));
+    assert_eq!(
+        sequencer.take(&strange, Nanos(10)),
+        Taken::Refused(Status::Moved)
+    );
 }
 
 #[test]
@@ -124,9 +129,15 @@ fn the_end_of_64_bits_is_refused() {
     let near = u64::MAX - 10;
     let mut sequencer = Sequencer::new(claim(0, &[("a", near)]), OPTIONS);
     settle(&mut sequencer, Nanos(10));
-    assert_eq!(sequencer.take(&take(11)), Taken::Refused(Status::Exhausted));
-    assert_eq!(sequencer.take(&take(10)), Taken::First(near));
-    assert_eq!(sequencer.take(&take(1)), Taken::Refused(Status::Exhausted));
+    assert_eq!(
+        sequencer.take(&take(11), Nanos(10)),
+        Taken::Refused(Status::Exhausted)
+    );
+    assert_eq!(sequencer.take(&take(10), Nanos(10)), Taken::First(near));
+    assert_eq!(
+        sequencer.take(&take(1), Nanos(10)),
+        Taken::Refused(Status::Exhausted)
+    );
 }
 
 #[test]
@@ -145,11 +156,11 @@ fn a_new_sequence_is_saved_twice_before_its_first_number() {
         ..take(1)
     };
     for _ in 0..2 {
-        assert_eq!(sequencer.take(&of_new), Taken::Later);
+        assert_eq!(sequencer.take(&of_new, Nanos(10)), Taken::Later);
         sequencer.next_job(Nanos(10)).expect("it is not saved");
         sequencer.on_outcome(outcome(Done::Saved(7)));
     }
-    assert_eq!(sequencer.take(&of_new), Taken::First(1));
+    assert_eq!(sequencer.take(&of_new, Nanos(10)), Taken::First(1));
     assert_eq!(sequencer.open(0, b"b", false).map(|it| it.next), Ok(2));
 }
 
@@ -168,10 +179,11 @@ fn sequences_have_a_limit() {
 #[test]
 fn no_number_is_given_without_a_lease() {
     let mut sequencer = started();
-    sequencer.on_burst(Nanos(909));
-    assert!(matches!(sequencer.take(&take(1)), Taken::First(_)));
-    sequencer.on_burst(Nanos(910));
-    assert_eq!(sequencer.take(&take(1)), Taken::Later);
+    assert!(matches!(
+        sequencer.take(&take(1), Nanos(909)),
+        Taken::First(_)
+    ));
+    assert_eq!(sequencer.take(&take(1), Nanos(910)), Taken::Later);
     assert_eq!(sequencer.figures(Nanos(910)).phase, Phase::Uncertain);
     // A look that fails proves nothing. One that began at 950 counts from there.
     sequencer.next_job(Nanos(920)).expect("a look is due");
@@ -179,7 +191,7 @@ fn no_number_is_given_without_a_lease() {
     sequencer.on_outcome(Outcome {
         result: Err(JobError::Read(failed)),
     });
-    assert_eq!(sequencer.take(&take(1)), Taken::Later);
+    assert_eq!(sequencer.take(&take(1), Nanos(910)), Taken::Later);
     assert_eq!(
         sequencer.next_job(Nanos(930)),
         None,
@@ -187,10 +199,11 @@ fn no_number_is_given_without_a_lease() {
     );
     sequencer.next_job(Nanos(1250)).expect("a look is due");
     sequencer.on_outcome(outcome(Done::Checked(7)));
-    sequencer.on_burst(Nanos(2149));
-    assert!(matches!(sequencer.take(&take(1)), Taken::First(_)));
-    sequencer.on_burst(Nanos(2150));
-    assert_eq!(sequencer.take(&take(1)), Taken::Later);
+    assert!(matches!(
+        sequencer.take(&take(1), Nanos(2149)),
+        Taken::First(_)
+    ));
+    assert_eq!(sequencer.take(&take(1), Nanos(2150)), Taken::Later);
 }
 
 #[test]
@@ -200,7 +213,10 @@ fn a_server_that_finds_a_higher_epoch_stops() {
         sequencer.next_job(Nanos(400)).expect("a look is due");
         sequencer.on_outcome(outcome(done));
         assert!(matches!(sequencer.ending(), Some(Ending::Deposed(8))));
-        assert_eq!(sequencer.take(&take(1)), Taken::Refused(Status::Deposed));
+        assert_eq!(
+            sequencer.take(&take(1), Nanos(10)),
+            Taken::Refused(Status::Deposed)
+        );
         assert_eq!(sequencer.open(0, b"a", false), Err(Status::Deposed));
         assert_eq!(sequencer.next_job(Nanos(5000)), None);
     }
@@ -213,15 +229,24 @@ fn a_client_that_has_seen_a_higher_epoch_stops_the_server() {
         ..take(1)
     };
     let mut sequencer = started();
-    assert_eq!(sequencer.take(&newer), Taken::Refused(Status::Deposed));
-    assert_eq!(sequencer.take(&take(1)), Taken::Refused(Status::Deposed));
+    assert_eq!(
+        sequencer.take(&newer, Nanos(10)),
+        Taken::Refused(Status::Deposed)
+    );
+    assert_eq!(
+        sequencer.take(&take(1), Nanos(10)),
+        Taken::Refused(Status::Deposed)
+    );
     let mut sequencer = started();
     assert_eq!(sequencer.open(8, b"a", false), Err(Status::Deposed));
     let older = Take {
         epoch: 6,
         ..take(1)
     };
-    assert_eq!(started().take(&older), Taken::Refused(Status::Moved));
+    assert_eq!(
+        started().take(&older, Nanos(10)),
+        Taken::Refused(Status::Moved)
+    );
 }
 
 #[test]
@@ -233,35 +258,44 @@ fn a_server_that_takes_over_waits_and_then_inherits() {
     assert_eq!(sequencer.next_job(Nanos(909)), None);
     let job = sequencer.next_job(Nanos(910)).expect("the lease has ended");
     assert_eq!(job.kind, Kind::Inherit(6));
-    assert_eq!(sequencer.take(&take(1)), Taken::Refused(Status::NotServing));
+    assert_eq!(
+        sequencer.take(&take(1), Nanos(10)),
+        Taken::Refused(Status::NotServing)
+    );
     // The previous server has raised a limit, and made a sequence.
     let mut last = claim(0, &[("b", 9), ("a", 150)]).state;
     last.epoch = 6;
     sequencer.on_outcome(outcome(Done::Inherited(last)));
     assert_eq!(settle(&mut sequencer, Nanos(910)), [250, 109]);
-    assert_eq!(sequencer.take(&take(1)), Taken::First(150));
+    assert_eq!(sequencer.take(&take(1), Nanos(10)), Taken::First(150));
 }
 
 #[test]
 fn a_disk_that_fails_ends_the_server() {
     let mut sequencer = started();
-    assert_eq!(sequencer.take(&take(60)), Taken::First(50));
+    assert_eq!(sequencer.take(&take(60), Nanos(10)), Taken::First(50));
     sequencer.next_job(Nanos(10)).expect("a block is due");
     let failed = io::Error::from(io::ErrorKind::Other);
     sequencer.on_outcome(Outcome {
         result: Err(JobError::Write(failed)),
     });
     assert!(matches!(sequencer.ending(), Some(Ending::Failed(_))));
-    assert_eq!(sequencer.take(&take(1)), Taken::Refused(Status::NotServing));
+    assert_eq!(
+        sequencer.take(&take(1), Nanos(10)),
+        Taken::Refused(Status::NotServing)
+    );
     assert_eq!(sequencer.next_job(Nanos(5000)), None, "no save is repeated");
 }
 
 #[test]
 fn a_clean_stop_leaves_no_gap() {
     let mut sequencer = started();
-    assert_eq!(sequencer.take(&take(3)), Taken::First(50));
+    assert_eq!(sequencer.take(&take(3), Nanos(10)), Taken::First(50));
     sequencer.stop();
-    assert_eq!(sequencer.take(&take(1)), Taken::Refused(Status::NotServing));
+    assert_eq!(
+        sequencer.take(&take(1), Nanos(10)),
+        Taken::Refused(Status::NotServing)
+    );
     assert_eq!(settle(&mut sequencer, Nanos(10)), [53]);
     assert!(matches!(sequencer.ending(), Some(Ending::Stopped)));
 }
