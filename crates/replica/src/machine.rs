@@ -287,11 +287,5 @@ impl Machine {
     }
 }
 
-/// FNV-1a.
-pub(crate) fn fnv<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
-    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    bytes.fold(0xcbf2_9ce4_8422_2325, mix)
-}
-
 #[cfg(test)]
 mod tests;

@@ -20,7 +20,7 @@ use crate::state::{Damage, State};
 #[cfg(feature = "nexus")]
 pub use files::Files;
 #[cfg(feature = "replica")]
-pub use replicated::Replicated;
+pub use replicated::{Replicated, StoreCalls};
 
 /// A directory with a file for each epoch.
 pub trait Disk {

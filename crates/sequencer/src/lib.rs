@@ -46,9 +46,9 @@ pub use connection::{Connection, ConnectionError, figures};
 pub use desk::{Desk, perform, take_directory};
 #[cfg(feature = "nexus")]
 pub use disk::Files;
-#[cfg(feature = "replica")]
-pub use disk::Replicated;
 pub use disk::{Claim, ClaimError, Disk, Job, Outcome, Taking};
+#[cfg(feature = "replica")]
+pub use disk::{Replicated, StoreCalls};
 pub use error::Error;
 #[cfg(feature = "local")]
 pub use futures::Sequence;

@@ -23,7 +23,6 @@ use std::sync::Arc;
 use raft_engine::env::{FileSystem, Permission};
 
 use super::files::is_full;
-use crate::machine::fnv;
 
 const MAGIC: &[u8; 8] = b"dunlinMk";
 /// Bytes of a slot with a number.
@@ -109,4 +108,10 @@ fn decode(slot: &[u8]) -> Option<u64> {
     let number = slot[MAGIC.len()..].first_chunk()?;
     let number = u64::from_le_bytes(*number);
     (encode(number) == slot).then_some(number)
+}
+
+/// FNV-1a.
+fn fnv<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    bytes.fold(0xcbf2_9ce4_8422_2325, mix)
 }

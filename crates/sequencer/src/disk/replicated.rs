@@ -15,8 +15,8 @@ use std::io;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use dunlin_nexus::{EndpointError, Open};
-use dunlin_replica::{Compare, Connection, Error, Write};
+use dunlin_nexus::Open;
+use dunlin_replica::{Compare, Connection, Error, Found, Write};
 
 use super::Disk;
 use crate::state::SLOT;
@@ -24,17 +24,91 @@ use crate::state::SLOT;
 /// Most names of epochs in an answer. Old epochs are removed, so there are only a few.
 const PAGE: u32 = 1000;
 
-type Call<T> = Box<dyn FnOnce(&mut Connection<T>) + Send>;
+/// The calls to a replicated store, as [`Connection`] makes them. Another implementation is for
+/// tests in which no real store answers.
+pub trait StoreCalls {
+    /// See [`Connection::get`].
+    ///
+    /// # Errors
+    /// The store does not answer.
+    fn get(&mut self, key: &[u8]) -> Result<Option<(u64, Vec<u8>)>, Error>;
+
+    /// See [`Connection::range`].
+    ///
+    /// # Errors
+    /// The store does not answer.
+    fn range(
+        &mut self,
+        prefix: &[u8],
+        after: &[u8],
+        limit: u32,
+    ) -> Result<(Vec<Found>, bool), Error>;
+
+    /// See [`Connection::compare_and_set`].
+    ///
+    /// # Errors
+    /// The store does not answer; after [`Error::Unknown`] the write may happen.
+    fn compare_and_set(
+        &mut self,
+        key: &[u8],
+        version: u64,
+        value: &[u8],
+    ) -> Result<Result<u64, u64>, Error>;
+
+    /// See [`Connection::transact`].
+    ///
+    /// # Errors
+    /// The store does not answer; after [`Error::Unknown`] the writes may happen, all or none.
+    fn transact(
+        &mut self,
+        compares: &[Compare<'_>],
+        writes: &[Write<'_>],
+    ) -> Result<Result<u64, u64>, Error>;
+}
+
+impl<T: Open> StoreCalls for Connection<T> {
+    fn get(&mut self, key: &[u8]) -> Result<Option<(u64, Vec<u8>)>, Error> {
+        Self::get(self, key)
+    }
+
+    fn range(
+        &mut self,
+        prefix: &[u8],
+        after: &[u8],
+        limit: u32,
+    ) -> Result<(Vec<Found>, bool), Error> {
+        Self::range(self, prefix, after, limit)
+    }
+
+    fn compare_and_set(
+        &mut self,
+        key: &[u8],
+        version: u64,
+        value: &[u8],
+    ) -> Result<Result<u64, u64>, Error> {
+        Self::compare_and_set(self, key, version, value)
+    }
+
+    fn transact(
+        &mut self,
+        compares: &[Compare<'_>],
+        writes: &[Write<'_>],
+    ) -> Result<Result<u64, u64>, Error> {
+        Self::transact(self, compares, writes)
+    }
+}
+
+type Call<S> = Box<dyn FnOnce(&mut S) + Send>;
 
 /// The files of a sequencer in a replicated store.
-pub struct Replicated<T: Open> {
-    calls: Sender<Call<T>>,
+pub struct Replicated<S> {
+    calls: Sender<Call<S>>,
     name: String,
     /// The epoch whose file this process has made, and the versions of its slots.
     own: Option<(u32, [u64; 2])>,
 }
 
-impl<T: Open> std::fmt::Debug for Replicated<T> {
+impl<S> std::fmt::Debug for Replicated<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Replicated")
             .field("name", &self.name)
@@ -43,17 +117,17 @@ impl<T: Open> std::fmt::Debug for Replicated<T> {
     }
 }
 
-impl<T: Open + 'static> Replicated<T> {
+impl<S: StoreCalls + 'static> Replicated<S> {
     /// Starts the thread, on which `open` makes the connection. Servers that follow each other use
     /// the same name; all keys in the store begin with it.
     ///
     /// # Errors
     /// The system starts no thread, or `open` fails.
-    pub fn start(
+    pub fn start<E: std::fmt::Display>(
         name: &str,
-        open: impl FnOnce() -> Result<Connection<T>, EndpointError> + Send + 'static,
+        open: impl FnOnce() -> Result<S, E> + Send + 'static,
     ) -> io::Result<Self> {
-        let (calls, work) = mpsc::channel::<Call<T>>();
+        let (calls, work) = mpsc::channel::<Call<S>>();
         let (opened, is_open) = mpsc::channel();
         let builder = thread::Builder::new().name("dunlin-store".to_owned());
         builder.spawn(move || {
@@ -81,10 +155,10 @@ impl<T: Open + 'static> Replicated<T> {
     /// Has the thread make a call, and waits for its result.
     fn ask<R: Send + 'static>(
         &self,
-        call: impl FnOnce(&mut Connection<T>) -> Result<R, Error> + Send + 'static,
+        call: impl FnOnce(&mut S) -> Result<R, Error> + Send + 'static,
     ) -> io::Result<R> {
         let (done, result) = mpsc::channel();
-        let call: Call<T> = Box::new(move |connection| {
+        let call: Call<S> = Box::new(move |connection| {
             // The caller waits for the result.
             let _ = done.send(call(connection));
         });
@@ -107,7 +181,7 @@ impl<T: Open + 'static> Replicated<T> {
     }
 }
 
-impl<T: Open + 'static> Disk for Replicated<T> {
+impl<S: StoreCalls + 'static> Disk for Replicated<S> {
     fn epochs(&mut self) -> io::Result<Vec<u32>> {
         let list = self.list();
         let prefix = list.clone().into_bytes();

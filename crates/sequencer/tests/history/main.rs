@@ -6,20 +6,32 @@
 //! |---|---|
 //! | `record.rs` | the numbers with the times of their calls, and the check |
 //! | `shelf.rs` | a disk that both hosts share, and that a crash tears |
+//! | `bug.rs` | planted bugs |
 //! | `nodes.rs` | the simulated processes |
 //! | `stage.rs` | sessions, faults, and the run of a seed |
+//! | `actors.rs` | the simulated processes of a run over a replicated store |
+//! | `scribe.rs` | the part of a server that calls such a store |
+//! | `replicated.rs` | the run of a seed over it |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod actors;
+mod bug;
 mod nodes;
 mod record;
+mod replicated;
+mod scribe;
 mod shelf;
 mod stage;
 
-use stage::{Bug, Sum, run_seed};
+use bug::Bug;
+use replicated::Counts;
+use stage::{Sum, run_seed};
 
 /// The seeds of a run without bugs.
 const SEEDS: u64 = 60;
+/// The seeds of such a run over a replicated store.
+const REPLICATED_SEEDS: u64 = 40;
 /// The seeds among which a planted bug must show.
 #[cfg(feature = "mutants")]
 const BUG_SEEDS: u64 = 60;
@@ -47,13 +59,37 @@ fn every_history_gives_each_number_once_and_in_order() {
     );
 }
 
+#[test]
+fn every_history_over_a_replicated_store_gives_each_number_once_and_in_order() {
+    let mut counts = Counts::default();
+    for seed in 0..REPLICATED_SEEDS {
+        match replicated::run_seed(seed, Bug::None) {
+            Ok(seen) => counts = counts.plus(seen),
+            Err(what) => panic!("seed {seed}: {what}"),
+        }
+    }
+    println!("{counts:?}");
+    // The runs must have had in them what they are meant to try.
+    let seeds = REPLICATED_SEEDS;
+    assert!(counts.taken > 500 * seeds && counts.crashes > seeds && counts.epochs > 2 * seeds);
+    assert!(counts.deposed > seeds / 2 && counts.refused > seeds / 10 && counts.failed > 0);
+    assert!(counts.replica_crashes > seeds && counts.cuts > seeds);
+}
+
 #[cfg(feature = "mutants")]
 #[test]
 fn every_planted_bug_is_found() {
     for bug in Bug::PLANTED {
-        let found = (0..BUG_SEEDS).find_map(|seed| run_seed(seed, bug).err());
-        let what = found.unwrap_or_else(|| panic!("{bug:?} was not found"));
-        println!("{bug:?}: {what}");
-        assert!(what.contains("no counter explains"), "{bug:?}: {what}");
+        find(bug, |seed| run_seed(seed, bug).err());
+        find(bug, |seed| replicated::run_seed(seed, bug).err());
     }
+}
+
+/// Looks for a seed whose run shows the bug.
+#[cfg(feature = "mutants")]
+fn find(bug: Bug, run: impl Fn(u64) -> Option<String>) {
+    let found = (0..BUG_SEEDS).find_map(|seed| Some((seed, run(seed)?)));
+    let (seed, what) = found.unwrap_or_else(|| panic!("{bug:?} was not found"));
+    println!("{bug:?}: seed {seed}: {what}");
+    assert!(what.contains("no counter explains"), "{bug:?}: {what}");
 }

@@ -235,7 +235,7 @@ impl ClientNode {
         self.begun.len()
     }
 
-    fn run_once(&mut self) {
+    pub(crate) fn run_once(&mut self) {
         self.rpc.run_once();
         take_reports(&mut self.rpc);
         let now = self.rpc.now();
@@ -257,7 +257,7 @@ impl ClientNode {
         }
     }
 
-    fn next_wakeup(&mut self) -> Nanos {
+    pub(crate) fn next_wakeup(&mut self) -> Nanos {
         let clients = self.rpc.app().0.iter();
         let own = clients.map(Client::next_wakeup).min().unwrap();
         self.rpc.next_wakeup().min(own.min(self.next))

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use dunlin_core::Nanos;
-use dunlin_testkit::histories::Line;
+use dunlin_testkit::histories::{self, Line};
 
 /// A call that got numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,10 +27,28 @@ pub(crate) struct Record {
 
 pub(crate) type Shared = Rc<RefCell<Record>>;
 
+/// Checks the numbers of each sequence, and writes the history with the verdict. Returns the number
+/// of calls that got numbers.
+///
+/// # Errors
+/// In words: what is wrong.
+pub(crate) fn judge(records: &[Shared], name: &str) -> Result<u64, String> {
+    let records: Vec<_> = records.iter().map(|it| it.borrow()).collect();
+    let verdict = records.iter().try_for_each(|record| check(&record.taken));
+    let of_sequences = records.iter().enumerate();
+    let lines = of_sequences.flat_map(|(sequence, record)| lines(&record.taken, sequence));
+    histories::write("sequencer", name, verdict.is_err(), lines);
+    verdict?;
+    match records.iter().find_map(|it| it.violation.clone()) {
+        Some(what) => Err(what),
+        None => Ok(records.iter().map(|it| it.taken.len() as u64).sum()),
+    }
+}
+
 /// The lines of a sequence's calls, for a checker in another language. The rank of a call is the
 /// place of its first number: a counter gives numbers only in this order, so the checker need not
 /// search for another order.
-pub(crate) fn lines(taken: &[Taken], sequence: usize) -> Vec<Line> {
+fn lines(taken: &[Taken], sequence: usize) -> Vec<Line> {
     let mut by_number: Vec<&Taken> = taken.iter().collect();
     by_number.sort_by_key(|it| it.numbers.start);
     let line = |(it, rank): (&Taken, u64)| Line {
@@ -46,7 +64,7 @@ pub(crate) fn lines(taken: &[Taken], sequence: usize) -> Vec<Line> {
 ///
 /// # Errors
 /// In words: none does.
-pub(crate) fn check(taken: &[Taken]) -> Result<(), String> {
+fn check(taken: &[Taken]) -> Result<(), String> {
     let mut by_number: Vec<&Taken> = taken.iter().collect();
     by_number.sort_by_key(|it| it.numbers.start);
     for pair in by_number.windows(2) {

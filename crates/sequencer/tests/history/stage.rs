@@ -6,17 +6,17 @@ use std::rc::Rc;
 
 use dunlin_core::transport::PeerId;
 use dunlin_core::{CloseReason, Nanos, Session, SessionOptions};
-use dunlin_sequencer::{Desk, Options, Taking, serve, take_directory};
+use dunlin_sequencer::{Desk, Taking, serve, take_directory};
 use dunlin_sim::world::rng::Ppm;
 use dunlin_sim::world::trace::Trace;
 use dunlin_sim::world::{Act, ProcessId};
 use dunlin_sim::{
     Cluster, FaultRates, HostId, Net, NetConfig, NetHandle, PortId, Rng, SimTransport, World,
 };
-use dunlin_testkit::histories;
 
+use crate::bug::Bug;
 use crate::nodes::{BUSY, ClientNode, Member, SEQUENCES, ServerNode, endpoint};
-use crate::record::{Shared, check, lines};
+use crate::record::{Shared, judge};
 use crate::shelf::{SharedShelf, View};
 
 /// Hosts that may serve.
@@ -27,24 +27,6 @@ const CHAOS: Nanos = Nanos::from_millis(2800);
 /// Every call must have ended at this time.
 const END: Nanos = Nanos::from_millis(12_000);
 const STEP: Nanos = Nanos::from_millis(1);
-
-/// A planted bug.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Bug {
-    None,
-    /// Numbers of a block are given before it is on the disk.
-    #[cfg(feature = "mutants")]
-    Unsynced,
-    /// A server that was deposed serves on.
-    #[cfg(feature = "mutants")]
-    ServesOn,
-}
-
-#[cfg(feature = "mutants")]
-impl Bug {
-    /// Every bug.
-    pub(crate) const PLANTED: [Self; 2] = [Self::Unsynced, Self::ServesOn];
-}
 
 /// Counts of events, which show that the runs cover the cases that they are made for.
 #[derive(Clone, Copy, Default, Debug)]
@@ -86,31 +68,6 @@ struct Members {
     sum: Sum,
 }
 
-impl Members {
-    #[allow(
-        clippy::needless_update,
-        reason = "a build with planted bugs has one more field"
-    )]
-    fn options(&self) -> Options {
-        let options = Options {
-            block: 64,
-            lease: Nanos::from_millis(100),
-            ..Options::DEFAULT
-        };
-        #[cfg(feature = "mutants")]
-        let options = Options {
-            mutant: match self.bug {
-                Bug::None => None,
-                Bug::Unsynced => Some(dunlin_sequencer::Mutant::Unsynced),
-                Bug::ServesOn => Some(dunlin_sequencer::Mutant::ServesOn),
-            },
-            ..options
-        };
-        let _ = self.bug;
-        options
-    }
-}
-
 impl Cluster for Members {
     type Node = Member;
 
@@ -122,7 +79,7 @@ impl Cluster for Members {
             return Member::Client(Box::new(client));
         }
         self.processes += 1;
-        let (number, seed, options) = (self.processes, rng.next_u64(), self.options());
+        let (number, seed, options) = (self.processes, rng.next_u64(), self.bug.options());
         let mut disk = View::new(&self.shelf, number, rng.fork());
         let claim = match take_directory(&mut disk, self.taking, &options, number) {
             Ok(claim) => claim,
@@ -443,14 +400,7 @@ impl Stage {
             left += self.client(port).under_way();
         }
         let mut sum = self.world.cluster.sum;
-        self.check(name)?;
-        for record in &self.world.cluster.records {
-            sum.taken += record.borrow().taken.len() as u64;
-        }
-        let failed = self.world.cluster.records.iter();
-        if let Some(what) = failed.flat_map(|it| it.borrow().violation.clone()).next() {
-            return Err(what);
-        }
+        sum.taken = judge(&self.world.cluster.records, name)?;
         if left > 0 {
             return Err(format!("{left} calls have not ended"));
         }
@@ -458,15 +408,5 @@ impl Stage {
         sum.torn = shelf.torn;
         sum.epochs = shelf.newest().into();
         Ok(sum)
-    }
-    /// Checks the numbers of each sequence, and writes the history with the verdict.
-    fn check(&self, name: &str) -> Result<(), String> {
-        let records = self.world.cluster.records.iter().map(|it| it.borrow());
-        let records: Vec<_> = records.collect();
-        let verdict = records.iter().try_for_each(|record| check(&record.taken));
-        let of_sequences = records.iter().enumerate();
-        let lines = of_sequences.flat_map(|(sequence, record)| lines(&record.taken, sequence));
-        histories::write("sequencer", name, verdict.is_err(), lines);
-        verdict
     }
 }

@@ -123,7 +123,10 @@ fn serve_over<T: Configurable>(
 
 /// Connects to the cluster for reservations.
 #[cfg(feature = "replica")]
-fn replicated<T: Configurable>(args: &Args, settings: &Settings) -> anyhow::Result<Replicated<T>> {
+fn replicated<T: Configurable>(
+    args: &Args,
+    settings: &Settings,
+) -> anyhow::Result<Replicated<Connection<T>>> {
     let addresses = args.place.cluster.clone();
     let first = addresses
         .first()
