@@ -4,6 +4,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `clock.rs`, `events.rs`, `rng.rs` | time, the queue of events, randomness from a seed |
+//! | `schedule.rs` | events that a run has planned |
 //! | `net.rs` | hosts, ports, frames under way, and their faults |
 //! | `hosts.rs` | processes: when they run, pause, crash and start; their control connections |
 //! | `hostile.rs` | frames that no endpoint sent |
@@ -21,6 +22,7 @@ pub mod net;
 pub mod packets;
 pub(crate) mod record;
 pub mod rng;
+pub mod schedule;
 pub mod trace;
 
 pub use hosts::{Act, Cluster, Node, ProcessId, StreamEvent, StreamRequest, World};

@@ -4,13 +4,12 @@
 
 mod cuts;
 
-use std::collections::BTreeMap;
-
 use dunlin_core::transport::PeerId;
 use dunlin_core::{CloseReason, Nanos, Session, SessionOptions};
 use dunlin_kv::ServerId;
 use dunlin_sim::world::Act;
 use dunlin_sim::world::rng::Ppm;
+use dunlin_sim::world::schedule::Schedule;
 use dunlin_sim::world::trace::Trace;
 use dunlin_sim::{FaultRates, Net, NetConfig, PortId, Rng, World};
 
@@ -56,8 +55,7 @@ struct Stage {
     seed: u64,
     world: World<Members>,
     rng: Rng,
-    events: BTreeMap<(Nanos, u64), Event>,
-    sequence: u64,
+    events: Schedule<Event>,
     /// The sessions of clients with servers since the last start of each.
     ties: Vec<Tie>,
     is_up: Vec<bool>,
@@ -103,8 +101,7 @@ impl Stage {
             seed,
             world,
             rng,
-            events: BTreeMap::new(),
-            sequence: 0,
+            events: Schedule::default(),
             ties: Vec::new(),
             is_up: vec![true; plan.servers],
             is_broken: false,
@@ -139,8 +136,7 @@ impl Stage {
     }
 
     fn schedule(&mut self, at: Nanos, event: Event) {
-        self.sequence += 1;
-        self.events.insert((at, self.sequence), event);
+        self.events.add(at, event);
     }
 
     fn go(&mut self) {
@@ -151,15 +147,10 @@ impl Stage {
                 let net = self.world.net();
                 net.borrow_mut().set_rates(FaultRates::NONE);
             }
-            let next = self.events.first_key_value().map(|((at, _), _)| *at);
-            let next = next.unwrap_or(END).max(now);
+            let next = self.events.next_at().unwrap_or(END).max(now);
             self.world.run_until(next.min(now + STEP).min(END));
             self.take_wishes();
-            while let Some(entry) = self.events.first_entry() {
-                if entry.key().0 > self.world.now() {
-                    break;
-                }
-                let event = entry.remove();
+            while let Some(event) = self.events.take_due(self.world.now()) {
                 self.on_event(event);
             }
         }

@@ -3,12 +3,11 @@
 mod changes;
 mod faults;
 
-use std::collections::BTreeMap;
-
 use dunlin_core::transport::PeerId;
 use dunlin_core::{CloseReason, Nanos, Session, SessionOptions};
 use dunlin_replica::{Follower, Image, Member, Members, Options, Replica, Roster};
 use dunlin_sim::world::rng::Ppm;
+use dunlin_sim::world::schedule::Schedule;
 use dunlin_sim::world::trace::Trace;
 use dunlin_sim::world::{Act, ProcessId};
 use dunlin_sim::{Cluster, FaultRates, Net, NetConfig, NetHandle, PortId, Rng, SimEndpoint, World};
@@ -129,8 +128,7 @@ pub(crate) struct Stage {
     rng: Rng,
     bug: Bug,
     replicas: usize,
-    events: BTreeMap<(Nanos, u64), Event>,
-    sequence: u64,
+    events: Schedule<Event>,
     ties: Vec<Tie>,
     judge: Judge,
     sum: Sum,
@@ -232,8 +230,7 @@ impl Stage {
             rng,
             bug,
             replicas,
-            events: BTreeMap::new(),
-            sequence: 0,
+            events: Schedule::default(),
             ties: Vec::new(),
             judge: Judge::default(),
             sum: Sum::default(),
@@ -254,8 +251,7 @@ impl Stage {
     }
 
     fn schedule(&mut self, at: Nanos, event: Event) {
-        self.sequence += 1;
-        self.events.insert((at, self.sequence), event);
+        self.events.add(at, event);
     }
 
     fn go(&mut self) -> Result<(), String> {
@@ -264,8 +260,7 @@ impl Stage {
             if now >= BUSY {
                 self.world.net().borrow_mut().set_rates(FaultRates::NONE);
             }
-            let next = self.events.first_key_value().map(|((at, _), _)| *at);
-            let next = next.unwrap_or(END).max(now);
+            let next = self.events.next_at().unwrap_or(END).max(now);
             self.world.run_until(next.min(now + STEP).min(END));
             if let Some(what) = self.world.net().borrow().violation() {
                 return Err(what.to_owned());
@@ -273,11 +268,7 @@ impl Stage {
             self.end_failed();
             self.check_replicas()?;
             self.take_wishes();
-            while let Some(entry) = self.events.first_entry() {
-                if entry.key().0 > self.world.now() {
-                    break;
-                }
-                let event = entry.remove();
+            while let Some(event) = self.events.take_due(self.world.now()) {
                 self.on_event(event);
             }
         }

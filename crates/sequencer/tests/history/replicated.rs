@@ -1,14 +1,13 @@
 //! The run of a seed over a replicated store: two hosts that may serve, three replicas that keep
 //! what the servers reserve, sessions, faults, and the check of the numbers that the clients got.
 
-use std::collections::BTreeMap;
-
 use dunlin_core::transport::PeerId;
 use dunlin_core::{Nanos, Session};
 use dunlin_replica::Node;
 use dunlin_sequencer::{Ending, Taking};
 use dunlin_sim::world::Act;
 use dunlin_sim::world::rng::Ppm;
+use dunlin_sim::world::schedule::Schedule;
 use dunlin_sim::world::trace::Trace;
 use dunlin_sim::{FaultRates, HostId, Net, NetConfig, PortId, Rng, World};
 
@@ -78,8 +77,7 @@ struct Stage {
     world: World<Actors>,
     hosts: Vec<HostId>,
     rng: Rng,
-    events: BTreeMap<(Nanos, u64), Event>,
-    sequence: u64,
+    events: Schedule<Event>,
     /// The sessions, with the lives of the processes at their ends.
     ties: Vec<[(PortId, u32, Session); 2]>,
     paused: [bool; SERVERS],
@@ -125,8 +123,7 @@ impl Stage {
             world,
             hosts,
             rng,
-            events: BTreeMap::new(),
-            sequence: 0,
+            events: Schedule::default(),
             ties: Vec::new(),
             paused: [false; SERVERS],
             newest: 0,
@@ -156,8 +153,7 @@ impl Stage {
     }
 
     fn schedule(&mut self, at: Nanos, event: Event) {
-        self.sequence += 1;
-        self.events.insert((at, self.sequence), event);
+        self.events.add(at, event);
     }
 
     fn schedule_in(&mut self, least_us: u64, most_us: u64, event: Event) {
@@ -169,16 +165,11 @@ impl Stage {
         // A world whose invariant is broken stands still.
         while self.world.now() < END && self.world.net().borrow().violation().is_none() {
             let now = self.world.now();
-            let next = self.events.first_key_value().map(|((at, _), _)| *at);
-            let next = next.unwrap_or(END).max(now);
+            let next = self.events.next_at().unwrap_or(END).max(now);
             self.world.run_until(next.min(now + STEP).min(END));
             self.take_wishes();
             (0..SERVERS).for_each(|server| self.pass_jobs(server));
-            while let Some(entry) = self.events.first_entry() {
-                if entry.key().0 > self.world.now() {
-                    break;
-                }
-                let event = entry.remove();
+            while let Some(event) = self.events.take_due(self.world.now()) {
                 self.on_event(event);
             }
         }

@@ -1,13 +1,13 @@
 //! The run of a seed: two hosts that may serve, sessions, faults of hosts, disk and network, and
 //! the check of the numbers that the clients got.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use dunlin_core::transport::PeerId;
 use dunlin_core::{CloseReason, Nanos, Session, SessionOptions};
 use dunlin_sequencer::{Desk, Taking, serve, take_directory};
 use dunlin_sim::world::rng::Ppm;
+use dunlin_sim::world::schedule::Schedule;
 use dunlin_sim::world::trace::Trace;
 use dunlin_sim::world::{Act, ProcessId};
 use dunlin_sim::{
@@ -117,8 +117,7 @@ struct Stage {
     world: World<Members>,
     hosts: Vec<HostId>,
     rng: Rng,
-    events: BTreeMap<(Nanos, u64), Event>,
-    sequence: u64,
+    events: Schedule<Event>,
     /// The sessions of clients with each server since its last start.
     sessions: Vec<Vec<(PortId, Session)>>,
     paused: [bool; SERVERS],
@@ -167,8 +166,7 @@ impl Stage {
             world,
             hosts,
             rng,
-            events: BTreeMap::new(),
-            sequence: 0,
+            events: Schedule::default(),
             sessions: vec![Vec::new(); SERVERS],
             paused: [false; SERVERS],
         };
@@ -193,23 +191,17 @@ impl Stage {
     }
 
     fn schedule(&mut self, at: Nanos, event: Event) {
-        self.sequence += 1;
-        self.events.insert((at, self.sequence), event);
+        self.events.add(at, event);
     }
 
     fn go(&mut self) {
         // A world whose invariant is broken stands still.
         while self.world.now() < END && self.world.net().borrow().violation().is_none() {
             let now = self.world.now();
-            let next = self.events.first_key_value().map(|((at, _), _)| *at);
-            let next = next.unwrap_or(END).max(now);
+            let next = self.events.next_at().unwrap_or(END).max(now);
             self.world.run_until(next.min(now + STEP).min(END));
             self.take_wishes();
-            while let Some(entry) = self.events.first_entry() {
-                if entry.key().0 > self.world.now() {
-                    break;
-                }
-                let event = entry.remove();
+            while let Some(event) = self.events.take_due(self.world.now()) {
                 self.on_event(event);
             }
         }

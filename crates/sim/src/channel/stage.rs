@@ -5,8 +5,6 @@
 //! Invariant: a record of `sessions` is a session that its client believes to be open. Called by
 //! `run` and `faults`.
 
-use std::collections::BTreeMap;
-
 use dunlin_channel::{LinkId, Opened};
 use dunlin_core::transport::PeerId;
 use dunlin_core::{CloseReason, Nanos, Session, SessionOffer, SessionOptions};
@@ -18,6 +16,7 @@ use super::plan::{Plan, ServerPlan};
 use super::server::{self, ServerRpc};
 use crate::world::net::{NetHandle, PortId, take_reports};
 use crate::world::rng::Rng;
+use crate::world::schedule::Schedule;
 use crate::world::{Cluster, Node, ProcessId, World};
 
 /// A process.
@@ -110,8 +109,7 @@ pub(super) struct Made {
 pub(super) struct Stage {
     pub(super) world: World<Members>,
     pub(super) rng: Rng,
-    events: BTreeMap<(Nanos, u64), Event>,
-    sequence: u64,
+    events: Schedule<Event>,
     pub(super) sessions: Vec<Made>,
     /// Whether each server is in the list of addresses; `paused`: whether its host is paused.
     pub(super) listed: Vec<bool>,
@@ -123,8 +121,7 @@ impl Stage {
         Self {
             world,
             rng,
-            events: BTreeMap::new(),
-            sequence: 0,
+            events: Schedule::default(),
             sessions: Vec::new(),
             listed: vec![true; servers],
             paused: vec![false; servers],
@@ -132,18 +129,16 @@ impl Stage {
     }
 
     pub(super) fn schedule(&mut self, at: Nanos, event: Event) {
-        self.sequence += 1;
-        self.events.insert((at, self.sequence), event);
+        self.events.add(at, event);
     }
 
     /// Takes the next event, if it is due.
     pub(super) fn due(&mut self, now: Nanos) -> Option<Event> {
-        let first = self.events.first_entry()?;
-        (first.key().0 <= now).then(|| first.remove())
+        self.events.take_due(now)
     }
 
     pub(super) fn next(&self) -> Option<Nanos> {
-        self.events.first_key_value().map(|((at, _), _)| *at)
+        self.events.next_at()
     }
 
     /// Schedules the orders that clients have made.
