@@ -34,14 +34,14 @@ struct Played {
 }
 
 /// The devices by their numbers, one for each test.
-static DEVICES: [Mutex<Played>; 3] = [const {
+static DEVICES: [Mutex<Played>; 4] = [const {
     Mutex::new(Played {
         queues: [const { VecDeque::new() }; 3],
         rules: Vec::new(),
         refuses: false,
         held: 0,
     })
-}; 3];
+}; 4];
 
 fn played(number: u16) -> MutexGuard<'static, Played> {
     let device = &DEVICES[usize::from(number)];
@@ -317,6 +317,30 @@ fn the_keeper_looks_at_the_queue_of_an_endpoint_that_does_not() {
     assert_eq!(played(1).queues[1].len(), 0);
     busy.wake();
     assert_eq!(burst(&mut busy).len(), 2);
+}
+
+#[test]
+fn an_endpoint_that_wakes_looks_at_the_queues_of_those_that_sleep_on() {
+    let port = port(3, false);
+    let mut woken = endpoint(port, PORTS[0]);
+    let mut sleeper = endpoint(port, PORTS[1]);
+    for rx in [&mut woken, &mut sleeper] {
+        assert!(rx.seat().inbox.sleep());
+        rx.sleep();
+    }
+    // The device rings for this packet at an endpoint for which it is not, and then no more.
+    arrive(3, 2, PORTS[1], b"for the sleeper");
+    woken.wake();
+    assert_eq!(played(3).queues[2].len(), 0);
+    assert!(!sleeper.seat().inbox.is_asleep(), "it was woken");
+    sleeper.wake();
+    assert_eq!(burst(&mut sleeper), [b"for the sleeper"]);
+    // While one is awake, the device rings for none, so the next sleep of the other hides nothing.
+    woken.sleep();
+    arrive(3, 2, PORTS[1], b"for one awake");
+    woken.wake();
+    assert_eq!(played(3).queues[2].len(), 1);
+    assert_eq!(burst(&mut sleeper), [b"for one awake"]);
 }
 
 #[test]
