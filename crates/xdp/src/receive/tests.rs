@@ -106,6 +106,48 @@ fn packets_of_all_kinds_are_shown_in_order() {
 
 #[test]
 #[cfg_attr(miri, ignore = "it opens a socket")]
+fn bursts_go_round_the_queues_and_return_to_the_first() {
+    let home = homes()[0];
+    for further in 1..=3 {
+        let (rx, first, _) = receiver(home, true);
+        let mut kernels = vec![first];
+        let queues = (0..further).map(|_| {
+            let it = model(1);
+            kernels.push(it.kernel.clone());
+            Arrivals::new(it.receiving.shared(), it.rings.rx, it.shared, it.kernel)
+        });
+        let queues = queues.collect();
+        let mut rx = rx.with_queues(queues);
+        let sent = |queue: usize, number: u8| {
+            let payload = [u8::try_from(queue).unwrap(), number];
+            assert!(kernels[queue].deliver(&frame(&home, 7001, &payload), 3840));
+            vec![(payload.to_vec(), false)]
+        };
+        // Packets of the first queue alone: each burst finds the way back to it, whatever queue has
+        // the next turn.
+        for number in 0..12 {
+            let wanted = sent(0, number);
+            assert_eq!(
+                burst(&mut rx),
+                wanted,
+                "{further} further ones, packet {number}"
+            );
+            assert_eq!(burst(&mut rx), []);
+        }
+        // More packets than a region has frames, so each frame goes back to its own queue.
+        for number in 0..100 {
+            let mut wanted: Vec<_> = (0..=further).map(|queue| sent(queue, number)).collect();
+            let mut got: Vec<_> = (0..=further).map(|_| burst(&mut rx)).collect();
+            wanted.sort_unstable();
+            got.sort_unstable();
+            assert_eq!(got, wanted, "one burst of each queue, round {number}");
+        }
+        assert_eq!(count(&rx, "rx_bad_entries"), 0);
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "it opens a socket")]
 fn packets_like_the_last_one_are_checked_too() {
     let home = homes()[0];
     let (mut rx, kernel, _) = receiver(home, true);
