@@ -352,8 +352,10 @@ impl Steering {
                 Err(error) => return Err(explain(error, "the socket cannot be steered to")),
             }
         }
-        let why = "the interface has as many sockets (one for each endpoint and queue) as one \
-                   program serves";
+        let why = format!(
+            "the interface has {MAX_SOCKETS} sockets, one for each endpoint and queue, and one \
+             program serves no more"
+        );
         Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
     }
 }
