@@ -10,6 +10,7 @@ use dunlin_transport::connect::{Arm, Connect, ConnectError, Offer, PeerInfo, Pen
 use dunlin_transport::counters::Counters;
 use dunlin_transport::udp::Udp;
 
+use crate::copies::COPIES;
 use crate::open::Dpdk;
 use crate::receive::DpdkRx;
 use crate::tally::NAMES;
@@ -17,7 +18,7 @@ use crate::transmit::DpdkTx;
 
 impl Connect for Dpdk {
     const KIND: u8 = <Udp as Connect>::KIND;
-    const DETAILS: &'static [&'static str] = &NAMES;
+    const DETAILS: &'static [&'static str] = &ALL;
 
     fn offer(
         _rx: &mut DpdkRx,
@@ -99,11 +100,26 @@ impl Connect for Dpdk {
         rx.counters().plus(&tx.counters())
     }
 
-    /// Those of the device, which are the same at all of its endpoints.
-    fn details(rx: &DpdkRx, _tx: &DpdkTx, show: &mut dyn FnMut(&'static str, u64)) {
+    /// Those of the device, which are the same at all of its endpoints, and copies of this one.
+    fn details(rx: &DpdkRx, tx: &DpdkTx, show: &mut dyn FnMut(&'static str, u64)) {
         rx.seat().port.show_counters(show);
+        tx.show_copies(show);
     }
 }
+
+/// Names of the counters of the device, and of copies.
+const ALL: [&str; NAMES.len() + COPIES.len()] = {
+    let mut all = [""; NAMES.len() + COPIES.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = match at < NAMES.len() {
+            true => NAMES[at],
+            false => COPIES[at - NAMES.len()],
+        };
+        at += 1;
+    }
+    all
+};
 
 impl DpdkTx {
     /// The peer, if a way leads to it; otherwise its use ends.

@@ -12,6 +12,7 @@ use dunlin_msgbuf::{BufRef, RegionId};
 use dunlin_packet::{Payload, Sum};
 use dunlin_transport::counters::Counters;
 
+use crate::copies::{Cause, Copies, Other};
 use crate::device::{BATCH, Outgoing, Packet, Tails};
 use crate::inbox::Arrived;
 use crate::lend::Lent;
@@ -43,12 +44,18 @@ pub(crate) struct Leaving {
     region: (RegionId, bool),
     /// Whether the device may hold packets that it has not given back.
     is_owed: bool,
+    copies: Copies,
     pub(crate) counters: Counters,
 }
 
 impl Leaving {
     pub(crate) fn new(seat: Arc<Seat>) -> Self {
         let port = seat.port;
+        let other = match (port.site().lend, port.lends_from()) {
+            (0, _) => Other::Off,
+            (_, None) => Other::Device,
+            (_, Some(_)) => Other::Short,
+        };
         Self {
             port,
             _seat: seat,
@@ -61,6 +68,7 @@ impl Leaving {
             lend: port.lends_from().unwrap_or(usize::MAX),
             region: (RegionId::NONE, false),
             is_owed: false,
+            copies: Copies::new(other),
             counters: Counters::default(),
         }
     }
@@ -131,11 +139,26 @@ impl Leaving {
     /// neighbour leaves through the device.
     #[inline]
     pub(crate) fn lends(&mut self, way: &Way, name: BufRef, data: &[u8]) -> bool {
-        data.len() >= self.lend && way.is_known && way.hop != Hop::Here && self.may_lend(name, data)
+        data.len() >= self.lend && self.may_lend(way, name, data)
     }
 
     #[cold]
-    fn may_lend(&mut self, name: BufRef, data: &[u8]) -> bool {
+    fn may_lend(&mut self, way: &Way, name: BufRef, data: &[u8]) -> bool {
+        let why = if !way.is_known || way.hop == Hop::Here {
+            Cause::NoNeighbour
+        } else if !self.can_read(name, data) {
+            Cause::Memory
+        } else if !self.lent.has_room() {
+            Cause::Limit
+        } else {
+            return true;
+        };
+        self.copies.on_copied(why);
+        false
+    }
+
+    /// Whether the device can read a msgbuf, whose region is shared with it if need be.
+    fn can_read(&mut self, name: BufRef, data: &[u8]) -> bool {
         let region = name.region();
         if self.region.0 != region {
             let base = data.as_ptr().wrapping_sub(name.offset() as usize);
@@ -143,7 +166,7 @@ impl Leaving {
             let may_read = unsafe { self.port.share(region, base) };
             self.region = (region, may_read);
         }
-        self.region.1 && self.lent.has_room()
+        self.region.1
     }
 
     /// Puts a packet into a datagram of its own, without the data: the device reads that in the
@@ -191,6 +214,11 @@ impl Leaving {
     #[inline]
     pub(crate) fn done(&mut self, given: TxSeq) -> TxSeq {
         self.lent.done(given)
+    }
+
+    /// Shows the counters of packets whose data was copied.
+    pub(crate) fn show_copies(&self, show: &mut dyn FnMut(&'static str, u64)) {
+        self.copies.show(self.counters.tx_packets, show);
     }
 
     /// Whether the device may still read lent data.
@@ -368,6 +396,7 @@ impl Leaving {
         let dropped = self.port.send_with(&mut self.packets, Some(&self.tails));
         let sent = self.tails.clear(count - dropped);
         self.port.tally().on(Event::Lent, sent);
+        self.copies.on_lent(sent);
         self.has_tails = false;
         dropped
     }

@@ -16,6 +16,7 @@
 mod auto;
 mod bare;
 mod connect;
+mod copies;
 mod device;
 mod eal;
 mod ffi;

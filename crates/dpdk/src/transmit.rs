@@ -60,6 +60,18 @@ impl DpdkTx {
         self.leaving.counters
     }
 
+    /// Counters of the packets of this endpoint whose data was copied, by cause.
+    pub fn details(&self) -> Vec<(&'static str, u64)> {
+        let mut details = Vec::new();
+        self.show_copies(&mut |name, count| details.push((name, count)));
+        details
+    }
+
+    /// Shows the counters of packets whose data was copied.
+    pub(crate) fn show_copies(&self, show: &mut dyn FnMut(&'static str, u64)) {
+        self.leaving.show_copies(show);
+    }
+
     /// Whether the device may still read lent data. If so, another [`Tx::settle`] must follow soon.
     pub(crate) fn has_lent(&self) -> bool {
         self.leaving.has_lent()

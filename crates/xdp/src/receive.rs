@@ -26,8 +26,11 @@ use dunlin_packet::{Datagram, Home, REFUSALS, Refused, Seen, Written};
 /// Most packets that a burst looks at one by one, including those that it refuses.
 const MOST_LOOKS: usize = 3 * RX_BURST;
 
-/// Names of the counters of this half, before those of [`REFUSALS`].
-pub(crate) const DETAILS: [&str; 8] = [
+/// Names of the counters of this half, before those of [`REFUSALS`]. The first one is no counter:
+/// the bytes of the regions of frames, which the kernel or the daemon may have made smaller than
+/// the option asks for.
+pub(crate) const DETAILS: [&str; 9] = [
+    "umem_bytes",
     "rx_datagrams",
     "rx_joined",
     "rx_partial_sums",
@@ -159,8 +162,7 @@ impl XdpRx {
     /// Counters of steered packets: refused ones by cause, and accepted ones by the way in which
     /// their checksum was written; and the bytes of the regions of frames.
     pub fn details(&self) -> Vec<(&'static str, u64)> {
-        let bytes = self.queues().map(Arrivals::region_bytes).sum::<usize>();
-        let mut details = vec![("umem_bytes", bytes as u64)];
+        let mut details = Vec::new();
         self.show_details(&mut |name, count| details.push((name, count)));
         details
     }
@@ -169,6 +171,7 @@ impl XdpRx {
     pub(crate) fn show_details(&self, show: &mut dyn FnMut(&'static str, u64)) {
         let statistics = self.statistics();
         let own = [
+            self.queues().map(Arrivals::region_bytes).sum::<usize>() as u64,
             self.counters.rx_packets,
             self.joins,
             self.partial,

@@ -30,8 +30,17 @@ const SHORT: usize = 256;
 /// Bursts between two looks at changes of roads.
 const LOOK_EVERY: u32 = 64;
 
-/// Names of the counters of this half, before those of [`FALLS`].
-pub(crate) const DETAILS: [&str; 3] = ["tx_datagrams", "tx_bad_entries", "tx_refused_entries"];
+/// Names of the counters of this half, before those of [`FALLS`]. The last three count the packets
+/// that left in frames, all of which were copied, by the cause: they are short and do not lie in a
+/// msgbuf; they share a datagram; or their msgbuf lies outside the region of frames.
+pub(crate) const DETAILS: [&str; 6] = [
+    "tx_datagrams",
+    "tx_bad_entries",
+    "tx_refused_entries",
+    "tx_copied_short",
+    "tx_copied_packed",
+    "tx_copied_msgbuf",
+];
 
 /// The sending half of an `xdp` endpoint.
 #[derive(Debug)]
@@ -45,6 +54,10 @@ pub struct XdpTx {
     /// Bursts until the next look at changes.
     look_in: u32,
     falls: [u64; FALLS.len()],
+    /// Packets that left in a datagram with others, and those that left alone from a msgbuf. All
+    /// other packets in frames are short; the path of these counts nothing further.
+    packed: u64,
+    alone: u64,
     counters: Counters,
     /// The last field, so that its port is free only after the address has left the map.
     pub(crate) udp: UdpTx,
@@ -104,6 +117,8 @@ impl XdpTx {
             given: TxSeq(0),
             look_in: 0,
             falls: [0; FALLS.len()],
+            packed: 0,
+            alone: 0,
             counters: Counters::default(),
         }
     }
@@ -131,6 +146,9 @@ impl XdpTx {
             met.datagrams,
             met.bad + u64::from(self.frames.is_broken()),
             self.frames.device().statistics().tx_invalid,
+            self.counters.tx_packets - self.packed - self.alone,
+            self.packed,
+            self.alone,
         ];
         let names = DETAILS.into_iter().chain(FALLS);
         let counts = own.into_iter().chain(self.falls);
@@ -322,6 +340,11 @@ impl XdpTx {
         if self.frames.close(open, &form.header) {
             self.counters.tx_packets += packets;
             self.counters.tx_bytes += open.payload() as u64;
+            if packets > 1 {
+                self.packed += packets;
+            } else {
+                self.alone += u64::from(open.has_data());
+            }
         } else {
             self.counters.tx_dropped_full += packets;
         }

@@ -173,6 +173,21 @@ impl<A: Connect, B: Connect> Echo<A, B> {
         [near, B::counters(rx, tx)]
     }
 
+    /// A counter that only this transport has, of both sides.
+    pub(crate) fn details(&mut self, name: &str) -> [u64; 2] {
+        let (mut near, mut far) = (0, 0);
+        let look = |known: &str, count: u64, to: &mut u64| {
+            if known == name {
+                *to = count;
+            }
+        };
+        let (rx, tx) = self.client.lifecycle().halves_mut();
+        A::details(rx, tx, &mut |known, count| look(known, count, &mut near));
+        let (rx, tx) = self.server.lifecycle().halves_mut();
+        B::details(rx, tx, &mut |known, count| look(known, count, &mut far));
+        [near, far]
+    }
+
     /// Makes calls of all lengths: in one packet, in several, in a whole window. No packet may be
     /// dropped.
     pub(crate) fn all_lengths(&mut self) {

@@ -66,12 +66,30 @@ fn echo(number: u8, pack: bool) {
         let mut echo = Echo::<Dpdk, Dpdk>::new(near, far);
         echo.all_lengths();
         echo.ends_soon();
+        copies(&mut echo, is_vhost_client);
         drop(echo);
         let [vhost, user] = lent();
         // A call of 1 MB has some 700 packets each way.
         assert!(vhost - sent[0] > 5_000, "{} packets", vhost - sent[0]);
         assert_eq!(user, 0, "a device that does not answer gets copies");
         until(|| empty() == before);
+    }
+    // Between endpoints of one device, packets are copied.
+    let mut within = Echo::<Dpdk, Dpdk>::new(open(&devices[0]), open(&devices[0]));
+    within.calls(10, 1400);
+    let copied = within.details("tx_copied_no_neighbour");
+    assert!(copied[0] >= 10 && copied[1] >= 10, "{copied:?}");
+}
+
+/// Checks that each side names the cause for which it copied packets.
+fn copies(echo: &mut Echo<Dpdk, Dpdk>, is_vhost_client: bool) {
+    let [vhost, user] = if is_vhost_client { [0, 1] } else { [1, 0] };
+    let short = echo.details("tx_copied_short");
+    assert!(short[vhost] > 0 && short[user] == 0, "{short:?}");
+    let device = echo.details("tx_copied_device");
+    assert!(device[vhost] == 0 && device[user] > 5_000, "{device:?}");
+    for name in ["tx_copied_off", "tx_copied_memory"] {
+        assert_eq!(echo.details(name), [0, 0], "{name}");
     }
 }
 

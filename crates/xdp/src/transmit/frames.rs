@@ -38,6 +38,8 @@ pub(crate) struct Open {
     payload: usize,
     sum: Sum,
     packets: u32,
+    /// Whether a part of a packet comes from a msgbuf.
+    has_data: bool,
 }
 
 impl Open {
@@ -51,6 +53,12 @@ impl Open {
     #[inline]
     pub(crate) fn packets(&self) -> u32 {
         self.packets
+    }
+
+    /// Whether a part of a packet comes from a msgbuf.
+    #[inline]
+    pub(crate) fn has_data(&self) -> bool {
+        self.has_data
     }
 }
 
@@ -109,6 +117,7 @@ impl Frames {
             payload: 0,
             sum: Sum::default(),
             packets: 0,
+            has_data: false,
         })
     }
 
@@ -117,6 +126,7 @@ impl Frames {
     #[inline]
     pub(crate) fn append(&mut self, open: &mut Open, inline: &[u8], data: &[u8]) -> bool {
         open.packets += 1;
+        open.has_data |= !data.is_empty();
         self.write(open, inline) && self.write(open, data)
     }
 

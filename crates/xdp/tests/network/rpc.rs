@@ -68,11 +68,32 @@ fn xdp_talks_to_xdp() {
             echo.near("tx_datagrams")
         );
         assert!(echo.far("rx_datagrams") > 150);
+        let mut options = Options::default();
+        change(&mut options);
+        copied(&mut echo, options.udp.pack);
         assert!(echo.near("tx_kernel_no_neighbour") < 10);
         for refused in ["rx_wrong_sum", "rx_malformed_ip", "rx_foreign_mac"] {
             assert_eq!(echo.far(refused), 0, "{refused}");
         }
     });
+}
+
+/// Checks that each packet in a frame is counted for one cause of its copy.
+fn copied(echo: &mut Echo<Xdp, Xdp>, pack: bool) {
+    let short = echo.near("tx_copied_short");
+    let packed = echo.near("tx_copied_packed");
+    let msgbuf = echo.near("tx_copied_msgbuf");
+    let datagrams = echo.near("tx_datagrams");
+    // Credits come alone, and most packets of the longest messages fill a datagram.
+    assert!(short > 0 && msgbuf > 100, "{short} and {msgbuf}");
+    assert_eq!(packed > 0, pack, "{packed}");
+    let all = short + packed + msgbuf;
+    let is_right = if pack {
+        all > datagrams
+    } else {
+        all == datagrams
+    };
+    assert!(is_right, "{short}, {packed}, {msgbuf}: {datagrams}");
 }
 
 #[test]

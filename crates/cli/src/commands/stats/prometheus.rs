@@ -23,6 +23,9 @@ const COUNTED: [(Group, &str, &str); 3] = [
     ),
 ];
 
+/// Numbers among those of a transport that count nothing.
+const SIZES: [&str; 1] = ["umem_bytes"];
+
 /// The numbers that may fall.
 const FALLING: [(Group, &str); 2] = [
     (Group::Gauges, "State of an endpoint"),
@@ -42,8 +45,11 @@ pub(super) fn render(snapshots: &[Snapshot]) -> String {
     };
     for (group, infix, help) in COUNTED {
         for name in names(&all, group) {
-            let metric = format!("dunlin_{infix}{name}_total");
-            begin(&mut text, &metric, "counter", help);
+            let (metric, kind) = match SIZES.contains(&name) {
+                true => (format!("dunlin_{infix}{name}"), "gauge"),
+                false => (format!("dunlin_{infix}{name}_total"), "counter"),
+            };
+            begin(&mut text, &metric, kind, help);
             samples(&mut text, &metric, &all, (group, name));
         }
     }
