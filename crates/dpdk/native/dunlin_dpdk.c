@@ -173,6 +173,22 @@ static int start_with_rules(const struct dunlin_dpdk_wish *wish,
     return start_with_rules(wish, info, device);
 }
 
+/* Makes the pool of a device. */
+static struct rte_mempool *make_pool(const char *name, const struct dunlin_dpdk_wish *wish,
+                                     const struct rte_eth_dev_info *info,
+                                     const struct dunlin_dpdk_device *device) {
+    int node = rte_eth_dev_socket_id(device->port);
+    if (strcmp(info->driver_name, "net_af_xdp") == 0)
+        return dunlin_dpdk_dense_pool(name, wish->packets, CACHE, device->mtu, node);
+    /* Cards count the room of a packet in steps of up to 1 KiB, or in powers of two from 2 KiB on,
+     * and round down: with less room they would split the longest frames. */
+    uint32_t room = RTE_PKTMBUF_HEADROOM + rte_align32pow2(RTE_MAX(device->room, 2048U));
+    if (room <= UINT16_MAX)
+        return rte_pktmbuf_pool_create(name, wish->packets, CACHE, 0, (uint16_t)room, node);
+    rte_errno = ERANGE;
+    return NULL;
+}
+
 static int start_device(const struct dunlin_dpdk_wish *wish, struct dunlin_dpdk_device *device) {
     uint16_t port = device->port;
     struct rte_eth_dev_info info;
@@ -187,14 +203,10 @@ static int start_device(const struct dunlin_dpdk_wish *wish, struct dunlin_dpdk_
     device->room = (uint32_t)device->mtu + wish->around;
     device->start = sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM;
     device->lends = wish->lends && reads_anywhere(&info);
-    /* Cards count the room of a packet in steps of up to 1 KiB, or in powers of two from 2 KiB on,
-     * and round down: with less room they would split the longest frames. */
-    uint32_t room = RTE_PKTMBUF_HEADROOM + rte_align32pow2(RTE_MAX(device->room, 2048U));
-    if (room > UINT16_MAX || device->mtu < info.min_mtu || device->mtu > info.max_mtu)
+    if (device->mtu < info.min_mtu || device->mtu > info.max_mtu)
         return -ERANGE;
     snprintf(name, sizeof name, "dunlin-%u", port);
-    device->pool = rte_pktmbuf_pool_create(name, wish->packets, CACHE, 0, (uint16_t)room,
-                                           rte_eth_dev_socket_id(port));
+    device->pool = make_pool(name, wish, &info, device);
     if (device->pool == NULL)
         return -rte_errno;
     device->queues = dunlin_dpdk_has_rules(port) ? RTE_MIN(wish->queues, info.max_rx_queues) : 1;

@@ -1,4 +1,4 @@
-/* The structures of `dunlin_dpdk.c`, and the functions of `rules.c`. */
+/* The structures of `dunlin_dpdk.c`, and the functions of `rules.c` and `dense.c`. */
 #include <stdint.h>
 
 #include <rte_ether.h>
@@ -36,3 +36,8 @@ void *dunlin_dpdk_steer(uint16_t port, uint16_t queue, const uint8_t *address, u
 
 /* Ends such a rule. */
 void dunlin_dpdk_unsteer(uint16_t port, void *rule);
+
+/* A pool of packets for the driver of AF_XDP, for IP packets of up to `mtu` bytes. NULL, and
+ * `rte_errno`, if there is no memory for it in one piece. */
+struct rte_mempool *dunlin_dpdk_dense_pool(const char *name, uint32_t packets, uint32_t cache,
+                                           uint16_t mtu, int node);

@@ -74,6 +74,23 @@ impl Network {
         }
     }
 
+    /// Makes another link between both ends, `link1`, with the addresses `PREFIX.1` at the left and
+    /// `PREFIX.2` at the right.
+    ///
+    /// # Panics
+    /// If `ip` refuses.
+    pub fn link_further(&self, prefix: &str) {
+        let [left, right] = [&self.left, &self.right];
+        let peer = format!("type veth peer name link1 netns {}", left.name);
+        let made = right.ip(&format!("link add link1 {peer}"));
+        made.expect("the first link was made, too");
+        for (host, number) in [(left, 1), (right, 2)] {
+            let address = format!("addr add {prefix}.{number}/24 dev link1");
+            host.ip(&address).expect("an address");
+            host.ip("link set link1 up").expect("it is there");
+        }
+    }
+
     fn build(&self, of_right: &str, of_left: &str) -> Result<(), String> {
         let (left, right) = (&self.left.name, &self.right.name);
         ip(&format!("netns add {left}"))?;
@@ -138,6 +155,29 @@ impl Host {
     /// The message of the command.
     pub fn execute(&self, command: &str) -> Result<(), String> {
         ip(&format!("netns exec {} {command}", self.name)).map(|_| ())
+    }
+
+    /// Makes the kernel write whole checksums at this end of the link, as for a device that writes
+    /// none. Otherwise it leaves them to the link, which writes none either.
+    ///
+    /// # Panics
+    /// If the kernel refuses.
+    pub fn write_sums(&self) {
+        self.run(|| {
+            // `ETHTOOL_STXCSUM` and its value.
+            let mut off = [0x17_u32, 0];
+            // SAFETY: a request is plain data.
+            let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+            for (place, byte) in request.ifr_name.iter_mut().zip(b"link0") {
+                *place = byte.cast_signed();
+            }
+            request.ifr_ifru.ifru_data = off.as_mut_ptr().cast();
+            let socket = std::net::UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
+            let command = libc::SIOCETHTOOL;
+            // SAFETY: a live request with the name of an interface and a live value.
+            let rc = unsafe { libc::ioctl(socket.as_raw_fd(), command, &raw mut request) };
+            assert_eq!(rc, 0, "{}", std::io::Error::last_os_error());
+        });
     }
 
     /// Packets that this end of the link has sent.

@@ -3,6 +3,8 @@
 
 use std::time::Instant;
 
+use dunlin_testkit::network::Network;
+
 use super::{LIMIT, Running, dunlin, objects, run, text};
 
 /// A device for either side of the link with this name, whose addresses are 10.85.0.1 and .2.
@@ -41,6 +43,35 @@ fn processes_echo_over_memif_awake_and_asleep() {
     assert!(counters["rx_neighbours"].as_u64() > Some(0), "{endpoint}");
     assert_eq!(counters["rx_wrong_sum"], 0, "{endpoint}");
     drop(server);
+}
+
+#[test]
+#[ignore = "needs DPDK"]
+fn large_messages_pass_between_processes_over_the_driver_of_af_xdp() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let [left, right] = [&network.left, &network.right];
+    network.link_further("10.80.0");
+    for host in [left, right] {
+        host.ip("addr flush dev link0").unwrap();
+    }
+    let device = |number: u8| {
+        format!("dpdk:net_af_xdp0,iface=link0;ip=10.85.0.{number}/24;--no-huge -m 256")
+    };
+    let [near, far] = [1, 2].map(device);
+    let serve = ["echo-server", "10.80.0.2:0", "--json", "--transport", &far];
+    let mut server = right.run(|| Running::start(&[&serve[..], &ALLOW].concat()));
+    let address = server.line()["listening"].as_str().unwrap().to_owned();
+    let ping = [
+        "ping", "-c", "10", "-s", "1000000", "-i", "10ms", "-d", "15",
+    ];
+    let over = ["--json", "--transport", &near, &address];
+    let args = [&ping[..], &ALLOW, &over].concat();
+    let out = left.run(|| run(&args));
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let summary = objects(&out.stdout).pop().unwrap();
+    assert_eq!(summary["answered"], 10, "{summary}");
 }
 
 #[test]

@@ -2,25 +2,10 @@
 //! of the kernel. The kernel has no address there.
 
 use dunlin_dpdk::Dpdk;
-use dunlin_testkit::network::{Host, Network};
+use dunlin_testkit::network::Network;
 
 use crate::echo::Echo;
-use crate::{open, pair};
-
-/// A device at the end of the link, which gets this name and loses its addresses.
-fn device(host: &Host, number: u8) -> String {
-    let name = format!("xsk{number}");
-    for command in [
-        "addr flush dev link0".to_owned(),
-        "link set link0 down".to_owned(),
-        format!("link set link0 name {name} addrgenmode none"),
-        format!("link set {name} up"),
-    ] {
-        host.ip(&command).unwrap();
-    }
-    let arguments = pair::ARGUMENTS;
-    format!("net_af_xdp{number},iface={name};ip=10.88.0.{number}/24;{arguments}")
-}
+use crate::{link, open};
 
 #[test]
 #[ignore = "needs DPDK"]
@@ -30,7 +15,8 @@ fn dpdk_talks_to_dpdk_over_the_driver_of_af_xdp() {
     };
     let ends = [(&network.left, 1), (&network.right, 2)];
     let [near, far] = ends.map(|(host, number)| {
-        let device = device(host, number);
+        // The fewer packets, the sooner each of them is used.
+        let device = link::device(host, number, 1500, ",packets=4095");
         host.run(|| open(&device))
     });
     let mut echo = Echo::<Dpdk, Dpdk>::new(near, far);
@@ -38,4 +24,8 @@ fn dpdk_talks_to_dpdk_over_the_driver_of_af_xdp() {
     for len in [8, 32, 1000, 1441, 20_000, 200_000] {
         echo.calls(if len > 10_000 { 3 } else { 40 }, len);
     }
+    echo.calls(30, 1_000_000);
+    // Nothing is lent unless the option asks for it.
+    let sent = echo.counters().map(|it| it.tx_packets);
+    assert_eq!(echo.details("tx_copied_off"), sent);
 }

@@ -7,6 +7,8 @@ mod af_xdp;
 mod echo;
 mod kernel;
 mod life;
+#[path = "../conformance/link.rs"]
+mod link;
 mod memif;
 #[path = "../conformance/pair.rs"]
 mod pair;
