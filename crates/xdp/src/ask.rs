@@ -28,7 +28,10 @@ pub(crate) struct Client(PathBuf);
 
 /// The entries that the daemon keeps for an endpoint. They end with this value.
 #[derive(Debug)]
-pub(crate) struct Lease(UnixStream);
+pub(crate) struct Lease {
+    stream: UnixStream,
+    has_rule: bool,
+}
 
 impl Client {
     pub(crate) fn new(path: &Path) -> Self {
@@ -47,6 +50,7 @@ impl Client {
         frames: u32,
     ) -> io::Result<OwnedFd> {
         let wish = Wish::Queue { frames };
+        // The connection of a queue ends at once.
         Ok(self.ask(Request { place, wish }, memory)?.0)
     }
 
@@ -63,50 +67,53 @@ impl Client {
         claim: Claim,
     ) -> io::Result<(OwnedFd, Lease)> {
         let wish = Wish::Endpoint { entries, claim };
-        let (socket, stream) = self.ask(Request { place, wish }, host)?;
-        Ok((socket, Lease(stream)))
+        self.ask(Request { place, wish }, host)
     }
 
-    fn ask(
-        &self,
-        request: Request,
-        descriptor: BorrowedFd<'_>,
-    ) -> io::Result<(OwnedFd, UnixStream)> {
+    fn ask(&self, request: Request, descriptor: BorrowedFd<'_>) -> io::Result<(OwnedFd, Lease)> {
         let path = self.0.display();
         let stream = UnixStream::connect(&self.0).map_err(|error| {
             let what = format!("no `dunlin xdp-setup` answers at {path} (the option xdp.setup)");
             explain(error, &what)
         })?;
-        let socket = exchange(&stream, request, descriptor).map_err(|error| {
+        let (socket, has_rule) = exchange(&stream, request, descriptor).map_err(|error| {
             let why = format!("`dunlin xdp-setup` at {path}: {error}");
             io::Error::new(error.kind(), why)
         })?;
-        Ok((socket, stream))
+        Ok((socket, Lease { stream, has_rule }))
     }
 }
 
-/// Sends a request with a descriptor over a new connection; returns the descriptor in the answer.
+impl Lease {
+    /// Whether the device puts the endpoint's packets into the endpoint's queue.
+    pub(crate) fn has_rule(&self) -> bool {
+        self.has_rule
+    }
+}
+
+/// Sends a request with a descriptor over a new connection; returns the descriptor in the answer,
+/// and whether a rule of the device leads to it.
 pub(crate) fn exchange(
     stream: &UnixStream,
     request: Request,
     descriptor: BorrowedFd<'_>,
-) -> io::Result<OwnedFd> {
+) -> io::Result<(OwnedFd, bool)> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     descriptors::send(stream.as_fd(), &request.to_bytes(), &[descriptor])?;
     let mut room = [0; ANSWER];
     let (len, sockets) = descriptors::receive(stream.as_fd(), &mut room)?;
-    read_answer(&room[..len])?;
+    let has_rule = read_answer(&room[..len])?;
     let socket = sockets.into_iter().next();
-    socket.ok_or_else(|| io::ErrorKind::InvalidData.into())
+    Ok((socket.ok_or(io::ErrorKind::InvalidData)?, has_rule))
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
         // The daemon removes the entries when it reads the end, and then closes its side. If it has
         // ended, so have the entries.
-        let _ = self.0.shutdown(Shutdown::Write);
-        let _ = self.0.set_read_timeout(Some(LAST_PATIENCE));
-        let _ = self.0.read(&mut [0]);
+        let _ = self.stream.shutdown(Shutdown::Write);
+        let _ = self.stream.set_read_timeout(Some(LAST_PATIENCE));
+        let _ = self.stream.read(&mut [0]);
     }
 }

@@ -5,6 +5,7 @@
 //! `roads`; `socket(7)`, `bpf(2)`, `netlink(7)`, `Documentation/networking/af_xdp.rst`.
 
 pub(crate) mod descriptors;
+pub(crate) mod ethtool;
 pub(crate) mod memory;
 pub(crate) mod privileges;
 

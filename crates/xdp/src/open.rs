@@ -272,8 +272,11 @@ impl Xdp {
             rx_queue: arrivals.capacity().min(capacity.unwrap_or(u32::MAX)),
             ..udp.limits
         };
+        let rx = XdpRx::new(udp.rx, arrivals, home, mac, options.partial_sums);
+        // The daemon makes rules for the first queue alone.
+        let rule = opened.lead.as_ref().and_then(Lead::rule);
         Ok(Halves {
-            rx: XdpRx::new(udp.rx, arrivals, home, mac, options.partial_sums).with_queues(others),
+            rx: rx.with_queues(others).with_rule(rule),
             tx: XdpTx::new(udp.tx, ways, frames),
             limits,
         })

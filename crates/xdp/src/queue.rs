@@ -232,7 +232,18 @@ pub(crate) enum Lead {
     /// Entries of this process.
     Own(#[expect(dead_code, reason = "kept until the endpoint ends")] Entries),
     /// Entries of the daemon.
-    Daemon(#[expect(dead_code, reason = "kept until the endpoint ends")] Lease),
+    Daemon(Lease),
+}
+
+impl Lead {
+    /// Whether the device puts the endpoint's packets into the endpoint's queue, by a rule of the
+    /// daemon. `None` if there is no daemon.
+    pub(crate) fn rule(&self) -> Option<bool> {
+        match self {
+            Self::Own(_) => None,
+            Self::Daemon(lease) => Some(lease.has_rule()),
+        }
+    }
 }
 
 /// The cell of an interface.

@@ -29,7 +29,7 @@ const MOST_LOOKS: usize = 3 * RX_BURST;
 /// Names of the counters of this half, before those of [`REFUSALS`]. The first one is no counter:
 /// the bytes of the regions of frames, which the kernel or the daemon may have made smaller than
 /// the option asks for.
-pub(crate) const DETAILS: [&str; 9] = [
+pub(crate) const DETAILS: [&str; 11] = [
     "umem_bytes",
     "rx_datagrams",
     "rx_joined",
@@ -39,6 +39,8 @@ pub(crate) const DETAILS: [&str; 9] = [
     "rx_kernel_dropped",
     "rx_kernel_unfilled",
     "rx_kernel_refused",
+    "rx_rules",
+    "rx_rules_refused",
 ];
 
 /// Where the frames of a burst are.
@@ -99,6 +101,8 @@ pub struct XdpRx {
     partial: u64,
     absent: u64,
     joins: u64,
+    /// Whether a rule of the device puts the packets into the queue; `None` if none was asked for.
+    rule: Option<bool>,
     counters: Counters,
     /// The last field, so that its port is free only after the address has left the map.
     pub(crate) udp: UdpRx,
@@ -135,6 +139,7 @@ impl XdpRx {
             partial: 0,
             absent: 0,
             joins: 0,
+            rule: None,
             counters: Counters::default(),
         }
     }
@@ -143,6 +148,12 @@ impl XdpRx {
     #[must_use]
     pub(crate) fn with_queues(self, others: Vec<Arrivals>) -> Self {
         Self { others, ..self }
+    }
+
+    /// The same half with the daemon's answer about a rule of the device.
+    #[must_use]
+    pub(crate) fn with_rule(self, rule: Option<bool>) -> Self {
+        Self { rule, ..self }
     }
 
     /// The address and port of this endpoint.
@@ -180,6 +191,8 @@ impl XdpRx {
             statistics.rx_dropped,
             statistics.rx_unfilled,
             statistics.rx_invalid,
+            u64::from(self.rule == Some(true)),
+            u64::from(self.rule == Some(false)),
         ];
         let names = DETAILS.into_iter().chain(REFUSALS);
         let counts = own.into_iter().chain(self.refused);

@@ -6,10 +6,25 @@
 //! asks it. Called by the command `dunlin xdp-setup`.
 
 mod daemon;
+mod rules;
 mod table;
+
+use std::ffi::CString;
+use std::io;
+
+use crate::ffi;
 
 pub use daemon::Daemon;
 pub use table::{Grant, Table};
+
+/// The number of rules that a device has by which it puts packets into queues (`ethtool -u`).
+///
+/// # Errors
+/// The kernel's; `Unsupported` if the driver of the device has no rules.
+pub fn rules_of(interface: &str) -> io::Result<usize> {
+    let name = CString::new(interface)?;
+    rules::count(ffi::interface_index(&name)?)
+}
 
 #[cfg(test)]
 mod tests;

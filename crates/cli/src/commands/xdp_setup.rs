@@ -35,6 +35,8 @@ The table belongs to root, and only root may write it. It has an entry for each 
   # vlan = 5                     # the addresses are in this VLAN of the interface
   # mode = \"native\"              # as xdp.mode; all grants of an interface have the same
   # umem_mib = 64                # most memory of a queue, which the kernel pins
+  # rules = false                # no rules of the device (ethtool -N), which put the packets of an
+                                 # endpoint into its queue and end with it
 
 The daemon needs cap_net_admin, cap_net_raw, cap_bpf and cap_ipc_lock, and gives up everything else.
 It serves its own network namespace. A process that has a socket can send any frame on the
@@ -87,9 +89,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     // Threads that start from now on have no other privileges.
     Daemon::give_up_privileges().context("cannot give up privileges")?;
     let daemon = Daemon::new(table);
+    let served = daemon.clone();
     thread::Builder::new()
         .name("dunlin-serve".to_owned())
-        .spawn(move || daemon.serve(&listener))?;
+        .spawn(move || served.serve(&listener))?;
     let path = at.0.display().to_string();
     say(
         args,
@@ -100,6 +103,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     while signal::check().is_ok() {
         thread::sleep(BETWEEN_LOOKS);
     }
+    daemon.end();
     Ok(())
 }
 

@@ -147,6 +147,12 @@ fn a_daemon_opens_sockets_as_its_table_permits() {
     let summary = ping(&network.left, &address).last();
     assert_eq!(summary["answered"], 200, "{summary}");
     assert!(datagrams(host) - before < 20);
+    // The table grants less memory than the option asks for, and the device has no rules.
+    let out = run(&["stats", &server.child.id().to_string(), "--json"]);
+    let shown = &objects(&out.stdout)[0]["endpoints"][0]["transport_counters"];
+    assert_eq!(shown["umem_bytes"], 4 << 20, "{shown}");
+    assert_eq!(shown["rx_rules"], 0, "{shown}");
+    assert_eq!(shown["rx_rules_refused"], 1, "{shown}");
     // Without the daemon, packets come through the kernel.
     assert_eq!(daemon.end("-INT").1, Some(0));
     assert!(!socket.0.exists());
@@ -154,6 +160,32 @@ fn a_daemon_opens_sockets_as_its_table_permits() {
     assert_eq!(summary["answered"], 200, "{summary}");
     assert!(datagrams(host) - before > 100);
     assert_eq!(server.end("-INT").1, Some(0));
+}
+
+#[test]
+fn info_says_whether_a_device_has_rules() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    // The command finds interfaces by files, which `ip` mounts anew for a namespace.
+    let place = network.right.place("link0");
+    let name = place.split('/').next().unwrap();
+    let out = std::process::Command::new("ip")
+        .args([
+            "netns",
+            "exec",
+            name,
+            env!("CARGO_BIN_EXE_dunlin"),
+            "info",
+            "--json",
+        ])
+        .output()
+        .unwrap();
+    let facts = objects(&out.stdout);
+    let values = facts.iter().filter_map(|fact| fact["value"].as_str());
+    let of_link: Vec<_> = values.filter(|it| it.starts_with("link0: ")).collect();
+    assert_eq!(of_link.len(), 1, "{facts:?}");
+    assert!(of_link[0].contains("no rules for queues"), "{of_link:?}");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! The messages between a process without privilege and the daemon: one request and one answer on
 //! each connection.
 //!
-//! Invariant: a request has a fixed length, and an answer is a mark, a code, and for a refusal its
-//! reason. Each carries one descriptor, except a refusal. No I/O. Used by `ask` and by the daemon.
+//! Invariant: a request has a fixed length, and an answer is a mark, a code, and then whether there
+//! is a rule, or for a refusal its reason. Each carries one descriptor, except a refusal. No I/O.
+//! Used by `ask` and by the daemon.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -10,7 +11,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use crate::steering::Mode;
 
 /// The first bytes of a message. The last of them is the version.
-const MARK: [u8; 4] = *b"dxs\x01";
+const MARK: [u8; 4] = *b"dxs\x02";
 
 /// Bytes of a request.
 pub(crate) const REQUEST: usize = 80;
@@ -150,9 +151,9 @@ const KINDS: [(u8, io::ErrorKind); 5] = [
     (5, io::ErrorKind::Other),
 ];
 
-/// The answer with a descriptor.
-pub(crate) fn grant() -> Vec<u8> {
-    [&MARK[..], &[0]].concat()
+/// The answer with a descriptor. `has_rule`: the device puts the packets into the queue.
+pub(crate) fn grant(has_rule: bool) -> Vec<u8> {
+    [&MARK[..], &[0, u8::from(has_rule)]].concat()
 }
 
 /// The answer with a reason.
@@ -165,14 +166,14 @@ pub(crate) fn refusal(error: &io::Error) -> Vec<u8> {
     answer
 }
 
-/// Reads an answer.
+/// Reads an answer. Returns whether there is a rule.
 ///
 /// # Errors
 /// The daemon's refusal; `InvalidData` if these are not bytes of a daemon of this version.
-pub(crate) fn read_answer(bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn read_answer(bytes: &[u8]) -> io::Result<bool> {
     match bytes.strip_prefix(&MARK) {
-        Some([0]) => Ok(()),
-        Some([code, text @ ..]) => {
+        Some([0, has_rule @ (0 | 1)]) => Ok(*has_rule == 1),
+        Some([code @ 1..=u8::MAX, text @ ..]) => {
             let kind = KINDS.iter().find(|(known, _)| known == code);
             let kind = kind.map_or(io::ErrorKind::Other, |(_, kind)| *kind);
             Err(io::Error::new(kind, String::from_utf8_lossy(text)))

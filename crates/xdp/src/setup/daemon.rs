@@ -17,6 +17,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::rules::{Kept, Rules};
 use super::table::Table;
 use crate::ask::message::{Claim, QueueId, REQUEST, Request, Wish, grant, refusal};
 use crate::entries::Entries;
@@ -47,16 +48,28 @@ pub struct Daemon {
     live: Mutex<BTreeMap<u32, u32>>,
     /// The queues, by interface and number, whose sockets are being opened.
     opening: Mutex<BTreeSet<(u32, u32)>>,
+    rules: Arc<Rules>,
 }
 
 impl Daemon {
     /// A daemon with this table, in the network namespace of the threads that serve.
     pub fn new(table: Table) -> Arc<Self> {
+        Self::with_rules(table, Rules::default())
+    }
+
+    /// A daemon with this table, which makes rules by these.
+    pub(super) fn with_rules(table: Table, rules: Rules) -> Arc<Self> {
         Arc::new(Self {
             table,
             live: Mutex::default(),
             opening: Mutex::default(),
+            rules: Arc::new(rules),
         })
+    }
+
+    /// Ends the rules of devices, which would otherwise outlive the daemon. It makes no more.
+    pub fn end(&self) {
+        self.rules.end();
     }
 
     /// Gives up all privileges of the calling thread and of threads that it starts later, except
@@ -156,9 +169,16 @@ impl Daemon {
                 open_queue(&place, frames, descriptor).map(Granted::Queue)
             }
             Wish::Endpoint { entries, claim } => {
-                self.table
+                let grant = self
+                    .table
                     .permits_claim(user, is_it, of_queue, &claim, entries)?;
-                open_endpoint(&place, descriptor, entries, &claim).map(Granted::Endpoint)
+                let mut held = open_endpoint(&place, descriptor, entries, &claim)?;
+                // Without a rule, packets come to the queue that the device chooses.
+                if grant.rules && claim.vlan == 0 {
+                    let rule = self.rules.steer(place.index, claim.address, place.queue);
+                    held.rule = rule.ok();
+                }
+                Ok(Granted::Endpoint(held))
             }
         }
     }
@@ -178,11 +198,17 @@ impl Granted {
             Self::Queue(socket) | Self::Endpoint(Held { socket, .. }) => socket.as_fd(),
         }
     }
+
+    /// Whether a rule of the device puts the endpoint's packets into the endpoint's queue.
+    fn has_rule(&self) -> bool {
+        matches!(self, Self::Endpoint(Held { rule: Some(_), .. }))
+    }
 }
 
 /// An endpoint of another process. Fields are dropped in this order: the kernel frees the number of
 /// a socket that ends, and the entries must not remove the socket that has the number next.
 struct Held {
+    rule: Option<Kept>,
     _entries: Entries,
     socket: OwnedFd,
     _interface: Arc<Interface>,
@@ -217,7 +243,8 @@ impl Turn {
         match self.daemon.grant(user, request, &descriptor) {
             Ok(granted) => {
                 drop(descriptor);
-                let sent = descriptors::send(stream.as_fd(), &grant(), &[granted.socket()]);
+                let answer = grant(granted.has_rule());
+                let sent = descriptors::send(stream.as_fd(), &answer, &[granted.socket()]);
                 if matches!(granted, Granted::Endpoint(_)) && sent.is_ok() {
                     await_end(stream);
                 }
@@ -305,6 +332,7 @@ fn open_endpoint(place: &QueueId, host: &OwnedFd, entries: u32, claim: &Claim) -
     let entries = Entries::add(steering, socket.as_fd(), home, place.queue, claim.owner)?;
     entries.claim()?;
     Ok(Held {
+        rule: None,
         _entries: entries,
         socket,
         _interface: interface,

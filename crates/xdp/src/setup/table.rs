@@ -31,6 +31,10 @@ pub struct Grant {
     /// Most bytes of a queue's region of frames, which the daemon pins whatever the user's limit
     /// is.
     pub umem_bytes: u64,
+    /// Whether the daemon asks the device to put the packets of each endpoint into the endpoint's
+    /// queue, by a rule that ends with the endpoint. Devices without rules, and grants of a VLAN,
+    /// have none. No device was at hand to test it.
+    pub rules: bool,
 }
 
 /// All grants.
@@ -104,7 +108,7 @@ impl Table {
     }
 
     /// Checks that a user may have the packets for an address at a queue, in this mode and with
-    /// rings of this number of entries.
+    /// rings of this number of entries. Returns the grant that permits it.
     ///
     /// # Errors
     /// The refusal: `PermissionDenied`, or `InvalidInput` for the number of entries.
@@ -115,12 +119,12 @@ impl Table {
         of_queue: (u32, Mode),
         claim: &Claim,
         entries: u32,
-    ) -> io::Result<()> {
+    ) -> io::Result<&Grant> {
         let grants = self.at_queue(user, is_it, of_queue)?;
         check_entries(entries, most_bytes(&grants))?;
-        match grants.iter().any(|grant| grant.has(claim)) {
-            true => Ok(()),
-            false => {
+        match grants.into_iter().find(|grant| grant.has(claim)) {
+            Some(grant) => Ok(grant),
+            None => {
                 let Claim { address, vlan, .. } = claim;
                 let tag = match vlan {
                     0 => String::new(),

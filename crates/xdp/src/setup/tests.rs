@@ -1,5 +1,6 @@
 //! The daemon's decisions about connections, without processes and users of their own. Needs root.
 
+use std::cell::Cell;
 use std::io::Read;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -9,6 +10,8 @@ use std::sync::Arc;
 use dunlin_testkit::network::Network;
 use dunlin_testkit::wait::until;
 
+use super::rules::Rules;
+use super::rules::tests::{How, Played};
 use super::*;
 use crate::ask::exchange;
 use crate::ask::message::{Claim, QueueId, Request, Wish};
@@ -17,8 +20,9 @@ use crate::queue::Interface;
 use crate::steering::Mode;
 use crate::umem::{FRAME, MIN_FRAMES};
 
-/// A daemon that grants this user the ports 100 to 199 at queue 0 of `link0`.
-fn daemon(ip: &str) -> Arc<Daemon> {
+/// A daemon that grants this user the ports 100 to 199 at queue 0 of `link0`, and makes rules at
+/// this device.
+fn daemon(ip: &str, device: Arc<Played>) -> Arc<Daemon> {
     let grant = Grant {
         user: descriptors::user(),
         interface: "link0".to_owned(),
@@ -28,26 +32,39 @@ fn daemon(ip: &str) -> Arc<Daemon> {
         ports: 100..=199,
         queues: 0..=0,
         umem_bytes: u64::from(MIN_FRAMES) * FRAME as u64,
+        rules: true,
     };
-    Daemon::new(Table::new(vec![grant]).unwrap())
+    Daemon::with_rules(Table::new(vec![grant]).unwrap(), Rules::over(device))
 }
 
 /// A process that asks, in its network namespace.
 struct Asker {
     daemon: Arc<Daemon>,
     place: QueueId,
+    /// Whether the last answer named a rule.
+    has_rule: Cell<bool>,
 }
 
 impl Asker {
     fn new(ip: &str) -> Self {
+        Self::at(ip, Played::new(How::Refuses))
+    }
+
+    /// With rules at this device.
+    fn at(ip: &str, device: Arc<Played>) -> Self {
         let place = QueueId {
             namespace: ffi::network_namespace().unwrap(),
             index: ffi::interface_index(c"link0").unwrap(),
             queue: 0,
             mode: Mode::Generic,
         };
-        let daemon = daemon(ip);
-        Self { daemon, place }
+        let daemon = daemon(ip, device);
+        let has_rule = Cell::new(false);
+        Self {
+            daemon,
+            place,
+            has_rule,
+        }
     }
 
     /// Asks over a connection of its own, which it returns.
@@ -63,7 +80,8 @@ impl Asker {
     ) -> std::io::Result<(OwnedFd, UnixStream)> {
         let (near, far) = UnixStream::pair().unwrap();
         self.daemon.begin(far).unwrap();
-        let socket = exchange(&near, Request { place, wish }, with.as_fd())?;
+        let (socket, has_rule) = exchange(&near, Request { place, wish }, with.as_fd())?;
+        self.has_rule.set(has_rule);
         Ok((socket, near))
     }
 
@@ -145,6 +163,59 @@ fn a_closed_socket_keeps_its_number_until_its_connection_ends() {
         assert_eq!(number(), 1, "the endpoint has number 0");
         drop(connection);
         until(|| number() == 0);
+    });
+}
+
+#[test]
+fn a_rule_of_the_device_ends_with_the_connection_or_the_daemon() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let ip = network.left.address;
+    network.left.run(|| {
+        let device = Played::new(How::Chooses);
+        let asker = Asker::at(ip, device.clone());
+        let host = asker.queue();
+        let udp = UdpSocket::bind((ip, 100)).unwrap();
+        let rule = vec![(100, format!("{ip}:100"), 0)];
+        let (socket, connection) = asker.ask(endpoint(&udp), &host).unwrap();
+        assert!(asker.has_rule.get());
+        assert_eq!(device.shown(), rule);
+        // As when the process is killed, which closes both.
+        drop((socket, connection));
+        until(|| device.shown().is_empty());
+        until(|| network.left.xdp_programs() == 0);
+        let kept = asker.ask(endpoint(&udp), &host).unwrap();
+        assert_eq!(device.shown(), rule);
+        asker.daemon.end();
+        assert_eq!(device.shown(), []);
+        drop(kept);
+        until(|| network.left.xdp_programs() == 0);
+    });
+}
+
+#[test]
+fn an_endpoint_without_a_rule_gets_the_packets_of_its_queue() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let ip = network.left.address;
+    network.left.run(|| {
+        for how in [How::Refuses, How::Lies] {
+            let device = Played::new(how);
+            let asker = Asker::at(ip, device.clone());
+            let host = asker.queue();
+            let udp = UdpSocket::bind((ip, 100)).unwrap();
+            let granted = asker.ask(endpoint(&udp), &host).unwrap();
+            assert!(!asker.has_rule.get(), "{how:?}");
+            assert_eq!(device.shown(), []);
+            assert_eq!(network.left.xdp_programs(), 1);
+            drop((granted, host));
+            until(|| network.left.xdp_programs() == 0);
+        }
+        // That of the kernel, at a device without rules.
+        let refused = rules_of("link0").unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::Unsupported, "{refused}");
     });
 }
 

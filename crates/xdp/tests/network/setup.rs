@@ -75,6 +75,7 @@ fn serve(path: &Path) {
         ports,
         queues: 0..=1,
         umem_bytes: 4 << 20,
+        rules: true,
     };
     let grants = vec![grant(ONE, 40100..=40199), grant(TWO, 40200..=40299)];
     let daemon = Daemon::new(Table::new(grants).unwrap());

@@ -154,7 +154,8 @@ fn interface(path: &Path) -> Fact {
         .filter(|entry| entry.file_name().to_string_lossy().starts_with("rx-"))
         .count();
     let state = file(path.join("operstate")).unwrap_or_default();
-    let value = format!("{name}: {state}, {queues} queues, MTU {mtu}");
+    let rules = rules(&name);
+    let value = format!("{name}: {state}, {queues} queues, {rules}, MTU {mtu}");
     let most = queues.min(MOST_QUEUES);
     Fact::good("xdp: interface", value).advise(
         queues <= 1,
@@ -164,6 +165,17 @@ fn interface(path: &Path) -> Fact {
              {name} combined 1` leaves one"
         ),
     )
+}
+
+/// Whether the device has rules that put an endpoint's packets into its queue.
+fn rules(name: &str) -> String {
+    match dunlin::transport::xdp_setup::rules_of(name) {
+        Ok(count) => format!("{count} rules for queues (`ethtool -u {name}`)"),
+        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
+            "no rules for queues: the device chooses the queue of a packet".to_owned()
+        }
+        Err(error) => format!("rules unknown ({error})"),
+    }
 }
 
 #[cfg(test)]

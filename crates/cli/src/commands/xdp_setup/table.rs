@@ -43,6 +43,8 @@ struct GrantRow {
     queues: RangeInclusive<u32>,
     #[serde(default = "usual_umem")]
     umem_mib: u32,
+    #[serde(default = "usual_rules")]
+    rules: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -67,6 +69,7 @@ impl From<GrantRow> for Grant {
             ports: entry.ports,
             queues: entry.queues,
             umem_bytes: u64::from(entry.umem_mib) << 20,
+            rules: entry.rules,
         }
     }
 }
@@ -102,6 +105,10 @@ fn parse(text: &str) -> Result<(Table, usize), String> {
 
 fn usual_umem() -> u32 {
     64
+}
+
+fn usual_rules() -> bool {
+    true
 }
 
 /// A number of a VLAN.

@@ -57,14 +57,16 @@ proptest! {
         prop_assert_eq!(Request::of(&bytes), None);
         bytes[4..6].copy_from_slice(&[0, 2]);
         prop_assert_eq!(Request::of(&bytes), None);
-        bytes[3..6].copy_from_slice(&[2, 0, 0]);
+        bytes[3..6].copy_from_slice(&[1, 0, 0]);
         prop_assert_eq!(Request::of(&bytes), None);
     }
 }
 
 #[test]
 fn an_answer_names_the_kind_and_the_reason() {
-    assert!(read_answer(&grant()).is_ok());
+    for has_rule in [false, true] {
+        assert_eq!(read_answer(&grant(has_rule)).unwrap(), has_rule);
+    }
     for (_, kind) in KINDS {
         let error = io::Error::new(kind, "the reason");
         let read = read_answer(&refusal(&error)).unwrap_err();
@@ -77,7 +79,16 @@ fn an_answer_names_the_kind_and_the_reason() {
     );
     let long = io::Error::other("x".repeat(2 * ANSWER));
     assert_eq!(refusal(&long).len(), ANSWER);
-    for strange in [&b""[..], b"dxs", b"dxs\x01", b"dxs\x02\0", b"dxs\x01\0more"] {
+    let strange = [
+        &b""[..],
+        b"dxs",
+        b"dxs\x02",
+        b"dxs\x01\0",
+        b"dxs\x02\0",
+        b"dxs\x02\0\x02",
+        b"dxs\x02\0\x01more",
+    ];
+    for strange in strange {
         assert!(read_answer(strange).is_err());
     }
 }

@@ -12,6 +12,7 @@ fn grant(user: u32, ports: RangeInclusive<u16>) -> Grant {
         ports,
         queues: 1..=2,
         umem_bytes: 1 << 20,
+        rules: true,
     }
 }
 
@@ -47,8 +48,10 @@ fn a_user_has_what_is_granted_and_nothing_else() {
     }
     let other = table.permits_queue(5, |name| name == "link1", (1, Mode::Generic), 1);
     assert_eq!(kind(other), io::ErrorKind::PermissionDenied);
-    let in_mode =
-        |mode, user, queue, of| table.permits_claim(user, is_link, (queue, mode), &of, 64);
+    let in_mode = |mode, user, queue, of| {
+        let granted = table.permits_claim(user, is_link, (queue, mode), &of, 64);
+        granted.map(|grant| assert_eq!(grant.user, user))
+    };
     let claims = |user, queue, of| in_mode(Mode::Generic, user, queue, of);
     let native = in_mode(Mode::Native, 5, 2, claim("10.0.0.1:100", 0));
     assert_eq!(kind(native), io::ErrorKind::PermissionDenied);

@@ -1,0 +1,240 @@
+//! Rules by which a device puts the packets of an endpoint into the endpoint's queue (ntuple
+//! filters, `ethtool -N`). Most devices have none; then packets come to the queue that the device
+//! chooses, and the program steers those of the endpoint's own queue.
+//!
+//! A rule outlives the process that makes it, so only the daemon makes rules: one for the first
+//! queue of each endpoint whose grant allows it. A rule is used only if the driver shows it
+//! afterwards as it was made.
+//!
+//! Invariant: a rule of ours ends with its endpoint's connection, or when the daemon ends. A rule
+//! that says the same already is used as it is, and stays. Owned by `daemon`.
+
+mod entry;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::ffi::ethtool;
+use entry::{ALL, ANYWHERE, COUNT, END, FlowRule, ONE};
+
+/// Most rules of a device that are looked at.
+const MOST: usize = 1 << 14;
+
+/// The drivers of devices, which take commands of `ethtool`.
+pub(crate) trait Drivers: Send + Sync + fmt::Debug {
+    /// Gives the driver of interface `index` a command that `entry` has made. The answer replaces
+    /// it.
+    ///
+    /// # Errors
+    /// The driver's.
+    fn ask(&self, index: u32, command: &mut [u8]) -> io::Result<()>;
+}
+
+/// The drivers of the kernel.
+#[derive(Debug)]
+struct Kernel;
+
+impl Drivers for Kernel {
+    fn ask(&self, index: u32, command: &mut [u8]) -> io::Result<()> {
+        // SAFETY: commands of `entry` have the length of their structure, with as many places as
+        // they say.
+        unsafe { ethtool::ask(index, command) }
+    }
+}
+
+/// The rules that the daemon has made.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    drivers: Arc<dyn Drivers>,
+    /// `None` once the daemon has ended.
+    live: Mutex<Option<Vec<Live>>>,
+}
+
+/// A rule at an interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Live {
+    index: u32,
+    entry: FlowRule,
+}
+
+/// A rule of an endpoint. It ends with this value, if the daemon has made it.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    rules: Arc<Rules>,
+    /// `None` if the rule was there before.
+    live: Option<Live>,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self::over(Arc::new(Kernel))
+    }
+}
+
+impl Rules {
+    /// No rules yet.
+    pub(crate) fn over(drivers: Arc<dyn Drivers>) -> Self {
+        Self {
+            drivers,
+            live: Mutex::new(Some(Vec::new())),
+        }
+    }
+
+    /// Makes the device of interface `index` put the datagrams for an address into a queue.
+    ///
+    /// # Errors
+    /// The driver's: `Unsupported` if it has no rules. `ResourceBusy` if an endpoint has a rule for
+    /// the address, which leads to the first one of its queues; `Other` if the driver does not show
+    /// the rule that it has accepted.
+    pub(crate) fn steer(
+        self: &Arc<Self>,
+        index: u32,
+        to: SocketAddr,
+        queue: u32,
+    ) -> io::Result<Kept> {
+        let kept = |live| Kept {
+            rules: self.clone(),
+            live,
+        };
+        let mut all = self.live();
+        let live = all.as_mut().ok_or(io::ErrorKind::ConnectionAborted)?;
+        if live.iter().any(|it| it.index == index && it.entry.to == to) {
+            let why = "another queue of the endpoint has the rule";
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
+        }
+        let table = Table::read(&*self.drivers, index)?;
+        // A daemon that was killed has left rules, and perhaps for another queue.
+        for old in table.rules.iter().filter(|rule| rule.to == to) {
+            if old.queue == queue {
+                return Ok(kept(None));
+            }
+            end(&*self.drivers, index, old.place)?;
+        }
+        let entry = make(&*self.drivers, index, table.place(), to, queue)?;
+        let made = Live { index, entry };
+        live.push(made);
+        Ok(kept(Some(made)))
+    }
+
+    /// Ends all rules, and makes no more.
+    pub(crate) fn end(&self) {
+        let ended = self.live().take();
+        for rule in ended.into_iter().flatten() {
+            // A driver that does not end it cannot be helped.
+            let _ = end(&*self.drivers, rule.index, rule.entry.place);
+        }
+    }
+
+    fn live(&self) -> MutexGuard<'_, Option<Vec<Live>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let mut all = self.rules.live();
+        let (Some(live), Some(own)) = (all.as_mut(), self.live) else {
+            return;
+        };
+        live.retain(|it| *it != own);
+        let _ = end(&*self.rules.drivers, own.index, own.entry.place);
+    }
+}
+
+/// The number of rules of the device with this number.
+///
+/// # Errors
+/// `Unsupported` if its driver has none; otherwise the driver's.
+pub(super) fn count(index: u32) -> io::Result<usize> {
+    let mut command = entry::command(COUNT, 0);
+    Kernel.ask(index, &mut command)?;
+    Ok(entry::count(&command).0)
+}
+
+/// The rules of a device.
+#[derive(Debug)]
+struct Table {
+    /// Those of our form.
+    rules: Vec<FlowRule>,
+    /// The places of all.
+    taken: Vec<u32>,
+    size: u64,
+    /// Whether the driver chooses places.
+    chooses: bool,
+}
+
+impl Table {
+    fn read(drivers: &dyn Drivers, index: u32) -> io::Result<Self> {
+        let mut command = entry::command(COUNT, 0);
+        drivers.ask(index, &mut command)?;
+        let (count, chooses) = entry::count(&command);
+        // Another program may make one meanwhile.
+        let mut command = entry::command(ALL, (count + 16).min(MOST));
+        drivers.ask(index, &mut command)?;
+        let (taken, size) = entry::places(&command);
+        let shown = taken
+            .iter()
+            .filter_map(|place| show(drivers, index, *place));
+        Ok(Self {
+            rules: shown.collect(),
+            size,
+            chooses,
+            taken,
+        })
+    }
+
+    /// A free place. Drivers compare packets with the rule at the lowest place first, so the last
+    /// one leaves the rules of the operator in front.
+    fn place(&self) -> u32 {
+        let last = u32::try_from(self.size).unwrap_or(0);
+        let mut free = (0..last).rev().filter(|place| !self.taken.contains(place));
+        match self.chooses {
+            true => ANYWHERE,
+            // The driver says that there is no such place.
+            false => free.next().unwrap_or(last),
+        }
+    }
+}
+
+/// The rule at a place, if it has our form.
+fn show(drivers: &dyn Drivers, index: u32, place: u32) -> Option<FlowRule> {
+    let mut command = entry::about(ONE, place);
+    drivers.ask(index, &mut command).ok()?;
+    FlowRule::of(&command)
+}
+
+/// Makes a rule, and looks whether the driver has it.
+fn make(
+    drivers: &dyn Drivers,
+    index: u32,
+    place: u32,
+    to: SocketAddr,
+    queue: u32,
+) -> io::Result<FlowRule> {
+    let mut command = FlowRule { to, queue, place }.to_command();
+    drivers.ask(index, &mut command)?;
+    // The driver has written the place that it chose.
+    let made = FlowRule::of(&command).ok_or(io::ErrorKind::InvalidData)?;
+    if show(drivers, index, made.place)
+        == Some(FlowRule {
+            place: made.place,
+            to,
+            queue,
+        })
+    {
+        return Ok(made);
+    }
+    let _ = end(drivers, index, made.place);
+    Err(io::Error::other(
+        "the driver does not show the rule that it has accepted",
+    ))
+}
+
+fn end(drivers: &dyn Drivers, index: u32, place: u32) -> io::Result<()> {
+    drivers.ask(index, &mut entry::about(END, place))
+}
+
+#[cfg(test)]
+pub(super) mod tests;
