@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod captured;
 mod command;
 mod compare;
 mod dpdk;
