@@ -10,6 +10,9 @@
 mod ask;
 #[cfg(not(loom))]
 mod auto;
+#[cfg(feature = "check")]
+#[cfg(not(loom))]
+pub mod check;
 #[cfg(not(loom))]
 mod connect;
 #[cfg(not(loom))]

@@ -15,6 +15,9 @@
 //! Made by `socket`; used by `receive` and `transmit`.
 
 mod entry;
+#[cfg(feature = "check")]
+#[cfg(not(loom))]
+mod hostile;
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;

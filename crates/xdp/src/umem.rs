@@ -244,7 +244,7 @@ impl Part {
     }
 
     /// The frames that the kernel does not have.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "check"))]
     pub(crate) fn kept(&self) -> Vec<u32> {
         let is_kept = |frame: &u32| !self.is_lent(*frame);
         (0..self.count()).filter(is_kept).collect()

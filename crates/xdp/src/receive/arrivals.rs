@@ -255,6 +255,12 @@ impl Arrivals {
         self.bad + u64::from(self.rx.is_broken()) + u64::from(fill)
     }
 
+    /// The frames in hand, in any order.
+    #[cfg(feature = "check")]
+    pub(crate) fn held(&self) -> Vec<u32> {
+        self.hand.held()
+    }
+
     /// The other end of the rings.
     pub(crate) fn device(&self) -> &dyn Device {
         &*self.device

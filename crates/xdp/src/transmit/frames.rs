@@ -18,7 +18,7 @@ use crate::umem::{FRAME, Supply};
 use dunlin_packet::{Header, Stamp, Sum};
 
 /// Most frames of one datagram.
-const PIECES: usize = 4;
+pub(crate) const PIECES: usize = 4;
 
 /// Frames that the kernel may have before a burst asks for those that it has sent. The fewer, the
 /// fewer frames are in use, and the more of them are in the processor's caches.
@@ -288,6 +288,12 @@ impl Frames {
     pub(crate) fn is_broken(&self) -> bool {
         let [_, completion] = self.shared.broken();
         self.tx.is_broken() || completion
+    }
+
+    /// Checks what always holds of its frames.
+    #[cfg(feature = "check")]
+    pub(crate) fn check(&self) {
+        self.supply.check();
     }
 
     /// The other end of the rings.

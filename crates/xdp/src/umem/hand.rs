@@ -89,6 +89,20 @@ impl Hand {
         &self.part
     }
 
+    /// All of its frames, in any order.
+    #[cfg(feature = "check")]
+    pub(crate) fn held(&self) -> Vec<u32> {
+        let shown = self.shown[..self.shown_count].iter();
+        let shown = shown
+            .map(|shown| shown.frame)
+            .filter(|frame| *frame != NONE);
+        self.frames[..self.count]
+            .iter()
+            .copied()
+            .chain(shown)
+            .collect()
+    }
+
     /// Takes a frame back with the bytes that the kernel has received into it.
     ///
     /// # Errors

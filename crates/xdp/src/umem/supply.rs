@@ -51,6 +51,22 @@ impl Supply {
         }
     }
 
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// If one does not hold.
+    #[cfg(feature = "check")]
+    pub(crate) fn check(&self) {
+        assert!(self.lent <= self.free && self.free <= self.frames.len());
+        let mut all = self.frames.to_vec();
+        all.sort_unstable();
+        let start = |frame| (self.ledger.first as usize + frame) * FRAME;
+        let each: Vec<usize> = (0..self.ledger.lent.len()).map(start).collect();
+        assert_eq!(all, each, "each frame of the share once");
+        let mut marks = self.ledger.lent.iter();
+        assert!(marks.all(|mark| mark.load(Ordering::Relaxed)));
+    }
+
     /// Whether no frame is free.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {

@@ -84,8 +84,8 @@ fn copied(echo: &mut Echo<Xdp, Xdp>, pack: bool) {
     let packed = echo.near("tx_copied_packed");
     let msgbuf = echo.near("tx_copied_msgbuf");
     let datagrams = echo.near("tx_datagrams");
-    // Credits come alone, and most packets of the longest messages fill a datagram.
-    assert!(short > 0 && msgbuf > 100, "{short} and {msgbuf}");
+    // Short messages and credits are in the queue, and long messages in msgbufs.
+    assert!(short > 0 && msgbuf > 0, "{short} and {msgbuf}");
     assert_eq!(packed > 0, pack, "{packed}");
     let all = short + packed + msgbuf;
     let is_right = if pack {
