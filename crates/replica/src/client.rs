@@ -326,7 +326,7 @@ impl Client {
         };
         let left = operation.deadline.since(cx.now());
         let options = CallOptions {
-            deadline: Some(left.min(self.options.attempt)),
+            deadline: Some(left.min(operation.attempt(lane, self.options.attempt))),
         };
         self.tags += 1;
         let tag = Tag(MARK | self.tags);

@@ -5,6 +5,9 @@ use dunlin_core::Nanos;
 use super::options::{Error, Token};
 use crate::wire::{self, Answer, Compare, MAX_KEY, MAX_VALUE, Name, Request, Steps, Write};
 
+/// Most times that the time of a call is doubled.
+const MOST_DOUBLINGS: u32 = 10;
+
 /// A change of a key, or of several.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
@@ -100,6 +103,8 @@ pub(super) struct Operation {
     pub(super) name: Option<(u64, u64)>,
     /// Calls of it that a replica may have taken.
     pub(super) attempts: u32,
+    /// The lane on which a call of it has last passed its deadline, and the number of such calls.
+    silent: (usize, u32),
     /// Replicas in a row that could not read it.
     pub(super) refusals: usize,
     /// It was sent to another replica without a pause.
@@ -133,6 +138,7 @@ impl Operation {
             deadline,
             name: None,
             attempts: 0,
+            silent: (0, 0),
             refusals: 0,
             is_redirected: false,
             lane: 0,
@@ -149,11 +155,30 @@ impl Operation {
             deadline,
             name: None,
             attempts: 0,
+            silent: (0, 0),
             refusals: 0,
             is_redirected: false,
             lane: 0,
             room: Answer::HEAD + wire::MAX_ADDRESS,
         }
+    }
+
+    /// The time that a call of it on a lane may take, of which the first one has `first`. Each call
+    /// of a write is a log entry of its own, and has no answer before a majority of the disks has
+    /// that entry. Where they take longer than `first`, calls of that length would never have any.
+    pub(super) fn attempt(&self, lane: usize, first: Nanos) -> Nanos {
+        match self.silent {
+            (last, count) if last == lane && !self.kind.is_read() => {
+                first.times(1 << count.min(MOST_DOUBLINGS))
+            }
+            _ => first,
+        }
+    }
+
+    /// Notes that its call has passed its deadline.
+    pub(super) const fn on_silence(&mut self) {
+        let (last, count) = self.silent;
+        self.silent = (self.lane, if last == self.lane { count + 1 } else { 1 });
     }
 
     pub(super) const fn is_change(&self) -> bool {
@@ -192,3 +217,6 @@ impl Operation {
         request.to_bytes()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,8 @@ pub struct Token(pub u64);
 pub struct ClientOptions {
     /// The deadline of operations that are begun without one.
     pub deadline: Nanos,
-    /// After this time without an answer, an operation is sent again, to the next replica.
+    /// After this time without an answer, an operation is sent again, to the next replica. A
+    /// write that comes to the same one again has twice the time: slow disks may need longer.
     pub attempt: Nanos,
     /// The pause after a replica that does not know the leader, or cannot be reached.
     pub pause: Nanos,

@@ -128,6 +128,10 @@ impl Client {
                 operation.attempts -= 1;
                 self.end_failed(operation, Error::TooLong);
             }
+            RpcError::DeadlinePassed(_) => {
+                operation.on_silence();
+                self.on_silent(operation, cx);
+            }
             _ => self.on_silent(operation, cx),
         }
     }
