@@ -28,6 +28,7 @@ mod arriving;
 mod backlog;
 mod drawing;
 mod dropping;
+mod electing;
 mod guard;
 mod image;
 pub(crate) mod items;
@@ -36,6 +37,7 @@ mod lease;
 mod members;
 mod output;
 mod pace;
+mod patience;
 mod persist;
 mod planted;
 mod restoring;
@@ -151,9 +153,7 @@ impl<A> Node<A> {
     pub fn on_tick(&mut self) {
         self.lease.on_tick(self.options.tick());
         self.mute_ticks = self.mute_ticks.saturating_sub(1);
-        if !self.is_restoring() {
-            self.raft.tick();
-        }
+        self.tick();
     }
 
     /// Takes the time, of a clock that never stops while the process lives.
@@ -174,7 +174,10 @@ impl<A> Node<A> {
         if self.mute_ticks > 0 && guard::is_of_candidate(&message) {
             return;
         }
-        if self.is_restoring() && message.msg_type == MessageType::MsgTimeoutNow {
+        if self.must_not_ask() && message.msg_type == MessageType::MsgTimeoutNow {
+            return;
+        }
+        if self.overtakes(&message) {
             return;
         }
         let raft = &self.raft.raft;
@@ -186,8 +189,10 @@ impl<A> Node<A> {
         if guard::contradicts(raft, &message) {
             self.contradictions += 1;
         } else {
+            let kind = message.msg_type;
             // The only errors are those of messages that come too late.
             let _ = self.raft.step(message);
+            self.note_granted(kind);
         }
     }
 

@@ -63,6 +63,10 @@ pub enum Mutant {
     LeaseByTicks,
     /// A transaction writes although a key has another version.
     Careless,
+    /// The election clock of a node runs while its vote is on the way to the disk.
+    Impatient,
+    /// Answers to heartbeats wait for the disk.
+    HeldHeartbeats,
 }
 
 impl Options {

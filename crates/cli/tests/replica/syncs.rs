@@ -47,14 +47,18 @@ int fdatasync(int file) {
     if (exists("fail"))
         return fail();
     if (exists("slow"))
-        usleep(100000);
+        usleep(400000);
     return syscall(SYS_fdatasync, file);
 }
 "#;
 
-/// Shorter than the election time-out of the replicas: votes are synced, too, so with slower disks
-/// there would be no leader again once one is lost.
-const SLOW: Duration = Duration::from_millis(100);
+/// Longer than the election time-out of the replicas. An election takes two of them in turn, which
+/// is longer than any time-out that a replica draws.
+const SLOW: Duration = Duration::from_millis(400);
+
+/// The longest time without a leader while syncs are slow: a few time-outs and syncs, and some
+/// seconds for a busy machine.
+const ELECTING: Duration = Duration::from_secs(12);
 
 /// Replicas with disks whose syncs the test controls.
 struct Stage {
@@ -190,4 +194,38 @@ fn reads_and_heartbeats_go_on_during_long_syncs() {
         reads.len()
     );
     assert_eq!(term(&cluster), before);
+}
+
+#[test]
+fn a_cluster_whose_syncs_are_longer_than_time_outs_elects_a_leader_and_keeps_it() {
+    let Some(stage) = Stage::new("replica-sync-elects") else {
+        return;
+    };
+    let mut cluster = stage.cluster();
+    let (_nexus, mut client) = cluster.client(PATIENCE);
+    client.put(b"before", b"value").unwrap();
+    let old = cluster.leader();
+    (0..3).for_each(|place| stage.switch(place, "slow"));
+    client.put(b"during", b"value").unwrap();
+    cluster.0[old].kill();
+    let begin = Instant::now();
+    let others = [(old + 1) % 3, (old + 2) % 3];
+    let leader = || {
+        let mut states = others
+            .map(|it| status_of(&cluster.0[it].address))
+            .into_iter();
+        states.find(|status| status["role"] == "leader")
+    };
+    until(|| leader().is_some());
+    let time = begin.elapsed();
+    assert!(time < ELECTING, "no replica has led for {time:?}");
+    let first = leader().unwrap();
+    // A put needs both disks now.
+    client.put(b"after", b"value").unwrap();
+    for key in ["before", "during", "after"] {
+        let item = client.get(key.as_bytes()).unwrap();
+        assert!(item.is_some_and(|it| it.1 == b"value"), "{key}");
+    }
+    let last = leader().unwrap();
+    assert_eq!(first["term"], last["term"], "{first} {last}");
 }

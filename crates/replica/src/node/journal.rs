@@ -2,23 +2,39 @@
 //! §10.2.1).
 //!
 //! Invariant: no message leaves that speaks of an entry, a vote or a term that the disk may lose.
-//! Messages wait for the last write that was under way when Raft made them, with two exceptions.
+//! Messages wait for the last write that was under way when Raft made them, with three exceptions.
 //! A leader sends entries and heartbeats while its own disk is busy, because followers answer for
-//! themselves. A follower answers heartbeats, which speak of its term alone. Both need the term on
-//! the disk. Called by `node`.
+//! themselves. A follower answers heartbeats, which speak of its term alone. A node asks for
+//! pre-votes and answers them, because they promise nothing. All need the term on the disk. Called
+//! by `node`.
 
 use std::collections::VecDeque;
 
-use raft::eraftpb::{Message, MessageType};
+use raft::eraftpb::{HardState, Message, MessageType};
 
+use super::patience::Patience;
 use crate::work::Saved;
+
+/// Term and vote.
+pub(super) type Promise = (u64, u64);
+
+/// A write that is not saved.
+#[derive(Debug)]
+struct Write {
+    number: u64,
+    promise: Promise,
+    /// Ticks of the node before it.
+    begin: usize,
+}
 
 #[derive(Debug)]
 pub(super) struct Journal {
-    /// Numbers of writes that are not saved, and the terms that they promise.
-    under_way: VecDeque<(u64, u64)>,
-    /// The promised term on the disk.
-    term: u64,
+    under_way: VecDeque<Write>,
+    /// The promise on the disk.
+    promise: Promise,
+    /// Ticks of the node so far.
+    ticks: usize,
+    patience: Patience,
     /// Messages, each with the number of the write that it waits for.
     held: VecDeque<(u64, Message)>,
     /// Messages that need to wait no longer.
@@ -30,11 +46,13 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// A journal of a disk that has this term.
-    pub(super) const fn new(term: u64) -> Self {
+    /// A journal of a disk that has this promise.
+    pub(super) const fn new(promise: Promise) -> Self {
         Self {
             under_way: VecDeque::new(),
-            term,
+            promise,
+            ticks: 0,
+            patience: Patience::new(promise.0),
             held: VecDeque::new(),
             free: Vec::new(),
             asked: 0,
@@ -43,9 +61,41 @@ impl Journal {
         }
     }
 
-    /// Notes a write that promises a term.
-    pub(super) fn on_write(&mut self, number: u64, term: u64) {
-        self.under_way.push_back((number, term));
+    /// Takes a tick. True: a node that does not lead must let its election clock stand.
+    pub(super) fn on_tick(&mut self) -> bool {
+        self.ticks += 1;
+        self.patience.on_tick(self.is_promised())
+    }
+
+    /// Takes the term, and its leader or 0.
+    pub(super) fn on_term(&mut self, term: u64, leader: u64) {
+        self.patience.on_term(term, leader);
+    }
+
+    /// Notes the candidate to which this node has granted a pre-vote.
+    pub(super) const fn on_granted(&mut self, candidate: u64) {
+        self.patience.on_granted(candidate);
+    }
+
+    /// Whether a node that does not lead waits for another candidate than this one.
+    pub(super) fn waits_for_other(&self, candidate: u64) -> bool {
+        self.patience.waits_for_other(candidate, self.is_promised())
+    }
+
+    /// Whether the last term and the last vote are on the disk.
+    fn is_promised(&self) -> bool {
+        let last = self.under_way.back();
+        last.is_none_or(|write| write.promise == self.promise)
+    }
+
+    /// Notes a write that makes a promise, perhaps that of the write before it again.
+    pub(super) fn on_write(&mut self, number: u64, promise: Promise) {
+        let begin = self.ticks;
+        self.under_way.push_back(Write {
+            number,
+            promise,
+            begin,
+        });
     }
 
     /// Notes that the disk was asked for a checkpoint.
@@ -57,8 +107,9 @@ impl Journal {
     pub(super) fn on_saved(&mut self, saved: Saved) {
         self.is_full = saved.is_full;
         self.done = saved.checkpoints;
-        while let Some((_, term)) = self.under_way.pop_front_if(|it| it.0 <= saved.number) {
-            self.term = term;
+        while let Some(write) = self.under_way.pop_front_if(|it| it.number <= saved.number) {
+            self.promise = write.promise;
+            self.patience.on_saved(self.ticks - write.begin);
         }
         while let Some((_, message)) = self.held.pop_front_if(|it| it.0 <= saved.number) {
             self.free.push(message);
@@ -67,17 +118,24 @@ impl Journal {
 
     /// Takes messages that Raft has made in a term, and lets those go that need not wait.
     pub(super) fn send(&mut self, messages: Vec<Message>, leads: bool, term: u64) {
-        let Some((number, _)) = self.under_way.back() else {
+        let Some(last) = self.under_way.back() else {
             return self.free.extend(messages);
         };
-        let has_term = self.term == term;
+        let has_term = self.promise.0 == term;
         for message in messages {
-            let is_free = leads || message.msg_type == MessageType::MsgHeartbeatResponse;
-            match is_free && has_term {
+            match has_term && (leads || promises_nothing(&message)) {
                 true => self.free.push(message),
-                false => self.held.push_back((*number, message)),
+                false => self.held.push_back((last.number, message)),
             }
         }
+    }
+
+    /// Has all messages wait for the disk, for a planted bug.
+    #[cfg(feature = "mutants")]
+    pub(super) fn hold(&mut self, messages: Vec<Message>) {
+        let number = self.under_way.back().map_or(0, |write| write.number);
+        self.held
+            .extend(messages.into_iter().map(|it| (number, it)));
     }
 
     /// Moves out the messages that need not wait.
@@ -99,6 +157,21 @@ impl Journal {
     pub(super) const fn is_full(&self) -> bool {
         self.is_full
     }
+}
+
+/// The promise in a state that Raft wants to be saved.
+pub(super) const fn promise_of(state: &HardState) -> Promise {
+    (state.term, state.vote)
+}
+
+/// Whether no member relies on a message, apart from the term of its sender.
+const fn promises_nothing(message: &Message) -> bool {
+    matches!(
+        message.msg_type,
+        MessageType::MsgHeartbeatResponse
+            | MessageType::MsgRequestPreVote
+            | MessageType::MsgRequestPreVoteResponse
+    )
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use raft::Ready;
 use raft::eraftpb::Entry;
 
 use super::Node;
-use super::journal::Journal;
+use super::journal::{Journal, promise_of};
 use super::output::Output;
 use crate::work::{Items, LogWrite, Saved, Work};
 
@@ -13,7 +13,7 @@ impl<A> Node<A> {
     /// [work](Output::work) to the disk, and the disk's progress to [`Self::on_saved`].
     #[must_use]
     pub fn with_disk(mut self) -> Self {
-        self.journal = Some(Journal::new(self.term()));
+        self.journal = Some(Journal::new(promise_of(self.log().promises())));
         self
     }
 
@@ -69,15 +69,20 @@ impl<A> Node<A> {
         self.raft.mut_store().append(entries.clone());
         let journal = self.journal.as_mut().expect("the caller has seen it");
         if must_write {
-            journal.on_write(number, term);
+            let promises = self.raft.store().promises().clone();
+            journal.on_write(number, promise_of(&promises));
             out.work.push(Work::Write(LogWrite {
                 number,
-                promises: self.raft.store().promises().clone(),
+                promises,
                 entries,
                 items,
             }));
         }
         journal.send(ready.take_messages(), true, term);
+        #[cfg(feature = "mutants")]
+        if self.options.shows(crate::options::Mutant::HeldHeartbeats) {
+            journal.hold(ready.take_persisted_messages());
+        }
         journal.send(ready.take_persisted_messages(), false, term);
         let is_idle = journal.is_idle();
         self.raft.advance_append_async(ready);

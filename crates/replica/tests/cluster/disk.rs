@@ -30,6 +30,26 @@ pub(crate) enum DiskBug {
     CaughtPanic,
 }
 
+/// The time that a group of work takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Pace {
+    /// That of good disks, with some syncs that are longer than an election time-out.
+    Mixed,
+    /// Between half of this time and this time.
+    Slow(Nanos),
+}
+
+impl Pace {
+    fn draw(self, rng: &mut Rng) -> Nanos {
+        Nanos(match self {
+            // A sync of 100 ms is longer than an election time-out.
+            Self::Mixed if rng.one_in(300) => 100_000_000,
+            Self::Mixed => rng.log_between(20_000, 2_000_000),
+            Self::Slow(most) => rng.between(most.0 / 2, most.0),
+        })
+    }
+}
+
 /// A group of work that the disk does.
 #[derive(Debug)]
 struct Busy {
@@ -44,6 +64,7 @@ pub(crate) struct SimDisk {
     writes: Vec<LogWrite>,
     busy: Option<Busy>,
     saved: Saved,
+    pace: Pace,
     rng: Rng,
     bug: Option<DiskBug>,
 }
@@ -54,6 +75,7 @@ impl SimDisk {
         files: &SimFiles,
         bug: Option<DiskBug>,
         first: (u64, u64),
+        pace: Pace,
         rng: Rng,
     ) -> (Self, Option<Remains>) {
         // A process cannot start on a full disk. It is started when there is room.
@@ -75,6 +97,7 @@ impl SimDisk {
             writes: Vec::new(),
             busy: None,
             saved: Saved::default(),
+            pace,
             rng,
             bug,
         };
@@ -94,16 +117,12 @@ impl SimDisk {
             }
             _ => self.work(),
         };
-        // A sync of 100 ms is longer than an election time-out.
-        let span = match self.rng.one_in(300) {
-            true => 100_000_000,
-            false => self.rng.log_between(20_000, 2_000_000),
-        };
+        let span = self.pace.draw(&mut self.rng);
         if result.is_ok() {
             self.writes.clear();
         }
         self.busy = Some(Busy {
-            end: now + Nanos(span),
+            end: now + span,
             result: result.map(|()| number),
         });
     }

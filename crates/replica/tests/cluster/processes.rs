@@ -12,7 +12,7 @@ use dunlin_sim::{NetHandle, Node, PortId, Rng, SimEndpoint, SimTransport, take_r
 use crate::platter::SimFiles;
 use crate::record::{Action, KEYS, Operation, PASSING, Shared, key_bytes, value_of};
 
-/// Operations of clients begin until then.
+/// Operations of clients begin until then, in runs with faults.
 pub(crate) const BUSY: Nanos = Nanos::from_millis(1200);
 /// Every key is read from then on, after all faults.
 const LAST: Nanos = Nanos::from_millis(1600);
@@ -53,6 +53,8 @@ pub(crate) struct ClientNode {
     /// The token of the watch that is under way, and the index from which it goes on.
     watch: Option<u64>,
     watch_from: u64,
+    /// Its random operations begin until then.
+    busy: Nanos,
     /// It only reads, often, and is patient with a leader: so it would see one that has been
     /// replaced and does not know it.
     is_reader: bool,
@@ -141,6 +143,7 @@ impl ClientNode {
         port: PortId,
         replicas: usize,
         record: Shared,
+        busy: Nanos,
         mut rng: Rng,
     ) -> Self {
         let is_reader = port.0 == replicas;
@@ -169,6 +172,7 @@ impl ClientNode {
             is_last: false,
             watch: None,
             watch_from: FIRST,
+            busy,
             is_reader,
         }
     }
@@ -185,7 +189,7 @@ impl ClientNode {
         if now >= self.next {
             let gap = if self.is_reader { GAP / 3 } else { GAP };
             self.next = now + Nanos(self.rng.exponential(gap));
-            if now < BUSY {
+            if now < self.busy {
                 self.begin_one(now);
             } else if now < LAST {
                 self.next = LAST;

@@ -2,6 +2,7 @@
 
 mod changes;
 mod faults;
+mod slow;
 
 use dunlin_core::transport::PeerId;
 use dunlin_core::{CloseReason, Nanos, Session, SessionOptions};
@@ -13,7 +14,7 @@ use dunlin_sim::world::{Act, ProcessId};
 use dunlin_sim::{Cluster, FaultRates, Net, NetConfig, NetHandle, PortId, Rng, SimEndpoint, World};
 use dunlin_testkit::histories;
 
-use crate::disk::{DiskBug, SimDisk, seat};
+use crate::disk::{DiskBug, Pace, SimDisk, seat};
 use crate::judge::Judge;
 use crate::platter::{Folder, SimFiles};
 use crate::processes::{BUSY, ClientNode, Process, ReplicaNode};
@@ -40,10 +41,14 @@ struct Processes {
     /// The disks of the replicas; none if their logs are in memory.
     disks: Vec<SimFiles>,
     disk_bug: Option<DiskBug>,
+    /// The pace of each disk.
+    paces: Vec<Pace>,
     resumed: u64,
     options: Options,
     remembers_one_client: bool,
     record: Shared,
+    /// Random operations of clients begin until then.
+    busy: Nanos,
     rng: Rng,
 }
 
@@ -54,7 +59,8 @@ impl Processes {
         // A process that joins has no entry before its first snapshot.
         let joins = roster.as_ref().is_some_and(|it| !it.has_voters());
         let first = if joins { (0, 0) } else { (1, 1) };
-        let (disk, remains) = SimDisk::open(&self.disks[port], self.disk_bug, first, rng);
+        let (files, pace) = (&self.disks[port], self.paces[port]);
+        let (disk, remains) = SimDisk::open(files, self.disk_bug, first, pace, rng);
         self.resumed += u64::from(remains.is_some());
         let seat = roster.map(|roster| seat(roster, remains));
         Replica::with_disk(id_of(port), seat, Box::new(disk), self.options)
@@ -92,7 +98,7 @@ impl Cluster for Processes {
             return Process::Replica(Box::new(node));
         }
         let record = Shared::clone(&self.record);
-        let client = ClientNode::boot(net, port, replicas, record, rng);
+        let client = ClientNode::boot(net, port, replicas, record, self.busy, rng);
         Process::Client(Box::new(client))
     }
 
@@ -153,7 +159,7 @@ impl Drop for Stage {
 /// In words: the first broken invariant.
 pub(crate) fn run_seed(seed: u64, bug: Bug) -> Result<Sum, String> {
     let mut stage = Stage::new(seed, bug);
-    stage.go()?;
+    stage.run_until(END, STEP)?;
     stage.judge_history(&format!("{bug:?}-{seed}"))
 }
 
@@ -213,19 +219,29 @@ impl Stage {
             images: vec![None; replicas],
             disks,
             disk_bug: bug.of_disk(),
+            paces: vec![Pace::Mixed; replicas],
             resumed: 0,
             options,
             remembers_one_client: seed % 4 == 3,
             record: Shared::default(),
+            busy: BUSY,
             rng: rng.fork(),
         };
-        let mut world = World::new(&net, processes, rng.next_u64());
+        let mut stage = Self::with(&net, processes, bug, folder, rng);
+        stage.plan(changes);
+        stage
+    }
+
+    /// Boots all processes.
+    fn with(net: &NetHandle, processes: Processes, bug: Bug, folder: Folder, mut rng: Rng) -> Self {
+        let replicas = processes.images.len();
+        let mut world = World::new(net, processes, rng.next_u64());
         for _ in 0..replicas + CLIENTS {
             let host = world.add_host();
             let port = world.add_port(host);
             world.act(Act::Boot(port));
         }
-        let mut stage = Self {
+        Self {
             world,
             rng,
             bug,
@@ -235,9 +251,7 @@ impl Stage {
             judge: Judge::default(),
             sum: Sum::default(),
             _folder: folder,
-        };
-        stage.plan(changes);
-        stage
+        }
     }
 
     fn plan(&mut self, changes: usize) {
@@ -254,14 +268,15 @@ impl Stage {
         self.events.add(at, event);
     }
 
-    fn go(&mut self) -> Result<(), String> {
-        while self.world.now() < END {
+    /// Runs all processes, and checks the invariants after each step.
+    fn run_until(&mut self, end: Nanos, step: Nanos) -> Result<(), String> {
+        while self.world.now() < end {
             let now = self.world.now();
             if now >= BUSY {
                 self.world.net().borrow_mut().set_rates(FaultRates::NONE);
             }
-            let next = self.events.next_at().unwrap_or(END).max(now);
-            self.world.run_until(next.min(now + STEP).min(END));
+            let next = self.events.next_at().unwrap_or(end).max(now);
+            self.world.run_until(next.min(now + step).min(end));
             if let Some(what) = self.world.net().borrow().violation() {
                 return Err(what.to_owned());
             }

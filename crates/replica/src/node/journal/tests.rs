@@ -27,17 +27,17 @@ const fn saved(number: u64) -> Saved {
 fn an_answer_waits_for_its_write_and_a_heartbeat_for_its_term() {
     use MessageType::{MsgAppend, MsgAppendResponse, MsgHeartbeatResponse};
     let answers = || vec![message(MsgAppendResponse), message(MsgHeartbeatResponse)];
-    let mut journal = Journal::new(4);
+    let mut journal = Journal::new((4, 1));
     journal.send(answers(), false, 4);
     assert_eq!(
         kinds(&mut journal),
         [MsgAppendResponse, MsgHeartbeatResponse]
     );
-    journal.on_write(1, 4);
+    journal.on_write(1, (4, 1));
     journal.send(answers(), false, 4);
     assert_eq!(kinds(&mut journal), [MsgHeartbeatResponse]);
     // The next write promises a later term.
-    journal.on_write(2, 5);
+    journal.on_write(2, (5, 1));
     journal.send(answers(), false, 5);
     journal.send(vec![message(MsgAppend)], true, 5);
     assert_eq!(kinds(&mut journal), []);
@@ -49,8 +49,60 @@ fn an_answer_waits_for_its_write_and_a_heartbeat_for_its_term() {
         [MsgAppendResponse, MsgHeartbeatResponse, MsgAppend]
     );
     // A leader whose term is on the disk does not wait for its own entries.
-    journal.on_write(3, 5);
+    journal.on_write(3, (5, 1));
     journal.send(vec![message(MsgAppend)], true, 5);
     assert_eq!(kinds(&mut journal), [MsgAppend]);
     assert!(!journal.is_idle());
+}
+
+#[test]
+fn a_pre_vote_waits_for_its_term_alone() {
+    use MessageType::{MsgRequestPreVote, MsgRequestPreVoteResponse, MsgRequestVote};
+    let mut journal = Journal::new((4, 1));
+    let ask = || {
+        let kinds = [MsgRequestPreVote, MsgRequestPreVoteResponse, MsgRequestVote];
+        kinds.map(message).to_vec()
+    };
+    // Entries of a leader are under way.
+    journal.on_write(1, (4, 1));
+    journal.send(ask(), false, 4);
+    assert_eq!(
+        kinds(&mut journal),
+        [MsgRequestPreVote, MsgRequestPreVoteResponse]
+    );
+    journal.on_write(2, (5, 2));
+    journal.send(ask(), false, 5);
+    assert_eq!(kinds(&mut journal), []);
+    journal.on_saved(saved(2));
+    assert_eq!(
+        kinds(&mut journal),
+        [
+            MsgRequestVote,
+            MsgRequestPreVote,
+            MsgRequestPreVoteResponse,
+            MsgRequestVote
+        ]
+    );
+}
+
+#[test]
+fn a_clock_stands_while_a_term_or_a_vote_is_under_way_and_not_for_entries() {
+    let mut journal = Journal::new((4, 1));
+    journal.on_write(1, (4, 1));
+    assert!(!journal.on_tick());
+    journal.on_term(5, 0);
+    journal.on_write(2, (5, 0));
+    assert!(journal.waits_for_other(3) && journal.on_tick());
+    journal.on_write(3, (5, 2));
+    journal.on_saved(saved(2));
+    assert!(journal.on_tick(), "the vote is not on the disk");
+    journal.on_saved(saved(3));
+    journal.on_term(5, 2);
+    assert!(!journal.on_tick());
+    // The next vote takes a tick.
+    journal.on_term(6, 0);
+    journal.on_write(4, (6, 0));
+    assert!(journal.on_tick());
+    journal.on_saved(saved(4));
+    assert_eq!((0..).take_while(|_| journal.on_tick()).count(), 2);
 }

@@ -120,3 +120,65 @@ fn a_full_disk_refuses_writes_and_answers_reads() {
         [(leader, 2, Answer::Written(stage.opened + 2))]
     );
 }
+
+#[test]
+fn a_candidate_waits_for_votes_that_take_longer_than_time_outs() {
+    const SYNC: usize = 3 * Options::ELECTION_TICKS;
+    let (mut stage, old, _) = Stage::on_disks();
+    let term = stage.nodes[&old].term();
+    stage.cut = Some(old);
+    // Each disk writes for longer than any time-out.
+    for _ in 0..4 {
+        stage.busy = vec![1, 2, 3];
+        stage.tick(SYNC);
+        stage.busy.clear();
+        stage.settle();
+    }
+    assert_ne!(stage.leader(), old);
+    let terms = stage.nodes.values().map(Node::term);
+    assert_eq!(terms.max(), Some(term + 1), "the first candidate has won");
+}
+
+#[test]
+fn the_only_voter_asks_for_no_votes_before_it_has_written_its_log() {
+    let mut stage = Stage::new(1);
+    let node = stage.nodes.remove(&1).unwrap();
+    stage.nodes.insert(1, node.with_disk());
+    let leader = stage.leader();
+    stage.open(leader);
+    let (term, last) = (stage.nodes[&1].term(), stage.nodes[&1].log().last());
+    let message = |kind| Message {
+        msg_type: kind,
+        from: 9,
+        to: 1,
+        term: term + 1,
+        log_term: term,
+        index: last,
+        ..Message::default()
+    };
+    // Another process says that it leads a later term, and then sends an entry.
+    let take = |stage: &mut Stage, message| {
+        stage.nodes.get_mut(&1).unwrap().on_message(message);
+        stage.settle();
+    };
+    take(&mut stage, message(MessageType::MsgHeartbeat));
+    stage.busy = vec![1];
+    let entry = Entry {
+        term: term + 1,
+        index: last + 1,
+        ..Entry::default()
+    };
+    take(
+        &mut stage,
+        Message {
+            entries: vec![entry].into(),
+            ..message(MessageType::MsgAppend)
+        },
+    );
+    stage.tick(5 * Options::ELECTION_TICKS);
+    assert_eq!(stage.nodes[&1].log().last(), last + 1);
+    assert!(!stage.nodes[&1].leads(), "its log is not on its disk");
+    stage.busy.clear();
+    stage.settle();
+    assert_eq!(stage.leader(), 1);
+}

@@ -109,6 +109,17 @@ impl Stage {
     }
 
     fn crash(&mut self, victim: usize) {
+        if self.replica(victim).is_none() {
+            return;
+        }
+        self.kill(victim);
+        self.sum.restarts += 1;
+        let down = Nanos::from_micros(self.rng.log_between(100, 400_000));
+        self.schedule(self.world.now() + down, Event::Start(victim));
+    }
+
+    /// Ends the process of a replica that runs. Its peers learn that soon.
+    pub(super) fn kill(&mut self, victim: usize) {
         let Some(rpc) = self.replica(victim) else {
             return;
         };
@@ -118,7 +129,6 @@ impl Stage {
             None => self.world.cluster.images[victim] = image.map(|it| self.survivor(it)),
         }
         self.world.act(Act::Crash(PortId(victim)));
-        self.sum.restarts += 1;
         let now = self.world.now();
         let ties = std::mem::take(&mut self.ties);
         for tie in ties {
@@ -131,8 +141,6 @@ impl Stage {
                 None => self.ties.push(tie),
             }
         }
-        let down = Nanos::from_micros(self.rng.log_between(100, 400_000));
-        self.schedule(now + down, Event::Start(victim));
     }
 
     /// Log and items that a crash leaves.

@@ -1,0 +1,62 @@
+//! The ticks for which an election clock stands.
+
+use super::*;
+
+/// Ticks for which the clock stands in a term without a leader, once its promise is on the disk.
+fn stood(patience: &mut Patience, term: u64) -> usize {
+    patience.on_term(term, 0);
+    (0..).take_while(|_| patience.on_tick(true)).count()
+}
+
+#[test]
+fn a_clock_stands_while_a_promise_is_on_its_way() {
+    let mut patience = Patience::new(3);
+    assert!(!patience.on_tick(true), "the term had a leader");
+    patience.on_term(4, 0);
+    assert!((0..1000).all(|_| patience.on_tick(false)));
+    assert_eq!(stood(&mut patience, 4), 0, "writes take no tick here");
+}
+
+#[test]
+fn a_clock_stands_for_two_writes_and_doubles_with_each_term_without_a_leader() {
+    const TICKS: usize = Options::ELECTION_TICKS;
+    let mut patience = Patience::new(3);
+    patience.on_saved(40);
+    assert_eq!(stood(&mut patience, 3), 0, "the term had a leader");
+    assert_eq!(stood(&mut patience, 4), 80);
+    assert_eq!(stood(&mut patience, 5), 2 * (TICKS + 80) - TICKS);
+    assert_eq!(stood(&mut patience, 6), 4 * (TICKS + 80) - TICKS);
+    // A leader ends the row of lost terms, and its own term waits for nothing.
+    patience.on_term(6, 1);
+    assert_eq!(stood(&mut patience, 6), 0);
+    patience.on_granted(7);
+    assert_eq!(stood(&mut patience, 6), 80);
+    assert_eq!(stood(&mut patience, 7), 80);
+}
+
+#[test]
+fn short_writes_make_a_long_one_forgotten_and_none_counts_beyond_the_limit() {
+    let mut patience = Patience::new(1);
+    patience.on_saved(usize::MAX);
+    for term in 2..100 {
+        assert_eq!(stood(&mut patience, term), MOST);
+    }
+    for _ in 0..100 {
+        patience.on_saved(0);
+    }
+    patience.on_term(100, 1);
+    assert_eq!(stood(&mut patience, 101), 0);
+}
+
+#[test]
+fn a_clock_stands_once_in_a_term_for_a_candidate_of_the_next() {
+    let mut patience = Patience::new(1);
+    patience.on_saved(40);
+    assert_eq!(stood(&mut patience, 1), 0);
+    patience.on_granted(7);
+    assert!(patience.waits_for_other(8, true));
+    assert!(!patience.waits_for_other(7, true));
+    assert_eq!(stood(&mut patience, 1), 80);
+    patience.on_granted(8);
+    assert_eq!(stood(&mut patience, 1), 0, "that candidate has failed");
+}
