@@ -2,14 +2,15 @@
 //! own, which the handler borrows, or which goes to the worker that will run the handler. Called by
 //! the loop when it drains its queues (`drain_queues`).
 
-use dunlin_msgbuf::MsgBuf;
-use dunlin_wire::{ErrorCode, ReqType};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::endpoint::dispatch::SlowRequest;
+use dunlin_wire::ErrorCode;
+
+use crate::endpoint::dispatch::{Dispatched, SlowRequest, answer_batched};
 use crate::endpoint::rpc::Engine;
-use crate::handle::RequestIdx;
-use crate::handler::batch::{Answer, BatchEntry};
-use crate::handler::table::{Handler, Registered};
+use crate::handler::batch::{Answer, Batch, BatchEntry};
+use crate::handler::context::Cx;
+use crate::handler::table::{BatchFn, Handler, Registered};
 use crate::time::Clock;
 use crate::transfer::reassembly::Arrived;
 use crate::transport::Tx;
@@ -40,10 +41,17 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 let run = *run;
                 self.run_own(message, (inbound, req_type, session), run);
             }
-            Handler::Batch { max_response, .. } => {
-                let max_response = *max_response;
-                self.run_alone(&message, inbound, req_type, max_response);
-                self.core.context.pool.recycle(message);
+            Handler::Batch { max_response, run } => {
+                let (max_response, run) = (*max_response, *run);
+                let request = SlowRequest {
+                    req_type,
+                    inbound,
+                    session,
+                    request: message,
+                };
+                if let Some(unfinished) = self.run_alone(request, max_response, run) {
+                    self.postpone(unfinished);
+                }
             }
             Handler::Background { max_response, .. } => {
                 let max_response = *max_response;
@@ -58,36 +66,66 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Runs a batch handler on one request.
-    fn run_alone(
+    /// Runs a batch handler on one request, and gives the request back if the handler will go on
+    /// with it later.
+    pub(crate) fn run_alone(
         &mut self,
-        message: &MsgBuf,
-        inbound: RequestIdx,
-        req_type: ReqType,
+        alone: SlowRequest,
         max_response: usize,
-    ) {
-        let context = &mut self.core.context;
-        let response = self
-            .core
+        run: BatchFn<App>,
+    ) -> Option<SlowRequest> {
+        let (inbound, req_type) = (alone.inbound, alone.req_type);
+        let Self {
+            core,
+            app,
+            dropped,
+            dispatched,
+            ..
+        } = self;
+        let response = core
             .requests
-            .take_response(inbound, max_response, context);
+            .take_response(inbound, max_response, &mut core.context);
         if response.is_none() {
-            return self.core.server().reject(inbound, ErrorCode::OVERLOADED);
+            core.context.pool.recycle(alone.request);
+            core.server().reject(inbound, ErrorCode::OVERLOADED);
+            return None;
         }
-        let (session, _) = self.core.requests.origin(inbound);
-        self.batch.insert(
-            0,
-            BatchEntry {
-                response,
-                session: self.core.sessions.handle(session),
-                frame: 0,
-                data: 0..message.len(),
-                max_response,
-                inbound,
-                answer: Answer::None,
-                req_type,
-            },
-        );
-        self.run_batch(1, &[message.data()]);
+        let mut entry = BatchEntry {
+            response,
+            session: alone.session,
+            frame: BatchEntry::NO_FRAME,
+            data: 0..alone.request.len(),
+            max_response,
+            inbound,
+            answer: Answer::None,
+            req_type,
+        };
+        *dispatched = Dispatched::of(req_type);
+        let mut cx = Cx { core, dropped };
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let (entries, data) = (std::slice::from_mut(&mut entry), &[alone.request.data()]);
+            run(app, Batch { entries, data }, &mut cx);
+        }));
+        if outcome.is_err() {
+            core.context.stats.on_panic();
+        }
+        answer_batched(core, &mut entry);
+        if entry.answer == Answer::Again {
+            return Some(alone);
+        }
+        core.context.pool.recycle(alone.request);
+        None
+    }
+
+    /// Goes on with a request of a batch handler, after the answers that are ready have left. Its
+    /// next turn, if it needs one, comes after those of all others that wait.
+    pub(crate) fn run_again(&mut self, alone: SlowRequest, max_response: usize, run: BatchFn<App>) {
+        let mut unfinished = None;
+        self.apart(|engine| unfinished = engine.run_alone(alone, max_response, run));
+        if let Some(unfinished) = unfinished {
+            self.core.postponed += 1;
+            self.core.context.agenda.call_attention();
+            self.slow.push_back(unfinished);
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::handler::request::Request;
 use crate::handler::table::{DispatchFn, Handler, Handlers, Registered};
 use crate::packet::receive::Packet;
 use crate::protocol::Core;
-use crate::time::Clock;
+use crate::time::{Clock, Nanos};
 use crate::transport::{Rx, Transport, Tx};
 
 /// Where a packet lies: the frame of the burst, and the byte at which it begins.
@@ -207,32 +207,38 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[cold]
     #[inline(never)]
     fn run_slow(&mut self, slow: SlowRequest) {
-        let SlowRequest {
-            req_type,
-            inbound,
-            session,
-            request,
-        } = slow;
+        let (req_type, inbound) = (slow.req_type, slow.inbound);
         let unwanted = self.core.requests.is_unwanted(inbound);
         let handler = self.handlers.get(req_type).map(|entry| &entry.handler);
         let refusal = match handler {
+            // It has begun with the request, and must come to an end.
+            Some(Handler::Batch { max_response, run }) => {
+                let (max_response, run) = (*max_response, *run);
+                return self.run_again(slow, max_response, run);
+            }
             _ if unwanted => ErrorCode::CANCELLED,
             Some(Handler::Dispatch(run)) => {
                 let run = *run;
                 return self.measured(req_type, |engine| {
-                    engine.run_own(request, (inbound, req_type, session), run);
+                    engine.run_own(slow.request, (inbound, req_type, slow.session), run);
                 });
             }
             _ => ErrorCode::UNKNOWN_TYPE,
         };
-        self.core.context.pool.recycle(request);
+        self.core.context.pool.recycle(slow.request);
         self.core.server().reject(inbound, refusal);
     }
 
     /// Runs a handler that was slow before, and measures it, so that its type can count as fast
-    /// again. Packets that are ready leave first, among them the acknowledgements for clients that
-    /// will have to wait.
+    /// again.
     fn measured(&mut self, req_type: ReqType, run: impl FnOnce(&mut Self)) {
+        let slow = self.apart(run) > self.core.context.config.ack_delay;
+        self.handlers.set_slow(req_type, slow);
+    }
+
+    /// Runs a handler, and returns how long it took. Packets that are ready leave first, among them
+    /// the acknowledgements for clients that will have to wait.
+    pub(crate) fn apart(&mut self, run: impl FnOnce(&mut Self)) -> Nanos {
         self.transmit();
         // A peer that is falling asleep must be woken now, not after the handler.
         self.tx.settle();
@@ -243,8 +249,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.dispatched = Dispatched::NOTHING;
         let end = self.clock.now();
         self.core.context.moment.advance(end);
-        let slow = end.since(start) > self.core.context.config.ack_delay;
-        self.handlers.set_slow(req_type, slow);
+        end.since(start)
     }
 
     /// Keeps an accepted request until its batch handler runs, after the burst. `data`: where its
@@ -467,7 +472,7 @@ fn finish_job(core: &mut Core, job: Job) {
 
 /// Sends the answer that a batch handler has left in an entry.
 #[inline(always)]
-fn answer_batched(core: &mut Core, entry: &mut BatchEntry) {
+pub(crate) fn answer_batched(core: &mut Core, entry: &mut BatchEntry) {
     match (entry.answer, entry.response.take()) {
         (Answer::Reply, Some(response)) => core.server().reply_with(entry.inbound, response),
         (answer, unused) => answer_otherwise(core, entry.inbound, answer, unused),
@@ -484,7 +489,7 @@ fn answer_otherwise(core: &mut Core, inbound: RequestIdx, answer: Answer, unused
     }
     match answer {
         Answer::Reject(code) => core.server().reject(inbound, code),
-        Answer::Deferred => {}
+        Answer::Deferred | Answer::Again => {}
         Answer::None | Answer::Reply => core.server().after_handler(inbound),
     }
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use dunlin_msgbuf::{MsgBuf, TooLong};
 use dunlin_wire::{ErrorCode, ReqType};
 
-use crate::handle::{RequestIdx, Session};
+use crate::handle::{RequestId, RequestIdx, Session, Ticket};
 use crate::handler::context::Cx;
 use crate::handler::refusal::{Refuse, of_handler};
 use crate::handler::request::DeferredRequest;
@@ -20,6 +20,8 @@ pub(crate) enum Answer {
     Reply,
     Reject(ErrorCode),
     Deferred,
+    /// The handler goes on with the request later.
+    Again,
 }
 
 /// A request that waits for the end of the burst: the place of its data, and its answer.
@@ -34,6 +36,11 @@ pub(crate) struct BatchEntry {
     pub(crate) inbound: RequestIdx,
     pub(crate) answer: Answer,
     pub(crate) req_type: ReqType,
+}
+
+impl BatchEntry {
+    /// The frame of a request that has come in several packets, and lies in a msgbuf of its own.
+    pub(crate) const NO_FRAME: usize = usize::MAX;
 }
 
 /// Requests of one type, at most [`crate::config::MAX_BATCH`].
@@ -116,6 +123,33 @@ impl<'a> BatchItem<'a> {
     /// Answers with an error code; see [`Request::reject`](crate::Request::reject).
     pub fn reject(self, code: ErrorCode) {
         self.entry.answer = Answer::Reject(of_handler(code));
+    }
+
+    /// The name of the request: the same in each call of the handler ([`Self::again`]), and no other
+    /// unanswered request of the endpoint has it.
+    pub fn ticket(&self, cx: &Cx<'_>) -> Ticket {
+        let home = cx.core.sessions.is_home(self.entry.session);
+        let id = match home {
+            true => cx.core.requests.id(self.entry.inbound),
+            false => RequestId::NONE,
+        };
+        cx.ticket(id)
+    }
+
+    /// Lets the handler go on with this request later: once the endpoint has handled the packets
+    /// that are there, it calls the handler with this request alone. So a handler that needs a long
+    /// time for a large request can do a part of the work with each call, and other requests do not
+    /// wait for all of it. The handler must answer at last, even if the client has given up
+    /// meanwhile; it finds what it has done so far by [`Self::ticket`].
+    ///
+    /// # Errors
+    /// Gives the request back if it has come in one packet: its bytes are gone after the burst.
+    pub fn again(self) -> Result<(), Self> {
+        if self.entry.frame != BatchEntry::NO_FRAME {
+            return Err(self);
+        }
+        self.entry.answer = Answer::Again;
+        Ok(())
     }
 
     /// Keeps the request to be answered later. With the `cx` of another endpoint, the request is

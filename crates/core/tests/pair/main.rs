@@ -2,6 +2,7 @@
 //! show every rule of the slot protocol as a sequence of packets.
 #![allow(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
+mod again;
 mod backlog;
 mod below_one;
 mod calls;

@@ -1,0 +1,149 @@
+//! Batch handlers that go on with a large request later: other requests are served meanwhile, and
+//! the handler comes to its end even if the client no longer waits.
+
+use dunlin_core::{Batch, Cx, Nanos, RpcError};
+use dunlin_testkit::pair::*;
+use dunlin_wire::{PacketType, ReqType};
+
+/// Answers a large request with its fourth call, and others at once.
+const PARTS: ReqType = ReqType(60);
+
+/// A request that takes several packets.
+fn large(first: u8) -> Vec<u8> {
+    vec![first; 5 * DATA_SIZE as usize]
+}
+
+/// Counts the calls for a request by its ticket: the pair's `batches` has an entry of the ticket's
+/// number for each.
+fn in_parts(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
+    for item in batch.iter_mut() {
+        app.ran.push(item.data()[..1].to_vec());
+        let number = item.ticket(cx).index();
+        app.batches.push(number);
+        let calls = app.batches.iter().filter(|it| **it == number).count();
+        let item = match calls {
+            1..=3 => match item.again() {
+                Ok(()) => continue,
+                Err(item) => item,
+            },
+            _ => item,
+        };
+        item.reply(1, |out| out[0] = u8::try_from(calls).expect("a few"))
+            .expect("it fits");
+    }
+}
+
+fn pair() -> Pair {
+    let mut pair = Pair::new();
+    pair.server.rpc.on_batch(PARTS, in_parts);
+    pair
+}
+
+/// Lets the packets of a large request reach the server, which then has called the handler once.
+fn send_large(pair: &mut Pair) {
+    for _ in 0..20 {
+        pair.client.rpc.run_once();
+        deliver(&pair.client.out, &pair.server.inbox);
+        if !pair.server.rpc.app().ran.is_empty() {
+            return;
+        }
+        pair.server.rpc.run_once();
+        deliver(&pair.server.out, &pair.client.inbox);
+    }
+    panic!("the request does not arrive");
+}
+
+#[test]
+fn other_requests_are_answered_between_the_parts() {
+    let mut pair = pair();
+    pair.call(PARTS, &large(b'l'), 0);
+    send_large(&mut pair);
+    let mut answered = Vec::new();
+    for turn in 1..4 {
+        assert_eq!(
+            pair.server
+                .rpc
+                .app()
+                .ran
+                .iter()
+                .filter(|it| *it == b"l")
+                .count(),
+            turn
+        );
+        pair.call(ECHO, b"quick", 100 + turn as u64);
+        pair.client.rpc.run_once();
+        deliver(&pair.client.out, &pair.server.inbox);
+        pair.server.rpc.run_once();
+        let sent = take(&pair.server.out);
+        answered.push(sent.iter().filter(|it| it.kind == PacketType::Resp).count());
+    }
+    // The quick ones, and with the last the large one.
+    assert_eq!(answered, [1, 1, 2]);
+}
+
+#[test]
+fn an_endpoint_with_an_unfinished_request_goes_on_without_packets() {
+    let mut pair = pair();
+    pair.call(PARTS, &large(b'l'), 7);
+    send_large(&mut pair);
+    let before = pair.server.rpc.app().ran.len();
+    let progress = pair.server.rpc.run_once();
+    assert!(progress.busy);
+    assert_eq!(pair.server.rpc.app().ran.len(), before + 1);
+    pair.run();
+    assert_eq!(pair.done(), [(dunlin_core::Tag(7), Ok(vec![4]))]);
+}
+
+#[test]
+fn requests_that_wait_take_turns() {
+    let mut pair = pair();
+    for (tag, first) in [(0, b'a'), (1, b'b')] {
+        pair.call(PARTS, &large(first), tag);
+    }
+    for _ in 0..30 {
+        pair.run();
+    }
+    let ran: Vec<u8> = pair.server.rpc.app().ran.concat();
+    assert_eq!(ran.len(), 8);
+    let last_first = ran.iter().rposition(|it| *it == b'a').unwrap();
+    let first_last = ran.iter().position(|it| *it == b'b').unwrap();
+    assert!(first_last < last_first, "{}", ran.escape_ascii());
+    assert_eq!(pair.done().len(), 2);
+}
+
+#[test]
+fn a_request_of_one_packet_is_given_back() {
+    let mut pair = pair();
+    pair.call(PARTS, b"small", 3);
+    pair.run();
+    assert_eq!(pair.done(), [(dunlin_core::Tag(3), Ok(vec![1]))]);
+    assert_eq!(pair.server.rpc.app().ran.len(), 1);
+}
+
+#[test]
+fn a_handler_comes_to_its_end_although_its_client_has_given_up() {
+    let mut pair = pair();
+    let call = pair.call(PARTS, &large(b'l'), 0);
+    send_large(&mut pair);
+    pair.client.rpc.with().1.cancel(call).unwrap();
+    pair.run();
+    pair.pass(Nanos::from_millis(50));
+    assert_eq!(pair.server.rpc.app().ran.len(), 4);
+    assert!(
+        matches!(pair.done(), [(_, Err(RpcError::Cancelled(_)))]),
+        "{:?}",
+        pair.done()
+    );
+}
+
+#[test]
+fn a_handler_comes_to_its_end_although_the_session_has_closed() {
+    let mut pair = pair();
+    pair.call(PARTS, &large(b'l'), 0);
+    send_large(&mut pair);
+    let back = pair.back;
+    pair.server.rpc.with().1.disconnect(back).unwrap();
+    pair.run();
+    pair.pass(Nanos::from_millis(50));
+    assert_eq!(pair.server.rpc.app().ran.len(), 4);
+}
