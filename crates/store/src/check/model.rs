@@ -182,7 +182,7 @@ impl Model {
     pub(super) fn counted(&self, key: &[u8], delta: Delta) -> Result<(u64, Thing), CounterError> {
         let mut thing = self.get(key).ok_or(CounterError::Absent)?.clone();
         let text = std::str::from_utf8(&thing.value).map_err(|_| CounterError::NotANumber)?;
-        let digits = text.trim_end();
+        let digits = text.trim_end_matches(|last: char| last.is_ascii_whitespace());
         let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
         let old: u64 = match digits.parse() {
             Ok(number) if is_number => number,
