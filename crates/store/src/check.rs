@@ -11,5 +11,6 @@ mod model;
 #[cfg(feature = "mutants")]
 mod mutants;
 mod operation;
+mod parts;
 
 mod tests;

@@ -15,6 +15,9 @@ pub const MIN_MEMORY: usize = 64 * 1024;
 /// The most buckets that one operation splits while the index grows.
 pub const MOST_SPLITS: usize = 8;
 
+/// The most writes of long values that are under way at a time; another one ends the oldest.
+pub const MOST_WRITINGS: usize = 32;
+
 /// The most items that one write moves ahead, and the most bytes of them. After that, the oldest
 /// item leaves even if it was read.
 pub(crate) const MOST_MOVES: usize = 16;

@@ -36,7 +36,8 @@ mod mutant;
 mod table;
 
 pub use config::{
-    ACCESS_SECONDS, BATCH, Config, MAX_KEY, MAX_VALUE, MIN_MEMORY, MOST_SPLITS, Mode, SLICE,
+    ACCESS_SECONDS, BATCH, Config, MAX_KEY, MAX_VALUE, MIN_MEMORY, MOST_SPLITS, MOST_WRITINGS,
+    Mode, SLICE,
 };
 pub use hash::{ROUTE_VERSION, Seed, route};
 pub use item::{Seconds, Stamp, Value, Version};
@@ -45,5 +46,5 @@ pub use memory::Region;
 pub use mutant::Mutant;
 pub use table::{
     CounterError, Cursor, DeleteError, Delta, Departure, HOT_KEYS, Item, Key, Reason, SizeError,
-    Stats, Table, Verb, Write, WriteError,
+    Stats, Table, Verb, Write, WriteError, Writing,
 };

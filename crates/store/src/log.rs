@@ -114,6 +114,16 @@ impl Log {
         at
     }
 
+    /// The position of the item that is appended next.
+    pub(crate) fn position(&self) -> u64 {
+        self.appended
+    }
+
+    /// True if the item that was appended at this position has left: items leave in their order.
+    pub(crate) fn has_left(&self, position: u64) -> bool {
+        self.left > position
+    }
+
     /// Lets the oldest item, which has `len` bytes, leave.
     #[inline]
     pub(crate) fn leave(&mut self, len: usize) {

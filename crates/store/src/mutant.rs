@@ -30,11 +30,13 @@ pub enum Mutant {
     OldVersion,
     /// The entry in a slot that was noted before is taken for that of the key.
     NotedSlot,
+    /// A write in slices goes on although other items have its room.
+    LostRoom,
 }
 
 #[cfg(all(test, feature = "mutants"))]
 impl Mutant {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Miss,
         Self::HalfWrite,
         Self::LateEntry,
@@ -46,5 +48,6 @@ impl Mutant {
         Self::LostFlush,
         Self::OldVersion,
         Self::NotedSlot,
+        Self::LostRoom,
     ];
 }

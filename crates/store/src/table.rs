@@ -18,6 +18,7 @@ mod scan;
 mod stats;
 mod sweep;
 mod write;
+mod writing;
 
 pub use body::{SizeError, Table};
 pub use counter::{CounterError, Delta};
@@ -28,6 +29,7 @@ pub use read::Item;
 pub use scan::Cursor;
 pub use stats::Stats;
 pub use write::{DeleteError, Verb, Write, WriteError};
+pub use writing::Writing;
 
 #[cfg(test)]
 mod tests;

@@ -19,8 +19,8 @@ type Gone = (Vec<u8>, u64, Reason);
 #[derive(Debug)]
 pub(super) struct Driver {
     pub(super) table: Table,
-    model: Model,
-    now: Seconds,
+    pub(super) model: Model,
+    pub(super) now: Seconds,
     gone: Arc<Mutex<Vec<Gone>>>,
     explicit: u64,
     versions: BTreeSet<u64>,
@@ -103,14 +103,15 @@ impl Driver {
             Operation::Ahead(from) => self.ahead(*from),
             Operation::Slices(key, other) => self.slices(&key_bytes(*key), *other),
             Operation::GetBatch(from, count) => self.get_batch(*from, *count),
+            Operation::Parts { .. } => self.write_parts(operation),
         }
     }
 
-    fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
+    pub(super) fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
         self.table.key(bytes).expect("it has 1 to 250 bytes")
     }
 
-    fn get(&mut self, key: &Key<'_>) -> Result<(), Difference> {
+    pub(super) fn get(&mut self, key: &Key<'_>) -> Result<(), Difference> {
         let item = self.table.get(key, self.now).map(|item| thing(&item));
         self.take_gone(None)?;
         same("item", item, self.seen(key.bytes()))?;
@@ -197,7 +198,7 @@ impl Driver {
         })
     }
 
-    fn version(&self, key: &[u8], condition: Condition) -> Option<Version> {
+    pub(super) fn version(&self, key: &[u8], condition: Condition) -> Option<Version> {
         let current = self.model.get(key).map_or(77, |thing| thing.version);
         match condition {
             Condition::None => None,
@@ -207,7 +208,7 @@ impl Driver {
         }
     }
 
-    fn write(&mut self, operation: &Operation) -> Result<(), Difference> {
+    pub(super) fn write(&mut self, operation: &Operation) -> Result<(), Difference> {
         let Operation::Write {
             key: number,
             verb,
@@ -235,16 +236,28 @@ impl Driver {
         let before = self.model.get(&bytes).cloned();
         let key = self.key(&bytes);
         let written = self.table.write(&key, &write, self.now);
-        let expected = self.model.judge(&bytes, &write);
+        self.compare_write(&key, &write, written, before)
+    }
+
+    /// Compares the outcome of a write with the model's. `before` is the item that the key had.
+    pub(super) fn compare_write(
+        &mut self,
+        key: &Key<'_>,
+        write: &Write<'_>,
+        written: Result<Version, WriteError>,
+        before: Option<Thing>,
+    ) -> Result<(), Difference> {
+        let bytes = key.bytes();
+        let expected = self.model.judge(bytes, write);
         match (written, expected) {
             (Ok(version), Ok(thing)) => {
-                let is_joined = matches!(verb, crate::Verb::Append | crate::Verb::Prepend);
+                let is_joined = matches!(write.verb, crate::Verb::Append | crate::Verb::Prepend);
                 if let (Some(asked), false) = (write.version, is_joined) {
                     same("version", version, asked)?;
                 }
-                self.take_gone(before.as_ref().map(|old| (bytes.as_slice(), old.version)))?;
+                self.take_gone(before.as_ref().map(|old| (bytes, old.version)))?;
                 let version = self.new_version(version)?;
-                self.model.put(&bytes, Thing { version, ..thing });
+                self.model.put(bytes, Thing { version, ..thing });
                 self.take_new_gone()
             }
             (Err(WriteError::NoMemory), Ok(_)) if self.table.mode() == Mode::Store => {
@@ -345,7 +358,7 @@ impl Driver {
 
     /// Checks that each item that has left was allowed to. An operation that writes a key replaces
     /// its item; `rewritten` is that key, and the version of the item before.
-    fn take_gone(&mut self, rewritten: Option<(&[u8], u64)>) -> Result<(), Difference> {
+    pub(super) fn take_gone(&mut self, rewritten: Option<(&[u8], u64)>) -> Result<(), Difference> {
         let gone = std::mem::take(&mut *self.gone.lock().expect("nothing panics with it"));
         for (key, version, reason) in gone {
             let thing = self.model.any(&key);

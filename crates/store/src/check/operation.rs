@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::Verb;
+use crate::{SLICE, Verb};
 
 /// Which version a conditional operation names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +45,17 @@ pub(super) enum Operation {
     Slices(u16, u16),
     /// Reads all keys from here on in one batch.
     GetBatch(u16, u16),
+    /// Writes a long value in slices. Between two of them, gets its key, and writes other values of
+    /// this length to the keys from another one on; gives the write up after some slices, if any
+    /// number of them is given.
+    Parts {
+        key: u16,
+        verb: Verb,
+        len: usize,
+        condition: Condition,
+        others: (u16, u16, usize),
+        gives_up_after: Option<u16>,
+    },
 }
 
 /// The bytes of a value.
@@ -95,7 +106,30 @@ pub(super) fn operation(keys: u16, longest: usize) -> impl Strategy<Value = Oper
         1 => key().prop_map(|key| Operation::Slices(key, key)),
         1 => (key(), key()).prop_map(|(key, other)| Operation::Slices(key, other)),
         1 => (key(), 0_u16..100).prop_map(|(from, count)| Operation::GetBatch(from, count)),
+        1 => parts(keys),
     ]
+}
+
+fn parts(keys: u16) -> impl Strategy<Value = Operation> {
+    let others = (0..keys, 0_u16..6, 0_usize..SLICE + 5000);
+    let fields = (
+        0..keys,
+        verb(),
+        SLICE..3 * SLICE,
+        condition(),
+        others,
+        proptest::option::weighted(0.2, 0_u16..4),
+    );
+    fields.prop_map(
+        |(key, verb, len, condition, others, gives_up_after)| Operation::Parts {
+            key,
+            verb,
+            len,
+            condition,
+            others,
+            gives_up_after,
+        },
+    )
 }
 
 fn write(keys: u16, longest: usize) -> impl Strategy<Value = Operation> {

@@ -11,6 +11,7 @@ use super::departure::{Departure, Reason, Watcher};
 use super::hot::Hot;
 use super::key::Key;
 use super::stats::Stats;
+use super::writing::Writings;
 use crate::classes::{Classes, Moved};
 use crate::config::{BYTES_PER_FIRST_BUCKET, Config, MAX_KEY, MAX_VALUE, MIN_MEMORY, Mode};
 use crate::hash::Seed;
@@ -40,6 +41,7 @@ pub struct Table {
     pub(super) hot: Hot,
     /// A buffer for values that are put together. Allocated once.
     pub(super) joined: Vec<u8>,
+    pub(super) writings: Writings,
     watcher: Watcher,
     #[cfg(feature = "mutants")]
     mutant: Option<Mutant>,
@@ -97,6 +99,7 @@ impl Table {
             stats: Stats::default(),
             hot: Hot::new(config.seed),
             joined: Vec::with_capacity(MAX_VALUE),
+            writings: Writings::new(),
             watcher: Watcher::default(),
             #[cfg(feature = "mutants")]
             mutant: None,

@@ -90,7 +90,13 @@ impl Table {
     }
 
     /// Gives a new item an entry: the old item's, if there is one.
-    fn enter(&mut self, key: &Key<'_>, found: Option<Found>, place: Place, header: &Header) {
+    pub(super) fn enter(
+        &mut self,
+        key: &Key<'_>,
+        found: Option<Found>,
+        place: Place,
+        header: &Header,
+    ) {
         let expires = header.expiry != 0;
         match found {
             Some(old) => {
@@ -176,7 +182,7 @@ impl Table {
         if found.is_none() {
             self.make_index_room(key.hash())?;
         }
-        self.make_log_room(shape.size, now);
+        self.make_log_room(shape.size, usize::MAX, now);
         // The item that had the key may have moved, or it may have left together with its entry.
         let found = self.look_up(key);
         let Storage::Log(log) = &mut self.storage else {
@@ -185,18 +191,24 @@ impl Table {
         Ok((found, Place::at(log.append(shape.size))))
     }
 
-    /// Lets the oldest items leave until `len` bytes fit.
-    fn make_log_room(&mut self, len: usize, now: Seconds) {
+    /// Lets the oldest items leave, at most `most` of them, until `len` bytes fit. True if they do.
+    pub(super) fn make_log_room(&mut self, len: usize, most: usize, now: Seconds) -> bool {
         let mut budget = Budget {
             items: MOST_MOVES,
             bytes: MOST_MOVED_BYTES,
         };
         self.cede_end(&mut budget, now);
+        let mut left = most;
         while let Storage::Log(log) = &mut self.storage
             && let Step::Leave(at) = log.step(len)
         {
+            if left == 0 {
+                return false;
+            }
+            left -= 1;
             self.oldest_leaves(at, &mut budget, now);
         }
+        true
     }
 
     /// Lets the oldest item leave, or moves it ahead if it was read (MICA: approximate LRU).
@@ -308,7 +320,7 @@ impl Table {
     }
 
     /// Makes room for an entry for `hash` in its chain.
-    fn make_index_room(&mut self, hash: u64) -> Result<(), WriteError> {
+    pub(super) fn make_index_room(&mut self, hash: u64) -> Result<(), WriteError> {
         self.grow();
         if self.index.has_room(&self.memory, hash) {
             return Ok(());

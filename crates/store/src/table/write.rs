@@ -9,7 +9,7 @@ use crate::table::body::{Found, Table};
 use crate::table::key::Key;
 
 /// Buckets that a write sweeps when it finds no memory, before it tries once more.
-const RESCUE: usize = 64;
+pub(super) const RESCUE: usize = 64;
 
 /// When a write happens, and what it does with an existing value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -326,7 +326,7 @@ impl Table {
 }
 
 /// Decides whether a write happens, and which marks the item then has.
-fn judge(found: Option<&Found>, write: &Write<'_>) -> Result<u8, WriteError> {
+pub(super) fn judge(found: Option<&Found>, write: &Write<'_>) -> Result<u8, WriteError> {
     let is_conditional = write.if_version.is_some();
     let needs_item = is_conditional || !matches!(write.verb, Verb::Set | Verb::Add);
     match found {
@@ -348,7 +348,7 @@ fn judge(found: Option<&Found>, write: &Write<'_>) -> Result<u8, WriteError> {
 }
 
 /// The word that stores an expiry.
-fn expiry_word(expiry: Option<Seconds>) -> u32 {
+pub(super) fn expiry_word(expiry: Option<Seconds>) -> u32 {
     expiry.map_or(0, |at| at.0.max(1))
 }
 

@@ -1,0 +1,401 @@
+//! Writing a long value in slices, between which the table does other work.
+//!
+//! A value longer than a [`SLICE`] takes room first, then its bytes, a slice with each call, and at
+//! last its entry. So it becomes visible when it is whole, and a get sees the old value until then.
+//! Whether the write happens is decided twice: at the start, so that a write that cannot happen
+//! costs nothing, and at the end, when it happens.
+//!
+//! In a cache, the room is an item in the log that no entry names. The log may pass it, as it passes
+//! any dead item; then the write has lost its room, and is done in one piece. Room for a long value
+//! may be the room of thousands of items, so a call lets a few of them leave. In a store, the room is
+//! the pages of the value; its slot is taken at the end, because each slot has an entry.
+//!
+//! The table remembers the writes that are under way, so a caller that vanishes costs little: it
+//! remembers [`MOST_WRITINGS`], and gives up the oldest for another.
+
+use crate::classes::CHUNK;
+use crate::config::{MAX_VALUE, MOST_WRITINGS, SLICE};
+use crate::index::Place;
+use crate::item::{Header, Seconds, Shape, Version, chunk_at};
+use crate::mutant::Mutant;
+use crate::table::body::{Storage, Table};
+use crate::table::key::Key;
+use crate::table::write::{RESCUE, Verb, Write, WriteError, expiry_word, judge};
+
+/// Items that one call lets leave the log: each costs a line of the index, which is seldom in the
+/// cache.
+const MOST_LEAVING: usize = 128;
+
+/// Calls that may make room for one value. If other writes use it as fast, the last of these calls
+/// makes all of it.
+const MOST_ROOM_CALLS: u16 = 512;
+
+/// Pages of the longest value.
+const MOST_PAGES: usize = MAX_VALUE.div_ceil(CHUNK);
+
+/// Pages that one call fills.
+const SLICE_PAGES: usize = SLICE / CHUNK;
+
+/// The write of a long value that is under way; the default names none. The caller keeps it from
+/// one call of [`Table::write_part`] to the next.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Writing(u64);
+
+/// Writes under way, the oldest first.
+#[derive(Debug)]
+pub(super) struct Writings {
+    list: Vec<Pending>,
+    /// The number of writes that were begun.
+    begun: u64,
+}
+
+#[derive(Debug)]
+struct Pending {
+    name: Writing,
+    stage: Stage,
+}
+
+/// How far a write is.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// The log has not enough room yet, after this number of calls.
+    Room(u16),
+    /// The item is at this place, its position in the log is this one, and this number of the
+    /// value's bytes are there.
+    Logged {
+        place: Place,
+        position: u64,
+        done: usize,
+    },
+    /// The value has these pages, and this number of them are full.
+    Paged {
+        pages: [u32; MOST_PAGES],
+        full: usize,
+    },
+}
+
+/// A key, and header and shape of its new item.
+type NewItem<'a> = (&'a Key<'a>, &'a Header, &'a Shape);
+
+impl Writings {
+    pub(super) fn new() -> Self {
+        Self {
+            list: Vec::with_capacity(MOST_WRITINGS),
+            begun: 0,
+        }
+    }
+
+    fn stage(&self, name: Writing) -> Option<Stage> {
+        let found = self.list.iter().find(|pending| pending.name == name);
+        found.map(|pending| pending.stage)
+    }
+
+    fn set_stage(&mut self, name: Writing, stage: Stage) {
+        if let Some(pending) = self.list.iter_mut().find(|pending| pending.name == name) {
+            pending.stage = stage;
+        }
+    }
+
+    fn begin(&mut self, stage: Stage) -> Writing {
+        self.begun += 1;
+        let name = Writing(self.begun);
+        self.list.push(Pending { name, stage });
+        name
+    }
+
+    fn end(&mut self, name: Writing) -> Option<Stage> {
+        let at = self.list.iter().position(|pending| pending.name == name)?;
+        Some(self.list.remove(at).stage)
+    }
+
+    /// The oldest, if there are as many as there may be.
+    fn surplus(&self) -> Option<Writing> {
+        let is_full = self.list.len() >= MOST_WRITINGS;
+        let oldest = self.list.first().filter(|_| is_full)?;
+        Some(oldest.name)
+    }
+}
+
+impl Table {
+    /// Does a part of a write, and returns its outcome once it has happened or cannot happen.
+    /// `None`: the caller does other work, and then calls again with the same arguments. A call
+    /// copies at most a [`SLICE`]. Values of up to that length, and bytes that are put before or
+    /// after a value, are written by the first call.
+    ///
+    /// ```
+    /// # use dunlin_store::{Config, Mode, Region, Seconds, Seed, Table, Write, Writing};
+    /// # let config = Config { mode: Mode::Store, seed: Seed::new([17, 4]), first_version: 1 };
+    /// # let mut table = Table::new(Region::new(4 << 20)?, config)?;
+    /// let (now, key) = (Seconds(1), table.key(b"film").expect("it has 1 to 250 bytes"));
+    /// let value = vec![7; 1 << 20];
+    /// let mut writing = Writing::default();
+    /// let written = loop {
+    ///     if let Some(written) = table.write_part(&key, &Write::set(&value), &mut writing, now) {
+    ///         break written;
+    ///     }
+    ///     assert!(table.get(&key, now).is_none());
+    /// };
+    /// assert!(written.is_ok() && table.get(&key, now).is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn write_part(
+        &mut self,
+        key: &Key<'_>,
+        write: &Write<'_>,
+        writing: &mut Writing,
+        now: Seconds,
+    ) -> Option<Result<Version, WriteError>> {
+        let is_joined = matches!(write.verb, Verb::Append | Verb::Prepend);
+        if is_joined || !(SLICE + 1..=MAX_VALUE).contains(&write.value.len()) {
+            return Some(self.write(key, write, now));
+        }
+        let mut part = self.try_part(key, write, writing, now);
+        // Items that a flush has forgotten, or that have expired, may still hold memory.
+        if part == Err(WriteError::NoMemory) && self.sweep(RESCUE, now) > 0 {
+            part = self.try_part(key, write, writing, now);
+        }
+        let outcome = part.transpose()?;
+        if outcome.is_err() {
+            self.abandon(*writing);
+        }
+        *writing = Writing::default();
+        Some(outcome)
+    }
+
+    /// Gives up a write that is under way, and frees its room.
+    pub fn abandon(&mut self, writing: Writing) {
+        if let Some(Stage::Paged { pages, .. }) = self.writings.end(writing)
+            && let Storage::Classes(classes) = &mut self.storage
+        {
+            for page in pages.into_iter().take_while(|page| *page != u32::MAX) {
+                classes.free_page(&mut self.memory, page);
+            }
+        }
+    }
+
+    fn try_part(
+        &mut self,
+        key: &Key<'_>,
+        write: &Write<'_>,
+        writing: &mut Writing,
+        now: Seconds,
+    ) -> Result<Option<Version>, WriteError> {
+        let header = long_header(key, write, now);
+        let shape = header.shape(self.mode);
+        let stage = match self.writings.stage(*writing) {
+            Some(stage @ (Stage::Logged { .. } | Stage::Paged { .. })) => stage,
+            Some(Stage::Room(calls)) => {
+                let stage = self.make_part_of_room((key, &header, &shape), calls + 1, now);
+                self.writings.set_stage(*writing, stage);
+                return Ok(None);
+            }
+            None if *writing != Writing::default() => {
+                // It was given up for another one.
+                return self.write(key, write, now).map(Some);
+            }
+            None => {
+                let found = self.find(key, now);
+                judge(found.as_ref(), write)?;
+                let stage = self.begin_stage((key, &header, &shape), now)?;
+                if let Some(oldest) = self.writings.surplus() {
+                    self.abandon(oldest);
+                }
+                *writing = self.writings.begin(stage);
+                return Ok(None);
+            }
+        };
+        if self.has_lost_room(&stage) {
+            self.writings.end(*writing);
+            return self.write(key, write, now).map(Some);
+        }
+        let stage = self.copy_part(stage, &shape, write.value);
+        self.writings.set_stage(*writing, stage);
+        if !is_copied(&stage, &shape, write.value.len()) {
+            return Ok(None);
+        }
+        let version = self.end_parts(key, write, header, &stage, now)?;
+        self.writings.end(*writing);
+        Ok(Some(version))
+    }
+
+    /// Begins to take room: in a store all pages, in a cache what a few items leave.
+    fn begin_stage(&mut self, item: NewItem<'_>, now: Seconds) -> Result<Stage, WriteError> {
+        let (limit, (_, _, shape)) = (self.index.bottom(), item);
+        let classes = match &mut self.storage {
+            Storage::Log(log) if shape.size > log.most_item() => return Err(WriteError::TooLong),
+            Storage::Log(_) => return Ok(self.make_part_of_room(item, 1, now)),
+            Storage::Classes(classes) => classes,
+        };
+        let mut pages = [u32::MAX; MOST_PAGES];
+        for number in 0..shape.chunks {
+            let Some(page) = classes.take_page(&mut self.memory, limit) else {
+                for taken in &pages[..number] {
+                    classes.free_page(&mut self.memory, *taken);
+                }
+                return Err(WriteError::NoMemory);
+            };
+            pages[number] = page;
+        }
+        Ok(Stage::Paged { pages, full: 0 })
+    }
+
+    /// Lets some items leave the log, and appends the item without its value if that is room
+    /// enough. No entry names it. `calls`: those that have made room for it, with this one.
+    fn make_part_of_room(&mut self, item: NewItem<'_>, calls: u16, now: Seconds) -> Stage {
+        let (key, header, shape) = item;
+        let most = match calls < MOST_ROOM_CALLS {
+            true => MOST_LEAVING,
+            false => usize::MAX,
+        };
+        let has_room = self.make_log_room(shape.size, most, now);
+        let Storage::Log(log) = &mut self.storage else {
+            return Stage::Room(calls);
+        };
+        if !has_room {
+            return Stage::Room(calls);
+        }
+        let position = log.position();
+        let place = Place::at(log.append(shape.size));
+        self.write_head(place, header, shape, key);
+        Stage::Logged {
+            place,
+            position,
+            done: 0,
+        }
+    }
+
+    /// Writes header, stamp and key of a long value's item.
+    fn write_head(&mut self, place: Place, header: &Header, shape: &Shape, key: &Key<'_>) {
+        let at = place.byte();
+        header.write(&mut self.memory, place);
+        self.next_stamp = self.next_stamp.wrapping_add(1);
+        self.memory.set_word(at + shape.key_at - 8, self.next_stamp);
+        self.memory[at + shape.key_at..at + shape.list_at].copy_from_slice(key.bytes());
+    }
+
+    /// True if the log has passed the room of a write.
+    fn has_lost_room(&self, stage: &Stage) -> bool {
+        match (stage, &self.storage) {
+            (Stage::Logged { position, .. }, Storage::Log(log)) => {
+                log.has_left(*position) && !self.has(Mutant::LostRoom)
+            }
+            _ => false,
+        }
+    }
+
+    /// Copies the next slice of a value.
+    fn copy_part(&mut self, stage: Stage, shape: &Shape, value: &[u8]) -> Stage {
+        match stage {
+            Stage::Logged {
+                place,
+                position,
+                done,
+            } => {
+                let end = value.len().min(done + SLICE);
+                let to = place.byte() + shape.tail_at;
+                self.memory[to + done..to + end].copy_from_slice(&value[done..end]);
+                Stage::Logged {
+                    place,
+                    position,
+                    done: end,
+                }
+            }
+            Stage::Paged { pages, full } => {
+                let end = shape.chunks.min(full + SLICE_PAGES);
+                let cut = &value[..value.len() - shape.tail_len];
+                let chunks = cut.chunks(CHUNK).zip(pages);
+                for (chunk, page) in chunks.take(end).skip(full) {
+                    let to = chunk_at(page);
+                    self.memory[to..to + chunk.len()].copy_from_slice(chunk);
+                }
+                Stage::Paged { pages, full: end }
+            }
+            room @ Stage::Room(_) => room,
+        }
+    }
+
+    /// Makes a value visible that is whole, if the write may still happen.
+    fn end_parts(
+        &mut self,
+        key: &Key<'_>,
+        write: &Write<'_>,
+        header: Header,
+        stage: &Stage,
+        now: Seconds,
+    ) -> Result<Version, WriteError> {
+        let found = self.find(key, now);
+        let marks = judge(found.as_ref(), write)?;
+        if found.is_none() {
+            self.make_index_room(key.hash())?;
+        }
+        let shape = header.shape(self.mode);
+        let place = match stage {
+            Stage::Logged { place, .. } => *place,
+            Stage::Paged { pages, .. } => {
+                let place = self.take_listed(&shape, &pages[..shape.chunks]);
+                let place = place.ok_or(WriteError::NoMemory)?;
+                self.write_head(place, &header, &shape, key);
+                let to = place.byte() + shape.tail_at;
+                let tail = &write.value[write.value.len() - shape.tail_len..];
+                self.memory[to..to + tail.len()].copy_from_slice(tail);
+                place
+            }
+            Stage::Room(_) => unreachable!("a value without room is not whole"),
+        };
+        let version = match write.version {
+            Some(version) => version.0,
+            None => self.take_version(),
+        };
+        let header = Header {
+            version,
+            marks,
+            ..header
+        };
+        header.write(&mut self.memory, place);
+        self.enter(key, found, place, &header);
+        self.stats.writes += 1;
+        Ok(Version(version))
+    }
+
+    /// Takes a slot for a value whose pages are full, and writes their list.
+    fn take_listed(&mut self, shape: &Shape, pages: &[u32]) -> Option<Place> {
+        let limit = self.index.bottom();
+        let Storage::Classes(classes) = &mut self.storage else {
+            return None;
+        };
+        let place = classes.take(&mut self.memory, shape.size, limit)?;
+        let list = place.byte() + shape.list_at;
+        for (number, page) in pages.iter().enumerate() {
+            let at = list + 4 * number;
+            self.memory[at..at + 4].copy_from_slice(&page.to_le_bytes());
+        }
+        Some(place)
+    }
+}
+
+/// The header of a long value, before it has a version.
+fn long_header(key: &Key<'_>, write: &Write<'_>, now: Seconds) -> Header {
+    let header = Header {
+        version: 0,
+        expiry: expiry_word(write.expiry),
+        last_access: now.0,
+        flags: write.flags,
+        key_len: u8::try_from(key.bytes().len()).expect("a key has at most 250 bytes"),
+        value_len: u32::try_from(write.value.len()).expect("a value has at most 1 MiB"),
+        marks: 0,
+        is_wide: false,
+    };
+    header.sized()
+}
+
+/// True if all of a value that goes into its room is there.
+fn is_copied(stage: &Stage, shape: &Shape, len: usize) -> bool {
+    match stage {
+        Stage::Room(_) => false,
+        Stage::Logged { done, .. } => *done == len,
+        Stage::Paged { full, .. } => *full == shape.chunks,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+//! Values in slices: what others see meanwhile, and what becomes of writes that do not end.
+
+use super::*;
+use crate::{Config, MIN_MEMORY, Mode, Region, Seed};
+
+const NOW: Seconds = Seconds(5);
+
+fn table(mode: Mode, memory: usize) -> Table {
+    let config = Config {
+        mode,
+        seed: Seed::new([3, 5]),
+        first_version: 1,
+    };
+    Table::new(Region::new(memory).unwrap(), config).unwrap()
+}
+
+fn bytes(len: usize, from: u8) -> Vec<u8> {
+    (0..len)
+        .map(|at| from.wrapping_add((at % 251) as u8))
+        .collect()
+}
+
+/// Writes a value to its end; returns the number of calls.
+fn write(
+    table: &mut Table,
+    name: &[u8],
+    write: &Write<'_>,
+) -> (usize, Result<Version, WriteError>) {
+    let key = table.key(name).unwrap();
+    let mut writing = Writing::default();
+    let mut calls = 1;
+    loop {
+        if let Some(outcome) = table.write_part(&key, write, &mut writing, NOW) {
+            assert_eq!(writing, Writing::default());
+            return (calls, outcome);
+        }
+        calls += 1;
+    }
+}
+
+fn value(table: &mut Table, name: &[u8]) -> Option<Vec<u8>> {
+    let key = table.key(name).unwrap();
+    table.get(&key, NOW).map(|item| item.value().to_vec())
+}
+
+#[test]
+fn a_get_sees_the_old_value_until_the_new_one_is_whole() {
+    for mode in [Mode::Store, Mode::Cache] {
+        let mut table = table(mode, 2 << 20);
+        let (old, new) = (bytes(3 * SLICE, 1), bytes(5 * SLICE + 17, 9));
+        let (calls, first) = write(&mut table, b"film", &Write::set(&old));
+        // One call takes room, and each other one copies a slice.
+        assert!((4..=5).contains(&calls), "{mode:?}: {calls}");
+        let (key, mut writing) = (table.key(b"film").unwrap(), Writing::default());
+        let mut calls = 1;
+        let second = loop {
+            let part = table.write_part(&key, &Write::set(&new), &mut writing, NOW);
+            if let Some(outcome) = part {
+                break outcome;
+            }
+            assert_eq!(value(&mut table, b"film").as_ref(), Some(&old), "{mode:?}");
+            let stamp = table.get(&key, NOW).unwrap().stamp().unwrap();
+            let mut slice = vec![0; 100];
+            let read = table.read_slice(&key, stamp, SLICE, &mut slice, NOW);
+            assert_eq!((read, &slice[..]), (Some(100), &old[SLICE..SLICE + 100]));
+            calls += 1;
+        };
+        assert!((6..=7).contains(&calls), "{mode:?}: {calls}");
+        assert!(second.unwrap() > first.unwrap());
+        assert_eq!(value(&mut table, b"film"), Some(new));
+        table.audit().unwrap();
+    }
+}
+
+#[test]
+fn short_values_and_joined_ones_take_one_call() {
+    let mut table = table(Mode::Store, 2 << 20);
+    let long = bytes(2 * SLICE, 1);
+    assert_eq!(
+        write(&mut table, b"key", &Write::set(&bytes(SLICE, 2))).0,
+        1
+    );
+    let append = Write {
+        verb: Verb::Append,
+        ..Write::set(&long)
+    };
+    assert_eq!(write(&mut table, b"key", &append).0, 1);
+    assert_eq!(value(&mut table, b"key").unwrap().len(), 3 * SLICE);
+    let too_long = vec![0; MAX_VALUE + 1];
+    let (calls, outcome) = write(&mut table, b"key", &Write::set(&too_long));
+    assert_eq!((calls, outcome), (1, Err(WriteError::TooLong)));
+}
+
+#[test]
+fn a_condition_counts_at_the_start_and_at_the_end() {
+    for mode in [Mode::Store, Mode::Cache] {
+        let mut table = table(mode, 2 << 20);
+        let long = bytes(2 * SLICE, 1);
+        let add = Write {
+            verb: Verb::Add,
+            ..Write::set(&long)
+        };
+        let (key, mut writing) = (table.key(b"key").unwrap(), Writing::default());
+        assert_eq!(table.write_part(&key, &add, &mut writing, NOW), None);
+        table.write(&key, &Write::set(b"other"), NOW).unwrap();
+        let outcome = loop {
+            if let Some(outcome) = table.write_part(&key, &add, &mut writing, NOW) {
+                break outcome;
+            }
+        };
+        assert_eq!(outcome, Err(WriteError::Present), "{mode:?}");
+        assert_eq!(value(&mut table, b"key").unwrap(), b"other");
+        assert_eq!(
+            write(&mut table, b"key", &add),
+            (1, Err(WriteError::Present))
+        );
+        table.audit().unwrap();
+    }
+}
+
+#[test]
+fn writes_that_do_not_end_give_their_pages_back() {
+    let mut table = table(Mode::Store, 1 << 20);
+    let long = bytes(6 * SLICE, 1);
+    let key = table.key(b"key").unwrap();
+    for _ in 0..20 {
+        let mut writing = Writing::default();
+        for _ in 0..3 {
+            assert_eq!(
+                table.write_part(&key, &Write::set(&long), &mut writing, NOW),
+                None
+            );
+        }
+        table.abandon(writing);
+    }
+    // Callers that vanish without that: others take their turn.
+    let short = bytes(SLICE + 1, 1);
+    let used = table.stats().used_bytes;
+    for round in 0..3 * MOST_WRITINGS {
+        let mut writing = Writing::default();
+        let part = table.write_part(&key, &Write::set(&short), &mut writing, NOW);
+        assert!(
+            part.is_none() || part == Some(Err(WriteError::NoMemory)),
+            "{round}"
+        );
+    }
+    let most = MOST_WRITINGS as u64 * 5 * (16 << 10);
+    assert!(table.stats().used_bytes <= used + most);
+    assert!(table.writings.list.len() <= MOST_WRITINGS);
+}
+
+#[test]
+fn a_write_that_was_given_up_for_another_is_done_in_one_piece() {
+    let mut table = table(Mode::Store, 8 << 20);
+    let long = bytes(2 * SLICE, 1);
+    let (key, mut first) = (table.key(b"first").unwrap(), Writing::default());
+    assert_eq!(
+        table.write_part(&key, &Write::set(&long), &mut first, NOW),
+        None
+    );
+    for _ in 0..MOST_WRITINGS {
+        let other = table.key(b"other").unwrap();
+        let mut writing = Writing::default();
+        assert_eq!(
+            table.write_part(&other, &Write::set(&long), &mut writing, NOW),
+            None
+        );
+    }
+    let outcome = table.write_part(&key, &Write::set(&long), &mut first, NOW);
+    assert!(matches!(outcome, Some(Ok(_))), "{outcome:?}");
+    assert_eq!(value(&mut table, b"first"), Some(long));
+}
+
+#[test]
+fn a_write_whose_room_the_log_has_passed_is_whole_all_the_same() {
+    let mut table = table(Mode::Cache, 1 << 20);
+    let long = bytes(3 * SLICE, 1);
+    let (key, mut writing) = (table.key(b"key").unwrap(), Writing::default());
+    for _ in 0..2 {
+        assert_eq!(
+            table.write_part(&key, &Write::set(&long), &mut writing, NOW),
+            None
+        );
+    }
+    let before = table.stats().laps;
+    let mut number = 0_u32;
+    while table.stats().laps < before + 2 {
+        let name = number.to_le_bytes();
+        let other = table.key(&name).unwrap();
+        table
+            .write(&other, &Write::set(&bytes(4000, 7)), NOW)
+            .unwrap();
+        number += 1;
+    }
+    let outcome = table.write_part(&key, &Write::set(&long), &mut writing, NOW);
+    assert!(matches!(outcome, Some(Ok(_))), "{outcome:?}");
+    assert_eq!(value(&mut table, b"key"), Some(long));
+    // No other item was written over.
+    let others = (0..number).filter_map(|number| value(&mut table, &number.to_le_bytes()));
+    assert!(others.into_iter().all(|other| other == bytes(4000, 7)));
+    table.audit().unwrap();
+}
+
+#[test]
+fn a_call_lets_few_items_leave() {
+    let mut table = table(Mode::Cache, if cfg!(miri) { 512 << 10 } else { 4 << 20 });
+    let mut number = 0_u32;
+    while table.stats().laps == 0 {
+        let name = number.to_le_bytes();
+        let key = table.key(&name).unwrap();
+        table.write(&key, &Write::set(b""), NOW).unwrap();
+        number += 1;
+    }
+    let long = bytes(SLICE + 1, 1);
+    let (key, mut writing) = (table.key(b"long").unwrap(), Writing::default());
+    let mut before = table.stats().evicted;
+    let mut calls = 1;
+    while table
+        .write_part(&key, &Write::set(&long), &mut writing, NOW)
+        .is_none()
+    {
+        let evicted = table.stats().evicted;
+        // The index may also take a few from the end of the log.
+        assert!(
+            evicted - before <= MOST_LEAVING as u64 + 16,
+            "{}",
+            evicted - before
+        );
+        before = evicted;
+        calls += 1;
+    }
+    assert!(
+        calls > 10,
+        "{calls} calls for the room of two thousand items"
+    );
+    assert_eq!(value(&mut table, b"long"), Some(long));
+}
+
+#[test]
+fn a_cache_that_is_too_small_refuses_at_once() {
+    let mut table = table(Mode::Cache, MIN_MEMORY);
+    let long = bytes(SLICE + 1, 1);
+    let (calls, outcome) = write(&mut table, b"key", &Write::set(&long));
+    assert_eq!((calls, outcome), (1, Err(WriteError::TooLong)));
+}
