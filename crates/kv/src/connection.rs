@@ -4,7 +4,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::{fmt, io};
 
-use dunlin_core::{Cx, Nanos};
+use dunlin_core::{Counters, Cx, Nanos};
 use dunlin_nexus::{ConnectOptions, EndpointBuilder, EndpointError, Open, Rpc};
 use dunlin_store::Delta;
 
@@ -237,6 +237,12 @@ impl<T: Open> Connection<T> {
                 Err(_) => self.rpc.app_mut().on_refused(index, now),
             }
         }
+    }
+
+    /// The counters of the endpoint.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        *self.rpc.counters()
     }
 
     /// The time of the endpoint's clock.

@@ -135,8 +135,11 @@ pub(crate) struct Transfer {
     acked: PacketSet,
     lost: PacketSet,
     resent: PacketSet,
-    /// The acknowledged packet that left last: when it left, and its number.
+    /// The acknowledged packet that left last: when it left, and its number. A packet that may
+    /// overtake others is none.
     newest: (Nanos, u32),
+    /// A packet whose answer says nothing about packets that left before it.
+    overtaker: Option<u32>,
     /// The round trip of that packet.
     newest_rtt: Nanos,
     probes: Probes,
@@ -171,6 +174,7 @@ impl Transfer {
             lost: PacketSet::default(),
             resent: PacketSet::default(),
             newest: (Nanos::ZERO, 0),
+            overtaker: None,
             newest_rtt: Nanos::ZERO,
             probes: Probes::default(),
             reorder: 0,
@@ -258,6 +262,17 @@ impl Transfer {
     #[inline]
     pub(crate) fn next(&self) -> u32 {
         self.next
+    }
+
+    /// Whether this is the last packet of several.
+    #[inline]
+    pub(super) fn is_last(&self, packet: u32) -> bool {
+        packet != 0 && packet + 1 == self.packets
+    }
+
+    /// Notes that this packet may overtake others, so its answer does not show that they are lost.
+    pub(super) fn ignore_order_of(&mut self, packet: u32) {
+        self.overtaker = Some(packet);
     }
 
     /// Whether only one packet has never left.
@@ -374,7 +389,7 @@ impl Transfer {
             if !once {
                 self.on_repaired();
             }
-            if (sent, packet) > self.newest {
+            if (sent, packet) > self.newest && self.overtaker != Some(packet) {
                 self.newest = (sent, packet);
                 // The answer to a packet that was sent again may belong to the first copy. A round
                 // trip counted from the second copy would be too short, and make all packets in a
@@ -436,7 +451,7 @@ impl Transfer {
                 continue;
             }
             let sent = self.sent_at(packet);
-            if (sent, packet) > self.newest {
+            if (sent, packet) > self.newest && self.overtaker != Some(packet) {
                 continue;
             }
             let late = sent + self.newest_rtt + window;
