@@ -1,5 +1,6 @@
 //! The user's functions: plain functions in a table that is indexed by request type, so that
-//! finding one is a load and calling it is a call (design §3).
+//! finding one is a load and calling it is a call (design §3). The table begins with the lowest type
+//! that has a handler: services that lie side by side, wherever that is, need a short one.
 
 use std::fmt;
 
@@ -49,6 +50,8 @@ pub(crate) struct Registered<App> {
 
 /// All functions of an endpoint.
 pub(crate) struct Handlers<App> {
+    /// The lowest type that has a handler: the first one of both tables.
+    first: u16,
     by_type: Vec<Option<Registered<App>>>,
     /// The dispatch handlers that were not slow.
     fast: Vec<Option<DispatchFn<App>>>,
@@ -73,6 +76,7 @@ impl<App> Default for Handlers<App> {
     /// No handlers; the completion function gives the msgbufs back to the pool.
     fn default() -> Self {
         Self {
+            first: 0,
             by_type: Vec::new(),
             fast: Vec::new(),
             twice: None,
@@ -86,11 +90,8 @@ impl<App> Default for Handlers<App> {
 
 impl<App> Handlers<App> {
     pub(crate) fn set(&mut self, req_type: ReqType, handler: Handler<App>) {
-        let index = usize::from(req_type.0);
-        if self.by_type.len() <= index {
-            self.by_type.resize_with(index + 1, || None);
-            self.fast.resize(index + 1, None);
-        }
+        self.widen(req_type);
+        let index = self.index(req_type);
         if self.by_type[index].is_some() {
             self.twice = Some(req_type);
         }
@@ -99,6 +100,29 @@ impl<App> Handlers<App> {
             slow: false,
         });
         self.set_slow(req_type, false);
+    }
+
+    /// Makes room for a type.
+    fn widen(&mut self, req_type: ReqType) {
+        if self.by_type.is_empty() {
+            self.first = req_type.0;
+        }
+        let before = usize::from(self.first.saturating_sub(req_type.0));
+        if before > 0 {
+            self.first = req_type.0;
+            self.by_type
+                .splice(0..0, std::iter::repeat_with(|| None).take(before));
+            self.fast.splice(0..0, std::iter::repeat_n(None, before));
+        }
+        let len = self.by_type.len().max(self.index(req_type) + 1);
+        self.by_type.resize_with(len, || None);
+        self.fast.resize(len, None);
+    }
+
+    /// The place of a type in the tables; for a type that has none, a place after their end.
+    #[inline(always)]
+    fn index(&self, req_type: ReqType) -> usize {
+        usize::from(req_type.0).wrapping_sub(self.first.into())
     }
 
     /// A type that was registered twice.
@@ -118,13 +142,13 @@ impl<App> Handlers<App> {
 
     #[inline]
     pub(crate) fn get(&self, req_type: ReqType) -> Option<&Registered<App>> {
-        self.by_type.get(usize::from(req_type.0))?.as_ref()
+        self.by_type.get(self.index(req_type))?.as_ref()
     }
 
     /// The dispatch handler of this type, unless it was slow.
     #[inline(always)]
     pub(crate) fn fast(&self, req_type: ReqType) -> Option<DispatchFn<App>> {
-        *self.fast.get(usize::from(req_type.0))?
+        *self.fast.get(self.index(req_type))?
     }
 
     /// The longest answer of this type's batch handler, if it has one that was not slow.
@@ -142,7 +166,7 @@ impl<App> Handlers<App> {
     /// Remembers whether a dispatch handler is slow.
     #[cold]
     pub(crate) fn set_slow(&mut self, req_type: ReqType, slow: bool) {
-        let index = usize::from(req_type.0);
+        let index = self.index(req_type);
         if let Some(Some(entry)) = self.by_type.get_mut(index) {
             entry.slow = slow;
             self.fast[index] = match entry.handler {
@@ -152,3 +176,6 @@ impl<App> Handlers<App> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

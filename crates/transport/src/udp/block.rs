@@ -8,8 +8,18 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
+/// Where a block starts: on a cache line.
+const ALIGN: usize = 64;
+
+/// The alignment of which the allocator is asked. With a larger one, `alloc_zeroed` writes the zeros
+/// itself, and so touches all pages; with this one, it leaves the pages of a large block alone,
+/// because they come from the kernel as zeros.
+const ASKED: usize = 16;
+
 /// `count` elements of a type for which zero bytes are a value, and that needs no drop.
 pub(super) struct Block<T> {
+    /// The allocation, which begins less than a cache line before the first element.
+    memory: NonNull<u8>,
     base: NonNull<T>,
     count: usize,
 }
@@ -21,14 +31,21 @@ impl<T: Copy> Block<T> {
     /// # Safety
     /// Zero bytes are a valid `T`.
     pub(super) unsafe fn zeroed(count: usize) -> Self {
+        const { assert!(align_of::<T>() <= ALIGN) };
         let layout = layout::<T>(count);
-        assert!(layout.size() > 0, "a block has at least one element");
+        assert!(count > 0, "a block has at least one element");
         // SAFETY: the size is not 0.
-        let base = unsafe { alloc_zeroed(layout) };
-        let Some(base) = NonNull::new(base.cast()) else {
+        let Some(memory) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
             handle_alloc_error(layout)
         };
-        Self { base, count }
+        let before = memory.addr().get().next_multiple_of(ALIGN) - memory.addr().get();
+        // SAFETY: `before` is less than `ALIGN`, which the layout has in addition to the elements.
+        let base = unsafe { memory.add(before) }.cast();
+        Self {
+            memory,
+            base,
+            count,
+        }
     }
 
     /// Elements of the block.
@@ -52,7 +69,7 @@ impl<T: Copy> Block<T> {
 impl<T> Drop for Block<T> {
     fn drop(&mut self) {
         // SAFETY: allocated by `zeroed` with this layout, and freed only here.
-        unsafe { dealloc(self.base.as_ptr().cast(), layout::<T>(self.count)) };
+        unsafe { dealloc(self.memory.as_ptr(), layout::<T>(self.count)) };
     }
 }
 
@@ -66,5 +83,9 @@ impl<T> std::fmt::Debug for Block<T> {
 
 fn layout<T>(count: usize) -> Layout {
     let array = Layout::array::<T>(count).expect("buffers fit the address space");
-    array.align_to(64).expect("64 is a power of two")
+    let size = array.size() + ALIGN;
+    Layout::from_size_align(size, ASKED).expect("buffers fit the address space")
 }
+
+#[cfg(test)]
+mod tests;
