@@ -106,10 +106,12 @@ impl Client {
             return self.throw_away(buffer);
         }
         if self.read(hall, buffer, now).is_err() {
+            self.connection.abandon(server);
             return After::Close;
         }
         let wants = self.connection.run(server, now);
         if self.write(hall).is_err() {
+            self.connection.abandon(server);
             return After::Close;
         }
         let is_sent = self.connection.output().is_empty();

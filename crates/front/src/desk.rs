@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use dunlin_core::{Cx, Nanos, Refuse, Request};
+use dunlin_core::{Batch, BatchItem, Cx, Nanos, Refuse, Ticket};
 use dunlin_kv::{Figures, Host, Partition};
-use dunlin_memcached::{Ledger, Process, Server, Standing};
+use dunlin_memcached::{BurstRun, Ledger, Process, Server, Standing};
 use dunlin_nexus::{Open, Rpc};
 use dunlin_store::Seconds;
 use dunlin_wire::ErrorCode;
@@ -16,12 +16,17 @@ use crate::lanes::{ERRANDS, Lanes, News};
 /// Memory for answers that is kept from one burst of errands to the next.
 const KEPT: usize = 1 << 17;
 
+/// The longest answer to a burst for which the endpoint prepares a buffer.
+const INLINE: usize = 1024;
+
 /// A partition with the figures of memcached's commands.
 #[derive(Debug)]
 pub struct Desk {
     partition: Partition,
     ledger: Ledger,
-    /// Answers to errands are put together here.
+    /// Bursts of errands with a long value that is being written in parts.
+    bursts: Vec<(Ticket, BurstRun)>,
+    /// Memory in which the answers to a burst are put together.
     answers: Vec<u8>,
     /// News of the endpoint for the front.
     news: VecDeque<News>,
@@ -34,6 +39,7 @@ impl Desk {
         Self {
             partition,
             ledger: Ledger::default(),
+            bursts: Vec::new(),
             answers: Vec::new(),
             news: VecDeque::new(),
         }
@@ -82,14 +88,40 @@ impl Desk {
         self.news.pop_front()
     }
 
-    /// Runs errands of another thread's clients.
-    fn on_errands(&mut self, request: Request<'_>, cx: &mut Cx<'_>) {
-        let now = self.time(cx.now());
-        let mut table = self.ledger.open(self.partition.lend());
-        match table.run_errands(request.data(), now, &mut self.answers) {
-            Ok(()) => request.reply_bytes(cx, &self.answers),
-            Err(_) => request.refuse(cx, ErrorCode::UNDECODABLE),
+    /// Runs errands of other threads' clients.
+    fn on_errands(&mut self, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
+        for item in batch.iter_mut() {
+            self.run_burst(item, cx);
         }
+    }
+
+    /// Runs a burst of errands, as far as it goes at once.
+    fn run_burst(&mut self, mut item: BatchItem<'_>, cx: &mut Cx<'_>) {
+        let (now, ticket) = (self.time(cx.now()), item.ticket(cx));
+        let begun = self.bursts.iter().position(|(of, _)| *of == ticket);
+        let mut run = match begun {
+            Some(at) => self.bursts.swap_remove(at).1,
+            None => BurstRun::new(std::mem::take(&mut self.answers)),
+        };
+        loop {
+            let mut table = self.ledger.open(self.partition.lend());
+            match table.run_errands(item.data(), &mut run, now) {
+                Ok(true) => {
+                    answer(item, run.answers(), cx);
+                    break;
+                }
+                Ok(false) => match item.again() {
+                    Ok(()) => return self.bursts.push((ticket, run)),
+                    // It came in one packet, so the transport has packets longer than a slice.
+                    Err(back) => item = back,
+                },
+                Err(_) => {
+                    item.refuse(cx, ErrorCode::UNDECODABLE);
+                    break;
+                }
+            }
+        }
+        self.answers = run.into_memory();
         self.answers.clear();
         self.answers.shrink_to(KEPT);
     }
@@ -141,11 +173,20 @@ impl Server for Serving<'_> {
     }
 }
 
+fn answer(item: BatchItem<'_>, bytes: &[u8], cx: &mut Cx<'_>) {
+    if bytes.len() <= INLINE {
+        // The batch has room for it.
+        let _ = item.reply(bytes.len(), |out| out.copy_from_slice(bytes));
+    } else {
+        item.defer(cx).reply_bytes(cx, bytes);
+    }
+}
+
 /// Registers two services on an endpoint: one for native clients, and one for the errands that come
 /// from the memcached clients of other threads.
 pub fn serve<T: Open>(rpc: &mut Rpc<T, Desk>) {
     dunlin_kv::serve(rpc);
-    rpc.on(ERRANDS, Desk::on_errands);
+    rpc.on_batch_up_to(ERRANDS, INLINE, Desk::on_errands);
     rpc.on_session(|desk, event, _| desk.news.push_back(News::Session(event)));
     rpc.on_completion(|desk, done, _| desk.news.push_back(News::Done(done)));
 }

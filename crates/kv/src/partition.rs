@@ -7,10 +7,10 @@
 
 use std::time::Duration;
 
-use dunlin_core::Nanos;
+use dunlin_core::{Nanos, Ticket};
 use dunlin_store::{
-    BATCH, CounterError, Cursor, DeleteError, Item, Key, SLICE, Seconds, Stamp, Table, Value,
-    Version, Write, WriteError,
+    BATCH, CounterError, Cursor, DeleteError, Item, Key, MOST_WRITINGS, SLICE, Seconds, Stamp,
+    Table, Value, Version, Write, WriteError, Writing,
 };
 
 use crate::wire::{
@@ -58,6 +58,8 @@ pub struct Partition {
     epoch: Nanos,
     /// Answers of [`Self::run_multi`] are put together here.
     records: Vec<u8>,
+    /// Requests whose values are being written in parts.
+    writings: Vec<(Ticket, Writing)>,
     /// Requests are run whatever their map.
     #[cfg(feature = "mutants")]
     takes_any_map: bool,
@@ -83,6 +85,7 @@ impl Partition {
             swept: Nanos::ZERO,
             epoch: Nanos::from_secs(1),
             records: Vec::new(),
+            writings: Vec::with_capacity(MOST_WRITINGS),
             #[cfg(feature = "mutants")]
             takes_any_map: false,
             #[cfg(feature = "mutants")]
@@ -295,17 +298,34 @@ impl Partition {
     }
 
     fn write(&mut self, store: &Store<'_>, key: &Key<'_>, now: Seconds) -> Reply<'static> {
-        let write = Write {
-            verb: store.verb,
-            flags: store.flags,
-            expiry: expiry(store.lifetime, now),
-            if_version: store.if_version.map(Version),
-            ..Write::set(store.value)
-        };
-        match self.table.write(key, &write, now) {
-            Ok(version) => Reply::Written(version.0),
-            Err(error) => Reply::Refused(status_of_write(error)),
+        reply_to_write(self.table.write(key, &write_of(store, now), now))
+    }
+
+    /// Does a part of a write, the request of which has this ticket. `None`: the request must come
+    /// again with the same ticket.
+    pub(crate) fn write_part(
+        &mut self,
+        (tag, store): (u32, &Store<'_>),
+        key: &Key<'_>,
+        ticket: Ticket,
+        now: Seconds,
+    ) -> Option<Reply<'static>> {
+        let found = self.writings.iter().position(|(of, _)| *of == ticket);
+        let mut writing = Writing::default();
+        if let Some(at) = found {
+            writing = self.writings.swap_remove(at).1;
+            // It was counted when it came.
+            self.counted.requests -= 1;
+            self.counted.batches -= 1;
+        } else if !self.is_current(tag) {
+            return Some(Reply::Refused(Status::MapChanged));
         }
+        let write = write_of(store, now);
+        let written = self.table.write_part(key, &write, &mut writing, now);
+        if written.is_none() {
+            self.writings.push((ticket, writing));
+        }
+        written.map(reply_to_write)
     }
 
     /// Runs a request for many keys, and returns the answer.
@@ -391,6 +411,23 @@ fn push(records: &mut Records<'_>, item: Option<&Item<'_>>, now: Seconds) -> boo
     }
     let room = records.push(&record);
     room.map(|room| copy(&value, room)).is_some()
+}
+
+fn write_of<'a>(store: &Store<'a>, now: Seconds) -> Write<'a> {
+    Write {
+        verb: store.verb,
+        flags: store.flags,
+        expiry: expiry(store.lifetime, now),
+        if_version: store.if_version.map(Version),
+        ..Write::set(store.value)
+    }
+}
+
+fn reply_to_write(written: Result<Version, WriteError>) -> Reply<'static> {
+    match written {
+        Ok(version) => Reply::Written(version.0),
+        Err(error) => Reply::Refused(status_of_write(error)),
+    }
 }
 
 /// When an item with this lifetime expires.

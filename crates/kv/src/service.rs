@@ -4,14 +4,14 @@
 //! in which they came, and the table's memory for all of them is prefetched before the first runs
 //! (HERD §4.1.1). A batch prepares responses of [`INLINE`] bytes; for a longer answer, the endpoint
 //! makes room of its length. No handler allocates, panics on any bytes, or copies more than a slice
-//! of a value.
+//! of a value: a longer one is written in parts, between which the endpoint serves other requests.
 
 use dunlin_core::{Batch, BatchItem, Cx, Refuse, Register, Request as RpcRequest};
-use dunlin_store::{BATCH, Key, Seconds};
+use dunlin_store::{BATCH, Key, SLICE, Seconds};
 use dunlin_wire::ErrorCode;
 
 use crate::partition::{Partition, Reply, WholeReply, copy};
-use crate::wire::{Figures, KEYED, Keys, MAP, MULTI, Request, Status, WHOLE, Whole};
+use crate::wire::{Figures, KEYED, Keys, MAP, MULTI, Request, Status, Store, WHOLE, Whole};
 
 /// The longest answer for which a batch prepares the buffers of its responses.
 pub const INLINE: usize = 1024;
@@ -136,9 +136,39 @@ fn run_other(
     match Request::decode(item.data()) {
         Ok((tag, request)) => {
             debug_assert_eq!(key.bytes(), request.key(), "`find_key` finds the key");
+            if let Request::Write(store) = &request
+                && store.value.len() > SLICE
+            {
+                return write_part(partition, (tag, store), key, item, time, cx);
+            }
             partition.run((tag, &request), key, time, |reply| answer(item, &reply, cx));
         }
         Err(_) => refuse(partition, item, cx),
+    }
+}
+
+/// Writes a part of a long value, and lets the handler go on with the request later, unless that
+/// was the last one.
+#[cold]
+#[inline(never)]
+fn write_part(
+    partition: &mut Partition,
+    (tag, store): (u32, &Store<'_>),
+    key: &Key<'_>,
+    mut item: BatchItem<'_>,
+    time: Seconds,
+    cx: &mut Cx<'_>,
+) {
+    let ticket = item.ticket(cx);
+    loop {
+        if let Some(reply) = partition.write_part((tag, store), key, ticket, time) {
+            return answer(item, &reply, cx);
+        }
+        match item.again() {
+            Ok(()) => return,
+            // It came in one packet, so the transport has packets longer than a slice.
+            Err(back) => item = back,
+        }
     }
 }
 

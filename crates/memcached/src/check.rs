@@ -6,8 +6,8 @@
 use dunlin_store::{Config, MAX_VALUE, Mode, Region, Seconds, Seed, Table};
 
 use crate::{
-    Alone, Connection, Errand, MAX_KEYS_LINE, OUTPUT_MARK, Partition, Process, Server, Standing,
-    Wants, answers as answers_of,
+    Alone, BurstRun, Connection, Errand, MAX_KEYS_LINE, OUTPUT_MARK, Partition, Process, Server,
+    Standing, Wants, answers as answers_of,
 };
 
 /// The most bytes that an answer adds past the mark: a value, its line, and the lines of a dump or
@@ -56,13 +56,18 @@ impl Threads {
             let next = || connection.next_errand(partition);
             let mut burst: Vec<Errand> = std::iter::from_fn(next).take(most).collect();
             let bytes: Vec<u8> = burst.iter().flat_map(Errand::bytes).copied().collect();
-            let mut out = Vec::new();
-            let run = self.0[number]
-                .partition()
-                .run_errands(&bytes, now, &mut out);
-            run.expect("the errands of a connection are well formed");
+            let mut run = BurstRun::new(Vec::new());
+            loop {
+                let ran = self.0[number]
+                    .partition()
+                    .run_errands(&bytes, &mut run, now);
+                if ran.expect("the errands of a connection are well formed") {
+                    break;
+                }
+            }
+            let out = run.answers();
             assert!(out.len() <= OUTPUT_MARK + MOST_BEYOND_MARK);
-            let all: Vec<&[u8]> = answers_of(&out).collect();
+            let all: Vec<&[u8]> = answers_of(out).collect();
             for errand in burst.drain(all.len()..).rev() {
                 connection.give_back(errand);
             }
@@ -174,8 +179,8 @@ pub fn any_cut(bytes: &[u8]) {
 /// # Panics
 /// If a partition panics or answers too much.
 pub fn any_errands(bytes: &[u8]) {
-    let (mut server, mut out) = (server(Mode::Cache, 256 * 1024), Vec::new());
+    let (mut server, mut run) = (server(Mode::Cache, 256 * 1024), BurstRun::new(Vec::new()));
     // A refusal is as good as answers.
-    let _ = server.partition().run_errands(bytes, NOW, &mut out);
-    assert!(out.len() <= OUTPUT_MARK + MOST_BEYOND_MARK);
+    while server.partition().run_errands(bytes, &mut run, NOW) == Ok(false) {}
+    assert!(run.answers().len() <= OUTPUT_MARK + MOST_BEYOND_MARK);
 }

@@ -13,7 +13,7 @@ mod run;
 
 use std::sync::Arc;
 
-use dunlin_store::{Cursor, Seconds};
+use dunlin_store::{Cursor, Seconds, Writing};
 
 use crate::errand::Errand;
 use crate::limits::{INPUT_MARK, MAX_KEYS_LINE, MAX_TURN, MAX_WAITING, OUTPUT_MARK};
@@ -35,6 +35,8 @@ pub struct Connection {
     input: Input,
     output: Output,
     phase: Phase,
+    /// The write of [`Phase::Writing`].
+    writing: Writing,
     /// Lines at the front whose keys were already announced to the server.
     announced: usize,
     /// The users that may open it; `None` once it is open.
@@ -67,6 +69,8 @@ enum Phase {
     Keys(Reading),
     /// Waits for the value of the line at the front: both together have `need` bytes.
     Value { need: usize },
+    /// Writes the value of the line at the front, which is there, in parts.
+    Writing { need: usize },
     /// Throws away what is left of a value.
     Skip { left: usize },
     /// Lists the items of this partition from this place on, and then those of later partitions.
@@ -99,6 +103,7 @@ impl Connection {
             input: Input::default(),
             output: Output::default(),
             phase: Phase::Opening,
+            writing: Writing::default(),
             announced: 0,
             users,
         }
@@ -109,7 +114,7 @@ impl Connection {
     pub fn room(&self) -> usize {
         let most = match self.phase {
             Phase::End => return usize::MAX,
-            Phase::Value { need } => need.max(INPUT_MARK),
+            Phase::Value { need } | Phase::Writing { need } => need.max(INPUT_MARK),
             Phase::Line if self.input.may_be_long() => MAX_KEYS_LINE + 2,
             _ => INPUT_MARK,
         };
@@ -126,7 +131,14 @@ impl Connection {
         len
     }
 
-    /// Runs commands, at most [`MAX_TURN`] operations, and returns what it needs before it can go
+    /// Gives up a write that is under way, because the client has vanished.
+    pub fn abandon(&mut self, server: &mut impl Server) {
+        server
+            .partition()
+            .abandon(std::mem::take(&mut self.writing));
+    }
+
+    /// Runs commands, at most [`MAX_TURN`] operations or a part of a long write, and returns what it needs before it can go
     /// on.
     pub fn run(&mut self, server: &mut impl Server, now: Seconds) -> Wants {
         for _ in 0..MAX_TURN {
@@ -136,6 +148,9 @@ impl Connection {
             }
             if !self.step(server, now) {
                 return Wants::Input;
+            }
+            if matches!(self.phase, Phase::Writing { .. }) {
+                return Wants::Turn;
             }
         }
         self.obstacle().unwrap_or(Wants::Turn)

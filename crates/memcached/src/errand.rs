@@ -9,11 +9,11 @@
 //! endian. Any client of the endpoint may send such bytes too. They never panic this thread, and
 //! reach no items but those that a native client reaches.
 
-use dunlin_store::{Cursor, Seconds};
+use dunlin_store::{Cursor, SLICE, Seconds, Writing};
 
 use crate::command::{Ask, Command, parse};
 use crate::limits::{MAX_LINE, OUTPUT_MARK};
-use crate::operation::OperationTicket;
+use crate::operation::{Answer, Operation, OperationTicket};
 use crate::partition::Partition;
 use crate::render::render;
 use crate::words::each;
@@ -36,6 +36,17 @@ pub struct Errand {
     ticket: OperationTicket,
     partition: u16,
     bytes: Vec<u8>,
+}
+
+/// How far a partition is with a burst of errands. It lasts until the burst is over, because a long
+/// value is written in parts.
+#[derive(Debug)]
+pub struct BurstRun {
+    /// Bytes of the errands that have run.
+    at: usize,
+    /// The write of the next one.
+    writing: Writing,
+    answers: Vec<u8>,
 }
 
 /// Bytes that are not an errand.
@@ -101,29 +112,66 @@ impl Errand {
     }
 }
 
+impl BurstRun {
+    /// The run of a burst that has not begun. Its answers are put together in `answers`.
+    #[must_use]
+    pub fn new(mut answers: Vec<u8>) -> Self {
+        answers.clear();
+        Self {
+            at: 0,
+            writing: Writing::default(),
+            answers,
+        }
+    }
+
+    /// The answers so far.
+    #[must_use]
+    pub fn answers(&self) -> &[u8] {
+        &self.answers
+    }
+
+    /// The memory of the answers, for the next burst.
+    #[must_use]
+    pub fn into_memory(self) -> Vec<u8> {
+        self.answers
+    }
+}
+
 impl Partition<'_> {
-    /// Runs a burst of errands in order, and appends their answers. After an answer that makes the
-    /// output as long as [`OUTPUT_MARK`], it runs no more of them; the sender sends those again.
+    /// Runs errands of a burst in order, and appends their answers. True: this burst is over.
+    /// False: a part of a long value is written, and the caller does other work before it calls
+    /// again. After an answer that makes the output as long as [`OUTPUT_MARK`], the burst is over,
+    /// and the sender sends the other errands again.
     ///
     /// # Errors
     /// [`Malformed`]; the errands before the malformed one have run.
     pub fn run_errands(
         &mut self,
-        mut burst: &[u8],
+        burst: &[u8],
+        run: &mut BurstRun,
         now: Seconds,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Malformed> {
-        while !burst.is_empty() && out.len() < OUTPUT_MARK {
-            let (header, rest) = burst.split_at_checked(HEADER).ok_or(Malformed)?;
+    ) -> Result<bool, Malformed> {
+        while run.at < burst.len() && run.answers.len() < OUTPUT_MARK {
+            let bytes = burst.get(run.at..).ok_or(Malformed)?;
+            let (header, rest) = bytes.split_at_checked(HEADER).ok_or(Malformed)?;
             let line_len = u16::from_le_bytes([header[1], header[2]]);
             let value_len = u32::from_le_bytes([header[3], header[4], header[5], header[6]]);
             let (line, rest) = rest.split_at_checked(line_len.into()).ok_or(Malformed)?;
             let (value, rest) = rest.split_at_checked(value_len as usize).ok_or(Malformed)?;
-            burst = rest;
+            let BurstRun {
+                writing,
+                answers: out,
+                ..
+            } = &mut *run;
             let start = out.len();
             out.extend_from_slice(&[0; 4]);
             match header[0] {
-                TEXT => self.run_text(line, value, now, out)?,
+                TEXT => {
+                    if !self.run_text((line, value), writing, now, out)? {
+                        out.truncate(start);
+                        return Ok(false);
+                    }
+                }
                 FIGURES => self.figures().append_to(out),
                 DUMP => {
                     let place = line.try_into().map_err(|_| Malformed)?;
@@ -133,17 +181,19 @@ impl Partition<'_> {
             }
             let len = u32::try_from(out.len() - start - 4).expect("a mark and a value");
             out[start..start + 4].copy_from_slice(&len.to_le_bytes());
+            run.at = burst.len() - rest.len();
         }
-        Ok(())
+        Ok(true)
     }
 
+    /// Runs the command of a line. False: a part of its value is written.
     fn run_text(
         &mut self,
-        line: &[u8],
-        value: &[u8],
+        (line, value): (&[u8], &[u8]),
+        writing: &mut Writing,
         now: Seconds,
         out: &mut Vec<u8>,
-    ) -> Result<(), Malformed> {
+    ) -> Result<bool, Malformed> {
         let ask = match parse(line, now) {
             Command::Ask(ask) if ask.value_len().unwrap_or(0) == value.len() => ask,
             Command::Keys(keys) => Ask::Get {
@@ -153,10 +203,18 @@ impl Partition<'_> {
             },
             _ => return Err(Malformed),
         };
-        self.run(&ask.operation(value), now, |answer| {
-            render(&ask, answer, now, out);
-        });
-        Ok(())
+        let operation = ask.operation(value);
+        if let Operation::Write(store) = &operation
+            && value.len() > SLICE
+        {
+            let Some(written) = self.write_part(store, writing, now) else {
+                return Ok(false);
+            };
+            render(&ask, &Answer::Written(written), now, out);
+            return Ok(true);
+        }
+        self.run(&operation, now, |answer| render(&ask, answer, now, out));
+        Ok(true)
     }
 
     fn run_dump(&mut self, place: Cursor, now: Seconds, out: &mut Vec<u8>) {

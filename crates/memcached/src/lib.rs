@@ -47,7 +47,7 @@ mod users;
 mod words;
 
 pub use connection::{Connection, Wants};
-pub use errand::{Errand, Malformed, answers};
+pub use errand::{BurstRun, Errand, Malformed, answers};
 pub use figures::Figures;
 pub use limits::{INPUT_MARK, MAX_KEYS_LINE, MAX_LINE, MAX_TURN, MAX_WAITING, OUTPUT_MARK};
 pub use operation::{

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use dunlin_store::{BATCH, Cursor, Seconds};
+use dunlin_store::{BATCH, Cursor, SLICE, Seconds};
 
 use crate::binary::{self, Opening};
 use crate::command::{Ask, Change, Command, Keys, Skip, Topic, parse};
@@ -10,7 +10,7 @@ use crate::connection::input::Line;
 use crate::connection::output::{Form, Output, Refused, Whole};
 use crate::connection::{Connection, Phase, Reading};
 use crate::errand::{self, Errand};
-use crate::operation::Answer;
+use crate::operation::{self, Answer, Operation};
 use crate::render::{line as say, render, report as report_as};
 use crate::report::Report;
 use crate::server::Server;
@@ -35,6 +35,10 @@ impl Connection {
                     self.take_value(need, server, now);
                 }
                 is_whole
+            }
+            Phase::Writing { need } => {
+                self.take_value(need, server, now);
+                true
             }
             Phase::Skip { left } => self.skip(left),
             Phase::Dump(partition, place) => {
@@ -188,7 +192,8 @@ impl Connection {
         }
     }
 
-    /// Runs the command of a line whose value is there.
+    /// Runs the command of a line whose value is there. A long value is written in parts, one for
+    /// each call.
     fn take_value(&mut self, need: usize, server: &mut impl Server, now: Seconds) {
         self.phase = Phase::Line;
         let Line::Whole { end, next } = self.input.line() else {
@@ -202,7 +207,18 @@ impl Connection {
         let (value, value_end) = self.input.bytes()[next..need].split_at(need - next - 2);
         if let Command::Ask(ask) = parse(line, now) {
             if value_end == b"\r\n" {
-                start(&mut self.output, &ask, (line, value), server, now);
+                let operation = ask.operation(value);
+                let Some(store) = long_write(&operation, server) else {
+                    start(&mut self.output, &ask, (line, value), server, now);
+                    return self.input.take(need);
+                };
+                let mut partition = server.partition();
+                let Some(written) = partition.write_part(store, &mut self.writing, now) else {
+                    self.phase = Phase::Writing { need };
+                    return;
+                };
+                let out = self.output.end();
+                render(&ask, &Answer::Written(written), now, out);
             } else if !matches!(ask, Ask::Update(update) if update.is_quiet) {
                 say(BAD_DATA, self.output.end());
             }
@@ -277,6 +293,20 @@ impl Reading {
             touch: keys.touch,
             announced: 0,
         }
+    }
+}
+
+/// The write of a value that is longer than a slice, if this partition has its key.
+fn long_write<'o, 'v>(
+    operation: &'o Operation<'v>,
+    server: &impl Server,
+) -> Option<&'o operation::Store<'v>> {
+    match operation {
+        Operation::Write(store) if store.value.len() > SLICE => {
+            let is_here = server.owner(store.key) == server.standing().number;
+            is_here.then_some(store)
+        }
+        _ => None,
     }
 }
 

@@ -13,6 +13,7 @@ use crate::{
 
 mod full;
 mod lost;
+mod parts;
 
 const NOW: Seconds = Seconds(1_800_000_000);
 

@@ -1,6 +1,6 @@
 //! Writes of values.
 
-use dunlin_store::{Seconds, Version, Write, WriteError};
+use dunlin_store::{Key, Seconds, Version, Write, WriteError, Writing};
 
 use crate::operation::Store;
 use crate::partition::Partition;
@@ -8,6 +8,36 @@ use crate::partition::Partition;
 impl Partition<'_> {
     pub(super) fn write(&mut self, store: &Store<'_>, now: Seconds) -> Result<Version, WriteError> {
         let key = self.key(store.key);
+        let (write, was_claimed) = self.prepare(&key, store, now);
+        let result = self.table.write(&key, &write, now);
+        self.on_written((&key, store), was_claimed, result, now);
+        result
+    }
+
+    /// Does a part of a write, and returns its outcome once it has one; see [`Table::write_part`].
+    ///
+    /// [`Table::write_part`]: dunlin_store::Table::write_part
+    pub(crate) fn write_part(
+        &mut self,
+        store: &Store<'_>,
+        writing: &mut Writing,
+        now: Seconds,
+    ) -> Option<Result<Version, WriteError>> {
+        let key = self.key(store.key);
+        let (write, was_claimed) = self.prepare(&key, store, now);
+        let result = self.table.write_part(&key, &write, writing, now)?;
+        self.on_written((&key, store), was_claimed, result, now);
+        Some(result)
+    }
+
+    /// Gives up a write that is under way.
+    pub(crate) fn abandon(&mut self, writing: Writing) {
+        self.table.abandon(writing);
+    }
+
+    /// The table's write, and whether the item was claimed and stays so. If the write is older than
+    /// the item, and so marks it as out of date, the item keeps its claim and its expiry.
+    fn prepare<'a>(&mut self, key: &Key<'_>, store: &Store<'a>, now: Seconds) -> (Write<'a>, bool) {
         let mut write = Write {
             verb: store.verb,
             value: store.value,
@@ -17,23 +47,28 @@ impl Partition<'_> {
             stale_if_older: store.stale_if_older,
             version: store.version,
         };
-        // If the write is older than the item, and so marks it as out of date, the item keeps its
-        // claim and its expiry.
         let mut was_claimed = false;
         if let (true, Some(version)) = (store.stale_if_older, store.if_version)
-            && let Some(old) = self.table.peek(&key, now)
+            && let Some(old) = self.table.peek(key, now)
             && version < old.version()
         {
             write.expiry = old.expiry();
             was_claimed = old.is_claimed();
         }
-        let result = self.table.write(&key, &write, now);
+        (write, was_claimed)
+    }
+
+    fn on_written(
+        &mut self,
+        (key, store): (&Key<'_>, &Store<'_>),
+        was_claimed: bool,
+        result: Result<Version, WriteError>,
+        now: Seconds,
+    ) {
         if was_claimed && result.is_ok() {
-            self.table.claim(&key, now);
+            self.table.claim(key, now);
         }
-        self.ledger
-            .figures
-            .on_write(store.if_version.is_some(), result);
-        result
+        let figures = &mut self.ledger.figures;
+        figures.on_write(store.if_version.is_some(), result);
     }
 }

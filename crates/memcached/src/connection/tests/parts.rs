@@ -1,0 +1,96 @@
+//! Long values, which are written in parts: what others see meanwhile.
+
+use dunlin_store::MAX_VALUE;
+
+use super::*;
+use crate::BurstRun;
+
+/// Gives a connection all bytes; it runs its commands except for the last one.
+fn feed(connection: &mut Connection, server: &mut impl Server, mut bytes: &[u8]) {
+    loop {
+        let taken = connection.receive(bytes);
+        bytes = &bytes[taken..];
+        if bytes.is_empty() {
+            return;
+        }
+        assert_eq!(connection.run(server, NOW), Wants::Input);
+    }
+}
+
+fn long_set() -> Vec<u8> {
+    let line = format!("set film 0 0 {MAX_VALUE}\r\n");
+    [line.as_bytes(), &vec![b'v'; MAX_VALUE], b"\r\n"].concat()
+}
+
+#[test]
+fn others_see_the_old_value_while_a_long_one_is_written() {
+    let mut server = alone();
+    let (mut writer, mut reader) = (Connection::new(None), Connection::new(None));
+    ask(&mut writer, &mut server, b"set film 0 0 3\r\nold\r\n");
+    feed(&mut writer, &mut server, &long_set());
+    let mut turns = 0;
+    while writer.run(&mut server, NOW) == Wants::Turn {
+        let seen = ask(&mut reader, &mut server, b"get film\r\n");
+        assert_eq!(seen, "VALUE film 0 3\r\nold\r\nEND\r\n", "turn {turns}");
+        assert!(writer.output().is_empty());
+        // The next command waits for it.
+        assert_eq!(writer.receive(b"touch film 0\r\n"), 0);
+        turns += 1;
+    }
+    // A turn copies 64 KiB.
+    assert!(turns >= 16, "{turns} turns");
+    assert_eq!(writer.output(), b"STORED\r\n");
+    let seen = ask(&mut reader, &mut server, b"mg film s\r\n");
+    assert_eq!(seen, format!("HD s{MAX_VALUE}\r\n"));
+}
+
+#[test]
+fn a_client_that_vanishes_gives_the_room_of_its_value_back() {
+    let mut server = server(Mode::Store, 2 << 20);
+    for _ in 0..20 {
+        let mut writer = Connection::new(None);
+        feed(&mut writer, &mut server, &long_set());
+        for _ in 0..3 {
+            assert_eq!(writer.run(&mut server, NOW), Wants::Turn);
+        }
+        writer.abandon(&mut server);
+    }
+    let mut writer = Connection::new(None);
+    assert_eq!(ask(&mut writer, &mut server, &long_set()), "STORED\r\n");
+}
+
+#[test]
+fn a_burst_of_errands_waits_for_its_long_value() {
+    let mut server = alone();
+    let long = vec![b'v'; MAX_VALUE];
+    let line = format!("set film 0 0 {MAX_VALUE}");
+    let errand = |line: &[u8], value: &[u8]| {
+        let mut bytes = vec![0];
+        bytes.extend_from_slice(&u16::try_from(line.len()).unwrap().to_le_bytes());
+        bytes.extend_from_slice(&u32::try_from(value.len()).unwrap().to_le_bytes());
+        [&bytes[..], line, value].concat()
+    };
+    let burst = [
+        errand(b"set before 0 0 1", b"b"),
+        errand(line.as_bytes(), &long),
+        errand(b"get before", b""),
+    ]
+    .concat();
+    let (mut run, mut calls) = (BurstRun::new(Vec::new()), 1);
+    while server.partition().run_errands(&burst, &mut run, NOW) == Ok(false) {
+        let mut reader = Connection::new(None);
+        let seen = ask(&mut reader, &mut server, b"mg film s\r\nmg before s\r\n");
+        assert_eq!(seen, "EN\r\nHD s1\r\n");
+        calls += 1;
+    }
+    assert!(calls >= 17, "{calls} calls");
+    let answers: Vec<&[u8]> = crate::answers(run.answers()).collect();
+    assert_eq!(
+        answers,
+        [
+            &b"STORED\r\n"[..],
+            b"STORED\r\n",
+            b"VALUE before 0 1\r\nb\r\n"
+        ]
+    );
+}
