@@ -150,11 +150,6 @@ impl Log {
         self.promises = promises;
     }
 
-    /// Writes the committed index.
-    pub(crate) fn commit(&mut self, index: u64) {
-        self.promises.commit = index;
-    }
-
     /// Drops the entries up to an index, which are applied. A snapshot that is older than the log
     /// goes with them, because no follower could go on from it.
     pub(crate) fn compact(&mut self, index: u64) {

@@ -53,12 +53,11 @@ impl<A> Node<A> {
         let entries = self.take_entries(&mut ready, out);
         self.raft.mut_store().append(entries);
         out.messages.append(&mut ready.take_persisted_messages());
-        let mut light = self.raft.advance_append(ready);
-        if let Some(index) = light.commit_index() {
-            self.raft.mut_store().commit(index);
-        }
-        out.messages.append(&mut light.take_messages());
-        self.on_committed(light.take_committed_entries(), out);
+        let number = ready.number();
+        // Not `advance_append`, which looks for more work at once. There is none, unless this node
+        // is the only voter; the next look finds it.
+        self.raft.advance_append_async(ready);
+        self.raft.on_persist_ready(number);
     }
 
     /// Hands entries and promises to the disk. Messages that speak of them wait.
