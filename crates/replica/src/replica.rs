@@ -234,21 +234,26 @@ impl Replica {
         seat.is_some_and(|seat| seat.on_order(order, self.id))
     }
 
-    /// Takes messages of another replica.
+    /// Takes a parcel of another replica, and returns the place of that one, for
+    /// [`Self::on_kept`].
     ///
     /// # Errors
-    /// [`STRANGER`]: they are not for this one, or of a stranger. [`TWIN`](crate::TWIN): another
-    /// process has the sender's number.
-    pub(crate) fn on_parcel(
-        &mut self,
-        parcel: Parcel,
-        ticket: Ticket,
-        now: Nanos,
-    ) -> Result<(), ErrorCode> {
-        let seat = self.seat.as_mut().ok_or(STRANGER)?;
-        match seat.accepts(&parcel, self.id) {
-            true => seat.on_parcel(parcel, ticket, now),
-            false => Err(STRANGER),
+    /// [`ErrorCode::UNDECODABLE`]; [`STRANGER`]: it is not for this one, or of a stranger.
+    /// [`TWIN`](crate::TWIN): another process has the sender's number.
+    pub(crate) fn on_parcel(&mut self, bytes: &[u8], now: Nanos) -> Result<usize, ErrorCode> {
+        match &mut self.seat {
+            Some(seat) => seat.on_parcel(bytes, self.id, now),
+            None => Err(match Parcel::decode(bytes) {
+                Ok(_) => STRANGER,
+                Err(_) => ErrorCode::UNDECODABLE,
+            }),
+        }
+    }
+
+    /// Takes the ticket of a parcel of the replica at a place.
+    pub(crate) fn on_kept(&mut self, place: usize, ticket: Ticket) {
+        if let Some(seat) = &mut self.seat {
+            seat.on_kept(place, ticket);
         }
     }
 

@@ -8,8 +8,8 @@ use dunlin_wire::ErrorCode;
 
 use crate::replica::{Replica, SeatError};
 use crate::wire::{
-    BOOTSTRAP, JOIN, Members, OPERATE, ORDER, Operation, Order, PARCEL, PIECE, Parcel, Piece,
-    Request, Roster, STATUS, STRANGER, VERSION,
+    BOOTSTRAP, JOIN, Members, OPERATE, ORDER, Operation, Order, PARCEL, PIECE, Piece, Request,
+    Roster, STATUS, STRANGER, VERSION,
 };
 
 /// The code of a bootstrap to a replica of another cluster.
@@ -121,14 +121,13 @@ fn on_order<App: Host>(app: &mut App, incoming: RpcRequest<'_>, cx: &mut Cx<'_>)
 }
 
 fn on_parcel<App: Host>(app: &mut App, incoming: RpcRequest<'_>, cx: &mut Cx<'_>) {
-    let Ok(parcel) = Parcel::decode(incoming.data()) else {
-        return incoming.refuse(cx, ErrorCode::UNDECODABLE);
-    };
-    let ticket = incoming.keep(cx);
-    let now = cx.now();
-    if let Err(code) = app.replica().on_parcel(parcel, ticket, now) {
-        // The other member may have given up.
-        let _ = cx.reject(ticket, code);
+    match app.replica().on_parcel(incoming.data(), cx.now()) {
+        Ok(place) => {
+            let ticket = incoming.keep(cx);
+            app.replica().on_kept(place, ticket);
+        }
+        Err(ErrorCode::UNDECODABLE) => incoming.refuse(cx, ErrorCode::UNDECODABLE),
+        Err(code) => incoming.reject(cx, code),
     }
 }
 

@@ -71,7 +71,7 @@ pub(super) struct Seat {
     pub(super) deadline: Nanos,
     /// Messages that have come in since the last run. Handlers note them here, because the endpoint
     /// would catch a panic of Raft.
-    inbox: Vec<Message>,
+    pub(super) inbox: Vec<Message>,
     pub(super) notes: Vec<Note>,
     orders: Vec<Order>,
     /// Parts of snapshots that have come and are not answered.
@@ -204,7 +204,7 @@ impl Seat {
     }
 
     /// Whether a parcel is for this member, and of another one.
-    pub(super) fn accepts(&self, parcel: &Parcel, own: u64) -> bool {
+    pub(super) fn accepts(&self, parcel: &Envelope, own: u64) -> bool {
         parcel.cluster == self.cluster && parcel.to == own && self.knows(parcel.from, own)
     }
 
@@ -216,25 +216,43 @@ impl Seat {
         is_known || (id != 0 && id != own && has_room())
     }
 
+    /// Takes a parcel, and returns the lane of its sender.
     pub(super) fn on_parcel(
         &mut self,
-        parcel: Parcel,
-        ticket: Ticket,
+        bytes: &[u8],
+        own: u64,
         now: Nanos,
-    ) -> Result<(), ErrorCode> {
-        let lane = self.lane_of(parcel.from);
-        if !self.hears(lane, &parcel, now) {
-            let are_two = self.peers[lane].lives.are_two();
-            return Err(if are_two { TWIN } else { STRANGER });
+    ) -> Result<usize, ErrorCode> {
+        let before = self.inbox.len();
+        let envelope = Envelope::take(bytes, &mut self.inbox);
+        let envelope = envelope.map_err(|_| ErrorCode::UNDECODABLE)?;
+        let admitted = self.admit(&envelope, own, now);
+        match admitted {
+            Ok(_) => self.is_stirred = true,
+            Err(_) => self.inbox.truncate(before),
         }
-        self.is_stirred = true;
+        admitted
+    }
+
+    pub(super) fn on_kept(&mut self, lane: usize, ticket: Ticket) {
         self.peers[lane].tickets.push(ticket);
-        self.inbox.extend(parcel.messages);
-        Ok(())
+    }
+
+    /// The lane of a parcel's sender, if its messages count.
+    fn admit(&mut self, parcel: &Envelope, own: u64, now: Nanos) -> Result<usize, ErrorCode> {
+        if !self.accepts(parcel, own) {
+            return Err(STRANGER);
+        }
+        let lane = self.lane_of(parcel.from);
+        match self.hears(lane, parcel, now) {
+            true => Ok(lane),
+            false if self.peers[lane].lives.are_two() => Err(TWIN),
+            false => Err(STRANGER),
+        }
     }
 
     /// Takes the life of a parcel's sender. False: its messages do not count.
-    fn hears(&mut self, lane: usize, parcel: &Parcel, now: Nanos) -> bool {
+    fn hears(&mut self, lane: usize, parcel: &Envelope, now: Nanos) -> bool {
         self.has_twin |= parcel.are_two;
         let late = self.deadline.times(2);
         self.peers[lane].lives.on_parcel(parcel.life, now, late)
@@ -262,15 +280,14 @@ impl Seat {
     }
 
     fn on_parcel_done(&mut self, lane: usize, done: &Done, own: u64, now: Nanos) {
-        match Parcel::decode(done.response.data()) {
-            Ok(parcel)
-                if done.result.is_ok()
-                    && self.accepts(&parcel, own)
-                    && self.hears(lane, &parcel, now) =>
-            {
-                self.inbox.extend(parcel.messages);
-            }
-            _ => self.notes.push(Note::Unreachable(self.peers[lane].id)),
+        let before = self.inbox.len();
+        let envelope = Envelope::take(done.response.data(), &mut self.inbox);
+        let counts = envelope.is_ok_and(|it| {
+            done.result.is_ok() && self.accepts(&it, own) && self.hears(lane, &it, now)
+        });
+        if !counts {
+            self.inbox.truncate(before);
+            self.notes.push(Note::Unreachable(self.peers[lane].id));
         }
         self.has_twin |= matches!(done.result, Err(RpcError::Rejected(TWIN, _)));
     }
@@ -445,12 +462,10 @@ impl Seat {
         messages: &[Message],
         cx: &mut Cx<'_>,
     ) -> bool {
-        let Some(session) = self.lanes.open(lane) else {
+        let session = self.lanes.open(lane);
+        let Some(session) = session.filter(|_| self.peers[lane].calls < MOST_CALLS) else {
             return false;
         };
-        if self.peers[lane].calls >= MOST_CALLS {
-            return false;
-        }
         self.bytes.clear();
         envelope.put(messages, &mut self.bytes);
         let room = cx.buf(Parcel::room(MOST_ANSWERS));

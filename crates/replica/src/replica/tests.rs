@@ -1,7 +1,9 @@
 //! Seats that are taken again, and options that cannot work.
 
+use raft::eraftpb::{Message, MessageType};
+
 use super::*;
-use crate::wire::Member;
+use crate::wire::{Envelope, Member};
 
 fn members(port: u16) -> Members {
     let member = |id| Member {
@@ -53,6 +55,43 @@ fn a_replica_with_a_fault_does_not_start() {
     let _ = Replica::new(1, options);
 }
 
+/// A parcel to replica 1.
+fn envelope(from: u64) -> Envelope {
+    Envelope {
+        cluster: members(7).cluster(),
+        from,
+        to: 1,
+        life: 1,
+        are_two: false,
+    }
+}
+
+#[test]
+fn messages_of_a_refused_parcel_do_not_count() {
+    let roster = Roster::first(&members(7));
+    let image = Image::of(roster.clone());
+    let mut seat = Seat::new(1, roster, image, None, &Options::DEFAULT);
+    let message = Message {
+        msg_type: MessageType::MsgHeartbeat,
+        term: 2,
+        ..Message::default()
+    };
+    let bytes_of = |from| {
+        let mut bytes = Vec::new();
+        envelope(from).put(std::slice::from_ref(&message), &mut bytes);
+        bytes
+    };
+    let mut on_parcel = |bytes: &[u8]| {
+        let taken = seat.on_parcel(bytes, 1, Nanos::ZERO);
+        (taken.map(|_| ()), seat.inbox.len())
+    };
+    assert_eq!(on_parcel(&bytes_of(2)), (Ok(()), 1));
+    assert_eq!(on_parcel(&bytes_of(1)), (Err(STRANGER), 1));
+    let long = [&bytes_of(2)[..], &[0]].concat();
+    assert_eq!(on_parcel(&long), (Err(ErrorCode::UNDECODABLE), 1));
+    assert_eq!(on_parcel(&bytes_of(3)), (Ok(()), 2));
+}
+
 #[test]
 fn strangers_take_the_places_of_other_strangers_and_not_those_of_members() {
     let roster = Roster::first(&members(7));
@@ -62,14 +101,7 @@ fn strangers_take_the_places_of_other_strangers_and_not_those_of_members() {
         seat.lane_of(id);
     }
     assert_eq!(seat.lane_of(200), seat.lane_of(200));
-    let mut parcel = Parcel {
-        cluster: members(7).cluster(),
-        from: 300,
-        to: 1,
-        life: 1,
-        are_two: false,
-        messages: Vec::new(),
-    };
+    let mut parcel = envelope(300);
     assert!(seat.accepts(&parcel, 1), "a stranger has a place");
     let lanes: Vec<usize> = [2, 3].map(|id| seat.lane_of(id)).into();
     for id in 400..500 {

@@ -113,28 +113,16 @@ impl Parcel {
     /// # Errors
     /// [`Malformed`].
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut cursor = Cursor::of_message(bytes)?;
-        let are_two = cursor.flag()?;
-        cursor.zeros::<2>()?;
-        let count = cursor.count(MESSAGE)?;
-        let mut parcel = Self {
-            cluster: cursor.u64()?,
-            from: cursor.u64()?,
-            to: cursor.u64()?,
-            life: cursor.u64()?,
-            are_two,
-            messages: Vec::with_capacity(count),
-        };
-        if parcel.life == 0 {
-            return Err(Malformed);
-        }
-        for _ in 0..count {
-            let mut message = take_message(&mut cursor)?;
-            (message.from, message.to) = (parcel.from, parcel.to);
-            parcel.messages.push(message);
-        }
-        cursor.end()?;
-        Ok(parcel)
+        let mut messages = Vec::new();
+        let envelope = Envelope::take(bytes, &mut messages)?;
+        Ok(Self {
+            cluster: envelope.cluster,
+            from: envelope.from,
+            to: envelope.to,
+            life: envelope.life,
+            are_two: envelope.are_two,
+            messages,
+        })
     }
 }
 
@@ -149,6 +137,41 @@ pub(crate) struct Envelope {
 }
 
 impl Envelope {
+    /// Reads a parcel, and appends its messages; none, if it is malformed.
+    pub(crate) fn take(bytes: &[u8], messages: &mut Vec<Message>) -> Result<Self, Malformed> {
+        let before = messages.len();
+        let taken = Self::take_all(bytes, messages);
+        if taken.is_err() {
+            messages.truncate(before);
+        }
+        taken
+    }
+
+    fn take_all(bytes: &[u8], messages: &mut Vec<Message>) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::of_message(bytes)?;
+        let are_two = cursor.flag()?;
+        cursor.zeros::<2>()?;
+        let count = cursor.count(MESSAGE)?;
+        let envelope = Self {
+            cluster: cursor.u64()?,
+            from: cursor.u64()?,
+            to: cursor.u64()?,
+            life: cursor.u64()?,
+            are_two,
+        };
+        if envelope.life == 0 {
+            return Err(Malformed);
+        }
+        messages.reserve(count);
+        for _ in 0..count {
+            let mut message = take_message(&mut cursor)?;
+            (message.from, message.to) = (envelope.from, envelope.to);
+            messages.push(message);
+        }
+        cursor.end()?;
+        Ok(envelope)
+    }
+
     /// Appends the bytes of a parcel with these messages.
     ///
     /// # Panics
