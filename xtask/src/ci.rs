@@ -195,7 +195,8 @@ fn untimed() -> Vec<Step> {
             "miri xdp",
             15,
             "MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p dunlin-xdp --lib \
-             -- ring:: umem:: frames:: arrivals:: shared:: --skip steering:: --skip sharing::",
+             -- ring:: umem:: frames:: arrivals:: shared:: check:: \
+             --skip steering:: --skip sharing::",
         ),
     ]
 }
