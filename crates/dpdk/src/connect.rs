@@ -4,6 +4,7 @@
 //! Called by the nexus through [`Connect`].
 
 use std::os::fd::RawFd;
+use std::time::Duration;
 
 use dunlin_core::transport::{PeerId, Tx};
 use dunlin_transport::connect::{Arm, Connect, ConnectError, Offer, PeerInfo, Pending};
@@ -11,6 +12,7 @@ use dunlin_transport::counters::Counters;
 use dunlin_transport::udp::Udp;
 
 use crate::copies::COPIES;
+use crate::keeper;
 use crate::open::Dpdk;
 use crate::receive::DpdkRx;
 use crate::tally::NAMES;
@@ -73,6 +75,16 @@ impl Connect for Dpdk {
     fn fds(rx: &DpdkRx, _tx: &DpdkTx, out: &mut Vec<RawFd>) {
         out.push(rx.seat().inbox.fd());
         out.extend(rx.seat().port.bell());
+    }
+
+    /// Without interrupts, the keeper wakes an endpoint. If both sides of a call slept meanwhile,
+    /// each packet would wait for two of its looks, and congestion control would take that for a
+    /// queue.
+    fn least_spin(rx: &DpdkRx) -> Duration {
+        match rx.seat().port.bell() {
+            Some(_) => Duration::ZERO,
+            None => 2 * keeper::BUSY,
+        }
     }
 
     /// From now on, the thread that received a packet for this endpoint rings for it, or the device

@@ -14,7 +14,7 @@ use crate::port::Port;
 use crate::words;
 
 /// Time between two looks while a device is in use, and the longest one later.
-const BUSY: Duration = Duration::from_millis(1);
+pub(crate) const BUSY: Duration = Duration::from_millis(1);
 const QUIET: Duration = Duration::from_millis(10);
 /// Part of the time since the last use of a device for which the thread sleeps.
 const SHARE: u32 = 32;

@@ -27,6 +27,18 @@ pub enum Idle {
     },
 }
 
+impl Idle {
+    /// The same, but the thread spins for at least this time.
+    pub(crate) fn at_least(self, least: Duration) -> Self {
+        match self {
+            Self::Spin => Self::Spin,
+            Self::Adaptive { spin } => Self::Adaptive {
+                spin: spin.max(least),
+            },
+        }
+    }
+}
+
 impl Default for Idle {
     /// 50 µs of spinning. That is ten times the cost of a wake-up, so a busy endpoint never blocks,
     /// and a server that gets one request a millisecond spins for a twentieth of its time.

@@ -22,6 +22,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{OwnedFd, RawFd};
+use std::time::Duration;
 
 use dunlin_core::transport::{Halves, PeerId, Transport};
 use dunlin_wire::control::TransportKind;
@@ -244,6 +245,12 @@ pub trait Connect: Transport {
     /// Appends the descriptors on which to wait for readability; they stay the same for the life of
     /// the endpoint.
     fn fds(rx: &Self::Rx, tx: &Self::Tx, out: &mut Vec<RawFd>);
+
+    /// How long an endpoint that has had packets looks for others before it blocks, at least:
+    /// longer than waking it takes. Most transports wake it within microseconds.
+    fn least_spin(_rx: &Self::Rx) -> Duration {
+        Duration::ZERO
+    }
 
     /// Prepares to block on [`Connect::fds`].
     fn arm(rx: &mut Self::Rx, tx: &mut Self::Tx) -> Arm;

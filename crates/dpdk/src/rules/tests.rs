@@ -4,14 +4,17 @@
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
 
 use dunlin_core::transport::Rx;
 use dunlin_packet::Home;
 use dunlin_packet::check::written;
+use dunlin_transport::connect::Connect;
 
 use super::*;
 use crate::device::Parts;
 use crate::ffi::{Facts, Functions, Tail, Wish};
+use crate::open::Dpdk;
 use crate::port::Port;
 use crate::receive::DpdkRx;
 
@@ -324,6 +327,8 @@ fn an_endpoint_that_wakes_looks_at_the_queues_of_those_that_sleep_on() {
     let port = port(3, false);
     let mut woken = endpoint(port, PORTS[0]);
     let mut sleeper = endpoint(port, PORTS[1]);
+    // A device without a bell, at which an endpoint looks for long before it sleeps.
+    assert_eq!(Dpdk::least_spin(&woken), Duration::from_millis(2));
     for rx in [&mut woken, &mut sleeper] {
         assert!(rx.seat().inbox.sleep());
         rx.sleep();

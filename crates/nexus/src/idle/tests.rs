@@ -5,6 +5,17 @@ use std::time::Instant;
 use super::*;
 use crate::ffi::EventFd;
 
+#[test]
+fn a_transport_that_wakes_late_makes_the_thread_spin_longer() {
+    let spins = |micros| Idle::Adaptive {
+        spin: Duration::from_micros(micros),
+    };
+    let least = Duration::from_micros(2000);
+    assert_eq!(spins(50).at_least(least), spins(2000));
+    assert_eq!(spins(5000).at_least(least), spins(5000));
+    assert_eq!(Idle::Spin.at_least(least), Idle::Spin);
+}
+
 fn sleeper(idle: Idle, fds: &[RawFd]) -> (Sleeper, Arc<Doorbell>) {
     let doorbell = Arc::new(Doorbell::new().unwrap());
     (

@@ -104,7 +104,8 @@ impl<T: Open> EndpointBuilder<T> {
         let events = Arc::new(Mailbox::new()?);
         let mut fds = Vec::new();
         T::fds(&halves.rx, &halves.tx, &mut fds);
-        let sleeper = Sleeper::new(self.idle, Arc::clone(&events.doorbell), &fds)?;
+        let idle = self.idle.at_least(T::least_spin(&halves.rx));
+        let sleeper = Sleeper::new(idle, Arc::clone(&events.doorbell), &fds)?;
         let workers = self.nexus.pool().handle(Arc::clone(&events.doorbell));
         let workers = workers.map(|handle| Box::new(handle) as Box<dyn Workers>);
         let seed = random()?;

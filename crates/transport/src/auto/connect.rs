@@ -2,6 +2,7 @@
 //! one.
 
 use std::os::fd::RawFd;
+use std::time::Duration;
 
 use dunlin_core::transport::PeerId;
 use dunlin_wire::control::TransportKind;
@@ -164,6 +165,10 @@ impl<R: Remote> Connect for Auto<R> {
             Shm::fds(shm_rx, shm_tx, out);
         }
         R::fds(&rx.remote, &tx.remote, out);
+    }
+
+    fn least_spin(rx: &AutoRx<R>) -> Duration {
+        R::least_spin(&rx.remote)
     }
 
     fn arm(rx: &mut AutoRx<R>, tx: &mut AutoTx<R>) -> Arm {
