@@ -246,23 +246,6 @@ impl MsgBuf {
         copy::fresh(to, self.data()).then_some(self.at().len)
     }
 
-    /// Like [`Self::copy_short`], for a message of 8 or 32 bytes; `None` if it has another length.
-    /// For code in which a function call would cost more than the copy.
-    #[inline(always)]
-    pub fn copy_usual(&self, to: &mut [u8; 32]) -> Option<u32> {
-        // The length is read before the copy, which might change it, as far as a compiler knows.
-        let len = self.at().len;
-        copy::fresh_usual(to, self.data()).then_some(len)
-    }
-
-    /// Like [`Self::copy_short`], for a message of 33 to 64 bytes; `None` if it has another length,
-    /// and then the content of `to` is arbitrary.
-    #[inline(always)]
-    pub fn copy_medium(&self, to: &mut [u8; 64]) -> Option<u32> {
-        let len = self.at().len;
-        copy::fresh_two(to, self.data()).then_some(len)
-    }
-
     #[cold]
     fn revoke_lent(&mut self) {
         self.at().lent.store(false, Ordering::Relaxed);

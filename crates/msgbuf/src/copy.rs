@@ -9,7 +9,7 @@ use std::hint::cold_path;
 use crate::pair::{PAIR, Pair, word};
 
 /// Bytes of a chunk: two pairs. Messages are copied chunk by chunk.
-pub(crate) const CHUNK: usize = 2 * PAIR;
+const CHUNK: usize = 2 * PAIR;
 
 /// Copies a message that was stored in whole chunks, or a while ago. No load spans two chunks.
 #[inline(always)]
@@ -21,7 +21,109 @@ pub(crate) fn settled(to: &mut [u8], from: &[u8]) {
             all::<CHUNK>(to, from);
             settled_shorter(&mut to[CHUNK..], &from[CHUNK..]);
         }
-        _ => settled_slowly(to, from),
+        _ => {
+            cold_path();
+            settled_longer(to, from);
+        }
+    }
+}
+
+/// Copies a message of several chunks without a call of `memcpy`, which takes half as many
+/// instructions again.
+#[inline(never)]
+fn settled_longer(to: &mut [u8], from: &[u8]) {
+    debug_assert_eq!(to.len(), from.len());
+    // Now the compiler knows it, too, and that nothing here can panic: if it could, the caller
+    // would keep values in memory for that case.
+    let Some(to) = to.get_mut(..from.len()) else {
+        return;
+    };
+    let ((places, rest), (chunks, from)) = (to.as_chunks_mut(), from.as_chunks());
+    many(places, chunks);
+    few_bytes(rest, from);
+}
+
+/// Whether a chunk is one move for the processor that the program is built for. Otherwise `memcpy`,
+/// which looks at run time for wider moves, takes fewer stores.
+const WIDE: bool = cfg!(any(target_feature = "avx", not(target_arch = "x86_64")));
+
+/// Copies two chunks or more, with a move each. Both slices have one length. The last chunks
+/// overlap those before, so few branches serve all numbers.
+#[inline(always)]
+fn many(to: &mut [[u8; CHUNK]], from: &[[u8; CHUNK]]) {
+    if !WIDE {
+        if to.len() == from.len() {
+            to.copy_from_slice(from);
+        }
+        return;
+    }
+    match from.len() {
+        ..4 => ends::<2>(to, from),
+        4..=8 => ends::<4>(to, from),
+        _ => {
+            if let ([to @ .., _], [from @ .., _]) = (&mut *to, from) {
+                let ((eights, _), (others, _)) = (to.as_chunks_mut(), from.as_chunks());
+                for (to, from) in eights.iter_mut().zip(others) {
+                    eight(to, from);
+                }
+            }
+            if let (Some(to), Some(from)) = (to.last_chunk_mut(), from.last_chunk()) {
+                eight(to, from);
+            }
+        }
+    }
+}
+
+/// Copies the first and the last `N` chunks, two or four.
+#[inline(always)]
+fn ends<const N: usize>(to: &mut [[u8; CHUNK]], from: &[[u8; CHUNK]]) {
+    if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) {
+        one_by_one(to, from);
+    }
+    if let (Some(to), Some(from)) = (to.last_chunk_mut::<N>(), from.last_chunk::<N>()) {
+        one_by_one(to, from);
+    }
+}
+
+/// Copies eight chunks.
+#[inline(always)]
+fn eight(to: &mut [[u8; CHUNK]; 8], from: &[[u8; CHUNK]; 8]) {
+    one_by_one(to, from);
+}
+
+/// Copies two, four or eight chunks, one by one: a compiler turns a loop that moves all that it
+/// passes into a call of `memcpy`.
+#[inline(always)]
+fn one_by_one(to: &mut [[u8; CHUNK]], from: &[[u8; CHUNK]]) {
+    match (to, from) {
+        ([a, b], [c, d]) => (*a, *b) = (*c, *d),
+        (to, from) => {
+            let half = from.len() / 2;
+            let ((to, to_rest), (from, from_rest)) = (to.split_at_mut(half), from.split_at(half));
+            match (to, from, to_rest, from_rest) {
+                ([a, b], [c, d], [e, f], [g, h]) => {
+                    (*a, *b) = (*c, *d);
+                    (*e, *f) = (*g, *h);
+                }
+                ([a, b, c, d], [e, f, g, h], [i, j, k, l], [m, n, o, p]) => {
+                    (*a, *b, *c, *d) = (*e, *f, *g, *h);
+                    (*i, *j, *k, *l) = (*m, *n, *o, *p);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Copies less than a chunk. No load spans more than these bytes.
+#[inline(always)]
+fn few_bytes(to: &mut [u8], from: &[u8]) {
+    match from.len() {
+        16.. => both_ends::<16>(to, from),
+        8.. => both_ends::<8>(to, from),
+        4.. => both_ends::<4>(to, from),
+        2.. => both_ends::<2>(to, from),
+        _ => both_ends::<1>(to, from),
     }
 }
 
@@ -47,7 +149,7 @@ fn settled_slowly(to: &mut [u8], from: &[u8]) {
 /// Handles only a message of a chunk or a word, because these take few instructions; false for
 /// other lengths.
 #[inline(always)]
-pub(crate) fn fresh_usual(to: &mut [u8; CHUNK], from: &[u8]) -> bool {
+pub fn fresh_usual(to: &mut [u8; CHUNK], from: &[u8]) -> bool {
     if let Ok(from) = from.try_into() {
         chunk(to, from);
         return true;
@@ -74,41 +176,74 @@ pub(crate) fn fresh(to: &mut [u8; CHUNK], from: &[u8]) -> bool {
     true
 }
 
-/// Like [`fresh_usual`], for a message of one to two chunks; false if it has another length.
+/// Like [`fresh_usual`], for a message of more than one and at most two chunks; false if it has
+/// another length.
 #[inline(always)]
-pub(crate) fn fresh_two(to: &mut [u8; 2 * CHUNK], from: &[u8]) -> bool {
-    to[CHUNK..].fill(0);
-    let Some(to) = to.get_mut(..from.len()) else {
+pub fn fresh_two(to: &mut [u8; 2 * CHUNK], from: &[u8]) -> bool {
+    const MORE: usize = CHUNK + 1;
+    if !(MORE..=2 * CHUNK).contains(&from.len()) {
         return false;
-    };
-    if let (Some(to), Some(from)) = (to.first_chunk_mut(), from.first_chunk()) {
+    }
+    let (first, second) = to.split_at_mut(CHUNK);
+    second.fill(0);
+    if let (Some(to), Some(from)) = (first.first_chunk_mut(), from.first_chunk()) {
         chunk(to, from);
     }
-    if let (Some(to), Some(from)) = (to.last_chunk_mut(), from.last_chunk()) {
+    // The message's last chunk overlaps the first one, and takes no branch whatever the length.
+    if let (Some(to), Some(from)) = (to[..from.len()].last_chunk_mut(), from.last_chunk()) {
         chunk(to, from);
     }
-    from.len() >= CHUNK
+    true
 }
 
 /// Longest message that is read in words.
-const IN_WORDS: usize = 4 * CHUNK;
+const IN_WORDS: usize = 3 * CHUNK;
 
-/// Copies the bytes of a message of any length to the start of `to`. Only a message of up to 128
-/// bytes is read in words, as the user has just written it, and followed by zeros up to a multiple
-/// of 32 bytes: the user wrote most bytes of a longer one a while ago. Panics unless `to` has room
-/// for that.
-pub fn fresh_chunks(to: &mut [u8], from: &[u8]) {
-    if from.len() > IN_WORDS {
-        to[..from.len()].copy_from_slice(from);
-        return;
+/// Copies the bytes of a message of any length to the first of these chunks, and writes zeros after
+/// them, at least up to the end of their last chunk. Only a message of up to 96 bytes is read in
+/// words, as the user has just written it: the user wrote most bytes of a longer one a while ago.
+/// If there are too few chunks, returns false and writes nothing: code that cannot panic needs no
+/// values in memory for that case.
+#[inline(always)]
+pub fn fresh_chunks(to: &mut [[u8; CHUNK]], from: &[u8]) -> bool {
+    if from.len() > size_of_val(to) {
+        return false;
     }
-    let ((places, _), (whole, rest)) = (to.as_chunks_mut(), from.as_chunks());
-    let (filled, others) = places.split_at_mut(whole.len());
-    for (place, from) in filled.iter_mut().zip(whole) {
-        chunk(place, from);
+    let (whole, rest) = from.as_chunks();
+    if from.len() <= IN_WORDS {
+        for (place, from) in to.iter_mut().zip(whole) {
+            chunk(place, from);
+        }
+        let is_whole = rest.is_empty() && !whole.is_empty();
+        if let (Some(place), false) = (to.get_mut(whole.len()), is_whole) {
+            fresh_rest(place, rest);
+        }
+        return true;
     }
-    if let (Some(place), false) = (others.first_mut(), rest.is_empty()) {
-        fresh_shorter(place, rest);
+    if let Some(after) = to.get_mut(whole.len()) {
+        *after = [0; CHUNK];
+    }
+    if let Some(to) = to.get_mut(..whole.len()) {
+        many(to, whole);
+    }
+    // The message's last chunk overlaps the one before, and takes no branch whatever the length.
+    let to = to.as_flattened_mut().get_mut(..from.len());
+    if let (Some(to), Some(from)) = (to, from.last_chunk::<CHUNK>())
+        && let Some(to) = to.last_chunk_mut()
+    {
+        *to = *from;
+    }
+    true
+}
+
+/// Copies less than a chunk, and writes zeros after it. Numbers of whole words are fastest.
+#[inline(always)]
+fn fresh_rest(to: &mut [u8; CHUNK], from: &[u8]) {
+    match from.as_chunks() {
+        ([a, b, c], []) => store(to, [word(a), word(b), word(c), 0]),
+        ([a, b], []) => store(to, [word(a), word(b), 0, 0]),
+        ([a], []) => store(to, [word(a), 0, 0, 0]),
+        _ => fresh_shorter(to, from),
     }
 }
 

@@ -46,7 +46,7 @@ mod table;
 
 pub use buf::MsgBuf;
 pub use config::{Hugepages, PoolConfig, PoolError};
-pub use copy::fresh_chunks;
+pub use copy::{fresh_chunks, fresh_two, fresh_usual};
 pub use errors::{AllocError, MapError, TooLong};
 pub use extent::Extent;
 pub use layout::{HEADROOM, MAX_MESSAGE, MIN_DATA_SIZE};

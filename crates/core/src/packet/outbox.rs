@@ -158,7 +158,7 @@ impl Outbox {
     pub(crate) fn push_words(&mut self, peer: PeerId, words: Words, message: &MsgBuf) -> TxSeq {
         match self.room(message.len()) {
             Some(room) => {
-                self.stage(room, peer, words, message);
+                self.stage(room, peer, words, message.data());
                 TxSeq(0)
             }
             None => self.queue(peer, words, message),
@@ -173,7 +173,7 @@ impl Outbox {
 
     /// Appends a packet whose message is copied into the lane.
     #[inline(always)]
-    pub(crate) fn stage(&mut self, room: LaneRoom, peer: PeerId, words: Words, message: &MsgBuf) {
+    pub(crate) fn stage(&mut self, room: LaneRoom, peer: PeerId, words: Words, message: &[u8]) {
         self.lane.write::<false>(room, peer, words, message);
         #[cfg(feature = "mutants")]
         if self.mutant == Some(Mutant::LaneHalfFilled) {
@@ -188,7 +188,7 @@ impl Outbox {
         room: LaneRoom,
         peer: PeerId,
         words: Words,
-        message: &MsgBuf,
+        message: &[u8],
     ) {
         self.lane.write::<true>(room, peer, words, message);
         #[cfg(feature = "mutants")]

@@ -18,7 +18,9 @@
 
 mod packet;
 
-use dunlin_msgbuf::{BufRef, MsgBuf, fresh_chunks};
+use std::hint::cold_path;
+
+use dunlin_msgbuf::{BufRef, MsgBuf, fresh_chunks, fresh_two, fresh_usual};
 use dunlin_wire::HEADER_LEN;
 
 use super::{MAX_INLINE, PeerId, TxItem};
@@ -45,7 +47,10 @@ pub const LANE_WORD: usize = size_of::<u64>();
 
 /// Longest packet in a lane: a message of 1 KiB, with its header. Longer messages are lent, because
 /// copying them twice would cost more.
-pub const LANE_PACKET: usize = 17 * LANE_LINE - LANE_WORD;
+pub const LANE_PACKET: usize = PACKET_LINES * LANE_LINE - LANE_WORD;
+
+/// Lines of the longest packet.
+const PACKET_LINES: usize = 17;
 
 /// Words of a header.
 const HEADER_WORDS: usize = HEADER_LEN / size_of::<u64>();
@@ -54,11 +59,11 @@ const HEADER_WORDS: usize = HEADER_LEN / size_of::<u64>();
 const IN_LINE: usize = LANE_LINE - LANE_WORD - HEADER_LEN;
 const _: () = assert!(HEADER_LEN + IN_LINE == MAX_INLINE && LANE_LINE == 2 * IN_LINE);
 
-/// Shortest message that needs several lines.
-const MORE: usize = IN_LINE + 1;
-
 /// Longest message that fills half of a packet's first line, and up to half of the second.
 const IN_HALVES: usize = 2 * IN_LINE;
+
+/// Longest message that is copied without a loop.
+const IN_FEW: usize = 8 * IN_LINE;
 
 const _: () = assert!(HEADER_LEN.is_multiple_of(size_of::<u64>()));
 const _: () = assert!(LANE_LINES * LANE_LINE <= 1 << 16 && LANE_PACKET < 1 << 16);
@@ -82,7 +87,8 @@ pub struct Lane {
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Memory {
-    bytes: [u8; LANE_LINES * LANE_LINE],
+    /// The lines, and some more, so that the longest packet could begin in each.
+    bytes: [u8; (LANE_LINES + PACKET_LINES - 1) * LANE_LINE],
     packets: [LanePacket; LANE_LINES],
 }
 
@@ -95,7 +101,7 @@ impl Lane {
     pub fn new(longest: usize) -> Self {
         let mut lane = Self {
             memory: Box::new(Memory {
-                bytes: [0; LANE_LINES * LANE_LINE],
+                bytes: [0; (LANE_LINES + PACKET_LINES - 1) * LANE_LINE],
                 packets: [LanePacket::default(); LANE_LINES],
             }),
             staged: Staged(0),
@@ -128,7 +134,7 @@ impl Lane {
         let Some(room) = self.room(message.len()) else {
             return false;
         };
-        self.write::<false>(room, peer, header, message);
+        self.write::<false>(room, peer, header, message.data());
         let last = self.len() - 1;
         self.memory.packets[last & MASK] = self.packet(last);
         true
@@ -145,83 +151,63 @@ impl Lane {
         (self.staged.lower() < self.limit).then_some(LaneRoom(self.staged))
     }
 
-    /// Writes a packet into that room. `REQUEST`: it is the request of an ordinary call.
+    /// Writes a packet into that room, which is that for a message of this length. `REQUEST`: it is
+    /// the request of an ordinary call. A caller that knows the length at compile time gets the
+    /// code for that length alone.
     #[inline(always)]
     pub(crate) fn write<const REQUEST: bool>(
         &mut self,
         room: LaneRoom,
         peer: PeerId,
         header: [u64; HEADER_WORDS],
-        message: &MsgBuf,
+        message: &[u8],
     ) {
         let LaneRoom(staged) = room;
         debug_assert_eq!(staged, self.staged, "nothing else was written meanwhile");
-        let (lines, _) = self.memory.bytes.as_chunks_mut::<LANE_LINE>();
-        let (_, packet) = lines[staged.lines() as usize & MASK].split_at_mut(LANE_WORD);
-        let (head, body) = packet.split_at_mut(HEADER_LEN);
-        let body = body.first_chunk_mut().expect("a line has this room");
-        let Some(len) = message.copy_usual(body) else {
-            let [first, second, third] = header;
-            match message.len() {
-                ..=IN_LINE => self.write_one(peer, first, second, third, message),
-                MORE..=IN_HALVES => self.write_two(peer, first, second, third, message),
-                _ => self.write_long(peer, first, second, third, message),
-            }
-            if REQUEST {
-                self.staged = self.staged.plus(Staged::REQUEST);
-            }
-            return;
-        };
+        let (head, body) = self.memory.split(staged.lines() as usize);
+        if let Some(body) = body.first_chunk_mut()
+            && fresh_usual(body, message)
+        {
+            write(head, header);
+            return self.add::<REQUEST>(staged, peer, message.len(), 1);
+        }
+        cold_path();
         write(head, header);
-        let staged = match REQUEST {
-            true => staged.plus(Staged::REQUEST),
-            false => staged,
-        };
-        self.add(staged, peer, len, 1);
-    }
-
-    /// Writes a packet of one line. Takes the words one by one, so that they come in registers: a
-    /// compiler would store an array of words, and load it again in pieces of another size.
-    #[inline(never)]
-    fn write_one(&mut self, peer: PeerId, first: u64, second: u64, third: u64, message: &MsgBuf) {
-        let staged = self.staged;
-        let (head, body) = self.memory.split(staged.lines() as usize);
-        write(head, [first, second, third]);
-        if let Some(len) = message.copy_short(body) {
-            self.add(staged, peer, len, 1);
+        if fresh_two(body, message) {
+            return self.add::<REQUEST>(staged, peer, message.len(), 2);
         }
-    }
-
-    /// Writes a packet whose message fills half of a line, and up to half of the next one.
-    #[inline(never)]
-    fn write_two(&mut self, peer: PeerId, first: u64, second: u64, third: u64, message: &MsgBuf) {
-        let staged = self.staged;
-        let (head, body) = self.memory.split(staged.lines() as usize);
-        write(head, [first, second, third]);
-        if let Some(len) = message.copy_medium(body) {
-            self.add(staged, peer, len, 2);
+        if message.len() <= IN_FEW {
+            return self.add_message::<REQUEST>(staged, peer, message);
         }
+        self.write_other::<REQUEST>(peer, message);
     }
 
-    /// Writes a packet with a longer message.
+    /// Writes a long message after its header, and adds the packet.
     #[inline(never)]
-    fn write_long(&mut self, peer: PeerId, first: u64, second: u64, third: u64, message: &MsgBuf) {
-        // The data is found before anything is written, because writing might change where it is.
-        let (staged, data) = (self.staged, message.data());
-        let (line, len) = (staged.lines() as usize, data.len());
-        let filled = HEADER_LEN + len.next_multiple_of(IN_LINE);
-        let (head, body) = self.memory.range_mut(line, filled).split_at_mut(HEADER_LEN);
-        write(head, [first, second, third]);
-        fresh_chunks(body, data);
-        #[expect(clippy::cast_possible_truncation, reason = "it fits into the lane")]
-        self.add(staged, peer, len as u32, lines_of(len) as usize);
+    fn write_other<const REQUEST: bool>(&mut self, peer: PeerId, message: &[u8]) {
+        self.add_message::<REQUEST>(self.staged, peer, message);
+    }
+
+    /// Writes a message of any length after its header, and adds the packet.
+    #[inline(always)]
+    fn add_message<const REQUEST: bool>(&mut self, staged: Staged, peer: PeerId, message: &[u8]) {
+        let fits = fresh_chunks(self.memory.chunks_from(staged.lines() as usize), message);
+        debug_assert!(fits, "the room was for a message of this length");
+        if !fits {
+            return;
+        }
+        let lines = lines_of(message.len()) as usize;
+        self.add::<REQUEST>(staged, peer, message.len(), lines);
     }
 
     /// Adds the packet that was just written, with a message of `len` bytes, to the staged ones.
     #[inline(always)]
-    fn add(&mut self, staged: Staged, peer: PeerId, len: u32, lines: usize) {
-        let kind = Kind::new(peer, len);
-        let after = staged.plus(Staged((1 << 32) | (Staged::LINE.0 * lines as u64)));
+    fn add<const REQUEST: bool>(&mut self, staged: Staged, peer: PeerId, len: usize, lines: usize) {
+        #[expect(clippy::cast_possible_truncation, reason = "it fits into the lane")]
+        let kind = Kind::new(peer, len as u32);
+        let added =
+            (1 << 32) | (Staged::LINE.0 * lines as u64) | (Staged::REQUEST.0 * u64::from(REQUEST));
+        let after = staged.plus(Staged(added));
         if kind == self.kind {
             self.staged = after;
         } else {
@@ -343,6 +329,13 @@ impl Lane {
         lines[0].last_chunk().expect("a line is longer")
     }
 
+    /// The lines of the first packet, and those after it up to the number of the longest packet.
+    #[inline(always)]
+    pub fn first_lines(&self) -> &[[u8; LANE_LINE]; PACKET_LINES] {
+        let (lines, _) = self.memory.bytes.as_chunks();
+        lines.first_chunk().expect("there are more")
+    }
+
     /// The packets, in order. The endpoint lists them before [`Tx::send`](super::Tx::send), unless
     /// the transport does not need that ([`Tx::takes_alike`](super::Tx::takes_alike)).
     #[inline]
@@ -367,9 +360,8 @@ impl Lane {
     }
 
     /// The lines of packets that follow each other, without gaps. A packet's first line begins with
-    /// the transport's bytes. After a message of up to 128 bytes, its last line has zeros up to the
-    /// middle or the end of the line, and bytes of earlier packets after them. After a longer
-    /// message, bytes of earlier packets follow directly.
+    /// the transport's bytes. Its last line has zeros after the message up to the middle or the end
+    /// of the line, and bytes of earlier packets after them.
     #[inline(always)]
     pub fn lines(&self, packets: &[LanePacket]) -> &[[u8; LANE_LINE]] {
         let Some((first, last)) = packets.first().zip(packets.last()) else {
@@ -412,12 +404,27 @@ impl Lane {
 }
 
 impl Memory {
-    /// The places for the header and for `N` bytes of the message of the packet that begins in this
-    /// line.
+    /// The places for the header and for the message of a packet of up to two lines that begins in
+    /// this line.
     #[inline(always)]
-    fn split<const N: usize>(&mut self, line: usize) -> (&mut [u8], &mut [u8; N]) {
-        let (head, body) = self.bytes[start(line)..].split_at_mut(HEADER_LEN);
-        (head, body.first_chunk_mut().expect("there is room"))
+    fn split(&mut self, line: usize) -> (&mut [u8], &mut [u8; IN_HALVES]) {
+        let (lines, _) = self.bytes.as_chunks_mut::<LANE_LINE>();
+        let both = lines[line & MASK..][..2].as_flattened_mut();
+        let (head, body) = both[LANE_WORD..].split_at_mut(HEADER_LEN);
+        (
+            head,
+            body.first_chunk_mut().expect("two lines have this room"),
+        )
+    }
+
+    /// Places for a message of any length that a lane takes, whose packet begins in this line.
+    #[inline(always)]
+    fn chunks_from(&mut self, line: usize) -> &mut [[u8; IN_LINE]; 2 * PACKET_LINES - 1] {
+        let (lines, _) = self.bytes.as_chunks_mut::<LANE_LINE>();
+        let all = lines[line & MASK..][..PACKET_LINES].as_flattened_mut();
+        let (_, message) = all.split_at_mut(LANE_WORD + HEADER_LEN);
+        let (chunks, _) = message.as_chunks_mut();
+        chunks.first_chunk_mut().expect("a packet has this room")
     }
 
     /// The first `len` bytes of the packet that begins in this line.

@@ -4,20 +4,19 @@ use super::*;
 
 #[test]
 fn every_length_is_copied_and_nothing_beyond_it() {
-    let from: Vec<u8> = (1..=100).collect();
-    for len in 0..=100 {
-        let mut to = [0; 110];
+    let from: Vec<u8> = (1..=251).cycle().take(600).collect();
+    for len in 0..=600_usize {
+        let mut to = [0; 700];
         settled(&mut to[..len], &from[..len]);
-        assert_eq!((&to[..len], &to[len..]), (&from[..len], &[0; 110][len..]));
-    }
-    let from: Vec<u8> = (1..=200).collect();
-    for len in 0..=200_usize {
-        let (mut to, chunks) = ([7; 256], len.next_multiple_of(CHUNK));
-        fresh_chunks(&mut to[..chunks], &from[..len]);
-        let end = if len <= IN_WORDS { chunks } else { len };
+        assert_eq!((&to[..len], &to[len..]), (&from[..len], &[0; 700][len..]));
+        let (mut to, end) = ([7; 704], len.max(1).next_multiple_of(CHUNK));
+        let (chunks, _) = to.as_chunks_mut();
+        let too_few = len.div_ceil(CHUNK).saturating_sub(1);
+        assert!(len == 0 || !fresh_chunks(&mut chunks[..too_few], &from[..len]));
+        assert!(fresh_chunks(&mut chunks[..end / CHUNK], &from[..len]));
         assert_eq!(&to[..len], &from[..len]);
         assert_eq!(&to[len..end], &[0; CHUNK][..end - len]);
-        assert_eq!(&to[end..], &[7; 256][end..]);
+        assert_eq!(&to[end..], &[7; 704][end..]);
     }
     for len in 0..=33 {
         let mut to = [7; 32];

@@ -56,7 +56,7 @@ impl Claim<'_> {
             let words = left.words(given.0, request.len(), slot.req());
             context
                 .outbox
-                .stage_request(room, left.peer(), words, request);
+                .stage_request(room, left.peer(), words, request.data());
         }
         id
     }
@@ -162,7 +162,8 @@ impl Calls {
         let (peer, room) = (left.peer(), context.outbox.room(len));
         match (&call.bufs, room) {
             (Some(Bufs { request, .. }), Some(room)) => {
-                context.outbox.stage_request(room, peer, words, request);
+                let message = request.data();
+                context.outbox.stage_request(room, peer, words, message);
             }
             (Some(Bufs { request, .. }), None) => {
                 context.outbox.on_request();

@@ -103,7 +103,9 @@ impl Requests {
         };
         write(response.data_mut());
         let (words, peer) = (request.answer.words(len, request.req), request.answer.peer);
-        context.outbox.stage(room, peer, words, response);
+        // Its length is often known at compile time, where that of `response` is not.
+        let message = &response.data()[..len];
+        context.outbox.stage(room, peer, words, message);
         request.enter(RequestState::Done);
         self.expect_sweep(context);
         Ok(())
