@@ -113,7 +113,7 @@ pub trait Rx {
     /// The bytes of some frames that [`Rx::whole`] would return, from frame `first` on, for code
     /// that handles one after the other. None is always allowed.
     #[inline(always)]
-    fn lined_up(&self, _first: usize) -> impl ExactSizeIterator<Item = &[u8]> {
+    fn lined_up(&self, _first: usize) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         std::iter::empty()
     }
 }

@@ -148,7 +148,7 @@ impl Rx for WireRx {
         self.whole_frames().first().map(Vec::as_slice)
     }
 
-    fn lined_up(&self, first: usize) -> impl ExactSizeIterator<Item = &[u8]> {
+    fn lined_up(&self, first: usize) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         let frames = self.whole_frames().get(first..).unwrap_or_default();
         frames.iter().map(Vec::as_slice)
     }

@@ -65,7 +65,8 @@ enum Running {
 
 /// A guard for the time in which a function of the user runs. If the function panics, the guard
 /// notes that, and the burst goes on after its packet. It costs nothing if the function returns.
-struct Blame<'a, N: Fn() -> (usize, usize)> {
+/// `LONE`: the burst has no other packet.
+struct Blame<'a, const LONE: bool, N: Fn() -> (usize, usize) + Clone> {
     cursor: &'a mut Cursor,
     /// Finds the frame and the offset with which the burst goes on. A function, because the loop
     /// over frames does not count them.
@@ -73,7 +74,7 @@ struct Blame<'a, N: Fn() -> (usize, usize)> {
     running: Running,
 }
 
-impl<N: Fn() -> (usize, usize)> Blame<'_, N> {
+impl<const LONE: bool, N: Fn() -> (usize, usize) + Clone> Blame<'_, LONE, N> {
     /// Disarms the guard, because the function has returned.
     #[inline(always)]
     fn lift(self) {
@@ -81,11 +82,24 @@ impl<N: Fn() -> (usize, usize)> Blame<'_, N> {
     }
 }
 
-impl<N: Fn() -> (usize, usize)> Drop for Blame<'_, N> {
+impl<const LONE: bool, N: Fn() -> (usize, usize) + Clone> Drop for Blame<'_, LONE, N> {
     #[inline(always)]
     fn drop(&mut self) {
-        (self.cursor.frame, self.cursor.offset) = (self.next)();
-        self.cursor.panicked = Some(self.running);
+        match LONE {
+            true => self.cursor.panicked = Some(self.running),
+            false => self.cursor.blame(self.next.clone(), self.running),
+        }
+    }
+}
+
+impl Cursor {
+    /// Notes that this function of the user has panicked. A function apart, which takes values: so
+    /// the guard's fields are never in memory.
+    #[cold]
+    #[inline(never)]
+    fn blame(&mut self, next: impl Fn() -> (usize, usize), running: Running) {
+        (self.frame, self.offset) = next();
+        self.panicked = Some(running);
     }
 }
 
@@ -206,28 +220,35 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if tap.is_some() {
             return first;
         }
-        let mut lined_up = rx.lined_up(first);
         // The number of the next frame after those lined up.
-        let mut after = first + lined_up.len();
-        loop {
-            let bytes = match lined_up.next() {
+        let mut after = first;
+        while after != frames {
+            let at = after;
+            let mut lined_up = rx.lined_up(at);
+            after += lined_up.len();
+            let mut bytes = match lined_up.next() {
                 Some(bytes) => bytes,
-                None if after == frames => return frames,
                 None => {
-                    cold_path();
-                    let Some(bytes) = rx.whole(after) else {
-                        return after;
+                    let Some(bytes) = rx.whole(at) else {
+                        return at;
                     };
                     after += 1;
                     bytes
                 }
             };
-            let next = || (after - lined_up.len(), 0);
-            let user = (&mut *app, &*handlers, &mut *dispatched);
-            if !run_packet::<false, _>(bytes, next, cursor, user, &mut cx) {
-                return after - lined_up.len() - 1;
+            loop {
+                let next = || (after - lined_up.len(), 0);
+                let user = (&mut *app, &*handlers, &mut *dispatched);
+                if !run_packet::<false, _>(bytes, next, cursor, user, &mut cx) {
+                    return after - lined_up.len() - 1;
+                }
+                bytes = match lined_up.next() {
+                    Some(bytes) => bytes,
+                    None => break,
+                };
             }
         }
+        frames
     }
 
     /// Handles the rest of a frame that is not one ordinary packet, from the cursor's offset on.
@@ -399,7 +420,7 @@ type User<'a, App> = (&'a mut App, &'a Handlers<App>, &'a mut Dispatched);
 #[inline(always)]
 fn run_packet<const LONE: bool, App>(
     bytes: &[u8],
-    next: impl Fn() -> (usize, usize),
+    next: impl Fn() -> (usize, usize) + Clone,
     cursor: &mut Cursor,
     (app, handlers, dispatched): User<'_, App>,
     cx: &mut Cx<'_>,
@@ -417,7 +438,7 @@ fn run_packet<const LONE: bool, App>(
             cursor.declined += 1;
             return false;
         };
-        let blame = Blame {
+        let blame = Blame::<LONE, _> {
             cursor,
             next,
             running: Running::Completion,
@@ -444,7 +465,7 @@ fn run_packet<const LONE: bool, App>(
         core.context.stats.on_lone(None);
     }
     *dispatched = Dispatched::of(req_type);
-    let blame = Blame {
+    let blame = Blame::<LONE, _> {
         cursor,
         next,
         running: Running::Handler(inbound),

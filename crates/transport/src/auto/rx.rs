@@ -98,7 +98,7 @@ impl<R: Remote> Rx for AutoRx<R> {
     }
 
     #[inline(always)]
-    fn lined_up(&self, first: usize) -> impl ExactSizeIterator<Item = &[u8]> {
+    fn lined_up(&self, first: usize) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         match (&self.shm, self.source) {
             (Some(shm), Source::Shm) => shm.short_frames(first),
             _ => ShortFrames::default(),

@@ -17,6 +17,9 @@ pub(super) const CELL: usize = 64;
 /// Bytes of a cell's word.
 pub(super) const WORD: usize = 8;
 
+/// Bytes of half a cell, which one or two moves copy.
+pub(super) const HALF: usize = CELL / 2;
+
 /// Most bytes of a packet that takes one cell.
 pub(super) const ONE_CELL: usize = CELL - WORD;
 
@@ -186,6 +189,19 @@ impl Cells {
     pub(super) unsafe fn write_second(&self, at: usize, from: &[u8; CELL], len: usize) {
         // SAFETY: the cell is as long as the line.
         unsafe { super::copy::halves(from, self.bytes_at(at).as_ptr().add(ONE_CELL), len) };
+    }
+
+    /// Writes this number of halves of the cells after the cell `at`.
+    ///
+    /// # Safety
+    /// Those cells belong to the caller, and `from` is the first of as many lines.
+    #[inline(always)]
+    pub(super) unsafe fn write_rest(&self, at: usize, from: *const [u8; CELL], halves: usize) {
+        // SAFETY: the cells are as long as the lines.
+        unsafe {
+            let to = self.bytes_at(at).as_ptr().add(ONE_CELL);
+            super::copy::many_halves(from.cast(), to, halves);
+        }
     }
 
     /// Prefetches a cell for writing.

@@ -85,9 +85,24 @@ fn take_in_place(ring: &mut Heap, times: u8) {
         let lone = match cells_of(len.min(2 * LONGEST)) {
             1 => ring.consumer.take_lone::<1>(watch, len),
             2 => ring.consumer.take_lone::<2>(watch, len),
-            _ => None,
+            _ => ring.consumer.take_lone::<0>(watch, len),
         };
         packets.extend(lone.map(|(packet, _)| packet));
+    }
+    // SAFETY: as above.
+    if let Some(len) = unsafe { ring.consumer.watch().next() } {
+        let cells = cells_of(len.min(2 * LONGEST)) as usize;
+        let most = usize::from(times);
+        let (first, count) = match cells {
+            1 => ring.consumer.take_row::<1>(len, most),
+            2 => ring.consumer.take_row::<2>(len, most),
+            _ => ring.consumer.take_row::<0>(len, most),
+        };
+        packets.extend((0..count).map(|place| At {
+            at: first + place * cells,
+            len,
+            cells,
+        }));
     }
     let run = |_, packet| packets.push(packet);
     ring.consumer.take_run(usize::from(times), SHORT, run);

@@ -10,7 +10,7 @@ use std::ptr;
 
 use dunlin_msgbuf::{PAIR, Pair};
 
-use super::cells::{CELL, ONE_CELL};
+use super::cells::{CELL, HALF, ONE_CELL};
 
 /// Longest copy that [`short`] makes.
 pub(super) const SHORT: usize = 64;
@@ -81,7 +81,6 @@ pub(super) unsafe fn whole(from: &[u8; ONE_CELL], to: *mut u8) {
 /// `to` is good for writing a line, outside of `from`.
 #[inline(always)]
 pub(super) unsafe fn halves(from: &[u8; CELL], to: *mut u8, len: usize) {
-    const HALF: usize = CELL / 2;
     const { assert!(HALF == 2 * PAIR) };
     // SAFETY: four pairs are a line, and need no alignment.
     unsafe {
@@ -95,6 +94,84 @@ pub(super) unsafe fn halves(from: &[u8; CELL], to: *mut u8, len: usize) {
         let pairs = [Pair::load::<0, _>(from), Pair::load::<PAIR, _>(from)];
         to.cast::<[Pair; 2]>().write_unaligned(pairs);
     }
+}
+
+/// Whether half of a line is one move for the processor that the program is built for. Otherwise
+/// `memcpy`, which looks at run time for wider moves, takes fewer stores.
+const WIDE: bool = cfg!(any(target_feature = "avx", not(target_arch = "x86_64")));
+
+/// Copies lines up to their last half, with a move for each half: in fewer instructions than a call
+/// of `memcpy` takes, and no move is wider than the stores that filled a lane's longer packets.
+///
+/// # Safety
+/// `from` is good for reading and `to` for writing this number of halves of lines, and they do not
+/// overlap.
+#[inline(always)]
+pub(super) unsafe fn many_halves(from: *const u8, to: *mut u8, halves: usize) {
+    if !WIDE {
+        // SAFETY: as the caller promises.
+        return unsafe { by_calls(from, to, halves) };
+    }
+    let (mut at, eights) = (0, halves / 8 * (8 * HALF));
+    // SAFETY: as the caller promises; each half is copied once.
+    unsafe {
+        // One by one: a compiler turns a loop that moves all that it passes into a call.
+        while at < eights {
+            four(from, to, at);
+            four(from, to, at + 4 * HALF);
+            at += 8 * HALF;
+        }
+        if halves & 4 != 0 {
+            four(from, to, at);
+            at += 4 * HALF;
+        }
+        if halves & 2 != 0 {
+            half(from, to, at);
+            half(from, to, at + HALF);
+            at += 2 * HALF;
+        }
+        if halves & 1 != 0 {
+            half(from, to, at);
+        }
+    }
+}
+
+/// Copies halves of lines by calls of `memcpy`, for a KiB at most: for some KiB, it uses an
+/// instruction that takes long to begin.
+///
+/// # Safety
+/// As for [`many_halves`].
+#[inline(always)]
+unsafe fn by_calls(from: *const u8, to: *mut u8, halves: usize) {
+    const MOST: usize = 1024;
+    let (mut at, end) = (0, halves * HALF);
+    while at < end {
+        let len = MOST.min(end - at);
+        // SAFETY: as the caller promises.
+        unsafe { ptr::copy_nonoverlapping(from.add(at), to.add(at), len) };
+        at += len;
+    }
+}
+
+/// # Safety
+/// `from` is good for reading and `to` for writing four halves of lines at this place.
+#[inline(always)]
+unsafe fn four(from: *const u8, to: *mut u8, at: usize) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        half(from, to, at);
+        half(from, to, at + HALF);
+        half(from, to, at + 2 * HALF);
+        half(from, to, at + 3 * HALF);
+    }
+}
+
+/// # Safety
+/// `from` is good for reading and `to` for writing half of a line at this place.
+#[inline(always)]
+unsafe fn half(from: *const u8, to: *mut u8, at: usize) {
+    // SAFETY: as the caller promises.
+    unsafe { ptr::copy_nonoverlapping(from.add(at), to.add(at), HALF) };
 }
 
 #[cfg(test)]

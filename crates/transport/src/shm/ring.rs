@@ -347,13 +347,6 @@ fn sequence(cells: &Cells, position: u64) -> u64 {
     u64::from(low(cells.lap(position) << 1 | 1))
 }
 
-/// The length in a published word, if it has no flags.
-#[cfg(not(loom))]
-#[inline(always)]
-pub(super) const fn packet_len(word: u64) -> usize {
-    low(word >> LEN_SHIFT) as usize
-}
-
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,

@@ -328,7 +328,8 @@ impl Rx for ShmRx {
     #[inline(always)]
     fn whole(&self, index: usize) -> Option<&[u8]> {
         if index < self.alone.plain as usize {
-            return Some(self.shorts.packet(index));
+            // SAFETY: the burst took that number of packets in rows.
+            return unsafe { self.shorts.frames(index) }.next();
         }
         self.longer(index)
     }
@@ -339,7 +340,7 @@ impl Rx for ShmRx {
     }
 
     #[inline(always)]
-    fn lined_up(&self, first: usize) -> impl ExactSizeIterator<Item = &[u8]> {
+    fn lined_up(&self, first: usize) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         self.short_frames(first)
     }
 
@@ -353,10 +354,14 @@ impl Rx for ShmRx {
 }
 
 impl ShmRx {
-    /// The burst's plain frames, from number `first` on.
+    /// Plain frames of the burst that have one length, from `first` on; none if that is not plain.
     #[inline(always)]
     pub(crate) fn short_frames(&self, first: usize) -> ShortFrames<'_> {
-        self.shorts.frames(first, self.alone.plain as usize)
+        match first < self.alone.plain as usize {
+            // SAFETY: the burst took that number of packets in rows.
+            true => unsafe { self.shorts.frames(first) },
+            false => ShortFrames::default(),
+        }
     }
 
     /// The bytes of a frame that is not a plain one. `None` if its data lies elsewhere.

@@ -2,7 +2,7 @@
 //! are atomics, and their bodies are loom's cells, which report concurrent accesses.
 
 use super::super::sync::Ordering;
-use super::{CELL, Cells, ONE_CELL, WORD};
+use super::{CELL, Cells, HALF, ONE_CELL, WORD};
 
 impl Cells {
     /// Does the same as in the real build.
@@ -58,6 +58,20 @@ impl Cells {
         let len = len.next_multiple_of(CELL / 2);
         // SAFETY: the bytes are an array.
         unsafe { self.write(at, ONE_CELL, from[..len].as_ptr(), len) };
+    }
+
+    /// Does the same as in the real build.
+    ///
+    /// # Safety
+    /// `from` is good for reading as many lines as the halves take.
+    pub(in super::super) unsafe fn write_rest(
+        &self,
+        at: usize,
+        from: *const [u8; CELL],
+        halves: usize,
+    ) {
+        // SAFETY: as the caller promises.
+        unsafe { self.write(at, ONE_CELL, from.cast(), halves * HALF) };
     }
 
     /// Does nothing: there is no cache in the model.

@@ -132,8 +132,8 @@ impl Consumer {
     }
 
     /// Takes the packet at the head if it is the only one so far. The caller has seen it there,
-    /// with this watch: it has `len` bytes, in one or two `CELLS`. Also returns the place of the
-    /// next packet.
+    /// with this watch: it has `len` bytes, in this number of `CELLS`, or in more than two if that
+    /// is 0. Also returns the place of the next packet.
     #[cfg(not(loom))]
     #[inline(always)]
     pub(in crate::shm) fn take_lone<const CELLS: u32>(
@@ -141,30 +141,57 @@ impl Consumer {
         watch: Watch,
         len: u32,
     ) -> Option<(At, Watch)> {
-        const { assert!(CELLS == 1 || CELLS == 2) };
-        debug_assert_eq!(cells_of(len), CELLS);
-        // A peer may claim that a longer packet begins in the ring's last cell.
-        if CELLS == 2
-            && (self.cells.index(self.head) + 1 == self.cells.count() || len > self.longest)
-        {
+        if CELLS != 1 && len > self.longest {
             return None;
         }
-        let after = self.head + u64::from(CELLS);
+        let cells = cells_in::<CELLS>(len);
+        // A peer may claim that a packet of several cells begins in the ring's last cell.
+        if CELLS != 1 && cells > self.cells.count() - self.cells.index(self.head) {
+            return None;
+        }
+        let after = self.head + u64::from(cells);
         debug_assert_eq!(watch, self.watch());
-        let next = match self.cells.index(after) < CELLS {
+        let next = match self.cells.index(after) < cells {
             true => self.watch_at(after),
             // SAFETY: the packet is not the last one before the ring's end.
-            false => unsafe { watch.later(CELLS as usize) },
+            false => unsafe { watch.later(cells as usize) },
         };
-        // If another packet follows, both are taken as a run. This load may miss a packet that has
+        // If another packet follows, both are taken as a row. This load may miss a packet that has
         // just come, so it needs no ordering. SAFETY: our cells are alive.
         let word = unsafe { next.word.as_ref() }.load(Ordering::Relaxed);
         if low(word) == next.sequence {
             return None;
         }
-        let (at, cells) = (self.cells.index(self.head) as usize, CELLS as usize);
+        let (at, cells) = (self.cells.index(self.head) as usize, cells as usize);
         self.head = after;
         Some((At { at, len, cells }, next))
+    }
+
+    /// Takes packets of `len` bytes each, in this number of `CELLS`, or in more than two if that is
+    /// 0: those that have come, up to `most`, the end of the ring, or a packet of another length.
+    /// Returns the index of the first one's first cell, and their number, which is 0 if the length
+    /// is impossible here.
+    #[inline(always)]
+    pub(in crate::shm) fn take_row<const CELLS: u32>(
+        &mut self,
+        len: u32,
+        most: usize,
+    ) -> (usize, usize) {
+        let first = self.cells.index(self.head) as usize;
+        if CELLS != 1 && len > self.longest {
+            return (first, 0);
+        }
+        let (ring, cells) = (self.cells, cells_in::<CELLS>(len) as usize);
+        let most = most.min((ring.count() as usize - first) / cells);
+        let (mut at, end) = (first, first + most * cells);
+        // Flags are the bits above the length, so one comparison also finds that there are none.
+        let word = sequence(&ring, self.head) | u64::from(len) << LEN_SHIFT;
+        // Acquire: the packets' bytes were written before their words.
+        while at < end && ring.word_at(at).load(Ordering::Acquire) == word {
+            at += cells;
+        }
+        self.head += (at - first) as u64;
+        (first, (at - first) / cells)
     }
 
     /// Takes packets of up to `longest` bytes, but no more than `most`, and stops at a packet of
@@ -349,6 +376,19 @@ impl Consumer {
     }
 }
 
+/// The number of cells of a packet of this length: `CELLS`, or more than two if that is 0.
+#[inline(always)]
+const fn cells_in<const CELLS: u32>(len: u32) -> u32 {
+    const { assert!(CELLS <= 2) };
+    match CELLS {
+        0 => cells_of(len),
+        known => {
+            debug_assert!(cells_of(len) == known);
+            known
+        }
+    }
+}
+
 impl Watch {
     /// The place of a packet that begins this number of cells later, in the same lap.
     ///
@@ -368,7 +408,6 @@ impl Watch {
     ///
     /// # Safety
     /// The cells of the ring are alive.
-    #[cfg(not(loom))]
     #[inline(always)]
     pub(in crate::shm) unsafe fn next(&self) -> Option<u32> {
         // SAFETY: as the caller promises.

@@ -12,6 +12,27 @@
 /// Bits of a word of the set.
 const BITS: u32 = u64::BITS;
 
+/// Most cells of a packet of a row.
+const CELLS: usize = 17;
+
+/// For each number of cells of a packet, a set bit for each cell that holds data, if packets of
+/// that number follow each other: for a word of bits, and one more packet.
+const PATTERNS: [u128; CELLS + 1] = {
+    let mut patterns = [0; CELLS + 1];
+    let mut cells = 1;
+    while cells <= CELLS {
+        let mut at = 0;
+        while at < u64::BITS as usize + CELLS {
+            if at % cells != 0 {
+                patterns[cells] |= 1 << at;
+            }
+            at += 1;
+        }
+        cells += 1;
+    }
+    patterns
+};
+
 /// The cells of a ring that hold data in place of a word.
 #[derive(Debug)]
 pub(super) struct Dirty {
@@ -55,6 +76,28 @@ impl Dirty {
         self.until = until;
     }
 
+    /// Notes that packets of `cells` cells each were written to `count` cells from `first` on,
+    /// which lie before the ring's end. Otherwise like [`Self::on_run`].
+    #[inline(always)]
+    pub(super) fn on_row(&mut self, first: u32, count: usize, cells: usize, until: u64) {
+        let (mut at, mut left, mut phase) = (first, count, 0);
+        while left != 0 {
+            let shift = at % BITS;
+            let run = left.min((BITS - shift) as usize);
+            let written = u64::MAX >> (Self::RUN - run) << shift;
+            #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+            let data = (PATTERNS[cells] >> phase) as u64;
+            let bits = &mut self.bits[(at / BITS) as usize];
+            *bits = *bits & !written | data << shift & written;
+            phase = (phase + run) % cells;
+            #[expect(clippy::cast_possible_truncation, reason = "it is a number of bits")]
+            let run_bits = run as u32;
+            at += run_bits;
+            left -= run;
+        }
+        self.until = until;
+    }
+
     /// Notes that a packet was written to `count` cells from `first` on. Otherwise like
     /// [`Self::on_run`].
     #[inline(always)]
@@ -69,10 +112,19 @@ impl Dirty {
         self.on_run(first, left, data & u64::MAX >> (Self::RUN - left), until);
     }
 
-    /// Notes that the cell `at` holds data, and that the tail stood at the cell before it.
+    /// Notes that `count` cells from `at` on hold data, at least one, and that the tail stood at
+    /// the cell before them.
     #[inline(always)]
-    pub(super) fn on_second(&mut self, at: usize, until: u64) {
-        self.bits[at / BITS as usize] |= 1 << (at % BITS as usize);
+    pub(super) fn on_lone(&mut self, at: usize, count: usize, until: u64) {
+        debug_assert!((1..=Self::RUN).contains(&count), "a bit for each");
+        let data = u64::MAX >> (Self::RUN - count);
+        let (place, shift) = (at / Self::RUN, at % Self::RUN);
+        self.bits[place] |= data << shift;
+        // The bits in the set's next word. By two shifts, because one by all bits has no result.
+        let over = data >> 1 >> (Self::RUN - 1 - shift);
+        if count > 1 && over != 0 {
+            self.bits[place + 1] |= over;
+        }
         self.until = until;
     }
 
@@ -91,3 +143,6 @@ impl Dirty {
         dirty
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

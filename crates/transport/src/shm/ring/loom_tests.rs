@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use loom::sync::Arc;
 use loom::thread;
 
-use super::super::cells::{Cell, Cells, ONE_CELL};
+use super::super::cells::{Cell, Cells, ONE_CELL, cells_of};
 use super::super::doorbell::Doorbell;
 use super::row::{Row, push_lone, push_row};
 use super::*;
@@ -175,6 +175,26 @@ fn pop_run(consumer: &mut Consumer) -> Vec<Vec<u8>> {
     packets
 }
 
+/// Takes packets that have the length of the first.
+fn pop_row(consumer: &mut Consumer) -> Vec<Vec<u8>> {
+    // SAFETY: the cells are the model's.
+    let Some(len) = (unsafe { consumer.watch().next() }) else {
+        return Vec::new();
+    };
+    let cells = cells_of(len);
+    let (first, count) = match cells {
+        1 => consumer.take_row::<1>(len, COUNT as usize),
+        2 => consumer.take_row::<2>(len, COUNT as usize),
+        // It is a marker.
+        _ => return Vec::new(),
+    };
+    let first = u32::try_from(first).expect("a model that panics has failed");
+    let count = u32::try_from(count).expect("a model that panics has failed");
+    let at = |place| first + place * cells;
+    let read = |place| consumer.cells().read(at(place), len as usize);
+    (0..count).map(read).collect()
+}
+
 /// Sends as many of the first packets as fit, together, like packets of a lane.
 fn push_run(producer: &mut Producer, packets: &'static [&'static [u8]]) -> usize {
     let row = Row::new(packets);
@@ -241,6 +261,7 @@ fn runs_by(
         for poll in 0..3 {
             match poll {
                 1 => received.extend(pop(&mut consumer)),
+                2 => received.extend(pop_row(&mut consumer)),
                 _ => received.extend(pop_run(&mut consumer)),
             }
             consumer.give_back();

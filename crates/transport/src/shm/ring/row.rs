@@ -3,6 +3,7 @@
 use super::super::cells::{CELL, ONE_CELL, WORD};
 use super::super::staged::Staged;
 use super::Producer;
+use super::run::MOST_LINES;
 
 /// A packet: its first line, and its length in bytes.
 pub(super) type Packet = (usize, usize);
@@ -32,8 +33,16 @@ impl Row {
 pub(super) fn push_lone(producer: &mut Producer, row: &Row, packet: Packet) -> bool {
     match row.lines(&[packet]).len() {
         1 => producer.push_lone(row.line(packet), row.size(packet)),
-        2 => producer.push_lone_two(row, packet),
-        _ => producer.push_lone_long(row, packet),
+        ..=MOST_LINES => {
+            let mut lines = [[0xEE; CELL]; MOST_LINES];
+            let own = row.lines(&[packet]);
+            lines[..own.len()].copy_from_slice(own);
+            match own.len() {
+                2 => producer.push_lone_long::<true>(&lines, row.size(packet)),
+                _ => producer.push_lone_long::<false>(&lines, row.size(packet)),
+            }
+        }
+        _ => false,
     }
 }
 

@@ -10,11 +10,16 @@
 //! Invariant: the tail, the only cell that the consumer polls, is clean before the first word
 //! appears (`ring`).
 
-use super::super::cells::{CELL, Cells, ONE_CELL, TWO_CELLS, WORD};
+use dunlin_core::transport::LANE_PACKET;
+
+use super::super::cells::{CELL, Cells, HALF, ONE_CELL, TWO_CELLS, WORD};
 use super::super::staged::Staged;
 use super::super::sync::Ordering;
 use super::dirty::Dirty;
 use super::{LEN_SHIFT, Producer};
+
+/// Lines of the longest packet of a lane.
+pub(in crate::shm) const MOST_LINES: usize = (WORD + LANE_PACKET) / CELL;
 
 impl Producer {
     /// Sends packets of one cell each; `cell` returns the bytes of a packet's cell and the packet's
@@ -50,7 +55,15 @@ impl Producer {
     #[inline(always)]
     pub(in crate::shm) fn push_row(&mut self, lines: &[[u8; CELL]], len: usize) -> usize {
         if len > ONE_CELL {
-            return self.push_long_row(lines, len);
+            return match halves_after_first(len) {
+                1 => self.push_long_row::<1>(lines, len),
+                2 => self.push_long_row::<2>(lines, len),
+                3 => self.push_long_row::<3>(lines, len),
+                4 => self.push_long_row::<4>(lines, len),
+                5 => self.push_long_row::<5>(lines, len),
+                6 => self.push_long_row::<6>(lines, len),
+                _ => self.push_long_row::<0>(lines, len),
+            };
         }
         let first = self.cells.index(self.tail);
         let in_a_row = (self.cells.count() - first) as usize;
@@ -68,27 +81,34 @@ impl Producer {
         count
     }
 
-    /// The same for packets of several cells.
-    #[inline(always)]
-    fn push_long_row(&mut self, lines: &[[u8; CELL]], len: usize) -> usize {
-        let (first, cells) = (self.cells.index(self.tail), cells_for(len));
+    /// The same for packets of several cells each. `HALVES` is the number of halves of cells that
+    /// they have after the first cell, or 0 if the code is that for any number. A function apart,
+    /// because it needs all registers.
+    #[inline(never)]
+    fn push_long_row<const HALVES: usize>(&mut self, lines: &[[u8; CELL]], len: usize) -> usize {
+        let cells = match HALVES {
+            0 => cells_for(len),
+            halves => 1 + halves.div_ceil(2),
+        };
+        let first = self.cells.index(self.tail);
         let in_a_row = (self.cells.count() - first) as usize;
-        let most = in_a_row.min(self.room(lines.len())).min(Dirty::RUN);
-        let packets = lines.len().min(most) / cells;
+        let most = lines.len().min(in_a_row).min(self.room(lines.len()));
+        let packets = most / cells;
         if packets == 0 || len > self.longest as usize {
             return 0;
         }
         let (count, fill) = (packets * cells, self.fill());
         self.tail += count as u64;
         self.clean(self.tail);
-        let (mut rest, mut data) = (&lines[..count], 0);
-        for _ in 0..packets {
+        let mut place = count;
+        for own in lines[..count].rchunks_exact(cells) {
+            place -= cells;
             // SAFETY: there is room for all of the lines before the ring's end, so their cells are
             // free.
-            data |= unsafe { fill.last(&mut rest, len) };
+            unsafe { fill.many::<HALVES>(place, own, len) };
         }
         let until = self.lap_after(self.tail);
-        self.dirty.on_run(first, count, data, until);
+        self.dirty.on_row(first, count, cells, until);
         packets
     }
 
@@ -167,47 +187,38 @@ impl Producer {
         true
     }
 
-    /// Sends a staged packet of two cells if no other work is needed.
+    /// The same for a packet of several cells, which begins in the first of these lines. `TWO`: it
+    /// has two cells.
     #[inline(always)]
-    pub(in crate::shm) fn push_lone_two<S: Staged>(
+    pub(in crate::shm) fn push_lone_long<const TWO: bool>(
         &mut self,
-        staged: &S,
-        packet: S::Packet,
+        [first, rest @ ..]: &[[u8; CELL]; MOST_LINES],
+        len: usize,
     ) -> bool {
-        let (fill, after, len) = (self.fill(), self.tail + 2, staged.size(packet));
-        let both = staged.lines(&[packet]).first_chunk();
-        let fits = len <= self.longest as usize && fill.first + 1 < self.cells.count() as usize;
-        let (true, Some(both)) = (fits && after < self.limit, both) else {
-            return false;
-        };
-        self.tail = after;
-        self.clean(after);
-        // SAFETY: the limit says that the cells are free, and the ring does not end before them.
-        unsafe { fill.two(0, both, len) };
-        self.dirty.on_second(fill.first + 1, self.lap_after(after));
-        true
-    }
-
-    /// Sends a staged packet of several cells if no other work is needed.
-    #[inline(always)]
-    pub(in crate::shm) fn push_lone_long<S: Staged>(
-        &mut self,
-        staged: &S,
-        packet: S::Packet,
-    ) -> bool {
-        let (mut rest, len) = (staged.lines(&[packet]), staged.size(packet));
-        let (fill, count) = (self.fill(), rest.len());
-        let in_a_row = self.cells.count() as usize - fill.first;
-        let fits = len <= self.longest as usize && count <= in_a_row;
-        if !fits || self.tail + count as u64 + 1 > self.limit {
+        let (fill, halves) = (self.fill(), halves_after_first(len));
+        let more = if TWO { 1 } else { halves.div_ceil(2) };
+        let after = self.tail + more as u64 + 1;
+        if len > self.longest as usize || fill.first + more >= self.cells.count() as usize {
             return false;
         }
-        self.tail += count as u64;
-        self.clean(self.tail);
+        if after >= self.limit || more > rest.len() {
+            return false;
+        }
+        self.tail = after;
+        self.clean(after);
+        // Before the packet, so that little has to stay in registers meanwhile.
+        self.dirty
+            .on_lone(fill.first + 1, more, self.lap_after(after));
         // SAFETY: the limit says that the cells are free, and the ring does not end before them.
-        unsafe { fill.last(&mut rest, len) };
-        let until = self.lap_after(self.tail);
-        self.dirty.on_packet(index(fill.first), index(count), until);
+        unsafe {
+            match TWO {
+                true => self
+                    .cells
+                    .write_second(fill.first, &rest[0], len - ONE_CELL),
+                false => self.cells.write_rest(fill.first, rest.as_ptr(), halves),
+            }
+            fill.whole(0, first.last_chunk().expect("a line is longer"), len);
+        }
         true
     }
 
@@ -275,9 +286,7 @@ impl Fill {
             let before = all.len().checked_sub(count).expect(LINES);
             let (before, many) = all.split_at(before);
             *lines = before;
-            let at = self.first + before.len();
-            write_many(self.cells, at, many, len);
-            self.show(at, len);
+            self.many::<0>(before.len(), many, len);
             u64::MAX >> (Dirty::RUN + 1 - count) << (before.len() + 1)
         }
     }
@@ -350,6 +359,32 @@ impl Fill {
         self.show(at, len);
     }
 
+    /// Writes a packet of several cells. `HALVES` is the number of halves of cells that it has
+    /// after the first cell, or 0 if the code is that for any number.
+    ///
+    /// # Safety
+    /// The cells are free, and the packet needs all of the lines.
+    #[inline(always)]
+    unsafe fn many<const HALVES: usize>(self, place: usize, lines: &[[u8; CELL]], len: usize) {
+        let halves = halves_after_first(len);
+        debug_assert!(HALVES == 0 || HALVES == halves);
+        let (first, rest) = lines.split_first().expect("a packet has several");
+        assert!(
+            halves.div_ceil(2) <= rest.len(),
+            "a packet's lines are as many as it needs"
+        );
+        let at = self.first + place;
+        // SAFETY: the cells are the caller's, and as many as the lines.
+        unsafe {
+            match (HALVES, rest) {
+                (1 | 2, [second, ..]) => self.cells.write_second(at, second, HALVES * HALF),
+                (0, _) => self.cells.write_rest(at, rest.as_ptr(), halves),
+                _ => self.cells.write_rest(at, rest.as_ptr(), HALVES),
+            }
+            self.whole(place, first.last_chunk().expect("a line is longer"), len);
+        }
+    }
+
     /// Writes the word of a packet, which publishes it, after all of its other bytes.
     #[inline(always)]
     fn show(self, at: usize, len: usize) {
@@ -358,27 +393,13 @@ impl Fill {
     }
 }
 
-/// Writes a packet of several cells, except its word.
-///
-/// # Safety
-/// The packet needs all of the lines, and as many cells from `at` on are free.
-#[inline(never)]
-unsafe fn write_many(cells: Cells, at: usize, lines: &[[u8; CELL]], len: usize) {
-    let (first, rest) = lines.split_first().expect("there are several");
-    let rest = &rest.as_flattened()[..len - ONE_CELL];
-    // SAFETY: the cells are the caller's, and hold the packet.
-    unsafe {
-        cells.write(at, ONE_CELL, rest.as_ptr(), rest.len());
-        cells.write_whole(at, first.last_chunk().expect("a line is longer"));
-    }
+/// The number of halves of cells that a packet of several cells has after its first cell.
+#[inline(always)]
+const fn halves_after_first(len: usize) -> usize {
+    (len - ONE_CELL).div_ceil(HALF)
 }
 
 /// The number of cells that a packet of `len` bytes takes.
 const fn cells_for(len: usize) -> usize {
     (WORD + len).div_ceil(CELL)
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "a ring has fewer cells")]
-const fn index(place: usize) -> u32 {
-    place as u32
 }

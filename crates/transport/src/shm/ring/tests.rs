@@ -40,7 +40,7 @@ impl Heap {
         let (packet, _) = match cells_of(len) {
             ..=1 => self.consumer.take_lone::<1>(watch, len)?,
             2 => self.consumer.take_lone::<2>(watch, len)?,
-            _ => return None,
+            _ => self.consumer.take_lone::<0>(watch, len)?,
         };
         assert!(!self.consumer.has_next());
         Some(self.packet(packet))
@@ -50,6 +50,33 @@ impl Heap {
         assert_eq!(cells, cells_of(len) as usize);
         let at = u32::try_from(at).expect("a ring has few cells");
         self.bytes(at, len).to_vec()
+    }
+
+    /// Takes up to `most` packets that have the length of the first.
+    fn pop_row(&mut self, most: usize) -> Vec<Vec<u8>> {
+        // SAFETY: the cells are this test's.
+        let Some(len) = (unsafe { self.consumer.watch().next() }) else {
+            return Vec::new();
+        };
+        // A flag makes the length longer than a ring.
+        if len > 0xFFFF {
+            return Vec::new();
+        }
+        let cells = cells_of(len) as usize;
+        let (first, count) = match cells {
+            ..=1 => self.consumer.take_row::<1>(len, most),
+            2 => self.consumer.take_row::<2>(len, most),
+            _ => self.consumer.take_row::<0>(len, most),
+        };
+        let at = |place| first + place * cells;
+        let packets = (0..count).map(|place| {
+            self.packet(At {
+                at: at(place),
+                len,
+                cells,
+            })
+        });
+        packets.collect()
     }
 
     /// Takes up to `most` packets of up to `longest` bytes.
@@ -106,6 +133,7 @@ enum Step {
     Push { head: usize, data: usize },
     PushRun(Vec<usize>, bool),
     Pop(usize),
+    PopRow(usize),
     PopRun(usize, u32),
     PopLong(u32, usize),
     PopLone,
@@ -120,6 +148,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => run(prop_oneof![Just(56), 57..=120_usize, 57..=200_usize, 0..=1000_usize], 20),
         2 => alike(prop_oneof![Just(56), 0..=56_usize, 57..=120_usize, 57..=1000_usize], 20),
         3 => (1..6_usize).prop_map(Step::Pop),
+        3 => (1..40_usize).prop_map(Step::PopRow),
         3 => (1..40_usize, prop_oneof![Just(56), Just(1080), Just(2000)])
             .prop_map(|(most, longest)| Step::PopRun(most, longest)),
         3 => (prop_oneof![Just(56_u32), Just(248), Just(1080)], 0..16_usize)
@@ -167,6 +196,13 @@ proptest! {
                     prop_assert!(sent > 0 || long || !empty || ring.lags());
                     model.extend(run.into_iter().take(sent));
                     prop_assert_eq!(ring.consumer.has_next(), !model.is_empty());
+                }
+                Step::PopRow(most) => {
+                    let row = ring.pop_row(most);
+                    prop_assert!(row.len() <= most);
+                    for packet in row {
+                        prop_assert_eq!(Some(packet), model.pop_front());
+                    }
                 }
                 Step::PopRun(most, longest) => {
                     let (run, others) = ring.pop_run(most, longest);
@@ -218,9 +254,11 @@ proptest! {
 }
 
 #[test]
-fn a_lone_packet_that_would_pass_the_end_of_the_ring_is_not_taken() {
-    for (at, len, is_taken) in [(62, 100, true), (63, 100, false), (62, 110, false)] {
-        let mut ring = Heap::new(64, 105);
+fn a_packet_that_would_pass_the_end_of_the_ring_or_is_too_long_is_not_taken() {
+    let two = [(62, 100, true), (63, 100, false), (62, 110, false)];
+    let three = [(61, 140, true), (62, 140, false), (61, 150, false)];
+    for (at, len, is_taken) in two.into_iter().chain(three) {
+        let mut ring = Heap::new(64, if len > 120 { 145 } else { 105 });
         for _ in 0..at {
             assert_eq!(ring.push(&[1], &[]), Ok(()));
             assert_eq!(ring.pop(), Some(vec![1]));
@@ -228,6 +266,9 @@ fn a_lone_packet_that_would_pass_the_end_of_the_ring_is_not_taken() {
         let word = sequence(ring.cells(), at) | len << LEN_SHIFT;
         let cell = u32::try_from(at).expect("a ring has few cells");
         ring.cells().word(cell).store(word, Ordering::Relaxed);
+        if !is_taken {
+            assert!(ring.pop_row(8).is_empty());
+        }
         assert_eq!(ring.pop_lone().is_some(), is_taken);
         assert_eq!(ring.consumer.next() == Next::Corrupt, !is_taken);
     }

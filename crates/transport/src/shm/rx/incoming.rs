@@ -12,14 +12,14 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, compiler_fence};
 
-use dunlin_core::transport::{MAX_INLINE, RX_BURST};
+use dunlin_core::transport::MAX_INLINE;
 use dunlin_msgbuf::{BufRef, REF_LEN};
 
 use super::super::cells::{CELL, ONE_CELL, WORD, cells_of};
 use super::super::channel::Channel;
 use super::super::regions::Known;
 use super::super::ring::{At, Consumer, Next, Watch};
-use super::shorts::{SHORT, Shorts};
+use super::shorts::{SHORT, Shorts, Took};
 use super::waiting::{LATELY, Named, Waiting};
 
 /// A ring from a peer.
@@ -236,34 +236,23 @@ impl Alone {
         }
     }
 
-    /// Copies short packets out of the only ring. Returns their number, their bytes, and whether
-    /// another kind of packet comes next.
+    /// Copies short packets out of the only ring.
     #[inline(always)]
-    pub(super) fn take_run(
-        &mut self,
-        incoming: &mut RxRing,
-        shorts: &mut Shorts,
-    ) -> (usize, u64, bool) {
-        let cells = *incoming.ring.cells();
-        let (mut bytes, shorts) = (0, shorts.begin());
-        let (count, others) = incoming.ring.take_run(RX_BURST, SHORT, |place, packet| {
-            bytes += packet.len;
-            // SAFETY: the ring has found the packet, so its cells lie inside.
-            unsafe { shorts.copy(place, &cells, packet) };
-        });
+    pub(super) fn take(&mut self, incoming: &mut RxRing, shorts: &mut Shorts) -> Took {
+        let took = shorts.take(&mut incoming.ring);
         self.watch = Some(incoming.ring.watch());
-        self.took(count);
-        (count, bytes.into(), others)
+        self.took(took.packets);
+        took
     }
 
-    /// Copies the packet of one or two `CELLS` that a look has found, if it is the only one.
-    /// Returns whether it is.
+    /// Copies the short packet that a look has found, if it is the only one. `CELLS` is its number
+    /// of cells, or 0 if these are more than two. Returns whether it is alone.
     #[inline(always)]
     pub(super) fn take_lone<const CELLS: u32>(
         &mut self,
         len: u32,
         incoming: &mut RxRing,
-        shorts: &mut Box<Shorts>,
+        shorts: &mut Shorts,
     ) -> bool {
         let taken = self
             .watch
@@ -272,7 +261,7 @@ impl Alone {
             return false;
         };
         // SAFETY: the ring has found the packet, so its cells lie inside.
-        unsafe { shorts.begin_lone().copy(0, incoming.ring.cells(), packet) };
+        unsafe { shorts.take_lone::<CELLS>(incoming.ring.cells(), packet) };
         self.watch = Some(next);
         self.took(1);
         true
@@ -350,6 +339,3 @@ unsafe fn copy_long(from: NonNull<u8>, to: &mut [Line]) -> NonNull<u8> {
 const fn frames(count: usize) -> u32 {
     count as u32
 }
-
-#[cfg(all(test, not(loom)))]
-mod tests;

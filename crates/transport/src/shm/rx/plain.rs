@@ -21,8 +21,7 @@ impl ShmRx {
         1
     }
 
-    /// The same if the first packet has several cells and is still a short one. A packet of two
-    /// cells may be taken alone; a longer one begins a run.
+    /// The same if the first packet has several cells and is still a short one.
     #[inline(never)]
     pub(super) fn burst_of_short(&mut self, len: u32) -> usize {
         let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
@@ -30,7 +29,11 @@ impl ShmRx {
         };
         incoming.ring.give_back();
         let shorts = &mut self.shorts;
-        if len > TWO || !self.alone.take_lone::<2>(len, incoming, shorts) {
+        let is_alone = match len {
+            ..=TWO => self.alone.take_lone::<2>(len, incoming, shorts),
+            _ => self.alone.take_lone::<0>(len, incoming, shorts),
+        };
+        if !is_alone {
             return self.burst_of_several();
         }
         self.took(1, len.into());
@@ -44,9 +47,12 @@ impl ShmRx {
             return 0;
         };
         incoming.ring.give_back();
-        let (count, bytes, others) = self.alone.take_run(incoming, &mut self.shorts);
-        self.took(count, bytes);
-        if others { self.go_on() } else { count }
+        let took = self.alone.take(incoming, &mut self.shorts);
+        self.took(took.packets, took.bytes);
+        match took.others {
+            true => self.go_on(),
+            false => took.packets,
+        }
     }
 
     /// Notes that the burst begins with `count` short packets, of `bytes` bytes together.
@@ -70,6 +76,6 @@ impl ShmRx {
     /// The burst's first frame, if it is a plain one.
     #[inline(always)]
     pub(crate) fn first_short(&self) -> Option<&[u8]> {
-        (self.alone.plain != 0).then(|| self.shorts.packet(0))
+        (self.alone.plain != 0).then(|| self.shorts.first())
     }
 }

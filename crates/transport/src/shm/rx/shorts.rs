@@ -1,30 +1,43 @@
 //! Copies of a burst's short packets, which the receiving half shows as frames.
 //!
-//! Invariant: a packet is read only after it was copied, because its peer can write to the ring.
+//! Most packets of a burst have one length. They are copied as a *row*: one comparison finds that
+//! the next packet belongs to it, the copies lie one after the other like the packets in the ring,
+//! and their length is known once. A packet of several cells is taken by the same loop as one of
+//! one cell; it only copies more.
+//!
+//! Invariants: a packet is read only after it was copied, because its peer can write to the ring,
+//! and its length is the one that the ring has checked. The copies of the packets of all rows lie
+//! in order; packet number `i` of a burst begins before line `i * SHORT_CELLS`, or there.
 //! Called by `rx` and `incoming`.
 
-use std::hint::cold_path;
-use std::ptr::NonNull;
+use std::hint::assert_unchecked;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{Ordering, compiler_fence};
 
 use dunlin_core::transport::{LANE_PACKET, RX_BURST};
 
-use super::super::cells::{CELL, Cells, ONE_CELL, TWO_CELLS, WORD};
-use super::super::ring::{At, packet_len};
+use super::super::cells::{CELL, Cells, ONE_CELL, TWO_CELLS, WORD, cells_of};
+use super::super::copy::many_halves;
+use super::super::ring::{At, Consumer};
 use super::incoming::Line;
 
 /// Copies of a burst's short packets, cell by cell.
 #[derive(Debug)]
 pub(super) struct Shorts {
-    copies: [Short; RX_BURST],
-    /// Lengths of the packets of several cells, and 0 for the others.
-    several: [u16; RX_BURST],
+    copies: [Line; RX_BURST * SHORT_CELLS],
+    rows: [Row; RX_BURST],
 }
 
-/// The copy of one packet. After its cells there are bytes of earlier packets.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
-struct Short([u8; SHORT_CELLS * CELL]);
+/// Packets of one length that came one after the other.
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    packets: u16,
+    /// Cells of a packet.
+    cells: u16,
+    /// Bytes of a packet, which these cells hold.
+    len: u32,
+}
 
 /// Most cells of a short packet.
 const SHORT_CELLS: usize = 17;
@@ -32,99 +45,206 @@ const SHORT_CELLS: usize = 17;
 /// Longest short packet, in bytes.
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
 pub(super) const SHORT: u32 = (SHORT_CELLS * CELL - WORD) as u32;
+/// Longest packet of one cell, in bytes.
+#[expect(clippy::cast_possible_truncation, reason = "a small constant")]
+const ONE: u32 = ONE_CELL as u32;
 /// Longest packet of two cells, in bytes.
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
 pub(super) const TWO: u32 = TWO_CELLS as u32;
-const _: () = assert!(SHORT as usize == LANE_PACKET && SHORT <= u16::MAX as u32);
+const AFTER_ONE: u32 = ONE + 1;
+const AFTER_TWO: u32 = TWO + 1;
+const _: () = assert!(SHORT as usize == LANE_PACKET);
+
+/// The packets that a burst has taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Took {
+    pub(super) packets: usize,
+    pub(super) bytes: u64,
+    /// A packet comes next that is no short one.
+    pub(super) others: bool,
+}
 
 impl Shorts {
     pub(super) fn new() -> Self {
         Self {
-            copies: [Short([0; SHORT_CELLS * CELL]); RX_BURST],
-            several: [0; RX_BURST],
+            copies: [Line([0; CELL]); RX_BURST * SHORT_CELLS],
+            rows: [Row::default(); RX_BURST],
         }
     }
 
-    /// Makes room for another burst.
+    /// Takes short packets out of a ring, as many as a burst shows.
     #[inline(always)]
-    pub(super) fn begin(&mut self) -> &mut Self {
-        self.several = [0; RX_BURST];
-        self
+    pub(super) fn take(&mut self, ring: &mut Consumer) -> Took {
+        let (mut took, mut line) = (Took::default(), 0);
+        for place in &mut self.rows {
+            // SAFETY: the ring's cells are alive.
+            let Some(len) = (unsafe { ring.watch().next() }) else {
+                return took;
+            };
+            let most = RX_BURST - took.packets;
+            // SAFETY: there are lines for as many packets of the greatest number of cells as a
+            // burst shows, so there are some for the packets that it can still take.
+            let row = unsafe {
+                let to = NonNull::from(&mut self.copies).cast::<Line>().add(line);
+                match len {
+                    ..=ONE => Row::take::<1>(ring, len, most, to),
+                    AFTER_ONE..=TWO => Row::take::<2>(ring, len, most, to),
+                    AFTER_TWO..=SHORT => Row::take::<0>(ring, len, most, to),
+                    _ => Row::default(),
+                }
+            };
+            if row.packets == 0 {
+                took.others = true;
+                return took;
+            }
+            *place = row;
+            line += row.lines();
+            took.packets += usize::from(row.packets);
+            took.bytes += u64::from(row.packets) * u64::from(row.len);
+            if took.packets == RX_BURST {
+                break;
+            }
+        }
+        took
     }
 
-    /// Makes room for a burst of one packet.
-    #[inline(always)]
-    pub(super) fn begin_lone(&mut self) -> &mut Self {
-        self.several[0] = 0;
-        self
-    }
-
-    /// Copies packet number `index` of the burst out of the ring. Returns the place of its bytes.
+    /// Copies the only packet of a burst out of the ring. `CELLS` is 0 if it has more than two.
     ///
     /// # Safety
     /// The packet's cells are cells of the ring, and it is a short one.
     #[inline(always)]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a short length has sixteen bits"
-    )]
+    pub(super) unsafe fn take_lone<const CELLS: u32>(&mut self, ring: &Cells, packet: At) {
+        #[expect(clippy::cast_possible_truncation, reason = "a short packet has few")]
+        let cells = packet.cells as u16;
+        self.rows[0] = Row {
+            packets: 1,
+            cells,
+            len: packet.len,
+        };
+        let to = NonNull::from(&mut self.copies).cast();
+        // SAFETY: as the caller promises.
+        unsafe { copy_cells::<CELLS>(ring, packet.at, to, packet.cells) };
+    }
+
+    /// Copies packet number `index` of a burst, which is in no row, out of the ring. Returns the
+    /// place of its bytes.
+    ///
+    /// # Safety
+    /// The packet's cells are cells of the ring, and it is a short one.
+    #[inline(always)]
     pub(super) unsafe fn copy(&mut self, index: usize, ring: &Cells, packet: At) -> NonNull<u8> {
-        let index = index % RX_BURST;
-        if packet.cells > 1 {
-            self.several[index] = packet.len as u16;
-        }
+        let lines = &mut self.copies[index % RX_BURST * SHORT_CELLS..][..SHORT_CELLS];
+        let to = NonNull::from(lines).cast();
         // SAFETY: as the caller promises.
         unsafe {
-            copy_cells(
-                ring.bytes_at(packet.at),
-                &mut self.copies[index],
-                packet.cells,
-            )
+            match packet.cells {
+                1 => copy_cells::<1>(ring, packet.at, to, 1),
+                cells => copy_cells::<0>(ring, packet.at, to, cells),
+            }
+            to.cast::<u8>().add(WORD)
         }
     }
 
-    /// Packet number `index` of a burst that copied it.
+    /// The first packet of a burst that has one.
     #[inline(always)]
-    pub(super) fn packet(&self, index: usize) -> &[u8] {
-        let index = index % RX_BURST;
-        self.copies[index].packet(|| self.several[index])
+    pub(super) fn first(&self) -> &[u8] {
+        let len = self.rows[0].len as usize;
+        let packet = self.copies.as_ptr().cast::<u8>();
+        // SAFETY: a row's packets are copied, with as many lines as they need, after a word.
+        unsafe { std::slice::from_raw_parts(packet.add(WORD), len) }
     }
 
-    /// Packets of a burst that copied them, from number `first` on and before number `end`.
+    /// Packets of the row that has packet number `first` of a burst, from that packet on.
+    ///
+    /// # Safety
+    /// The rows of this burst have that packet.
     #[inline(always)]
-    pub(super) fn frames(&self, first: usize, end: usize) -> ShortFrames<'_> {
-        ShortFrames {
-            copies: self.copies.get(first..end).unwrap_or_default().iter(),
-            several: self.several.get(first..end).unwrap_or_default(),
+    pub(super) unsafe fn frames(&self, first: usize) -> ShortFrames<'_> {
+        let (mut before, mut line) = (0, 0);
+        for row in &self.rows {
+            let end = before + usize::from(row.packets);
+            if first < end {
+                line += (first - before) * usize::from(row.cells);
+                let size = usize::from(row.cells) * CELL;
+                let rest = &self.copies[line..][..(end - first) * usize::from(row.cells)];
+                // SAFETY: packets have at least one line, so there is one, and it begins with a
+                // word. The last packet's end may lie after that of the lines, as an address.
+                let next = unsafe { rest.as_ptr().cast::<u8>().add(WORD) };
+                return ShortFrames {
+                    next,
+                    end: next.wrapping_add((end - first) * size),
+                    size,
+                    len: row.len as usize,
+                    copies: PhantomData,
+                };
+            }
+            (before, line) = (end, line + row.lines());
         }
+        ShortFrames::default()
     }
 }
 
-impl Short {
-    /// The bytes of the packet. If it has one cell, its length is that of the copied word, because
-    /// the peer may have changed the word after the ring looked at it. `several`: the length of a
-    /// packet of several cells, as the ring saw it.
+impl Row {
+    /// Takes the row of packets of this length at the ring's head, at most `most`.
+    ///
+    /// # Safety
+    /// `to` is the first of as many lines as the cells of `most` packets of this length, which is
+    /// that of a short packet. `CELLS` is 0 if they have more than two.
     #[inline(always)]
-    fn packet(&self, several: impl FnOnce() -> u16) -> &[u8] {
-        let (word, bytes) = self
-            .0
-            .split_first_chunk()
-            .expect("a copy is longer than that");
-        let mut len = packet_len(u64::from_ne_bytes(*word));
-        if len > ONE_CELL {
-            cold_path();
-            len = bytes.len().min(several().into());
+    unsafe fn take<const CELLS: u32>(
+        ring: &mut Consumer,
+        len: u32,
+        most: usize,
+        to: NonNull<Line>,
+    ) -> Self {
+        let cells = match CELLS {
+            0 => cells_of(len) as usize,
+            known => known as usize,
+        };
+        let (first, packets) = ring.take_row::<CELLS>(len, most);
+        // SAFETY: the ring has found the packets, so their cells lie inside; and there are lines
+        // for them, as the caller promises.
+        unsafe { copy_cells::<0>(ring.cells(), first, to, packets * cells) };
+        #[expect(clippy::cast_possible_truncation, reason = "both are small")]
+        let (packets, cells) = (packets as u16, cells as u16);
+        Self {
+            packets,
+            cells,
+            len,
         }
-        &bytes[..len]
+    }
+
+    /// Lines of all packets.
+    #[inline(always)]
+    fn lines(self) -> usize {
+        usize::from(self.packets) * usize::from(self.cells)
     }
 }
 
-/// The bytes of short packets, one after the other.
-#[derive(Debug, Default)]
+/// The bytes of short packets of one length, one after the other.
+#[derive(Clone, Debug)]
 pub(crate) struct ShortFrames<'a> {
-    copies: std::slice::Iter<'a, Short>,
-    /// The lengths of those of several cells, and 0 for the others, of all packets.
-    several: &'a [u16],
+    /// The bytes of the next packet.
+    next: *const u8,
+    /// The same after the last one.
+    end: *const u8,
+    /// Bytes from one packet to the next.
+    size: usize,
+    /// Bytes of a packet.
+    len: usize,
+    copies: PhantomData<&'a [Line]>,
+}
+
+impl Default for ShortFrames<'_> {
+    fn default() -> Self {
+        Self {
+            next: ptr::null(),
+            end: ptr::null(),
+            size: CELL,
+            len: 0,
+            copies: PhantomData,
+        }
+    }
 }
 
 impl<'a> Iterator for ShortFrames<'a> {
@@ -132,62 +252,51 @@ impl<'a> Iterator for ShortFrames<'a> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<&'a [u8]> {
-        let copy = self.copies.next()?;
-        let left = self.copies.len() + 1;
-        let several = || {
-            let place = self.several.len().checked_sub(left);
-            place.and_then(|place| self.several.get(place).copied())
+        if self.next == self.end {
+            return None;
+        }
+        // SAFETY: a row's packets are copied, with as many lines as they need, and this one comes
+        // before their end. The compiler would compare with null what it gets in `Some`.
+        let packet = unsafe {
+            assert_unchecked(!self.next.is_null());
+            std::slice::from_raw_parts(self.next, self.len)
         };
-        Some(copy.packet(|| several().unwrap_or(0)))
+        self.next = self.next.wrapping_add(self.size);
+        Some(packet)
     }
 
     #[inline(always)]
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.copies.size_hint()
+        let left = (self.end.addr() - self.next.addr()) / self.size;
+        (left, Some(left))
     }
 }
 
 impl ExactSizeIterator for ShortFrames<'_> {}
 
-/// Copies the cells of a short packet whose bytes begin at `from`, with the word: two moves of 32
-/// bytes each. Returns the place of the packet's bytes.
+/// Copies the cells of a short packet, with its word, by moves of 32 bytes. `CELLS` is 0 if their
+/// number is not known to the compiler.
 ///
 /// # Safety
-/// `from` points just after the word of the first of `cells` cells in a row, and `cells` is at
-/// least 1.
+/// `at` is the first of `cells` cells in a row, at least one, and `to` the first of as many lines.
 #[inline(always)]
-unsafe fn copy_cells(from: NonNull<u8>, to: &mut Short, cells: usize) -> NonNull<u8> {
-    let to: NonNull<Line> = NonNull::from(to).cast();
-    // SAFETY: the first cell begins one word before `from`. Each cell is as long as a line and does
-    // not overlap it, and `to` has lines for all of them.
+unsafe fn copy_cells<const CELLS: u32>(ring: &Cells, at: usize, to: NonNull<Line>, cells: usize) {
+    // SAFETY: the first cell begins one word before the packet's bytes. Each cell is as long as a
+    // line and does not overlap it.
     unsafe {
-        let first = from.sub(WORD).cast::<Line>();
-        to.write(first.read());
-        if cells > 1 {
-            to.add(1).write(first.add(1).read());
-        }
-        if cells > 2 {
-            to.add(2).write(first.add(2).read());
-        }
-        if cells > 3 {
-            to.add(3).write(first.add(3).read());
-        }
-        if cells > 4 {
-            copy_more(first.add(4), to.add(4), cells - 4);
+        let first = ring.bytes_at(at).sub(WORD).cast::<Line>();
+        match CELLS {
+            1 => to.write(first.read()),
+            2 => {
+                to.write(first.read());
+                to.add(1).write(first.add(1).read());
+            }
+            _ => many_halves(first.cast().as_ptr(), to.cast().as_ptr(), 2 * cells),
         }
     }
     // Later code reads the copy: the compiler may not go back to the ring for it.
     compiler_fence(Ordering::SeqCst);
-    // SAFETY: a line is longer than a word.
-    unsafe { to.cast::<u8>().add(WORD) }
 }
 
-/// Copies lines.
-///
-/// # Safety
-/// There are `count` lines at both places, which do not overlap.
-#[inline(never)]
-unsafe fn copy_more(from: NonNull<Line>, to: NonNull<Line>, count: usize) {
-    // SAFETY: as the caller promises.
-    unsafe { to.copy_from_nonoverlapping(from, count) };
-}
+#[cfg(all(test, not(loom)))]
+mod tests;

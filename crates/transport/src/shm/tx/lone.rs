@@ -22,10 +22,11 @@ impl ShmTx {
         if peer.peer != packet.peer() {
             return None;
         }
+        let (ring, len) = (&mut peer.ring, packet.size());
         let sent = match CELLS {
-            1 => peer.ring.push_lone(lane.first_line(), packet.size()),
-            2 => peer.ring.push_lone_two(lane, packet),
-            _ => peer.ring.push_lone_long(lane, packet),
+            1 => ring.push_lone(lane.first_line(), len),
+            2 => ring.push_lone_long::<true>(lane.first_lines(), len),
+            _ => ring.push_lone_long::<false>(lane.first_lines(), len),
         };
         if !sent {
             return None;
