@@ -19,6 +19,7 @@
 
 use std::any::Any;
 use std::hint::cold_path;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use dunlin_wire::{HEADER_LEN, PLAIN_RESPONSE};
@@ -158,11 +159,13 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         let Self { rx, engine } = self;
         engine.catch_up();
         engine.dispatched = Dispatched::NOTHING;
+        let kept = engine.keep_whole(rx, 0, 1);
         let mut cursor = Cursor {
             declined,
+            plain: kept as u64,
             ..Cursor::default()
         };
-        loop {
+        while kept == 0 {
             let run = AssertUnwindSafe(|| engine.run_apart(rx, &mut cursor, 0));
             match catch_unwind(run) {
                 Ok(()) => break,
@@ -190,9 +193,15 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             if index == frames {
                 break;
             }
-            cursor.apart += 1;
-            self.run_apart(rx, cursor, index);
-            index += 1;
+            let kept = self.keep_whole(rx, index, frames);
+            if kept == frames {
+                break;
+            }
+            if kept == index {
+                cursor.apart += 1;
+                self.run_apart(rx, cursor, index);
+            }
+            index = kept.max(index + 1);
         }
     }
 
@@ -251,6 +260,27 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         frames
     }
 
+    /// Keeps requests for their batch handlers, from a frame on, as long as each frame is one
+    /// ordinary request of that kind; returns the index after them. A loop of its own: that over
+    /// other packets needs its registers for values that those packets use.
+    #[inline(never)]
+    fn keep_whole(&mut self, rx: &impl Rx, first: usize, frames: usize) -> usize {
+        // A tap must see each frame.
+        let frames = if self.tap.is_some() { first } else { frames };
+        for index in first..frames {
+            let words = rx.whole(index).and_then(words_of);
+            let is_whole = |(words, data): &(Words, &[u8])| data.len() == high(words[1]) as usize;
+            let Some((words, data)) = words.filter(is_whole) else {
+                return index;
+            };
+            let place = HEADER_LEN..HEADER_LEN + data.len();
+            if self.accept_for_batch(&words, index, place) != Some(true) {
+                return index;
+            }
+        }
+        frames
+    }
+
     /// Handles the rest of a frame that is not one ordinary packet, from the cursor's offset on.
     #[inline(never)]
     fn run_apart(&mut self, rx: &impl Rx, cursor: &mut Cursor, index: usize) {
@@ -282,7 +312,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let was_tried = packet.len() == frame.bytes.len() && self.tap.is_none();
         let next = (index, cursor.offset + packet.len());
         let ran = !was_tried && self.run_ordinary(packet, next, cursor)
-            || self.accept_for_batch(packet, cursor, index);
+            || self.accept_among_others(packet, cursor, index);
         match ran {
             true => cursor.offset += packet.len(),
             false => cursor.plain -= 1,
@@ -326,32 +356,39 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     /// Accepts this packet at the cursor's offset, if it is an ordinary request whose batch handler
-    /// runs after the burst. The loop over other packets leaves such a request to this function: it
-    /// needs its registers for values that those packets use.
-    fn accept_for_batch(&mut self, packet: &[u8], cursor: &mut Cursor, index: usize) -> bool {
+    /// runs after the burst.
+    fn accept_among_others(&mut self, packet: &[u8], cursor: &mut Cursor, index: usize) -> bool {
         let Some((words, data)) = words_of(packet) else {
             return false;
         };
-        let Some(req_type) = plain_request_type(&words) else {
-            return false;
-        };
-        let Some(max_response) = self.handlers.fast_batch(req_type) else {
-            return false;
-        };
+        let start = cursor.offset + HEADER_LEN;
+        let accepted = self.accept_for_batch(&words, index, start..start + data.len());
+        cursor.declined += u64::from(accepted == Some(false));
+        accepted == Some(true)
+    }
+
+    /// Accepts a request with these header words, whose data is at this place of frame `index`, if
+    /// its batch handler runs after the burst. `Some(false)`: it has one, and is not ordinary.
+    #[inline(always)]
+    fn accept_for_batch(
+        &mut self,
+        words: &Words,
+        index: usize,
+        data: Range<usize>,
+    ) -> Option<bool> {
+        let req_type = plain_request_type(words)?;
+        let max_response = self.handlers.fast_batch(req_type)?;
         let Core {
             requests,
             sessions,
             context,
             ..
         } = &mut self.core;
-        let Some((session, inbound)) = requests.on_plain_request(&words, sessions, context) else {
-            cursor.declined += 1;
-            return false;
+        let Some((session, inbound)) = requests.on_plain_request(words, sessions, context) else {
+            return Some(false);
         };
-        let start = cursor.offset + HEADER_LEN;
-        let data = start..start + data.len();
         self.keep_for_batch((req_type, inbound, session), index, data, max_response);
-        true
+        Some(true)
     }
 
     /// Handles the packet at the cursor's offset on the general path.

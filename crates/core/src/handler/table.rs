@@ -51,7 +51,7 @@ pub(crate) struct Registered<App> {
 /// All functions of an endpoint.
 pub(crate) struct Handlers<App> {
     /// The lowest type that has a handler: the first one of both tables.
-    first: u16,
+    first: usize,
     by_type: Vec<Option<Registered<App>>>,
     /// The dispatch handlers that were not slow.
     fast: Vec<Option<DispatchFn<App>>>,
@@ -105,11 +105,11 @@ impl<App> Handlers<App> {
     /// Makes room for a type.
     fn widen(&mut self, req_type: ReqType) {
         if self.by_type.is_empty() {
-            self.first = req_type.0;
+            self.first = req_type.0.into();
         }
-        let before = usize::from(self.first.saturating_sub(req_type.0));
+        let before = self.first.saturating_sub(req_type.0.into());
         if before > 0 {
-            self.first = req_type.0;
+            self.first = req_type.0.into();
             self.by_type
                 .splice(0..0, std::iter::repeat_with(|| None).take(before));
             self.fast.splice(0..0, std::iter::repeat_n(None, before));
@@ -122,7 +122,7 @@ impl<App> Handlers<App> {
     /// The place of a type in the tables; for a type that has none, a place after their end.
     #[inline(always)]
     fn index(&self, req_type: ReqType) -> usize {
-        usize::from(req_type.0).wrapping_sub(self.first.into())
+        usize::from(req_type.0).wrapping_sub(self.first)
     }
 
     /// A type that was registered twice.

@@ -172,7 +172,13 @@ impl Calls {
     /// Ends a call that has neither a request nor anything else to give back.
     #[inline]
     pub(super) fn end_plain(&mut self, place: u32) {
-        self.places[place as usize].1 = None;
+        let call = self.places[place as usize].1.take();
+        debug_assert!(
+            call.as_ref()
+                .is_none_or(|call| { call.plain_token().is_some() && call.request.is_none() })
+        );
+        // To find out that there is nothing to drop costs a call.
+        std::mem::forget(call);
         self.give_back(place);
     }
 

@@ -77,8 +77,7 @@ impl IndexEntry {
     /// True if this is an entry with that tag.
     #[inline]
     pub(crate) const fn has_tag(self, tag: u64) -> bool {
-        let wanted = OCCUPIED | tag << TAG_SHIFT;
-        (self.0 ^ wanted) & (OCCUPIED | u64::MAX << TAG_SHIFT) == 0
+        self.0 & (OCCUPIED | u64::MAX << TAG_SHIFT) == OCCUPIED | tag << TAG_SHIFT
     }
 
     #[inline]
