@@ -7,9 +7,10 @@ use crate::item::{Header, Seconds, Version, mark};
 use crate::mutant::Mutant;
 use crate::table::body::{Found, Table};
 use crate::table::key::Key;
+use crate::table::writing::Writing;
 
 /// Buckets that a write sweeps when it finds no memory, before it tries once more.
-pub(super) const RESCUE: usize = 64;
+const RESCUE: usize = 64;
 
 /// When a write happens, and what it does with an existing value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -106,11 +107,16 @@ impl Table {
         now: Seconds,
     ) -> Result<Version, WriteError> {
         let result = self.try_write(key, write, now);
-        // Items that a flush has forgotten, or that have expired, may still hold memory.
-        if result == Err(WriteError::NoMemory) && self.sweep(RESCUE, now) > 0 {
+        if result == Err(WriteError::NoMemory) && self.rescue(Writing::default(), now) {
             return self.try_write(key, write, now);
         }
         result
+    }
+
+    /// Frees memory for a write that finds none: that of items that a flush has forgotten or that
+    /// have expired, or else that of the oldest write under way, whose caller may have vanished.
+    pub(super) fn rescue(&mut self, own: Writing, now: Seconds) -> bool {
+        self.sweep(RESCUE, now) > 0 || self.give_up_oldest(own)
     }
 
     fn try_write(
@@ -263,7 +269,7 @@ impl Table {
     /// the item stays as it was.
     pub fn widen(&mut self, key: &Key<'_>, now: Seconds) -> Result<(), WriteError> {
         let result = self.try_widen(key, now);
-        if result == Err(WriteError::NoMemory) && self.sweep(RESCUE, now) > 0 {
+        if result == Err(WriteError::NoMemory) && self.rescue(Writing::default(), now) {
             return self.try_widen(key, now);
         }
         result

@@ -11,7 +11,8 @@
 //! the pages of the value; its slot is taken at the end, because each slot has an entry.
 //!
 //! The table remembers the writes that are under way, so a caller that vanishes costs little: it
-//! remembers [`MOST_WRITINGS`], and gives up the oldest for another.
+//! remembers [`MOST_WRITINGS`], and gives up the oldest for another one, or for a write that finds no
+//! memory. A write that was given up is done in one piece if its caller comes back.
 
 use crate::classes::CHUNK;
 use crate::config::{MAX_VALUE, MOST_WRITINGS, SLICE};
@@ -20,7 +21,7 @@ use crate::item::{Header, Seconds, Shape, Version, chunk_at};
 use crate::mutant::Mutant;
 use crate::table::body::{Storage, Table};
 use crate::table::key::Key;
-use crate::table::write::{RESCUE, Verb, Write, WriteError, expiry_word, judge};
+use crate::table::write::{Verb, Write, WriteError, expiry_word, judge};
 
 /// Items that one call lets leave the log: each costs a line of the index, which is seldom in the
 /// cache.
@@ -107,13 +108,6 @@ impl Writings {
         let at = self.list.iter().position(|pending| pending.name == name)?;
         Some(self.list.remove(at).stage)
     }
-
-    /// The oldest, if there are as many as there may be.
-    fn surplus(&self) -> Option<Writing> {
-        let is_full = self.list.len() >= MOST_WRITINGS;
-        let oldest = self.list.first().filter(|_| is_full)?;
-        Some(oldest.name)
-    }
 }
 
 impl Table {
@@ -150,8 +144,7 @@ impl Table {
             return Some(self.write(key, write, now));
         }
         let mut part = self.try_part(key, write, writing, now);
-        // Items that a flush has forgotten, or that have expired, may still hold memory.
-        if part == Err(WriteError::NoMemory) && self.sweep(RESCUE, now) > 0 {
+        if part == Err(WriteError::NoMemory) && self.rescue(*writing, now) {
             part = self.try_part(key, write, writing, now);
         }
         let outcome = part.transpose()?;
@@ -171,6 +164,16 @@ impl Table {
                 classes.free_page(&mut self.memory, page);
             }
         }
+    }
+
+    /// Gives up the oldest write under way, except for this one. False: there is none.
+    pub(super) fn give_up_oldest(&mut self, own: Writing) -> bool {
+        let mut names = self.writings.list.iter().map(|pending| pending.name);
+        let oldest = names.find(|name| *name != own);
+        if let Some(oldest) = oldest {
+            self.abandon(oldest);
+        }
+        oldest.is_some()
     }
 
     fn try_part(
@@ -197,8 +200,8 @@ impl Table {
                 let found = self.find(key, now);
                 judge(found.as_ref(), write)?;
                 let stage = self.begin_stage((key, &header, &shape), now)?;
-                if let Some(oldest) = self.writings.surplus() {
-                    self.abandon(oldest);
+                if self.writings.list.len() == MOST_WRITINGS {
+                    self.give_up_oldest(Writing::default());
                 }
                 *writing = self.writings.begin(stage);
                 return Ok(None);
