@@ -175,18 +175,18 @@ impl Index {
         self.spare.is_some() || self.last(memory, Self::first(self.bucket(hash))).2 < SLOTS
     }
 
-    /// Adds an entry for an item that has none.
+    /// Adds an entry for an item that has none, and returns its slot.
     pub(crate) fn insert(
         &mut self,
         memory: &mut Region,
         hash: u64,
         place: Place,
         expires: bool,
-    ) -> Result<(), Full> {
+    ) -> Result<Slot, Full> {
         let entry = IndexEntry::new(place, self.tag(hash), expires);
-        self.push(memory, Self::first(self.bucket(hash)), entry)?;
+        let slot = self.push(memory, Self::first(self.bucket(hash)), entry)?;
         self.entries += 1;
-        Ok(())
+        Ok(slot)
     }
 
     /// Removes an entry that was found for `hash`. Other slots of the chain change.

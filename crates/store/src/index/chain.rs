@@ -123,21 +123,22 @@ impl Index {
         }
     }
 
-    /// Appends an entry to a chain.
+    /// Appends an entry to a chain, and returns its slot.
     pub(super) fn push(
         &mut self,
         memory: &mut Region,
         first: Line,
         entry: IndexEntry,
-    ) -> Result<(), Full> {
+    ) -> Result<Slot, Full> {
         let (mut line, _, mut slot) = self.last(memory, first);
         if slot == SLOTS {
             let fresh = self.take_spare(memory).ok_or(Full)?;
             self.set_next(memory, line, Some(fresh));
             (line, slot) = (fresh, 0);
         }
-        self.set_entry(memory, Slot::new(line, slot), entry);
-        Ok(())
+        let slot = Slot::new(line, slot);
+        self.set_entry(memory, slot, entry);
+        Ok(slot)
     }
 
     /// Takes an entry out of the chain that begins with `first`.

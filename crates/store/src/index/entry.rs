@@ -99,6 +99,13 @@ impl IndexEntry {
         Self(self.0 + (1 << HEAT_SHIFT))
     }
 
+    /// Counts some reads of an item whose reads were not counted yet.
+    #[inline]
+    pub(crate) fn warmed_by(self, reads: u64) -> Self {
+        debug_assert!(self.heat() == 0 && reads <= 7);
+        Self(self.0 + (reads << HEAT_SHIFT))
+    }
+
     /// Forgets some of the reads that were counted.
     #[inline]
     pub(crate) fn cooled_by(self, reads: u64) -> Self {

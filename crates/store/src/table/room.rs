@@ -14,6 +14,9 @@ use crate::table::write::WriteError;
 /// In one lap, the index takes at most the log's size divided by this.
 const CEDED_SHARE: usize = 16;
 
+/// The most reads with which a new item begins.
+const MOST_CREDIT: u64 = 5;
+
 /// The items that a write may still move ahead.
 struct Budget {
     items: usize,
@@ -109,7 +112,12 @@ impl Table {
                 let entered = self
                     .index
                     .insert(&mut self.memory, key.hash(), place, expires);
-                entered.expect("there is room in the chain");
+                let slot = entered.expect("there is room in the chain");
+                let credit = self.credit(header);
+                if credit != 0 {
+                    let entry = self.index.entry(&self.memory, slot).warmed_by(credit);
+                    self.index.set_entry(&mut self.memory, slot, entry);
+                }
                 self.stats.on_new(header);
             }
         }
@@ -244,6 +252,20 @@ impl Table {
         let mean = self.memory.len() as u64 / items;
         let size = size as u64;
         1 + u64::from(size > 2 * mean) + u64::from(size > 6 * mean)
+    }
+
+    /// The reads with which a new item of a cache begins: one for each time that it is half as large
+    /// as the mean item. A small item takes so little memory that it may wait for its first read for
+    /// several laps (GreedyDual-Size: Cao and Irani, USITS 1997).
+    fn credit(&self, header: &Header) -> u64 {
+        if self.mode == Mode::Store {
+            return 0;
+        }
+        let mean = self.stats.item_bytes / self.stats.items.max(1);
+        let size = u64::from(header.key_len) + u64::from(header.value_len);
+        (mean / size.max(1))
+            .checked_ilog2()
+            .map_or(0, |laps| MOST_CREDIT.min(laps.into()))
     }
 
     /// True if an item has neither expired nor been forgotten.
