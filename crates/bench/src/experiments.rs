@@ -42,6 +42,8 @@ mod sessions;
 mod slow_handler;
 #[cfg(feature = "kv")]
 mod store;
+#[cfg(feature = "kv")]
+mod store_memory;
 mod summary;
 
 use harness::draw;
@@ -86,6 +88,8 @@ pub static ALL: &[Experiment] = &[
     faces::EXPERIMENT,
     #[cfg(feature = "kv")]
     store::EXPERIMENT,
+    #[cfg(feature = "kv")]
+    store_memory::EXPERIMENT,
     #[cfg(feature = "kv")]
     kv::EXPERIMENT,
     #[cfg(feature = "kv")]

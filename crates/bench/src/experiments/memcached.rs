@@ -3,8 +3,8 @@
 //! servers have one thread, the same `-m`, room for all items, and the same processor.
 
 mod crowd;
-mod generator;
-mod server;
+pub(super) mod generator;
+pub(super) mod server;
 mod slap;
 
 use std::time::Duration;

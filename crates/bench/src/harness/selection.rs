@@ -25,7 +25,7 @@ pub struct Selection {
     /// Bytes of request and response in `latency` and `rate`, multiples of 8
     #[arg(long, value_delimiter = ',', value_name = "N,...", value_parser = size)]
     size: Vec<u16>,
-    /// MiB of keys and values in the tables of `store`, `kv` and `memcached`
+    /// MiB of keys and values in the tables of `store`, `store-memory`, `kv` and `memcached`
     #[cfg(feature = "kv")]
     #[arg(long, value_name = "MIB",
         value_parser = clap::value_parser!(u32).range(1..=LARGEST_ITEMS))]

@@ -32,6 +32,7 @@ Examples:
   dunlin bench incast --json -          congestion control in the simulator; some minutes
   dunlin bench kv --items-mib 64        the key-value service with small tables
   dunlin bench memcached                dunlin memcached against Debian's memcached
+  dunlin bench store-memory             hit ratio, resident memory, bytes of an item: counts
   dunlin bench latency --realtime       on a machine that does other work meanwhile (as root)
 
 Each experiment starts its own client and server processes. Each figure is the median of --runs
@@ -50,7 +51,8 @@ descriptor serves many packets; there, cells_together is the corresponding optim
 In slow-handler, handlers in the dispatch thread compute. Handlers in worker threads sleep, like a
 handler that waits for a disk: if they computed, all threads would compete for two processors.
 
-store, kv and memcached take about 8, 6 and 2 GiB of memory; --items-mib changes that.
+store, store-memory, kv and memcached take about 8, 2, 6 and 2 GiB of memory; --items-mib
+changes that.
 
 Exit codes: 0, all was measured; 1, something failed; 2, wrong usage; 130, Ctrl-C.";
 

@@ -37,6 +37,51 @@ fn the_table_is_measured_against_random_lines() {
 }
 
 #[test]
+fn the_memory_of_tables_is_counted_against_memcached() {
+    // Tables of 16 MiB, and servers with -m 8 and -m 16.
+    let (rows, said) = rows(&["store-memory", "--items-mib", "16"]);
+    let is_installed = !said.contains("memcached is not installed");
+    let of = |metric: &str| -> Vec<&Value> {
+        rows.iter().filter(|row| row["metric"] == metric).collect()
+    };
+    let number = |row: &Value, name: &str| row[name].as_f64().unwrap();
+    let scans: Vec<&Value> = of("hit_ratio")
+        .into_iter()
+        .map(|row| &row["params"]["scans"])
+        .collect();
+    assert_eq!(scans, [0, 20]);
+    for row in of("hit_ratio") {
+        // A trace that hits always or never says nothing about the cache.
+        assert!((0.3..0.95).contains(&number(row, "median")), "{row}");
+        assert_eq!(row["baseline"].is_null(), !is_installed, "{row}");
+        assert_eq!(row["valid"], true, "{row}");
+    }
+    for row in of("resident_mib") {
+        let memory = row["params"]["memory_mib"].as_f64().unwrap();
+        assert!(number(row, "median") > 0.7 * memory, "{row}");
+    }
+    for metric in [
+        "region_bytes_worst",
+        "region_bytes_grown",
+        "region_bytes_rewritten",
+    ] {
+        let found = of(metric);
+        assert_eq!(found.len(), 1, "{metric}");
+        // Key, value and header alone take 64.
+        assert!(
+            (64.0..=96.0).contains(&number(found[0], "median")),
+            "{}",
+            found[0]
+        );
+    }
+    assert!(
+        number(of("lost_percent")[0], "median") <= 0.1,
+        "{:?}",
+        of("lost_percent")
+    );
+}
+
+#[test]
 fn the_service_is_measured_against_echoes() {
     let (rows, said) = small(&["kv", "--transport", "shm", "--seconds", "4"]);
     let closed = params(&rows, "shm", "ops_per_s");
@@ -189,7 +234,7 @@ fn tables_have_a_size_only_where_there_are_any() {
         let said = super::text(&out.stderr);
         assert!(said.contains(why), "{said}");
     };
-    let belongs = "--items-mib belongs to store and kv and memcached";
+    let belongs = "--items-mib belongs to store and store-memory and kv and memcached";
     refused(&["latency", "--items-mib", "1"], belongs);
     refused(
         &["store", "--transport", "udp"],

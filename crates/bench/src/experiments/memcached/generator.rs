@@ -17,7 +17,7 @@ use harness::process::{Parent, Role};
 use harness::sys;
 
 /// Writes all items.
-pub(super) const LOAD: Role = Role::new("memcached-load", load);
+pub(in crate::experiments) const LOAD: Role = Role::new("memcached-load", load);
 
 /// Gets items.
 pub(super) const GET: Role = Role::new("memcached-get", get);

@@ -15,11 +15,11 @@ use harness::seat::Seats;
 use harness::signal;
 
 /// How long a server may take until it listens, and after that until its items are written.
-pub(super) const STARTING: Duration = Duration::from_secs(120);
+pub(in crate::experiments) const STARTING: Duration = Duration::from_secs(120);
 
 /// Which server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(in crate::experiments) enum Kind {
     /// Debian's.
     Memcached,
     /// `dunlin memcached`, whose native clients come over this transport.
@@ -32,7 +32,7 @@ pub(super) enum Kind {
 
 /// A server that listens.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(in crate::experiments) struct Running {
     process: Process,
     door: SocketAddr,
     native: SocketAddr,
@@ -41,7 +41,7 @@ pub(super) struct Running {
 }
 
 /// True if the path has a `memcached`.
-pub(super) fn is_installed() -> bool {
+pub(in crate::experiments) fn is_installed() -> bool {
     program::is_installed("memcached", "-V")
 }
 
@@ -51,9 +51,16 @@ impl Running {
     /// # Errors
     /// It does not start, or does not listen in time.
     pub(super) fn start(kind: Kind, items_mib: u32) -> anyhow::Result<Self> {
-        let [door, native] = program::free_addresses()?;
         // memcached takes about 120 bytes for an item of 48.
-        let megabytes = 4 * items_mib + 64;
+        Self::start_with(kind, 4 * items_mib + 64)
+    }
+
+    /// Starts a server with this `-m`, and waits until it listens.
+    ///
+    /// # Errors
+    /// It does not start, or does not listen in time.
+    pub(in crate::experiments) fn start_with(kind: Kind, megabytes: u32) -> anyhow::Result<Self> {
+        let [door, native] = program::free_addresses()?;
         let connections = match kind {
             Kind::Crowded(_) => CROWD + 1024,
             _ => 1024,
@@ -112,7 +119,7 @@ impl Running {
     }
 
     /// Where memcached's clients connect.
-    pub(super) const fn door(&self) -> SocketAddr {
+    pub(in crate::experiments) const fn door(&self) -> SocketAddr {
         self.door
     }
 
@@ -122,7 +129,7 @@ impl Running {
     }
 
     /// The id of its process.
-    pub(super) fn id(&self) -> u32 {
+    pub(in crate::experiments) fn id(&self) -> u32 {
         self.process.id()
     }
 }
