@@ -138,8 +138,8 @@ impl Connection {
             .abandon(std::mem::take(&mut self.writing));
     }
 
-    /// Runs commands, at most [`MAX_TURN`] operations or a part of a long write, and returns what it needs before it can go
-    /// on.
+    /// Runs commands, at most [`MAX_TURN`] operations or a part of a long write, and returns what
+    /// it needs before it can go on.
     pub fn run(&mut self, server: &mut impl Server, now: Seconds) -> Wants {
         for _ in 0..MAX_TURN {
             self.output.settle();

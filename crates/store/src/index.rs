@@ -229,10 +229,10 @@ impl Index {
 }
 
 /// The words of a line that have the tag, as bits: those of the first word are the second bit. All
-/// are compared, because a jump that depends on the place of the match would be mispredicted most of
-/// the time. The last one is the header, which is no slot: eight words are compared with half the
-/// instructions of seven. If the first bit stood for a word, that word would need no shift, so the
-/// compiler would not compare four at a time.
+/// are compared, because a jump that depends on the place of the match would be mispredicted most
+/// of the time. The last one is the header, which is no slot: eight words are compared with half
+/// the instructions of seven. If the first bit stood for a word, that word would need no shift, so
+/// the compiler would not compare four at a time.
 #[inline]
 fn matching(line: &Words, tag: u64) -> u64 {
     let mut matches = 0;

@@ -165,10 +165,11 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
             plain: kept as u64,
             ..Cursor::default()
         };
-        while kept == 0 {
-            let run = AssertUnwindSafe(|| engine.run_apart(rx, &mut cursor, 0));
+        loop {
+            let run =
+                AssertUnwindSafe(|| (kept == 0).then(|| engine.run_apart(rx, &mut cursor, 0)));
             match catch_unwind(run) {
-                Ok(()) => break,
+                Ok(_) => break,
                 Err(panic) => engine.after_panic_in_burst(&mut cursor, panic),
             }
         }
@@ -260,9 +261,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         frames
     }
 
-    /// Keeps requests for their batch handlers, from a frame on, as long as each frame is one
-    /// ordinary request of that kind; returns the index after them. A loop of its own: that over
-    /// other packets needs its registers for values that those packets use.
+    /// Keeps ordinary requests, one a frame, for their batch handlers, from a frame on; returns the
+    /// index after them. The loop over other packets needs its registers for other values.
     #[inline(never)]
     fn keep_whole(&mut self, rx: &impl Rx, first: usize, frames: usize) -> usize {
         // A tap must see each frame.

@@ -125,8 +125,8 @@ impl<'a> BatchItem<'a> {
         self.entry.answer = Answer::Reject(of_handler(code));
     }
 
-    /// The name of the request: the same in each call of the handler ([`Self::again`]), and no other
-    /// unanswered request of the endpoint has it.
+    /// The name of the request: the same in each call of the handler ([`Self::again`]), and no
+    /// other unanswered request of the endpoint has it.
     pub fn ticket(&self, cx: &Cx<'_>) -> Ticket {
         let home = cx.core.sessions.is_home(self.entry.session);
         let id = match home {

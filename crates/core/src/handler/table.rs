@@ -1,6 +1,6 @@
 //! The user's functions: plain functions in a table that is indexed by request type, so that
-//! finding one is a load and calling it is a call (design §3). The table begins with the lowest type
-//! that has a handler: services that lie side by side, wherever that is, need a short one.
+//! finding one is a load and calling it is a call (design §3). The table begins with the lowest
+//! type that has a handler: services that lie side by side, wherever that is, need a short one.
 
 use std::fmt;
 

@@ -254,9 +254,9 @@ impl Table {
         1 + u64::from(size > 2 * mean) + u64::from(size > 6 * mean)
     }
 
-    /// The reads with which a new item of a cache begins: one for each time that it is half as large
-    /// as the mean item. A small item takes so little memory that it may wait for its first read for
-    /// several laps (GreedyDual-Size: Cao and Irani, USITS 1997).
+    /// The reads with which a new item of a cache begins: one for each time that it is half as
+    /// large as the mean item. A small item takes so little memory that it may wait for its first
+    /// read for several laps (GreedyDual-Size: Cao and Irani, USITS 1997).
     fn credit(&self, header: &Header) -> u64 {
         if self.mode == Mode::Store {
             return 0;

@@ -5,14 +5,15 @@
 //! Whether the write happens is decided twice: at the start, so that a write that cannot happen
 //! costs nothing, and at the end, when it happens.
 //!
-//! In a cache, the room is an item in the log that no entry names. The log may pass it, as it passes
-//! any dead item; then the write has lost its room, and is done in one piece. Room for a long value
-//! may be the room of thousands of items, so a call lets a few of them leave. In a store, the room is
-//! the pages of the value; its slot is taken at the end, because each slot has an entry.
+//! In a cache, the room is an item in the log that no entry names. The log may pass it, as it
+//! passes any dead item; then the write has lost its room, and is done in one piece. Room for a
+//! long value may be the room of thousands of items, so a call lets a few of them leave. In a
+//! store, the room is the pages of the value; its slot is taken at the end, because each slot has
+//! an entry.
 //!
 //! The table remembers the writes that are under way, so a caller that vanishes costs little: it
-//! remembers [`MOST_WRITINGS`], and gives up the oldest for another one, or for a write that finds no
-//! memory. A write that was given up is done in one piece if its caller comes back.
+//! remembers [`MOST_WRITINGS`], and gives up the oldest for another one, or for a write that finds
+//! no memory. A write that was given up is done in one piece if its caller comes back.
 
 use crate::classes::CHUNK;
 use crate::config::{MAX_VALUE, MOST_WRITINGS, SLICE};
@@ -58,6 +59,10 @@ struct Pending {
 
 /// How far a write is.
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a table has few of them, and makes room for them at the start"
+)]
 enum Stage {
     /// The log has not enough room yet, after this number of calls.
     Room(u16),

@@ -15,9 +15,8 @@ fn table(mode: Mode, memory: usize) -> Table {
 }
 
 fn bytes(len: usize, from: u8) -> Vec<u8> {
-    (0..len)
-        .map(|at| from.wrapping_add((at % 251) as u8))
-        .collect()
+    let period: Vec<u8> = (0..251).map(|step| from.wrapping_add(step)).collect();
+    period.iter().copied().cycle().take(len).collect()
 }
 
 /// Writes a value to its end; returns the number of calls.
