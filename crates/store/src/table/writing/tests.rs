@@ -209,8 +209,9 @@ fn a_write_whose_room_the_log_has_passed_is_whole_all_the_same() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "it writes too many items")]
 fn a_call_lets_few_items_leave() {
-    let mut table = table(Mode::Cache, if cfg!(miri) { 512 << 10 } else { 4 << 20 });
+    let mut table = table(Mode::Cache, 4 << 20);
     let mut number = 0_u32;
     while table.stats().laps == 0 {
         let name = number.to_le_bytes();
