@@ -14,8 +14,9 @@ pub(super) struct NamedSequence {
     ample: u64,
     /// Numbers below it are reserved: a slot with this limit is on the disk.
     limit: u64,
-    /// The limit in the slot that is being saved.
-    coming: u64,
+    /// The limit in the slot that is being saved; `None`: that slot lacks the sequence, which is
+    /// younger, or none is being saved.
+    coming: Option<u64>,
     /// How many numbers a reservation adds.
     block: u64,
     /// Numbers that were skipped, not given, since the sequence stands here.
@@ -36,7 +37,7 @@ impl NamedSequence {
             next: limit,
             ample: 0,
             limit,
-            coming: limit,
+            coming: None,
             block,
             skipped: limit,
             is_known,
@@ -98,23 +99,26 @@ impl NamedSequence {
 
     /// Begins a save, and returns the limit for the slot.
     pub(super) const fn begin_save(&mut self) -> u64 {
-        self.coming = self.limit;
+        let mut coming = self.limit;
         if self.is_known && self.is_short {
             let ahead = self.block.saturating_add(self.wanted as u64);
             let wanted = self.next.saturating_add(ahead);
             if wanted > self.limit {
-                self.coming = wanted;
+                coming = wanted;
             }
             self.is_short = false;
             self.wanted = 0;
         }
-        self.coming
+        self.coming = Some(coming);
+        coming
     }
 
     /// Notes that the slot is on the disk.
     pub(super) const fn on_saved(&mut self) {
-        self.reserve(self.coming);
-        self.is_known = true;
+        if let Some(limit) = self.coming.take() {
+            self.reserve(limit);
+            self.is_known = true;
+        }
     }
 
     /// Goes on from the limit of the previous epoch: the server of that epoch may have given all

@@ -165,6 +165,28 @@ fn a_new_sequence_is_saved_twice_before_its_first_number() {
 }
 
 #[test]
+fn a_sequence_that_is_opened_during_a_save_is_not_in_its_slot() {
+    let mut sequencer = Sequencer::new(claim(0, &[("a", 50)]), OPTIONS);
+    let job = sequencer.next_job(Nanos(10)).expect("a block is due");
+    sequencer.open(0, b"b", true).expect("it is made");
+    let Kind::Save { slot, .. } = job.kind else {
+        panic!("{job:?}");
+    };
+    let saved = State::recover(&[slot.clone(), slot].concat()).expect("it was just made");
+    assert_eq!(saved.sequences.len(), 1);
+    let of_new = Take {
+        sequence: 1,
+        ..take(1)
+    };
+    for _ in 0..3 {
+        assert_eq!(sequencer.take(&of_new, Nanos(10)), Taken::Later);
+        sequencer.on_outcome(outcome(Done::Saved(7)));
+        let _ = sequencer.next_job(Nanos(10));
+    }
+    assert_eq!(sequencer.take(&of_new, Nanos(10)), Taken::First(1));
+}
+
+#[test]
 fn sequences_have_a_limit() {
     let mut sequencer = started();
     for number in 1..MAX_SEQUENCES {
