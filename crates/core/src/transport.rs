@@ -164,6 +164,12 @@ pub trait Tx {
         None
     }
 
+    /// Whether a short packet to this peer may overtake long ones that were given before it, although
+    /// none is lost. Then the answer to the short rest of a message shows no losses.
+    fn reorders(&self, _peer: PeerId) -> bool {
+        false
+    }
+
     /// Does work that `burst` has postponed because it would have delayed packets, such as finding
     /// out whether a peer has just fallen asleep. The endpoint calls it when it has nothing to
     /// send, within about a microsecond, and before it sleeps.

@@ -15,6 +15,11 @@ use crate::time::Clock;
 use crate::transfer::reassembly::Arrived;
 use crate::transport::Tx;
 
+/// Most requests that wait while a batch handler goes on with one of them later, and the part of
+/// the receive budget that they may hold.
+const MOST_WAITING: usize = 16;
+const SHARE_WAITING: u64 = 16;
+
 impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Starts the handler of a request that came in several packets.
     #[cold]
@@ -75,6 +80,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         run: BatchFn<App>,
     ) -> Option<SlowRequest> {
         let (inbound, req_type) = (alone.inbound, alone.req_type);
+        let may_wait = self.may_wait(&alone);
         let Self {
             core,
             app,
@@ -93,7 +99,10 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let mut entry = BatchEntry {
             response,
             session: alone.session,
-            frame: BatchEntry::NO_FRAME,
+            frame: match may_wait {
+                true => BatchEntry::NO_FRAME,
+                false => 0,
+            },
             data: 0..alone.request.len(),
             max_response,
             inbound,
@@ -108,6 +117,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }));
         if outcome.is_err() {
             core.context.stats.on_panic();
+            if entry.answer == Answer::Again {
+                entry.answer = Answer::None;
+            }
         }
         answer_batched(core, &mut entry);
         if entry.answer == Answer::Again {
@@ -115,6 +127,17 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
         core.context.pool.recycle(alone.request);
         None
+    }
+
+    /// Whether a batch handler may go on with this request later. Requests that wait for their next
+    /// turn hold memory that no budget counts, so only a few may.
+    fn may_wait(&self, alone: &SlowRequest) -> bool {
+        if self.slow.len() >= MOST_WAITING {
+            return false;
+        }
+        let bytes = |request: &SlowRequest| request.request.len() as u64;
+        let waiting: u64 = self.slow.iter().map(bytes).sum();
+        waiting + bytes(alone) <= self.core.context.config.receive_budget / SHARE_WAITING
     }
 
     /// Goes on with a request of a batch handler, after the answers that are ready have left. Its

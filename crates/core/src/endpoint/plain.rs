@@ -17,9 +17,10 @@
 //!
 //! [`Bypasses::common`]: crate::Bypasses::common
 
+mod batched;
+
 use std::any::Any;
 use std::hint::cold_path;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use dunlin_wire::{HEADER_LEN, PLAIN_RESPONSE};
@@ -33,7 +34,7 @@ use crate::handler::context::Cx;
 use crate::handler::request::Request;
 use crate::handler::table::Handlers;
 use crate::packet::words::{Words, first_packet, high, low, words_of};
-use crate::protocol::{Core, challenges};
+use crate::protocol::challenges;
 use crate::session::proof::plain_request_type;
 use crate::time::Clock;
 use crate::transport::{Frame, Rx, Transport, Tx};
@@ -261,26 +262,6 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         frames
     }
 
-    /// Keeps ordinary requests, one a frame, for their batch handlers, from a frame on; returns the
-    /// index after them. The loop over other packets needs its registers for other values.
-    #[inline(never)]
-    fn keep_whole(&mut self, rx: &impl Rx, first: usize, frames: usize) -> usize {
-        // A tap must see each frame.
-        let frames = if self.tap.is_some() { first } else { frames };
-        for index in first..frames {
-            let words = rx.whole(index).and_then(words_of);
-            let is_whole = |(words, data): &(Words, &[u8])| data.len() == high(words[1]) as usize;
-            let Some((words, data)) = words.filter(is_whole) else {
-                return index;
-            };
-            let place = HEADER_LEN..HEADER_LEN + data.len();
-            if self.accept_for_batch(&words, index, place) != Some(true) {
-                return index;
-            }
-        }
-        frames
-    }
-
     /// Handles the rest of a frame that is not one ordinary packet, from the cursor's offset on.
     #[inline(never)]
     fn run_apart(&mut self, rx: &impl Rx, cursor: &mut Cursor, index: usize) {
@@ -365,30 +346,6 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let accepted = self.accept_for_batch(&words, index, start..start + data.len());
         cursor.declined += u64::from(accepted == Some(false));
         accepted == Some(true)
-    }
-
-    /// Accepts a request with these header words, whose data is at this place of frame `index`, if
-    /// its batch handler runs after the burst. `Some(false)`: it has one, and is not ordinary.
-    #[inline(always)]
-    fn accept_for_batch(
-        &mut self,
-        words: &Words,
-        index: usize,
-        data: Range<usize>,
-    ) -> Option<bool> {
-        let req_type = plain_request_type(words)?;
-        let max_response = self.handlers.fast_batch(req_type)?;
-        let Core {
-            requests,
-            sessions,
-            context,
-            ..
-        } = &mut self.core;
-        let Some((session, inbound)) = requests.on_plain_request(words, sessions, context) else {
-            return Some(false);
-        };
-        self.keep_for_batch((req_type, inbound, session), index, data, max_response);
-        Some(true)
     }
 
     /// Handles the packet at the cursor's offset on the general path.

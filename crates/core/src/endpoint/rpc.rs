@@ -106,11 +106,12 @@ impl<X: Tx, C, App> Engine<X, C, App> {
     /// Begins congestion control of a session, whose peer is known now.
     pub(super) fn begin_control(&mut self, session: Session, peer: PeerId) {
         let path = self.path(peer);
-        let near = self.tx.path(peer).is_none();
+        let (near, reordered) = (self.tx.path(peer).is_none(), self.tx.reorders(peer));
         if let Some(index) = self.core.sessions.find(session) {
             let core = &mut self.core;
             let line = core.sessions.at_mut(index);
             line.set_near(near);
+            line.set_reordered(reordered);
             line.set_declared(path.base_rtt != Nanos::ZERO);
             core.pacer.begin_control(line, &path, &mut core.context);
         }

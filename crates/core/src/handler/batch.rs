@@ -39,7 +39,8 @@ pub(crate) struct BatchEntry {
 }
 
 impl BatchEntry {
-    /// The frame of a request that has come in several packets, and lies in a msgbuf of its own.
+    /// The frame of a request with which the handler may go on later: it has come in several
+    /// packets, and lies in a msgbuf of its own.
     pub(crate) const NO_FRAME: usize = usize::MAX;
 }
 
@@ -143,7 +144,9 @@ impl<'a> BatchItem<'a> {
     /// meanwhile; it finds what it has done so far by [`Self::ticket`].
     ///
     /// # Errors
-    /// Gives the request back if it has come in one packet: its bytes are gone after the burst.
+    /// Gives the request back if it has come in one packet, whose bytes are gone after the burst, or
+    /// if 16 requests wait, or such ones that hold a sixteenth of the endpoint's receive budget. The
+    /// handler then answers at once.
     pub fn again(self) -> Result<(), Self> {
         if self.entry.frame != BatchEntry::NO_FRAME {
             return Err(self);

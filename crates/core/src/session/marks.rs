@@ -25,6 +25,8 @@ impl Marks {
     pub(super) const DECLARED: u16 = 128;
     /// The common path is off: no request takes it.
     pub(super) const GENERAL: u16 = 256;
+    /// The short rest of a message may overtake the packets before it.
+    pub(super) const REORDERED: u16 = 512;
 
     /// Whether it has one of these marks.
     #[inline]

@@ -135,11 +135,11 @@ pub(crate) struct Transfer {
     acked: PacketSet,
     lost: PacketSet,
     resent: PacketSet,
-    /// The acknowledged packet that left last: when it left, and its number. A packet that may
-    /// overtake others is none.
+    /// The acknowledged packet that left last: when it left, and its number. A last packet that may
+    /// overtake others does not count.
     newest: (Nanos, u32),
-    /// A packet whose answer says nothing about packets that left before it.
-    overtaker: Option<u32>,
+    /// True if the answer to the last packet says nothing about the packets before it.
+    tail_overtakes: bool,
     /// The round trip of that packet.
     newest_rtt: Nanos,
     probes: Probes,
@@ -174,7 +174,7 @@ impl Transfer {
             lost: PacketSet::default(),
             resent: PacketSet::default(),
             newest: (Nanos::ZERO, 0),
-            overtaker: None,
+            tail_overtakes: false,
             newest_rtt: Nanos::ZERO,
             probes: Probes::default(),
             reorder: 0,
@@ -264,15 +264,17 @@ impl Transfer {
         self.next
     }
 
-    /// Whether this is the last packet of several.
+    /// Notes that the last packet may overtake others, so its answer does not show that they are
+    /// lost.
     #[inline]
-    pub(super) fn is_last(&self, packet: u32) -> bool {
-        packet != 0 && packet + 1 == self.packets
+    pub(super) fn let_tail_overtake(&mut self) {
+        self.tail_overtakes = true;
     }
 
-    /// Notes that this packet may overtake others, so its answer does not show that they are lost.
-    pub(super) fn ignore_order_of(&mut self, packet: u32) {
-        self.overtaker = Some(packet);
+    /// Whether the answer to this packet shows which packets before it are lost.
+    #[inline]
+    fn shows_losses(&self, packet: u32) -> bool {
+        !self.tail_overtakes || packet + 1 != self.packets
     }
 
     /// Whether only one packet has never left.
@@ -389,7 +391,7 @@ impl Transfer {
             if !once {
                 self.on_repaired();
             }
-            if (sent, packet) > self.newest && self.overtaker != Some(packet) {
+            if (sent, packet) > self.newest && self.shows_losses(packet) {
                 self.newest = (sent, packet);
                 // The answer to a packet that was sent again may belong to the first copy. A round
                 // trip counted from the second copy would be too short, and make all packets in a
@@ -451,7 +453,7 @@ impl Transfer {
                 continue;
             }
             let sent = self.sent_at(packet);
-            if (sent, packet) > self.newest && self.overtaker != Some(packet) {
+            if (sent, packet) > self.newest {
                 continue;
             }
             let late = sent + self.newest_rtt + window;

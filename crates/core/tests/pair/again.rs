@@ -1,7 +1,7 @@
 //! Batch handlers that go on with a large request later: other requests are served meanwhile, and
 //! the handler comes to its end even if the client no longer waits.
 
-use dunlin_core::{Batch, Cx, Nanos, RpcError};
+use dunlin_core::{Batch, Config, Cx, Nanos, RpcError, SessionOptions};
 use dunlin_testkit::pair::*;
 use dunlin_wire::{PacketType, ReqType};
 
@@ -146,4 +146,65 @@ fn a_handler_comes_to_its_end_although_the_session_has_closed() {
     pair.run();
     pair.pass(Nanos::from_millis(50));
     assert_eq!(pair.server.rpc.app().ran.len(), 4);
+}
+
+/// Answers none of its requests: each call asks for another one, and panics.
+fn in_panic(_: &mut App, mut batch: Batch<'_>, _: &mut Cx<'_>) {
+    for item in batch.iter_mut() {
+        assert!(item.again().is_ok());
+    }
+    panic!("on purpose");
+}
+
+#[test]
+fn a_panic_after_again_ends_the_request() {
+    let mut pair = Pair::new();
+    pair.server.rpc.on_batch(PARTS, in_panic);
+    pair.call(PARTS, &large(b'l'), 0);
+    for _ in 0..10 {
+        pair.run();
+    }
+    assert_eq!(pair.server.rpc.counters().handler_panics, 1);
+    let done = pair.done();
+    assert!(
+        matches!(done[..], [(_, Err(RpcError::Rejected(..)))]),
+        "{done:?}"
+    );
+}
+
+/// Answers with its fiftieth call, or earlier if it gets no other one.
+fn as_long_as_it_may(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
+    for item in batch.iter_mut() {
+        let number = item.ticket(cx).index();
+        app.batches.push(number);
+        let item = match app.batches.iter().filter(|it| **it == number).count() {
+            ..50 => match item.again() {
+                Ok(()) => continue,
+                Err(item) => item,
+            },
+            _ => item,
+        };
+        item.reply(0, |_| {}).expect("it fits");
+    }
+}
+
+#[test]
+fn only_a_part_of_the_receive_budget_waits_for_later_turns() {
+    let config = Config {
+        receive_budget: 16 * 8 * u64::from(DATA_SIZE),
+        ..Config::default()
+    };
+    let mut pair = Pair::with(config, SessionOptions::default());
+    pair.server.rpc.on_batch(PARTS, as_long_as_it_may);
+    // Two do not fit together into eight packets' bytes.
+    for tag in 0..2 {
+        pair.call(PARTS, &large(b'l'), tag);
+    }
+    for _ in 0..20 {
+        pair.run();
+    }
+    assert_eq!(pair.done().len(), 2);
+    let calls = &pair.server.rpc.app().batches;
+    let of_second = calls.iter().filter(|it| **it != calls[0]).count();
+    assert_eq!((calls.len(), of_second), (51, 1));
 }

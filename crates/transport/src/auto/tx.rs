@@ -166,6 +166,13 @@ impl<R: Remote> Tx for AutoTx<R> {
         }
     }
 
+    fn reorders(&self, peer: PeerId) -> bool {
+        match &self.shm {
+            Some(shm) if !is_remote(peer) => shm.reorders(peer),
+            _ => self.remote.reorders(peer),
+        }
+    }
+
     #[inline]
     fn settle(&mut self) {
         if let Some(shm) = &mut self.shm {

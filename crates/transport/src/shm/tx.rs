@@ -244,6 +244,12 @@ impl Tx for ShmTx {
         }
     }
 
+    /// The receiver shows packets by reference a few at a time, so that short packets need not wait
+    /// for their copies.
+    fn reorders(&self, _peer: PeerId) -> bool {
+        true
+    }
+
     #[inline]
     fn settle(&mut self) {
         if !self.unsettled.is_empty() {

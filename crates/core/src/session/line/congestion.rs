@@ -72,6 +72,16 @@ impl Line {
         self.marks.set(Marks::NEAR, near);
     }
 
+    /// Whether the short rest of a message may overtake the packets before it.
+    #[inline]
+    pub(crate) fn is_reordered(&self) -> bool {
+        self.marks.has(Marks::REORDERED)
+    }
+
+    pub(crate) fn set_reordered(&mut self, reordered: bool) {
+        self.marks.set(Marks::REORDERED, reordered);
+    }
+
     /// Whether the transport declares the path, so that the line rate can be trusted.
     pub(crate) fn is_declared(&self) -> bool {
         self.marks.has(Marks::DECLARED)

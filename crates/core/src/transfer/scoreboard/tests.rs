@@ -66,6 +66,24 @@ fn packets_sent_after_the_last_answered_one_are_not_lost() {
 }
 
 #[test]
+fn the_answer_to_a_tail_that_may_overtake_shows_no_losses() {
+    for overtakes in [false, true] {
+        let mut transfer = transfer(3);
+        if overtakes {
+            transfer.let_tail_overtake();
+        }
+        send_all(&mut transfer, Nanos(1));
+        transfer.on_acked(2, RTT, RTT);
+        transfer.find_lost(RTT.times(100), Nanos(0));
+        assert_eq!(transfer.has_lost(), !overtakes);
+        // The answer to any other packet does.
+        transfer.on_acked(1, RTT.times(101), RTT);
+        transfer.find_lost(RTT.times(300), Nanos(0));
+        assert!(transfer.has_lost());
+    }
+}
+
+#[test]
 fn a_packet_that_was_late_widens_the_window() {
     let mut transfer = transfer(3);
     send_all(&mut transfer, Nanos(0));

@@ -259,10 +259,8 @@ impl Transfers {
         let line = lent.sessions.at_mut(session);
         let least = line.rtt().minimum().unwrap_or(Nanos::ZERO);
         let now = lent.context.moment.burst_time();
-        // Over shared memory, the short rest of a message overtakes the packets before it, which
-        // the receiver copies from the sender's memory, a few at a time.
-        if line.is_near() && entry.is_last(packet) {
-            entry.ignore_order_of(packet);
+        if line.is_reordered() {
+            entry.let_tail_overtake();
         }
         let Answered { sent, once, late } = entry.on_acked(packet, now, least)?;
         let free = held - entry.held();

@@ -1,0 +1,59 @@
+//! Ordinary requests with batch handlers: they are accepted one by one, and wait for the end of the
+//! burst. Called by the common path.
+
+use std::ops::Range;
+
+use dunlin_wire::HEADER_LEN;
+
+use crate::endpoint::rpc::Engine;
+use crate::packet::words::{Words, high, words_of};
+use crate::protocol::Core;
+use crate::session::proof::plain_request_type;
+use crate::time::Clock;
+use crate::transport::{Rx, Tx};
+
+impl<X: Tx, C: Clock, App> Engine<X, C, App> {
+    /// Keeps ordinary requests, one a frame, for their batch handlers, from a frame on; returns the
+    /// index after them. The loop over other packets needs its registers for other values.
+    #[inline(never)]
+    pub(super) fn keep_whole(&mut self, rx: &impl Rx, first: usize, frames: usize) -> usize {
+        // A tap must see each frame.
+        let frames = if self.tap.is_some() { first } else { frames };
+        for index in first..frames {
+            let words = rx.whole(index).and_then(words_of);
+            let is_whole = |(words, data): &(Words, &[u8])| data.len() == high(words[1]) as usize;
+            let Some((words, data)) = words.filter(is_whole) else {
+                return index;
+            };
+            let place = HEADER_LEN..HEADER_LEN + data.len();
+            if self.accept_for_batch(&words, index, place) != Some(true) {
+                return index;
+            }
+        }
+        frames
+    }
+
+    /// Accepts a request with these header words, whose data is at this place of frame `index`, if
+    /// its batch handler runs after the burst. `Some(false)`: it has one, and is not ordinary.
+    #[inline(always)]
+    pub(super) fn accept_for_batch(
+        &mut self,
+        words: &Words,
+        index: usize,
+        data: Range<usize>,
+    ) -> Option<bool> {
+        let req_type = plain_request_type(words)?;
+        let max_response = self.handlers.fast_batch(req_type)?;
+        let Core {
+            requests,
+            sessions,
+            context,
+            ..
+        } = &mut self.core;
+        let Some((session, inbound)) = requests.on_plain_request(words, sessions, context) else {
+            return Some(false);
+        };
+        self.keep_for_batch((req_type, inbound, session), index, data, max_response);
+        Some(true)
+    }
+}
