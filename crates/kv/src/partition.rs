@@ -301,6 +301,15 @@ impl Partition {
         reply_to_write(self.table.write(key, &write_of(store, now), now))
     }
 
+    /// Notes that the handler was called for a request with this ticket. If it goes on with a write,
+    /// that was counted when it came.
+    pub(crate) fn on_call(&mut self, ticket: Ticket) {
+        if self.writings.iter().any(|(of, _)| *of == ticket) {
+            self.counted.requests -= 1;
+            self.counted.batches -= 1;
+        }
+    }
+
     /// Does a part of a write, the request of which has this ticket. `None`: the request must come
     /// again with the same ticket.
     pub(crate) fn write_part(
@@ -314,9 +323,6 @@ impl Partition {
         let mut writing = Writing::default();
         if let Some(at) = found {
             writing = self.writings.swap_remove(at).1;
-            // It was counted when it came.
-            self.counted.requests -= 1;
-            self.counted.batches -= 1;
         } else if !self.is_current(tag) {
             return Some(Reply::Refused(Status::MapChanged));
         }

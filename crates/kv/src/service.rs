@@ -160,13 +160,14 @@ fn write_part(
     cx: &mut Cx<'_>,
 ) {
     let ticket = item.ticket(cx);
+    partition.on_call(ticket);
     loop {
         if let Some(reply) = partition.write_part((tag, store), key, ticket, time) {
             return answer(item, &reply, cx);
         }
         match item.again() {
             Ok(()) => return,
-            // It came in one packet, so the transport has packets longer than a slice.
+            // It came in one packet, or too many other requests wait.
             Err(back) => item = back,
         }
     }
