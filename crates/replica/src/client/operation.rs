@@ -103,8 +103,8 @@ pub(super) struct Operation {
     pub(super) name: Option<(u64, u64)>,
     /// Calls of it that a replica may have taken.
     pub(super) attempts: u32,
-    /// The lane on which a call of it has last passed its deadline, and the number of such calls.
-    silent: (usize, u32),
+    /// Calls of it that have passed their deadline, by lane.
+    silences: Vec<u32>,
     /// Replicas in a row that could not read it.
     pub(super) refusals: usize,
     /// It was sent to another replica without a pause.
@@ -138,7 +138,7 @@ impl Operation {
             deadline,
             name: None,
             attempts: 0,
-            silent: (0, 0),
+            silences: Vec::new(),
             refusals: 0,
             is_redirected: false,
             lane: 0,
@@ -155,7 +155,7 @@ impl Operation {
             deadline,
             name: None,
             attempts: 0,
-            silent: (0, 0),
+            silences: Vec::new(),
             refusals: 0,
             is_redirected: false,
             lane: 0,
@@ -166,19 +166,22 @@ impl Operation {
     /// The time that a call of it on a lane may take, of which the first one has `first`. Each call
     /// of a write is a log entry of its own, and has no answer before a majority of the disks has
     /// that entry. Where they take longer than `first`, calls of that length would never have any.
+    ///
+    /// Each lane has a count of its own: one to a replica that is cut off makes no other wait
+    /// longer, nor does it make the wait on the leader's begin anew.
     pub(super) fn attempt(&self, lane: usize, first: Nanos) -> Nanos {
-        match self.silent {
-            (last, count) if last == lane && !self.kind.is_read() => {
-                first.times(1 << count.min(MOST_DOUBLINGS))
-            }
+        match self.silences.get(lane) {
+            Some(count) if !self.kind.is_read() => first.times(1 << count.min(&MOST_DOUBLINGS)),
             _ => first,
         }
     }
 
     /// Notes that its call has passed its deadline.
-    pub(super) const fn on_silence(&mut self) {
-        let (last, count) = self.silent;
-        self.silent = (self.lane, if last == self.lane { count + 1 } else { 1 });
+    pub(super) fn on_silence(&mut self) {
+        if self.silences.len() <= self.lane {
+            self.silences.resize(self.lane + 1, 0);
+        }
+        self.silences[self.lane] += 1;
     }
 
     pub(super) const fn is_change(&self) -> bool {

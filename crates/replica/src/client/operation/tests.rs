@@ -17,10 +17,18 @@ fn a_write_waits_longer_each_time_for_the_same_replica() {
         assert_eq!(put.attempt(1, FIRST), FIRST);
         put.on_silence();
     }
-    put.lane = 1;
-    put.on_silence();
-    assert_eq!(put.attempt(0, FIRST), FIRST);
-    assert_eq!(put.attempt(1, FIRST), FIRST.times(2));
+}
+
+#[test]
+fn the_wait_for_a_replica_outlasts_the_silence_of_another() {
+    let mut put = operation(Kind::Change(Change::Put(Vec::new())));
+    for (lane, count) in [(0, 1), (1, 1), (0, 2), (1, 2), (0, 3)] {
+        put.lane = lane;
+        put.on_silence();
+        assert_eq!(put.attempt(lane, FIRST), FIRST.times(1 << count));
+    }
+    assert_eq!(put.attempt(1, FIRST), FIRST.times(4));
+    assert_eq!(put.attempt(2, FIRST), FIRST);
 }
 
 #[test]
