@@ -23,7 +23,7 @@ pub(super) type Promise = (u64, u64);
 struct Write {
     number: u64,
     promise: Promise,
-    /// Ticks of the node before it.
+    /// Ticks of the node before it, or before the disk had room again.
     begin: usize,
 }
 
@@ -105,11 +105,20 @@ impl Journal {
 
     /// Takes the disk's progress.
     pub(super) fn on_saved(&mut self, saved: Saved) {
+        let had_room = !self.is_full;
         self.is_full = saved.is_full;
         self.done = saved.checkpoints;
         while let Some(write) = self.under_way.pop_front_if(|it| it.number <= saved.number) {
             self.promise = write.promise;
-            self.patience.on_saved(self.ticks - write.begin);
+            if had_room {
+                self.patience.on_saved(self.ticks - write.begin);
+            }
+        }
+        if !had_room {
+            // Those that are left have waited for room, too. Their time begins now.
+            for write in &mut self.under_way {
+                write.begin = self.ticks;
+            }
         }
         while let Some((_, message)) = self.held.pop_front_if(|it| it.0 <= saved.number) {
             self.free.push(message);

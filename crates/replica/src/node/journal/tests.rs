@@ -106,3 +106,29 @@ fn a_clock_stands_while_a_term_or_a_vote_is_under_way_and_not_for_entries() {
     journal.on_saved(saved(4));
     assert_eq!((0..).take_while(|_| journal.on_tick()).count(), 2);
 }
+
+#[test]
+fn time_without_room_is_no_time_of_a_write() {
+    let full = |number| Saved {
+        is_full: true,
+        ..saved(number)
+    };
+    let tick = |journal: &mut Journal, count| {
+        for _ in 0..count {
+            journal.on_tick();
+        }
+    };
+    let mut journal = Journal::new((4, 1));
+    journal.on_write(1, (4, 1));
+    tick(&mut journal, 500);
+    journal.on_saved(full(0));
+    journal.on_write(2, (4, 1));
+    journal.on_write(3, (4, 1));
+    tick(&mut journal, 500);
+    // There is room now. One write was tried again and again, and the others waited for it.
+    journal.on_saved(saved(2));
+    tick(&mut journal, 3);
+    journal.on_saved(saved(3));
+    journal.on_term(5, 0);
+    assert_eq!((0..).take_while(|_| journal.on_tick()).count(), 2 * 3);
+}
