@@ -82,7 +82,7 @@ impl Patience {
         }
         if leader != 0 && !self.is_led {
             self.is_led = true;
-            (self.lost, self.waited) = (0, 0);
+            (self.lost, self.waited, self.granted) = (0, 0, 0);
         }
     }
 

@@ -59,4 +59,10 @@ fn a_clock_stands_once_in_a_term_for_a_candidate_of_the_next() {
     assert_eq!(stood(&mut patience, 1), 80);
     patience.on_granted(8);
     assert_eq!(stood(&mut patience, 1), 0, "that candidate has failed");
+    // A candidate of this term becomes its leader after all.
+    patience.on_term(2, 0);
+    patience.on_granted(8);
+    patience.on_term(2, 9);
+    assert!(!patience.waits_for_other(7, true));
+    assert_eq!(stood(&mut patience, 2), 0, "none is a candidate since");
 }
