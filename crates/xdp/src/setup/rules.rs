@@ -11,6 +11,7 @@
 
 mod entry;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -21,6 +22,9 @@ use entry::{ALL, ANYWHERE, COUNT, END, FlowRule, ONE};
 
 /// Most rules of a device that are looked at.
 const MOST: usize = 1 << 14;
+
+/// Attempts to read a list of rules that another program lengthens meanwhile.
+const ATTEMPTS: u32 = 8;
 
 /// The drivers of devices, which take commands of `ethtool`.
 pub(crate) trait Drivers: Send + Sync + fmt::Debug {
@@ -104,13 +108,14 @@ impl Rules {
             let why = "another queue of the endpoint has the rule";
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
         }
-        let table = Table::read(&*self.drivers, index)?;
+        let mut table = Table::read(&*self.drivers, index)?;
         // A daemon that was killed has left rules, and perhaps for another queue.
         for old in table.rules.iter().filter(|rule| rule.to == to) {
             if old.queue == queue {
                 return Ok(kept(None));
             }
             end(&*self.drivers, index, old.place)?;
+            table.taken.remove(&old.place);
         }
         let entry = make(&*self.drivers, index, table.place(), to, queue)?;
         let made = Live { index, entry };
@@ -159,7 +164,7 @@ struct Table {
     /// Those of our form.
     rules: Vec<FlowRule>,
     /// The places of all.
-    taken: Vec<u32>,
+    taken: BTreeSet<u32>,
     size: u64,
     /// Whether the driver chooses places.
     chooses: bool,
@@ -167,13 +172,9 @@ struct Table {
 
 impl Table {
     fn read(drivers: &dyn Drivers, index: u32) -> io::Result<Self> {
-        let mut command = entry::command(COUNT, 0);
-        drivers.ask(index, &mut command)?;
-        let (count, chooses) = entry::count(&command);
-        // Another program may make one meanwhile.
-        let mut command = entry::command(ALL, (count + 16).min(MOST));
-        drivers.ask(index, &mut command)?;
-        let (taken, size) = entry::places(&command);
+        let (places, size, chooses) = places(drivers, index)?;
+        // Some drivers fill places that they do not need with zeros.
+        let taken: BTreeSet<u32> = places.into_iter().collect();
         let shown = taken
             .iter()
             .filter_map(|place| show(drivers, index, *place));
@@ -194,6 +195,34 @@ impl Table {
             true => ANYWHERE,
             // The driver says that there is no such place.
             false => free.next().unwrap_or(last),
+        }
+    }
+}
+
+/// The places of all rules, the number of places, and whether the driver chooses among them.
+///
+/// Drivers differ about a list with room for more places than there are rules: mlx5 looks for
+/// further rules until it fails. So the list has the length that the driver has just said, as that
+/// of `ethtool` has. A driver that has got another rule since then says so.
+fn places(drivers: &dyn Drivers, index: u32) -> io::Result<(Vec<u32>, u64, bool)> {
+    let mut attempt = 1;
+    loop {
+        let mut command = entry::command(COUNT, 0);
+        drivers.ask(index, &mut command)?;
+        let (count, chooses) = entry::count(&command);
+        if count > MOST {
+            return Err(io::Error::other(format!("the device has {count} rules")));
+        }
+        let mut command = entry::command(ALL, count);
+        match drivers.ask(index, &mut command) {
+            Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) && attempt < ATTEMPTS => {
+                attempt += 1;
+            }
+            Err(error) => return Err(error),
+            Ok(()) => {
+                let (places, size) = entry::places(&command);
+                return Ok((places, size, chooses));
+            }
         }
     }
 }

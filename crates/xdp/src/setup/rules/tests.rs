@@ -11,6 +11,13 @@ pub(in crate::setup) enum How {
     /// It chooses places, or lets the caller choose among four.
     Chooses,
     Four,
+    /// As `Four`; it refuses a list with more places than it has rules, as mlx5 does.
+    Exact,
+    /// As `Four`; another program ends a rule after each count, and the list has a zero for it, as
+    /// that of mlx4 has.
+    Fills,
+    /// As `Four`; another program makes a rule between the first count and the first list.
+    Grows,
     /// It has no rules.
     Refuses,
     /// It accepts each rule, and makes it for another queue.
@@ -33,6 +40,40 @@ impl Played {
         })
     }
 
+    /// Whether the caller chooses among four places.
+    fn has_four(&self) -> bool {
+        matches!(self.how, How::Four | How::Exact | How::Fills | How::Grows)
+    }
+
+    /// Has a rule that no daemon of the test has made.
+    fn preset(&self, place: u32, to: SocketAddr, queue: u32) {
+        let command = FlowRule { to, queue, place }.to_command();
+        let rule = bytes::rule(&command).to_vec();
+        self.rules().insert(place, rule);
+    }
+
+    /// Lists the places, if the list has room.
+    fn list(&self, command: &mut [u8]) -> io::Result<()> {
+        let mut places: Vec<_> = self.rules().keys().copied().collect();
+        let (room, _) = entry::count(command);
+        if self.how == How::Grows && places.is_empty() {
+            self.preset(3, address(OTHER), 0);
+            places.push(3);
+        }
+        match self.how {
+            How::Exact if room > places.len() => {
+                return Err(io::Error::from_raw_os_error(libc::EINVAL));
+            }
+            How::Fills => places.resize(places.len().max(room), 0),
+            _ => {}
+        }
+        if room < places.len() {
+            return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
+        }
+        bytes::set_places(command, &places, 4);
+        Ok(())
+    }
+
     fn rules(&self) -> MutexGuard<'_, BTreeMap<u32, Vec<u8>>> {
         self.rules.lock().unwrap()
     }
@@ -52,11 +93,11 @@ impl Played {
     fn make(&self, command: &mut [u8]) -> io::Result<()> {
         let mut rules = self.rules();
         let place = match bytes::place(command) {
-            ANYWHERE if self.how != How::Four => {
+            ANYWHERE if !self.has_four() => {
                 let mut places = 100..;
                 places.find(|place| !rules.contains_key(place)).unwrap()
             }
-            place if self.how == How::Four && place < 4 => place,
+            place if self.has_four() && place < 4 => place,
             _ => return Err(io::Error::from_raw_os_error(libc::ENOSPC)),
         };
         bytes::set_place(command, place);
@@ -78,14 +119,12 @@ impl Drivers for Played {
         let place = bytes::place(command);
         match u32::from_ne_bytes(*command.first_chunk().unwrap()) {
             COUNT => {
-                let chooses = if self.how == How::Four { 0 } else { 1 << 31 };
-                let count = u32::try_from(self.rules().len()).unwrap();
+                let chooses = if self.has_four() { 0 } else { 1 << 31 };
+                let ended = usize::from(self.how == How::Fills);
+                let count = u32::try_from(self.rules().len() + ended).unwrap();
                 bytes::set_count(command, count, chooses);
             }
-            ALL => {
-                let places: Vec<_> = self.rules().keys().copied().collect();
-                bytes::set_places(command, &places, 4);
-            }
+            ALL => self.list(command)?,
             ONE => {
                 let rules = self.rules();
                 bytes::set_rule(command, rules.get(&place).ok_or_else(absent)?);
@@ -101,13 +140,21 @@ impl Drivers for Played {
 
 const INDEX: u32 = 3;
 
+/// The address of a rule of another program.
+const OTHER: &str = "10.0.0.9:9";
+
 fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
 #[test]
 fn a_rule_lives_as_long_as_its_endpoint() {
-    for (how, places) in [(How::Chooses, [100, 101]), (How::Four, [3, 2])] {
+    for (how, places) in [
+        (How::Chooses, [100, 101]),
+        (How::Four, [3, 2]),
+        (How::Exact, [3, 2]),
+        (How::Fills, [3, 2]),
+    ] {
         let device = Played::new(how);
         let rules = Arc::new(Rules::over(device.clone()));
         let [one, two] = ["10.0.0.1:31900", "[fd79::1]:31901"];
@@ -152,6 +199,36 @@ fn a_full_table_refuses_and_keeps_what_it_has() {
     assert_eq!(device.shown().len(), 4);
     drop(kept);
     assert_eq!(device.shown(), []);
+}
+
+#[test]
+fn a_rule_that_another_program_makes_meanwhile_keeps_its_place() {
+    let device = Played::new(How::Grows);
+    let rules = Arc::new(Rules::over(device.clone()));
+    let kept = rules.steer(INDEX, address("10.0.0.1:1"), 1).unwrap();
+    let other = (3, OTHER.to_owned(), 0);
+    assert_eq!(
+        device.shown(),
+        [(2, "10.0.0.1:1".to_owned(), 1), other.clone()]
+    );
+    drop(kept);
+    assert_eq!(device.shown(), [other]);
+}
+
+#[test]
+fn a_full_table_has_room_for_a_rule_in_the_place_of_an_old_one() {
+    for how in [How::Four, How::Fills] {
+        let device = Played::new(how);
+        let to = |port| SocketAddr::new([10, 0, 0, 1].into(), port);
+        for (place, port) in (0..4).zip(1..) {
+            device.preset(place, to(port), 1);
+        }
+        let rules = Arc::new(Rules::over(device.clone()));
+        let kept = rules.steer(INDEX, to(1), 0).unwrap();
+        assert!(device.shown().contains(&(0, to(1).to_string(), 0)));
+        drop(kept);
+        assert_eq!(device.shown().len(), 3);
+    }
 }
 
 #[test]
