@@ -7,7 +7,10 @@
 //! afterwards as it was made.
 //!
 //! Invariant: a rule of ours ends with its endpoint's connection, or when the daemon ends. A rule
-//! that says the same already is used as it is, and stays. Owned by `daemon`.
+//! that says the same already is used as it is, and stays. While a connection uses a rule, even the
+//! operator's, no other connection changes it. Of the rules that the daemon has not made, it ends
+//! those for exactly an address and port that a connection gets at another queue, because a killed
+//! daemon may have left them; and no others. Owned by `daemon`.
 
 mod entry;
 
@@ -48,7 +51,7 @@ impl Drivers for Kernel {
     }
 }
 
-/// The rules that the daemon has made.
+/// The rules that the daemon has made, and those that it uses.
 #[derive(Debug)]
 pub(crate) struct Rules {
     drivers: Arc<dyn Drivers>,
@@ -56,19 +59,29 @@ pub(crate) struct Rules {
     live: Mutex<Option<Vec<Live>>>,
 }
 
-/// A rule at an interface.
+/// A rule at an interface, which a connection uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Live {
     index: u32,
     entry: FlowRule,
+    /// Whether the daemon has made it, and ends it.
+    is_ours: bool,
+}
+
+impl Live {
+    fn end(&self, drivers: &dyn Drivers) {
+        if self.is_ours {
+            // A driver that does not end it cannot be helped.
+            let _ = end(drivers, self.index, self.entry.place);
+        }
+    }
 }
 
 /// A rule of an endpoint. It ends with this value, if the daemon has made it.
 #[derive(Debug)]
 pub(crate) struct Kept {
     rules: Arc<Rules>,
-    /// `None` if the rule was there before.
-    live: Option<Live>,
+    live: Live,
 }
 
 impl Default for Rules {
@@ -98,10 +111,6 @@ impl Rules {
         to: SocketAddr,
         queue: u32,
     ) -> io::Result<Kept> {
-        let kept = |live| Kept {
-            rules: self.clone(),
-            live,
-        };
         let mut all = self.live();
         let live = all.as_mut().ok_or(io::ErrorKind::ConnectionAborted)?;
         if live.iter().any(|it| it.index == index && it.entry.to == to) {
@@ -109,26 +118,36 @@ impl Rules {
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
         }
         let mut table = Table::read(&*self.drivers, index)?;
-        // A daemon that was killed has left rules, and perhaps for another queue.
-        for old in table.rules.iter().filter(|rule| rule.to == to) {
-            if old.queue == queue {
-                return Ok(kept(None));
+        let old = table.rules.iter().filter(|rule| rule.to == to);
+        let same = old.clone().find(|rule| rule.queue == queue).copied();
+        let entry = match same {
+            Some(same) => same,
+            None => {
+                // A daemon that was killed may have left them.
+                for old in old {
+                    end(&*self.drivers, index, old.place)?;
+                    table.taken.remove(&old.place);
+                }
+                make(&*self.drivers, index, &table, to, queue)?
             }
-            end(&*self.drivers, index, old.place)?;
-            table.taken.remove(&old.place);
-        }
-        let entry = make(&*self.drivers, index, table.place(), to, queue)?;
-        let made = Live { index, entry };
-        live.push(made);
-        Ok(kept(Some(made)))
+        };
+        let used = Live {
+            index,
+            entry,
+            is_ours: same.is_none(),
+        };
+        live.push(used);
+        Ok(Kept {
+            rules: self.clone(),
+            live: used,
+        })
     }
 
     /// Ends all rules, and makes no more.
     pub(crate) fn end(&self) {
         let ended = self.live().take();
         for rule in ended.into_iter().flatten() {
-            // A driver that does not end it cannot be helped.
-            let _ = end(&*self.drivers, rule.index, rule.entry.place);
+            rule.end(&*self.drivers);
         }
     }
 
@@ -140,11 +159,11 @@ impl Rules {
 impl Drop for Kept {
     fn drop(&mut self) {
         let mut all = self.rules.live();
-        let (Some(live), Some(own)) = (all.as_mut(), self.live) else {
-            return;
-        };
-        live.retain(|it| *it != own);
-        let _ = end(&*self.rules.drivers, own.index, own.entry.place);
+        // Otherwise the daemon has ended, and its rules with it.
+        if let Some(live) = all.as_mut() {
+            live.retain(|it| *it != self.live);
+            self.live.end(&*self.rules.drivers);
+        }
     }
 }
 
@@ -234,31 +253,43 @@ fn show(drivers: &dyn Drivers, index: u32, place: u32) -> Option<FlowRule> {
     FlowRule::of(&command)
 }
 
-/// Makes a rule, and looks whether the driver has it.
+/// Makes a rule, and looks whether the driver has it. `table`: the rules until now.
 fn make(
     drivers: &dyn Drivers,
     index: u32,
-    place: u32,
+    table: &Table,
     to: SocketAddr,
     queue: u32,
 ) -> io::Result<FlowRule> {
+    let place = table.place();
     let mut command = FlowRule { to, queue, place }.to_command();
     drivers.ask(index, &mut command)?;
-    // The driver has written the place that it chose.
-    let made = FlowRule::of(&command).ok_or(io::ErrorKind::InvalidData)?;
-    if show(drivers, index, made.place)
-        == Some(FlowRule {
-            place: made.place,
-            to,
-            queue,
-        })
-    {
+    // The driver has written the place that it chose. The rest of its answer does not matter.
+    let place = entry::place(&command);
+    let made = FlowRule { to, queue, place };
+    if show(drivers, index, place) == Some(made) {
         return Ok(made);
     }
-    let _ = end(drivers, index, made.place);
+    undo(drivers, index, table, made);
     Err(io::Error::other(
         "the driver does not show the rule that it has accepted",
     ))
+}
+
+/// Ends a rule that the driver has accepted, and does not show at the place that it named: that
+/// which is there now, and others for the address, unless they were there before.
+fn undo(drivers: &dyn Drivers, index: u32, before: &Table, made: FlowRule) {
+    let now = Table::read(drivers, index).ok();
+    let shown = now.iter().flat_map(|table| &table.rules);
+    let same = shown.filter(|rule| rule.to == made.to);
+    let places: BTreeSet<u32> = same
+        .map(|rule| rule.place)
+        .chain([made.place])
+        .filter(|place| !before.taken.contains(place))
+        .collect();
+    for place in places {
+        let _ = end(drivers, index, place);
+    }
 }
 
 fn end(drivers: &dyn Drivers, index: u32, place: u32) -> io::Result<()> {

@@ -6,6 +6,7 @@
 //! the network. Used by `rules`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::Range;
 
 /// Commands: the number of rules, one of them, the places of all; end one, make one.
 pub(super) const COUNT: u32 = 0x2e;
@@ -29,12 +30,17 @@ const PLACES: usize = 188;
 const FIELDS: usize = RULE + 4;
 const FURTHER: usize = FIELDS + 52;
 const MASKS: usize = FURTHER + 20;
+const MASKS_END: usize = MASKS + 72;
 const QUEUE: usize = RULE + 152;
 const PLACE: usize = RULE + 160;
 
 /// Kinds of rules: for datagrams of IPv4 and of IPv6.
 const UDP_4: u32 = 2;
 const UDP_6: u32 = 6;
+
+/// Says that the further fields of a rule count (`FLOW_EXT`). Some drivers say so of every rule
+/// that they show; it means nothing if all of their masks are zero.
+const FURTHER_COUNT: u32 = 0x8000_0000;
 
 /// Where the destination address and port lie among the fields, for both kinds.
 const TO_4: (usize, usize) = (4, 10);
@@ -67,6 +73,11 @@ pub(super) fn about(number: u32, place: u32) -> Vec<u8> {
     let mut bytes = command(number, 0);
     put(&mut bytes, PLACE, &place.to_ne_bytes());
     bytes
+}
+
+/// The place of the rule in an answer.
+pub(super) fn place(bytes: &[u8]) -> u32 {
+    u32::from_ne_bytes(field(bytes, PLACE))
 }
 
 /// The number of rules in an answer, and whether the driver chooses places.
@@ -111,7 +122,7 @@ impl FlowRule {
 
     /// The rule in an answer; `None` if it is of another form than those that we make.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
-        let (to, address) = match u32::from_ne_bytes(field(bytes, RULE)) {
+        let (to, address) = match u32::from_ne_bytes(field(bytes, RULE)) & !FURTHER_COUNT {
             UDP_4 => {
                 let ip = Ipv4Addr::from(field::<4>(bytes, FIELDS + TO_4.0));
                 (IpAddr::V4(ip), TO_4)
@@ -127,11 +138,13 @@ impl FlowRule {
             to: SocketAddr::new(to, port),
             // A queue of a virtual function, or "drop", needs more bits.
             queue: u32::try_from(u64::from_ne_bytes(field(bytes, QUEUE))).ok()?,
-            place: u32::from_ne_bytes(field(bytes, PLACE)),
+            place: place(bytes),
         };
-        // Each other field, and each mask, is as in a rule of ours.
+        // Each other field, and each mask, is as in a rule of ours. The masks of further fields are
+        // zero, so these may have any value.
         let own = entry.to_command();
-        (own[RULE..QUEUE] == bytes[RULE..QUEUE]).then_some(entry)
+        let is_same = |part: Range<usize>| own[part.clone()] == bytes[part];
+        (is_same(FIELDS..FURTHER) && is_same(MASKS..MASKS_END)).then_some(entry)
     }
 }
 

@@ -22,6 +22,9 @@ pub(in crate::setup) enum How {
     Refuses,
     /// It accepts each rule, and makes it for another queue.
     Lies,
+    /// It makes each rule and does not say where, or answers with another kind of rule.
+    Mute,
+    Alters,
 }
 
 /// A device.
@@ -92,7 +95,7 @@ impl Played {
 
     fn make(&self, command: &mut [u8]) -> io::Result<()> {
         let mut rules = self.rules();
-        let place = match bytes::place(command) {
+        let place = match entry::place(command) {
             ANYWHERE if !self.has_four() => {
                 let mut places = 100..;
                 places.find(|place| !rules.contains_key(place)).unwrap()
@@ -106,6 +109,12 @@ impl Played {
             bytes::set_queue(&mut kept, 77);
         }
         rules.insert(place, bytes::rule(&kept).to_vec());
+        match self.how {
+            How::Mute => bytes::set_place(command, ANYWHERE),
+            // The first byte of the kind.
+            How::Alters => bytes::set_rule(command, &[99]),
+            _ => {}
+        }
         Ok(())
     }
 }
@@ -116,7 +125,7 @@ impl Drivers for Played {
             return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
         }
         let absent = || io::Error::from_raw_os_error(libc::ENOENT);
-        let place = bytes::place(command);
+        let place = entry::place(command);
         match u32::from_ne_bytes(*command.first_chunk().unwrap()) {
             COUNT => {
                 let chooses = if self.has_four() { 0 } else { 1 << 31 };
@@ -182,11 +191,44 @@ fn a_device_without_rules_is_left_alone() {
 
 #[test]
 fn a_rule_that_the_driver_does_not_show_is_not_used() {
-    let device = Played::new(How::Lies);
+    for how in [How::Lies, How::Mute] {
+        let device = Played::new(how);
+        device.preset(50, address(OTHER), 3);
+        let rules = Arc::new(Rules::over(device.clone()));
+        let refused = rules.steer(INDEX, address("10.0.0.1:1"), 0).unwrap_err();
+        assert!(refused.to_string().contains("does not show"), "{refused}");
+        assert_eq!(device.shown(), [(50, OTHER.to_owned(), 3)], "{how:?}");
+    }
+}
+
+#[test]
+fn a_driver_may_answer_anything_if_it_shows_the_rule() {
+    let device = Played::new(How::Alters);
     let rules = Arc::new(Rules::over(device.clone()));
-    let refused = rules.steer(INDEX, address("10.0.0.1:1"), 0).unwrap_err();
-    assert!(refused.to_string().contains("does not show"), "{refused}");
+    let kept = rules.steer(INDEX, address("10.0.0.1:1"), 0).unwrap();
+    assert_eq!(device.shown(), [(100, "10.0.0.1:1".to_owned(), 0)]);
+    drop(kept);
     assert_eq!(device.shown(), []);
+}
+
+#[test]
+fn a_used_rule_of_the_operator_stays_whatever_further_queues_ask_for() {
+    let device = Played::new(How::Chooses);
+    let to = address("10.0.0.1:31900");
+    device.preset(7, to, 0);
+    let rules = Arc::new(Rules::over(device.clone()));
+    let preset = [(7, to.to_string(), 0)];
+    let first = rules.steer(INDEX, to, 0).unwrap();
+    let further = rules.steer(INDEX, to, 1).unwrap_err();
+    assert_eq!(further.kind(), io::ErrorKind::ResourceBusy, "{further}");
+    assert_eq!(device.shown(), preset);
+    drop(first);
+    assert_eq!(device.shown(), preset);
+    let again = rules.steer(INDEX, to, 0).unwrap();
+    rules.end();
+    assert_eq!(device.shown(), preset);
+    drop(again);
+    assert_eq!(device.shown(), preset);
 }
 
 #[test]

@@ -9,8 +9,10 @@ pub(in crate::setup::rules) fn set_place(bytes: &mut [u8], place: u32) {
     put(bytes, PLACE, &place.to_ne_bytes());
 }
 
-pub(in crate::setup::rules) fn place(bytes: &[u8]) -> u32 {
-    u32::from_ne_bytes(field(bytes, PLACE))
+/// Says that the further fields count, and gives one of them a value, as drivers do.
+pub(in crate::setup::rules) fn set_further(bytes: &mut [u8]) {
+    bytes[RULE + 3] |= 0x80;
+    put(bytes, FURTHER + 4, &[1, 2]);
 }
 
 pub(in crate::setup::rules) fn set_count(bytes: &mut [u8], count: u32, data: u64) {
@@ -63,8 +65,9 @@ proptest! {
     ) {
         let mut command = entry.to_command();
         command[at] ^= 1 << bit;
-        // Four bytes before the queue belong to no field.
-        let is_part = !(QUEUE - 4..QUEUE).contains(&at) && at < PLACE + 4;
+        // Some bytes belong to no field, or to one whose mask is zero.
+        let is_further = (FURTHER..MASKS).contains(&at) || (RULE + 3, bit) == (at, 7);
+        let is_part = !is_further && !(MASKS_END..QUEUE).contains(&at) && at < PLACE + 4;
         prop_assert!(!is_part || FlowRule::of(&command) != Some(entry));
     }
 
@@ -75,6 +78,23 @@ proptest! {
         FlowRule::of(&bytes);
         let (found, _) = places(&bytes);
         prop_assert!(found.len() <= (bytes.len() - PLACES) / 4);
+    }
+}
+
+#[test]
+fn further_fields_count_by_their_masks() {
+    let entry = FlowRule {
+        to: "10.1.2.3:31900".parse().unwrap(),
+        queue: 5,
+        place: 7,
+    };
+    let mut command = entry.to_command();
+    set_further(&mut command);
+    assert_eq!(FlowRule::of(&command), Some(entry));
+    for at in MASKS_END - 20..MASKS_END {
+        let mut masked = command.clone();
+        masked[at] = 1;
+        assert_eq!(FlowRule::of(&masked), None, "{at}");
     }
 }
 
