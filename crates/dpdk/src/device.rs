@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicU8;
 use dunlin_msgbuf::RegionId;
 
 use crate::ffi::{Facts, Functions, Tail, Wish};
-use crate::site::name_of;
+use crate::site::{complete, name_of};
 use crate::words;
 use shared::{Memory, Shared};
 
@@ -53,7 +53,7 @@ pub(crate) fn open(functions: &'static Functions, device: &str, wish: Wish) -> i
             )
         })
     };
-    let (name, all) = (string(name_of(device))?, string(device)?);
+    let (name, all) = (string(name_of(device))?, string(&complete(device))?);
     let mut facts = Facts {
         pool: std::ptr::null_mut(),
         bytes_per_second: 0,

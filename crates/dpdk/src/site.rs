@@ -3,6 +3,7 @@
 //!
 //! Pure. Called by programs, and by `port`.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -217,6 +218,21 @@ impl Site {
             ));
         }
         Ok(self)
+    }
+}
+
+/// The device with the arguments that it gets.
+///
+/// Packets of net_af_xdp lie without gaps, so some cross the end of a page. A card that reads them
+/// in place (zero-copy) needs pages that follow each other in its memory; where they do not, the
+/// kernel drops the frame. So the kernel copies, unless the operator says otherwise.
+pub(crate) fn complete(device: &str) -> Cow<'_, str> {
+    let mut parts = device.split(',');
+    let name = parts.next().and_then(|it| it.rsplit(':').next());
+    let is_af_xdp = name.is_some_and(|it| it.starts_with("net_af_xdp"));
+    match is_af_xdp && !parts.any(|it| it.trim().starts_with("force_copy=")) {
+        true => format!("{device},force_copy=1").into(),
+        false => device.into(),
     }
 }
 

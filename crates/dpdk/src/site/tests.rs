@@ -75,3 +75,28 @@ fn the_default_pool_is_enough_for_18_endpoints_and_the_smallest_for_2() {
         assert!(error.contains("packets="), "{error}");
     }
 }
+
+#[test]
+fn the_driver_of_af_xdp_copies_unless_the_operator_says_otherwise() {
+    for (given, wanted) in [
+        (
+            "net_af_xdp0,iface=eth0",
+            "net_af_xdp0,iface=eth0,force_copy=1",
+        ),
+        (
+            "vdev:net_af_xdp0,iface=eth0",
+            "vdev:net_af_xdp0,iface=eth0,force_copy=1",
+        ),
+        (
+            "net_af_xdp0,force_copy=0,iface=eth0",
+            "net_af_xdp0,force_copy=0,iface=eth0",
+        ),
+        (
+            "net_memif0,socket=/run/net_af_xdp0",
+            "net_memif0,socket=/run/net_af_xdp0",
+        ),
+        ("01:00.0", "01:00.0"),
+    ] {
+        assert_eq!(complete(given), wanted);
+    }
+}

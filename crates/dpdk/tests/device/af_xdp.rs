@@ -5,7 +5,7 @@ use dunlin_dpdk::Dpdk;
 use dunlin_testkit::network::Network;
 
 use crate::echo::Echo;
-use crate::{link, open};
+use crate::{link, open, options};
 
 #[test]
 #[ignore = "needs DPDK"]
@@ -28,4 +28,18 @@ fn dpdk_talks_to_dpdk_over_the_driver_of_af_xdp() {
     // Nothing is lent unless the option asks for it.
     let sent = echo.counters().map(|it| it.tx_packets);
     assert_eq!(echo.details("tx_copied_off"), sent);
+}
+
+#[test]
+#[ignore = "needs DPDK"]
+fn packets_that_would_exceed_a_page_are_refused_with_the_limit() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let device = link::device(&network.left, 3, 1500, ",mtu=3503");
+    let refused = network
+        .left
+        .run(|| Dpdk::open(&options(&device)).unwrap_err());
+    let why = refused.to_string();
+    assert!(why.contains("has packets of up to 3502 bytes"), "{why}");
 }
