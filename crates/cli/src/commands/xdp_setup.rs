@@ -89,6 +89,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     // Threads that start from now on have no other privileges.
     Daemon::give_up_privileges().context("cannot give up privileges")?;
     let daemon = Daemon::new(table);
+    let _ending = Ending(&daemon);
     let served = daemon.clone();
     thread::Builder::new()
         .name("dunlin-serve".to_owned())
@@ -103,7 +104,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     while signal::check().is_ok() {
         thread::sleep(BETWEEN_LOOKS);
     }
-    daemon.end();
     Ok(())
 }
 
@@ -111,6 +111,16 @@ fn say(args: &Args, name: &str, value: impl serde::Serialize, text: &str) -> any
     match args.json {
         true => print(&format!("{}\n", json!({ name: value }))),
         false => print(&format!("{text}\n")),
+    }
+}
+
+/// A daemon that ends with this value, also if the output is closed: the rules that it has made
+/// would stay.
+struct Ending<'a>(&'a Daemon);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 
