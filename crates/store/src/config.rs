@@ -15,11 +15,15 @@ pub const MIN_MEMORY: usize = 64 * 1024;
 /// The most buckets that one operation splits while the index grows.
 pub const MOST_SPLITS: usize = 8;
 
-/// The most writes of long values that are under way at a time; another one ends the oldest.
+/// The most writes of long values that are under way at a time; another one is done in one piece.
 pub const MOST_WRITINGS: usize = 32;
 
-/// The most items that one write moves ahead, and the most bytes of them. After that, the oldest
-/// item leaves even if it was read.
+/// Seconds after which a write that is under way may be given up if its caller has not come: it may
+/// have vanished. A caller comes again after a turn of its thread, which takes milliseconds.
+pub(crate) const IDLE_SECONDS: u32 = 2;
+
+/// The most items that one call moves ahead, and the most bytes of them. After that, the oldest
+/// item leaves even if it was read. A value that is written in slices makes room in many calls.
 pub(crate) const MOST_MOVES: usize = 16;
 pub(crate) const MOST_MOVED_BYTES: usize = SLICE;
 

@@ -6,6 +6,7 @@ use crate::item::{Header, Seconds, Version};
 use crate::table::body::{Found, Table};
 use crate::table::key::Key;
 use crate::table::write::WriteError;
+use crate::table::writing::Writing;
 
 /// Digits of the largest number.
 const DIGITS: usize = 20;
@@ -39,6 +40,19 @@ impl Table {
     /// # Errors
     /// [`CounterError`]; the item, if there is one, stays as it was.
     pub fn count(
+        &mut self,
+        key: &Key<'_>,
+        delta: Delta,
+        if_version: Option<Version>,
+        now: Seconds,
+    ) -> Result<(u64, Version), CounterError> {
+        let (full, own) = (CounterError::NoMemory, Writing::default());
+        self.retry(full, own, now, |table| {
+            table.try_count(key, delta, if_version, now)
+        })
+    }
+
+    fn try_count(
         &mut self,
         key: &Key<'_>,
         delta: Delta,

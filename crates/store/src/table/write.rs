@@ -12,6 +12,10 @@ use crate::table::writing::Writing;
 /// Buckets that a write sweeps when it finds no memory, before it tries once more.
 const RESCUE: usize = 64;
 
+/// The most times that a write which finds no memory tries once more. A long value may need the
+/// pages of several writes that were given up.
+const MOST_RETRIES: usize = 32;
+
 /// When a write happens, and what it does with an existing value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verb {
@@ -106,20 +110,41 @@ impl Table {
         write: &Write<'_>,
         now: Seconds,
     ) -> Result<Version, WriteError> {
-        let result = self.try_write(key, write, now);
-        if result == Err(WriteError::NoMemory) && self.rescue(Writing::default(), now) {
-            return self.try_write(key, write, now);
+        let (full, own) = (WriteError::NoMemory, Writing::default());
+        self.retry(full, own, now, |table| table.try_write(key, write, now))
+    }
+
+    /// Runs an attempt; while it fails with `full`, for lack of memory, frees some and runs it
+    /// again: memory of items that a flush has forgotten or that have expired, and of writes, other
+    /// than `own`, whose callers may have vanished. Each attempt must look its item up, because
+    /// items move when others leave.
+    pub(super) fn retry<T, E: PartialEq>(
+        &mut self,
+        full: E,
+        own: Writing,
+        now: Seconds,
+        mut attempt: impl FnMut(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut result = attempt(self);
+        for number in 0..MOST_RETRIES {
+            let is_full = result.as_ref().err() == Some(&full);
+            if !is_full || !self.rescue(number, own, now) {
+                break;
+            }
+            result = attempt(self);
         }
         result
     }
 
-    /// Frees memory for a write that finds none: that of items that a flush has forgotten or that
-    /// have expired, or else that of the oldest write under way, whose caller may have vanished.
-    pub(super) fn rescue(&mut self, own: Writing, now: Seconds) -> bool {
-        self.sweep(RESCUE, now) > 0 || self.give_up_oldest(own)
+    /// Frees memory, and returns false if there is none to free. If what the first sweep frees is
+    /// not enough, writes come first: a few items that expire must not keep their pages for ever.
+    fn rescue(&mut self, number: usize, own: Writing, now: Seconds) -> bool {
+        (number > 0 && self.give_up_idle(own, now))
+            || self.sweep(RESCUE, now) > 0
+            || self.give_up_idle(own, now)
     }
 
-    fn try_write(
+    pub(super) fn try_write(
         &mut self,
         key: &Key<'_>,
         write: &Write<'_>,
@@ -268,11 +293,8 @@ impl Table {
     /// [`WriteError::Absent`]; [`WriteError::NoMemory`] and [`WriteError::TooLong`] as for a write:
     /// the item stays as it was.
     pub fn widen(&mut self, key: &Key<'_>, now: Seconds) -> Result<(), WriteError> {
-        let result = self.try_widen(key, now);
-        if result == Err(WriteError::NoMemory) && self.rescue(Writing::default(), now) {
-            return self.try_widen(key, now);
-        }
-        result
+        let (full, own) = (WriteError::NoMemory, Writing::default());
+        self.retry(full, own, now, |table| table.try_widen(key, now))
     }
 
     fn try_widen(&mut self, key: &Key<'_>, now: Seconds) -> Result<(), WriteError> {

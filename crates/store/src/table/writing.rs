@@ -11,12 +11,14 @@
 //! store, the room is the pages of the value; its slot is taken at the end, because each slot has
 //! an entry.
 //!
-//! The table remembers the writes that are under way, so a caller that vanishes costs little: it
-//! remembers [`MOST_WRITINGS`], and gives up the oldest for another one, or for a write that finds
-//! no memory. A write that was given up is done in one piece if its caller comes back.
+//! The table remembers [`MOST_WRITINGS`] writes that are under way; another one is done in one
+//! piece. A caller that vanishes costs little: the table gives up a write that was not continued
+//! for [`IDLE_SECONDS`] for another one, or for a write that finds no memory. A write that was
+//! given up is done in one piece if its caller comes back. One that goes on is never given up,
+//! because then a crowd of writers would copy all their values twice.
 
 use crate::classes::CHUNK;
-use crate::config::{MAX_VALUE, MOST_WRITINGS, SLICE};
+use crate::config::{IDLE_SECONDS, MAX_VALUE, MOST_WRITINGS, SLICE};
 use crate::index::Place;
 use crate::item::{Header, Seconds, Shape, Version, chunk_at};
 use crate::mutant::Mutant;
@@ -55,6 +57,8 @@ pub(super) struct Writings {
 struct Pending {
     name: Writing,
     stage: Stage,
+    /// When its caller last came.
+    touched: Seconds,
 }
 
 /// How far a write is.
@@ -96,17 +100,31 @@ impl Writings {
         found.map(|pending| pending.stage)
     }
 
-    fn set_stage(&mut self, name: Writing, stage: Stage) {
+    fn set_stage(&mut self, name: Writing, stage: Stage, now: Seconds) {
         if let Some(pending) = self.list.iter_mut().find(|pending| pending.name == name) {
             pending.stage = stage;
+            pending.touched = now;
         }
     }
 
-    fn begin(&mut self, stage: Stage) -> Writing {
+    fn begin(&mut self, stage: Stage, now: Seconds) -> Writing {
         self.begun += 1;
         let name = Writing(self.begun);
-        self.list.push(Pending { name, stage });
+        self.list.push(Pending {
+            name,
+            stage,
+            touched: now,
+        });
         name
+    }
+
+    /// A write other than `own` whose caller has not come for so long that it may have vanished.
+    fn idle(&self, own: Writing, now: Seconds) -> Option<Writing> {
+        // Seconds are whole: a difference of one more means that the time has passed.
+        let is_idle = |pending: &Pending| now.0.saturating_sub(pending.touched.0) > IDLE_SECONDS;
+        let mut others = self.list.iter().filter(|pending| pending.name != own);
+        let found = others.find(|pending| is_idle(pending));
+        found.map(|pending| pending.name)
     }
 
     fn end(&mut self, name: Writing) -> Option<Stage> {
@@ -148,10 +166,11 @@ impl Table {
         if is_joined || !(SLICE + 1..=MAX_VALUE).contains(&write.value.len()) {
             return Some(self.write(key, write, now));
         }
-        let mut part = self.try_part(key, write, writing, now);
-        if part == Err(WriteError::NoMemory) && self.rescue(*writing, now) {
-            part = self.try_part(key, write, writing, now);
-        }
+        let full = WriteError::NoMemory;
+        let own = *writing;
+        let part = self.retry(full, own, now, |table| {
+            table.try_part(key, write, writing, now)
+        });
         let outcome = part.transpose()?;
         if outcome.is_err() {
             self.abandon(*writing);
@@ -171,14 +190,20 @@ impl Table {
         }
     }
 
-    /// Gives up the oldest write under way, except for this one. False: there is none.
-    pub(super) fn give_up_oldest(&mut self, own: Writing) -> bool {
-        let mut names = self.writings.list.iter().map(|pending| pending.name);
-        let oldest = names.find(|name| *name != own);
-        if let Some(oldest) = oldest {
-            self.abandon(oldest);
+    /// True if this write is under way: it was neither ended nor given up.
+    #[must_use]
+    pub fn is_under_way(&self, writing: Writing) -> bool {
+        self.writings.stage(writing).is_some()
+    }
+
+    /// Gives up a write, except for this one, that was not continued for [`IDLE_SECONDS`]. False:
+    /// there is none.
+    pub(super) fn give_up_idle(&mut self, own: Writing, now: Seconds) -> bool {
+        let idle = self.writings.idle(own, now);
+        if let Some(idle) = idle {
+            self.abandon(idle);
         }
-        oldest.is_some()
+        idle.is_some()
     }
 
     fn try_part(
@@ -194,36 +219,42 @@ impl Table {
             Some(stage @ (Stage::Logged { .. } | Stage::Paged { .. })) => stage,
             Some(Stage::Room(calls)) => {
                 let stage = self.make_part_of_room((key, &header, &shape), calls + 1, now);
-                self.writings.set_stage(*writing, stage);
+                self.writings.set_stage(*writing, stage, now);
                 return Ok(None);
             }
             None if *writing != Writing::default() => {
                 // It was given up for another one.
-                return self.write(key, write, now).map(Some);
+                return self.try_write(key, write, now).map(Some);
             }
             None => {
                 let found = self.find(key, now);
                 judge(found.as_ref(), write)?;
-                let stage = self.begin_stage((key, &header, &shape), now)?;
-                if self.writings.list.len() == MOST_WRITINGS {
-                    self.give_up_oldest(Writing::default());
+                if self.is_crowded(now) {
+                    return self.try_write(key, write, now).map(Some);
                 }
-                *writing = self.writings.begin(stage);
+                let stage = self.begin_stage((key, &header, &shape), now)?;
+                *writing = self.writings.begin(stage, now);
                 return Ok(None);
             }
         };
         if self.has_lost_room(&stage) {
             self.writings.end(*writing);
-            return self.write(key, write, now).map(Some);
+            return self.try_write(key, write, now).map(Some);
         }
         let stage = self.copy_part(stage, &shape, write.value);
-        self.writings.set_stage(*writing, stage);
+        self.writings.set_stage(*writing, stage, now);
         if !is_copied(&stage, &shape, write.value.len()) {
             return Ok(None);
         }
         let version = self.end_parts(key, write, header, &stage, now)?;
         self.writings.end(*writing);
         Ok(Some(version))
+    }
+
+    /// True if the table remembers no more writes, because all of them go on.
+    fn is_crowded(&mut self, now: Seconds) -> bool {
+        let is_full = self.writings.list.len() == MOST_WRITINGS;
+        is_full && !self.give_up_idle(Writing::default(), now)
     }
 
     /// Begins to take room: in a store all pages, in a cache what a few items leave.

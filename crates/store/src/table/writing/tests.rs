@@ -1,7 +1,7 @@
 //! Values in slices: what others see meanwhile, and what becomes of writes that do not end.
 
 use super::*;
-use crate::{Config, MIN_MEMORY, Mode, Region, Seed};
+use crate::{Config, CounterError, Delta, MIN_MEMORY, Mode, Region, Seed};
 
 const NOW: Seconds = Seconds(5);
 
@@ -134,17 +134,20 @@ fn writes_that_do_not_end_give_their_pages_back() {
     }
     // Callers that vanish without that: a write that finds no memory takes their pages.
     let short = bytes(SLICE + 1, 1);
+    let mut time = NOW;
     for round in 0..3 * MOST_WRITINGS {
+        time = Seconds(time.0 + 3);
         let mut writing = Writing::default();
-        let part = table.write_part(&key, &Write::set(&short), &mut writing, NOW);
+        let part = table.write_part(&key, &Write::set(&short), &mut writing, time);
         assert_eq!(part, None, "{round}");
     }
+    let time = Seconds(time.0 + 3);
     // In the end, items have all the memory.
     let mut number = 0_u32;
     let refused = loop {
         let name = number.to_le_bytes();
         let other = table.key(&name).unwrap();
-        if let Err(error) = table.write(&other, &Write::set(&short), NOW) {
+        if let Err(error) = table.write(&other, &Write::set(&short), time) {
             break error;
         }
         number += 1;
@@ -165,17 +168,155 @@ fn a_write_that_was_given_up_for_another_is_done_in_one_piece() {
         table.write_part(&key, &Write::set(&long), &mut first, NOW),
         None
     );
+    let later = Seconds(NOW.0 + IDLE_SECONDS + 1);
     for _ in 0..MOST_WRITINGS {
         let other = table.key(b"other").unwrap();
         let mut writing = Writing::default();
         assert_eq!(
-            table.write_part(&other, &Write::set(&long), &mut writing, NOW),
+            table.write_part(&other, &Write::set(&long), &mut writing, later),
             None
         );
     }
-    let outcome = table.write_part(&key, &Write::set(&long), &mut first, NOW);
+    assert!(!table.is_under_way(first));
+    let outcome = table.write_part(&key, &Write::set(&long), &mut first, later);
     assert!(matches!(outcome, Some(Ok(_))), "{outcome:?}");
     assert_eq!(value(&mut table, b"first"), Some(long));
+}
+
+/// Writers that take turns, with one long value each, and the number of those that were done in
+/// slices to their ends.
+fn writers_in_slices(mode: Mode, count: u32) -> usize {
+    let mut table = table(mode, 32 << 20);
+    let long = bytes(3 * SLICE, 1);
+    let mut writings = vec![(Writing::default(), 0, false); count as usize];
+    while !writings.iter().all(|(.., is_over)| *is_over) {
+        for (number, (writing, calls, is_over)) in (0_u32..).zip(&mut writings) {
+            if *is_over {
+                continue;
+            }
+            let name = number.to_le_bytes();
+            let key = table.key(&name).unwrap();
+            *calls += 1;
+            let part = table.write_part(&key, &Write::set(&long), writing, NOW);
+            *is_over = part.map(Result::unwrap).is_some();
+        }
+        assert!(table.writings.list.len() <= MOST_WRITINGS);
+    }
+    for number in 0..count {
+        assert_eq!(
+            value(&mut table, &number.to_le_bytes()).as_ref(),
+            Some(&long)
+        );
+    }
+    table.audit().unwrap();
+    // One call takes room, and each other one copies a slice.
+    writings.iter().filter(|(_, calls, _)| *calls >= 4).count()
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "it writes too many items")]
+fn writes_that_go_on_are_not_given_up_for_others() {
+    for mode in [Mode::Store, Mode::Cache] {
+        for count in [32, 33, 40] {
+            let in_slices = writers_in_slices(mode, count);
+            assert_eq!(in_slices, MOST_WRITINGS, "{mode:?}, {count} writers");
+        }
+    }
+}
+
+/// Begins `count` long writes of `pages` pages.
+fn begin(table: &mut Table, count: usize, pages: usize) -> Vec<Writing> {
+    let long = bytes(pages * CHUNK, 1);
+    let key = table.key(b"long").unwrap();
+    let mut writings = vec![Writing::default(); count];
+    for writing in &mut writings {
+        let part = table.write_part(&key, &Write::set(&long), writing, NOW);
+        assert_eq!(part, None);
+    }
+    writings
+}
+
+/// Fills a store with as many counters of a digit as fit.
+fn fill(table: &mut Table) {
+    for number in 0_u32.. {
+        let name = number.to_le_bytes();
+        let key = table.key(&name).unwrap();
+        if table.write(&key, &Write::set(b"9"), NOW).is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "it writes too many items")]
+fn refused_writes_do_not_give_up_long_ones_that_go_on() {
+    let mut table = table(Mode::Store, 1 << 20);
+    let writings = begin(&mut table, 4, 6);
+    fill(&mut table);
+    let key = table.key(b"a small one").unwrap();
+    for seconds in 0..=IDLE_SECONDS {
+        let now = Seconds(NOW.0 + seconds);
+        let refused = table.write(&key, &Write::set(&[7; 200]), now);
+        assert_eq!(refused, Err(WriteError::NoMemory));
+    }
+    assert!(writings.iter().all(|writing| table.is_under_way(*writing)));
+    let later = Seconds(NOW.0 + IDLE_SECONDS + 1);
+    table.write(&key, &Write::set(&[7; 200]), later).unwrap();
+    let under_way = writings.iter().filter(|name| table.is_under_way(**name));
+    assert_eq!(under_way.count(), 3);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "it writes too many items")]
+fn a_long_write_takes_the_pages_of_several_that_were_given_up() {
+    let mut table = table(Mode::Store, 1 << 20);
+    begin(&mut table, 6, 6);
+    fill(&mut table);
+    let key = table.key(b"key").unwrap();
+    let later = Seconds(NOW.0 + IDLE_SECONDS + 1);
+    let long = bytes(20 * CHUNK, 1);
+    table.write(&key, &Write::set(&long), later).unwrap();
+    assert_eq!(value(&mut table, b"key"), Some(long));
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "it writes too many items")]
+fn items_that_expire_do_not_keep_the_pages_of_vanished_writers() {
+    let mut table = table(Mode::Store, 4 << 20);
+    begin(&mut table, 1, 6);
+    // Each sweep finds some of them, which are too few for a page.
+    let later = Seconds(NOW.0 + IDLE_SECONDS + 1);
+    for number in 0_u32..3000 {
+        let name = [&b"gone"[..], &number.to_le_bytes()].concat();
+        let write = Write {
+            expiry: Some(later),
+            ..Write::set(b"7")
+        };
+        let key = table.key(&name).unwrap();
+        table.write(&key, &write, NOW).unwrap();
+    }
+    fill(&mut table);
+    let key = table.key(b"key").unwrap();
+    let long = bytes(5 * CHUNK, 1);
+    table.write(&key, &Write::set(&long), later).unwrap();
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "it writes too many items")]
+fn a_counter_takes_the_pages_of_vanished_writers() {
+    let mut table = table(Mode::Store, 1 << 20);
+    begin(&mut table, 1, 6);
+    fill(&mut table);
+    let name = 0_u32.to_le_bytes();
+    let key = table.key(&name).unwrap();
+    let up = Delta::Up(10_000_000_000);
+    assert_eq!(
+        table.count(&key, up, None, NOW),
+        Err(CounterError::NoMemory)
+    );
+    let later = Seconds(NOW.0 + IDLE_SECONDS + 1);
+    let (number, _) = table.count(&key, up, None, later).unwrap();
+    assert_eq!(number, 10_000_000_009);
 }
 
 #[test]
