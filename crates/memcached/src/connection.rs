@@ -131,7 +131,8 @@ impl Connection {
         len
     }
 
-    /// Gives up a write that is under way, because the client has vanished.
+    /// Gives up a write that is under way, because the connection ends. Its owner calls this
+    /// before it drops the connection.
     pub fn abandon(&mut self, server: &mut impl Server) {
         server
             .partition()
@@ -183,6 +184,7 @@ impl Connection {
         let Some(mut whole) = self.output.on_answer(errand, answer) else {
             return;
         };
+        let was_over = self.phase == Phase::End;
         let mut text = std::mem::take(&mut whole.text);
         match &mut whole.form {
             Form::Text { is_silent: true } if whole.is_lost => {}
@@ -204,6 +206,10 @@ impl Connection {
             }
         }
         self.output.write(&whole, text);
+        // An item of an earlier command may be lost while the value of a later one is written.
+        if self.phase == Phase::End && !was_over {
+            self.abandon(server);
+        }
     }
 
     /// Bytes for the client.

@@ -18,7 +18,11 @@ fn feed(connection: &mut Connection, server: &mut impl Server, mut bytes: &[u8])
 }
 
 fn long_set() -> Vec<u8> {
-    let line = format!("set film 0 0 {MAX_VALUE}\r\n");
+    long_set_of("film")
+}
+
+fn long_set_of(key: &str) -> Vec<u8> {
+    let line = format!("set {key} 0 0 {MAX_VALUE}\r\n");
     [line.as_bytes(), &vec![b'v'; MAX_VALUE], b"\r\n"].concat()
 }
 
@@ -57,6 +61,33 @@ fn a_client_that_vanishes_gives_the_room_of_its_value_back() {
     }
     let mut writer = Connection::new(None);
     assert_eq!(ask(&mut writer, &mut server, &long_set()), "STORED\r\n");
+}
+
+/// The client sees a part of a list, whose other item is lost while a later value is written.
+#[test]
+fn a_connection_that_ends_gives_the_room_of_its_value_back() {
+    let mut server = Threads::new(3, Mode::Store, 4 << 20);
+    let mut prepare = Connection::new(None);
+    let large = format!("set c 0 0 70000\r\n{}\r\n", "v".repeat(70_000));
+    ask_threads(&mut prepare, &mut server, large.as_bytes());
+    for round in 0..8 {
+        let mut writer = Connection::new(None);
+        writer.receive(b"get c f1\r\n");
+        while writer.run(&mut server, NOW) == Wants::Output {
+            writer.sent(writer.output().len());
+        }
+        writer.sent(writer.output().len());
+        feed(&mut writer, &mut server, &long_set_of("c"));
+        for _ in 0..3 {
+            assert_eq!(writer.run(&mut server, NOW), Wants::Turn, "round {round}");
+        }
+        let errand = writer.next_errand(1).or_else(|| writer.next_errand(2));
+        writer.on_answer(&errand.unwrap(), None, &mut server, NOW);
+        assert_eq!(writer.run(&mut server, NOW), Wants::End);
+    }
+    let set = [&long_set_of("c")[..], b"get n\r\n"].concat();
+    let seen = ask_threads(&mut Connection::new(None), &mut server, &set);
+    assert_eq!(seen, "STORED\r\nEND\r\n");
 }
 
 #[test]
