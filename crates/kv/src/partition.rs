@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use dunlin_core::{Nanos, Ticket};
 use dunlin_store::{
-    BATCH, CounterError, Cursor, DeleteError, Item, Key, MOST_WRITINGS, SLICE, Seconds, Stamp,
-    Table, Value, Version, Write, WriteError, Writing,
+    BATCH, CounterError, Cursor, DeleteError, Item, Key, SLICE, Seconds, Stamp, Table, Value,
+    Version, Write, WriteError, Writing,
 };
 
 use crate::wire::{
@@ -18,8 +18,10 @@ use crate::wire::{
     Whole,
 };
 use answer::head_of;
+use writings::Writings;
 
 mod answer;
+mod writings;
 
 pub(crate) use answer::{Reply, copy};
 
@@ -59,7 +61,7 @@ pub struct Partition {
     /// Answers of [`Self::run_multi`] are put together here.
     records: Vec<u8>,
     /// Requests whose values are being written in parts.
-    writings: Vec<(Ticket, Writing)>,
+    writings: Writings<Ticket>,
     /// Requests are run whatever their map.
     #[cfg(feature = "mutants")]
     takes_any_map: bool,
@@ -85,7 +87,7 @@ impl Partition {
             swept: Nanos::ZERO,
             epoch: Nanos::from_secs(1),
             records: Vec::new(),
-            writings: Vec::with_capacity(MOST_WRITINGS),
+            writings: Writings::new(),
             #[cfg(feature = "mutants")]
             takes_any_map: false,
             #[cfg(feature = "mutants")]
@@ -304,7 +306,7 @@ impl Partition {
     /// Notes that the handler was called for a request with this ticket. If it goes on with a write,
     /// that was counted when it came.
     pub(crate) fn on_call(&mut self, ticket: Ticket) {
-        if self.writings.iter().any(|(of, _)| *of == ticket) {
+        if self.writings.has(&ticket) {
             self.counted.requests -= 1;
             self.counted.batches -= 1;
         }
@@ -319,17 +321,16 @@ impl Partition {
         ticket: Ticket,
         now: Seconds,
     ) -> Option<Reply<'static>> {
-        let found = self.writings.iter().position(|(of, _)| *of == ticket);
         let mut writing = Writing::default();
-        if let Some(at) = found {
-            writing = self.writings.swap_remove(at).1;
+        if let Some(begun) = self.writings.take(&ticket) {
+            writing = begun;
         } else if !self.is_current(tag) {
             return Some(Reply::Refused(Status::MapChanged));
         }
         let write = write_of(store, now);
         let written = self.table.write_part(key, &write, &mut writing, now);
         if written.is_none() {
-            self.writings.push((ticket, writing));
+            self.writings.keep(ticket, writing, &self.table);
         }
         written.map(reply_to_write)
     }

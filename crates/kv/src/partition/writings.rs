@@ -1,0 +1,45 @@
+//! The requests whose values are being written in parts.
+//!
+//! A request whose session has died does not come again, and nothing tells that here. The table
+//! gives up its write in time, and this list then forgets it for another one.
+
+use dunlin_store::{MOST_WRITINGS, Table, Writing};
+
+/// The writes of requests that come again, by their tickets.
+#[derive(Debug)]
+pub(super) struct Writings<T> {
+    /// At most [`MOST_WRITINGS`], for which there is room from the start.
+    list: Vec<(T, Writing)>,
+}
+
+impl<T: PartialEq> Writings<T> {
+    pub(super) fn new() -> Self {
+        Self {
+            list: Vec::with_capacity(MOST_WRITINGS),
+        }
+    }
+
+    /// Whether this request has a write under way.
+    pub(super) fn has(&self, ticket: &T) -> bool {
+        self.list.iter().any(|(of, _)| of == ticket)
+    }
+
+    /// Takes the write of a request that has come again.
+    pub(super) fn take(&mut self, ticket: &T) -> Option<Writing> {
+        let at = self.list.iter().position(|(of, _)| of == ticket)?;
+        Some(self.list.swap_remove(at).1)
+    }
+
+    /// Keeps a write, which is under way in the table, until its request comes again.
+    pub(super) fn keep(&mut self, ticket: T, writing: Writing, table: &Table) {
+        if self.list.len() == MOST_WRITINGS {
+            // The table has room for this one, so it has given up at least one of these.
+            self.list.retain(|(_, kept)| table.is_under_way(*kept));
+        }
+        debug_assert!(self.list.len() < MOST_WRITINGS);
+        self.list.push((ticket, writing));
+    }
+}
+
+#[cfg(test)]
+mod tests;
