@@ -64,7 +64,7 @@ impl Table {
     }
 
     /// True if a value of that shape can be written over an item.
-    fn fits_in_place(&self, old: &Header, shape: &Shape) -> bool {
+    pub(super) fn fits_in_place(&self, old: &Header, shape: &Shape) -> bool {
         let old = old.shape(self.mode);
         match &self.storage {
             Storage::Log(_) => old.size == shape.size,

@@ -5,7 +5,9 @@
 //! Whether the write happens is decided twice: at the start, so that a write that cannot happen
 //! costs nothing, and at the end, when it happens.
 //!
-//! In a cache, the room is an item in the log that no entry names. The log may pass it, as it
+//! In a cache, a value that can overwrite its old value in place does so in one piece: each copy in
+//! the log would leave the old one dead, and so make others leave. Otherwise the room is an item in
+//! the log that no entry names. The log may pass it, as it
 //! passes any dead item; then the write has lost its room, and is done in one piece. Room for a
 //! long value may be the room of thousands of items, so a call lets a few of them leave. In a
 //! store, the room is the pages of the value; its slot is taken at the end, because each slot has
@@ -136,8 +138,9 @@ impl Writings {
 impl Table {
     /// Does a part of a write, and returns its outcome once it has happened or cannot happen.
     /// `None`: the caller does other work, and then calls again with the same arguments. A call
-    /// copies at most a [`SLICE`]. Values of up to that length, and bytes that are put before or
-    /// after a value, are written by the first call.
+    /// copies at most a [`SLICE`]. Values of up to that length, bytes that are put before or after
+    /// a value, and in a cache values as large as the old one, over which they are written, are
+    /// written by the first call.
     ///
     /// ```
     /// # use dunlin_store::{Config, Mode, Region, Seconds, Seed, Table, Write, Writing};
@@ -229,7 +232,8 @@ impl Table {
             None => {
                 let found = self.find(key, now);
                 judge(found.as_ref(), write)?;
-                if self.is_crowded(now) {
+                let fits = found.is_some_and(|found| self.fits_in_place(&found.header, &shape));
+                if fits || self.is_crowded(now) {
                     return self.try_write(key, write, now).map(Some);
                 }
                 let stage = self.begin_stage((key, &header, &shape), now)?;

@@ -91,6 +91,25 @@ fn short_values_and_joined_ones_take_one_call() {
 }
 
 #[test]
+fn a_cache_overwrites_a_long_value_in_place() {
+    let mut table = table(Mode::Cache, 4 << 20);
+    write(&mut table, b"film", &Write::set(&bytes(8 * SLICE, 1)))
+        .1
+        .unwrap();
+    write(&mut table, b"other", &Write::set(b"7")).1.unwrap();
+    for round in 0..100 {
+        let value_now = bytes(8 * SLICE, round);
+        let (calls, written) = write(&mut table, b"film", &Write::set(&value_now));
+        assert_eq!((calls, written.is_ok()), (1, true));
+        assert_eq!(value(&mut table, b"film"), Some(value_now));
+    }
+    assert_eq!(table.stats().laps, 0);
+    assert_eq!(value(&mut table, b"other").unwrap(), b"7");
+    let (calls, _) = write(&mut table, b"film", &Write::set(&bytes(8 * SLICE + 8, 1)));
+    assert!(calls > 8, "{calls}");
+}
+
+#[test]
 fn a_condition_counts_at_the_start_and_at_the_end() {
     for mode in [Mode::Store, Mode::Cache] {
         let mut table = table(mode, 2 << 20);
