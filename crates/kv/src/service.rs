@@ -3,8 +3,13 @@
 //! A batch has all operations on single keys of a receive burst, of any kind. They run in the order
 //! in which they came, and the table's memory for all of them is prefetched before the first runs
 //! (HERD §4.1.1). A batch prepares responses of [`INLINE`] bytes; for a longer answer, the endpoint
-//! makes room of its length. No handler allocates, panics on any bytes, or copies more than a slice
-//! of a value: a longer one is written in parts, between which the endpoint serves other requests.
+//! makes room of its length. No handler allocates or panics on any bytes. A value longer than a
+//! slice is written in parts, between which the endpoint serves other requests. Exceptions, which
+//! copy up to 1 MiB at once: an append or prepend, which joins two values; a write that the table
+//! does in one piece, see [`Table::write_part`]; a write that the endpoint gives back instead of
+//! keeping it for later; and all writes of [`serve_singly`], whose handler cannot go on with one.
+//!
+//! [`Table::write_part`]: dunlin_store::Table::write_part
 
 use dunlin_core::{Batch, BatchItem, Cx, Refuse, Register, Request as RpcRequest};
 use dunlin_store::{BATCH, Key, SLICE, Seconds};
@@ -167,7 +172,7 @@ fn write_part(
         }
         match item.again() {
             Ok(()) => return,
-            // It came in one packet, or too many other requests wait.
+            // It came in one packet, or too many requests wait for their next part.
             Err(back) => item = back,
         }
     }
