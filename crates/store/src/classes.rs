@@ -135,6 +135,17 @@ impl Classes {
         self.pages.give(memory, page);
     }
 
+    /// The pages that slots for items of these sizes take, because classes are dense.
+    #[cfg(test)]
+    pub(crate) fn pages_for(&self, sizes: impl Iterator<Item = usize>) -> usize {
+        let mut counts = vec![0_usize; self.classes.len()];
+        sizes.for_each(|size| counts[self.class(size)] += 1);
+        let pages = counts.iter().zip(&self.classes);
+        pages
+            .map(|(count, class)| count.div_ceil(CHUNK / class.slot))
+            .sum()
+    }
+
     /// The number of the smallest class that holds `size` bytes.
     #[inline]
     fn class(&self, size: usize) -> usize {

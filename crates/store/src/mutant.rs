@@ -32,11 +32,13 @@ pub enum Mutant {
     NotedSlot,
     /// A write in slices goes on although other items have its room.
     LostRoom,
+    /// A write in slices that is given up keeps its pages.
+    LostPages,
 }
 
 #[cfg(all(test, feature = "mutants"))]
 impl Mutant {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Miss,
         Self::HalfWrite,
         Self::LateEntry,
@@ -49,5 +51,6 @@ impl Mutant {
         Self::OldVersion,
         Self::NotedSlot,
         Self::LostRoom,
+        Self::LostPages,
     ];
 }

@@ -7,7 +7,8 @@ use crate::Table;
 
 impl Table {
     /// Checks that each entry names an item of the entry's bucket, that no two items overlap or
-    /// share a key, that all items are below the index, and that the count of items is right.
+    /// share a key, that all items are below the index, that no page is lost, and that the count of
+    /// items is right.
     pub(crate) fn audit(&self) -> Result<(), Difference> {
         let mut keys = BTreeSet::new();
         let mut ranges = Vec::new();
@@ -30,6 +31,12 @@ impl Table {
         let top = ranges.last().map_or(0, |range| range.end);
         if top > self.index_bottom() {
             return Err(format!("an item ends at {top}, in the index"));
+        }
+        let (in_use, taken) = self.page_bytes();
+        if in_use != taken {
+            return Err(format!(
+                "{in_use} bytes of pages are in use, and {taken} are taken"
+            ));
         }
         let items = self.stats().items;
         if items != keys.len() as u64 {

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use crate::item::Header;
-use crate::table::body::Table;
+use crate::memory::STEP;
+use crate::table::body::{Storage, Table};
 use crate::table::key::Key;
 
 impl Table {
@@ -17,6 +18,27 @@ impl Table {
 
     pub(crate) fn bucket_of(&self, key: &Key<'_>) -> u64 {
         self.index.bucket(key.hash())
+    }
+
+    /// The bytes of the pages that are in use, and those that items and the writes under way take.
+    /// A cache has none.
+    pub(crate) fn page_bytes(&self) -> (usize, usize) {
+        let Storage::Classes(classes) = &self.storage else {
+            return (0, 0);
+        };
+        let (mut sizes, mut chunks) = (Vec::new(), 0);
+        for bucket in 0..self.index.buckets() {
+            for number in 0.. {
+                let Some((_, entry)) = self.index.entry_of(&self.memory, bucket, number) else {
+                    break;
+                };
+                let shape = Header::read(&self.memory, entry.place()).shape(self.mode);
+                sizes.push(shape.size);
+                chunks += shape.chunks;
+            }
+        }
+        let pages = classes.pages_for(sizes.into_iter()) + chunks + self.writings.pages();
+        (classes.bytes(), pages * STEP)
     }
 
     /// The items that the entries of a bucket name: the key of each, and where its bytes lie.

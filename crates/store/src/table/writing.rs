@@ -129,6 +129,16 @@ impl Writings {
         found.map(|pending| pending.name)
     }
 
+    /// The pages of all writes.
+    #[cfg(test)]
+    pub(super) fn pages(&self) -> usize {
+        let pages = self.list.iter().map(|pending| match &pending.stage {
+            Stage::Paged { pages, .. } => pages.iter().filter(|page| **page != u32::MAX).count(),
+            Stage::Room(_) | Stage::Logged { .. } => 0,
+        });
+        pages.sum()
+    }
+
     fn end(&mut self, name: Writing) -> Option<Stage> {
         let at = self.list.iter().position(|pending| pending.name == name)?;
         Some(self.list.remove(at).stage)
@@ -185,6 +195,7 @@ impl Table {
     /// Gives up a write that is under way, and frees its room.
     pub fn abandon(&mut self, writing: Writing) {
         if let Some(Stage::Paged { pages, .. }) = self.writings.end(writing)
+            && !self.has(Mutant::LostPages)
             && let Storage::Classes(classes) = &mut self.storage
         {
             for page in pages.into_iter().take_while(|page| *page != u32::MAX) {
