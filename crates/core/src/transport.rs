@@ -164,8 +164,8 @@ pub trait Tx {
         None
     }
 
-    /// Whether a short packet to this peer may overtake long ones that were given before it, although
-    /// none is lost. Then the answer to the short rest of a message shows no losses.
+    /// Whether a short packet to this peer may overtake long ones that were given before it,
+    /// although none is lost. Then the answer to the short rest of a message shows no losses.
     fn reorders(&self, _peer: PeerId) -> bool {
         false
     }

@@ -303,8 +303,8 @@ impl Partition {
         reply_to_write(self.table.write(key, &write_of(store, now), now))
     }
 
-    /// Notes that the handler was called for a request with this ticket. If it goes on with a write,
-    /// that was counted when it came.
+    /// Notes that the handler was called for a request with this ticket. If it goes on with a
+    /// write, that was counted when it came.
     pub(crate) fn on_call(&mut self, ticket: Ticket) {
         if self.writings.has(&ticket) {
             self.counted.requests -= 1;

@@ -144,9 +144,9 @@ impl<'a> BatchItem<'a> {
     /// meanwhile; it finds what it has done so far by [`Self::ticket`].
     ///
     /// # Errors
-    /// Gives the request back if it has come in one packet, whose bytes are gone after the burst, or
-    /// if 16 requests wait, or such ones that hold a sixteenth of the endpoint's receive budget. The
-    /// handler then answers at once.
+    /// Gives the request back if it has come in one packet, whose bytes are gone after the burst,
+    /// or if 16 requests wait, or such ones that hold a sixteenth of the endpoint's receive budget.
+    /// The handler then answers at once.
     pub fn again(self) -> Result<(), Self> {
         if self.entry.frame != BatchEntry::NO_FRAME {
             return Err(self);
