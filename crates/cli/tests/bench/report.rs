@@ -116,8 +116,8 @@ fn made_up() -> String {
 /// Adds a row: experiment, transport, parameters, metric with its unit.
 type Add<'a> = &'a mut dyn FnMut(&str, &str, Value, (&str, &str));
 
-/// Adds rows of the experiments with services.
-fn add_services(add: Add<'_>) {
+/// Adds rows of the tables of the key-value service.
+fn add_tables(add: Add<'_>) {
     for mode in ["store", "cache"] {
         for (popularity, gets) in [("uniform", 100), ("uniform", 50), ("zipf", 95)] {
             for batch in [1, 2, 4, 8, 16, 32] {
@@ -129,6 +129,19 @@ fn add_services(add: Add<'_>) {
             }
         }
     }
+    for scans in [0, 20] {
+        let params = json!({ "what": "hits", "memory_mib": 16, "scans": scans });
+        add("store_memory", "none", params, ("hit_ratio", ""));
+    }
+    for memory_mib in [8, 16, 64] {
+        let params = json!({ "what": "fill", "memory_mib": memory_mib });
+        add("store_memory", "none", params, ("resident_mib", "MiB"));
+    }
+}
+
+/// Adds rows of the experiments with services.
+fn add_services(add: Add<'_>) {
+    add_tables(add);
     for transport in ["shm", "udp"] {
         for value in [4, 8, 16, 32, 64, 128, 256, 512, 1024] {
             let params = json!({

@@ -54,7 +54,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                     session,
                     request: message,
                 };
-                if let Some(unfinished) = self.run_alone(request, max_response, run) {
+                let may_wait = self.may_wait(&request);
+                if let Some(unfinished) = self.run_alone(request, (max_response, run), may_wait) {
                     self.postpone(unfinished);
                 }
             }
@@ -72,15 +73,14 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     /// Runs a batch handler on one request, and gives the request back if the handler will go on
-    /// with it later.
+    /// with it later, which it may do if `may_wait`.
     pub(crate) fn run_alone(
         &mut self,
         alone: SlowRequest,
-        max_response: usize,
-        run: BatchFn<App>,
+        (max_response, run): (usize, BatchFn<App>),
+        may_wait: bool,
     ) -> Option<SlowRequest> {
         let (inbound, req_type) = (alone.inbound, alone.req_type);
-        let may_wait = self.may_wait(&alone);
         let Self {
             core,
             app,
@@ -144,7 +144,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// next turn, if it needs one, comes after those of all others that wait.
     pub(crate) fn run_again(&mut self, alone: SlowRequest, max_response: usize, run: BatchFn<App>) {
         let mut unfinished = None;
-        self.apart(|engine| unfinished = engine.run_alone(alone, max_response, run));
+        // It has waited before, so it may again.
+        self.apart(|engine| unfinished = engine.run_alone(alone, (max_response, run), true));
         if let Some(unfinished) = unfinished {
             self.core.postponed += 1;
             self.core.context.agenda.call_attention();

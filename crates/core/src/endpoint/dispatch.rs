@@ -48,8 +48,8 @@ impl Dispatched {
     }
 }
 
-/// A request of a slow dispatch handler, with its own copy of the data: it may wait for several
-/// iterations.
+/// A request of a slow dispatch handler, or of a batch handler that goes on with it later, with its
+/// own copy of the data: it may wait for several iterations.
 #[derive(Debug)]
 pub(crate) struct SlowRequest {
     pub(crate) req_type: ReqType,

@@ -56,7 +56,8 @@ pub(crate) struct Engine<X, C, App> {
     pub(crate) workers: Option<Box<dyn Workers>>,
     /// Requests of batch handlers within an iteration.
     pub(crate) batch: Vec<BatchEntry>,
-    /// Requests of slow dispatch handlers; each iteration runs one.
+    /// Requests of slow dispatch handlers, and those with which batch handlers go on later; each
+    /// iteration runs one.
     pub(crate) slow: VecDeque<SlowRequest>,
     pub(crate) dropped: Arc<DroppedList>,
     /// The tap that sees packets.

@@ -52,7 +52,8 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// The bytes of all requests, in the order in which they came, in their RX frames.
+    /// The bytes of all requests, in the order in which they came: in their RX frames, or in the
+    /// msgbuf of one that came in several packets.
     #[inline]
     pub fn data(&self) -> &'a [&'a [u8]] {
         self.data

@@ -49,8 +49,8 @@ use crate::counters::Counters;
 pub struct ShmRx {
     alone: Alone,
     frames: [FrameBytes; RX_BURST],
-    /// Copies of short packets; the index of a copy is that of its frame. Places point there, so
-    /// the copies must not move with the half.
+    /// Copies of short packets; `shorts` says where each lies. Places point there, so the copies
+    /// must not move with the half.
     shorts: Box<Shorts>,
     /// Copies of longer packets, one after the other.
     long: Box<[Line]>,
