@@ -119,10 +119,11 @@ fn cases(sweep: &Sweep<'_>) -> Vec<Case> {
 }
 
 fn charts(rows: &[&Row]) -> Vec<Picture> {
-    let of = |metric: &str, param: &str, title: &str, axis| {
+    // The names of bars are short, because they stand beside their figures.
+    let of = |metric: &str, (param, short): (&str, &str), title: &str, axis| {
         let wanted = rows.iter().filter(|row| row.metric == metric);
         let all = wanted.map(|row| {
-            let name = format!("{param} {}", word(row, param).unwrap_or_default());
+            let name = format!("{short} {}", word(row, param).unwrap_or_default());
             bar(row, name, None)
         });
         bars(title, axis, "memcached in the same round", all.collect())
@@ -130,13 +131,13 @@ fn charts(rows: &[&Row]) -> Vec<Picture> {
     vec![
         of(
             "hit_ratio",
-            "scans",
+            ("scans", "scans"),
             "Requests that find their item, with equal resident memory",
             zero_based("share of requests", ""),
         ),
         of(
             "resident_mib",
-            "memory_mib",
+            ("memory_mib", "-m"),
             "Resident memory of a full server",
             zero_based("resident memory", "MiB"),
         ),
