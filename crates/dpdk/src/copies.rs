@@ -25,7 +25,7 @@ pub(crate) enum Cause {
     NoNeighbour,
     /// The device cannot read the memory: it is the program's own, or another device's.
     Memory,
-    /// The device has not given enough of the packets before back.
+    /// The device has not given back enough of the earlier packets.
     Limit,
 }
 

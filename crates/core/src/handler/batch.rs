@@ -146,8 +146,8 @@ impl<'a> BatchItem<'a> {
     ///
     /// # Errors
     /// Gives the request back if it has come in one packet, whose bytes are gone after the burst,
-    /// or if 16 requests wait, or such ones that hold a sixteenth of the endpoint's receive budget.
-    /// The handler then answers at once.
+    /// or if the requests that wait already are 16, or would hold more than a sixteenth of the
+    /// endpoint's receive budget with this one. The handler then answers at once.
     pub fn again(self) -> Result<(), Self> {
         if self.entry.frame != BatchEntry::NO_FRAME {
             return Err(self);

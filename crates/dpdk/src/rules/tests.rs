@@ -333,7 +333,7 @@ fn an_endpoint_that_wakes_looks_at_the_queues_of_those_that_sleep_on() {
         assert!(rx.seat().inbox.sleep());
         rx.sleep();
     }
-    // The device rings for this packet at an endpoint for which it is not, and then no more.
+    // The device wakes another endpoint than the receiver for this packet, and rings once only.
     arrive(3, 2, PORTS[1], b"for the sleeper");
     woken.wake();
     assert_eq!(played(3).queues[2].len(), 0);
