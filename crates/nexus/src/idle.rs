@@ -61,12 +61,22 @@ pub(crate) const MIN_BLOCK: Nanos = Nanos::from_micros(10);
 /// within this time. Twenty wake-ups a second cost about 0.1 % of a core.
 const MAX_BLOCK: Nanos = Nanos::from_millis(50);
 
+/// An endpoint without frames.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    pub(crate) now: Nanos,
+    /// The requests that it has sent so far.
+    pub(crate) requests: u64,
+}
+
 /// Decides when an endpoint's thread blocks, and blocks it.
 pub(crate) struct Sleeper {
     /// How long the thread spins before it blocks; `None`: it never blocks.
     spin: Option<Nanos>,
     quiet: u32,
     quiet_since: Nanos,
+    /// Requests that the endpoint had sent at the last look.
+    requests: u64,
     epoll: Epoll,
     events: Events,
     doorbell: Arc<Doorbell>,
@@ -92,6 +102,7 @@ impl Sleeper {
             spin,
             quiet: 0,
             quiet_since: Nanos::ZERO,
+            requests: 0,
             epoll,
             events,
             doorbell,
@@ -104,19 +115,22 @@ impl Sleeper {
         self.quiet = 0;
     }
 
-    /// Notes an idle iteration. True if the thread has spun for long enough. It calls `now` only
-    /// once in `LOOK_EVERY` iterations.
+    /// Notes an iteration without frames. True if the thread has spun for long enough. It calls
+    /// `look` only once in `LOOK_EVERY` iterations.
     #[inline]
-    pub(crate) fn on_quiet(&mut self, now: impl FnOnce() -> Nanos) -> bool {
+    pub(crate) fn on_quiet(&mut self, look: impl FnOnce() -> Look) -> bool {
         self.quiet = self.quiet.wrapping_add(1);
-        self.quiet.is_multiple_of(LOOK_EVERY) && self.has_spun(now())
+        self.quiet.is_multiple_of(LOOK_EVERY) && self.has_spun(look())
     }
 
+    /// The thread spins anew after a request that it has sent, because an answer comes sooner than
+    /// the kernel would wake the thread.
     #[cold]
-    fn has_spun(&mut self, now: Nanos) -> bool {
+    fn has_spun(&mut self, look: Look) -> bool {
         let Some(spin) = self.spin else { return false };
-        if self.quiet == LOOK_EVERY {
-            self.quiet_since = now;
+        let Look { now, requests } = look;
+        if self.quiet == LOOK_EVERY || requests != self.requests {
+            (self.quiet_since, self.requests) = (now, requests);
         }
         now.since(self.quiet_since) >= spin
     }

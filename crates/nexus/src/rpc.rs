@@ -31,7 +31,7 @@ use dunlin_wire::control::{EndpointIndex, Serving};
 use crate::clock::TscClock;
 use crate::error::ConnectError;
 use crate::events::on_wrong_stage;
-use crate::idle::{MIN_BLOCK, Sleeper};
+use crate::idle::{Look, MIN_BLOCK, Sleeper};
 use crate::mailbox::{Mailbox, Request};
 use crate::nexus::Nexus;
 use crate::publisher::{OwnFn, Publisher};
@@ -178,7 +178,7 @@ impl<T: Open, App> Rpc<T, App> {
         }
         if progress.frames != 0 {
             self.sleeper.on_activity();
-        } else if self.sleeper.on_quiet(|| self.engine.now()) {
+        } else if self.sleeper.on_quiet(|| look(&mut self.engine)) {
             let limit = limit(self.engine.app());
             self.sleep(limit);
         }
@@ -409,6 +409,13 @@ impl<T: Open, App> Rpc<T, App> {
         // soon.
         T::disarm(rx, tx);
         self.pulse.on_turn(self.engine.now());
+    }
+}
+
+fn look<T: Open, App>(engine: &mut Engine<T, TscClock, App>) -> Look {
+    Look {
+        now: engine.now(),
+        requests: engine.counters().requests_sent,
     }
 }
 

@@ -16,6 +16,14 @@ fn a_transport_that_wakes_late_makes_the_thread_spin_longer() {
     assert_eq!(Idle::Spin.at_least(least), Idle::Spin);
 }
 
+/// A look of an endpoint that has sent no request.
+fn at(micros: u64) -> Look {
+    Look {
+        now: Nanos::from_micros(micros),
+        requests: 0,
+    }
+}
+
 fn sleeper(idle: Idle, fds: &[RawFd]) -> (Sleeper, Arc<Doorbell>) {
     let doorbell = Arc::new(Doorbell::new().unwrap());
     (
@@ -26,7 +34,7 @@ fn sleeper(idle: Idle, fds: &[RawFd]) -> (Sleeper, Arc<Doorbell>) {
 
 /// The number of quiet iterations of 1 µs each before the thread blocks.
 fn iterations(sleeper: &mut Sleeper) -> Option<u64> {
-    (1..100_000).find(|micros| sleeper.on_quiet(|| Nanos::from_micros(*micros)))
+    (1..100_000).find(|micros| sleeper.on_quiet(|| at(*micros)))
 }
 
 #[test]
@@ -62,11 +70,29 @@ fn activity_starts_the_time_anew() {
         &[],
     );
     for micros in 1..10_000 {
-        assert!(!sleeper.on_quiet(|| Nanos::from_micros(micros)));
+        assert!(!sleeper.on_quiet(|| at(micros)));
         if micros % 300 == 0 {
             sleeper.on_activity();
         }
     }
+}
+
+#[test]
+fn a_thread_that_has_sent_a_request_spins_for_the_answer() {
+    let spin = Duration::from_micros(500);
+    let (mut sleeper, _) = sleeper(Idle::Adaptive { spin }, &[]);
+    iterations(&mut sleeper).unwrap();
+    // The thread has slept for long, then its program calls.
+    let sent = |micros| Look {
+        requests: 1,
+        ..at(micros)
+    };
+    let blocks = (200_000..300_000).find(|micros| sleeper.on_quiet(|| sent(*micros)));
+    let spun = blocks.unwrap() - 200_000;
+    assert!(
+        (500..=500 + 2 * u64::from(LOOK_EVERY)).contains(&spun),
+        "{spun}"
+    );
 }
 
 #[test]
