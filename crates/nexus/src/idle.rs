@@ -77,6 +77,9 @@ pub(crate) struct Sleeper {
     quiet_since: Nanos,
     /// Requests that the endpoint had sent at the last look.
     requests: u64,
+    /// Where the count of `quiet` begins: at 0, or right before a look while the thread, which has
+    /// slept, has not given way yet.
+    first: u32,
     epoll: Epoll,
     events: Events,
     doorbell: Arc<Doorbell>,
@@ -103,6 +106,7 @@ impl Sleeper {
             quiet: 0,
             quiet_since: Nanos::ZERO,
             requests: 0,
+            first: 0,
             epoll,
             events,
             doorbell,
@@ -112,7 +116,7 @@ impl Sleeper {
     /// Notes that a packet or an event has come.
     #[inline]
     pub(crate) fn on_activity(&mut self) {
-        self.quiet = 0;
+        self.quiet = self.first;
     }
 
     /// Notes an iteration without frames. True if the thread has spun for long enough. It calls
@@ -131,8 +135,19 @@ impl Sleeper {
         let Look { now, requests } = look;
         if self.quiet == LOOK_EVERY || requests != self.requests {
             (self.quiet_since, self.requests) = (now, requests);
+            self.give_way();
         }
         now.since(self.quiet_since) >= spin
+    }
+
+    /// Lets a thread of the same processor run, once after each block. The kernel expects that a
+    /// thread which sends a packet to a sleeping peer then sleeps itself, so it often wakes the
+    /// peer's thread on this processor, even if another one is idle. There, that thread would wait
+    /// until this one has spun.
+    fn give_way(&mut self) {
+        if std::mem::take(&mut self.first) != 0 {
+            std::thread::yield_now();
+        }
     }
 
     /// Blocks until a descriptor is readable, the doorbell is rung, or `span` has passed. The
@@ -145,6 +160,9 @@ impl Sleeper {
             let waited = self.epoll.wait(&mut self.events, timeout);
             debug_assert!(waited.is_ok(), "{waited:?}");
             signalled = self.events.iter().any(|ready| ready.token == BELL);
+            // The second iteration without frames looks, because the first one may send a request.
+            // So does the first one after frames.
+            (self.quiet, self.first) = (2 * LOOK_EVERY - 2, LOOK_EVERY - 1);
         }
         self.doorbell.wake(signalled);
     }

@@ -96,6 +96,46 @@ fn a_thread_that_has_sent_a_request_spins_for_the_answer() {
 }
 
 #[test]
+fn a_thread_gives_way_once_after_a_block() {
+    let (mut sleeper, _) = sleeper(Idle::default(), &[]);
+    let gives_way = |sleeper: &Sleeper| sleeper.first != 0;
+    let looks = |sleeper: &mut Sleeper| {
+        let mut has_looked = false;
+        sleeper.on_quiet(|| {
+            has_looked = true;
+            at(0)
+        });
+        has_looked
+    };
+    assert!(!gives_way(&sleeper));
+    // A packet has ended the block, and its peer spins: the thread gives way after that burst.
+    sleeper.block(Nanos::from_micros(10));
+    sleeper.on_activity();
+    assert!(gives_way(&sleeper));
+    assert!(looks(&mut sleeper) && !gives_way(&sleeper));
+    sleeper.on_activity();
+    assert!(!looks(&mut sleeper));
+    // The program calls after a silence: the thread gives way once it has polled for the answer.
+    sleeper.block(Nanos::from_micros(10));
+    assert!(!looks(&mut sleeper));
+    let sent = Look {
+        requests: 1,
+        ..at(1)
+    };
+    assert!(gives_way(&sleeper));
+    sleeper.on_quiet(|| sent);
+    assert!(!gives_way(&sleeper));
+    // Only a timer has ended the block: the thread blocks again.
+    sleeper.block(Nanos::from_micros(10));
+    let after = |micros| Look {
+        requests: 1,
+        ..at(micros)
+    };
+    assert!(!sleeper.on_quiet(|| after(1000)));
+    assert!(sleeper.on_quiet(|| after(1000)) && gives_way(&sleeper));
+}
+
+#[test]
 fn everything_that_can_happen_ends_a_block() {
     let event = EventFd::new().unwrap();
     let (mut sleeper, doorbell) = sleeper(Idle::default(), &[event.as_raw_fd()]);
