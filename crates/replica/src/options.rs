@@ -61,6 +61,8 @@ pub enum Mutant {
     HalfOfJoint,
     /// The time of a lease is counted in ticks, of which one passes in a pause of the process.
     LeaseByTicks,
+    /// The log's time is that of the leader's clock, and not how much of it has passed.
+    LeadersTime,
     /// A transaction writes although a key has another version.
     Careless,
     /// The election clock of a node runs while its vote is on the way to the disk.

@@ -130,7 +130,7 @@ impl Seat {
             piece_bytes: options.piece_bytes,
             parcel_bytes: usize::try_from(options.append_bytes).unwrap_or(usize::MAX),
             is_stirred: true,
-            clock: LogClock::default(),
+            clock: LogClock::of(options),
             watchers: Watchers::default(),
             most_watchers: options.operations,
             needs_time: false,

@@ -1,7 +1,9 @@
 //! The run of a seed: sessions between the processes, and the check of the history.
 
 mod changes;
+mod clocks;
 mod faults;
+mod joint;
 mod slow;
 
 use dunlin_core::transport::PeerId;
@@ -21,6 +23,7 @@ use crate::processes::{BUSY, ClientNode, Process, ReplicaNode};
 use crate::record::{Operation, Shared};
 use crate::sum::{Bug, Sum};
 use crate::verdict::{check_keys, check_watched, has_leases, shows_in_histories};
+use clocks::Clocks;
 
 const CLIENTS: usize = 3;
 /// Processes that may join.
@@ -138,6 +141,8 @@ pub(crate) struct Stage {
     ties: Vec<Tie>,
     judge: Judge,
     sum: Sum,
+    /// `None`: all clocks show the same time.
+    clocks: Option<Clocks>,
     /// The last field, so that the disks' engines are closed when it goes.
     _folder: Folder,
 }
@@ -250,6 +255,7 @@ impl Stage {
             ties: Vec::new(),
             judge: Judge::default(),
             sum: Sum::default(),
+            clocks: None,
             _folder: folder,
         }
     }
@@ -298,11 +304,16 @@ impl Stage {
     }
 
     fn check_replicas(&mut self) -> Result<(), String> {
+        // The log's time passes while there is a leader, from 0 on. A thread may run ahead.
+        let most = self.world.now().0 / 1_000_000 + 1;
         for port in 0..self.replicas {
             if let Some(Process::Replica(replica)) = self.world.node(PortId(port))
                 && let Some(node) = replica.rpc.app().node()
             {
                 self.judge.check(id_of(port), node)?;
+                if node.times().0 > most {
+                    return Err(format!("the log's time runs ahead at replica {port}"));
+                }
                 let sends = |it: &Follower| it.sent > 0 && it.sent < it.size;
                 let status = replica.rpc.app().status();
                 self.sum.partly_sent += u64::from(status.followers.iter().any(sends));
@@ -332,6 +343,7 @@ impl Stage {
             Event::Strike => self.strike(),
             Event::Start(victim) => {
                 self.judge.on_restart(id_of(victim));
+                self.set_clock(victim);
                 self.world.act(Act::Boot(PortId(victim)));
             }
             Event::Lost(port, life, session) => {
@@ -356,8 +368,9 @@ impl Stage {
     }
 
     fn connect(&mut self, near: PortId, address: &str) {
-        let (now, far) = (self.world.now(), address.parse().unwrap());
+        let far = address.parse().unwrap();
         let made = self.make(near, PortId(far));
+        let now = self.world.net().borrow().clock(near).read();
         match self.world.node(near) {
             Some(Process::Replica(node)) => match made {
                 Some(session) => node.rpc.app_mut().on_connecting(address, session),

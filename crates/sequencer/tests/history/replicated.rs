@@ -16,6 +16,7 @@ use crate::bug::Bug;
 use crate::nodes::{BUSY, ClientNode};
 use crate::record::judge;
 use crate::scribe::{Finished, Scribe};
+use crate::stage::draw_origin;
 
 /// No fault begins after this time.
 const CHAOS: Nanos = Nanos::from_millis(2800);
@@ -83,16 +84,24 @@ struct Stage {
     paused: [bool; SERVERS],
     newest: u32,
     counts: Counts,
+    /// From which the clocks of servers and replicas are drawn; `None`: all clocks show the same
+    /// time.
+    clocks: Option<Rng>,
 }
 
-/// Runs a seed.
+/// Runs a seed, perhaps with clocks that differ by minutes.
 ///
 /// # Errors
 /// In words: what is wrong with its history.
-pub(crate) fn run_seed(seed: u64, bug: Bug) -> Result<Counts, String> {
+pub(crate) fn run_seed(seed: u64, bug: Bug, apart: bool) -> Result<Counts, String> {
     let mut stage = Stage::new(seed, bug);
+    if apart {
+        stage.clocks = Some(Rng::new(!seed));
+        let others = (0..SERVERS).chain(SCRIBES..ALL);
+        others.for_each(|port| stage.set_clock(port));
+    }
     stage.go();
-    stage.judge(&format!("replicated-{bug:?}-{seed}"))
+    stage.judge(&format!("replicated-{bug:?}-{seed}-{apart}"))
 }
 
 impl Stage {
@@ -128,6 +137,7 @@ impl Stage {
             paused: [false; SERVERS],
             newest: 0,
             counts: Counts::default(),
+            clocks: None,
         };
         stage.plan_faults();
         stage
@@ -203,6 +213,21 @@ impl Stage {
         }
     }
 
+    /// Sets the clock of a process that starts, forward or back by minutes.
+    fn set_clock(&mut self, port: usize) {
+        if let Some(clocks) = &mut self.clocks {
+            let port = PortId(port);
+            let net = self.world.net();
+            net.borrow().clock(port).set_origin(draw_origin(clocks));
+            self.world.poke(port);
+        }
+    }
+
+    /// The time of a process's clock.
+    fn time_of(&self, port: PortId) -> Nanos {
+        self.world.net().borrow().clock(port).read()
+    }
+
     /// Carries jobs and their ends between the two parts of a server, as its threads would.
     fn pass_jobs(&mut self, server: usize) {
         if self.paused[server] {
@@ -212,6 +237,7 @@ impl Stage {
         match finished {
             Some(Finished::Claim(Ok(claim))) => {
                 self.world.cluster.claims[server] = Some(claim);
+                self.set_clock(server);
                 self.world.act(Act::Boot(PortId(server)));
                 let epoch = self.server(server).map(|it| it.rpc.app().epoch());
                 self.newest = self.newest.max(epoch.unwrap_or(0));
@@ -229,7 +255,7 @@ impl Stage {
             }
             None => {}
         }
-        let now = self.world.now();
+        let now = self.time_of(PortId(server));
         let job = self
             .server(server)
             .and_then(|it| it.rpc.app_mut().next_job(now));
@@ -272,7 +298,10 @@ impl Stage {
             }
             Event::Start(server, taking) => self.start(server, taking),
             Event::CrashReplica(is_leader) => self.crash_replica(is_leader),
-            Event::StartReplica(port) => self.world.act(Act::Boot(PortId(port))),
+            Event::StartReplica(port) => {
+                self.set_clock(port);
+                self.world.act(Act::Boot(PortId(port)));
+            }
             Event::Pause(server) => {
                 self.paused[server] = true;
                 self.world.act(Act::Pause(self.hosts[server]));
@@ -310,8 +339,9 @@ impl Stage {
     }
 
     fn connect_to(&mut self, near: PortId, address: &str) {
-        let (now, far) = (self.world.now(), address.parse().unwrap());
+        let far = address.parse().unwrap();
         let made = self.make(near, PortId(far));
+        let now = self.time_of(near);
         match (self.world.node(near), made) {
             (Some(Actor::Scribe(node)), Some(session)) => {
                 node.rpc.app_mut().on_connecting(address, session);
@@ -398,6 +428,7 @@ impl Stage {
         }
         self.crash(server);
         self.world.cluster.taking = taking;
+        self.set_clock(SCRIBES + server);
         self.world.act(Act::Boot(PortId(SCRIBES + server)));
     }
 

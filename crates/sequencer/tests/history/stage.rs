@@ -121,16 +121,27 @@ struct Stage {
     /// The sessions of clients with each server since its last start.
     sessions: Vec<Vec<(PortId, Session)>>,
     paused: [bool; SERVERS],
+    /// From which the clocks of servers are drawn; `None`: all clocks show the same time.
+    clocks: Option<Rng>,
 }
 
-/// Runs a seed.
+/// Runs a seed, perhaps with clocks of servers that differ by minutes.
 ///
 /// # Errors
 /// In words: what is wrong with its history.
-pub(crate) fn run_seed(seed: u64, bug: Bug) -> Result<Sum, String> {
+pub(crate) fn run_seed(seed: u64, bug: Bug, apart: bool) -> Result<Sum, String> {
     let mut stage = Stage::new(seed, bug);
+    if apart {
+        stage.clocks = Some(Rng::new(!seed));
+        (0..SERVERS).for_each(|server| stage.set_clock(server));
+    }
     stage.go();
-    stage.judge(&format!("{bug:?}-{seed}"))
+    stage.judge(&format!("{bug:?}-{seed}-{apart}"))
+}
+
+/// The time that a clock shows when the others begin.
+pub(crate) fn draw_origin(rng: &mut Rng) -> Nanos {
+    Nanos(rng.below(Nanos::from_secs(600).0))
 }
 
 impl Stage {
@@ -169,6 +180,7 @@ impl Stage {
             events: Schedule::default(),
             sessions: vec![Vec::new(); SERVERS],
             paused: [false; SERVERS],
+            clocks: None,
         };
         stage.plan_faults();
         stage
@@ -356,7 +368,18 @@ impl Stage {
         self.crash(server);
         self.world.cluster.taking = taking;
         self.world.cluster.sum.take_overs += u64::from(taking == Taking::Over);
+        self.set_clock(server);
         self.world.act(Act::Boot(PortId(server)));
+    }
+
+    /// Sets the clock of a server that starts, forward or back by minutes.
+    fn set_clock(&mut self, server: usize) {
+        if let Some(clocks) = &mut self.clocks {
+            let port = PortId(server);
+            let net = self.world.net();
+            net.borrow().clock(port).set_origin(draw_origin(clocks));
+            self.world.poke(port);
+        }
     }
 
     fn settle(&mut self) {

@@ -1,7 +1,10 @@
 //! Virtual time. The world has one clock. A thread that computes runs ahead of this clock by the
-//! cost of its work, and does not run again before the world has caught up.
+//! cost of its work, and does not run again before the world has caught up. A thread may show
+//! another time than the world's, because clocks of different hosts begin at different times: only
+//! differences between two times of one thread mean something.
 //!
-//! Invariant: for one thread [`SimClock::now`] never decreases. Called by the endpoint (as its
+//! Invariant: for one thread [`SimClock::now`] never decreases, unless a test sets its clock for a
+//! process that starts. Called by the endpoint (as its
 //! [`Clock`]), by the simulated transport and by handlers that cost time.
 
 use std::cell::Cell;
@@ -14,6 +17,8 @@ use dunlin_core::{Clock, Nanos};
 pub struct SimClock {
     world: Rc<Cell<Nanos>>,
     ahead: Rc<Cell<Nanos>>,
+    /// The time that this clock had when the world's began.
+    origin: Rc<Cell<Nanos>>,
 }
 
 impl SimClock {
@@ -22,6 +27,7 @@ impl SimClock {
         Self {
             world,
             ahead: Rc::default(),
+            origin: Rc::default(),
         }
     }
 
@@ -30,9 +36,29 @@ impl SimClock {
         self.ahead.set(self.ahead.get() + cost);
     }
 
-    /// The thread's time: the world's, plus the thread's work in this iteration.
+    /// The time that the thread sees: that of its own clock.
     pub fn read(&self) -> Nanos {
+        self.world_time() + self.origin.get()
+    }
+
+    /// The thread's time as the world counts it: the world's, plus the thread's work in this
+    /// iteration.
+    pub fn world_time(&self) -> Nanos {
         self.world.get() + self.ahead.get()
+    }
+
+    /// Sets the clock, of which `origin` is the time when the world's began. For a process that
+    /// runs, it must not be less than before.
+    pub fn set_origin(&self, origin: Nanos) {
+        self.origin.set(origin);
+    }
+
+    /// A time of this clock as the world counts it; [`Nanos::MAX`] stays.
+    pub fn to_world(&self, time: Nanos) -> Nanos {
+        match time {
+            Nanos::MAX => Nanos::MAX,
+            time => time.since(self.origin.get()),
+        }
     }
 
     /// Ends an iteration: returns how far the thread ran ahead, and sets that back to zero.

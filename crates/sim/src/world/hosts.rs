@@ -313,7 +313,7 @@ impl<C: Cluster> World<C> {
         };
         node.run_once();
         self.iterations += 1;
-        let next = node.next_wakeup();
+        let next = process.clock.to_world(node.next_wakeup());
         let now = self.net.borrow().now();
         process.busy_until = now + process.clock.settle() + self.net.borrow().iteration_cost();
         process.restless = if next > now { 0 } else { process.restless + 1 };

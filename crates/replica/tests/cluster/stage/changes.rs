@@ -45,7 +45,7 @@ impl Stage {
             .is_some_and(|rpc| rpc.app().node().is_none())
     }
 
-    fn join(&mut self, spare: usize, leader: usize, roster: &Roster) {
+    pub(super) fn join(&mut self, spare: usize, leader: usize, roster: &Roster) {
         let roster = roster.for_joining(member(spare));
         let seated = self
             .replica(spare)
@@ -56,7 +56,7 @@ impl Stage {
         self.order(leader, Order::Join(member(spare)));
     }
 
-    fn order(&mut self, leader: usize, order: Order) {
+    pub(super) fn order(&mut self, leader: usize, order: Order) {
         if let Some(rpc) = self.replica(leader) {
             // It may not lead any more.
             let _ = rpc.app_mut().on_order(order);

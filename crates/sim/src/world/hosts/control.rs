@@ -54,6 +54,7 @@ impl<C: Cluster> World<C> {
     /// Plans a run of the event loop if the control thread has left events for it.
     fn plan_next(&mut self, port: PortId) {
         if let Some(next) = self.node(port).map(Node::next_wakeup) {
+            let next = self.ports[port.0].clock.to_world(next);
             self.plan_run(port, next);
         }
     }

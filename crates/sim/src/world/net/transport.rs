@@ -128,7 +128,7 @@ impl SimTx {
         }
         let bytes = items.iter().map(data_len).sum();
         if net.record.is_on() {
-            let at = self.half.clock.read();
+            let at = self.half.clock.world_time();
             for item in items {
                 net.record.note(at, port, &FrameFact::Hands(item));
             }
@@ -139,7 +139,7 @@ impl SimTx {
             true => least,
             false => Nanos(net.rng.between(least.0, most.0)),
         };
-        let due = self.half.clock.read() + delay;
+        let due = self.half.clock.world_time() + delay;
         let reached = self.reached(items);
         let frame_bytes = net.config.frame_bytes;
         let (end, due) = net.ports[port.0].hand_over(&reached, due, frame_bytes);
