@@ -7,9 +7,10 @@ use dunlin_nexus::{ConnectError, ConnectOptions, EndpointBuilder, EndpointError,
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::replica::Replica;
-use crate::service::{OTHER_ITEMS, TAKEN, UNABLE, UNSAVED, serve};
+use crate::service::serve;
 use crate::wire::{
-    BOOTSTRAP, JOIN, Members, ORDER, Order, Role, Roster, STATUS, STRANGER, Status, VERSION,
+    BOOTSTRAP, JOIN, Members, ORDER, OTHER_ITEMS, Order, Role, Roster, STATUS, STRANGER, Status,
+    TAKEN, UNABLE, UNSAVED, VERSION,
 };
 
 /// Bytes of an answer to a question: a status with sixteen members that have long addresses.

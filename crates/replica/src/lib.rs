@@ -60,12 +60,13 @@ pub use node::{Image, Node, Output, Restored};
 pub use options::Mutant;
 pub use options::Options;
 pub use replica::{Replica, SeatError};
-pub use service::{Host, OTHER_ITEMS, TAKEN, UNABLE, UNSAVED, serve};
+pub use service::{Host, serve};
 
 pub use wire::{
     Answer, BOOTSTRAP, Compare, Event, EventKind, Follower, Found, JOIN, MAX_ADDRESS, MAX_ITEMS,
     MAX_KEY, MAX_LIFETIME, MAX_MEMBERS, MAX_STEPS, MAX_VALUE, Malformed, Member, Members,
-    MembersError, Name, OPERATE, ORDER, Operation, Order, PARCEL, PIECE, Parcel, Part, Piece,
-    Request, Role, Roster, STATUS, STRANGER, Status, Steps, TWIN, VERSION, WINDOW, Write,
+    MembersError, Name, OPERATE, ORDER, OTHER_ITEMS, Operation, Order, PARCEL, PIECE, Parcel, Part,
+    Piece, Request, Role, Roster, STATUS, STRANGER, Status, Steps, TAKEN, TWIN, UNABLE, UNSAVED,
+    VERSION, WINDOW, Write,
 };
 pub use work::{Disk, DiskFigures, Items, LogWrite, Remains, Saved, Work};

@@ -4,10 +4,11 @@
 //! so one that starts again has another number and no seat: it can break no promise of its
 //! predecessor. A replica with a disk keeps its number, and goes on with the log that is there.
 //! Handlers only note what comes in; [`Replica::run`], which the owner of the endpoint calls after
-//! each iteration, lets the node work on it. A panic of Raft so reaches the owner's thread. Called
-//! by `service` and by the owner.
+//! each iteration, lets the node work on it, and takes the seat that a request asks for. A panic of
+//! Raft so reaches the owner's thread. Called by `service` and by the owner.
 
 mod answers;
+mod asking;
 mod due;
 mod lives;
 mod log_clock;
@@ -27,6 +28,8 @@ use crate::node::{Image, Node, Restored};
 use crate::options::Options;
 use crate::wire::{Answer, Members, Order, Parcel, Piece, Request, Roster, STRANGER, Status};
 use crate::work::{Disk, DiskFigures};
+use asking::Asking;
+pub(crate) use asking::SoughtSeat;
 use seat::Seat;
 
 /// A replica, for the state of an endpoint.
@@ -40,6 +43,8 @@ pub struct Replica {
     /// The items with which the cluster of a replica without a seat begins, if a restore has left
     /// some.
     restored: Option<Restored>,
+    /// Requests for a seat that have come in since the last run.
+    asking: Asking,
 }
 
 /// The reason why a replica takes no seat in a cluster.
@@ -72,6 +77,7 @@ impl Replica {
             seat: None,
             disk: None,
             restored: None,
+            asking: Asking::default(),
         }
     }
 
@@ -87,9 +93,9 @@ impl Replica {
         options: Options,
     ) -> Self {
         let mut replica = Self::new(id, options);
-        match seat {
-            Some((roster, image)) => replica.sit(roster, image, Some(disk)),
-            None => replica.disk = Some(disk),
+        replica.disk = Some(disk);
+        if let Some((roster, image)) = seat {
+            replica.sit(roster, image);
         }
         replica
     }
@@ -108,14 +114,18 @@ impl Replica {
     #[must_use]
     pub fn resume(id: u64, roster: Roster, image: Image, options: Options) -> Self {
         let mut replica = Self::new(id, options);
-        replica.sit(roster, image, None);
+        replica.sit(roster, image);
         replica
     }
 
-    fn sit(&mut self, roster: Roster, image: Image, disk: Option<Box<dyn Disk>>) {
+    fn sit(&mut self, roster: Roster, image: Image) {
         assert!(roster.get(self.id).is_some(), "the replica is a member");
-        let seat = Seat::new(self.id, roster, image, disk, &self.options);
-        self.seat = Some(Box::new(seat));
+        let seat = Seat::new(self.id, roster, image, &self.options);
+        // Only now: if Raft panics before, the replica still has its disk.
+        self.seat = Some(Box::new(match self.disk.take() {
+            Some(disk) => seat.with_disk(disk),
+            None => seat,
+        }));
     }
 
     /// Its number.
@@ -125,10 +135,13 @@ impl Replica {
     }
 
     /// Takes a seat. If the replica has it already, among the same members, nothing happens. A disk
-    /// has the members when the call returns.
+    /// has the members when the call returns. No handler calls it, because it starts Raft.
     ///
     /// # Errors
     /// [`SeatError`].
+    ///
+    /// # Panics
+    /// If the disk cannot sync the members. The process must end then.
     pub fn on_bootstrap(&mut self, members: Members) -> Result<(), SeatError> {
         let items = self.restored.as_ref().map_or(0, Restored::digest);
         if self.seat.is_none() && members.items() != items {
@@ -142,6 +155,9 @@ impl Replica {
     /// # Errors
     /// [`SeatError`]; [`SeatError::Stranger`] also for a roster of a new cluster, and
     /// [`SeatError::OtherItems`] if it has restored items.
+    ///
+    /// # Panics
+    /// As [`Self::on_bootstrap`].
     pub fn on_join(&mut self, roster: Roster) -> Result<(), SeatError> {
         match roster.has_voters() {
             true => Err(SeatError::Stranger),
@@ -163,13 +179,29 @@ impl Replica {
             let saved = disk.take_seat(&roster);
             saved.map_err(|_| SeatError::Unsaved)?;
         }
-        let disk = self.disk.take();
         let image = match self.restored.take() {
             Some(restored) => restored.into_image(roster.clone()),
             None => Image::of(roster.clone()),
         };
-        self.sit(roster, image, disk);
+        self.sit(roster, image);
         Ok(())
+    }
+
+    /// Notes a request for a seat, which the next run answers.
+    pub(crate) fn on_asked(&mut self, sought: SoughtSeat, ticket: Ticket) {
+        self.asking.add(sought, ticket);
+    }
+
+    /// Takes the seat that requests ask for, and answers them.
+    #[cold]
+    fn answer_asking(&mut self, cx: &mut Cx<'_>) {
+        for (sought, ticket) in self.asking.take() {
+            let seated = match sought {
+                SoughtSeat::First(members) => self.on_bootstrap(members),
+                SoughtSeat::Later(roster) => self.on_join(roster),
+            };
+            asking::answer(seated.map(|()| self.status()), ticket, cx);
+        }
     }
 
     /// Its state.
@@ -203,6 +235,12 @@ impl Replica {
             None => self.disk.as_deref(),
         };
         disk.map_or(DiskFigures::default(), Disk::figures)
+    }
+
+    /// The name of its cluster, if it has a seat.
+    #[must_use]
+    pub fn cluster(&self) -> Option<u64> {
+        self.seat.as_ref().map(|seat| seat.cluster)
     }
 
     /// The node of its seat, for checks.
@@ -324,22 +362,28 @@ impl Replica {
     /// process must end then.
     #[inline]
     pub fn run(&mut self, cx: &mut Cx<'_>) -> bool {
+        let has_answered = !self.asking.is_empty();
+        if has_answered {
+            self.answer_asking(cx);
+        }
         let Some(seat) = self.seat.as_mut().filter(|seat| seat.is_due(cx.now())) else {
-            return false;
+            return has_answered;
         };
         let has_run = !seat.catch_up(self.id, cx.now());
         if has_run {
             seat.run(self.id, cx);
         }
-        has_run
+        has_run || has_answered
     }
 
     /// When [`Self::run`] or [`Self::wish`] has work; [`Nanos::MAX`]: never.
     #[must_use]
     pub fn next_wakeup(&self) -> Nanos {
-        self.seat
-            .as_ref()
-            .map_or(Nanos::MAX, |seat| seat.next_wakeup())
+        match &self.seat {
+            _ if !self.asking.is_empty() => Nanos::ZERO,
+            Some(seat) => seat.next_wakeup(),
+            None => Nanos::MAX,
+        }
     }
 }
 

@@ -1,29 +1,16 @@
 //! The service: handlers of an endpoint, which note what comes in for its replica.
 //!
-//! No handler runs Raft, allocates more than a copy of its request, or panics on any bytes. Answers
-//! leave from [`Replica::run`].
+//! No handler starts or runs Raft, or waits for a disk, or panics on any bytes. It copies at most
+//! its request. Answers to operations, parcels and requests for a seat leave from [`Replica::run`].
 
 use dunlin_core::{Cx, Refuse, Register, Request as RpcRequest};
 use dunlin_wire::ErrorCode;
 
-use crate::replica::{Replica, SeatError};
+use crate::replica::{Replica, SoughtSeat};
 use crate::wire::{
     BOOTSTRAP, JOIN, Members, OPERATE, ORDER, Operation, Order, PARCEL, PIECE, Piece, Request,
-    Roster, STATUS, STRANGER, VERSION,
+    Roster, STATUS, STRANGER, UNABLE, VERSION,
 };
-
-/// The code of a bootstrap to a replica of another cluster.
-pub const TAKEN: ErrorCode = ErrorCode::application(1);
-/// The code of a bootstrap that the replica's disk does not take.
-pub const UNSAVED: ErrorCode = ErrorCode::application(3);
-
-/// The code of an order that the replica cannot carry out: it does not lead, or the member that is
-/// to lead is none.
-pub const UNABLE: ErrorCode = ErrorCode::application(4);
-
-/// The code of a bootstrap to a replica with other restored items than those that the cluster is to
-/// begin with, and of a join to one with restored items.
-pub const OTHER_ITEMS: ErrorCode = ErrorCode::application(5);
 
 /// The state of an endpoint that serves a replica.
 pub trait Host {
@@ -83,31 +70,16 @@ fn on_bootstrap<App: Host>(app: &mut App, incoming: RpcRequest<'_>, cx: &mut Cx<
     let Ok(members) = Members::decode(incoming.data()) else {
         return incoming.refuse(cx, ErrorCode::UNDECODABLE);
     };
-    let seated = app.replica().on_bootstrap(members);
-    answer_seat(app, seated, incoming, cx);
+    let ticket = incoming.keep(cx);
+    app.replica().on_asked(SoughtSeat::First(members), ticket);
 }
 
 fn on_join<App: Host>(app: &mut App, incoming: RpcRequest<'_>, cx: &mut Cx<'_>) {
     let Ok(roster) = Roster::decode(incoming.data()) else {
         return incoming.refuse(cx, ErrorCode::UNDECODABLE);
     };
-    let seated = app.replica().on_join(roster);
-    answer_seat(app, seated, incoming, cx);
-}
-
-fn answer_seat<App: Host>(
-    app: &mut App,
-    seated: Result<(), SeatError>,
-    incoming: RpcRequest<'_>,
-    cx: &mut Cx<'_>,
-) {
-    match seated {
-        Ok(()) => incoming.reply_bytes(cx, &app.replica().status().to_bytes()),
-        Err(SeatError::Taken) => incoming.reject(cx, TAKEN),
-        Err(SeatError::Stranger) => incoming.reject(cx, STRANGER),
-        Err(SeatError::Unsaved) => incoming.reject(cx, UNSAVED),
-        Err(SeatError::OtherItems) => incoming.reject(cx, OTHER_ITEMS),
-    }
+    let ticket = incoming.keep(cx);
+    app.replica().on_asked(SoughtSeat::Later(roster), ticket);
 }
 
 fn on_order<App: Host>(app: &mut App, incoming: RpcRequest<'_>, cx: &mut Cx<'_>) {
@@ -121,11 +93,9 @@ fn on_order<App: Host>(app: &mut App, incoming: RpcRequest<'_>, cx: &mut Cx<'_>)
 }
 
 fn on_parcel<App: Host>(app: &mut App, incoming: RpcRequest<'_>, cx: &mut Cx<'_>) {
-    match app.replica().on_parcel(incoming.data(), cx.now()) {
-        Ok(place) => {
-            let ticket = incoming.keep(cx);
-            app.replica().on_kept(place, ticket);
-        }
+    let replica = app.replica();
+    match replica.on_parcel(incoming.data(), cx.now()) {
+        Ok(place) => replica.on_kept(place, incoming.keep(cx)),
         Err(ErrorCode::UNDECODABLE) => incoming.refuse(cx, ErrorCode::UNDECODABLE),
         Err(code) => incoming.reject(cx, code),
     }

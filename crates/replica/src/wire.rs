@@ -27,7 +27,8 @@ pub(crate) use format::MAX_INDEX;
 pub(crate) use format::PAGE;
 pub use format::{
     BOOTSTRAP, JOIN, MAX_ADDRESS, MAX_ITEMS, MAX_KEY, MAX_LIFETIME, MAX_MEMBERS, MAX_STEPS,
-    MAX_VALUE, Malformed, OPERATE, ORDER, PARCEL, PIECE, STATUS, STRANGER, TWIN, VERSION, WINDOW,
+    MAX_VALUE, Malformed, OPERATE, ORDER, OTHER_ITEMS, PARCEL, PIECE, STATUS, STRANGER, TAKEN,
+    TWIN, UNABLE, UNSAVED, VERSION, WINDOW,
 };
 pub use members::{Member, Members, MembersError};
 pub use order::Order;

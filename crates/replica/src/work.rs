@@ -91,7 +91,10 @@ pub trait Disk: Debug {
     /// submitted.
     ///
     /// # Errors
-    /// They are not saved.
+    /// They are not saved, and nothing was synced.
+    ///
+    /// # Panics
+    /// If the disk cannot sync them. The process must end then.
     fn take_seat(&mut self, roster: &Roster) -> io::Result<()>;
 
     /// Takes work, and returns at once.

@@ -1,5 +1,9 @@
-//! Replicas with disks: the end of all processes, directories that are refused, and backups.
+//! Replicas with disks: the end of all processes, directories that are refused, backups, and a
+//! panic of Raft.
 
+use std::fs::File;
+
+use dunlin::replica::{LogWrite, Work};
 use dunlin_testkit::address::free_port;
 use dunlin_testkit::folder::Folder;
 
@@ -192,4 +196,61 @@ fn two_processes_with_one_number_both_end_and_the_cluster_goes_on() {
         "--timeout",
         "30",
     ]);
+}
+
+/// Writes a term into a directory after which there is no other, so that Raft panics when it asks
+/// for votes.
+fn promise_the_last_term(path: &std::path::Path) {
+    let opened = dunlin::replica::open(path, 1).unwrap();
+    let mut disk = opened.disk;
+    let mut write = LogWrite {
+        number: 1,
+        promises: std::default::Default::default(),
+        entries: Vec::new(),
+        items: None,
+    };
+    write.promises.term = u64::MAX;
+    disk.submit(Work::Write(write), Nanos::ZERO);
+    until(|| disk.saved(Nanos::ZERO).number == 1);
+}
+
+#[test]
+fn a_panic_of_raft_ends_the_process_with_advice() {
+    let folder = Folder::new("replica-panics");
+    let path = folder.path("0");
+    let mut cluster =
+        Cluster::of([Replica::start_with("127.0.0.1:0", &["--disk", &path])].into_iter());
+    let address = cluster.0[0].address.clone();
+    text(&[
+        "put",
+        "name",
+        "dunlin",
+        "--cluster",
+        &address,
+        "--timeout",
+        "30",
+    ]);
+    let status = text(&["status", &address, "--json", "--timeout", "30"]);
+    let status: Value = serde_json::from_str(&status).unwrap();
+    let name = status["cluster"].as_str().unwrap();
+    cluster.0[0].kill();
+    promise_the_last_term(&folder.join("0"));
+    let file = folder.join("errors");
+    let mut command = dunlin(&serve(&address, &["--disk", &path]));
+    command.stderr(Stdio::from(File::create(&file).unwrap()));
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    until(|| child.try_wait().unwrap().is_some());
+    let status = child.wait().unwrap();
+    let errors = std::fs::read_to_string(file).unwrap();
+    assert_eq!(status.code(), Some(101), "{status}: {errors}");
+    assert!(
+        errors.contains("raft"),
+        "the panic is none of Raft: {errors}"
+    );
+    let words = format!("of cluster {name} at {address} with the directory {path} ends because");
+    assert!(errors.contains(&words), "{errors}");
+    assert!(
+        errors.contains(&format!("dunlin replica leave {address}")),
+        "{errors}"
+    );
 }

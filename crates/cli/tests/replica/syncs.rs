@@ -1,5 +1,5 @@
 //! Disks whose syncs fail or take long, with real processes: a library that is loaded before the
-//! system's has an `fdatasync` of its own.
+//! system's has an `fdatasync` and an `fsync` of its own.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -11,8 +11,8 @@ use dunlin_testkit::skip;
 
 use super::*;
 
-/// While the file `fail` exists, a sync fails, and adds a byte to the file `failed`. While the file
-/// `slow` exists, a sync takes the time of [`SLOW`] longer.
+/// While the file `fail` exists, a sync of either kind fails, and adds a byte to the file `failed`.
+/// While the file `slow` exists, an `fdatasync` takes the time of [`SLOW`] longer.
 const LIBRARY: &str = r#"
 #include <errno.h>
 #include <fcntl.h>
@@ -49,6 +49,10 @@ int fdatasync(int file) {
     if (exists("slow"))
         usleep(400000);
     return syscall(SYS_fdatasync, file);
+}
+
+int fsync(int file) {
+    return exists("fail") ? fail() : syscall(SYS_fsync, file);
 }
 "#;
 
@@ -150,6 +154,34 @@ fn a_sync_that_fails_ends_the_process_and_is_not_repeated() {
         let item = client.get(key.as_bytes()).unwrap();
         assert!(item.is_some_and(|it| it.1 == b"value"), "{key}");
     }
+}
+
+#[test]
+fn a_sync_of_the_members_that_fails_ends_the_process_and_is_not_repeated() {
+    let Some(stage) = Stage::new("replica-seat-fails") else {
+        return;
+    };
+    let mut replica = stage.start(0, "127.0.0.1:0");
+    let address = replica.address.clone();
+    stage.switch(0, "fail");
+    // A second request would find the process, if an endpoint had caught the panic.
+    let bootstrap = ["bootstrap", &address, "--timeout", "3"];
+    failure(&bootstrap, 1);
+    until(|| replica.child.try_wait().unwrap().is_some());
+    let status = replica.child.wait().unwrap();
+    let errors = fs::read_to_string(stage.path(0, "errors")).unwrap();
+    assert_eq!(status.code(), Some(101), "{status}: {errors}");
+    assert!(errors.contains("does not sync its members"), "{errors}");
+    assert!(
+        errors.contains("start it again with the same --disk"),
+        "{errors}"
+    );
+    assert_eq!(fs::read(stage.file(0, "failed")).unwrap().len(), 1);
+    // It has no seat, and takes one when the disk is in order.
+    fs::remove_file(stage.file(0, "fail")).unwrap();
+    let replica = stage.start(0, &address);
+    assert_eq!(replica.cluster, Value::Null);
+    text(&["bootstrap", &address, "--timeout", "30"]);
 }
 
 #[test]

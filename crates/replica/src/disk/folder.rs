@@ -32,6 +32,8 @@ const MAGIC: &[u8; 8] = b"dunlinRp";
 const FORMAT: u8 = 1;
 /// Bytes before the members.
 const HEAD: usize = 24;
+/// The next file `replica`, until it is synced.
+const DRAFT: &str = "replica.new";
 
 /// The beginning of a replica, as its directory has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -193,9 +195,20 @@ impl Folder {
         Ok(beginning)
     }
 
-    /// Saves the members.
+    /// Saves the members. An error comes before the first sync, so the call can be repeated.
+    ///
+    /// # Panics
+    /// If the disk cannot sync them: it is not known then what it has kept.
     pub(super) fn take_seat(&self, roster: &Roster) -> io::Result<()> {
-        self.write(&Beginning::Seat(roster.clone()))
+        let draft = self.draft(&Beginning::Seat(roster.clone()))?;
+        let published = self.publish(&draft);
+        published.unwrap_or_else(|error| {
+            panic!(
+                "the disk of this replica does not sync its members, and what it has kept is not \
+                 known, so the process ends: {error}"
+            )
+        });
+        Ok(())
     }
 
     /// Notes that the log has restored items.
@@ -204,6 +217,11 @@ impl Folder {
     }
 
     fn write(&self, beginning: &Beginning) -> io::Result<()> {
+        self.publish(&self.draft(beginning)?)
+    }
+
+    /// Writes the next file `replica`, and syncs nothing.
+    fn draft(&self, beginning: &Beginning) -> io::Result<File> {
         let is_restored = u8::from(*beginning == Beginning::Restored);
         let members = match beginning {
             Beginning::Seat(roster) => roster.to_bytes(),
@@ -214,12 +232,16 @@ impl Folder {
             &[FORMAT, is_restored, 0, 0, 0, 0, 0, 0],
             &self.id.to_le_bytes(),
         ];
-        let draft = self.path.join("replica.new");
-        let mut file = File::create(&draft)?;
+        let mut file = File::create(self.path.join(DRAFT))?;
         file.write_all(&head.concat())?;
         file.write_all(&members)?;
-        file.sync_all()?;
-        fs::rename(&draft, self.path.join("replica"))?;
+        Ok(file)
+    }
+
+    /// Syncs the next file `replica`, and puts it in place of the earlier one.
+    fn publish(&self, draft: &File) -> io::Result<()> {
+        draft.sync_all()?;
+        fs::rename(self.path.join(DRAFT), self.path.join("replica"))?;
         sync_names(&self.path)
     }
 }
@@ -228,7 +250,7 @@ impl Folder {
 fn is_unused(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(path)? {
         let name = entry?.file_name();
-        if name != "lock" && name != "replica.new" {
+        if name != "lock" && name != DRAFT {
             return Ok(false);
         }
     }

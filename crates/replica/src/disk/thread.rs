@@ -8,7 +8,7 @@
 
 use std::io;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -44,6 +44,8 @@ struct Shared {
     figures: Mutex<DiskFigures>,
     /// Reports so far.
     reports: AtomicU64,
+    /// The replica has panicked: the engine is not closed, because that would sync once more.
+    has_failed: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
 
@@ -95,7 +97,9 @@ impl Threaded {
             .name("replica-disk".to_owned())
             .spawn(move || {
                 let store = Writer::new(store, receiver, &bell.0).run();
-                drop(ManuallyDrop::into_inner(store));
+                if !bell.0.has_failed.load(Ordering::Acquire) {
+                    drop(ManuallyDrop::into_inner(store));
+                }
                 drop(bell);
             })?;
         Ok(Self {
@@ -164,6 +168,8 @@ impl Disk for Threaded {
 impl Drop for Threaded {
     /// Waits until the work so far is done, unless the disk is full.
     fn drop(&mut self) {
+        let panics = std::thread::panicking();
+        self.shared.has_failed.store(panics, Ordering::Release);
         self.work = None;
         if let Some(thread) = self.thread.take() {
             // A panic of the thread has been printed by then.

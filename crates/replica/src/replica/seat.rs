@@ -94,28 +94,17 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    pub(super) fn new(
-        id: u64,
-        first: Roster,
-        image: Image,
-        disk: Option<Box<dyn Disk>>,
-        options: &Options,
-    ) -> Self {
+    pub(super) fn new(id: u64, first: Roster, image: Image, options: &Options) -> Self {
         let pauses = Pauses {
             least: options.least_pause,
             most: options.most_pause,
         };
-        let node = Node::new(id, image, *options);
         let mut seat = Self {
             cluster: first.cluster(),
             life: 0,
             has_twin: false,
-            node: if disk.is_some() {
-                node.with_disk()
-            } else {
-                node
-            },
-            disk,
+            node: Node::new(id, image, *options),
+            disk: None,
             peers: Vec::new(),
             lanes: Lanes::new([], pauses),
             ended: Vec::new(),
@@ -141,6 +130,15 @@ impl Seat {
         };
         seat.meet(id);
         seat
+    }
+
+    /// The same seat, whose log is on a disk.
+    pub(super) fn with_disk(self, disk: Box<dyn Disk>) -> Self {
+        Self {
+            node: self.node.with_disk(),
+            disk: Some(disk),
+            ..self
+        }
     }
 
     pub(super) const fn first_roster(&self) -> &Roster {

@@ -70,7 +70,7 @@ fn envelope(from: u64) -> Envelope {
 fn messages_of_a_refused_parcel_do_not_count() {
     let roster = Roster::first(&members(7));
     let image = Image::of(roster.clone());
-    let mut seat = Seat::new(1, roster, image, None, &Options::DEFAULT);
+    let mut seat = Seat::new(1, roster, image, &Options::DEFAULT);
     let message = Message {
         msg_type: MessageType::MsgHeartbeat,
         term: 2,
@@ -96,7 +96,7 @@ fn messages_of_a_refused_parcel_do_not_count() {
 fn strangers_take_the_places_of_other_strangers_and_not_those_of_members() {
     let roster = Roster::first(&members(7));
     let image = Image::of(roster.clone());
-    let mut seat = Seat::new(1, roster, image, None, &Options::DEFAULT);
+    let mut seat = Seat::new(1, roster, image, &Options::DEFAULT);
     for id in 100..200 {
         seat.lane_of(id);
     }
@@ -115,7 +115,7 @@ fn strangers_take_the_places_of_other_strangers_and_not_those_of_members() {
 fn a_place_that_changes_hands_does_not_keep_its_session() {
     let roster = Roster::first(&members(7));
     let image = Image::of(roster.clone());
-    let mut seat = Seat::new(1, roster, image, None, &Options::DEFAULT);
+    let mut seat = Seat::new(1, roster, image, &Options::DEFAULT);
     let lane = seat.lane_of(2);
     let address = seat.wish(Nanos::ZERO).unwrap();
     assert_eq!(address, "host-2:7");

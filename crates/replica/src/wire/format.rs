@@ -26,6 +26,16 @@ pub const ORDER: ReqType = ReqType(0x7210);
 pub const STRANGER: ErrorCode = ErrorCode::application(2);
 /// The code of messages of a replica whose number another process has, too.
 pub const TWIN: ErrorCode = ErrorCode::application(6);
+/// The code of a bootstrap to a replica of another cluster.
+pub const TAKEN: ErrorCode = ErrorCode::application(1);
+/// The code of a bootstrap that the replica's disk does not take.
+pub const UNSAVED: ErrorCode = ErrorCode::application(3);
+/// The code of an order that the replica cannot carry out: it does not lead, or the member that is
+/// to lead is none.
+pub const UNABLE: ErrorCode = ErrorCode::application(4);
+/// The code of a bootstrap to a replica with other restored items than those that the cluster is to
+/// begin with, and of a join to one with restored items.
+pub const OTHER_ITEMS: ErrorCode = ErrorCode::application(5);
 
 /// Most bytes of a key. The shortest key has one byte.
 pub const MAX_KEY: usize = 1024;

@@ -1,6 +1,8 @@
 //! `dunlin replica serve`: a replica on one thread, until Ctrl-C. The thread is the process's
 //! first, so a panic of Raft ends the process.
 
+mod farewell;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -15,6 +17,7 @@ use serde_json::json;
 use crate::commands::echo::{EndpointArgs, over, span};
 use crate::commands::random;
 use crate::say::print;
+use farewell::Farewell;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -98,15 +101,19 @@ fn serve<T: Configurable>(args: &Args, settings: &Settings, nexus: &Nexus) -> an
     let [word, _] = random::words()?;
     let id = word.max(1);
     let options = options(args, settings);
+    let mut farewell = Farewell::new(&nexus.address().to_string(), args.disk.as_deref());
     let replica = match &args.disk {
-        Some(path) => on_disk(path, id, args, options)?,
+        Some(path) => on_disk(path, id, args, options, &mut farewell)?,
         None => Replica::new(id, options),
     };
+    let id = replica.id();
+    farewell.name(id, replica.cluster());
     let endpoint = settings.endpoint::<T>(nexus).index(0);
     let mut driver = Driver::new(endpoint, replica, settings.connect_options())?;
     greet(args, nexus, driver.replica())?;
     while signal::check().is_ok() {
         driver.turn(Nanos::MAX);
+        farewell.name(id, driver.replica().cluster());
         if driver.replica().has_twin() {
             bail!(
                 "another process uses this replica's number: a directory was copied, and both \
@@ -120,7 +127,13 @@ fn serve<T: Configurable>(args: &Args, settings: &Settings, nexus: &Nexus) -> an
 }
 
 /// A replica that goes on with what its directory holds.
-fn on_disk(path: &Path, fresh: u64, args: &Args, options: Options) -> anyhow::Result<Replica> {
+fn on_disk(
+    path: &Path,
+    fresh: u64,
+    args: &Args,
+    options: Options,
+    farewell: &mut Farewell,
+) -> anyhow::Result<Replica> {
     let Opened {
         id,
         seat,
@@ -128,6 +141,7 @@ fn on_disk(path: &Path, fresh: u64, args: &Args, options: Options) -> anyhow::Re
         disk,
     } = dunlin::replica::open(path, fresh)?;
     let found = seat.as_ref().map(|(roster, _)| roster.cluster());
+    farewell.name(id, found);
     if let Some(wanted) = args.of_cluster
         && found != Some(wanted)
     {
