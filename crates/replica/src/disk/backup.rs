@@ -63,7 +63,7 @@ impl Backup {
         Ok(Self::of(&machine))
     }
 
-    fn of(machine: &Machine) -> Self {
+    pub(super) fn of(machine: &Machine) -> Self {
         Self {
             applied: machine.applied(),
             digest: machine.digest(),

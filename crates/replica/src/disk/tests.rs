@@ -17,10 +17,11 @@ use raft::eraftpb::{Entry, HardState};
 
 use super::files::Files;
 use super::*;
+use crate::machine::Machine;
 use crate::node::Node;
 use crate::options::Options;
 use crate::replica::{Replica, SeatError};
-use crate::wire::{Member, Members, Roster};
+use crate::wire::{Member, Members, Name, Operation, Request, Roster};
 use crate::work::{Items, LogWrite, Remains};
 
 fn members() -> Roster {
@@ -366,6 +367,36 @@ fn each_restore_makes_another_replica_that_waits_for_a_cluster() {
     assert_eq!(replica.on_bootstrap(begun), Err(SeatError::Stranger));
     let joining = Roster::first(&members).for_joining(member(14));
     assert_eq!(replica.on_join(joining), Err(SeatError::OtherItems));
+}
+
+#[test]
+fn a_backup_that_is_cut_off_or_changed_is_refused() {
+    let mut machine = Machine::new(1, 0);
+    let name = Name {
+        client: 2,
+        number: 1,
+        first: 1,
+    };
+    let put = Operation::PutFor(60_000, b"value");
+    let requests = [Request::OPEN, Request::write(name, b"key", put)];
+    for (index, request) in (2..).zip(requests) {
+        machine.apply(index, &request.to_bytes()).unwrap();
+    }
+    let backup = Backup::of(&machine);
+    assert_eq!(backup.keys(), 1);
+    let bytes = backup.to_bytes();
+    assert_eq!(Backup::decode(&bytes).as_ref(), Ok(&backup));
+    for end in 0..bytes.len() {
+        assert!(Backup::decode(&bytes[..end]).is_err(), "cut off at {end}");
+    }
+    assert!(Backup::decode(&[&bytes[..], &[0]].concat()).is_err());
+    for place in 0..bytes.len() {
+        for bit in [1, 0x80] {
+            let mut changed = bytes.clone();
+            changed[place] ^= bit;
+            assert!(Backup::decode(&changed).is_err(), "byte {place} ^ {bit}");
+        }
+    }
 }
 
 #[test]
