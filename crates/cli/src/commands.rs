@@ -5,6 +5,8 @@ mod call;
 mod config;
 mod echo;
 mod echo_server;
+#[cfg(any(feature = "index", feature = "replica"))]
+mod form;
 mod headers;
 mod health;
 #[cfg(feature = "index")]

@@ -71,6 +71,32 @@ impl Drop for Server {
     }
 }
 
+/// Keys and values that are shown can be used as they are, whatever their bytes.
+fn bytes_that_are_no_text(server: &Server) {
+    server.text(&["put", "ff00", "4", "--hex"]);
+    server.text(&["put", "ff01", "5", "--hex"]);
+    let shown = server.text(&["scan", "--hex", "--from", "ff", "--json", "--limit", "1"]);
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(
+        (&shown["key_hex"], &shown["value_hex"]),
+        (&"ff00".into(), &"34".into())
+    );
+    let plain = server.text(&["scan", "--backward", "--limit", "1", "--json"]);
+    let plain: Value = serde_json::from_str(&plain).unwrap();
+    assert_eq!(
+        (&plain["key_hex"], &plain["value"]),
+        (&"ff01".into(), &"5".into())
+    );
+    assert_eq!(
+        server.text(&["scan", "--hex", "--after", "ff00"]),
+        "ff01\t35\n"
+    );
+    server.failure(2, &["get", "f", "--hex"]);
+    for key in ["ff00", "ff01"] {
+        server.text(&["delete", key, "--hex"]);
+    }
+}
+
 #[test]
 fn each_command_does_its_work() {
     let folder = Folder::new("cli-index");
@@ -100,6 +126,7 @@ fn each_command_does_its_work() {
         server.text(&["sum", "--limit", "2"]),
         format!("{}\n", 0x31 + 0x32)
     );
+    bytes_that_are_no_text(&server);
     server.failure(2, &["scan", "--from", "b", "--to", "a"]);
     server.failure(2, &["scan", "--limit", "0"]);
     server.failure(2, &["scan", "--limit", "4294967296"]);

@@ -9,6 +9,7 @@ mod faults;
 mod members;
 #[path = "../program/mod.rs"]
 mod program;
+mod shown;
 mod syncs;
 
 use std::io::{BufRead, BufReader, Read};
@@ -224,6 +225,8 @@ fn several_keys(run: &dyn Fn(&[&str]) -> String, fail: &dyn Fn(&[&str]) -> Strin
     );
     assert_eq!(keys(run(&["list", "user/", "--limit", "1"])), ["user/1"]);
     assert_eq!(keys(run(&["list", "us/"])), [""; 0]);
+    assert!(failure(&["list", "--limit", "0"], 2).contains("--limit"));
+    assert!(failure(&["watch", "--count", "0"], 2).contains("--count"));
     assert!(run(&["list", "user/2", "--json"]).contains("\"value\":\"b\""));
     assert_eq!(run(&["put", "user/1", "gone soon", "--for", "50ms"]), "");
     until(|| keys(run(&["list", "user/"])) == ["user/2"]);

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use dunlin::Settings;
-use dunlin::index::{Connection, Direction, Error, MAX_LIMIT, Range, Start, snapshot};
+use dunlin::index::{Connection, Direction, Error, MAX_LIMIT, Range, Start, Total, snapshot};
 use dunlin::settings::Configurable;
 use serde_json::json;
 
 use crate::commands::echo::{EndpointArgs, over, span};
+use crate::commands::form::Form;
 use crate::commands::target::{bind_ip, resolve};
 use crate::misuse::Misuse;
 use crate::say::{print, print_bytes};
@@ -23,6 +24,7 @@ Examples:
   dunlin index scan --from a --to b              keys from `a` on, below `b`, with their values
   dunlin index scan --backward --limit 5         the last five
   dunlin index scan --after name                 goes on after a key
+  dunlin index scan --hex --after 6e616d65ff     keys and values that need not be text
   dunlin index count --from user: --to user;
   dunlin index sum --limit 128                   of the values' first eight bytes, little endian
   dunlin index dump items.index
@@ -74,6 +76,8 @@ pub(super) struct ServerArgs {
     /// How long to wait for the server and its answer
     #[arg(long, value_name = "TIME", default_value = "5", value_parser = span)]
     timeout: Duration,
+    #[command(flatten)]
+    form: Form,
     #[command(flatten)]
     endpoint: EndpointArgs,
 }
@@ -166,15 +170,33 @@ impl Command {
     }
 }
 
+/// A range that owns its keys.
+struct Bounds {
+    from: Option<Vec<u8>>,
+    after: Option<Vec<u8>>,
+    to: Option<Vec<u8>>,
+}
+
 impl RangeArgs {
+    fn bounds(&self, form: Form) -> anyhow::Result<Bounds> {
+        let key = |text: &Option<String>| text.as_ref().map(|text| form.read(text)).transpose();
+        Ok(Bounds {
+            from: key(&self.from)?,
+            after: key(&self.after)?,
+            to: key(&self.to)?,
+        })
+    }
+}
+
+impl Bounds {
     fn range(&self) -> anyhow::Result<Range<'_>> {
         let range = Range {
             start: match (&self.from, &self.after) {
-                (Some(key), _) => Start::At(key.as_bytes()),
-                (None, Some(key)) => Start::After(key.as_bytes()),
+                (Some(key), _) => Start::At(key),
+                (None, Some(key)) => Start::After(key),
                 (None, None) => Start::First,
             },
-            end: self.to.as_ref().map(String::as_bytes),
+            end: self.to.as_deref(),
         };
         match range.is_valid() {
             true => Ok(range),
@@ -193,7 +215,11 @@ fn run_over<T: Configurable>(
     let nexus = settings.nexus().bind((bind_ip(address.ip()), 0))?;
     let endpoint = settings.endpoint::<T>(&nexus);
     let mut index = Connection::open(endpoint, address, server.timeout)?;
-    operate(command, &mut index, server.endpoint.json).map_err(|error| advise(error, server))
+    let format = Format {
+        form: server.form,
+        json: server.endpoint.json,
+    };
+    operate(command, &mut index, format).map_err(|error| advise(error, server))
 }
 
 /// Adds advice to an error, if the user can do something about it.
@@ -211,51 +237,66 @@ fn advise(error: anyhow::Error, server: &ServerArgs) -> anyhow::Error {
     }
 }
 
+/// The format of keys on the command line and of the output.
+#[derive(Clone, Copy)]
+struct Format {
+    form: Form,
+    json: bool,
+}
+
 fn operate<T: Configurable>(
     command: &Command,
     index: &mut Connection<T>,
-    json: bool,
+    format: Format,
 ) -> anyhow::Result<()> {
+    let (form, json) = (format.form, format.json);
     match command {
-        Command::Get(args) => match index.get(args.key.as_bytes())? {
-            Some(value) => show(args.key.as_bytes(), &value, json, false),
-            None => Err(anyhow!("there is no item with the key `{}`", args.key)),
-        },
+        Command::Get(args) => {
+            let key = form.read(&args.key)?;
+            match index.get(&key)? {
+                Some(value) => show(&key, &value, format, false),
+                None => Err(anyhow!("there is no item with the key `{}`", args.key)),
+            }
+        }
         Command::Put(args) => {
-            index.put(args.key.as_bytes(), args.value.as_bytes())?;
+            index.put(&form.read(&args.key)?, args.value.as_bytes())?;
             done(json)
         }
-        Command::Delete(args) => match index.delete(args.key.as_bytes())? {
+        Command::Delete(args) => match index.delete(&form.read(&args.key)?)? {
             true => done(json),
             false => Err(anyhow!("there is no item with the key `{}`", args.key)),
         },
-        Command::Scan(args) => scan(args, index, json),
-        Command::Count(args) => {
-            let total = index.total(args.range.range()?, args.limit.unwrap_or(u32::MAX))?;
-            number("count", total.items, json)
-        }
-        Command::Sum(args) => {
-            let total = index.total(args.range.range()?, args.limit.unwrap_or(u32::MAX))?;
-            number("sum", total.sum, json)
-        }
+        Command::Scan(args) => scan(args, index, format),
+        Command::Count(args) => number("count", total(args, index, form)?.items, json),
+        Command::Sum(args) => number("sum", total(args, index, form)?.sum, json),
         Command::Load(args) => load(args, index, json),
         Command::Dump(args) => dump(args, index, json),
     }
 }
 
+fn total<T: Configurable>(
+    args: &TotalArgs,
+    index: &mut Connection<T>,
+    form: Form,
+) -> anyhow::Result<Total> {
+    let bounds = args.range.bounds(form)?;
+    Ok(index.total(bounds.range()?, args.limit.unwrap_or(u32::MAX))?)
+}
+
 fn scan<T: Configurable>(
     args: &ScanArgs,
     index: &mut Connection<T>,
-    json: bool,
+    format: Format,
 ) -> anyhow::Result<()> {
     let direction = match args.backward {
         true => Direction::Backward,
         false => Direction::Forward,
     };
+    let bounds = args.range.bounds(format.form)?;
     let mut shown = Ok(());
-    index.scan(args.range.range()?, direction, args.limit, |key, value| {
+    index.scan(bounds.range()?, direction, args.limit, |key, value| {
         if shown.is_ok() {
-            shown = show(key, value, json, true);
+            shown = show(key, value, format, true);
         }
     })?;
     shown
@@ -309,18 +350,24 @@ fn load<T: Configurable>(
     }
 }
 
-fn show(key: &[u8], value: &[u8], json: bool, with_key: bool) -> anyhow::Result<()> {
+fn show(
+    key: &[u8],
+    value: &[u8],
+    Format { form, json }: Format,
+    with_key: bool,
+) -> anyhow::Result<()> {
     if json {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let line = json!({ "key": text(key), "value": text(value) });
-        return print(&format!("{line}\n"));
+        let mut object = json!({});
+        form.add(&mut object, "key", key);
+        form.add(&mut object, "value", value);
+        return print(&format!("{object}\n"));
     }
     let mut bytes = Vec::new();
     if with_key {
-        bytes.extend_from_slice(key);
+        bytes.extend_from_slice(&form.show(key));
         bytes.push(b'\t');
     }
-    bytes.extend_from_slice(value);
+    bytes.extend_from_slice(&form.show(value));
     bytes.push(b'\n');
     print_bytes(&bytes)
 }

@@ -14,6 +14,7 @@ use harness::signal;
 use serde_json::{Value, json};
 
 use crate::commands::echo::{EndpointArgs, over, span};
+use crate::commands::form::Form;
 use crate::commands::target::{bind_ip, resolve};
 use crate::say::{print, print_bytes};
 
@@ -28,6 +29,7 @@ Examples:
   dunlin replica put lock me --for 10s        goes after ten seconds
   dunlin replica list user/ --limit 10        keys that begin with user/, with versions and values
   dunlin replica list user/ --after user/7    those after user/7
+  dunlin replica list --hex --after 757372ff  keys and values that need not be text
   dunlin replica transact --if a=7 --if b=0 --delete a --put b=dunlin
                                               all writes, if all keys have these versions
   dunlin replica watch user/                  changes of these keys from now on, until Ctrl-C
@@ -83,6 +85,8 @@ pub(super) struct ClusterArgs {
     #[arg(long, value_name = "TIME", default_value = "5", value_parser = span)]
     timeout: Duration,
     #[command(flatten)]
+    form: Form,
+    #[command(flatten)]
     endpoint: EndpointArgs,
 }
 
@@ -115,7 +119,8 @@ pub(super) struct ListArgs {
     #[arg(long, value_name = "KEY", default_value = "")]
     after: String,
     /// The most items
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 1000,
+          value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     #[command(flatten)]
     cluster: ClusterArgs,
@@ -131,7 +136,7 @@ pub(super) struct WatchArgs {
     #[arg(long, value_name = "INDEX", default_value_t = 0)]
     from: u64,
     /// End after this number of changes
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     #[command(flatten)]
     cluster: ClusterArgs,
@@ -215,7 +220,11 @@ fn run_over<T: Configurable>(
     settings: &Settings,
 ) -> anyhow::Result<()> {
     let mut connection = connect::<T>(cluster, settings)?;
-    operate(command, &mut connection, cluster.endpoint.json)
+    let format = Format {
+        form: cluster.form,
+        json: cluster.endpoint.json,
+    };
+    operate(command, &mut connection, format)
 }
 
 fn connect<T: Configurable>(
@@ -246,41 +255,47 @@ fn connect<T: Configurable>(
     )?)
 }
 
+/// The format of keys on the command line and of the output.
+#[derive(Clone, Copy)]
+struct Format {
+    form: Form,
+    json: bool,
+}
+
 fn operate<T: Configurable>(
     command: &Command,
     connection: &mut Connection<T>,
-    json: bool,
+    format: Format,
 ) -> anyhow::Result<()> {
+    let (form, json) = (format.form, format.json);
     match command {
-        Command::Get(args) => match connection.get(args.key.as_bytes())? {
+        Command::Get(args) => match connection.get(&form.read(&args.key)?)? {
             Some((version, value)) if json => {
-                let value = String::from_utf8_lossy(&value);
-                line(&json!({ "version": version, "value": value }))
+                let mut object = json!({ "version": version });
+                form.add(&mut object, "value", &value);
+                line(&object)
             }
-            Some((_, mut value)) => {
-                value.push(b'\n');
-                print_bytes(&value)
-            }
+            Some((_, value)) => print_bytes(&[&form.show(&value)[..], b"\n"].concat()),
             None => Err(anyhow!("there is no item with the key `{}`", args.key)),
         },
         Command::Put(args) => {
-            let (key, value) = (args.key.as_bytes(), value(&args.value)?);
+            let (key, value) = (form.read(&args.key)?, value(&args.value)?);
             let version = match args.lifetime {
-                Some(time) => connection.put_for(key, &value, time)?,
-                None => connection.put(key, &value)?,
+                Some(time) => connection.put_for(&key, &value, time)?,
+                None => connection.put(&key, &value)?,
             };
             done(json, version)
         }
-        Command::List(args) => list(args, connection, json),
-        Command::Transact(args) => transact(args, connection, json),
-        Command::Watch(args) => watch(args, connection, json),
-        Command::Delete(args) => match connection.delete(args.key.as_bytes())? {
+        Command::List(args) => list(args, connection, format),
+        Command::Transact(args) => transact(args, connection, format),
+        Command::Watch(args) => watch(args, connection, format),
+        Command::Delete(args) => match connection.delete(&form.read(&args.key)?)? {
             0 => Err(anyhow!("there is no item with the key `{}`", args.key)),
             version => done(json, version),
         },
         Command::Cas(args) => {
-            let (key, value) = (args.key.as_bytes(), value(&args.value)?);
-            match connection.compare_and_set(key, args.version, &value)? {
+            let (key, value) = (form.read(&args.key)?, value(&args.value)?);
+            match connection.compare_and_set(&key, args.version, &value)? {
                 Ok(version) => done(json, version),
                 Err(0) => Err(anyhow!("there is no item with the key `{}`", args.key)),
                 Err(version) => Err(anyhow!("`{}` has the version {version}", args.key)),
@@ -293,14 +308,15 @@ fn operate<T: Configurable>(
 fn list<T: Configurable>(
     args: &ListArgs,
     connection: &mut Connection<T>,
-    json: bool,
+    format: Format,
 ) -> anyhow::Result<()> {
-    let (mut after, mut left) = (args.after.clone().into_bytes(), args.limit);
+    let prefix = format.form.read(&args.prefix)?;
+    let (mut after, mut left) = (format.form.read(&args.after)?, args.limit);
     while left > 0 {
         let most = left.min(MAX_ITEMS);
-        let (items, more) = connection.range(args.prefix.as_bytes(), &after, most)?;
+        let (items, more) = connection.range(&prefix, &after, most)?;
         for item in &items {
-            show(item, json)?;
+            show(item, format)?;
         }
         left -= u32::try_from(items.len())?.min(left);
         match items.into_iter().next_back() {
@@ -311,24 +327,48 @@ fn list<T: Configurable>(
     Ok(())
 }
 
-fn show(item: &Found, json: bool) -> anyhow::Result<()> {
-    let [key, value] = [&item.key, &item.value].map(|it| String::from_utf8_lossy(it));
+fn show(item: &Found, Format { form, json }: Format) -> anyhow::Result<()> {
     if json {
-        return line(&json!({ "key": key, "version": item.version, "value": value }));
+        let mut object = json!({ "version": item.version });
+        form.add(&mut object, "key", &item.key);
+        form.add(&mut object, "value", &item.value);
+        return line(&object);
     }
-    print(&format!("{key}\t{}\t{value}\n", item.version))
+    let version = item.version.to_string();
+    print_words([
+        &form.show(&item.key),
+        version.as_bytes(),
+        &form.show(&item.value),
+    ])
+}
+
+/// Prints a line of words with tabs between them.
+fn print_words<const N: usize>(words: [&[u8]; N]) -> anyhow::Result<()> {
+    let mut bytes = words.join(&b'\t');
+    bytes.push(b'\n');
+    print_bytes(&bytes)
 }
 
 /// Shows changes until a signal comes, or until there were as many as the user wants.
 fn watch<T: Configurable>(
     args: &WatchArgs,
     connection: &mut Connection<T>,
-    json: bool,
+    format: Format,
 ) -> anyhow::Result<()> {
     signal::watch()?;
+    let prefix = format.form.read(&args.prefix)?;
     let (mut from, mut left) = (args.from, args.count.unwrap_or(u64::MAX));
+    let mut is_gone = false;
     while left > 0 && signal::check().is_ok() {
-        let (events, next) = match connection.watch(args.prefix.as_bytes(), from) {
+        let watched = connection.watch(&prefix, from);
+        // The next leader goes on.
+        let waits = from > 0 && matches!(watched, Err(Error::Unavailable));
+        if waits != is_gone {
+            is_gone = waits;
+            eprintln!("dunlin: {}", news(is_gone, from));
+        }
+        let (events, next) = match watched {
+            Err(_) if waits => continue,
             Ok(Ok(watched)) => watched,
             Ok(Err(first)) => {
                 return Err(anyhow!(
@@ -336,15 +376,13 @@ fn watch<T: Configurable>(
                      on, and `dunlin replica list` shows what the earlier ones have left"
                 ));
             }
-            // The next leader goes on.
-            Err(Error::Unavailable) if from > 0 => continue,
             Err(error) => return Err(error.into()),
         };
         for event in events
             .iter()
             .take(usize::try_from(left).unwrap_or(usize::MAX))
         {
-            show_event(event, json)?;
+            show_event(event, format)?;
             left -= 1;
         }
         from = next;
@@ -352,41 +390,69 @@ fn watch<T: Configurable>(
     Ok(())
 }
 
-fn show_event(event: &Event, json: bool) -> anyhow::Result<()> {
-    let key = String::from_utf8_lossy(&event.key);
+/// The news that no leader answers, or that one answers again.
+fn news(is_gone: bool, from: u64) -> String {
+    match is_gone {
+        true => format!(
+            "no leader answers; this command waits for one, and then goes on from entry {from}; \
+             Ctrl-C ends it"
+        ),
+        false => "a leader answers again".to_owned(),
+    }
+}
+
+fn show_event(event: &Event, Format { form, json }: Format) -> anyhow::Result<()> {
     let (kind, value) = match &event.kind {
-        EventKind::Put(value) => ("put", Some(String::from_utf8_lossy(value))),
+        EventKind::Put(value) => ("put", Some(value)),
         EventKind::Deleted => ("deleted", None),
         EventKind::Expired => ("expired", None),
     };
     if json {
-        let object = json!({ "index": event.index, "key": key, "change": kind, "value": value });
+        let mut object = json!({ "index": event.index, "change": kind });
+        form.add(&mut object, "key", &event.key);
+        match value {
+            Some(value) => form.add(&mut object, "value", value),
+            None => object["value"] = Value::Null,
+        }
         return line(&object);
     }
-    let value = value.unwrap_or_default();
-    print(&format!("{key}\t{}\t{kind}\t{value}\n", event.index))
+    let index = event.index.to_string();
+    print_words([
+        &form.show(&event.key),
+        index.as_bytes(),
+        kind.as_bytes(),
+        &form.show(value.map_or(b"", |value| value)),
+    ])
 }
 
 fn transact<T: Configurable>(
     args: &TransactArgs,
     connection: &mut Connection<T>,
-    json: bool,
+    Format { form, json }: Format,
 ) -> anyhow::Result<()> {
-    let compares = args.compares.iter().map(|(key, version)| Compare {
-        key: key.as_bytes(),
+    let keys = |keys: &mut dyn Iterator<Item = &String>| -> anyhow::Result<Vec<Vec<u8>>> {
+        keys.map(|key| form.read(key)).collect()
+    };
+    let compared = keys(&mut args.compares.iter().map(|(key, _)| key))?;
+    let put = keys(&mut args.puts.iter().map(|(key, _)| key))?;
+    let deleted = keys(&mut args.deletes.iter())?;
+    let compares = compared.iter().zip(&args.compares);
+    let compares = compares.map(|(key, (_, version))| Compare {
+        key,
         version: *version,
     });
     let compares: Vec<Compare<'_>> = compares.collect();
     let lifetime = args.lifetime.map_or(0, |time| time.as_millis());
     let lifetime = u64::try_from(lifetime)?;
-    let puts = args.puts.iter().map(|(key, value)| Write::Put {
-        key: key.as_bytes(),
-        value: value.as_bytes(),
-        lifetime,
-    });
-    let deletes = args.deletes.iter().map(|key| Write::Delete {
-        key: key.as_bytes(),
-    });
+    let puts = put
+        .iter()
+        .zip(&args.puts)
+        .map(|(key, (_, value))| Write::Put {
+            key,
+            value: value.as_bytes(),
+            lifetime,
+        });
+    let deletes = deleted.iter().map(|key| Write::Delete { key });
     let writes: Vec<Write<'_>> = puts.chain(deletes).collect();
     match connection.transact(&compares, &writes)? {
         Ok(version) => done(json, version),
