@@ -158,7 +158,7 @@ fn case(transport: Transport, messages: Messages) -> Case {
             let kind = transport.link().expect("they need one");
             case.against(raw::packets(kind))
         }
-        #[cfg(feature = "kv")]
+        #[cfg(feature = "full")]
         Transport::Sim => case,
     }
 }

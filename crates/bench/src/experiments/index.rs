@@ -46,6 +46,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             `all`",
     cases: |sweep| Ok(cases(sweep.transports)),
     roles: &[server::ROLE, client::ROLE],
+    transports: &Transport::SIMULATED_TOO,
+    allowed: &Transport::WITH_SIM,
     usual_time: Duration::from_secs(120),
     is_in_all: false,
     is_compared: false,
@@ -132,7 +134,8 @@ struct Mixed(Transport, Scans);
 
 fn cases(transports: &[Transport]) -> Vec<Case> {
     let mut cases = Vec::new();
-    for &transport in transports {
+    let (real, simulated) = Transport::split(transports);
+    for transport in real {
         let name = transport.name();
         cases.push(Case::new(
             "index",
@@ -145,18 +148,24 @@ fn cases(transports: &[Transport]) -> Vec<Case> {
             cases.push(Case::new("index", name, &params(scans), mixed));
         }
     }
+    if simulated {
+        cases.extend(simulated_cases());
+    }
+    cases
+}
+
+fn simulated_cases() -> [Case; 2] {
     let costs = SharedCosts::default();
     let threads = |scans| Threads::new(scans, costs.clone());
-    for scans in [Scans::Workers, Scans::Dispatch] {
+    [Scans::Workers, Scans::Dispatch].map(|scans| {
         let [scans_param, _] = params(scans);
         let all = [scans_param, ("threads", simulated::THREADS.into())];
         let case = Case::new("index", "sim", &all, threads(scans));
-        cases.push(match scans {
+        match scans {
             Scans::Workers => case.against(threads(Scans::Dispatch)),
             _ => case,
-        });
-    }
-    cases
+        }
+    })
 }
 
 fn params(scans: Scans) -> [(&'static str, Value); 2] {

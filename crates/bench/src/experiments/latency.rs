@@ -101,7 +101,7 @@ pub(crate) fn case(transport: Transport, size: u32) -> Case {
             let kind = transport.link().expect("they need one");
             case.against(FrameRtt { size, kind })
         }
-        #[cfg(feature = "kv")]
+        #[cfg(feature = "full")]
         Transport::Sim => case,
     }
 }

@@ -166,7 +166,7 @@ pub(crate) fn case(rate: Rate) -> Case {
         }),
         #[cfg(feature = "full")]
         Transport::Xdp | Transport::XdpNative | Transport::Dpdk => case.against(rate.exchange()),
-        #[cfg(feature = "kv")]
+        #[cfg(feature = "full")]
         Transport::Sim => case,
     }
 }

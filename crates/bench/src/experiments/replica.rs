@@ -68,6 +68,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         apart::ROLE,
         killed::CLIENT,
     ],
+    transports: &Transport::SIMULATED_TOO,
+    allowed: &Transport::WITH_SIM,
     usual_time: Duration::from_secs(120),
     is_in_all: false,
     is_compared: false,
@@ -135,6 +137,15 @@ struct EtcdPuts {
 }
 
 fn cases(transports: &[Transport]) -> Vec<Case> {
+    let (real, simulated) = Transport::split(transports);
+    let mut cases = real_cases(&real);
+    if simulated {
+        cases.extend(simulated_cases());
+    }
+    cases
+}
+
+fn real_cases(transports: &[Transport]) -> Vec<Case> {
     let mut cases = Vec::new();
     let in_memory = Rival::new(IN_MEMORY.into(), MANY);
     let on_disk = Rival::new(disk::folder(), disk::OUTSTANDING);
@@ -153,17 +164,29 @@ fn cases(transports: &[Transport]) -> Vec<Case> {
             outstanding,
             ("minutes", many::MINUTES.into()),
         ];
-        let kills = [replicas, ("kills", killed::KILLS.into())];
-        cases.push(Case::new("replica", name, &kills, Killed(transport)));
+        for kills in killed::KILLS {
+            let params = [replicas.clone(), ("kills", kills.into())];
+            cases.push(Case::new(
+                "replica",
+                name,
+                &params,
+                Killed(transport, kills),
+            ));
+        }
         cases.push(Case::new("replica", name, &minutes, Calm(transport)));
     }
+    cases
+}
+
+fn simulated_cases() -> [Case; 2] {
     let fabric = ("fabric", Value::from("cx5"));
     let [replicas, outstanding] = params(1);
-    let simulated = [replicas.clone(), outstanding, fabric.clone()];
-    cases.push(Case::new("replica", "sim", &simulated, Latency::default()));
+    let one = [replicas.clone(), outstanding, fabric.clone()];
     let kills = [replicas, fabric, ("kills", KILLS.into())];
-    cases.push(Case::new("replica", "sim", &kills, Failover::default()));
-    cases
+    [
+        Case::new("replica", "sim", &one, Latency::default()),
+        Case::new("replica", "sim", &kills, Failover::default()),
+    ]
 }
 
 /// Replicas with disks. A file system in memory is no disk, so its rows say which one it was.

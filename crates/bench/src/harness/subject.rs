@@ -225,7 +225,7 @@ macro_rules! over {
             Transport::Xdp | Transport::XdpNative => $function::<dunlin::Xdp>($($argument),*),
             #[cfg(feature = "full")]
             Transport::Dpdk => anyhow::bail!("this is not measured over dpdk"),
-            #[cfg(feature = "kv")]
+            #[cfg(feature = "full")]
             Transport::Sim => anyhow::bail!("no process uses the simulator"),
         }
     }};

@@ -31,7 +31,7 @@ pub enum Transport {
     #[cfg(feature = "full")]
     Dpdk,
     /// The simulator
-    #[cfg(feature = "kv")]
+    #[cfg(feature = "full")]
     Sim,
 }
 
@@ -57,9 +57,20 @@ impl Transport {
     #[cfg(not(feature = "full"))]
     pub(crate) const WITH_LINKS: [Self; 2] = Self::ALL;
 
-    /// Those that `kv` can measure.
-    #[cfg(feature = "kv")]
+    /// Those that `index`, `kv` and `replica` can measure.
+    #[cfg(any(feature = "index", feature = "kv", feature = "replica"))]
     pub(crate) const WITH_SIM: [Self; 4] = [Self::Shm, Self::Auto, Self::Udp, Self::Sim];
+
+    /// Those over which `index` and `replica` are measured by default.
+    #[cfg(any(feature = "index", feature = "replica"))]
+    pub(crate) const SIMULATED_TOO: [Self; 3] = [Self::Shm, Self::Udp, Self::Sim];
+
+    /// The transports without the simulator, and whether it is one of them.
+    #[cfg(any(feature = "index", feature = "replica"))]
+    pub(crate) fn split(all: &[Self]) -> (Vec<Self>, bool) {
+        let real = all.iter().copied().filter(|it| *it != Self::Sim);
+        (real.collect(), all.contains(&Self::Sim))
+    }
 
     /// Its name in rows.
     pub const fn name(self) -> &'static str {
@@ -74,7 +85,7 @@ impl Transport {
             Self::XdpNative => "xdp:native",
             #[cfg(feature = "full")]
             Self::Dpdk => "dpdk",
-            #[cfg(feature = "kv")]
+            #[cfg(feature = "full")]
             Self::Sim => "sim",
         }
     }
@@ -87,7 +98,6 @@ impl Transport {
             Self::Xdp => Some(Kind::Xdp(Mode::Generic)),
             Self::XdpNative => Some(Kind::Xdp(Mode::Native)),
             Self::Dpdk => Some(Kind::Dpdk),
-            #[cfg(feature = "kv")]
             Self::Sim => None,
         }
     }

@@ -8,7 +8,7 @@
 //! The time of a put at the leader begins when its handler takes the request, and ends when the
 //! leader has applied the entry, as in the paper's program.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use dunlin::replica::{Answer, Change, Client, ClientOptions, Host, Replica, Token, serve};
 use dunlin_core::transport::PeerId;
@@ -147,7 +147,6 @@ pub(super) enum Work {
 /// A put that was acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Put {
-    pub(super) key: [u8; KEY],
     pub(super) number: u64,
     pub(super) ended: Nanos,
 }
@@ -174,6 +173,8 @@ pub(super) struct ClientNode {
     pub(super) took: Vec<Nanos>,
     /// The last put that was acknowledged.
     pub(super) put: Option<Put>,
+    /// The last acknowledged put of each key.
+    pub(super) acknowledged: BTreeMap<[u8; KEY], u64>,
     /// The value that a get has found.
     pub(super) found: Option<Vec<u8>>,
     /// In words: an operation had a wrong end.
@@ -205,6 +206,7 @@ impl ClientNode {
             numbers: 0,
             took: Vec::new(),
             put: None,
+            acknowledged: BTreeMap::new(),
             found: None,
             wrong: None,
         }
@@ -292,8 +294,8 @@ impl ClientNode {
         match (self.work, ended) {
             (Work::Echo(_), Ok(Answer::Missing)) => self.next = now,
             (Work::Put(pause), Ok(Answer::Written(_))) => {
+                self.acknowledged.insert(self.key, self.numbers);
                 self.put = Some(Put {
-                    key: self.key,
                     number: self.numbers,
                     ended: now,
                 });
