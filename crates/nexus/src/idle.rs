@@ -61,9 +61,10 @@ pub(crate) const MIN_BLOCK: Nanos = Nanos::from_micros(10);
 /// within this time. Twenty wake-ups a second cost about 0.1 % of a core.
 const MAX_BLOCK: Nanos = Nanos::from_millis(50);
 
-/// An endpoint without frames.
+/// A look at an endpoint that has no frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {
+    /// The time of the look.
     pub(crate) now: Nanos,
     /// The requests that it has sent so far.
     pub(crate) requests: u64,

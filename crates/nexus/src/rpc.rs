@@ -412,6 +412,7 @@ impl<T: Open, App> Rpc<T, App> {
     }
 }
 
+/// Takes a look at an endpoint that has no frames.
 fn look<T: Open, App>(engine: &mut Engine<T, TscClock, App>) -> Look {
     Look {
         now: engine.now(),

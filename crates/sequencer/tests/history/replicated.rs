@@ -216,10 +216,7 @@ impl Stage {
     /// Sets the clock of a process that starts, forward or back by minutes.
     fn set_clock(&mut self, port: usize) {
         if let Some(clocks) = &mut self.clocks {
-            let port = PortId(port);
-            let net = self.world.net();
-            net.borrow().clock(port).set_origin(draw_origin(clocks));
-            self.world.poke(port);
+            self.world.set_clock(PortId(port), draw_origin(clocks));
         }
     }
 

@@ -375,10 +375,7 @@ impl Stage {
     /// Sets the clock of a server that starts, forward or back by minutes.
     fn set_clock(&mut self, server: usize) {
         if let Some(clocks) = &mut self.clocks {
-            let port = PortId(server);
-            let net = self.world.net();
-            net.borrow().clock(port).set_origin(draw_origin(clocks));
-            self.world.poke(port);
+            self.world.set_clock(PortId(server), draw_origin(clocks));
         }
     }
 

@@ -156,6 +156,13 @@ impl<C: Cluster> World<C> {
         self.plan_run(port, now);
     }
 
+    /// Sets the clock of a port: it showed `origin` when the world began. If a process runs there, it
+    /// runs as soon as possible, because it has planned its next run by the earlier clock.
+    pub fn set_clock(&mut self, port: PortId, origin: Nanos) {
+        self.net.borrow().clock(port).set_origin(origin);
+        self.poke(port);
+    }
+
     /// Runs the world until an [`Act::Ask`], and returns its number; or until `end`, or until an
     /// invariant is broken, and returns `None`. In the last case the time is before `end`.
     pub fn run_until(&mut self, end: Nanos) -> Option<u64> {

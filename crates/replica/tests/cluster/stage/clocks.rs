@@ -27,21 +27,15 @@ impl Clocks {
 impl Stage {
     /// Sets the clock of a replica whose process starts, if the hosts have clocks of their own.
     pub(super) fn set_clock(&mut self, port: usize) {
-        let Some(clocks) = &mut self.clocks else {
-            return;
-        };
-        let origin = clocks.draw();
-        let net = self.world.net();
-        net.borrow().clock(PortId(port)).set_origin(origin);
+        if let Some(clocks) = &mut self.clocks {
+            self.world.set_clock(PortId(port), clocks.draw());
+        }
     }
 
     /// Gives the hosts of replicas clocks of their own from now on.
     fn set_clocks_apart(&mut self, seed: u64) {
         self.clocks = Some(Clocks(Rng::new(!seed)));
-        for port in 0..self.replicas {
-            self.set_clock(port);
-            self.world.poke(PortId(port));
-        }
+        (0..self.replicas).for_each(|port| self.set_clock(port));
     }
 }
 
