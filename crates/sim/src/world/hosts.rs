@@ -156,8 +156,8 @@ impl<C: Cluster> World<C> {
         self.plan_run(port, now);
     }
 
-    /// Sets the clock of a port: it showed `origin` when the world began. If a process runs there, it
-    /// runs as soon as possible, because it has planned its next run by the earlier clock.
+    /// Sets the clock of a port: it showed `origin` when the world began. If a process is there, it
+    /// runs as soon as possible, because its next run was planned by the earlier clock.
     pub fn set_clock(&mut self, port: PortId, origin: Nanos) {
         self.net.borrow().clock(port).set_origin(origin);
         self.poke(port);
