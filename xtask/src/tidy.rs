@@ -1,6 +1,7 @@
 //! The conventions of `STYLE.md` that a program can check. Each check is a pure function from the
 //! source tree to findings, so that its tests can give it a bad example.
 
+mod adapters;
 mod book;
 mod changes;
 mod circles;
@@ -154,6 +155,7 @@ fn conventions(root: &Path, tree: &Tree, old: &Old) -> anyhow::Result<Vec<Findin
     findings.extend(parts::check(tree));
     findings.extend(circles::check(tree));
     findings.extend(core::check(tree));
+    findings.extend(adapters::check(tree));
     findings.extend(weight::check(root)?);
     Ok(findings)
 }

@@ -18,6 +18,7 @@ pub mod mutants;
 mod node;
 mod pacing;
 mod panics;
+mod peering;
 pub mod plan;
 pub mod run;
 mod ways;
