@@ -84,6 +84,7 @@ use proofs::Unproven;
 use stages::{Connecting, Stage};
 
 pub use drive::{HalvesMut, Peering};
+pub use failures::Overdue;
 pub use stages::Wish;
 pub use steps::{Answer, Completion, Step, WrongStage};
 

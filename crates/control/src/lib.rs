@@ -31,7 +31,7 @@ mod types;
 
 pub use config::{PlaneConfig, PlaneCounters};
 pub use handshake::{
-    Answer, Completion, HalvesMut, Handshake, MAX_RETRIES, Peering, Step, Wish, WrongStage,
+    Answer, Completion, HalvesMut, Handshake, MAX_RETRIES, Overdue, Peering, Step, Wish, WrongStage,
 };
 pub use heartbeat::{Detector, HeartbeatConfig, Secret, Verdict, WrongAck};
 pub use places::Origin;

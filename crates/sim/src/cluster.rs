@@ -24,6 +24,7 @@ pub mod run;
 mod ways;
 mod workers;
 
+use dunlin_control::Overdue;
 use dunlin_core::{Config, Nanos};
 
 pub use handlers::PlannedPanic;

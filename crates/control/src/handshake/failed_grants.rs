@@ -4,6 +4,7 @@
 use dunlin_core::{CloseReason, Nanos, Session};
 use dunlin_wire::control::RefuseCode;
 
+use super::failures::Overdue;
 use super::stages::{Connecting, Stage};
 use super::steps::Step;
 use super::{Handshake, MAX_RETRIES};
@@ -21,6 +22,11 @@ impl<F, P> Handshake<F, P> {
     /// wait to be taken, the oldest are lost.
     pub fn take_failed(&mut self) -> Option<FailedConnect> {
         self.failures.take()
+    }
+
+    /// The number of sessions whose deadline passed before they were open, by stage.
+    pub const fn overdue(&self) -> Overdue {
+        self.failures.overdue()
     }
 
     /// Takes the session's new token from core; `None`: the session has ended, which core will
@@ -51,6 +57,9 @@ impl<F, P> Handshake<F, P> {
             ConnectFailure::Unreachable if entry.met => ConnectFailure::TimedOut(None),
             other => other,
         };
+        if failure.close_reason() == CloseReason::ConnectTimeout {
+            self.failures.on_deadline(&entry.stage);
+        }
         self.fail(&entry, failure);
         #[cfg(feature = "mutants")]
         if self.shows(Mutant::TurnKept)
@@ -74,6 +83,7 @@ impl<F, P> Handshake<F, P> {
             return self.give_back(&entry, ConnectFailure::Refused(code));
         }
         if now >= entry.wish.deadline {
+            self.failures.on_late_grant(code);
             return self.give_back(&entry, ConnectFailure::TimedOut(Some(code)));
         }
         #[cfg(feature = "mutants")]

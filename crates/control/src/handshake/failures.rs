@@ -1,10 +1,12 @@
-//! The latest sessions that could not be connected, with their reasons, for the program. Kept by
-//! `failed_grants.rs`.
+//! The latest sessions that could not be connected, with their reasons, for the program; and how
+//! many ended at their deadline, by stage. Kept by `failed_grants.rs`.
 
 use std::collections::VecDeque;
 
 use dunlin_core::Session;
+use dunlin_wire::control::RefuseCode;
 
+use super::stages::Stage;
 use crate::types::{ConnectFailure, FailedConnect};
 
 /// The number of failures that are kept for the program.
@@ -16,9 +18,73 @@ pub(super) struct Failures {
     kept: VecDeque<FailedConnect>,
     /// The number of failures, the latest ones, that the program has not taken yet.
     untaken: usize,
+    overdue: Overdue,
+}
+
+/// The number of sessions whose deadline passed before they were open, by the stage in which it
+/// passed. A driver leaves the other stages in the call that enters them, so no deadline passes
+/// there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Overdue {
+    /// No other endpoint was found.
+    pub asked: u64,
+    /// The offer waited for its turn.
+    pub waiting: u64,
+    /// The other side had the offer.
+    pub offered: u64,
+    /// The other side had granted the session, which this side then could not complete.
+    pub completing: u64,
+    /// The other side had granted the session, and did not prove its address.
+    pub proving: u64,
+}
+
+impl Overdue {
+    /// The counts with their names.
+    pub const fn named(&self) -> [(&'static str, u64); 5] {
+        [
+            ("asked", self.asked),
+            ("waiting", self.waiting),
+            ("offered", self.offered),
+            ("completing", self.completing),
+            ("proving", self.proving),
+        ]
+    }
+
+    /// Adds the counts of another endpoint.
+    pub const fn add(&mut self, other: Self) {
+        self.asked += other.asked;
+        self.waiting += other.waiting;
+        self.offered += other.offered;
+        self.completing += other.completing;
+        self.proving += other.proving;
+    }
 }
 
 impl Failures {
+    /// Counts a session that was not granted before its deadline.
+    pub(super) const fn on_deadline<P>(&mut self, stage: &Stage<P>) {
+        let count = match stage {
+            Stage::Asked | Stage::Renaming => &mut self.overdue.asked,
+            Stage::Waiting { .. } => &mut self.overdue.waiting,
+            Stage::Offering { .. } | Stage::Offered { .. } => &mut self.overdue.offered,
+            Stage::Completing { .. } => &mut self.overdue.completing,
+            Stage::Proving { .. } => &mut self.overdue.proving,
+        };
+        *count += 1;
+    }
+
+    /// Counts a session that was granted, and could not be opened before its deadline.
+    pub(super) const fn on_late_grant(&mut self, code: RefuseCode) {
+        match code {
+            RefuseCode::UnprovenAddress => self.overdue.proving += 1,
+            _ => self.overdue.completing += 1,
+        }
+    }
+
+    pub(super) const fn overdue(&self) -> Overdue {
+        self.overdue
+    }
+
     pub(super) fn add(&mut self, failed: FailedConnect) {
         if self.kept.len() == MAX_FAILURES {
             self.kept.pop_front();

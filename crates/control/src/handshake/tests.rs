@@ -13,6 +13,7 @@ use super::*;
 
 mod given_back;
 mod model;
+mod overdue;
 mod proofs;
 
 const DEADLINE: Nanos = Nanos::from_secs(1);

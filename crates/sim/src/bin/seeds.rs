@@ -13,6 +13,7 @@ mod drains;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use dunlin_control::Overdue;
 use dunlin_sim::{Failure, Mutant, Options, Report, run_seed};
 
 const USAGE: &str = "\
@@ -188,10 +189,14 @@ fn run_many(arguments: &Arguments) -> bool {
     let start = Instant::now();
     let mut told = start;
     let (mut run, mut failed, mut calls) = (0_u64, 0_u64, 0_u64);
+    let mut overdue = Overdue::default();
     for seed in seeds_of(arguments, start) {
         run += 1;
         match run_seed(seed, options) {
-            Ok(report) => calls += report.calls.issued,
+            Ok(report) => {
+                calls += report.calls.issued;
+                overdue.add(report.overdue);
+            }
             Err(failure) => {
                 failed += 1;
                 if failed <= FAILURES_SHOWN {
@@ -207,7 +212,39 @@ fn run_many(arguments: &Arguments) -> bool {
         }
     }
     summary(run, failed, calls, start, arguments.json);
-    failed == 0
+    print_overdue(&overdue, arguments.json);
+    let is_sample = run >= STAGE_SEEDS && arguments.mutant.is_none();
+    failed == 0 && (!is_sample || is_met_everywhere(&overdue))
+}
+
+/// Number of seeds in which deadlines must pass in every stage of a handshake.
+const STAGE_SEEDS: u64 = 1000;
+
+fn print_overdue(overdue: &Overdue, json: bool) {
+    let counts = overdue.named();
+    let counts = counts.map(|(stage, count)| match json {
+        true => format!("{stage:?}:{count}"),
+        false => format!("{count} {stage}"),
+    });
+    match json {
+        true => println!("{{\"overdue\":{{{}}}}}", counts.join(",")),
+        false => println!(
+            "sessions that ended at their deadline: {}",
+            counts.join(", ")
+        ),
+    }
+}
+
+/// Whether a deadline has passed in every stage of a handshake. If not, the seeds no longer test
+/// the end of that stage, and this prints it.
+fn is_met_everywhere(overdue: &Overdue) -> bool {
+    let counts = overdue.named();
+    let unmet = counts.iter().filter(|(_, count)| *count == 0);
+    let unmet: Vec<_> = unmet.map(|(stage, _)| *stage).collect();
+    if !unmet.is_empty() {
+        println!("no deadline passed in these stages: {}", unmet.join(", "));
+    }
+    unmet.is_empty()
 }
 
 /// The seeds to run: they end when the requested number, or the requested time since `start`, is
@@ -350,6 +387,7 @@ fn print_report(report: &Report, json: bool) {
         calls,
         frames,
         proofs,
+        overdue,
         iterations,
         virtual_time,
         digest,
@@ -365,6 +403,6 @@ fn print_report(report: &Report, json: bool) {
             virtual_time.0 / 1_000_000
         );
         println!("  {iterations} iterations, {proofs} addresses proven");
-        println!("  {calls:?}\n  {frames:?}\n  digest {digest:016x}");
+        println!("  {overdue:?}\n  {calls:?}\n  {frames:?}\n  digest {digest:016x}");
     }
 }

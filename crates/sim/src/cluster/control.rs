@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use dunlin_control::{
-    Action, Event, Handshake, HeartbeatConfig, Identity, LinkId, Origin, Plane, PlaneConfig,
-    Target, Wish,
+    Action, Event, Handshake, HeartbeatConfig, Identity, LinkId, Origin, Overdue, Plane,
+    PlaneConfig, Target, Wish,
 };
 use dunlin_core::{Nanos, Report, Session, SessionOptions};
 use dunlin_wire::control::{BootId, EndpointIndex, EndpointUid, Incarnation, Message};
@@ -45,6 +45,10 @@ pub(super) struct Control {
     next_tick: Nanos,
     /// How long a connect may take.
     patience: Nanos,
+    /// Until this time the endpoint takes no events, because its thread is away.
+    away_until: Nanos,
+    /// Whether the connection breaks as the next proof of an address arrives.
+    loses_proof: bool,
 }
 
 impl Control {
@@ -101,6 +105,8 @@ impl Control {
             requests: Vec::new(),
             next_tick: Nanos::ZERO,
             patience,
+            away_until: Nanos::ZERO,
+            loses_proof: false,
         }
     }
 
@@ -191,14 +197,20 @@ impl Control {
         out.append(&mut self.requests);
     }
 
-    /// True if the plane has something for the endpoint.
-    pub(super) fn has_events(&self) -> bool {
-        !self.events.is_empty()
+    /// When the endpoint takes the next event of the plane.
+    pub(super) fn next_event(&self) -> Nanos {
+        match self.events.is_empty() {
+            true => Nanos::MAX,
+            false => self.away_until,
+        }
     }
 
     /// Gives the plane's events to the endpoint.
     pub(super) fn deliver_events(&mut self, rpc: &mut Endpoint, now: Nanos) {
         self.ways.commands.on_time(now);
+        if now < self.away_until {
+            return;
+        }
         while let Some(event) = self.events.pop_front() {
             let request = self.judge.on_event(&event);
             let fits = self.handshake.handle_event(rpc, &mut self.ways, event, now);
@@ -251,14 +263,22 @@ impl Control {
         self.judge.proofs()
     }
 
+    /// Number of this process's sessions whose deadline passed before they were open, by stage.
+    pub(super) const fn overdue(&self) -> Overdue {
+        self.handshake.overdue()
+    }
+
     /// Handles a message; a fault may strike a grant.
     fn on_frame(&mut self, link: LinkId, frame: &[u8], mut fds: Vec<Fd>, now: Nanos) {
         let message = Message::decode(frame);
+        let chaos = now < self.chaos_end;
         if let Ok(Message::Proof { secret }) = message {
+            if std::mem::take(&mut self.loses_proof) && chaos {
+                return self.plane.on_closed(link, now);
+            }
             self.judge.on_proof(secret);
         }
         let is_grant = matches!(message, Ok(Message::Accept(_)));
-        let chaos = now < self.chaos_end;
         if is_grant && chaos && self.rng.chance(self.faults.lost) {
             return self.plane.on_closed(link, now);
         }
@@ -269,6 +289,10 @@ impl Control {
         if is_grant && chaos && self.rng.chance(self.faults.restarted) {
             self.ways.restarted = true;
             self.plane.on_closed(link, now);
+        }
+        if is_grant && chaos && self.rng.chance(self.faults.late) {
+            self.away_until = self.chaos_end.min(now + self.patience);
+            (self.ways.restarted, self.loses_proof) = (true, true);
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::rc::Rc;
 
+use dunlin_control::Overdue;
 use dunlin_core::{Config, Nanos, Progress, SessionInfo, SessionOptions};
 use dunlin_wire::control::Message;
 
@@ -290,6 +291,11 @@ impl RpcNode {
         self.control.proofs()
     }
 
+    /// Sessions of this process whose deadline passed before they were open, by stage.
+    pub(crate) const fn overdue(&self) -> Overdue {
+        self.control.overdue()
+    }
+
     /// Records the visible state of the endpoint, at the end of a phase or of the process.
     pub(crate) fn note_state(&self) {
         let record = self.shared.record();
@@ -325,11 +331,16 @@ impl Node for RpcNode {
     }
 
     fn next_wakeup(&mut self) -> Nanos {
-        if self.control.has_events() {
-            return Nanos::ZERO;
+        let event = self.control.next_event();
+        if event == Nanos::ZERO {
+            return event;
         }
         let jobs = self.workers.advance(self.clock.read());
-        self.rpc.next_wakeup().min(jobs).min(self.next_opening())
+        self.rpc
+            .next_wakeup()
+            .min(jobs)
+            .min(self.next_opening())
+            .min(event)
     }
 
     fn on_tick(&mut self) {

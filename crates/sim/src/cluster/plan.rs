@@ -111,6 +111,9 @@ pub struct Handshakes {
     pub restarted: Ppm,
     /// A channel is gone between the grant and its completion.
     pub gone: Ppm,
+    /// An endpoint takes a grant only after its deadline. By then the channel is gone, or the
+    /// connection breaks as the peer proves its address; until `chaos_end`.
+    pub late: Ppm,
 }
 
 impl Handshakes {
@@ -119,21 +122,26 @@ impl Handshakes {
         doubled: Ppm::NEVER,
         restarted: Ppm::NEVER,
         gone: Ppm::NEVER,
+        late: Ppm::NEVER,
     };
 
-    fn draw(rng: &mut Rng) -> Self {
+    fn draw(rng: &mut Rng, seed: u64) -> Self {
+        let late = Rng::new(seed ^ LATE).one_in(4);
         let mut often = || *rng.pick(&[Ppm::NEVER, Ppm::percent(5), Ppm::percent(30)]);
         Self {
             lost: often(),
             doubled: often(),
             restarted: often(),
             gone: often(),
+            late: if late { Ppm::percent(30) } else { Ppm::NEVER },
         }
     }
 }
 
 /// Seeds the random stream for handshakes.
 const HANDSHAKES: u64 = 0x6861_6e64_7368_616b;
+/// Seeds the random stream for grants that come late.
+const LATE: u64 = 0x6c61_7465_0000_0000;
 /// Seeds the random stream for handlers that take longer than the failure timeout.
 const SLOTH: u64 = 0x736c_6f74_6800_0000;
 /// Seeds the random stream for addresses.
@@ -185,7 +193,7 @@ impl Plan {
             elsewhere: Rng::new(seed ^ ELSEWHERE).one_in(4),
             handshakes: match calm_weather {
                 true => Handshakes::NONE,
-                false => Handshakes::draw(&mut own),
+                false => Handshakes::draw(&mut own, seed),
             },
             mutant: None,
             tight,

@@ -13,7 +13,7 @@ use dunlin_core::{Check, Config, Nanos};
 use crate::cluster::mutants::Mutant;
 use crate::cluster::panics;
 use crate::cluster::plan::Plan;
-use crate::cluster::{Counts, Phase, RpcCluster, RpcNode};
+use crate::cluster::{Counts, Overdue, Phase, RpcCluster, RpcNode};
 use crate::world::net::{Net, NetCounters, NetHandle, PortId};
 use crate::world::record::{Fact, Recorder, See};
 use crate::world::rng::Rng;
@@ -42,6 +42,8 @@ pub struct Report {
     pub frames: NetCounters,
     /// Addresses that were proven to processes of the last phase (rule C13).
     pub proofs: u64,
+    /// Sessions of these processes whose deadline passed first, by the stage of their handshake.
+    pub overdue: Overdue,
     /// Iterations of event loops.
     pub iterations: u64,
     /// How long it took, in virtual time.
@@ -461,14 +463,18 @@ impl Run {
     }
 
     fn report(&mut self) -> Report {
-        let mut proofs = 0;
-        self.each(|node| proofs += node.proofs());
+        let (mut proofs, mut overdue) = (0, Overdue::default());
+        self.each(|node| {
+            proofs += node.proofs();
+            overdue.add(node.overdue());
+        });
         let net = self.net.borrow();
         Report {
             seed: self.seed,
             calls: self.world.cluster.counts(),
             frames: net.counters,
             proofs,
+            overdue,
             iterations: self.world.iterations(),
             virtual_time: net.now(),
             digest: net.digest(),

@@ -1,0 +1,206 @@
+//! The deadline of a session passes in each stage: the session ends as timed out, gives back the
+//! resources of the stage, passes its turn on, and is counted under the stage.
+
+use super::*;
+
+/// Another endpoint's session, which waits for the turn of session 0.
+const NEXT: u32 = 1;
+
+/// Session 0 at this stage, with [`NEXT`] in the queue after it.
+fn queued(at: At) -> Tested {
+    let mut handshake = fresh();
+    bring(&mut handshake, 0, at);
+    bring(&mut handshake, NEXT, At::Asked);
+    if at >= At::Offering {
+        handshake.on_event(found(NEXT, 1)).unwrap();
+        assert_eq!(steps(&mut handshake), [], "session 0 has the turn");
+    }
+    handshake
+}
+
+/// The plane reports that the deadline of session 0 has passed.
+fn expire(handshake: &mut Tested, failure: ConnectFailure) -> Vec<Taken> {
+    let key = key(0);
+    let failed = Event::ConnectFailed { key, failure };
+    handshake.on_event(failed).unwrap();
+    steps(handshake)
+}
+
+/// Checks that session 0 has ended under this reason and count, and nothing of it is left once
+/// the other sessions have ended as well.
+fn check_ended(mut handshake: Tested, failure: ConnectFailure, counted: Overdue) {
+    assert_eq!(handshake.failure(Session::NONE), Some(failure));
+    assert_eq!(handshake.overdue(), counted);
+    assert!(handshake.named(key(0)).is_none());
+    for other in [NEXT, 99] {
+        handshake.on_ended(key(other), &closed(CloseReason::Disconnected, None, true));
+    }
+    assert!(handshake.is_idle(), "{counted:?}");
+}
+
+const LATE: ConnectFailure = ConnectFailure::TimedOut(None);
+const TIMED_OUT: CloseReason = CloseReason::ConnectTimeout;
+
+#[test]
+fn while_the_endpoint_is_looked_for() {
+    let mut handshake = queued(At::Asked);
+    // No nexus was reached, which is the reason that the program gets.
+    let failure = ConnectFailure::Unreachable;
+    let ended = expire(&mut handshake, failure);
+    assert_eq!(ended, [closes(0, TIMED_OUT)]);
+    let asked = 1;
+    check_ended(
+        handshake,
+        failure,
+        Overdue {
+            asked,
+            ..Overdue::default()
+        },
+    );
+}
+
+#[test]
+fn while_it_waits_for_its_turn() {
+    let mut handshake = queued(At::Waiting);
+    let ended = expire(&mut handshake, LATE);
+    assert_eq!(ended, [closes(0, TIMED_OUT)]);
+    // The session that has the turn passes it to none that has ended.
+    handshake.on_ended(key(99), &closed(CloseReason::Disconnected, None, true));
+    assert_eq!(
+        steps(&mut handshake),
+        [abandons(99), Step::Abandon { pending: 99 }]
+    );
+    let waiting = 1;
+    check_ended(
+        handshake,
+        LATE,
+        Overdue {
+            waiting,
+            ..Overdue::default()
+        },
+    );
+}
+
+/// The transport is slow to make the offer.
+#[test]
+fn while_the_transport_makes_its_offer() {
+    let mut handshake = queued(At::Offering);
+    let ended = expire(&mut handshake, LATE);
+    assert_eq!(ended, [closes(0, TIMED_OUT), offers(NEXT, 1)]);
+    handshake.on_offered(key(0), VIA, Ok((5, side(0))));
+    assert_eq!(steps(&mut handshake), [Step::Abandon { pending: 5 }]);
+    let offered = 1;
+    check_ended(
+        handshake,
+        LATE,
+        Overdue {
+            offered,
+            ..Overdue::default()
+        },
+    );
+}
+
+#[test]
+fn while_the_other_side_has_the_offer() {
+    let mut handshake = queued(At::Offered);
+    let ended = expire(&mut handshake, LATE);
+    let given_back = Step::Abandon { pending: 0 };
+    assert_eq!(ended, [closes(0, TIMED_OUT), given_back, offers(NEXT, 1)]);
+    // The grant comes too late, and changes nothing: the plane has given it back.
+    handshake.on_event(accepted(0)).unwrap();
+    assert_eq!(steps(&mut handshake), []);
+    let offered = 1;
+    check_ended(
+        handshake,
+        LATE,
+        Overdue {
+            offered,
+            ..Overdue::default()
+        },
+    );
+}
+
+/// Between the grant and its completion the channel has gone.
+#[test]
+fn while_a_grant_is_completed() {
+    let mut handshake = queued(At::Completing);
+    let code = RefuseCode::Busy;
+    handshake.on_completed(key(0), Completion::Failed(code), DEADLINE);
+    let ended = [disconnects(0), closes(0, TIMED_OUT), offers(NEXT, 1)];
+    assert_eq!(steps(&mut handshake), ended);
+    let completing = 1;
+    let counted = Overdue {
+        completing,
+        ..Overdue::default()
+    };
+    check_ended(handshake, ConnectFailure::TimedOut(Some(code)), counted);
+}
+
+/// A grant that is completed at the deadline opens the session all the same: the peer has it.
+#[test]
+fn a_grant_that_can_be_completed_is_in_time() {
+    let mut handshake = queued(At::Completing);
+    handshake.on_completed(key(0), Completion::Open(PeerId(1)), DEADLINE);
+    assert_eq!(steps(&mut handshake), [offers(NEXT, 1)]);
+    assert_eq!(handshake.overdue(), Overdue::default());
+}
+
+#[test]
+fn while_the_peer_proves_its_address() {
+    let mut handshake = queued(At::Completing);
+    let (peer, offer) = (PeerId(4), side(1000).offer);
+    handshake.on_completed(key(0), Completion::Unproven { peer, offer }, NOW);
+    steps(&mut handshake);
+    let proving = crate::types::Proving::Granted(key(0));
+    let unproven = Event::Proven {
+        proving,
+        proven: false,
+    };
+    handshake.on_event(unproven).unwrap();
+    let key = key(0);
+    let ended = [Step::Release { peer }, Step::Unproven { key }];
+    assert_eq!(steps(&mut handshake), ended);
+    let code = RefuseCode::UnprovenAddress;
+    handshake.on_completed(key, Completion::Failed(code), DEADLINE);
+    let ended = [disconnects(0), closes(0, TIMED_OUT), offers(NEXT, 1)];
+    assert_eq!(steps(&mut handshake), ended);
+    let proving = 1;
+    let counted = Overdue {
+        proving,
+        ..Overdue::default()
+    };
+    check_ended(handshake, ConnectFailure::TimedOut(Some(code)), counted);
+}
+
+/// Core is slow to give the session another token. The plane knows it by the old one, so its report
+/// says nothing about the new attempt, which has the same deadline.
+#[test]
+fn while_core_renames_it() {
+    let mut handshake = queued(At::Offered);
+    handshake.on_event(void(0, true)).unwrap();
+    steps(&mut handshake);
+    assert_eq!(expire(&mut handshake, LATE), []);
+    let old = key(0);
+    let new = SessionKey {
+        token: Token(1),
+        ..old
+    };
+    handshake.on_renamed(old, Some(new));
+    assert_eq!(steps(&mut handshake), [asks_by(new), abandons(0)]);
+    let failed = Event::ConnectFailed {
+        key: new,
+        failure: LATE,
+    };
+    handshake.on_event(failed).unwrap();
+    let (key, reason) = (new, TIMED_OUT);
+    assert_eq!(steps(&mut handshake), [Step::Close { key, reason }]);
+    let asked = 1;
+    check_ended(
+        handshake,
+        LATE,
+        Overdue {
+            asked,
+            ..Overdue::default()
+        },
+    );
+}
