@@ -162,12 +162,21 @@ fn write_input(path: &Path, table: &[u8], arrays: &[Array<'_>], items: &[u8], co
 
 /// Whether a compiler is installed. gcc or another C compiler has built this crate, so one usually
 /// is.
+///
+/// # Panics
+/// If it is not, and `DUNLIN_NO_SKIP` is 1.
 fn is_there(compiler: &str) -> bool {
     let version = Command::new(compiler)
         .arg("--version")
         .stdout(Stdio::null())
         .status();
-    version.is_ok_and(|status| status.success())
+    let is_there = version.is_ok_and(|status| status.success());
+    let may_lack = std::env::var_os("DUNLIN_NO_SKIP").is_none_or(|value| value != "1");
+    assert!(
+        is_there || may_lack,
+        "DUNLIN_NO_SKIP is set, and there is no {compiler}"
+    );
+    is_there
 }
 
 fn compile((compiler, flags): (&str, &[&str]), name: &str, shape: &str, program: &Path) {
