@@ -39,7 +39,7 @@ enum Chore {
     #[command(disable_help_flag = true)]
     Seeds(seeds::Args),
     Budget(budget::Args),
-    /// Attacks a server beside which a healthy client works; `hostile --help` says more.
+    /// Attacks a server while a healthy client uses it; `hostile --help` has the details.
     #[command(disable_help_flag = true)]
     Hostile(hostile::Args),
     /// Runs the tests of the receive path and reports the parts of it that they do not reach.

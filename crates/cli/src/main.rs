@@ -53,7 +53,7 @@ struct Args {
 enum Command {
     /// Measures this machine and Dunlin on it
     Bench(bench::Args),
-    /// Draws results as a page, beside what the papers have published
+    /// Draws results as a page, with the figures that the papers published
     Report(report::Args),
     /// The commands that a build for measurements alone leaves out.
     #[cfg(feature = "full")]

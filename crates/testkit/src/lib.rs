@@ -22,8 +22,8 @@
 //! | [`folder`] | a folder for files, which goes away with its test |
 //! | [`user`] | a thread whose sockets are those of another user |
 //!
-//! Invariant: nothing but [`wait`] and [`child`] reads a clock, and nothing draws a number that its
-//! caller did not seed.
+//! Invariant: nothing but [`wait`], [`child`] and [`clock::WallClock`] reads the machine's clock,
+//! and nothing draws a number that its caller did not seed.
 
 pub mod address;
 pub mod allocations;

@@ -293,7 +293,7 @@ fn loss_in_one_direction_is_a_failure_at_both_ends() {
 }
 
 #[test]
-fn who_was_stopped_finds_its_sessions_reset_and_can_make_new_ones() {
+fn a_stopped_process_finds_its_sessions_reset_and_makes_new_ones() {
     let mut world = World::new(12);
     let (client, server) = (world.node(1, 1), world.node(2, 1));
     let key = world.connect(client, server, FIRST, PATIENCE);

@@ -1,7 +1,7 @@
 //! The last changes of items, for clients that watch keys.
 //!
 //! The history is no part of the state: a replica that goes on from a snapshot has none of the
-//! changes before it. Keys and values lie one behind the other in one buffer, so that noting a
+//! changes before it. Keys and values lie one after the other in one buffer, so that noting a
 //! change allocates nothing, and forgetting one touches no memory that has left the caches.
 //! Invariant: it has all changes after `base`, in the order of their entries. Called by `machine`.
 
