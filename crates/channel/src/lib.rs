@@ -45,6 +45,3 @@ pub use repeats::{Failures, Repeats};
 pub use types::{
     Action, AddressView, CallEnd, Failure, Full, Opened, Outcome, Reason, State, Terms, Why,
 };
-
-#[cfg(test)]
-mod world;

@@ -14,12 +14,10 @@ use dunlin_index::{
     Answer, Client, Direction, End, Error, Index, MAX_LIMIT, Range, Request, Scan, ScanAnswer,
     Token, What, serve, serve_in_dispatch,
 };
-use dunlin_sim::world::rng::Ppm;
-use dunlin_sim::world::trace::Trace;
 use dunlin_sim::world::{Act, ProcessId};
 use dunlin_sim::{
-    Cluster, FaultRates, HostId, Net, NetConfig, NetHandle, Node, PortId, Rng, SimEndpoint,
-    SimTransport, World, take_reports,
+    Cluster, FaultRates, HostId, Net, NetHandle, Node, PortId, Rng, SimEndpoint, SimTransport,
+    World, take_reports,
 };
 use dunlin_testkit::linear;
 use dunlin_testkit::workers::StepWorkers;
@@ -408,13 +406,7 @@ fn connect(world: &mut World<Processes>, port: PortId) {
 /// Runs a seed. Returns the numbers of operations, of those with an unknown outcome, and of scans.
 fn run_seed(seed: u64, index: Index) -> Result<[u64; 3], String> {
     let mut rng = Rng::new(seed);
-    let net = Net::new(NetConfig::default(), rng.next_u64(), Trace::new(false));
-    // Damage that no checksum notices would change messages.
-    let rates = FaultRates {
-        damage: Ppm::NEVER,
-        ..FaultRates::draw(&mut rng)
-    };
-    net.borrow_mut().set_rates(rates);
+    let net = Net::undamaged(&mut rng);
     let record = Shared::default();
     let processes = Processes {
         index,

@@ -35,6 +35,3 @@ mod types;
 pub use machine::Fleet;
 pub use ring::Ring;
 pub use types::{FleetEnd, FleetOptions, ServerError, ServerId, WhenDown, Wish};
-
-#[cfg(test)]
-mod tests;

@@ -8,10 +8,8 @@ use dunlin_core::transport::PeerId;
 use dunlin_core::{CloseReason, Nanos, Session, SessionOptions};
 use dunlin_kv::ServerId;
 use dunlin_sim::world::Act;
-use dunlin_sim::world::rng::Ppm;
 use dunlin_sim::world::schedule::Schedule;
-use dunlin_sim::world::trace::Trace;
-use dunlin_sim::{FaultRates, Net, NetConfig, PortId, Rng, World};
+use dunlin_sim::{FaultRates, Net, PortId, Rng, World};
 
 use crate::client::{BUSY, ClientNode};
 use crate::lines;
@@ -82,13 +80,7 @@ impl Stage {
     fn new(seed: u64, bug: Bug) -> Self {
         let mut rng = Rng::new(seed);
         let plan = Plan::draw(seed, bug, &mut rng);
-        let net = Net::new(NetConfig::default(), rng.next_u64(), Trace::new(false));
-        // Damage that no checksum notices would change values.
-        let rates = FaultRates {
-            damage: Ppm::NEVER,
-            ..FaultRates::draw(&mut rng)
-        };
-        net.borrow_mut().set_rates(rates);
+        let net = Net::undamaged(&mut rng);
         let members = Members::new(plan, rng.fork());
         let mut world = World::new(&net, members, rng.next_u64());
         for _ in 0..plan.servers * plan.ports + CLIENTS {

@@ -5,11 +5,9 @@ use dunlin_core::{Cx, Nanos, Refuse, Register, Request as RpcRequest, Session, S
 use dunlin_replica::{
     Answer, Change, Client, ClientOptions, Error, OPERATE, Operation, Request, Token,
 };
-use dunlin_sim::world::trace::Trace;
 use dunlin_sim::world::{Act, ProcessId};
 use dunlin_sim::{
-    Cluster, FaultRates, Net, NetConfig, NetHandle, Node, PortId, SimEndpoint, SimTransport, World,
-    take_reports,
+    Cluster, Net, NetHandle, Node, PortId, SimEndpoint, SimTransport, World, take_reports,
 };
 use dunlin_wire::ErrorCode;
 
@@ -113,8 +111,7 @@ struct Stage(World<Actors>);
 impl Stage {
     /// Replicas with these scripts, of which the first `count` run.
     fn new(scripts: [Script; 2], count: usize) -> Self {
-        let net = Net::new(NetConfig::default(), 1, Trace::new(false));
-        net.borrow_mut().set_rates(FaultRates::NONE);
+        let net = Net::sound(1);
         let mut world = World::new(&net, Actors(scripts), 2);
         let ports: Vec<PortId> = (0..3)
             .map(|_| {

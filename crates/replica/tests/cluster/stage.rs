@@ -9,11 +9,9 @@ mod slow;
 use dunlin_core::transport::PeerId;
 use dunlin_core::{CloseReason, Nanos, Session, SessionOptions};
 use dunlin_replica::{Follower, Image, Member, Members, Options, Replica, Roster};
-use dunlin_sim::world::rng::Ppm;
 use dunlin_sim::world::schedule::Schedule;
-use dunlin_sim::world::trace::Trace;
 use dunlin_sim::world::{Act, ProcessId};
-use dunlin_sim::{Cluster, FaultRates, Net, NetConfig, NetHandle, PortId, Rng, SimEndpoint, World};
+use dunlin_sim::{Cluster, FaultRates, Net, NetHandle, PortId, Rng, SimEndpoint, World};
 use dunlin_testkit::histories;
 
 use crate::disk::{DiskBug, Pace, SimDisk, seat};
@@ -185,13 +183,7 @@ fn rosters(founders: usize, replicas: usize) -> Vec<Option<Roster>> {
 impl Stage {
     fn new(seed: u64, bug: Bug) -> Self {
         let mut rng = Rng::new(seed);
-        let net = Net::new(NetConfig::default(), rng.next_u64(), Trace::new(false));
-        // Damage that no checksum notices would change messages.
-        let rates = FaultRates {
-            damage: Ppm::NEVER,
-            ..FaultRates::draw(&mut rng)
-        };
-        net.borrow_mut().set_rates(rates);
+        let net = Net::undamaged(&mut rng);
         let founders = *rng.pick(&[3, 3, 3, 5, 5, 7]);
         // A process that joins keeps the records of as many clients as usual.
         let changes = if seed.is_multiple_of(3) && seed % 4 != 3 {

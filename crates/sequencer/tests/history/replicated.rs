@@ -6,10 +6,8 @@ use dunlin_core::{Nanos, Session};
 use dunlin_replica::Node;
 use dunlin_sequencer::{Ending, Taking};
 use dunlin_sim::world::Act;
-use dunlin_sim::world::rng::Ppm;
 use dunlin_sim::world::schedule::Schedule;
-use dunlin_sim::world::trace::Trace;
-use dunlin_sim::{FaultRates, HostId, Net, NetConfig, PortId, Rng, World};
+use dunlin_sim::{HostId, Net, PortId, Rng, World};
 
 use crate::actors::{ALL, Actor, Actors, Giver, REPLICAS, ReplicaNode, SCRIBES, SERVERS};
 use crate::bug::Bug;
@@ -107,13 +105,7 @@ pub(crate) fn run_seed(seed: u64, bug: Bug, apart: bool) -> Result<Counts, Strin
 impl Stage {
     fn new(seed: u64, bug: Bug) -> Self {
         let mut rng = Rng::new(seed);
-        let net = Net::new(NetConfig::default(), rng.next_u64(), Trace::new(false));
-        // Damage that no checksum notices would change numbers.
-        let rates = FaultRates {
-            damage: Ppm::NEVER,
-            ..FaultRates::draw(&mut rng)
-        };
-        net.borrow_mut().set_rates(rates);
+        let net = Net::undamaged(&mut rng);
         let actors = Actors::new(bug, rng.fork());
         let mut world = World::new(&net, actors, rng.next_u64());
         let mut hosts = Vec::new();

@@ -6,13 +6,9 @@ use std::rc::Rc;
 use dunlin_core::transport::PeerId;
 use dunlin_core::{CloseReason, Nanos, Session, SessionOptions};
 use dunlin_sequencer::{Desk, Taking, serve, take_directory};
-use dunlin_sim::world::rng::Ppm;
 use dunlin_sim::world::schedule::Schedule;
-use dunlin_sim::world::trace::Trace;
 use dunlin_sim::world::{Act, ProcessId};
-use dunlin_sim::{
-    Cluster, FaultRates, HostId, Net, NetConfig, NetHandle, PortId, Rng, SimTransport, World,
-};
+use dunlin_sim::{Cluster, FaultRates, HostId, Net, NetHandle, PortId, Rng, SimTransport, World};
 
 use crate::bug::Bug;
 use crate::nodes::{BUSY, ClientNode, Member, SEQUENCES, ServerNode, endpoint};
@@ -147,13 +143,7 @@ pub(crate) fn draw_origin(rng: &mut Rng) -> Nanos {
 impl Stage {
     fn new(seed: u64, bug: Bug) -> Self {
         let mut rng = Rng::new(seed);
-        let net = Net::new(NetConfig::default(), rng.next_u64(), Trace::new(false));
-        // Damage that no checksum notices would change numbers.
-        let rates = FaultRates {
-            damage: Ppm::NEVER,
-            ..FaultRates::draw(&mut rng)
-        };
-        net.borrow_mut().set_rates(rates);
+        let net = Net::undamaged(&mut rng);
         let members = Members {
             records: SEQUENCES.iter().map(|_| Shared::default()).collect(),
             shelf: SharedShelf::default(),

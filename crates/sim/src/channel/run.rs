@@ -13,9 +13,8 @@ use dunlin_core::Nanos;
 use super::faults::Fault;
 use super::plan::{CHAOS, END, Plan, SETTLE};
 use super::stage::{Event, Members, Stage};
-use crate::world::net::{FaultRates, Net, NetConfig, PortId};
+use crate::world::net::{FaultRates, Net, PortId};
 use crate::world::rng::Rng;
-use crate::world::trace::Trace;
 use crate::world::{Act, World};
 
 /// How to run a seed.
@@ -113,7 +112,7 @@ impl Run {
 
     /// A run of this plan. The world takes orders, and faults strike until the time `chaos`.
     pub(super) fn of(seed: u64, plan: Plan, chaos: Nanos, mut rng: Rng) -> Self {
-        let net = Net::new(NetConfig::default(), rng.next_u64(), Trace::new(false));
+        let net = Net::sound(rng.next_u64());
         net.borrow_mut().set_rates(plan.rates);
         let members = Members {
             plan: plan.clone(),

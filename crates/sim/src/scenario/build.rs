@@ -12,7 +12,6 @@ use super::stats::{Latencies, SharedStats, Stats};
 use super::{Load, Partners, Scenario};
 use crate::world::net::{HostId, Net, NetCounters, NetHandle, PortId, Traffic};
 use crate::world::rng::Rng;
-use crate::world::trace::Trace;
 use crate::world::{Act, World};
 
 /// The endpoints of a scenario, in their world.
@@ -42,7 +41,7 @@ pub(super) struct Counted {
 impl Endpoints {
     pub(super) fn build(scenario: &Scenario) -> Result<Self, Wrong> {
         let mut seeds = Rng::new(scenario.seed);
-        let net = Net::new(scenario.net.clone(), seeds.next_u64(), Trace::new(false));
+        let net = Net::untraced(scenario.net.clone(), seeds.next_u64());
         net.borrow_mut().set_rates(scenario.faults);
         let stats: Vec<SharedStats> = scenario
             .loads

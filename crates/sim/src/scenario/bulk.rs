@@ -13,7 +13,6 @@ use dunlin_core::{Nanos, Session, SessionOptions};
 use crate::scenario::session;
 use crate::world::net::{CpuCosts, Fabric, FaultRates, Marking, Net, NetConfig, PortId};
 use crate::world::rng::{Ppm, Rng};
-use crate::world::trace::Trace;
 use crate::world::{Act, World};
 use endpoint::{Bulky, Ended, Pair};
 
@@ -107,7 +106,7 @@ const DMA: Nanos = Nanos(200);
 /// # Errors
 /// A stamp or a response is wrong, a request failed, or the requests do not end.
 pub fn run(bulk: &Bulk) -> Result<BulkReport, String> {
-    let net = Net::new(bulk.network(), bulk.seed, Trace::new(false));
+    let net = Net::untraced(bulk.network(), bulk.seed);
     let mut world = World::new(&net, Pair::new(bulk), !bulk.seed);
     for port in [CLIENT, SERVER] {
         let host = world.add_host();

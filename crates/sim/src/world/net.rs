@@ -43,7 +43,7 @@ use crate::world::clock::SimClock;
 use crate::world::events::EventQueue;
 use crate::world::hostile::Tap;
 use crate::world::record::Recorder;
-use crate::world::rng::Rng;
+use crate::world::rng::{Ppm, Rng};
 use crate::world::trace::Trace;
 use fabric::Wiring;
 use frames::{FrameId, Frames};
@@ -138,6 +138,28 @@ impl Net {
             violation: None,
             digest: 0,
         }))
+    }
+
+    /// A network without hosts, faults and trace.
+    pub fn untraced(config: NetConfig, seed: u64) -> NetHandle {
+        Self::new(config, seed, Trace::new(false))
+    }
+
+    /// The default network, without hosts and faults.
+    pub fn sound(seed: u64) -> NetHandle {
+        Self::untraced(NetConfig::default(), seed)
+    }
+
+    /// The default network, without hosts, and with all kinds of faults but damage, drawn from
+    /// `rng`. Damage that no checksum notices would change messages, so a test of their contents
+    /// uses this network.
+    pub fn undamaged(rng: &mut Rng) -> NetHandle {
+        let net = Self::sound(rng.next_u64());
+        net.borrow_mut().set_rates(FaultRates {
+            damage: Ppm::NEVER,
+            ..FaultRates::draw(rng)
+        });
+        net
     }
 
     /// Descriptors that are open, in processes and under way between them.

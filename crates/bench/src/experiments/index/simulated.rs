@@ -23,7 +23,6 @@ use anyhow::Context;
 use dunlin_core::transport::PeerId;
 use dunlin_core::{Nanos, SessionOptions};
 use dunlin_sim::world::net::{CpuCosts, Fabric};
-use dunlin_sim::world::trace::Trace;
 use dunlin_sim::world::{Act, ProcessId};
 use dunlin_sim::{Cluster, Net, NetConfig, NetHandle, PortId, World};
 
@@ -189,7 +188,7 @@ fn run(scans: Scans, costs: Costs, seed: u64) -> anyhow::Result<Times> {
         Some(_) => THREADS - WORKERS,
         None => THREADS,
     };
-    let net = Net::new(cx3(), seed, Trace::new(false));
+    let net = Net::untraced(cx3(), seed);
     let processes = Processes {
         dispatch,
         pool,

@@ -21,7 +21,6 @@ use dunlin::replica::{Member, Members, Options, Replica};
 use dunlin_core::transport::PeerId;
 use dunlin_core::{CloseReason, Nanos, Session, SessionOffer, SessionOptions};
 use dunlin_sim::world::net::{CpuCosts, Fabric};
-use dunlin_sim::world::trace::Trace;
 use dunlin_sim::world::{Act, ProcessId};
 use dunlin_sim::{Cluster, Net, NetConfig, NetHandle, PortId, SimEndpoint, World};
 
@@ -103,7 +102,7 @@ struct Stage {
 impl Stage {
     /// Starts three replicas and a client.
     fn new(seed: u64) -> Self {
-        let net = Net::new(cx5(), seed, Trace::new(false));
+        let net = Net::untraced(cx5(), seed);
         let member = |port: usize| Member {
             id: id_of(port),
             address: port.to_string(),

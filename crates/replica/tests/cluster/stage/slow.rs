@@ -7,8 +7,7 @@
 
 use dunlin_core::Nanos;
 use dunlin_replica::{Image, Options};
-use dunlin_sim::world::trace::Trace;
-use dunlin_sim::{FaultRates, Net, NetConfig, Rng};
+use dunlin_sim::{Net, Rng};
 
 use super::{Processes, Stage, rosters};
 use crate::disk::Pace;
@@ -51,8 +50,7 @@ impl Stage {
     /// A cluster without faults, whose disks are slow.
     fn on_slow_disks(seed: u64, bug: Bug, disks: Disks) -> Self {
         let mut rng = Rng::new(seed);
-        let net = Net::new(NetConfig::default(), rng.next_u64(), Trace::new(false));
-        net.borrow_mut().set_rates(FaultRates::NONE);
+        let net = Net::sound(rng.next_u64());
         let replicas = *rng.pick(&[3, 5, 7]);
         let folder = Folder::new();
         let pace = |rng: &mut Rng| match disks {

@@ -6,7 +6,6 @@ use anyhow::{Context, bail, ensure};
 use dunlin::kv::{Client, Map, Options, Partition, Reply, Request, Store, Token, serve};
 use dunlin_core::transport::PeerId;
 use dunlin_core::{Config, Cx, Nanos, Scheme, Session, SessionOptions};
-use dunlin_sim::world::trace::Trace;
 use dunlin_sim::world::{Act, ProcessId};
 use dunlin_sim::{
     Cluster, Net, NetHandle, Node, PortId, SimClock, SimEndpoint, SimTransport, World,
@@ -236,7 +235,7 @@ impl Asker {
 
 impl Stage {
     fn new(shape: &Shape) -> anyhow::Result<Self> {
-        let net = Net::new(network(), shape.seed, Trace::new(false));
+        let net = Net::untraced(network(), shape.seed);
         let partitions = partitions(shape)?;
         let members = Members {
             shape: *shape,

@@ -21,7 +21,7 @@ mod run;
 mod servers;
 mod state;
 
-use crate::Counters;
+use dunlin_channel::Counters;
 use state::World;
 
 fn run(seed: u64) -> Result<(u64, Counters), String> {
@@ -62,7 +62,7 @@ fn one_seed_is_one_run() {
 #[cfg(feature = "mutants")]
 #[test]
 fn each_planted_bug_is_found() {
-    use crate::mutant::Mutant;
+    use dunlin_channel::mutant::Mutant;
     let mut lost = Vec::new();
     for mutant in Mutant::ALL.iter().copied() {
         let find = |seed| World::new(seed, |config| config.mutant = Some(mutant)).run();

@@ -5,16 +5,16 @@ use std::collections::VecDeque;
 use dunlin_core::{CallErrorKind, CloseReason, Nanos, RpcError};
 use dunlin_wire::Ran;
 
-use crate::world::draw::Draw;
-use crate::world::driver::{Attempt, BACKLOG, Call, Event, Link};
-use crate::world::plan::ACTIONS;
-use crate::world::state::{self, World};
-use crate::{
+use crate::draw::Draw;
+use crate::driver::{Attempt, BACKLOG, Call, Event, Link};
+use crate::plan::ACTIONS;
+use crate::state::{self, World};
+use dunlin_channel::{
     Action, AddressId, AttemptId, CallEnd, CallId, Fault, Full, LinkId, Opened, Outcome, Terms,
 };
 
 impl World {
-    pub(super) fn begin_call(&mut self) {
+    pub(crate) fn begin_call(&mut self) {
         let rng = &mut self.rng;
         let deadline = rng.percent(self.plan.deadlines);
         let key = rng.next_u64();
@@ -58,7 +58,7 @@ impl World {
         }
     }
 
-    pub(super) fn on_action(&mut self, action: Action) -> Result<(), String> {
+    pub(crate) fn on_action(&mut self, action: Action) -> Result<(), String> {
         match action {
             Action::Connect {
                 link,
@@ -205,7 +205,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn on_driver(&mut self, event: Event) -> Result<(), String> {
+    pub(crate) fn on_driver(&mut self, event: Event) -> Result<(), String> {
         match event {
             Event::Opens(link) => self.on_opens(link)?,
             Event::Lost(link, reason) => self.on_lost(link, reason)?,
@@ -399,7 +399,7 @@ impl World {
     }
 
     /// Carries the machine's actions out until it has none.
-    pub(super) fn settle_actions(&mut self) -> Result<(), String> {
+    pub(crate) fn settle_actions(&mut self) -> Result<(), String> {
         while let Some(action) = self.driver.poll(self.now) {
             self.actions += 1;
             if self.actions > ACTIONS {

@@ -3,20 +3,20 @@
 use dunlin_core::{CallErrorKind, Nanos, RpcError};
 use dunlin_wire::{ErrorCode, Ran};
 
-use crate::world::driver::{Attempt, Call, Driver};
-use crate::world::state::World;
-use crate::{AttemptId, CallEnd, CallId, Fault, LinkId, Outcome, State, Why};
+use crate::driver::{Attempt, Call, Driver};
+use crate::state::World;
+use dunlin_channel::{AttemptId, CallEnd, CallId, Fault, LinkId, Outcome, State, Why};
 
 /// The longest pause before a repeat, plus a millisecond.
 const PAUSE: Nanos = Nanos::from_millis(101);
 
-pub(super) struct Judge<'a> {
+pub(crate) struct Judge<'a> {
     world: &'a World,
     driver: &'a Driver,
 }
 
 impl World {
-    pub(super) fn judge_send(
+    pub(crate) fn judge_send(
         &mut self,
         id: CallId,
         link: LinkId,
@@ -66,7 +66,7 @@ impl World {
     }
 
     /// Checks a call of which an attempt leaves now.
-    pub(super) fn judge_transmit(&mut self, call: usize) -> Result<(), String> {
+    pub(crate) fn judge_transmit(&mut self, call: usize) -> Result<(), String> {
         let call = &mut self.driver.calls[call];
         call.sends += 1;
         if call.sends > 1 && call.terms.once {
@@ -80,7 +80,7 @@ impl World {
         }
     }
 
-    pub(super) fn judge_attempt_end(
+    pub(crate) fn judge_attempt_end(
         &mut self,
         id: AttemptId,
         attempt: &Attempt,
@@ -102,7 +102,7 @@ impl World {
         }
     }
 
-    pub(super) fn judge_end(&mut self, id: CallId, end: CallEnd) -> Result<(), String> {
+    pub(crate) fn judge_end(&mut self, id: CallId, end: CallEnd) -> Result<(), String> {
         let driver = &self.driver;
         let place = driver.calls.iter().rposition(|call| call.id == id);
         let place = place.ok_or("no such call")?;
@@ -146,13 +146,13 @@ impl World {
 }
 
 impl<'a> Judge<'a> {
-    pub(super) fn of(world: &'a World) -> Self {
+    pub(crate) fn of(world: &'a World) -> Self {
         let driver = &world.driver;
         Self { world, driver }
     }
 
     /// Checks the laws that hold when no action is pending.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         self.check_outstanding()?;
         let open = self.driver.calls.iter();
         for call in open.filter(|call| call.end.is_none() && !call.is_cancelled) {
@@ -194,7 +194,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Checks that everything works after the world has been sound for a while.
-    pub(super) fn check_settled(&self) -> Result<(), String> {
+    pub(crate) fn check_settled(&self) -> Result<(), String> {
         let machine = self.driver.machine();
         let mut views = machine.addresses();
         let ill = views.find(|view| view.state != State::Ready && view.state != State::Degraded);
@@ -207,7 +207,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    pub(super) fn check_end(&self) -> Result<(), String> {
+    pub(crate) fn check_end(&self) -> Result<(), String> {
         for call in &self.driver.calls {
             let problem = match (&call.end, call.is_cancelled) {
                 (None, true) => continue,

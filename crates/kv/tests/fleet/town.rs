@@ -6,25 +6,20 @@ use std::collections::{BTreeMap, VecDeque};
 use dunlin_channel::Reason;
 use dunlin_core::transport::PeerId;
 use dunlin_core::{CloseReason, Config as EndpointConfig, Cx, Nanos, Session, SessionOptions};
-use dunlin_sim::world::trace::Trace;
-use dunlin_sim::world::{Act, ProcessId};
-use dunlin_sim::{
-    Cluster, Net, NetConfig, NetHandle, Node, PortId, SimEndpoint, SimTransport, World,
+use dunlin_kv::{
+    Error, Fleet, FleetEnd, FleetOptions, Map, Partition, Reply, Request, Ring, ServerError,
+    ServerId, Store, Token, WhenDown, Wish, serve,
 };
+use dunlin_sim::world::{Act, ProcessId};
+use dunlin_sim::{Cluster, Net, NetHandle, Node, PortId, SimEndpoint, SimTransport, World};
 use dunlin_store::{Config, Mode, Region, Seed, Table, route};
-
-use crate::client::{Reply, Token};
-use crate::error::Error;
-use crate::fleet::{Fleet, FleetEnd, FleetOptions, Ring, ServerId, WhenDown, Wish};
-use crate::wire::{Map, Request, Store};
-use crate::{Partition, serve};
 
 const PARTITIONS: u16 = 2;
 const CLIENT: PortId = PortId(0);
 
 /// How an operation has ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     Missing,
     Written,
     Found(Vec<u8>),
@@ -34,7 +29,7 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    pub(super) fn found(value: &[u8]) -> Self {
+    pub(crate) fn found(value: &[u8]) -> Self {
         Self::Found(value.to_vec())
     }
 }
@@ -143,7 +138,7 @@ impl Cluster for Members {
     fn on_end(&mut self, _process: ProcessId) {}
 }
 
-pub(super) struct Town {
+pub(crate) struct Town {
     world: World<Members>,
     /// Wishes that are neither granted nor refused.
     asked: BTreeMap<(usize, u16), ServerId>,
@@ -153,7 +148,7 @@ pub(super) struct Town {
 
 impl Town {
     /// A client of servers with these modes, all of which are listed.
-    pub(super) fn new(modes: &[Mode], when_down: WhenDown) -> Self {
+    pub(crate) fn new(modes: &[Mode], when_down: WhenDown) -> Self {
         let members = Members {
             modes: modes.to_vec(),
             options: FleetOptions {
@@ -162,7 +157,7 @@ impl Town {
             },
             lives: 0,
         };
-        let net = Net::new(NetConfig::default(), 7, Trace::new(false));
+        let net = Net::sound(7);
         let mut world = World::new(&net, members, 7);
         for _ in 0..=modes.len() * usize::from(PARTITIONS) {
             let host = world.add_host();
@@ -194,20 +189,20 @@ impl Town {
     }
 
     /// Runs for some milliseconds.
-    pub(super) fn run(&mut self, time_ms: u64) {
+    pub(crate) fn run(&mut self, time_ms: u64) {
         let end = self.world.now() + Nanos::from_millis(time_ms);
         self.world.run_until(end);
         assert_eq!(self.world.net().borrow().violation(), None);
     }
 
-    pub(super) fn list(&mut self, servers: &[usize]) {
+    pub(crate) fn list(&mut self, servers: &[usize]) {
         let names: Vec<String> = servers.iter().map(|it| name(*it)).collect();
         let names = names.iter().map(String::as_str);
         self.with(|fleet, cx| fleet.on_list(names, cx.now()));
     }
 
     /// A key of a partition of a server, if all servers are listed.
-    pub(super) fn key(&mut self, server: usize, partition: u16) -> Vec<u8> {
+    pub(crate) fn key(&mut self, server: usize, partition: u16) -> Vec<u8> {
         let names: Vec<String> = (0..self.world.cluster.modes.len()).map(name).collect();
         let ring = Ring::of(names.iter().map(String::as_str));
         let map = Map::new(1, Mode::Store, 0..PARTITIONS).unwrap();
@@ -221,11 +216,11 @@ impl Town {
 
     // Operations.
 
-    pub(super) fn get(&mut self, key: &[u8]) {
+    pub(crate) fn get(&mut self, key: &[u8]) {
         self.begin(&Request::Get { key });
     }
 
-    pub(super) fn set(&mut self, key: &[u8], value: &[u8]) {
+    pub(crate) fn set(&mut self, key: &[u8], value: &[u8]) {
         self.begin(&Request::Write(Store::set(key, value)));
     }
 
@@ -234,17 +229,17 @@ impl Town {
             .unwrap();
     }
 
-    pub(super) fn get_many(&mut self, keys: &[&[u8]]) {
+    pub(crate) fn get_many(&mut self, keys: &[&[u8]]) {
         self.get_many_until(keys, None);
     }
 
-    pub(super) fn get_many_until(&mut self, keys: &[&[u8]], deadline: Option<Nanos>) {
+    pub(crate) fn get_many_until(&mut self, keys: &[&[u8]], deadline: Option<Nanos>) {
         self.with(|fleet, cx| fleet.begin_multi(keys, Token(0), deadline, cx))
             .unwrap();
     }
 
     /// The ends of operations since the last question.
-    pub(super) fn ends(&mut self) -> Vec<Outcome> {
+    pub(crate) fn ends(&mut self) -> Vec<Outcome> {
         let ends = std::mem::take(&mut self.client().app_mut().ends);
         let outcome = |result| match result {
             Ok(Reply::Missing) => Outcome::Missing,
@@ -252,7 +247,7 @@ impl Town {
             Ok(Reply::Found(found)) => Outcome::found(found.value()),
             Ok(Reply::Items(items)) => Outcome::Many(items.iter().map(Option::is_some).collect()),
             Ok(other) => panic!("{other:?}"),
-            Err(error) => Outcome::Failed(crate::ServerError::error(&error)),
+            Err(error) => Outcome::Failed(ServerError::error(&error)),
         };
         let ends = ends.into_iter();
         ends.map(|end| outcome(end.result)).collect()
@@ -261,13 +256,13 @@ impl Town {
     // Sessions.
 
     /// A wish that is neither granted nor refused.
-    pub(super) fn asked(&mut self, server: usize, endpoint: u16) -> (ServerId, u16) {
+    pub(crate) fn asked(&mut self, server: usize, endpoint: u16) -> (ServerId, u16) {
         let id = self.asked.remove(&(server, endpoint));
         (id.expect("a wish"), endpoint)
     }
 
     /// All wishes: the numbers of the servers, and the endpoints.
-    pub(super) fn wishes(&mut self) -> Vec<(usize, u16)> {
+    pub(crate) fn wishes(&mut self) -> Vec<(usize, u16)> {
         let mut all = Vec::new();
         while let Some((server, endpoint)) = self.client().app_mut().wishes.pop_front() {
             let name = self.client().app().fleet.name(server).unwrap();
@@ -279,7 +274,7 @@ impl Town {
     }
 
     /// Grants wishes until there are no more.
-    pub(super) fn connect_all(&mut self) {
+    pub(crate) fn connect_all(&mut self) {
         loop {
             self.run(300);
             self.wishes();
@@ -293,24 +288,24 @@ impl Town {
         }
     }
 
-    pub(super) fn grant(&mut self, server: usize, endpoint: u16) {
+    pub(crate) fn grant(&mut self, server: usize, endpoint: u16) {
         let session = self.make(server, endpoint);
         let asked = self.asked(server, endpoint);
         self.connecting(asked, session);
         self.sessions.insert((server, endpoint), session);
     }
 
-    pub(super) fn refuse(&mut self, server: usize, endpoint: u16) {
+    pub(crate) fn refuse(&mut self, server: usize, endpoint: u16) {
         let (id, endpoint) = self.asked(server, endpoint);
         self.with(|fleet, cx| fleet.on_refused(id, endpoint, cx));
     }
 
-    pub(super) fn connecting(&mut self, (server, endpoint): (ServerId, u16), session: Session) {
+    pub(crate) fn connecting(&mut self, (server, endpoint): (ServerId, u16), session: Session) {
         self.with(|fleet, _| fleet.on_connecting(server, endpoint, session));
     }
 
     /// Begins a session with an endpoint of a server.
-    pub(super) fn make(&mut self, server: usize, endpoint: u16) -> Session {
+    pub(crate) fn make(&mut self, server: usize, endpoint: u16) -> Session {
         let there = PortId(1 + server * usize::from(PARTITIONS) + usize::from(endpoint));
         let peer = |port: PortId| PeerId(u32::try_from(port.0).unwrap());
         let mut near = self.client().lifecycle();
@@ -327,7 +322,7 @@ impl Town {
     }
 
     /// The session with an endpoint of a server ends.
-    pub(super) fn lose(&mut self, server: usize, endpoint: u16, reason: CloseReason) {
+    pub(crate) fn lose(&mut self, server: usize, endpoint: u16, reason: CloseReason) {
         let session = self
             .sessions
             .remove(&(server, endpoint))
@@ -338,26 +333,26 @@ impl Town {
     }
 
     /// A server starts anew.
-    pub(super) fn restart(&mut self, server: usize) {
+    pub(crate) fn restart(&mut self, server: usize) {
         self.crash(server);
         self.boot(server);
     }
 
     /// A server ends, and does not tell its clients.
-    pub(super) fn crash(&mut self, server: usize) {
+    pub(crate) fn crash(&mut self, server: usize) {
         ports(server).for_each(|port| self.world.act(Act::Crash(port)));
     }
 
-    pub(super) fn boot(&mut self, server: usize) {
+    pub(crate) fn boot(&mut self, server: usize) {
         ports(server).for_each(|port| self.world.act(Act::Boot(port)));
     }
 
-    pub(super) fn has_ended(&mut self, session: Session) -> bool {
+    pub(crate) fn has_ended(&mut self, session: Session) -> bool {
         self.with(|_, cx| cx.session_info(session).is_err())
     }
 
     /// The last error of each server.
-    pub(super) fn errors(&mut self) -> Vec<Option<Reason>> {
+    pub(crate) fn errors(&mut self) -> Vec<Option<Reason>> {
         let all = self.client().app().fleet.addresses();
         all.map(|address| address.last_error).collect()
     }

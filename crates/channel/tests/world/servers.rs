@@ -2,30 +2,30 @@
 
 use dunlin_core::Rng;
 
-use crate::world::draw::Draw;
+use crate::draw::Draw;
 
 /// One server. A restart makes it another process.
 #[derive(Clone, Debug)]
-pub(super) struct Server {
-    pub(super) name: String,
+pub(crate) struct Server {
+    pub(crate) name: String,
     /// Grows with each restart.
-    pub(super) life: u64,
-    pub(super) is_up: bool,
-    pub(super) is_stopped: bool,
-    pub(super) is_draining: bool,
-    pub(super) is_listed: bool,
-    pub(super) precise: bool,
-    pub(super) endpoints: u32,
-    pub(super) window: usize,
+    pub(crate) life: u64,
+    pub(crate) is_up: bool,
+    pub(crate) is_stopped: bool,
+    pub(crate) is_draining: bool,
+    pub(crate) is_listed: bool,
+    pub(crate) precise: bool,
+    pub(crate) endpoints: u32,
+    pub(crate) window: usize,
     /// The longest time of a handler.
-    pub(super) takes_us: u32,
+    pub(crate) takes_us: u32,
     /// How many of a hundred requests it refuses; after it, how many fail in it.
-    pub(super) refuses: u32,
-    pub(super) fails: u32,
+    pub(crate) refuses: u32,
+    pub(crate) fails: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// The process ends without a goodbye.
     Crash(usize),
     /// The process stops, and later goes on.
@@ -41,7 +41,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    pub(super) fn draw(server: usize, rng: &mut Rng) -> Self {
+    pub(crate) fn draw(server: usize, rng: &mut Rng) -> Self {
         match rng.below(5) {
             0 => Self::Crash(server),
             1 => Self::Stop(server),
@@ -53,7 +53,7 @@ impl Fault {
 }
 
 impl Server {
-    pub(super) fn draw(at: u32, rng: &mut Rng) -> Self {
+    pub(crate) fn draw(at: u32, rng: &mut Rng) -> Self {
         Self {
             name: format!("server-{at}"),
             life: 0,
@@ -71,7 +71,7 @@ impl Server {
     }
 
     /// The number of its process.
-    pub(super) fn process(&self, at: usize) -> u64 {
+    pub(crate) fn process(&self, at: usize) -> u64 {
         self.life * 1000 + at as u64
     }
 }

@@ -1,15 +1,16 @@
 //! A fleet with simulated servers, session by session: what it does about servers that are down,
 //! that leave the list, and that come back.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod town;
 
 use dunlin_channel::Reason;
 use dunlin_core::{CloseReason, Nanos};
+use dunlin_kv::{Error, WhenDown};
 use dunlin_store::Mode;
 
-use self::town::{Outcome, Town};
-use super::WhenDown;
-use crate::error::Error;
+use town::{Outcome, Town};
 
 #[test]
 fn a_get_may_have_as_many_keys_as_are_allowed() {

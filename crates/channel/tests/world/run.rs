@@ -2,14 +2,14 @@
 
 use dunlin_core::Nanos;
 
-use crate::Counters;
-use crate::world::judge::Judge;
-use crate::world::plan::{ACTIONS, CHAOS, END, SETTLE};
-use crate::world::state::{Event, World};
+use crate::judge::Judge;
+use crate::plan::{ACTIONS, CHAOS, END, SETTLE};
+use crate::state::{Event, World};
+use dunlin_channel::Counters;
 
 impl World {
     /// Runs to the end, and returns the machine's counters.
-    pub(super) fn run(mut self) -> Result<(u64, Counters), String> {
+    pub(crate) fn run(mut self) -> Result<(u64, Counters), String> {
         let end = CHAOS + SETTLE;
         self.run_until(end)?;
         Judge::of(&self).check_settled()?;

@@ -3,7 +3,7 @@
 use dunlin_core::{Nanos, Rng};
 
 /// Numbers in the ranges that this world needs.
-pub(super) trait Draw {
+pub(crate) trait Draw {
     fn index(&mut self, len: usize) -> usize;
     fn percent(&mut self, often: u32) -> bool;
     fn micros(&mut self, least: u32, most: u32) -> Nanos;

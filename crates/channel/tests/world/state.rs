@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use dunlin_core::{Nanos, Rng};
 
-use crate::Config;
-use crate::world::draw::Draw;
-use crate::world::driver::{self, Driver};
-use crate::world::plan::{CHAOS, Plan};
-use crate::world::servers::{Fault, Server};
+use crate::draw::Draw;
+use crate::driver::{self, Driver};
+use crate::plan::{CHAOS, Plan};
+use crate::servers::{Fault, Server};
+use dunlin_channel::Config;
 
 /// An event at a time.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Event {
+pub(crate) enum Event {
     Call,
     Cancel(usize),
     Strike(Fault),
@@ -20,20 +20,20 @@ pub(super) enum Event {
     Driver(driver::Event),
 }
 
-pub(super) struct World {
-    pub(super) rng: Rng,
-    pub(super) now: Nanos,
-    pub(super) events: BTreeMap<(Nanos, u64), Event>,
-    pub(super) sequence: u64,
-    pub(super) actions: u64,
-    pub(super) steps: u64,
-    pub(super) plan: Plan,
-    pub(super) servers: Vec<Server>,
-    pub(super) driver: Driver,
+pub(crate) struct World {
+    pub(crate) rng: Rng,
+    pub(crate) now: Nanos,
+    pub(crate) events: BTreeMap<(Nanos, u64), Event>,
+    pub(crate) sequence: u64,
+    pub(crate) actions: u64,
+    pub(crate) steps: u64,
+    pub(crate) plan: Plan,
+    pub(crate) servers: Vec<Server>,
+    pub(crate) driver: Driver,
 }
 
 impl World {
-    pub(super) fn new(seed: u64, change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) fn new(seed: u64, change: impl FnOnce(&mut Config)) -> Self {
         let mut rng = Rng::new(seed);
         let mut plan = Plan::draw(&mut rng);
         change(&mut plan.config);
@@ -70,7 +70,7 @@ impl World {
         self.schedule(CHAOS, Event::Strike(Fault::Heal));
     }
 
-    pub(super) fn schedule(&mut self, at: Nanos, event: Event) {
+    pub(crate) fn schedule(&mut self, at: Nanos, event: Event) {
         self.sequence += 1;
         self.events.insert((at.max(self.now), self.sequence), event);
     }

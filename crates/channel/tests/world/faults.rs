@@ -3,14 +3,14 @@
 use dunlin_core::{CloseReason, Nanos, RpcError};
 use dunlin_wire::ErrorCode;
 
-use crate::world::draw::Draw;
-use crate::world::driver;
-use crate::world::servers::Fault;
-use crate::world::state::{Event, World};
-use crate::{Outcome, fault};
+use crate::draw::Draw;
+use crate::driver;
+use crate::servers::Fault;
+use crate::state::{Event, World};
+use dunlin_channel::{Fault as Lost, Outcome};
 
 impl World {
-    pub(super) fn strike(&mut self, fault: Fault) {
+    pub(crate) fn strike(&mut self, fault: Fault) {
         match fault {
             Fault::Crash(at) => {
                 let after = self.rng.micros(1_000, 500_000);
@@ -90,11 +90,11 @@ impl World {
     }
 
     /// The end of a request that has just arrived, the time until it, and whether its handler runs.
-    pub(super) fn serve(&mut self, at: usize) -> (Outcome, Nanos, bool) {
+    pub(crate) fn serve(&mut self, at: usize) -> (Outcome, Nanos, bool) {
         let server = &self.servers[at];
         let takes = self.rng.micros(1, server.takes_us);
         let precise = server.precise;
-        let code = |code| Outcome::Failed(fault::Fault::Sent(RpcError::rejected(code, precise)));
+        let code = |code| Outcome::Failed(Lost::Sent(RpcError::rejected(code, precise)));
         if server.is_draining {
             return (code(ErrorCode::SHUTTING_DOWN), Nanos(1000), false);
         }

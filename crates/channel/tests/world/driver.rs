@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use dunlin_core::{CloseReason, Nanos};
 
-use crate::{
+use dunlin_channel::{
     Action, AddressId, AttemptId, CallEnd, CallId, Config, LinkId, Machine, Outcome, Terms,
 };
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Event {
+pub(crate) enum Event {
     Opens(LinkId),
     Lost(LinkId, CloseReason),
     Draining(LinkId),
@@ -24,70 +24,70 @@ pub(super) enum Event {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Link {
-    pub(super) address: AddressId,
-    pub(super) server: usize,
-    pub(super) process: u64,
-    pub(super) endpoint: u32,
-    pub(super) is_open: bool,
+pub(crate) struct Link {
+    pub(crate) address: AddressId,
+    pub(crate) server: usize,
+    pub(crate) process: u64,
+    pub(crate) endpoint: u32,
+    pub(crate) is_open: bool,
     /// The machine knows that its server drains.
-    pub(super) is_draining: bool,
-    pub(super) backlog: VecDeque<AttemptId>,
-    pub(super) under_way: usize,
+    pub(crate) is_draining: bool,
+    pub(crate) backlog: VecDeque<AttemptId>,
+    pub(crate) under_way: usize,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Attempt {
-    pub(super) call: usize,
-    pub(super) link: LinkId,
-    pub(super) address: AddressId,
-    pub(super) process: u64,
-    pub(super) server: usize,
-    pub(super) is_sent: bool,
+pub(crate) struct Attempt {
+    pub(crate) call: usize,
+    pub(crate) link: LinkId,
+    pub(crate) address: AddressId,
+    pub(crate) process: u64,
+    pub(crate) server: usize,
+    pub(crate) is_sent: bool,
     /// The cancellation reaches the server before the request.
-    pub(super) is_dropped: bool,
-    pub(super) is_cancelled: bool,
+    pub(crate) is_dropped: bool,
+    pub(crate) is_cancelled: bool,
 }
 
 /// A call. Its entry is never removed.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
-    pub(super) id: CallId,
-    pub(super) terms: Terms,
-    pub(super) runs: u32,
+pub(crate) struct Call {
+    pub(crate) id: CallId,
+    pub(crate) terms: Terms,
+    pub(crate) runs: u32,
     /// Number of attempts that the driver got.
-    pub(super) handed: u32,
+    pub(crate) handed: u32,
     /// Number of attempts that were transmitted.
-    pub(super) sends: u32,
+    pub(crate) sends: u32,
     /// Number of these that draining servers refused.
-    pub(super) refusals: u32,
-    pub(super) is_cancelled: bool,
-    pub(super) end: Option<CallEnd>,
+    pub(crate) refusals: u32,
+    pub(crate) is_cancelled: bool,
+    pub(crate) end: Option<CallEnd>,
     /// The time since which no attempt at the call has been under way.
-    pub(super) idle: Option<Nanos>,
+    pub(crate) idle: Option<Nanos>,
     /// The next attempt costs nothing.
-    pub(super) is_free: bool,
-    pub(super) answered_by: Option<AttemptId>,
+    pub(crate) is_free: bool,
+    pub(crate) answered_by: Option<AttemptId>,
 }
 
-pub(super) struct Driver {
-    pub(super) machine: Machine,
-    pub(super) links: BTreeMap<LinkId, Link>,
-    pub(super) attempts: BTreeMap<AttemptId, Attempt>,
-    pub(super) calls: Vec<Call>,
-    pub(super) by_id: BTreeMap<CallId, usize>,
-    pub(super) listed: Vec<String>,
-    pub(super) paid: u64,
-    pub(super) is_closed: bool,
+pub(crate) struct Driver {
+    pub(crate) machine: Machine,
+    pub(crate) links: BTreeMap<LinkId, Link>,
+    pub(crate) attempts: BTreeMap<AttemptId, Attempt>,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) by_id: BTreeMap<CallId, usize>,
+    pub(crate) listed: Vec<String>,
+    pub(crate) paid: u64,
+    pub(crate) is_closed: bool,
     /// The time since which there has been an open link to a listed server that does not drain.
-    pub(super) ready_since: Option<Nanos>,
+    pub(crate) ready_since: Option<Nanos>,
     digest: u64,
 }
 
-pub(super) const BACKLOG: usize = 4;
+pub(crate) const BACKLOG: usize = 4;
 
 impl Driver {
-    pub(super) fn new(config: Config, seed: u64) -> Self {
+    pub(crate) fn new(config: Config, seed: u64) -> Self {
         Self {
             machine: Machine::new(config, seed, Nanos::ZERO),
             links: BTreeMap::new(),
@@ -102,28 +102,28 @@ impl Driver {
         }
     }
 
-    pub(super) fn machine(&self) -> &Machine {
+    pub(crate) fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    pub(super) fn digest(&self) -> u64 {
+    pub(crate) fn digest(&self) -> u64 {
         self.digest
     }
 
-    pub(super) fn poll(&mut self, now: Nanos) -> Option<Action> {
+    pub(crate) fn poll(&mut self, now: Nanos) -> Option<Action> {
         self.note_ready(now);
         let action = self.machine.poll(now)?;
         let words = format!("{} {action:?}", now.0);
-        self.digest = self.digest.rotate_left(9) ^ crate::pick::seed_of(&words);
+        self.digest = self.digest.rotate_left(9) ^ dunlin_channel::seed_of(&words);
         Some(action)
     }
 
-    pub(super) fn close(&mut self, now: Nanos) {
+    pub(crate) fn close(&mut self, now: Nanos) {
         self.is_closed = true;
         self.machine.close(now);
     }
 
-    pub(super) fn cancel(&mut self, call: usize, now: Nanos) {
+    pub(crate) fn cancel(&mut self, call: usize, now: Nanos) {
         let call = &mut self.calls[call];
         if call.end.is_none() && !call.is_cancelled {
             call.is_cancelled = true;
@@ -131,7 +131,7 @@ impl Driver {
         }
     }
 
-    pub(super) fn links_to(&self, process: u64) -> Vec<LinkId> {
+    pub(crate) fn links_to(&self, process: u64) -> Vec<LinkId> {
         let all = self.links.iter();
         all.filter(|(_, link)| link.process == process && link.is_open)
             .map(|(id, _)| *id)
@@ -139,7 +139,7 @@ impl Driver {
     }
 
     /// An attempt that waits for another link to the same address, if none waits for `link`.
-    pub(super) fn waiting_beside(&self, link: LinkId) -> Option<AttemptId> {
+    pub(crate) fn waiting_beside(&self, link: LinkId) -> Option<AttemptId> {
         let own = self.links.get(&link).filter(|own| own.backlog.is_empty())?;
         let mut others = self.links.values();
         others
@@ -148,7 +148,7 @@ impl Driver {
     }
 
     /// Whether the link is open, to a listed address whose server does not drain.
-    pub(super) fn is_ready(&self, link: &Link) -> bool {
+    pub(crate) fn is_ready(&self, link: &Link) -> bool {
         let mut views = self.machine.addresses();
         let name = views.find(|view| view.id == link.address);
         let is_listed = name.is_some_and(|view| self.listed.iter().any(|it| it == view.name));

@@ -2,34 +2,34 @@
 
 use dunlin_core::{Nanos, Rng};
 
-use crate::Config;
+use dunlin_channel::Config;
 
 /// The shape of a run, before it begins.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
-    pub(super) config: Config,
-    pub(super) calls: u32,
+pub(crate) struct Plan {
+    pub(crate) config: Config,
+    pub(crate) calls: u32,
     /// Mean time between two calls.
-    pub(super) gap: Nanos,
-    pub(super) faults: u32,
+    pub(crate) gap: Nanos,
+    pub(crate) faults: u32,
     /// How many of a hundred calls may run twice, have a deadline, or are cancelled.
-    pub(super) idempotent: u32,
-    pub(super) deadlines: u32,
-    pub(super) cancels: u32,
-    pub(super) endpoints: u32,
+    pub(crate) idempotent: u32,
+    pub(crate) deadlines: u32,
+    pub(crate) cancels: u32,
+    pub(crate) endpoints: u32,
 }
 
 /// The limit of actions and of steps; no sound run reaches it.
-pub(super) const ACTIONS: u64 = 50_000;
-pub(super) const CHAOS: Nanos = Nanos::from_secs(3);
+pub(crate) const ACTIONS: u64 = 50_000;
+pub(crate) const CHAOS: Nanos = Nanos::from_secs(3);
 /// Time after the faults in which everything must be well again.
-pub(super) const SETTLE: Nanos = Nanos::from_secs(4);
+pub(crate) const SETTLE: Nanos = Nanos::from_secs(4);
 /// Time after that in which every call must end.
-pub(super) const END: Nanos = Nanos::from_secs(12);
+pub(crate) const END: Nanos = Nanos::from_secs(12);
 
 impl Plan {
-    pub(super) fn draw(rng: &mut Rng) -> Self {
-        use crate::Pick::{Hash, LeastOfTwo, RoundRobin};
+    pub(crate) fn draw(rng: &mut Rng) -> Self {
+        use dunlin_channel::Pick::{Hash, LeastOfTwo, RoundRobin};
         let one_in = |rng: &mut Rng, n| rng.below(n) == 0;
         let millis = |rng: &mut Rng, n| Nanos::from_millis(u64::from(rng.below(n)));
         let storm = one_in(rng, 4);
