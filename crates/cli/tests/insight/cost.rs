@@ -81,6 +81,8 @@ fn processor_time() -> f64 {
 fn watcher(target: &str) -> Child {
     let mut watch = dunlin(&["stats", target, "--watch", "0.05"]);
     let watch = watch.stdout(Stdio::null()).spawn().unwrap();
+    // By then it reads, if the machine is not busy. If it is, the watcher connects during its first
+    // measurement, and the median of all of them does not show that.
     std::thread::sleep(Duration::from_millis(200));
     signal(&watch, "-STOP");
     watch

@@ -160,17 +160,19 @@ fn fail_twice() {
     }
 }
 
-/// Sleeps for a second as an endpoint without work does, and measures its processor time.
+/// Sleeps as an endpoint without work does, and measures its processor time of a second.
 fn sleep() {
     let device = format!("net_ring0;ip=10.84.0.1/24;{}", pair::ARGUMENTS);
     let mut halves = open(&device);
     until(|| Dpdk::arm(&mut halves.rx, &mut halves.tx) == Arm::Wait);
-    // The keeper looks less often some time after the last use.
-    std::thread::sleep(Duration::from_millis(300));
-    let before = processor_time();
-    std::thread::sleep(Duration::from_secs(1));
-    let used = processor_time() - before;
-    assert!(used < Duration::from_millis(10), "{used:?}");
+    // The longer the device is not used, the less often the keeper looks.
+    let mut used = Duration::MAX;
+    until(|| {
+        let before = processor_time();
+        std::thread::sleep(Duration::from_secs(1));
+        used = processor_time() - before;
+        used < Duration::from_millis(10)
+    });
     println!("#{}", used.as_micros());
 }
 

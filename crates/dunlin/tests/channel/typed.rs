@@ -188,15 +188,15 @@ fn the_server_gets_the_time_that_is_left() {
     for way in WAYS {
         let address = free_port();
         let store = StoreClient::over(way.open(&address));
-        let begun = std::thread::spawn(move || {
-            let span = Duration::from_secs(10);
-            let left = block_on(store.patience(&()).deadline(span)).unwrap();
-            (left, store)
+        let (left, _server) = block_on(async {
+            let call = store.patience(&()).deadline(Duration::from_secs(10));
+            let mut call = std::pin::pin!(call);
+            assert!(futures::poll!(call.as_mut()).is_pending());
+            // The call, which has begun, waits for its server, and that takes from its deadline.
+            std::thread::sleep(Duration::from_millis(500));
+            let server = Server::start(way, &address, 7);
+            (call.await.unwrap(), server)
         });
-        // The call waits for its server, and that takes from its deadline.
-        std::thread::sleep(Duration::from_millis(500));
-        let _server = Server::start(way, &address, 7);
-        let (left, store) = begun.join().unwrap();
         assert!((1..=9_500_000).contains(&left), "{left}");
         assert_eq!(block_on(store.patience(&())).unwrap(), 0);
         let span = Duration::from_secs(20);

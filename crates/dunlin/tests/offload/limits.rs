@@ -19,11 +19,11 @@ fn a_burst_wakes_the_executor_once() {
         futures::future::join_all(calls).await
     });
     until(|| bench.queue.wakes() > before);
-    // Meanwhile, the other requests of the burst arrive.
+    // Meanwhile, the other requests of the burst arrive. If the machine is so busy that some come
+    // later, the check sees fewer of them, but it does not fail.
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(bench.queue.wakes(), before + 1);
-    bench.queue.run();
-    assert_eq!(bench.seen.begun.load(Ordering::SeqCst), 8);
+    bench.run_until(|| bench.seen.begun.load(Ordering::SeqCst) == 8);
     let ended = bench.finish(client);
     assert!(
         ended

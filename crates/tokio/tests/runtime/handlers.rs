@@ -103,7 +103,8 @@ fn a_blocked_handler_of_a_dead_runtime_holds_up_no_request() {
     let blocked = clients.spawn(jobs.block(&4000));
     until(|| seen.begun.load(Ordering::SeqCst) == 1);
     handlers.shutdown_background();
-    // The runtime's other thread drops the dispatcher.
+    // Meanwhile, the runtime's other thread drops the dispatcher. If the machine is so busy that
+    // this takes longer, the dispatcher's drop ends the request, with the same error.
     std::thread::sleep(Duration::from_millis(200));
     let later = jobs.run(&(1, 0)).deadline(Duration::from_secs(2));
     assert_eq!(clients.block_on(later).unwrap_err().ran(), Ran::No);

@@ -62,8 +62,11 @@ fn a_second_signal_ends_the_process_at_once() {
     });
     assert_eq!(block_on(jobs.run(&(1, 500))).unwrap(), 1);
     server.signal("TERM");
-    // The server still drains.
-    std::thread::sleep(Duration::from_millis(200));
+    // A server that drains takes no new calls.
+    until(|| {
+        let call = jobs.run(&(1, 0)).deadline(Duration::from_millis(100));
+        block_on(call).is_err()
+    });
     assert!(server.is_running());
     server.signal("INT");
     assert_eq!(server.wait().code(), Some(128 + 2));
