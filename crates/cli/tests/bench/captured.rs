@@ -4,12 +4,14 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use dunlin_testkit::network::{Host, Network};
 use dunlin_testkit::skip;
+use dunlin_testkit::wait::until;
 use serde_json::Value;
 
 use super::command::signal;
@@ -22,8 +24,10 @@ const PORT: u64 = 31_850;
 const LEN: u64 = 10_000;
 /// No wait takes this long unless a test fails, even on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
-/// A time in which a tracer certainly writes its buffer to the file.
-const WRITTEN: Duration = Duration::from_millis(300);
+/// A datagram to a port that nothing listens at. A capture has frames in their order, so one that
+/// has this datagram has all frames before it.
+const LAST: &[u8] = b"the last frame of the capture";
+const DISCARD: u16 = 9;
 
 const REQ: u64 = 0;
 const RESP: u64 = 3;
@@ -79,7 +83,7 @@ fn call(host: &Host, address: &str) {
 /// Captures the frames of the endpoint at an end of the link. `None` without tshark.
 fn capture(host: &Host, path: &Path) -> Option<Process> {
     let _ = std::fs::remove_file(path);
-    let filter = format!("udp port {PORT}");
+    let filter = format!("udp port {PORT} or udp port {DISCARD}");
     let mut command = Command::new("tshark");
     command
         .args(["-q", "-i", "link0", "-f", &filter, "-w"])
@@ -94,8 +98,14 @@ fn capture(host: &Host, path: &Path) -> Option<Process> {
     Some(Process::start(host, &mut command))
 }
 
-/// Type, number of the call, and number in the message, of each packet of a message.
-type Packets = BTreeSet<(u64, u64, u64)>;
+/// A packet of a message: session at its receiver, number of the call, and number in the message.
+/// The token would tell a session from an earlier one of its number, but is zero in a trace.
+type Name = [u64; 3];
+
+/// Type and name of each packet of a message.
+type Packets = BTreeSet<(u64, Name)>;
+
+const NAME: [&str; 3] = ["session", "req", "packet"];
 
 fn of_messages<'a>(found: impl IntoIterator<Item = &'a Value>) -> Packets {
     let mut all = Packets::new();
@@ -105,10 +115,22 @@ fn of_messages<'a>(found: impl IntoIterator<Item = &'a Value>) -> Packets {
         if packet["dunlin.message_size"].is_null() || field("dunlin.message_size") != LEN {
             continue;
         }
-        let kind = field("dunlin.type");
-        all.insert((kind, field("dunlin.req"), field("dunlin.packet")));
+        let name = NAME.map(|part| field(&format!("dunlin.{part}")));
+        all.insert((field("dunlin.type"), name));
     }
     all
+}
+
+/// Sends the datagram after which nothing is captured.
+fn mark_end(to: &Host) {
+    let socket = UdpSocket::bind("10.79.0.1:0").unwrap();
+    socket.send_to(LAST, (to.address, DISCARD)).unwrap();
+}
+
+/// Whether a file of captured frames has the last one.
+fn has_end(path: &Path) -> bool {
+    let bytes = std::fs::read(path).unwrap();
+    bytes.windows(LAST.len()).any(|part| part == LAST)
 }
 
 /// The packets in a file of captured frames. Each goes the way of its type.
@@ -119,7 +141,7 @@ fn captured(path: &Path) -> Option<Packets> {
         let found = of_messages(packets(frame));
         let to_server = number(&frame["udp"]["udp.dstport"]) == PORT;
         let wanted = if to_server { REQ } else { RESP };
-        let is_right = found.iter().all(|(kind, _, _)| *kind == wanted);
+        let is_right = found.iter().all(|(kind, _)| *kind == wanted);
         assert!(is_right, "{frame}");
         all.extend(found);
     }
@@ -152,14 +174,16 @@ fn dissects(network: &Network, name: &str, listen: &str, transport: &str) {
         assert!(Instant::now() < deadline, "nothing is captured");
         call(&network.left, &address);
     }
-    std::thread::sleep(WRITTEN);
+    // A tracer writes its last packets when it ends; tshark loses those that it has not written.
+    network.left.run(|| mark_end(&network.right));
+    until(|| has_end(&on_wire));
     capturing.finish();
     tracing.finish();
     let (on_wire, at_endpoint) = (captured(&on_wire).unwrap(), traced(&at_endpoint));
     let both: Vec<_> = on_wire.intersection(&at_endpoint).collect();
     for kind in [REQ, RESP] {
         // A message has several packets.
-        let count = both.iter().filter(|(it, _, _)| *it == kind).count();
+        let count = both.iter().filter(|(it, _)| *it == kind).count();
         assert!(count > 20, "{count} of type {kind} in both");
     }
     drop(server);
