@@ -4,72 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod program;
-
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output};
+#[path = "program/server.rs"]
+mod server;
 
 use dunlin_testkit::folder::Folder;
-use serde_json::Value;
 
-use crate::program::dunlin;
-
-struct Server {
-    child: Child,
-    address: String,
-}
-
-impl Server {
-    fn start(args: &[&str]) -> Self {
-        let first = ["index", "serve", "--listen", "127.0.0.1:0", "--json"];
-        let mut child = dunlin(&[&first[..], args].concat()).spawn().unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        out.read_line(&mut line).unwrap();
-        let greeting: Value = serde_json::from_str(&line).unwrap();
-        // The server may write more before it ends.
-        std::thread::spawn(move || std::io::copy(&mut out, &mut std::io::sink()));
-        Self {
-            address: greeting["listening"].as_str().unwrap().to_owned(),
-            child,
-        }
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        let last = ["--server", &self.address, "--timeout", "30"];
-        dunlin(&[&["index"], args, &last].concat())
-            .output()
-            .unwrap()
-    }
-
-    fn text(&self, args: &[&str]) -> String {
-        let output = self.run(args);
-        let errors = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{args:?}: {errors}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// The message of a command that must fail with this exit code.
-    fn failure(&self, code: i32, args: &[&str]) -> String {
-        let output = self.run(args);
-        assert_eq!(output.status.code(), Some(code), "{args:?}");
-        String::from_utf8(output.stderr).unwrap()
-    }
-
-    /// Presses Ctrl-C.
-    fn end(mut self) {
-        let id = self.child.id().to_string();
-        let status = Command::new("kill").args(["-INT", &id]).status();
-        assert!(status.unwrap().success());
-        assert_eq!(self.child.wait().unwrap().code(), Some(0));
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use server::Server;
 
 /// Keys and values that are shown can be used as they are, whatever their bytes.
 fn bytes_that_are_no_text(server: &Server) {
@@ -101,7 +41,7 @@ fn bytes_that_are_no_text(server: &Server) {
 fn each_command_does_its_work() {
     let folder = Folder::new("cli-index");
     let [saved, dumped] = ["saved", "dumped"].map(|name| folder.path(name));
-    let server = Server::start(&["--threads", "2", "--save", &saved]);
+    let server = Server::start("index", &["--threads", "2", "--save", &saved]);
     for (key, value) in [("b", "2"), ("a", "1"), ("c", "3")] {
         server.text(&["put", key, value]);
     }
@@ -135,7 +75,7 @@ fn each_command_does_its_work() {
     server.failure(1, &["delete", "a"]);
     server.end();
 
-    let server = Server::start(&["--load", &saved]);
+    let server = Server::start("index", &["--load", &saved]);
     assert_eq!(server.text(&["scan"]), "b\t2\nc\t3\n");
     assert_eq!(server.text(&["load", &dumped]), "3\n");
     assert_eq!(server.text(&["count"]), "3\n");

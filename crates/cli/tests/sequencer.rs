@@ -4,90 +4,29 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod program;
-
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStdout, Command, Output};
+#[path = "program/server.rs"]
+mod server;
 
 use dunlin_testkit::folder::Folder;
 use serde_json::Value;
 
-use crate::program::dunlin;
+use program::dunlin;
+use server::Server;
 
-struct Server {
-    child: Child,
-    out: BufReader<ChildStdout>,
-    address: String,
-    epoch: u64,
+fn start(dir: &str, args: &[&str]) -> Server {
+    let first = ["--dir", dir, "--set", "sequencer.lease=200ms"];
+    Server::start("sequencer", &[&first[..], args].concat())
 }
 
-impl Server {
-    fn start(dir: &str, args: &[&str]) -> Self {
-        let first = ["sequencer", "serve", "--listen", "127.0.0.1:0", "--json"];
-        let all = [
-            &first[..],
-            &["--dir", dir, "--set", "sequencer.lease=200ms"],
-            args,
-        ]
-        .concat();
-        let mut child = dunlin(&all).spawn().unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        out.read_line(&mut line).unwrap();
-        let greeting: Value = serde_json::from_str(&line).unwrap();
-        Self {
-            address: greeting["listening"].as_str().unwrap().to_owned(),
-            epoch: greeting["epoch"].as_u64().unwrap(),
-            child,
-            out,
-        }
-    }
-
-    /// Runs a command against this server.
-    fn run(&self, args: &[&str]) -> Output {
-        let last = ["--server", &self.address, "--timeout", "30"];
-        dunlin(&[&["sequencer"], args, &last].concat())
-            .output()
-            .unwrap()
-    }
-
-    fn text(&self, args: &[&str]) -> String {
-        let output = self.run(args);
-        let errors = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{args:?}: {errors}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    fn number(&self) -> u64 {
-        self.text(&["next", "orders"]).trim().parse().unwrap()
-    }
-
-    fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        let status = Command::new("kill").args([name, &id]).status();
-        assert!(status.unwrap().success());
-    }
-
-    /// Waits for the end: the exit code, and the messages.
-    fn wait(&mut self) -> (Option<i32>, String) {
-        let mut said = String::new();
-        let mut errors = self.child.stderr.take().unwrap();
-        errors.read_to_string(&mut said).unwrap();
-        (self.child.wait().unwrap().code(), said)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn number(server: &Server) -> u64 {
+    server.text(&["next", "orders"]).trim().parse().unwrap()
 }
 
 #[test]
 fn numbers_survive_a_stop_and_a_kill() {
     let folder = Folder::new("cli-sequencer");
     let dir = folder.path("numbers");
-    let mut server = Server::start(&dir, &[]);
+    let server = start(&dir, &[]);
     let absent = server.run(&["next", "orders"]);
     assert_eq!(absent.status.code(), Some(1));
     let said = String::from_utf8(absent.stderr).unwrap();
@@ -109,49 +48,45 @@ fn numbers_survive_a_stop_and_a_kill() {
     let output = { second }.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let owner = format!("process {} is alive", server.child.id());
+    let owner = format!("process {} is alive", server.id());
     assert!(
         said.contains(&owner) && said.contains("--take-over"),
         "{said}"
     );
-    server.signal("-INT");
-    assert_eq!(server.wait().0, Some(0));
-    let mut report = String::new();
-    server.out.read_to_string(&mut report).unwrap();
-    let report: Value = serde_json::from_str(&report).unwrap();
+    let report: Value = serde_json::from_str(&server.end()).unwrap();
     assert_eq!(report["numbers"], 11);
 
-    let mut server = Server::start(&dir, &[]);
+    let mut server = start(&dir, &[]);
     assert_eq!(
-        (server.number(), server.epoch),
-        (12, 2),
+        (number(&server), &server.greeting["epoch"]),
+        (12, &2.into()),
         "a stop leaves no gap"
     );
     server.signal("-KILL");
     server.wait();
-    let server = Server::start(&dir, &[]);
+    let server = start(&dir, &[]);
     let state: Value = serde_json::from_str(&server.text(&["status", "--json"])).unwrap();
     assert_eq!(
         (&state["phase"], &state["epoch"]),
         (&"serving".into(), &3.into())
     );
-    let number = server.number();
-    assert!((13..3_000_000).contains(&number), "{number}");
+    let next = number(&server);
+    assert!((13..3_000_000).contains(&next), "{next}");
 }
 
 #[test]
 fn a_server_that_hangs_is_replaced_and_stops() {
     let folder = Folder::new("cli-sequencer-hangs");
     let dir = folder.path("numbers");
-    let mut first = Server::start(&dir, &[]);
+    let mut first = start(&dir, &[]);
     first.text(&["next", "orders", "--create"]);
     first.signal("-STOP");
-    let second = Server::start(&dir, &["--take-over"]);
-    let number = second.number();
-    assert!(number > 1);
+    let second = start(&dir, &["--take-over"]);
+    let taken = number(&second);
+    assert!(taken > 1);
     first.signal("-CONT");
     let (code, said) = first.wait();
     assert_eq!(code, Some(1));
     assert!(said.contains("has taken over"), "{said}");
-    assert!(second.number() > number);
+    assert!(number(&second) > taken);
 }
