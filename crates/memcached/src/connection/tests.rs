@@ -85,11 +85,7 @@ proptest! {
 
 #[test]
 fn no_cut_of_the_corpus_changes_the_answers() {
-    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/memcached");
-    let files = std::fs::read_dir(corpus).unwrap();
-    let inputs: Vec<Vec<u8>> = files
-        .map(|file| std::fs::read(file.unwrap().path()).unwrap())
-        .collect();
+    let inputs = dunlin_testkit::corpus::inputs("memcached");
     assert!(inputs.len() >= 8);
     for input in inputs {
         any_cut(&input);
