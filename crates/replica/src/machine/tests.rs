@@ -19,6 +19,13 @@ impl Stage {
         }
     }
 
+    /// With one client, 2.
+    fn opened() -> Self {
+        let mut stage = Self::new();
+        assert_eq!(stage.apply(&Request::OPEN), Answer::Opened(2));
+        stage
+    }
+
     fn apply(&mut self, request: &Request<'_>) -> Answer {
         self.index += 1;
         self.machine.apply(self.index, &request.to_bytes()).unwrap()
@@ -33,6 +40,14 @@ impl Stage {
         };
         self.apply(&Request::write(name, b"key", operation))
     }
+
+    fn put(&mut self, name: (u64, u64, u64), value: &[u8]) -> Answer {
+        self.write(name, Operation::Put(value))
+    }
+
+    fn delete(&mut self, name: (u64, u64, u64)) -> Answer {
+        self.write(name, Operation::Delete)
+    }
 }
 
 #[test]
@@ -40,21 +55,15 @@ fn a_write_has_the_index_of_its_entry_as_version() {
     let mut stage = Stage::new();
     assert_eq!(stage.apply(&Request::OPEN), Answer::Opened(2));
     assert_eq!(stage.machine.get(b"key"), Answer::Missing);
-    let put = stage.write((2, 1, 1), Operation::Put(b"a"));
+    let put = stage.put((2, 1, 1), b"a");
     assert_eq!(put, Answer::Written(3));
     assert_eq!(stage.machine.get(b"key"), Answer::Found(3, b"a".to_vec()));
     let cas = stage.write((2, 2, 1), Operation::CompareAndSet(2, b"b"));
     assert_eq!(cas, Answer::Differs(3));
     let cas = stage.write((2, 3, 1), Operation::CompareAndSet(3, b"b"));
     assert_eq!(cas, Answer::Written(5));
-    assert_eq!(
-        stage.write((2, 4, 1), Operation::Delete),
-        Answer::Deleted(5)
-    );
-    assert_eq!(
-        stage.write((2, 5, 1), Operation::Delete),
-        Answer::Deleted(0)
-    );
+    assert_eq!(stage.delete((2, 4, 1)), Answer::Deleted(5));
+    assert_eq!(stage.delete((2, 5, 1)), Answer::Deleted(0));
     let cas = stage.write((2, 6, 1), Operation::CompareAndSet(0, b"c"));
     assert_eq!(cas, Answer::Written(8));
     assert_eq!((stage.machine.keys(), stage.machine.applied()), (1, 8));
@@ -62,54 +71,28 @@ fn a_write_has_the_index_of_its_entry_as_version() {
 
 #[test]
 fn a_repeated_write_is_answered_and_not_applied() {
-    let mut stage = Stage::new();
-    stage.apply(&Request::OPEN);
-    assert_eq!(
-        stage.write((2, 1, 1), Operation::Put(b"a")),
-        Answer::Written(3)
-    );
-    assert_eq!(
-        stage.write((2, 2, 1), Operation::Put(b"b")),
-        Answer::Written(4)
-    );
-    assert_eq!(
-        stage.write((2, 1, 1), Operation::Put(b"a")),
-        Answer::Written(3)
-    );
+    let mut stage = Stage::opened();
+    assert_eq!(stage.put((2, 1, 1), b"a"), Answer::Written(3));
+    assert_eq!(stage.put((2, 2, 1), b"b"), Answer::Written(4));
+    assert_eq!(stage.put((2, 1, 1), b"a"), Answer::Written(3));
     assert_eq!(stage.machine.get(b"key"), Answer::Found(4, b"b".to_vec()));
     // Repeated by a client that has got another answer meanwhile.
-    assert_eq!(
-        stage.write((2, 2, 2), Operation::Put(b"b")),
-        Answer::Written(4)
-    );
-    assert_eq!(
-        stage.write((2, 1, 1), Operation::Put(b"a")),
-        Answer::Misnamed
-    );
+    assert_eq!(stage.put((2, 2, 2), b"b"), Answer::Written(4));
+    assert_eq!(stage.put((2, 1, 1), b"a"), Answer::Misnamed);
     assert_eq!(stage.machine.get(b"key"), Answer::Found(4, b"b".to_vec()));
 }
 
 #[test]
 fn a_number_with_another_payload_and_one_past_the_window_are_refused() {
-    let mut stage = Stage::new();
-    stage.apply(&Request::OPEN);
-    assert_eq!(
-        stage.write((2, 1, 1), Operation::Put(b"a")),
-        Answer::Written(3)
-    );
-    assert_eq!(
-        stage.write((2, 1, 1), Operation::Put(b"b")),
-        Answer::Misnamed
-    );
-    assert_eq!(stage.write((2, 1, 1), Operation::Delete), Answer::Misnamed);
+    let mut stage = Stage::opened();
+    assert_eq!(stage.put((2, 1, 1), b"a"), Answer::Written(3));
+    assert_eq!(stage.put((2, 1, 1), b"b"), Answer::Misnamed);
+    assert_eq!(stage.delete((2, 1, 1)), Answer::Misnamed);
     let past = 1 + crate::wire::WINDOW;
-    assert_eq!(
-        stage.write((2, past, 1), Operation::Delete),
-        Answer::Misnamed
-    );
+    assert_eq!(stage.delete((2, past, 1)), Answer::Misnamed);
     assert_eq!(stage.machine.get(b"key"), Answer::Found(3, b"a".to_vec()));
     assert_eq!(
-        stage.write((2, u64::MAX, u64::MAX), Operation::Delete),
+        stage.delete((2, u64::MAX, u64::MAX)),
         Answer::Deleted(3),
         "the last number that there is"
     );
@@ -122,19 +105,10 @@ fn the_client_that_was_silent_longest_leaves_and_its_writes_are_refused() {
         stage.apply(&Request::OPEN);
     }
     // The first client has an entry again, so the second is the oldest.
-    assert_ne!(
-        stage.write((2, 1, 1), Operation::Put(b"a")),
-        Answer::Expired
-    );
+    assert_ne!(stage.put((2, 1, 1), b"a"), Answer::Expired);
     let opened = stage.apply(&Request::OPEN);
-    assert_eq!(
-        stage.write((3, 1, 1), Operation::Put(b"b")),
-        Answer::Expired
-    );
-    assert_ne!(
-        stage.write((2, 2, 2), Operation::Put(b"c")),
-        Answer::Expired
-    );
+    assert_eq!(stage.put((3, 1, 1), b"b"), Answer::Expired);
+    assert_ne!(stage.put((2, 2, 2), b"c"), Answer::Expired);
     assert_eq!(opened, Answer::Opened(stage.index - 2));
 }
 
@@ -147,14 +121,8 @@ fn a_write_of_another_cluster_is_refused_although_its_numbers_fit() {
     let (mut before, mut after) = (stage_of(u64::MAX), stage_of(70));
     assert_eq!(before.apply(&Request::OPEN), Answer::Opened(1));
     assert_eq!(after.apply(&Request::OPEN), Answer::Opened(72));
-    assert_eq!(
-        after.write((1, 1, 1), Operation::Put(b"old")),
-        Answer::Expired
-    );
-    assert_eq!(
-        after.write((72, 1, 1), Operation::Put(b"new")),
-        Answer::Written(4)
-    );
+    assert_eq!(after.put((1, 1, 1), b"old"), Answer::Expired);
+    assert_eq!(after.put((72, 1, 1), b"new"), Answer::Written(4));
     let mut last = stage_of(0_u64.wrapping_sub(2));
     assert_eq!(last.apply(&Request::OPEN), Answer::Opened(1), "not 0");
 }
@@ -207,8 +175,7 @@ const fn put(key: &[u8], lifetime: u64) -> Write<'_> {
 
 #[test]
 fn a_transaction_makes_all_writes_or_none() {
-    let mut stage = Stage::new();
-    stage.apply(&Request::OPEN);
+    let mut stage = Stage::opened();
     let free = |key| Compare { key, version: 0 };
     let both = [put(b"a", 0), put(b"b", 0)];
     let done = stage.transact(1, &[free(b"a"), free(b"b")], &both);
@@ -232,8 +199,7 @@ fn a_transaction_makes_all_writes_or_none() {
 
 #[test]
 fn a_range_has_the_keys_with_a_prefix_after_a_key() {
-    let mut stage = Stage::new();
-    stage.apply(&Request::OPEN);
+    let mut stage = Stage::opened();
     let all: [&[u8]; 5] = [b"c", b"b1", b"a", b"b", b"b2"];
     for (key, number) in all.into_iter().zip(1..) {
         stage.transact(number, &[], &[put(key, 0)]);
@@ -249,8 +215,7 @@ fn a_range_has_the_keys_with_a_prefix_after_a_key() {
 
 #[test]
 fn an_item_goes_when_the_logs_time_says_so_and_not_before() {
-    let mut stage = Stage::new();
-    stage.apply(&Request::OPEN);
+    let mut stage = Stage::opened();
     stage.apply(&Request::clock(1000));
     stage.write((2, 1, 1), Operation::PutFor(50, b"a"));
     stage.transact(2, &[], &[put(b"b", 100), put(b"c", 0)]);
@@ -266,7 +231,7 @@ fn an_item_goes_when_the_logs_time_says_so_and_not_before() {
     assert_eq!(stage.keys(b"", 9, b""), ["b", "c"]);
     // A key that is written again stays, and one that is deleted is not due.
     stage.write((2, 3, 3), Operation::PutFor(10, b"a"));
-    stage.write((2, 4, 4), Operation::Put(b"b"));
+    stage.put((2, 4, 4), b"b");
     stage.transact(5, &[], &[Write::Delete { key: b"b" }]);
     assert_eq!(stage.machine.next_expiry(), None);
     stage.apply(&Request::clock(9000));
@@ -275,13 +240,12 @@ fn an_item_goes_when_the_logs_time_says_so_and_not_before() {
 
 #[test]
 fn an_image_has_the_whole_state() {
-    let mut stage = Stage::new();
+    let mut stage = Stage::opened();
     stage.apply(&Request::OPEN);
-    stage.apply(&Request::OPEN);
-    stage.write((2, 1, 1), Operation::Put(b"a"));
+    stage.put((2, 1, 1), b"a");
     stage.write((3, 1, 1), Operation::CompareAndSet(7, b"b"));
-    stage.write((3, 2, 1), Operation::Delete);
-    stage.write((2, 2, 1), Operation::Put(b"c"));
+    stage.delete((3, 2, 1));
+    stage.put((2, 2, 1), b"c");
     let image = stage.machine.to_image();
     let mut other = Machine::new(1, 0);
     other.restore(&image).unwrap();
@@ -292,10 +256,7 @@ fn an_image_has_the_whole_state() {
     assert_eq!(other, stage.machine, "a bad image changes nothing");
     // A write that was applied before the image is recognised after it.
     stage.machine = other;
-    assert_eq!(
-        stage.write((2, 1, 1), Operation::Put(b"a")),
-        Answer::Written(4)
-    );
+    assert_eq!(stage.put((2, 1, 1), b"a"), Answer::Written(4));
 }
 
 /// A random change by one of a few clients.

@@ -96,6 +96,27 @@ impl Asker {
     }
 }
 
+/// Runs a test in the left host of a network, with an address there.
+fn in_network(test: impl FnOnce(&Network, &'static str) + Send) {
+    if let Some(network) = Network::new() {
+        network.left.run(|| test(&network, network.left.address));
+    }
+}
+
+/// Runs a test in a network, with a socket at port 100 of the left host, and a queue that this
+/// asker got there.
+fn with_queue(
+    asker: impl FnOnce(&'static str) -> Asker + Send,
+    test: impl FnOnce(&Network, &Asker, &OwnedFd, &UdpSocket) + Send,
+) {
+    in_network(|network, ip| {
+        let asker = asker(ip);
+        let host = asker.queue();
+        let udp = UdpSocket::bind((ip, 100)).unwrap();
+        test(network, &asker, &host, &udp);
+    });
+}
+
 /// The wish for packets of a UDP socket.
 fn endpoint(of: &UdpSocket) -> Wish {
     Wish::Endpoint {
@@ -110,24 +131,17 @@ fn endpoint(of: &UdpSocket) -> Wish {
 
 #[test]
 fn an_address_is_claimed_once_until_its_connection_ends() {
-    let Some(network) = Network::new() else {
-        return;
-    };
-    let ip = network.left.address;
-    network.left.run(|| {
-        let asker = Asker::new(ip);
-        let host = asker.queue();
-        let udp = UdpSocket::bind((ip, 100)).unwrap();
-        let (_socket, connection) = asker.ask(endpoint(&udp), &host).unwrap();
+    with_queue(Asker::new, |network, asker, host, udp| {
+        let (_socket, connection) = asker.ask(endpoint(udp), host).unwrap();
         assert_eq!(network.left.xdp_programs(), 1);
         // Another endpoint says that the address is its own.
-        let other = UdpSocket::bind((ip, 101)).unwrap();
-        let Wish::Endpoint { entries, mut claim } = endpoint(&udp) else {
+        let other = UdpSocket::bind((network.left.address, 101)).unwrap();
+        let Wish::Endpoint { entries, mut claim } = endpoint(udp) else {
             unreachable!()
         };
         claim.owner = ffi::number_of_file(other.as_raw_fd()).unwrap();
         let again = Wish::Endpoint { entries, claim };
-        let refused = asker.ask(again, &host).map(|_| ()).unwrap_err();
+        let refused = asker.ask(again, host).map(|_| ()).unwrap_err();
         assert_eq!(refused.kind(), std::io::ErrorKind::ResourceBusy);
         assert!(
             refused.to_string().contains("another endpoint"),
@@ -135,7 +149,7 @@ fn an_address_is_claimed_once_until_its_connection_ends() {
         );
         drop(connection);
         until(|| network.left.xdp_programs() == 0);
-        let (_socket, connection) = asker.ask(again, &host).unwrap();
+        let (_socket, connection) = asker.ask(again, host).unwrap();
         drop(connection);
         until(|| network.left.xdp_programs() == 0);
     });
@@ -143,15 +157,8 @@ fn an_address_is_claimed_once_until_its_connection_ends() {
 
 #[test]
 fn a_closed_socket_keeps_its_number_until_its_connection_ends() {
-    let Some(network) = Network::new() else {
-        return;
-    };
-    let ip = network.left.address;
-    network.left.run(|| {
-        let asker = Asker::new(ip);
-        let host = asker.queue();
-        let udp = UdpSocket::bind((ip, 100)).unwrap();
-        let (socket, connection) = asker.ask(endpoint(&udp), &host).unwrap();
+    with_queue(Asker::new, |_, asker, host, udp| {
+        let (socket, connection) = asker.ask(endpoint(udp), host).unwrap();
         let interface = Interface::get(asker.place.index, Mode::Generic, None).unwrap();
         let number = || {
             let steering = interface.steering().unwrap();
@@ -168,24 +175,18 @@ fn a_closed_socket_keeps_its_number_until_its_connection_ends() {
 
 #[test]
 fn a_rule_of_the_device_ends_with_the_connection_or_the_daemon() {
-    let Some(network) = Network::new() else {
-        return;
-    };
-    let ip = network.left.address;
-    network.left.run(|| {
-        let device = Played::new(How::Chooses);
-        let asker = Asker::at(ip, device.clone());
-        let host = asker.queue();
-        let udp = UdpSocket::bind((ip, 100)).unwrap();
-        let rule = vec![(100, format!("{ip}:100"), 0)];
-        let (socket, connection) = asker.ask(endpoint(&udp), &host).unwrap();
+    let device = Played::new(How::Chooses);
+    let asker = |ip| Asker::at(ip, device.clone());
+    with_queue(asker, |network, asker, host, udp| {
+        let rule = vec![(100, udp.local_addr().unwrap().to_string(), 0)];
+        let (socket, connection) = asker.ask(endpoint(udp), host).unwrap();
         assert!(asker.has_rule.get());
         assert_eq!(device.shown(), rule);
         // As when the process is killed, which closes both.
         drop((socket, connection));
         until(|| device.shown().is_empty());
         until(|| network.left.xdp_programs() == 0);
-        let kept = asker.ask(endpoint(&udp), &host).unwrap();
+        let kept = asker.ask(endpoint(udp), host).unwrap();
         assert_eq!(device.shown(), rule);
         asker.daemon.end();
         assert_eq!(device.shown(), []);
@@ -196,11 +197,7 @@ fn a_rule_of_the_device_ends_with_the_connection_or_the_daemon() {
 
 #[test]
 fn an_endpoint_without_a_rule_gets_the_packets_of_its_queue() {
-    let Some(network) = Network::new() else {
-        return;
-    };
-    let ip = network.left.address;
-    network.left.run(|| {
+    in_network(|network, ip| {
         for how in [How::Refuses, How::Lies] {
             let device = Played::new(how);
             let asker = Asker::at(ip, device.clone());
@@ -221,11 +218,8 @@ fn an_endpoint_without_a_rule_gets_the_packets_of_its_queue() {
 
 #[test]
 fn a_queue_is_opened_for_one_request_at_a_time() {
-    let Some(network) = Network::new() else {
-        return;
-    };
-    network.left.run(|| {
-        let asker = Asker::new(network.left.address);
+    in_network(|_, ip| {
+        let asker = Asker::new(ip);
         let index = asker.place.index;
         let elsewhere = asker.daemon.open_alone(index, 1).unwrap();
         let opening = asker.daemon.open_alone(index, 0).unwrap();
