@@ -127,6 +127,8 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
             "cargo fmt --check --manifest-path xtask/outside/Cargo.toml",
         ),
         sh("scripts", 1, step::SCRIPTS),
+        docs_of("dunlin-cli", "dunlin"),
+        docs_of("gopt-cli", "gopt").within("gopt"),
     ]);
     for folder in FOLDERS {
         let loom = discover::loom(&workspaces::metadata(root, folder)?)?;
@@ -208,6 +210,22 @@ fn test(planted: &str) -> Step {
     sh("test", 40, script).of_tests()
 }
 
+/// The pages of the crates, as a user reads them, and then with those of private items. The first
+/// run finds links from public pages to private items; the second one all other broken links, also
+/// in the comments of private modules, which only developers read.
+const DOCS: &str = "export RUSTDOCFLAGS='-D warnings'; \
+     cargo doc --workspace --no-deps --locked && \
+     cargo doc --workspace --no-deps --locked --document-private-items";
+
+/// The comments of a binary whose pages `cargo doc` leaves out, because a library has its name.
+fn docs_of(package: &str, binary: &str) -> Step {
+    let script = format!(
+        "RUSTDOCFLAGS='-D warnings' cargo rustdoc --package {package} --bin {binary} --locked \
+         -- --document-private-items"
+    );
+    sh(format!("docs of {binary}"), 5, script)
+}
+
 /// The checks of every workspace.
 fn checks() -> Vec<Step> {
     vec![
@@ -216,11 +234,7 @@ fn checks() -> Vec<Step> {
             20,
             "cargo clippy --workspace --all-targets --locked -- -D warnings",
         ),
-        sh(
-            "docs",
-            10,
-            "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked",
-        ),
+        sh("docs", 15, DOCS),
         sh("format", 2, "cargo fmt --all --check"),
         sh(
             "deny",

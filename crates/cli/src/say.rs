@@ -15,10 +15,10 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     print_bytes(text.as_bytes())
 }
 
-/// Writes bytes that need not be text, like [`print`].
+/// Writes bytes that need not be text, like [`print()`].
 ///
 /// # Errors
-/// Those of [`print`].
+/// Those of [`print()`].
 pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {

@@ -34,7 +34,7 @@ pub struct PoolConfig {
     /// Most bytes of regions, mapped but not necessarily used.
     pub max_bytes: usize,
     /// Data bytes per packet, which determine where the headers of later packets lie: the smallest
-    /// number that any session negotiates, and at least [`MIN_DATA_SIZE`](crate::MIN_DATA_SIZE).
+    /// number that any session negotiates, and at least [`MIN_DATA_SIZE`].
     pub data_size: u32,
     /// Whether other processes can map the regions. Each shared region costs a file descriptor.
     pub shared: bool,
@@ -60,7 +60,7 @@ impl Default for PoolConfig {
 /// Why there is no pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PoolError {
-    /// `data_size` is below [`MIN_DATA_SIZE`](crate::MIN_DATA_SIZE).
+    /// `data_size` is below [`MIN_DATA_SIZE`].
     DataSize,
     /// `first_region_bytes` is more than 64 MiB, or more than `max_bytes`.
     FirstRegion,

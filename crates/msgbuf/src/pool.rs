@@ -162,7 +162,7 @@ impl Pool {
     /// room for headers, so transports that need registered memory copy it.
     ///
     /// # Errors
-    /// The memory comes back if it is longer than [`MAX_MESSAGE`](crate::MAX_MESSAGE), or if there
+    /// The memory comes back if it is longer than [`MAX_MESSAGE`], or if there
     /// are too many regions.
     ///
     /// ```

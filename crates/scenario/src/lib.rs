@@ -1,6 +1,7 @@
 //! Scenario files of the simulator (`scenarios/hello.toml` explains every key): [`Source`] reads
-//! one, changes keys in it and makes its runs, [`run`] carries out one of them, and [`text`] prints
-//! the results. [`Channels`] does the same for files of channels (`scenarios/channels.toml`).
+//! one, changes keys in it and makes its runs, [`run()`] carries out one of them, and [`text()`]
+//! prints the results. [`Channels`] does the same for files of channels
+//! (`scenarios/channels.toml`).
 //!
 //! Used by `dunlin sim`, and by the experiments of `dunlin bench` that are simulated.
 #![forbid(unsafe_code)]

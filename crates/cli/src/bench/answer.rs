@@ -1,6 +1,6 @@
 //! The other side of `bench compare`: a hidden subcommand that measures one case, as the
-//! [`contract`](super::compare::contract) asks, and prints the answer. A comparison starts both
-//! this build and other builds in this way.
+//! [`contract`] asks, and prints the answer. A comparison starts both this build and other builds
+//! in this way.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! `bench compare`: this build and other programs measure the same cases in turn, and every figure
 //! becomes a ratio of two measurements of one round, with its spread. Ping-pongs around each
-//! measurement show in which state the machine is ([`super::state`]); [`tally`] has the conclusion
-//! from all of them.
+//! measurement show in which state the machine is ([`harness::state`]); [`tally`] has the
+//! conclusion from all of them.
 
 mod args;
 pub(super) mod contract;

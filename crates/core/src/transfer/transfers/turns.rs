@@ -1,8 +1,9 @@
 //! Turns of large messages: which message of a session sends next, and how many packets.
 //!
 //! A session has credits, and a window and a rate for each way. The messages of one way share these
-//! in turns of [`QUANTUM`] packets, so that messages of the same size take about the same time. A
-//! turn is shorter if the path is so slow that the server would give up those that wait.
+//! in turns (`QUANTUM` of `transfer/scoreboard.rs`), so that messages of the same size take about
+//! the same time. A turn is shorter if the path is so slow that the server would give up those that
+//! wait.
 //! Called by `transfers/sending.rs` for its queue and when a message ends, and by
 //! `congestion/pacing.rs` when a packet's time has come.
 
