@@ -106,6 +106,7 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
         steps.push(test(&planted).with(HISTORIES, &histories).within(folder));
     }
     steps.push(sh("dpdk", 4, step::dpdk(&planted)));
+    steps.push(sh("old server", 10, step::old_server(&planted)).may_skip());
     steps.push(sh("porcupine", 5, step::PORCUPINE).with(HISTORIES, &histories));
     for folder in FOLDERS {
         let examples = discover::examples(&workspaces::metadata(root, folder)?)?;

@@ -52,6 +52,16 @@ pub(super) fn dpdk(planted: &str) -> String {
     )
 }
 
+/// Builds a server from before metadata, and calls it. The test is compiled by the step of all
+/// tests. A shallow clone does not have the server's commit, and no change of the tree helps there.
+pub(super) fn old_server(planted: &str) -> String {
+    format!(
+        "to=$(realpath -m \"${{CARGO_TARGET_DIR:-target}}\")/old-server && \
+         sh tools/old-server/build.sh \"$to\" && DUNLIN_OLD_SERVER=$to/old-server \
+         cargo test --workspace{planted} --test typed -- --ignored old_server"
+    )
+}
+
 /// Builds the attackers, while other steps run. The build is that of the tests, with optimization,
 /// but also with checks that a release build leaves out; it includes the examples so that the
 /// crates have the features of the tests.

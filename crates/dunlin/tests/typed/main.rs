@@ -6,6 +6,7 @@
 mod allocations;
 mod edges;
 mod evolution;
+mod old_server;
 mod wrong;
 
 use std::cell::Cell;
