@@ -87,7 +87,7 @@ impl Channels {
     /// # Errors
     /// The expectations that are not met.
     pub fn check(&self, played: &Played) -> anyhow::Result<()> {
-        let unmet = self.expected.unmet(played);
+        let unmet = self.expected.unmet(&self.script.servers, played);
         if !unmet.is_empty() {
             bail!("{}: not as expected: {}", self.name, unmet.join("; "));
         }

@@ -10,12 +10,14 @@
 //! | `client.rs`, `server.rs` | the processes |
 //! | `stage.rs`, `faults.rs` | the control plane and the faults, in place of a nexus |
 //! | `run.rs` | the run of a seed |
+//! | `bug.rs` | the planted bugs |
 //! | `drill.rs` | drains under load, again and again |
 //! | `script.rs` | a run whose servers, calls and faults a program names |
 //!
 //! The stage decides when sessions begin and end: `cluster` tests the handshake. The endpoint
 //! itself handles requests, answers, deadlines and cancellations.
 
+mod bug;
 mod client;
 mod desk;
 mod drill;
@@ -27,9 +29,9 @@ mod script;
 mod server;
 mod stage;
 
-pub use drill::{Drains, Drill, run_drains};
 #[cfg(feature = "mutants")]
-pub use dunlin_channel::mutant::Mutant;
+pub use bug::Mutant;
+pub use drill::{Drains, Drill, run_drains};
 pub use dunlin_channel::{Config, Counters, Pick};
 pub use ledger::Tally;
 pub use run::{Failure, Options, Report, run_seed};

@@ -47,6 +47,7 @@ impl World {
             end: None,
             idle: Some(self.now),
             is_free: true,
+            is_over: false,
             answered_by: None,
         });
         if self.rng.percent(self.plan.cancels) {

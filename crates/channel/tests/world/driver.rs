@@ -67,6 +67,8 @@ pub(crate) struct Call {
     pub(crate) idle: Option<Nanos>,
     /// The next attempt costs nothing.
     pub(crate) is_free: bool,
+    /// The last attempt was lost with its server, and the call may not run twice: it ends at once.
+    pub(crate) is_over: bool,
     pub(crate) answered_by: Option<AttemptId>,
 }
 

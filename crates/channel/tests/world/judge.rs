@@ -99,6 +99,14 @@ impl World {
         }
         if is_last && call.end.is_none() {
             call.idle = Some(self.now);
+            let lost = match outcome {
+                Outcome::Failed(Fault::Sent(error)) => Some(error),
+                _ => None,
+            };
+            let is_lost = lost.is_some_and(|error| {
+                matches!(error, RpcError::PeerFailed(_) | RpcError::SessionClosed(..))
+            });
+            call.is_over = is_lost && !call.terms.idempotent;
         }
     }
 
@@ -154,6 +162,11 @@ impl<'a> Judge<'a> {
     /// Checks the laws that hold when no action is pending.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.check_outstanding()?;
+        let mut attempts = self.driver.attempts.iter();
+        let is_gone = |link| !self.driver.is_closed && !self.driver.links.contains_key(link);
+        if let Some((id, attempt)) = attempts.find(|(_, attempt)| is_gone(&attempt.link)) {
+            return Err(format!("{id:?} outlives its link: {attempt:?}"));
+        }
         let open = self.driver.calls.iter();
         for call in open.filter(|call| call.end.is_none() && !call.is_cancelled) {
             self.check_open(call)
@@ -169,6 +182,9 @@ impl<'a> Judge<'a> {
         }
         if call.terms.deadline.is_some_and(|end| end <= now) {
             return Err("outlives its deadline");
+        }
+        if call.is_over {
+            return Err("goes on after its server has failed");
         }
         let Some(idle) = call.idle else { return Ok(()) };
         if now.since(idle) > self.world.plan.config.patience + PAUSE {

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use dunlin_sim::channel::{Answers, Config, Pick, Played, Script, Strike, What};
+use dunlin_sim::channel::{Answers, Config, Pick, Played, Script, Strike, Tally, What};
 use dunlin_sim::scenario::{Nanos, Wrong};
 use dunlin_sim::world::net::FaultRates;
 use dunlin_sim::world::rng::Ppm;
@@ -59,6 +59,8 @@ struct Calls {
     idempotent_percent: f64,
     /// Calls that their callers drop.
     dropped_percent: f64,
+    /// Number of different keys; 0: each call has its own.
+    keys: u64,
     /// Most calls of a session at its server.
     window: u32,
 }
@@ -114,6 +116,12 @@ pub(super) struct Expected {
     /// Handlers that began after their call had ended.
     least_late_runs: Option<u64>,
     longest_call_ms: Option<f64>,
+    /// How far the handlers of each server may be from an equal share, in percent of that.
+    equal_shares_percent: Option<f64>,
+    /// Most handlers of the server whose handlers take longest, in percent of an equal share.
+    most_of_slowest_percent: Option<f64>,
+    /// Most keys whose last call runs at another server than their first.
+    most_moved_percent: Option<f64>,
 }
 
 impl Default for File {
@@ -152,6 +160,7 @@ impl Default for Calls {
             rate_per_s: 1000.0,
             idempotent_percent: 0.0,
             dropped_percent: 0.0,
+            keys: 0,
             window: 8,
         }
     }
@@ -203,6 +212,7 @@ impl File {
             gap: Nanos(amount("calls.rate_per_s", 1e9 / rate)?),
             idempotent: percent("calls.idempotent_percent", calls.idempotent_percent)?,
             dropped: percent("calls.dropped_percent", calls.dropped_percent)?,
+            keys: calls.keys,
             window: calls.window,
             rates: FaultRates {
                 loss: Ppm(network.loss_ppm),
@@ -316,7 +326,8 @@ impl Fault {
 }
 
 impl Expected {
-    pub(super) fn unmet(&self, played: &Played) -> Vec<String> {
+    /// What a run against these servers did otherwise.
+    pub(super) fn unmet(&self, servers: &[Answers], played: &Played) -> Vec<String> {
         let tally = &played.tally;
         let failed = tally.failed.iter().sum();
         let least = [
@@ -333,7 +344,44 @@ impl Expected {
         let longest = crate::text::micros(tally.longest.0) / 1e3;
         let late = self.longest_call_ms.filter(|most| longest > *most);
         let late = late.map(|most| format!("longest_call_ms = {most}, and one took {longest:.3}"));
-        least.chain(most).chain(late).collect()
+        let unmet = least.chain(most).chain(late);
+        unmet.chain(self.unmet_shares(servers, tally)).collect()
+    }
+
+    fn unmet_shares(&self, servers: &[Answers], tally: &Tally) -> Vec<String> {
+        let all: u64 = tally.runs.values().sum();
+        let share = |server: usize| {
+            let runs = tally.runs.get(&server).copied().unwrap_or(0);
+            percent_of(runs * servers.len() as u64, all)
+        };
+        let shares = (0..servers.len()).map(share);
+        let apart = shares.fold(0.0_f64, |most, share| most.max((share - 100.0).abs()));
+        let slowest = (0..servers.len()).max_by_key(|server| servers[*server].mean);
+        let slowest = slowest.map_or(0.0, share);
+        let (moved, keys) = tally.moved();
+        let moved = percent_of(moved as u64, keys as u64);
+        let found = [
+            ("equal_shares_percent", self.equal_shares_percent, apart),
+            (
+                "most_of_slowest_percent",
+                self.most_of_slowest_percent,
+                slowest,
+            ),
+            ("most_moved_percent", self.most_moved_percent, moved),
+        ];
+        let unmet = found.into_iter().filter_map(|(key, most, found)| {
+            let most = most.filter(|most| found > *most)?;
+            Some(format!("{key} = {most}, and it is {found:.1}"))
+        });
+        unmet.collect()
+    }
+}
+
+/// The part in percent; 0 of nothing, which is no equal share.
+fn percent_of(part: u64, all: u64) -> f64 {
+    match all {
+        0 => 0.0,
+        all => 100.0 * part as f64 / all as f64,
     }
 }
 

@@ -40,7 +40,65 @@ fn every_shipped_file_of_channels_does_as_it_expects() {
         names.push(channels.name);
     }
     names.sort();
-    assert_eq!(names, ["channels", "late-repeat"]);
+    let shipped = [
+        "channels",
+        "equal-servers",
+        "keys-that-move",
+        "late-repeat",
+        "slow-server",
+    ];
+    assert_eq!(names, shipped);
+}
+
+/// The ends of a shipped file under several seeds and with this change.
+fn shipped(name: &str, set: &str) -> impl Iterator<Item = Result<Played, String>> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+    let path = Path::new(folder).join(name);
+    let sets = [set.to_owned(), "end_ms=1000".to_owned()];
+    (1..=5).map(move |seed| {
+        let channels = Channels::read(&path, &sets, Some(seed)).unwrap().unwrap();
+        let played = channels.run().unwrap().unwrap();
+        let checked = channels.check(&played);
+        checked.map(|()| played).map_err(|why| why.to_string())
+    })
+}
+
+#[test]
+fn equal_servers_get_equal_shares_under_each_pick() {
+    for pick in ["round-robin", "least-of-two", "hash"] {
+        let set = format!("channel.pick={pick}");
+        for run in shipped("equal-servers.toml", &set) {
+            run.unwrap();
+        }
+    }
+    // One that is slower gets less, so the shares differ.
+    for run in shipped("equal-servers.toml", "server.0.handler_ms=20") {
+        assert!(run.unwrap_err().contains("equal_shares_percent = 10, and"));
+    }
+}
+
+#[test]
+fn a_slow_server_gets_a_fifth_of_an_equal_share_at_most() {
+    for run in shipped("slow-server.toml", "channel.pick=least-of-two") {
+        run.unwrap();
+    }
+    for run in shipped("slow-server.toml", "channel.pick=round-robin") {
+        let what = run.unwrap_err();
+        assert!(what.contains("most_of_slowest_percent = 20, and"), "{what}");
+    }
+}
+
+#[test]
+fn only_the_keys_of_a_server_that_leaves_move() {
+    for run in shipped("keys-that-move.toml", "fault.0.at_ms=500") {
+        let (moved, keys) = run.unwrap().tally.moved();
+        assert_eq!(keys, 500);
+        assert!(moved >= keys / 8, "{moved} of {keys} keys move");
+    }
+    for run in shipped("keys-that-move.toml", "channel.pick=round-robin") {
+        let what = run.unwrap_err();
+        assert!(what.contains("most_moved_percent = 37.5, and"), "{what}");
+    }
 }
 
 #[test]

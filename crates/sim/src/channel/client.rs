@@ -2,8 +2,10 @@
 //!
 //! Invariant: every attempt that the machine hands out is, until it ends, a call of the endpoint,
 //! whose tag is the attempt's number. Called by the world, and by `stage`, which stands in for a
-//! nexus. `client/load.rs` has the functions for drills.
+//! nexus. `client/load.rs` has the functions for drills, `client/late.rs` a
+//! planted bug.
 
+mod late;
 mod load;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -16,6 +18,8 @@ use dunlin_core::{CallOptions, CloseReason, Cx, Done, HandleError, Nanos, RpcErr
 
 use dunlin_wire::ErrorCode;
 
+use self::late::{Late, is_lost};
+use super::bug::Bug;
 use super::desk::{Desk, Order};
 use super::ledger::Shared;
 use super::plan::{self, Plan};
@@ -64,6 +68,8 @@ pub(super) struct Client {
     ready: Option<Nanos>,
     /// Outcomes to report a second time, as a fault.
     again: VecDeque<(AttemptId, Outcome)>,
+    /// Completions that a planted bug holds back.
+    late: Late,
     /// The attempts under way, by tag.
     attempts: BTreeMap<u64, Attempt>,
     names: BTreeMap<CallId, usize>,
@@ -106,6 +112,7 @@ impl Client {
             calm: None,
             ready: None,
             again: VecDeque::new(),
+            late: Late::default(),
             links: BTreeMap::new(),
             attempts: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -119,7 +126,11 @@ impl Client {
         self.rpc.run_once();
         self.now = self.now.max(self.rpc.now());
         take_reports(&mut self.rpc);
-        for done in std::mem::take(&mut self.rpc.app_mut().done) {
+        let mut ended = std::mem::take(&mut self.rpc.app_mut().done);
+        if self.plan.bug == Some(Bug::LateEndOfLost) {
+            self.late.delay_lost(&mut ended, self.now);
+        }
+        for done in ended {
             self.on_done(done);
         }
         if self.again.len() > 4
@@ -139,6 +150,9 @@ impl Client {
         let (patience, ready) = (self.plan.channel.patience, self.ready);
         let mut ledger = self.ledger.borrow_mut();
         ledger.check(self.port.0, now, patience, ready);
+        for attempt in self.attempts.values() {
+            ledger.check_attempt(attempt.name, self.port.0, attempt.link, now);
+        }
     }
 
     fn may_be_picked(&self, link: &Link) -> bool {
@@ -250,7 +264,10 @@ impl Client {
         let own = rng
             .chance(plan.deadlines)
             .then(|| now + Nanos(rng.exponential(50_000_000)));
-        let key = rng.next_u64();
+        let key = match plan.keys {
+            0 => rng.next_u64(),
+            keys => rng.below(keys),
+        };
         let terms = Terms {
             idempotent: rng.chance(plan.idempotent),
             once: plan.notices && key.is_multiple_of(4),
@@ -467,7 +484,9 @@ impl Client {
             self.ledger.borrow_mut().leave(name);
         }
         if self.attempts.values().all(|attempt| attempt.name != name) {
-            self.ledger.borrow_mut().idle(name, self.now, is_free);
+            let is_lost = matches!(outcome, Outcome::Failed(Fault::Sent(error)) if is_lost(error));
+            let ends = (is_free, is_lost);
+            self.ledger.borrow_mut().idle(name, self.now, ends);
         }
         if self.rng.one_in(5) {
             self.again.push_back((id, outcome));

@@ -96,6 +96,7 @@ impl Drill {
             clients: 1,
             calls: 0,
             in_flight: CALLS,
+            keys: 0,
             notices: false,
             versions: false,
             window: 64,
@@ -104,6 +105,7 @@ impl Drill {
             deadlines: Ppm::NEVER,
             cancels: Ppm::NEVER,
             faults: 0,
+            bug: None,
             rates: FaultRates {
                 loss,
                 ..FaultRates::NONE

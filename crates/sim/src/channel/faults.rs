@@ -3,6 +3,7 @@
 use dunlin_core::{CloseReason, Nanos};
 
 use super::plan::FAILURE;
+use super::server;
 use super::stage::{Event, Stage};
 use crate::world::Act;
 use crate::world::net::{HostId, PortId};
@@ -82,7 +83,7 @@ impl Stage {
         let Some(rpc) = self.server(server).filter(|rpc| !rpc.app().is_draining()) else {
             return;
         };
-        rpc.app_mut().drain();
+        server::drain(rpc);
         self.tell_drain(server, 50_000);
         self.schedule(now, Event::Strike(Fault::Drained(server, limit, away)));
     }
@@ -91,7 +92,7 @@ impl Stage {
     /// control connection tells them.
     pub(super) fn drain_in_order(&mut self, server: usize) {
         if let Some(rpc) = self.server(server) {
-            rpc.app_mut().drain();
+            server::drain(rpc);
         }
         self.tell_drain(server, 500);
     }
@@ -136,12 +137,16 @@ impl Stage {
             .collect()
     }
 
-    /// Notes that every client of a server must learn within a time that its session is gone.
+    /// Notes that every client of a server must learn within a time that its session is gone. No
+    /// attempt at a call goes on there for longer.
     fn lose_all(&mut self, server: usize, within: Nanos, reason: CloseReason) {
+        let now = self.world.now();
         for at in self.open_at(server) {
             let after = Nanos(self.rng.below(within.0));
-            let then = self.world.now() + after;
-            self.schedule(then, Event::Lost(at, reason));
+            self.schedule(now + after, Event::Lost(at, reason));
+            let made = self.sessions[at];
+            let mut ledger = self.world.cluster.ledger.borrow_mut();
+            ledger.fail(made.client.0, made.link, now + within);
         }
     }
 

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use dunlin_channel::{CallEnd, Terms, Why};
+use dunlin_channel::{CallEnd, LinkId, Terms, Why};
 use dunlin_core::Nanos;
 use dunlin_wire::Ran;
 
@@ -27,6 +27,9 @@ struct Call {
     idle: Option<Nanos>,
     /// Whether the next attempt costs nothing.
     is_free: bool,
+    /// Whether the last attempt was lost with its server and must not be repeated, so that the call
+    /// ends at once.
+    is_over: bool,
 }
 
 #[derive(Debug, Default)]
@@ -34,6 +37,8 @@ pub(super) struct Ledger {
     calls: Vec<Call>,
     /// The price that each client has paid for repeats so far, in tenths of a repeat.
     paid: BTreeMap<usize, u64>,
+    /// The time at which the client of a link to a server that has failed must know that.
+    failed: BTreeMap<(usize, LinkId), Nanos>,
     tally: Tally,
     violation: Option<String>,
 }
@@ -54,6 +59,8 @@ pub struct Tally {
     pub late_runs: u64,
     /// The longest time from the begin of a call to its end.
     pub longest: Nanos,
+    /// The servers that ran the first and the last call with each key.
+    homes: BTreeMap<u64, (usize, usize)>,
 }
 
 pub(super) type Shared = Rc<RefCell<Ledger>>;
@@ -85,6 +92,7 @@ impl Ledger {
             is_cancelled: false,
             idle: Some(now),
             is_free: true,
+            is_over: false,
         });
         self.calls.len() - 1
     }
@@ -148,10 +156,31 @@ impl Ledger {
     }
 
     /// Notes that the last attempt under way has ended. `is_free`: it ended in a way that makes a
-    /// repeat free.
-    pub(super) fn idle(&mut self, name: usize, now: Nanos, is_free: bool) {
-        self.calls[name].idle = Some(now);
-        self.calls[name].is_free = is_free;
+    /// repeat free; `is_lost`: it was sent, and its server has failed.
+    pub(super) fn idle(&mut self, name: usize, now: Nanos, (is_free, is_lost): (bool, bool)) {
+        let call = &mut self.calls[name];
+        (call.idle, call.is_free) = (Some(now), is_free);
+        call.is_over = is_lost && !call.terms.idempotent;
+    }
+
+    /// Notes that a server has failed, and that the client of this link knows it at `by` at the
+    /// latest.
+    pub(super) fn fail(&mut self, client: usize, link: LinkId, by: Nanos) {
+        let first = self.failed.entry((client, link)).or_insert(by);
+        *first = by.min(*first);
+    }
+
+    /// Checks a call of which an attempt is under way over this link.
+    pub(super) fn check_attempt(&mut self, name: usize, client: usize, link: LinkId, now: Nanos) {
+        let failed = self.failed.get(&(client, link)).copied();
+        if let Some(by) = failed.filter(|by| now > *by + LATE) {
+            let what = format!(
+                "at {} ns an attempt at call {name} goes on, although its server has failed, \
+                 which its client should have known at {} ns",
+                now.0, by.0
+            );
+            self.violate(what);
+        }
     }
 
     /// Notes that a handler of a server runs.
@@ -161,6 +190,9 @@ impl Ledger {
         };
         call.runs += 1;
         *self.tally.runs.entry(server).or_default() += 1;
+        if let Some(key) = call.terms.key {
+            self.tally.homes.entry(key).or_insert((server, server)).1 = server;
+        }
         self.tally.late_runs += u64::from(call.end.is_some());
         if call.runs > 1 && !call.terms.idempotent {
             self.violate(format!("call {name} runs twice"));
@@ -212,7 +244,8 @@ impl Ledger {
             let deadline = call.terms.deadline.is_some_and(|end| now > end + LATE);
             let waits = |span| call.idle.is_some_and(|idle| now.since(idle) > span);
             let is_ready = ready.is_some_and(|ready| now.since(ready) > SLACK);
-            deadline || waits(patience + SLACK) || is_ready && waits(SLACK)
+            let is_over = call.is_over && waits(LATE);
+            deadline || is_over || waits(patience + SLACK) || is_ready && waits(SLACK)
         };
         let late = self.calls.iter().filter(open).find(is_late).cloned();
         if let Some(late) = late {
@@ -265,6 +298,13 @@ impl Ledger {
 }
 
 impl Tally {
+    /// The number of keys whose last call ran at another server than their first one, and the
+    /// number of all keys.
+    pub fn moved(&self) -> (usize, usize) {
+        let moved = self.homes.values().filter(|(first, last)| first != last);
+        (moved.count(), self.homes.len())
+    }
+
     fn on_end(&mut self, end: CallEnd, took: Nanos) {
         self.longest = self.longest.max(took);
         match end {

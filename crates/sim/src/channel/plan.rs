@@ -3,6 +3,7 @@
 use dunlin_channel::{Config, Pick};
 use dunlin_core::Nanos;
 
+use super::bug::Bug;
 use crate::world::net::FaultRates;
 use crate::world::rng::{Ppm, Rng};
 
@@ -16,6 +17,8 @@ pub(super) struct Plan {
     pub(super) calls: u32,
     /// Calls that each client keeps under way besides those: for each that ends, another begins.
     pub(super) in_flight: usize,
+    /// Number of different keys of calls; 0: each call has its own.
+    pub(super) keys: u64,
     /// Whether some calls are notifications.
     pub(super) notices: bool,
     /// Whether a server may come back as another version of the program.
@@ -28,6 +31,8 @@ pub(super) struct Plan {
     pub(super) deadlines: Ppm,
     pub(super) cancels: Ppm,
     pub(super) faults: u64,
+    /// The planted bug that a process or the stage shows.
+    pub(super) bug: Option<Bug>,
     pub(super) rates: FaultRates,
 }
 
@@ -95,6 +100,7 @@ impl Plan {
             clients: 1 + rng.index(2),
             calls: if storm { 250 } else { 60 },
             in_flight: 0,
+            keys: 0,
             notices: true,
             versions: true,
             window: 8,
@@ -107,6 +113,7 @@ impl Plan {
             deadlines: *rng.pick(&[Ppm::NEVER, Ppm::percent(30)]),
             cancels: *rng.pick(&[Ppm::NEVER, Ppm::percent(15)]),
             faults: rng.between(0, 8),
+            bug: None,
             rates: FaultRates::draw(rng),
         }
     }

@@ -20,9 +20,9 @@ use crate::world::{Act, World};
 /// How to run a seed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// The planted bug that every channel shows.
+    /// The planted bug that every channel, or every other process, shows.
     #[cfg(feature = "mutants")]
-    pub mutant: Option<dunlin_channel::mutant::Mutant>,
+    pub mutant: Option<super::bug::Mutant>,
 }
 
 /// Figures of a run without a failure.
@@ -98,11 +98,14 @@ impl Run {
         let mut rng = Rng::new(seed);
         let plan = Plan::draw(&mut rng);
         #[cfg(feature = "mutants")]
+        let (mutant, bug) = options.mutant.map_or((None, None), |it| it.parts());
+        #[cfg(feature = "mutants")]
         let plan = Plan {
             channel: dunlin_channel::Config {
-                mutant: options.mutant,
+                mutant,
                 ..plan.channel
             },
+            bug,
             ..plan
         };
         #[cfg(not(feature = "mutants"))]

@@ -33,6 +33,8 @@ pub struct Script {
     pub idempotent: Ppm,
     /// The share of calls that their callers drop.
     pub dropped: Ppm,
+    /// The number of different keys of calls; 0: each call has its own.
+    pub keys: u64,
     /// The window of each session.
     pub window: u32,
     /// The faults of the network.
@@ -137,6 +139,7 @@ impl Script {
             clients: self.clients,
             calls: u32::try_from(calls).unwrap_or(u32::MAX),
             in_flight: 0,
+            keys: self.keys,
             notices: false,
             versions: false,
             window: self.window,
@@ -145,6 +148,7 @@ impl Script {
             deadlines: Ppm::NEVER,
             cancels: self.dropped,
             faults: 0,
+            bug: None,
             rates: self.rates,
         }
     }

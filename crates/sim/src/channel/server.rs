@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use dunlin_core::{Cx, DeferredRequest, Refuse, Request, TimerToken};
 use dunlin_wire::{ErrorCode, ReqType};
 
+use super::bug::Bug;
 use super::ledger::Shared;
 use super::plan::{self, ServerPlan};
 use crate::world::net::{NetHandle, PortId, SimEndpoint, SimTransport};
@@ -23,6 +24,7 @@ pub(super) struct Server {
     ledger: Shared,
     rng: Rng,
     is_draining: bool,
+    bug: Option<Bug>,
     /// Requests that are answered later, by the number of their timer.
     kept: BTreeMap<u64, (DeferredRequest, u64)>,
     timers: u64,
@@ -31,7 +33,7 @@ pub(super) struct Server {
 pub(super) fn boot(
     net: &NetHandle,
     port: PortId,
-    plan: ServerPlan,
+    (plan, bug): (ServerPlan, Option<Bug>),
     ledger: Shared,
     mut rng: Rng,
 ) -> ServerRpc {
@@ -42,6 +44,7 @@ pub(super) fn boot(
         ledger,
         rng,
         is_draining: false,
+        bug,
         kept: BTreeMap::new(),
         timers: 0,
     };
@@ -51,17 +54,26 @@ pub(super) fn boot(
     rpc
 }
 
+/// Begins the drain of a server: its endpoint refuses new requests from now on.
+pub(super) fn drain(rpc: &mut ServerRpc) {
+    rpc.app_mut().is_draining = true;
+    if rpc.app().bug != Some(Bug::DrainTakesRequests) {
+        rpc.drain();
+    }
+}
+
 impl Server {
+    /// Whether it takes no more sessions.
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_draining && self.bug != Some(Bug::DrainTakesSessions)
+    }
+
     pub(super) fn is_draining(&self) -> bool {
         self.is_draining
     }
 
     pub(super) fn is_precise(&self) -> bool {
         self.plan.precise
-    }
-
-    pub(super) fn drain(&mut self) {
-        self.is_draining = true;
     }
 
     /// Ends all refusals.
@@ -78,15 +90,20 @@ fn on_call(app: &mut Server, req: Request<'_>, cx: &mut Cx<'_>) {
     else {
         return req.refuse(cx, ErrorCode::UNDECODABLE);
     };
-    if app.is_draining {
-        return req.refuse(cx, ErrorCode::SHUTTING_DOWN);
-    }
     let refuses = app.rng.chance(app.plan.refuses);
     // An imprecise server answers with codes that do not tell whether the request ran.
     if refuses && (app.plan.precise || app.rng.one_in(2)) {
         return req.refuse(cx, ErrorCode::OVERLOADED);
     }
-    app.ledger.borrow_mut().run(index(name), app.number);
+    let mut ledger = app.ledger.borrow_mut();
+    ledger.run(index(name), app.number);
+    if app.is_draining {
+        ledger.violate(format!(
+            "server {} drains, and runs call {name}",
+            app.number
+        ));
+    }
+    drop(ledger);
     if refuses {
         return req.refuse(cx, ErrorCode::OVERLOADED);
     }

@@ -49,7 +49,8 @@ impl Cluster for Members {
                         ..*plan
                     };
                 }
-                Member::Server(Box::new(server::boot(net, port, *plan, ledger, rng)))
+                let plan = (*plan, self.plan.bug);
+                Member::Server(Box::new(server::boot(net, port, plan, ledger, rng)))
             }
             None => {
                 let shared = (self.desk.clone(), ledger);
@@ -219,8 +220,12 @@ impl Stage {
     }
 
     fn make(&mut self, client: PortId, server: usize) -> Option<(Session, Session)> {
-        if self.paused[server] || self.server(server)?.app().is_draining() {
+        if self.paused[server] || self.server(server)?.app().is_closed() {
             return None;
+        }
+        if self.server(server)?.app().is_draining() {
+            let what = format!("server {server} drains, and takes a session");
+            self.world.cluster.ledger.borrow_mut().violate(what);
         }
         let peer = |port: usize| PeerId(u32::try_from(port).expect("a world has few ports"));
         let options = SessionOptions::DEFAULT.with_window(self.world.cluster.plan.window);

@@ -102,7 +102,7 @@ fn run_mutants(arguments: &Arguments) -> bool {
     use dunlin_sim::channel::Mutant;
     let count = arguments.count.unwrap_or(MUTANT_SEEDS);
     let mut all_found = true;
-    for mutant in Mutant::ALL.iter().copied() {
+    for mutant in Mutant::all() {
         let options = Options {
             mutant: Some(mutant),
         };
