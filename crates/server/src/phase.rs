@@ -49,10 +49,10 @@ impl Phase {
         self.phase.store(LEAVING, Ordering::Release);
     }
 
-    /// Begins the drain.
-    pub(crate) fn drain(&self, until: Instant) {
-        let is_first = self.until.set(until);
-        debug_assert!(is_first.is_ok(), "a server is drained once");
+    /// Begins the drain. Without a deadline, it lasts until the last session has ended.
+    pub(crate) fn drain(&self, until: Option<Instant>) {
+        let is_first = until.is_none_or(|until| self.until.set(until).is_ok());
+        debug_assert!(is_first, "a server is drained once");
         self.enter(DRAINING);
     }
 

@@ -86,10 +86,14 @@ impl Running {
         self.phase.leave();
         std::thread::sleep(self.times.delay);
         self.announce(true);
-        self.phase.drain(Instant::now() + self.times.timeout);
+        // No clock shows the end of a time-out such as `Duration::MAX`.
+        self.phase
+            .drain(Instant::now().checked_add(self.times.timeout));
+        // If a thread has panicked, the others are joined first, so that none outlives the server.
+        let ended: Vec<_> = self.threads.drain(..).map(JoinHandle::join).collect();
         let mut drained = Drained::default();
-        for thread in self.threads.drain(..) {
-            match thread.join() {
+        for thread in ended {
+            match thread {
                 Ok(report) => drained.add(report),
                 Err(panic) => std::panic::resume_unwind(panic),
             }

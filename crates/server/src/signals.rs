@@ -22,17 +22,30 @@ pub(crate) struct Caught(Signals);
 
 impl Caught {
     pub(crate) fn new() -> io::Result<Self> {
-        match HAS_COME.get() {
-            Some(has_come) => has_come.store(false, Ordering::SeqCst),
-            None => set_up()?,
-        }
+        arm()?;
+        Self::listen()
+    }
+
+    fn listen() -> io::Result<Self> {
         Ok(Self(Signals::new(BOTH)?))
     }
 
-    /// Waits for the first signal.
+    /// Waits for the first signal. It may have come already, even before `listen`.
     pub(crate) fn wait(mut self) {
-        self.0.forever().next();
+        let has_come = HAS_COME.get().is_some_and(|it| it.load(Ordering::SeqCst));
+        if !has_come {
+            self.0.forever().next();
+        }
     }
+}
+
+/// From now on, the first signal is noted, and a second one ends the process.
+fn arm() -> io::Result<()> {
+    match HAS_COME.get() {
+        Some(has_come) => has_come.store(false, Ordering::SeqCst),
+        None => set_up()?,
+    }
+    Ok(())
 }
 
 impl Drop for Caught {
@@ -53,3 +66,6 @@ fn set_up() -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,10 +7,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use dunlin::channel::State;
-use dunlin::{Channel, Running};
+use dunlin::service::Context;
+use dunlin::{Channel, Cx, Running, Server};
 use dunlin_testkit::address::own_host;
 
-use crate::service::{Book, WorkClient, Worker};
+use crate::service::{BasedPoll, Book, WorkClient, Worker};
 use crate::{WAYS, Way, block_on, until};
 
 /// Calls under way at once.
@@ -125,4 +126,50 @@ fn an_idle_channel_leaves_a_server_that_drains() {
         assert_eq!(drained, dunlin::Drained::default());
         until(|| channel.state().state == State::Gone);
     }
+}
+
+#[test]
+fn a_drain_may_have_no_end() {
+    let server = Way::Shm.server().drain_timeout(Duration::MAX);
+    let server = server.service(Worker::server(&Arc::default()));
+    let running = server.start("127.0.0.1:0").unwrap();
+    let channel = Way::Shm.open(running.address());
+    block_on(channel.ready()).unwrap();
+    assert_eq!(running.drain(), dunlin::Drained::default());
+}
+
+/// The state of a thread: the first one panics when it ends, the second one takes a while.
+struct Ending {
+    is_first: bool,
+    ended: Arc<AtomicBool>,
+}
+
+impl BasedPoll for Ending {
+    fn twice(&mut self, number: u64, _: &mut Cx<'_>, _: Context<'_>) -> u64 {
+        2 * number
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        assert!(!self.is_first, "a planted panic");
+        std::thread::sleep(Duration::from_millis(300));
+        self.ended.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn no_thread_outlives_a_drain_even_if_another_has_panicked() {
+    let ended = Arc::<AtomicBool>::default();
+    let shared = Arc::clone(&ended);
+    let state = move |index: usize| Ending {
+        is_first: index == 0,
+        ended: Arc::clone(&shared),
+    };
+    let server = Server::builder().threads(2);
+    let server = server.poll(state, BasedPoll::register);
+    let running = server.start("127.0.0.1:0").unwrap();
+    let drain = std::panic::AssertUnwindSafe(|| running.drain());
+    assert!(std::panic::catch_unwind(drain).is_err());
+    assert!(ended.load(Ordering::Relaxed));
 }
