@@ -1,5 +1,5 @@
 //! Each error states whether the handler ran. The lists are complete: without a line for a new
-//! variant, this does not compile.
+//! variant, this does not compile, and a new code of the protocol without a line fails a test.
 
 use dunlin_wire::{ErrorCode, Ran};
 
@@ -29,8 +29,8 @@ fn expected(error: &RpcError) -> (Ran, bool) {
 }
 
 /// The line of a code of the protocol; a code without one is reserved, or the application's.
-fn of_code(code: ErrorCode) -> Ran {
-    match code {
+fn line_of(code: ErrorCode) -> Option<Ran> {
+    Some(match code {
         ErrorCode::UNKNOWN_TYPE
         | ErrorCode::TOO_LARGE
         | ErrorCode::OVERLOADED
@@ -39,10 +39,24 @@ fn of_code(code: ErrorCode) -> Ran {
         ErrorCode::RESPONSE_TOO_LARGE | ErrorCode::NO_RESPONSE_MEMORY | ErrorCode::REFUSED => {
             Ran::Yes
         }
-        ErrorCode::HANDLER_FAILED | ErrorCode::RESPONSE_GONE | ErrorCode::CANCELLED => Ran::Unknown,
-        code if code.as_application().is_some() => Ran::Yes,
-        _ => Ran::Unknown,
-    }
+        ErrorCode::HANDLER_FAILED
+        | ErrorCode::RESPONSE_GONE
+        | ErrorCode::CANCELLED
+        | ErrorCode::TIMED_OUT => Ran::Unknown,
+        _ => return None,
+    })
+}
+
+fn of_code(code: ErrorCode) -> Ran {
+    let is_of_application = code.as_application().is_some();
+    let other = || {
+        if is_of_application {
+            Ran::Yes
+        } else {
+            Ran::Unknown
+        }
+    };
+    line_of(code).unwrap_or_else(other)
 }
 
 const CLOSED: [CloseReason; 7] = [
@@ -92,14 +106,30 @@ fn a_code_is_proof_if_the_server_keeps_the_rules() {
     }
 }
 
+/// The codes that have a name are those of the protocol (a test of the wire format compares them).
+#[test]
+fn each_code_with_a_name_has_a_line() {
+    for code in (0..=0xFFFF).map(ErrorCode) {
+        let has_name = !code.to_string().starts_with("error 0x");
+        assert_eq!(line_of(code).is_some(), has_name, "{code}");
+    }
+}
+
+/// The kind after this one in their list, which begins after `None`.
+fn after(kind: Option<CallErrorKind>) -> Option<CallErrorKind> {
+    match kind {
+        None => Some(CallErrorKind::Overloaded),
+        Some(CallErrorKind::Overloaded) => Some(CallErrorKind::NoSession),
+        Some(CallErrorKind::NoSession) => Some(CallErrorKind::WrongEndpoint),
+        Some(CallErrorKind::WrongEndpoint) => Some(CallErrorKind::TooLarge { limit: 4 }),
+        Some(CallErrorKind::TooLarge { .. }) => None,
+    }
+}
+
 #[test]
 fn a_call_that_was_not_taken_did_not_run() {
-    let kinds = [
-        CallErrorKind::Overloaded,
-        CallErrorKind::NoSession,
-        CallErrorKind::WrongEndpoint,
-        CallErrorKind::TooLarge { limit: 4 },
-    ];
+    let kinds: Vec<_> = std::iter::successors(after(None), |kind| after(Some(*kind))).collect();
+    assert_eq!(kinds.len(), 4);
     for kind in kinds {
         assert_eq!(kind.ran(), Ran::No, "{kind:?}");
     }

@@ -26,6 +26,10 @@ fn the_protocols_own_codes_have_the_numbers_of_the_table() {
         assert_eq!(code.0, number);
         assert_eq!(code.as_application(), None);
     }
+    for code in (0..=0xFFFF).map(ErrorCode) {
+        let has_name = !code.to_string().starts_with("error 0x");
+        assert_eq!(OWN.iter().any(|(own, _)| *own == code), has_name, "{code}");
+    }
     let words: BTreeSet<_> = OWN.iter().map(|(code, _)| code.to_string()).collect();
     assert_eq!(words.len(), OWN.len(), "every code has a name of its own");
 }
