@@ -6,6 +6,7 @@
 
 mod dpdk;
 mod health;
+mod kubernetes;
 mod pings;
 mod reflect;
 mod xdp;
