@@ -6,6 +6,7 @@
 mod calls;
 mod drops;
 mod failure;
+mod hosts;
 mod kills;
 mod limits;
 mod metadata;

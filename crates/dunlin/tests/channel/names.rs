@@ -186,3 +186,39 @@ fn a_channel_of_a_look_up_that_hangs_ends_its_calls_in_time() {
     assert!(matches!(error, ChannelError::NoServer(_)), "{error}");
     hanging.end();
 }
+
+/// `localhost` is looked up, and the server is at two further addresses, since it listens at all.
+#[test]
+fn addresses_of_one_server_count_as_one() {
+    for way in WAYS {
+        let server = Server::start(way, "0.0.0.0:0", Role::Answers);
+        let port = server.address.port();
+        let names = ["127.0.0.1", "localhost", "127.0.0.2"];
+        let channel = names.iter().fold(channel(way), |channel, name| {
+            channel.address(format!("{name}:{port}"))
+        });
+        let channel = channel.lookup(Duration::from_millis(20)).open().unwrap();
+        let known = |address: &str| {
+            let all = channel.state().addresses;
+            all.iter().filter(|it| it.address == address).count()
+        };
+        let [first, second] = ["127.0.0.1", "127.0.0.2"].map(|ip| format!("{ip}:{port}"));
+        let is_ready = || {
+            let all = channel.state().addresses;
+            all.iter().filter(|it| it.state == State::Ready).count() == 2
+        };
+        until(is_ready);
+        let calls = [(); 50].map(|()| channel.call(ECHO, b"by a resolver"));
+        for call in calls {
+            assert_eq!(block_on(call).unwrap().data(), b"by a resolver");
+        }
+        assert_eq!((known(&first), known(&second)), (1, 1), "{way:?}");
+        // Each address has a session, and not each name.
+        assert_eq!(server.seen.sessions.load(Ordering::Relaxed), 2, "{way:?}");
+        drop(server);
+        until(|| channel.state().state == State::Gone);
+        let back = Server::start(way, &format!("0.0.0.0:{port}"), Role::Answers);
+        until(|| echo(&channel).is_ok());
+        drop(back);
+    }
+}

@@ -46,6 +46,9 @@ pub(crate) fn main_if_asked() {
     if let ["Crowd", addresses @ ..] = words.as_slice() {
         return crate::sharing::crowd(addresses);
     }
+    if let ["Hosts", port] = words.as_slice() {
+        return crate::hosts::call(port);
+    }
     let &[way, address, role] = words.as_slice() else {
         panic!("{words:?} is not a role");
     };
