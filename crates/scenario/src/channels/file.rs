@@ -54,6 +54,8 @@ enum PickText {
 #[serde(deny_unknown_fields, default)]
 struct Calls {
     clients: usize,
+    /// The first calls begin then.
+    begin_ms: f64,
     /// Calls of each client, which begin at random times.
     rate_per_s: f64,
     idempotent_percent: f64,
@@ -157,6 +159,7 @@ impl Default for Calls {
     fn default() -> Self {
         Self {
             clients: 1,
+            begin_ms: 0.0,
             rate_per_s: 1000.0,
             idempotent_percent: 0.0,
             dropped_percent: 0.0,
@@ -209,6 +212,7 @@ impl File {
             channel: self.channel.config()?,
             servers: self.answers()?,
             clients: calls.clients,
+            begin: millis("calls.begin_ms", calls.begin_ms)?,
             gap: Nanos(amount("calls.rate_per_s", 1e9 / rate)?),
             idempotent: percent("calls.idempotent_percent", calls.idempotent_percent)?,
             dropped: percent("calls.dropped_percent", calls.dropped_percent)?,

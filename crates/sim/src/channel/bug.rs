@@ -7,10 +7,6 @@ use dunlin_channel::mutant::Mutant as InMachine;
 
 /// A planted bug of a process, or of the stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(
-    not(feature = "mutants"),
-    expect(dead_code, reason = "nothing plants them")
-)]
 pub(super) enum Bug {
     /// The handlers of a server that drains take new requests.
     DrainTakesRequests,

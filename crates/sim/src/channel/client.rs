@@ -92,7 +92,7 @@ impl Client {
         let app = Inbox::default();
         let mut rpc = SimTransport::endpoint(net, port, app, plan::endpoint(), seed);
         rpc.on_completion(|app, done, _: &mut Cx<'_>| app.done.push(done));
-        let mut at = Nanos::ZERO;
+        let mut at = plan.begin;
         let begin = (0..plan.calls).map(|_| {
             at += Nanos(rng.exponential(plan.gap.0));
             at

@@ -100,6 +100,7 @@ impl Drill {
             notices: false,
             versions: false,
             window: 64,
+            begin: Nanos::ZERO,
             gap: Nanos::ZERO,
             idempotent: Ppm::NEVER,
             deadlines: Ppm::NEVER,

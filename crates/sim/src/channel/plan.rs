@@ -25,6 +25,8 @@ pub(super) struct Plan {
     pub(super) versions: bool,
     /// The window of each session.
     pub(super) window: u32,
+    /// The first calls begin then.
+    pub(super) begin: Nanos,
     /// Mean time between two calls of a client.
     pub(super) gap: Nanos,
     pub(super) idempotent: Ppm,
@@ -104,6 +106,7 @@ impl Plan {
             notices: true,
             versions: true,
             window: 8,
+            begin: Nanos::ZERO,
             gap: if storm {
                 Nanos::from_micros(500)
             } else {

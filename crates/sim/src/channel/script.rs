@@ -27,6 +27,8 @@ pub struct Script {
     pub servers: Vec<Answers>,
     /// Number of clients, each with a channel.
     pub clients: usize,
+    /// The first calls begin then.
+    pub begin: Nanos,
     /// The mean time between two calls of a client, which begin at random times.
     pub gap: Nanos,
     /// The share of calls that are idempotent.
@@ -132,7 +134,7 @@ impl Script {
             fails: answers.fails,
             precise: true,
         });
-        let calls = self.end.0 / self.gap.0.max(1);
+        let calls = self.end.since(self.begin).0 / self.gap.0.max(1);
         Plan {
             channel: self.channel,
             servers: servers.collect(),
@@ -143,6 +145,7 @@ impl Script {
             notices: false,
             versions: false,
             window: self.window,
+            begin: self.begin,
             gap: self.gap,
             idempotent: self.idempotent,
             deadlines: Ppm::NEVER,
