@@ -176,20 +176,34 @@ impl Drop for Process {
     }
 }
 
-/// Gives each side a processor of its own, if there are two. Otherwise chance would decide whether
-/// their threads share one.
-fn take_processor(side: &Side) -> anyhow::Result<()> {
+/// The processors of the server and of the client.
+pub(crate) type Processors = [usize; 2];
+
+/// A processor for each side, if there are two. Otherwise chance would decide whether their threads
+/// share one.
+pub(crate) fn processors() -> anyhow::Result<Option<Processors>> {
     let allowed = sched_getaffinity(None)?;
     let mut allowed = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
-    if let (Some(first), Some(second)) = (allowed.next(), allowed.next()) {
-        let mut own = CpuSet::new();
-        own.set(match side {
-            Side::Serve { .. } => first,
-            Side::Call { .. } => second,
-        });
-        sched_setaffinity(None, &own)?;
+    let both = (allowed.next(), allowed.next());
+    Ok(match both {
+        (Some(first), Some(second)) => Some([first, second]),
+        _ => None,
+    })
+}
+
+/// Keeps this thread, and those that it starts, on this processor.
+pub(crate) fn take(processor: usize) -> anyhow::Result<()> {
+    let mut own = CpuSet::new();
+    own.set(processor);
+    Ok(sched_setaffinity(None, &own)?)
+}
+
+fn take_processor(side: &Side) -> anyhow::Result<()> {
+    match (processors()?, side) {
+        (Some([first, _]), Side::Serve { .. }) => take(first),
+        (Some([_, second]), Side::Call { .. }) => take(second),
+        (None, _) => Ok(()),
     }
-    Ok(())
 }
 
 fn say<T: Serialize>(what: &T) -> anyhow::Result<()> {

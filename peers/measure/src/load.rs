@@ -41,6 +41,7 @@ pub(crate) struct Report {
 }
 
 /// A client at work. Calls are numbered from 0.
+#[derive(Clone)]
 pub(crate) struct Load {
     order: Order,
     next: u64,

@@ -9,9 +9,11 @@ mod child;
 mod cpu;
 mod load;
 mod peer;
+mod ping;
 mod plan;
 mod progress;
 mod row;
+mod state;
 mod table;
 mod work;
 

@@ -16,6 +16,7 @@ mod udp;
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::try_join_all;
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
@@ -65,7 +66,7 @@ impl Name {
     }
 }
 
-/// Keeps calls in flight, for peers whose calls are futures.
+/// Keeps calls in flight, for peers whose futures stay in one thread.
 async fn drive<R: AsRef<[u8]>>(
     load: &mut Load,
     call: impl AsyncFn(Vec<u8>) -> anyhow::Result<R>,
@@ -84,6 +85,40 @@ async fn drive<R: AsRef<[u8]>>(
     try_join_all((0..inflight).map(one_at_a_time))
         .await
         .map(drop)
+}
+
+/// Keeps calls in flight, each from a task of its own of this runtime, as programs make them.
+async fn drive_tasks<F, R>(
+    load: &mut Load,
+    call: impl Fn(Vec<u8>) -> F + Clone + Send + 'static,
+) -> anyhow::Result<()>
+where
+    F: Future<Output = anyhow::Result<R>> + Send,
+    R: AsRef<[u8]>,
+{
+    let shared = Arc::new(Mutex::new(load.clone()));
+    let task = |_| {
+        let (shared, call) = (Arc::clone(&shared), call.clone());
+        tokio::spawn(async move {
+            // The runtime has one thread, so no task waits for the lock.
+            let load = || shared.lock().unwrap_or_else(PoisonError::into_inner);
+            loop {
+                let mut request = vec![0; load().size()];
+                let number = load().next(&mut request);
+                let Some(number) = number else {
+                    return anyhow::Ok(());
+                };
+                let response = call(request).await?;
+                load().end(number, response.as_ref())?;
+            }
+        })
+    };
+    let tasks: Vec<_> = (0..load.inflight()).map(task).collect();
+    for task in tasks {
+        task.await??;
+    }
+    load.clone_from(&shared.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(())
 }
 
 /// A socket with large buffers; the kernel may grant less.

@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::args::Name;
-use crate::child::Process;
+use crate::child::{Process, processors};
 use crate::load::Report;
+use crate::ping::round_trip;
 use crate::progress::Progress;
 use crate::row::{self, Row};
+use crate::state::State;
 
 /// Calls in flight where the rate is measured.
-const MANY: usize = 60;
+pub(crate) const MANY: usize = 64;
 
 /// How long a process may take in addition to the measurement itself.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -45,14 +47,21 @@ pub(crate) struct Results {
     pub(crate) rounds: u32,
 }
 
-type Reports = BTreeMap<PlanCase, Vec<Report>>;
+/// The report of a client, and the ping-pongs before and after its measurement, in ns.
+#[derive(Clone, Debug)]
+pub(crate) struct Sample {
+    pub(crate) report: Report,
+    pub(crate) pings: Vec<f64>,
+}
+
+type Samples = BTreeMap<PlanCase, Vec<Sample>>;
 
 impl Plan {
     /// Measures, until the end or until `stop`.
     pub(crate) fn run(&self, stop: &AtomicBool) -> Results {
         let turns = self.peers.len() * self.sizes.len();
         let progress = Progress::start(turns as u64 * u64::from(self.rounds), self.rounds);
-        let mut reports = Reports::new();
+        let mut samples = Samples::new();
         let mut failures: Vec<String> = Vec::new();
         let mut rounds = 0;
         for round in 1..=self.rounds {
@@ -61,7 +70,7 @@ impl Plan {
                     break;
                 }
                 progress.measuring(round, &format!("{} {size} B", self.peers[peer].text()));
-                if let Err(error) = self.turn(peer, size, &mut reports, stop) {
+                if let Err(error) = self.turn(peer, size, &mut samples, stop) {
                     let failure = format!("{} at {size} B: {error:#}", self.peers[peer].text());
                     if !failures.contains(&failure) {
                         progress.say(&failure);
@@ -77,9 +86,10 @@ impl Plan {
             progress.round_done(round);
         }
         drop(progress);
-        let rows = reports.iter();
-        let rows =
-            rows.flat_map(|(place, reports)| row::of(self.peers[place.peer], *place, reports));
+        let state = State::most_frequent(samples.values().flatten());
+        let rows = samples.iter().flat_map(|(place, samples)| {
+            row::of(self.peers[place.peer], *place, samples, state.as_ref())
+        });
         Results {
             rows: rows.collect(),
             failures,
@@ -97,10 +107,11 @@ impl Plan {
         &self,
         peer: usize,
         size: usize,
-        reports: &mut Reports,
+        samples: &mut Samples,
         stop: &AtomicBool,
     ) -> anyhow::Result<()> {
         let name = self.peers[peer];
+        let processors = processors()?;
         let mut server = Process::serve(name)?;
         let Some(address) = server.receive::<String>(PATIENCE, stop)? else {
             return Ok(());
@@ -109,6 +120,7 @@ impl Plan {
         inflights.dedup();
         for inflight in inflights {
             let load = [size, inflight];
+            let before = round_trip(processors);
             let mut client = Process::call(name, &address, &server, load, self.span)?;
             let Some(report) = client.receive(PATIENCE + self.span, stop)? else {
                 return Ok(());
@@ -118,7 +130,10 @@ impl Plan {
                 peer,
                 inflight,
             };
-            reports.entry(place).or_default().push(report);
+            drop(client);
+            let pings = before.into_iter().chain(round_trip(processors)).collect();
+            let sample = Sample { report, pings };
+            samples.entry(place).or_default().push(sample);
         }
         Ok(())
     }

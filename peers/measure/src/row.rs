@@ -1,11 +1,13 @@
 //! One figure, in the form that machines read: one JSON object a line, with the fields of
 //! `dunlin bench`.
 
+use harness::state::Condition;
 use serde::Serialize;
 
 use crate::args::Name;
 use crate::load::Report;
-use crate::plan::PlanCase;
+use crate::plan::{PlanCase, Sample};
+use crate::state::{self, State};
 
 /// One figure of one peer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -21,6 +23,10 @@ pub(crate) struct Row {
     pub(crate) max: f64,
     /// The number of rounds from which the three values come.
     runs: usize,
+    /// False if no round was measured in the machine's most frequent state.
+    pub(crate) valid: bool,
+    /// The state of the machine in those rounds.
+    state: Condition,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -51,11 +57,17 @@ const LOST: Metric = ("lost", "1", |report| {
 });
 
 /// The figures of a peer at a size.
-pub(crate) fn of(peer: Name, place: PlanCase, reports: &[Report]) -> Vec<Row> {
+pub(crate) fn of(
+    peer: Name,
+    place: PlanCase,
+    samples: &[Sample],
+    state: Option<&State>,
+) -> Vec<Row> {
+    let (samples, state, valid) = state::counted(samples, state);
     let PlanCase { size, inflight, .. } = place;
     let metrics = if inflight == 1 { LATENCY } else { RATE };
     let row = |(metric, unit, read): Metric| {
-        let mut values: Vec<f64> = reports.iter().map(read).collect();
+        let mut values: Vec<f64> = samples.iter().map(|it| read(&it.report)).collect();
         values.sort_by(f64::total_cmp);
         Some(Row {
             experiment: "peers",
@@ -67,6 +79,8 @@ pub(crate) fn of(peer: Name, place: PlanCase, reports: &[Report]) -> Vec<Row> {
             min: *values.first()?,
             max: *values.last()?,
             runs: values.len(),
+            valid,
+            state,
         })
     };
     metrics.into_iter().chain([LOST]).filter_map(row).collect()

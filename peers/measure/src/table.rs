@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::fs;
 
-use crate::plan::Results;
+use crate::plan::{MANY, Results};
 use crate::row::Row;
 
 /// The table, with the failures below it.
@@ -48,7 +48,7 @@ fn heading(results: &Results) -> String {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     format!(
         "{count} processors, {model}; load {}; medians, complete rounds: {}\n\
-         round trips with one call in flight; rate and processor time of both sides with 60\n",
+         round trips with one call in flight; rate and processor time of both sides with {MANY}\n",
         load.split_whitespace().next().unwrap_or("unknown"),
         results.rounds
     )
@@ -74,7 +74,7 @@ fn line(text: &mut String, rows: &[Row]) {
         time("rtt_p50"),
         time("rtt_p99")
     );
-    if let Some(inflight) = rate.map(|row| row.params.inflight).filter(|it| *it != 60) {
+    if let Some(inflight) = rate.map(|row| row.params.inflight).filter(|it| *it != MANY) {
         let _ = write!(text, "  {inflight} in flight");
     }
     let lost: f64 = rows
@@ -84,6 +84,9 @@ fn line(text: &mut String, rows: &[Row]) {
         .sum();
     if lost > 0.0 {
         let _ = write!(text, "  up to {lost} sent again");
+    }
+    if rows.iter().any(|row| !row.valid) {
+        text.push_str("  INVALID");
     }
     text.push('\n');
 }

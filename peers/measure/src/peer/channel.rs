@@ -4,7 +4,7 @@
 use anyhow::Context;
 use dunlin::{Auto, Hub, Nexus, NexusBuilder, ReqType, Rpc};
 
-use super::{Peer, drive, runtime};
+use super::{Peer, drive_tasks, runtime};
 use crate::load::Load;
 use crate::work;
 
@@ -40,8 +40,11 @@ impl Peer for Channels {
         let channel = hub.channel().address(address).open()?;
         let size = load.size();
         runtime()?.block_on(async {
-            let call = async |request: Vec<u8>| Ok(channel.call(ECHO, &request).room(size).await?);
-            drive(load, call).await
+            let call = move |request: Vec<u8>| {
+                let call = channel.call(ECHO, &request).room(size);
+                async { Ok(call.await?) }
+            };
+            drive_tasks(load, call).await
         })
     }
 }

@@ -7,7 +7,7 @@ use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Endpoint, Server};
 use tonic::{Request, Response, Status};
 
-use super::{Peer, drive, runtime};
+use super::{Peer, drive_tasks, runtime};
 use crate::load::Load;
 use crate::work;
 
@@ -68,13 +68,15 @@ impl Peer for Grpc {
                 .connect()
                 .await?;
             let client = EchoClient::new(channel);
-            let call = async |request: Vec<u8>| {
+            let call = move |request: Vec<u8>| {
                 let words = request.into();
                 let mut client = client.clone();
-                let response = client.answer(Words { words }).await?;
-                Ok(response.into_inner().words)
+                async move {
+                    let response = client.answer(Words { words }).await?;
+                    Ok(response.into_inner().words)
+                }
             };
-            drive(load, call).await
+            drive_tasks(load, call).await
         })
     }
 }

@@ -15,7 +15,7 @@ use quinn::{
     TokioRuntime, TransportConfig, VarInt,
 };
 
-use super::{LARGEST, Peer, drive, roomy, runtime};
+use super::{LARGEST, Peer, drive_tasks, roomy, runtime};
 use crate::load::Load;
 use crate::work;
 
@@ -61,13 +61,17 @@ impl Peer for Quic {
             let mut endpoint = endpoint(None)?;
             endpoint.set_default_client_config(config);
             let connection = endpoint.connect(address.parse()?, HOST)?.await?;
-            let call = async |request: Vec<u8>| {
-                let (mut send, mut receive) = connection.open_bi().await?;
-                send.write_chunk(request.into()).await?;
-                send.finish()?;
-                Ok(receive.read_to_end(LARGEST).await?)
+            let calls = connection.clone();
+            let call = move |request: Vec<u8>| {
+                let connection = calls.clone();
+                async move {
+                    let (mut send, mut receive) = connection.open_bi().await?;
+                    send.write_chunk(request.into()).await?;
+                    send.finish()?;
+                    Ok(receive.read_to_end(LARGEST).await?)
+                }
             };
-            drive(load, call).await?;
+            drive_tasks(load, call).await?;
             connection.close(VarInt::from_u32(0), b"enough");
             endpoint.wait_idle().await;
             Ok(())

@@ -11,7 +11,7 @@ use tarpc::tokio_util::codec::{Framed, LengthDelimitedCodec};
 use tarpc::{client, serde_transport};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{Peer, drive, runtime};
+use super::{Peer, drive_tasks, runtime};
 use crate::load::Load;
 use crate::work;
 
@@ -59,11 +59,11 @@ impl Peer for Tarpc {
             let stream = TcpStream::connect(address).await?;
             let transport = serde_transport::new(framed(stream)?, Bincode::default());
             let client = EchoClient::new(client::Config::default(), transport).spawn();
-            let call = async |request: Vec<u8>| {
-                let words = ByteBuf::from(request);
-                Ok(client.answer(context::current(), words).await?)
+            let call = move |request: Vec<u8>| {
+                let (words, client) = (ByteBuf::from(request), client.clone());
+                async move { Ok(client.answer(context::current(), words).await?) }
             };
-            drive(load, call).await
+            drive_tasks(load, call).await
         })
     }
 }
