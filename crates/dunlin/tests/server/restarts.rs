@@ -1,6 +1,7 @@
 //! Servers that restart under load, as processes of their own: every second one gets SIGTERM and
 //! drains, the others are killed. A drain costs no call; a kill costs calls that may have run, and
-//! no call runs twice. A test has ten restarts; the variable `DUNLIN_RESTARTS` sets their number.
+//! no call runs twice. The test has a hundred restarts, half of them over each transport; the
+//! variable `DUNLIN_RESTARTS` sets the number over each.
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
@@ -169,7 +170,7 @@ impl Drop for Record {
 }
 
 fn drill(way: Way) {
-    let rounds = std::env::var(ROUNDS).map_or(10, |rounds| rounds.parse().unwrap());
+    let rounds = std::env::var(ROUNDS).map_or(50, |rounds| rounds.parse().unwrap());
     let record = Record::new(way);
     let addresses = [(); SERVERS].map(|()| free_port());
     let start = |address: &String| Child::start(&role(way, address, &record.0));
