@@ -1,6 +1,6 @@
 //! A server with four threads, and an endpoint on each: they share one map of accounts, and each
-//! has a state of its own, which needs no lock. Calls name their endpoint here, so that the output is
-//! always the same; a channel spreads other calls over the endpoints by itself.
+//! has a state of its own, which needs no lock. Calls name their endpoint here, so that the
+//! output is always the same; a channel spreads other calls over the endpoints by itself.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

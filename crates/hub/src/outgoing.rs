@@ -144,11 +144,11 @@ impl Outgoing {
         self
     }
 
-    /// Sends the call to this endpoint of the server that is picked. Without it, the channel chooses
-    /// among the first four that the server announces, or as many as
-    /// [`ChannelBuilder::endpoints_per_server`](crate::ChannelBuilder::endpoints_per_server) allows,
-    /// or takes the one of [`ChannelBuilder::endpoint`](crate::ChannelBuilder::endpoint). No server
-    /// has an endpoint 65535: the call then fails with [`ChannelError::Endpoint`].
+    /// Sends the call to this endpoint of the server that is picked. Without it, the channel takes
+    /// the one of [`ChannelBuilder::endpoint`](crate::ChannelBuilder::endpoint), or chooses among
+    /// the first four that the server announces; another limit is
+    /// [`endpoints_per_server`](crate::ChannelBuilder::endpoints_per_server). No server has an
+    /// endpoint 65535: the call then fails with [`ChannelError::Endpoint`].
     pub fn endpoint(mut self, index: u16) -> Self {
         self.write(|letter| letter.terms.endpoint = Some(index.into()));
         if index == EndpointIndex::ANY.0 {

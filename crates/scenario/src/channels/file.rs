@@ -330,7 +330,7 @@ impl Fault {
 }
 
 impl Expected {
-    /// What a run against these servers did otherwise.
+    /// The expectations that a run against these servers has not met.
     pub(super) fn unmet(&self, servers: &[Answers], played: &Played) -> Vec<String> {
         let tally = &played.tally;
         let failed = tally.failed.iter().sum();

@@ -264,10 +264,7 @@ impl Client {
         let own = rng
             .chance(plan.deadlines)
             .then(|| now + Nanos(rng.exponential(50_000_000)));
-        let key = match plan.keys {
-            0 => rng.next_u64(),
-            keys => rng.below(keys),
-        };
+        let key = plan.draw_key(rng);
         let terms = Terms {
             idempotent: rng.chance(plan.idempotent),
             once: plan.notices && key.is_multiple_of(4),

@@ -120,6 +120,14 @@ impl Plan {
             rates: FaultRates::draw(rng),
         }
     }
+
+    /// The key of a call.
+    pub(super) fn draw_key(&self, rng: &mut Rng) -> u64 {
+        match self.keys {
+            0 => rng.next_u64(),
+            keys => rng.below(keys),
+        }
+    }
 }
 
 impl ServerPlan {
