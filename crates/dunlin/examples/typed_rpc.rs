@@ -2,18 +2,14 @@
 //! thread: without anything, with two entries of metadata, and with a layer of tower that does
 //! nothing around the handlers. Or over a channel, without and with such a layer; then only the
 //! caller's thread is counted. The differences of the counts are the prices of metadata and layers.
+//! `cargo xtask budget --build layer` counts them (but those of metadata).
 //!
 //! ```text
-//! cargo build --release -p dunlin --example typed_rpc
-//! for face in plain meta layer channel channel-layer; do for rpcs in 2000 12000; do
-//!     valgrind --tool=callgrind --callgrind-out-file=/dev/null \
-//!         --toggle-collect='*typed_rpc::turn*' \
-//!         target/release/examples/typed_rpc $face $rpcs 2>&1 | grep -o 'Collected : [0-9]*'
-//! done; done
+//! cargo run --release -p dunlin --example typed_rpc -- [FACE] [COUNT]
 //! ```
 //!
-//! The difference of the two counts of a face, divided by 10 000, are the instructions of an RPC,
-//! without the set-up: at both sides together, or of the caller's thread.
+//! The faces are `plain`, `meta`, `layer`, `channel` and `channel-layer`. The last printed line is
+//! the number of counted RPCs.
 
 use std::cell::Cell;
 use std::error::Error;
@@ -28,12 +24,16 @@ use std::thread::{self, Thread};
 
 use dunlin::service::{Context, Fixed};
 use dunlin::{Auto, Caller, Hub, Local, Nexus, Server, Session, Tasks, service};
+use dunlin_testkit::instructions::count;
 use tower::Service;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 const IN_FLIGHT: u64 = 32;
 const SESSIONS: usize = 4;
+
+/// RPCs that are not counted, in which pools and rings fill.
+const WARM_UP: u64 = 2000;
 
 /// A message of 32 bytes.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy)]
@@ -84,17 +84,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let face = args.next().unwrap_or_else(|| "plain".into());
     let rpcs = args.next().map_or(Ok(100_000), |number| number.parse())?;
-    match face.as_str() {
+    let counted = match face.as_str() {
         "plain" | "meta" | "layer" => on_sessions(&face, rpcs)?,
         "channel" | "channel-layer" => over_channel(&face, rpcs)?,
         other => return Err(format!("{other} is no face: see the head of this file").into()),
-    }
-    println!("{rpcs} RPCs");
+    };
+    println!("{counted}");
     Ok(())
 }
 
-/// Both sides in this thread.
-fn on_sessions(face: &str, rpcs: u64) -> Result<(), Box<dyn Error>> {
+/// Both sides in this thread. Returns the number of counted RPCs.
+fn on_sessions(face: &str, rpcs: u64) -> Result<u64, Box<dyn Error>> {
     let nexus = Nexus::bind("127.0.0.1:0")?;
     let local = |index| {
         let builder = nexus.endpoint_builder::<Auto>().index(index);
@@ -122,34 +122,31 @@ fn on_sessions(face: &str, rpcs: u64) -> Result<(), Box<dyn Error>> {
         let counts = [Rc::clone(&next), Rc::clone(&completed)];
         cx.spawn(one_at_a_time(cx.clone(), session, entries > 0, counts));
     }
-    while completed.get() < rpcs {
+    Ok(count(WARM_UP, rpcs, || {
         assert_eq!(client.panics(), 0, "a future has found something wrong");
-        turn(|| {
-            client.turn();
-            server.turn();
-        });
-    }
-    Ok(())
+        client_turn(|| client.turn());
+        server_turn(|| server.turn());
+        completed.get()
+    }))
 }
 
-/// The server and the channel have threads of their own.
-fn over_channel(face: &str, rpcs: u64) -> Result<(), Box<dyn Error>> {
+/// The server and the channel have threads of their own. Returns the number of counted RPCs.
+fn over_channel(face: &str, rpcs: u64) -> Result<u64, Box<dyn Error>> {
     let server = Server::builder().service(|_thread| SumServer(Adder { entries: 0 }));
     let server = server.start("127.0.0.1:0")?;
     let hub = Hub::builder().listen("127.0.0.1:0").start()?;
     let channel = hub.channel().address(server.address().to_string()).open()?;
-    if face == "channel" {
+    Ok(if face == "channel" {
         let client = SumClient::over(channel);
-        one_after_the_other(rpcs, |words| client.sum(words));
+        one_after_the_other(rpcs, |words| client.sum(words))
     } else {
         let client = SumClient::over(channel.through(Empty(channel.clone())));
-        one_after_the_other(rpcs, |words| client.sum(words));
-    }
-    Ok(())
+        one_after_the_other(rpcs, |words| client.sum(words))
+    })
 }
 
 /// Makes calls in this thread, which polls each once to send it and again when it is woken.
-fn one_after_the_other<F, E>(rpcs: u64, call: impl Fn(&Words) -> F)
+fn one_after_the_other<F, E>(rpcs: u64, call: impl Fn(&Words) -> F) -> u64
 where
     F: Future<Output = Result<Words, E>>,
     E: Display,
@@ -158,13 +155,14 @@ where
     let waker = Waker::from(Arc::clone(&unpark));
     let mut context = task::Context::from_waker(&waker);
     let mut under_way = pin!(None);
-    for first in 0..rpcs {
+    let mut first = 0;
+    count(WARM_UP, rpcs, || {
         let words = words(first);
-        turn(|| under_way.set(Some(call(&words))));
+        client_turn(|| under_way.set(Some(call(&words))));
         let mut sum = Poll::Pending;
         while sum.is_pending() {
             unpark.1.store(false, Ordering::SeqCst);
-            turn(|| {
+            client_turn(|| {
                 let call = under_way.as_mut().as_pin_mut().expect("it has been made");
                 sum = call.poll(&mut context).map(|ended| {
                     let sum = ended.unwrap_or_else(|error| panic!("{error}"));
@@ -177,7 +175,9 @@ where
             }
         }
         assert_eq!(sum, Poll::Ready(4 * first + 6), "a wrong response");
-    }
+        first += 1;
+        first
+    })
 }
 
 /// A thread that waits, and whether it has been woken.
@@ -190,11 +190,18 @@ impl Wake for Unpark {
     }
 }
 
-/// The counted part.
+/// The client's work, which is counted.
 #[inline(never)]
-fn turn(mut turn: impl FnMut()) {
-    black_box("both sides");
-    turn();
+fn client_turn<R>(turn: impl FnOnce() -> R) -> R {
+    black_box("client");
+    turn()
+}
+
+/// The server's work, which is counted.
+#[inline(never)]
+fn server_turn<R>(turn: impl FnOnce() -> R) -> R {
+    black_box("server");
+    turn()
 }
 
 async fn one_at_a_time(

@@ -142,11 +142,12 @@ impl Meta {
         self.add_at(Key::new(key)?, value)
     }
 
-    /// Like [`Self::add`], for a key that is checked already.
+    /// Like [`Self::add`], for a key that is checked already. It is part of its caller, so that
+    /// work which depends on a literal key alone takes no instructions.
     ///
     /// # Errors
     /// See [`MetaError`].
-    #[inline]
+    #[inline(always)]
     pub fn add_at(&mut self, Key(key): Key<'_>, value: &str) -> Result<(), MetaError> {
         if is_trace(key.as_bytes()) {
             return self.add_text_of_trace(value);
@@ -248,7 +249,7 @@ impl Meta {
     }
 
     /// Appends an entry that is valid, and that there is room for.
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, key: &str, value: &[u8]) {
         let key_len = u8::try_from(key.len()).expect("a key is short");
         let value_len = u16::try_from(value.len()).expect("the room is checked");
@@ -282,7 +283,7 @@ impl Keys {
         marks: 0,
     };
 
-    #[inline]
+    #[inline(always)]
     fn on_key(&mut self, key: &[u8]) {
         self.count += 1;
         self.has_trace |= is_trace(key);

@@ -18,6 +18,9 @@ pub(super) enum Build {
     Typed,
     /// RPCs as futures, built like `Measured`.
     Faces,
+    /// Typed RPCs without and with an empty layer around handlers, and over channels, built like
+    /// `Measured`.
+    Layer,
     /// Gets and sets of the key-value service, built like `Measured`.
     Kv,
     /// RPCs over DPDK, built like `Measured`; it counts the transport alone, without the driver.
@@ -31,11 +34,12 @@ pub(super) enum Build {
 const APART: [&str; 2] = ["apart::Client as", "apart::Server as"];
 
 impl Build {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Measured,
         Self::Plain,
         Self::Typed,
         Self::Faces,
+        Self::Layer,
         Self::Kv,
         Self::Dpdk,
         Self::Xdp,
@@ -47,6 +51,7 @@ impl Build {
             Self::Plain => "plain",
             Self::Typed => "typed",
             Self::Faces => "faces",
+            Self::Layer => "layer",
             Self::Kv => "kv",
             Self::Dpdk => "dpdk",
             Self::Xdp => "xdp",
@@ -59,6 +64,7 @@ impl Build {
             Self::Plain => "a program outside the workspace, cargo's default release profile",
             Self::Typed => "typed calls on the poll API, built like [measured]",
             Self::Faces => "futures at both sides, built like [measured]",
+            Self::Layer => "typed futures and channels, with and without layers of tower",
             Self::Kv => "gets and sets of the key-value service, built like [measured]",
             Self::Dpdk => "the transport `dpdk` over net_ring, without the driver",
             Self::Xdp => "the transport `xdp` over its four rings, without the kernel",
@@ -82,12 +88,16 @@ impl Build {
     /// The functions to count in its profile.
     pub(super) const fn counted(self) -> Counted {
         match self {
-            Self::Measured | Self::Plain | Self::Typed | Self::Faces | Self::Kv => Counted {
-                sides: ["::client_turn", "::server_turn"],
-                without: None,
-            },
+            Self::Measured | Self::Plain | Self::Typed | Self::Faces | Self::Layer | Self::Kv => {
+                Counted {
+                    sides: ["::client_turn", "::server_turn"],
+                    client_alone: matches!(self, Self::Layer),
+                    without: None,
+                }
+            }
             Self::Dpdk => Counted {
                 sides: APART,
+                client_alone: false,
                 without: Some(Without {
                     callers: "dunlin_dpdk_*",
                     object: "librte_net_ring",
@@ -95,6 +105,7 @@ impl Build {
             },
             Self::Xdp => Counted {
                 sides: APART,
+                client_alone: false,
                 without: None,
             },
         }
@@ -130,6 +141,7 @@ impl Build {
             Self::Measured => ("dunlin-transport", "shm_rpc", ""),
             Self::Typed => ("dunlin-local", "meta_rpc", ""),
             Self::Faces => ("dunlin-local", "async_rpc", ""),
+            Self::Layer => ("dunlin", "typed_rpc", ""),
             Self::Kv => ("dunlin-kv", "kv_rpc", ""),
             Self::Dpdk => ("dunlin-dpdk", "dpdk_rpc", "with-dpdk"),
             Self::Xdp => ("dunlin-xdp", "xdp_rpc", "wire"),

@@ -36,6 +36,8 @@ enum Load {
     },
     /// Typed calls with this number of keys of metadata.
     Typed { keys: u32 },
+    /// Typed RPCs of a face of the program.
+    Layered { face: &'static str },
     /// Operations of the key-value service: `gets` of a hundred are gets, the others sets.
     Kv { gets: u32, in_flight: u32 },
 }
@@ -43,6 +45,9 @@ enum Load {
 impl Row {
     /// Arguments of the example.
     pub(super) fn args(&self) -> Vec<String> {
+        if let Load::Layered { face } = self.load {
+            return vec![face.to_owned(), COUNT.to_string()];
+        }
         let (numbers, has_deadline) = match self.load {
             Load::Plain {
                 size,
@@ -52,6 +57,7 @@ impl Row {
             } => (vec![size, in_flight, sessions], has_deadline),
             Load::Typed { keys } => (vec![keys], false),
             Load::Kv { gets, in_flight } => (vec![gets, in_flight], false),
+            Load::Layered { .. } => (Vec::new(), false),
         };
         let numbers = numbers.into_iter().map(u64::from).chain([COUNT]);
         let deadline = has_deadline.then(|| "deadline".to_owned());
@@ -62,7 +68,7 @@ impl Row {
     pub(super) fn per(&self) -> &'static str {
         match self.load {
             Load::Plain { in_flight: 0, .. } => "iteration",
-            Load::Plain { .. } | Load::Typed { .. } => "RPC",
+            Load::Plain { .. } | Load::Typed { .. } | Load::Layered { .. } => "RPC",
             Load::Kv { .. } => "operation",
         }
     }
@@ -78,6 +84,9 @@ pub(super) fn of(build: Build) -> Vec<Row> {
             rows.retain(|row| matches!(&*row.name, "batch-32" | "one-32"));
             rows
         }
+        Build::Layer => ["plain", "layer", "channel", "channel-layer"]
+            .map(of_face)
+            .into(),
         Build::Kv => of_kv(),
         Build::Dpdk | Build::Xdp => {
             let mut rows = over_shm();
@@ -91,6 +100,13 @@ fn with_metadata(keys: u32) -> Row {
     Row {
         name: format!("meta-{keys}"),
         load: Load::Typed { keys },
+    }
+}
+
+fn of_face(face: &'static str) -> Row {
+    Row {
+        name: face.to_owned(),
+        load: Load::Layered { face },
     }
 }
 

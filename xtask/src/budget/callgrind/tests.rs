@@ -26,6 +26,7 @@ calls=64 9
 
 const TURNS: Counted = Counted {
     sides: ["::client_turn", "::server_turn"],
+    client_alone: false,
     without: None,
 };
 
@@ -49,6 +50,17 @@ fn a_profile_that_lacks_something_is_refused() {
             .to_string();
         assert!(error.contains(why), "{error}");
     }
+}
+
+#[test]
+fn only_the_server_may_be_missing_and_only_where_it_is_allowed() {
+    let alone = Counted {
+        client_alone: true,
+        ..TURNS
+    };
+    let without = |side: &str| sides(&PROFILE.replace(side, "x"), alone);
+    assert_eq!(without("server_turn").unwrap()[1], [0; 3]);
+    assert!(without("client_turn").is_err());
 }
 
 /// A call from each side, with 40 and 30 instructions in the driver.
@@ -96,6 +108,7 @@ fn calls_into_the_driver_count_for_neither_side() {
     };
     let counted = Counted {
         sides: ["Client as rpc::Turn", "Server as rpc::Turn"],
+        client_alone: false,
         without: Some(without),
     };
     let found = sides(WITH_DRIVER, counted).unwrap();

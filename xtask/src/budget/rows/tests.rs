@@ -40,6 +40,14 @@ fn the_program_with_futures_runs_batches_and_one_at_a_time() {
 }
 
 #[test]
+fn the_program_with_layers_runs_each_face() {
+    let rows = of(Build::Layer);
+    let runs: Vec<_> = rows.iter().map(|row| row.args().join(" ")).collect();
+    let faces = ["plain", "layer", "channel", "channel-layer"];
+    assert_eq!(runs, faces.map(|face| format!("{face} 6000")));
+}
+
+#[test]
 fn the_program_of_the_key_value_service_runs_each_mix() {
     let rows = of(Build::Kv);
     let runs: Vec<_> = rows.iter().map(|row| row.args().join(" ")).collect();
