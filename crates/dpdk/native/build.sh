@@ -7,6 +7,6 @@ to=${1:-$here/../../../target/debug}
 mkdir -p "$to"
 # shellcheck disable=SC2046
 "${CC:-cc}" -O2 -Wall -Wextra -Werror -fPIC -shared $(pkg-config --cflags libdpdk) \
-    -o "$to/libdunlin_dpdk.so" "$here/dunlin_dpdk.c" "$here/rules.c" "$here/dense.c" \
+    -o "$to/libdunlin_dpdk.so" "$here/dunlin_dpdk.c" "$here/rules.c" "$here/dense.c" "$here/state.c" \
     $(pkg-config --libs libdpdk)
 echo "$to/libdunlin_dpdk.so"

@@ -1,11 +1,14 @@
 //! The outer form of a Rust file: its name, its first line, its length, and the lengths of its
-//! lines (conventions 1 to 3).
+//! lines (conventions 1 to 3). A file of C has a limit for its length, too.
 
 use super::Finding;
 use super::tree::{File, Tree};
 
 /// A file must be shorter than this many lines.
 const FILE_LINES: usize = 500;
+
+/// Most lines of a file of C: what a crate does in C stays short (`docs/decisions/dpdk.md`).
+const C_LINES: usize = 400;
 
 /// Most columns of a line.
 const COLUMNS: usize = 100;
@@ -16,7 +19,15 @@ const EMPTY_NAMES: [&str; 8] = [
 ];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    tree.rust().flat_map(check_file).collect()
+    let of_c = tree.files.iter().filter(|file| file.path.ends_with(".c"));
+    let of_c = of_c.filter_map(check_c);
+    tree.rust().flat_map(check_file).chain(of_c).collect()
+}
+
+fn check_c(file: &File) -> Option<Finding> {
+    let lines = file.text.lines().count();
+    let what = || format!("{lines} lines; a file of C has at most {C_LINES}");
+    (lines > C_LINES).then(|| Finding::new(&file.path, 0, what()))
 }
 
 fn check_file(file: &File) -> Vec<Finding> {

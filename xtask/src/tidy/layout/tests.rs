@@ -39,6 +39,13 @@ fn a_file_of_the_limit_is_found() {
 }
 
 #[test]
+fn a_file_of_c_above_its_limit_is_found() {
+    assert!(findings("a.c", &"\n".repeat(C_LINES)).is_empty());
+    let found = findings("a.c", &"\n".repeat(C_LINES + 1));
+    assert_eq!(found, ["a.c: 401 lines; a file of C has at most 400"]);
+}
+
+#[test]
 fn a_long_line_is_found_where_it_stands() {
     let found = findings(
         "a.rs",
