@@ -28,6 +28,8 @@ mod open;
 mod queue;
 #[cfg(not(loom))]
 mod receive;
+#[cfg(not(loom))]
+mod refusal;
 pub mod ring;
 #[cfg(not(loom))]
 pub mod roads;

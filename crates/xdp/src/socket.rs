@@ -20,6 +20,7 @@ use libc::c_int;
 use crate::device::{Device, Kicked, Statistics};
 use crate::ffi;
 use crate::mapping::Mapping;
+use crate::refusal;
 use crate::ring::{Consumer, Desc, Memory, Offsets, Producer, RingEntry};
 use crate::umem::{FRAME, Umem};
 
@@ -194,10 +195,8 @@ impl Socket {
 
 fn new() -> io::Result<OwnedFd> {
     ffi::socket(libc::AF_XDP, libc::SOCK_RAW, 0).map_err(|error| {
-        explain(
-            error,
-            "the kernel opens no AF_XDP socket; it needs CAP_NET_RAW",
-        )
+        let why = refusal::of_socket(error.raw_os_error());
+        explain(error, why)
     })
 }
 

@@ -16,6 +16,7 @@ use std::sync::OnceLock;
 use libc::c_int;
 
 use crate::ffi;
+use crate::refusal;
 use crate::socket::{explain, patiently};
 use dunlin_packet::Home;
 use program::{KEY, VALUE};
@@ -55,7 +56,8 @@ pub enum Mode {
     /// After the driver, for every kind of interface (`XDP_FLAGS_SKB_MODE`).
     #[default]
     Generic,
-    /// In the driver, if it can (`XDP_FLAGS_DRV_MODE`). Some drivers reset the link for it.
+    /// In the driver, if it can (`XDP_FLAGS_DRV_MODE`). Some drivers take the link down
+    /// and up for it (`docs/transports.md`).
     Native,
 }
 
@@ -146,16 +148,9 @@ impl Steering {
         ];
         // SAFETY: the command reads numbers alone.
         let link = unsafe { ffi::bpf(LINK_CREATE, &mut attributes) };
-        let link = link.map_err(|error| match error.raw_os_error() {
-            Some(libc::EBUSY | libc::EEXIST) => {
-                explain(error, "the interface has an XDP program of another process")
-            }
-            Some(libc::EOPNOTSUPP) => explain(error, "the driver of the interface cannot run XDP"),
-            Some(libc::ERANGE) => explain(error, "the interface's MTU is too large for native XDP"),
-            _ => explain(
-                error,
-                "the program cannot be attached; it needs CAP_NET_ADMIN",
-            ),
+        let link = link.map_err(|error| {
+            let why = refusal::of_attachment(error.raw_os_error());
+            explain(error, why)
         })?;
         // SAFETY: the descriptor is new, open, and has no other owner.
         let link = unsafe { OwnedFd::from_raw_fd(link) };
@@ -426,10 +421,8 @@ fn create_map(kind: u32, key: usize, value: usize, entries: u32) -> io::Result<O
     // SAFETY: the command reads numbers alone.
     let map = unsafe { ffi::bpf(MAP_CREATE, &mut attributes) };
     let map = map.map_err(|error| {
-        explain(
-            error,
-            "the kernel makes no map; it needs CAP_BPF and CAP_NET_ADMIN",
-        )
+        let why = refusal::of_map(error.raw_os_error());
+        explain(error, why)
     })?;
     ffi::own(map)
 }
@@ -452,8 +445,8 @@ fn load_program(code: &[u64]) -> io::Result<OwnedFd> {
     let program = program.map_err(|error| {
         let log = log.split(|byte| *byte == 0).next().unwrap_or_default();
         let log = String::from_utf8_lossy(log);
-        let what = "the kernel refuses the steering program; it needs CAP_BPF and CAP_NET_ADMIN";
-        explain(error, &format!("{what}: {}", log.trim()))
+        let why = refusal::of_program(error.raw_os_error());
+        explain(error, &format!("{why}: {}", log.trim()))
     })?;
     ffi::own(program)
 }
