@@ -94,7 +94,7 @@ impl Open for Auto {
 #[cfg(feature = "xdp")]
 impl Open for dunlin_xdp::AutoXdp {
     type Options = dunlin_xdp::AutoOptions;
-    const LABEL: &'static str = "auto+xdp";
+    const LABEL: &'static str = "shm+xdp";
 
     /// The options lack the interface, which has no default.
     fn defaults(nexus: &Reach) -> dunlin_xdp::AutoOptions {

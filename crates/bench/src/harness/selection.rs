@@ -33,8 +33,8 @@ pub struct Selection {
     /// Leave out cases in which this parameter has none of these values; can be repeated
     #[arg(long, value_name = "NAME=V,...", value_parser = only)]
     only: Vec<Only>,
-    /// The two ends of the link for `xdp`, each as NAMESPACE/INTERFACE/ADDRESS; without them, the
-    /// command makes a link, which needs root
+    /// The two ends of the link for `xdp`, and for `udp` in rows that say "same link", each as
+    /// NAMESPACE/INTERFACE/ADDRESS; without them, the command makes a link, which needs root
     #[cfg(feature = "full")]
     #[arg(long, num_args = 2, value_names = ["NEAR", "FAR"])]
     ends: Vec<EndName>,

@@ -45,7 +45,10 @@ struct Params {
 
 impl Probe for FrameWake {
     fn name(&self) -> &'static str {
-        "raw AF_XDP and poll (after 1 s at most)"
+        match self.kind {
+            Kind::Xdp(_) => "raw AF_XDP and poll (after 1 s at most)",
+            Kind::Kernel | Kind::Dpdk => "bare packets and poll (after 1 s at most)",
+        }
     }
 
     fn metrics(&self) -> &'static [Metric] {
@@ -74,7 +77,6 @@ impl Probe for FrameWake {
 }
 
 fn open(params: &Params) -> anyhow::Result<Side> {
-    params.end.enter()?;
     let payload = LIBRARY_HEADER + SIZE;
     Side::open(&params.end, params.seat, payload, payload)
 }
