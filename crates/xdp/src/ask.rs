@@ -30,7 +30,7 @@ pub(crate) struct Client(PathBuf);
 #[derive(Debug)]
 pub(crate) struct Lease {
     stream: UnixStream,
-    has_rule: bool,
+    rule: Option<bool>,
 }
 
 impl Client {
@@ -76,36 +76,37 @@ impl Client {
             let what = format!("no `dunlin xdp-setup` answers at {path} (the option xdp.setup)");
             explain(error, &what)
         })?;
-        let (socket, has_rule) = exchange(&stream, request, descriptor).map_err(|error| {
+        let (socket, rule) = exchange(&stream, request, descriptor).map_err(|error| {
             let why = format!("`dunlin xdp-setup` at {path}: {error}");
             io::Error::new(error.kind(), why)
         })?;
-        Ok((socket, Lease { stream, has_rule }))
+        Ok((socket, Lease { stream, rule }))
     }
 }
 
 impl Lease {
-    /// Whether the device puts the endpoint's packets into the endpoint's queue.
-    pub(crate) fn has_rule(&self) -> bool {
-        self.has_rule
+    /// Whether the device puts the endpoint's packets into the endpoint's queue; `None` if the
+    /// table does not let the daemon ask for that.
+    pub(crate) fn rule(&self) -> Option<bool> {
+        self.rule
     }
 }
 
 /// Sends a request with a descriptor over a new connection; returns the descriptor in the answer,
-/// and whether a rule of the device leads to it.
+/// and whether a rule of the device leads to it, as [`Lease::rule`] does.
 pub(crate) fn exchange(
     stream: &UnixStream,
     request: Request,
     descriptor: BorrowedFd<'_>,
-) -> io::Result<(OwnedFd, bool)> {
+) -> io::Result<(OwnedFd, Option<bool>)> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     descriptors::send(stream.as_fd(), &request.to_bytes(), &[descriptor])?;
     let mut room = [0; ANSWER];
     let (len, sockets) = descriptors::receive(stream.as_fd(), &mut room)?;
-    let has_rule = read_answer(&room[..len])?;
+    let rule = read_answer(&room[..len])?;
     let socket = sockets.into_iter().next();
-    Ok((socket.ok_or(io::ErrorKind::InvalidData)?, has_rule))
+    Ok((socket.ok_or(io::ErrorKind::InvalidData)?, rule))
 }
 
 impl Drop for Lease {

@@ -16,7 +16,7 @@ use dunlin_transport::udp::{self, Udp, UdpRx, UdpTx};
 
 use crate::device::Device;
 use crate::ffi;
-use crate::queue::{Interface, Lead, Queue, Region, Share};
+use crate::queue::{Access, Interface, Lead, Queue, Region, Share};
 use crate::receive::XdpRx;
 use crate::receive::arrivals::Arrivals;
 use crate::ring::{Consumer, Desc, Memory, Producer};
@@ -245,7 +245,11 @@ impl Xdp {
                 .mac
                 .ok_or_else(|| invalid("the interface has no Ethernet address"))?,
         };
-        let interface = Interface::get(device, options.mode, options.setup.as_deref())?;
+        let access = options
+            .setup
+            .as_deref()
+            .map_or(Access::OfUser, Access::Daemon);
+        let interface = Interface::get(device, options.mode, access)?;
         let owner = owner_of(&udp)?;
         let at = |number| {
             let queue = interface.queue(number, &options.region())?;

@@ -45,13 +45,25 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The holder of the program, which opens sockets and leads packets to them.
 #[derive(Debug)]
 enum Holder {
-    /// This process. Fields are dropped in this order: the offer ends before the program.
+    /// This process, which may offer the program to others of its user. Fields are dropped in this
+    /// order: the offer ends before the program.
     Own {
-        _offer: Offer,
+        offer: Option<Offer>,
         steering: Arc<Steering>,
     },
     /// A daemon, for a process without the privileges.
     Daemon(Client),
+}
+
+/// The processes that may have the program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access<'a> {
+    /// This one, and all of its user.
+    OfUser,
+    /// This one alone.
+    Alone,
+    /// The daemon at this path.
+    Daemon(&'a Path),
 }
 
 /// An interface with our program.
@@ -67,23 +79,23 @@ pub(crate) struct Interface {
 
 impl Interface {
     /// Gets interface `index` of the calling thread's namespace, with a program that runs in this
-    /// mode. With `setup`, the daemon at that path has the program.
+    /// mode, and that these processes may have.
     ///
     /// # Errors
     /// The kernel's; `ResourceBusy` if other endpoints of this user use the other mode, if other
-    /// endpoints of this process use another daemon, or if the interface has a program that no
+    /// endpoints of this process have another access, or if the interface has a program that no
     /// process of this user offers.
-    pub(crate) fn get(index: u32, mode: Mode, setup: Option<&Path>) -> io::Result<Arc<Self>> {
+    pub(crate) fn get(index: u32, mode: Mode, access: Access<'_>) -> io::Result<Arc<Self>> {
         let (device, inode) = ffi::network_namespace()?;
         let cell = cell_of((device, inode, index));
         let mut cell = lock(&cell);
         if let Some(interface) = cell.upgrade() {
             check_mode(interface.mode, mode)?;
-            interface.check_holder(setup)?;
+            interface.check_holder(access)?;
             return Ok(interface);
         }
         let interface = Arc::new(Self {
-            holder: Holder::open(index, mode, setup)?,
+            holder: Holder::open(index, mode, access)?,
             index,
             mode,
             namespace: (device, inode),
@@ -93,10 +105,11 @@ impl Interface {
         Ok(interface)
     }
 
-    fn check_holder(&self, setup: Option<&Path>) -> io::Result<()> {
-        let is_same = match (&self.holder, setup) {
-            (Holder::Own { .. }, None) => true,
-            (Holder::Daemon(client), Some(path)) => *client == Client::new(path),
+    fn check_holder(&self, access: Access<'_>) -> io::Result<()> {
+        let is_same = match (&self.holder, access) {
+            (Holder::Own { offer, .. }, Access::OfUser) => offer.is_some(),
+            (Holder::Own { offer, .. }, Access::Alone) => offer.is_none(),
+            (Holder::Daemon(client), Access::Daemon(path)) => *client == Client::new(path),
             _ => false,
         };
         if is_same {
@@ -214,15 +227,21 @@ impl Interface {
 }
 
 impl Holder {
-    fn open(index: u32, mode: Mode, setup: Option<&Path>) -> io::Result<Self> {
-        if let Some(path) = setup {
-            return Ok(Self::Daemon(Client::new(path)));
-        }
-        let steering = Arc::new(adopt_or_attach(index, mode)?);
-        Ok(Self::Own {
-            _offer: Offer::make(index, mode, &steering)?,
-            steering,
-        })
+    fn open(index: u32, mode: Mode, access: Access<'_>) -> io::Result<Self> {
+        let (steering, offer) = match access {
+            Access::OfUser => {
+                let steering = Arc::new(adopt_or_attach(index, mode)?);
+                let offer = Offer::make(index, mode, &steering)?;
+                (steering, Some(offer))
+            }
+            Access::Alone => {
+                let steering = Steering::load()?;
+                steering.attach(index, mode)?;
+                (Arc::new(steering), None)
+            }
+            Access::Daemon(path) => return Ok(Self::Daemon(Client::new(path))),
+        };
+        Ok(Self::Own { offer, steering })
     }
 }
 
@@ -237,11 +256,11 @@ pub(crate) enum Lead {
 
 impl Lead {
     /// Whether the device puts the endpoint's packets into the endpoint's queue, by a rule of the
-    /// daemon. `None` if there is no daemon.
+    /// daemon. `None` if there is no daemon, or if its table permits no rules.
     pub(crate) fn rule(&self) -> Option<bool> {
         match self {
             Self::Own(_) => None,
-            Self::Daemon(lease) => Some(lease.has_rule()),
+            Self::Daemon(lease) => lease.rule(),
         }
     }
 }

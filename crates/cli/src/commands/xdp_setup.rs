@@ -35,8 +35,8 @@ The table belongs to root, and only root may write it. It has an entry for each 
   # vlan = 5                     # the addresses are in this VLAN of the interface
   # mode = \"native\"              # as xdp.mode; all grants of an interface have the same
   # umem_mib = 64                # most memory of a queue, which the kernel pins
-  # rules = false                # no rules of the device (ethtool -N), which put the packets of an
-                                 # endpoint into its queue and end with it
+  # rules = true                 # ask the device for rules (ethtool -N), which put the packets of
+                                 # an endpoint into its queue and end with it; tried with no card
 
 The daemon needs cap_net_admin, cap_net_raw, cap_bpf and cap_ipc_lock, and gives up everything else.
 It serves its own network namespace. A process that has a socket can send any frame on the
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let at = Socket(&args.socket);
     // Threads that start from now on have no other privileges.
     Daemon::give_up_privileges().context("cannot give up privileges")?;
-    let daemon = Daemon::new(table);
+    let daemon = Daemon::new(table, |said| eprintln!("dunlin: {said}"));
     let _ending = Ending(&daemon);
     let served = daemon.clone();
     thread::Builder::new()

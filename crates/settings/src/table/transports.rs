@@ -245,7 +245,7 @@ pub(super) const XDP: &[Setting] = &[
         Unit::Word,
         |xdp| &mut xdp.mode,
         "where the kernel runs the program that steers packets: after the driver, or in it; \
-         some drivers reset the link for the latter",
+         for the latter i40e, ixgbe, igb, igc, ice and ena take the link down and up",
     )
     .words(&["generic", "native"]),
     xdp(

@@ -1,9 +1,9 @@
 //! The messages between a process without privilege and the daemon: one request and one answer on
 //! each connection.
 //!
-//! Invariant: a request has a fixed length, and an answer is a mark, a code, and then whether there
-//! is a rule, or for a refusal its reason. Each carries one descriptor, except a refusal. No I/O.
-//! Used by `ask` and by the daemon.
+//! Invariant: a request has a fixed length, and an answer is a mark, a code, and then the fate of
+//! the endpoint's rule, or for a refusal its reason. Each carries one descriptor, except a refusal.
+//! No I/O. Used by `ask` and by the daemon.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use crate::steering::Mode;
 
 /// The first bytes of a message. The last of them is the version.
-const MARK: [u8; 4] = *b"dxs\x02";
+const MARK: [u8; 4] = *b"dxs\x03";
 
 /// Bytes of a request.
 pub(crate) const REQUEST: usize = 80;
@@ -151,9 +151,15 @@ const KINDS: [(u8, io::ErrorKind); 5] = [
     (5, io::ErrorKind::Other),
 ];
 
-/// The answer with a descriptor. `has_rule`: the device puts the packets into the queue.
-pub(crate) fn grant(has_rule: bool) -> Vec<u8> {
-    [&MARK[..], &[0, u8::from(has_rule)]].concat()
+/// The answer with a descriptor. `rule`: whether the device puts the packets into the queue; `None`
+/// if it was not asked to.
+pub(crate) fn grant(rule: Option<bool>) -> Vec<u8> {
+    let rule = match rule {
+        None => 0,
+        Some(true) => 1,
+        Some(false) => 2,
+    };
+    [&MARK[..], &[0, rule]].concat()
 }
 
 /// The answer with a reason.
@@ -166,13 +172,14 @@ pub(crate) fn refusal(error: &io::Error) -> Vec<u8> {
     answer
 }
 
-/// Reads an answer. Returns whether there is a rule.
+/// Reads an answer. Returns whether there is a rule; `None` if none was asked for.
 ///
 /// # Errors
 /// The daemon's refusal; `InvalidData` if these are not bytes of a daemon of this version.
-pub(crate) fn read_answer(bytes: &[u8]) -> io::Result<bool> {
+pub(crate) fn read_answer(bytes: &[u8]) -> io::Result<Option<bool>> {
     match bytes.strip_prefix(&MARK) {
-        Some([0, has_rule @ (0 | 1)]) => Ok(*has_rule == 1),
+        Some([0, 0]) => Ok(None),
+        Some([0, rule @ (1 | 2)]) => Ok(Some(*rule == 1)),
         Some([code @ 1..=u8::MAX, text @ ..]) => {
             let kind = KINDS.iter().find(|(known, _)| known == code);
             let kind = kind.map_or(io::ErrorKind::Other, |(_, kind)| *kind);

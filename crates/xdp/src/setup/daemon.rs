@@ -1,7 +1,8 @@
 //! The daemon: opens sockets for processes without privilege, as its table says.
 //!
 //! A process hands over the memory of a region; the daemon registers it with the kernel, binds the
-//! socket, and passes the bound socket, never the program or its maps. Each connection has one
+//! socket, and passes the bound socket, never the program or its maps, which
+//! it does not even offer to processes of its own user. Each connection has one
 //! request and a thread. The entries and the socket of an endpoint live as long as its connection,
 //! so the daemon lets go of them when the process ends, however it ends. If the daemon ends, the
 //! program ends, and packets come through the kernel.
@@ -10,6 +11,7 @@
 //! Called by the command `dunlin xdp-setup`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,7 +24,7 @@ use super::table::Table;
 use crate::ask::message::{Claim, QueueId, REQUEST, Request, Wish, grant, refusal};
 use crate::entries::Entries;
 use crate::ffi::{self, descriptors};
-use crate::queue::Interface;
+use crate::queue::{Access, Interface};
 use crate::socket::{self, Copying};
 use crate::umem::Umem;
 use dunlin_packet::Home;
@@ -49,21 +51,37 @@ pub struct Daemon {
     /// The queues, by interface and number, whose sockets are being opened.
     opening: Mutex<BTreeSet<(u32, u32)>>,
     rules: Arc<Rules>,
+    note: Note,
+}
+
+/// Takes the sentences of the daemon for its operator.
+struct Note(Box<dyn Fn(&str) + Send + Sync>);
+
+impl fmt::Debug for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Note")
+    }
 }
 
 impl Daemon {
-    /// A daemon with this table, in the network namespace of the threads that serve.
-    pub fn new(table: Table) -> Arc<Self> {
-        Self::with_rules(table, Rules::default())
+    /// A daemon with this table, in the network namespace of the threads that serve. It calls
+    /// `note` with a sentence for its operator when a device refuses a rule.
+    pub fn new(table: Table, note: impl Fn(&str) + Send + Sync + 'static) -> Arc<Self> {
+        Self::with_rules(table, Rules::default(), note)
     }
 
     /// A daemon with this table, which makes rules by these.
-    pub(super) fn with_rules(table: Table, rules: Rules) -> Arc<Self> {
+    pub(super) fn with_rules(
+        table: Table,
+        rules: Rules,
+        note: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Arc<Self> {
         Arc::new(Self {
             table,
             live: Mutex::default(),
             opening: Mutex::default(),
             rules: Arc::new(rules),
+            note: Note(Box::new(note)),
         })
     }
 
@@ -173,14 +191,26 @@ impl Daemon {
                     .table
                     .permits_claim(user, is_it, of_queue, &claim, entries)?;
                 let mut held = open_endpoint(&place, descriptor, entries, &claim)?;
-                // Without a rule, packets come to the queue that the device chooses.
                 if grant.rules && claim.vlan == 0 {
-                    let rule = self.rules.steer(place.index, claim.address, place.queue);
-                    held.rule = rule.ok();
+                    held.rule = self.make_rule(&grant.interface, &place, claim.address);
+                    held.has_asked = true;
                 }
                 Ok(Granted::Endpoint(held))
             }
         }
+    }
+
+    /// Asks a device for a rule. Without one, packets come to the queue that the device chooses,
+    /// and the operator reads the reason.
+    fn make_rule(&self, interface: &str, place: &QueueId, to: SocketAddr) -> Option<Kept> {
+        let rule = self.rules.steer(place.index, to, place.queue);
+        let note = |why: &io::Error| {
+            let queue = place.queue;
+            (self.note.0)(&format!(
+                "{interface} has no rule for {to} at queue {queue}: {why}"
+            ));
+        };
+        rule.inspect_err(note).ok()
     }
 }
 
@@ -199,9 +229,13 @@ impl Granted {
         }
     }
 
-    /// Whether a rule of the device puts the endpoint's packets into the endpoint's queue.
-    fn has_rule(&self) -> bool {
-        matches!(self, Self::Endpoint(Held { rule: Some(_), .. }))
+    /// Whether a rule of the device puts the endpoint's packets into the endpoint's queue; `None`
+    /// if the device was not asked for one.
+    fn rule(&self) -> Option<bool> {
+        match self {
+            Self::Queue(_) => None,
+            Self::Endpoint(held) => held.has_asked.then_some(held.rule.is_some()),
+        }
     }
 }
 
@@ -209,6 +243,8 @@ impl Granted {
 /// a socket that ends, and the entries must not remove the socket that has the number next.
 struct Held {
     rule: Option<Kept>,
+    /// Whether the device was asked for a rule.
+    has_asked: bool,
     _entries: Entries,
     socket: OwnedFd,
     _interface: Arc<Interface>,
@@ -243,7 +279,7 @@ impl Turn {
         match self.daemon.grant(user, request, &descriptor) {
             Ok(granted) => {
                 drop(descriptor);
-                let answer = grant(granted.has_rule());
+                let answer = grant(granted.rule());
                 let sent = descriptors::send(stream.as_fd(), &answer, &[granted.socket()]);
                 if matches!(granted, Granted::Endpoint(_)) && sent.is_ok() {
                     await_end(stream);
@@ -321,7 +357,7 @@ fn open_endpoint(place: &QueueId, host: &OwnedFd, entries: u32, claim: &Claim) -
     // If the descriptor is not that of a socket with a region at this queue, the kernel refuses to
     // bind.
     let socket = socket::bound(host.as_fd(), place.index, place.queue, entries)?;
-    let interface = Interface::get(place.index, place.mode, None)?;
+    let interface = Interface::get(place.index, place.mode, Access::Alone)?;
     let home = Home {
         address: SocketAddr::new(claim.address.ip(), claim.address.port()),
         vlan: claim.vlan,
@@ -333,6 +369,7 @@ fn open_endpoint(place: &QueueId, host: &OwnedFd, entries: u32, claim: &Claim) -
     entries.claim()?;
     Ok(Held {
         rule: None,
+        has_asked: false,
         _entries: entries,
         socket,
         _interface: interface,

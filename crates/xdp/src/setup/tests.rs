@@ -5,7 +5,8 @@ use std::io::Read;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use dunlin_testkit::network::Network;
 use dunlin_testkit::wait::until;
@@ -16,13 +17,16 @@ use super::*;
 use crate::ask::exchange;
 use crate::ask::message::{Claim, QueueId, Request, Wish};
 use crate::ffi::{self, descriptors};
-use crate::queue::Interface;
+use crate::queue::{Access, Interface};
 use crate::steering::Mode;
 use crate::umem::{FRAME, MIN_FRAMES};
 
+/// The sentences of a daemon for its operator.
+type Notes = Arc<Mutex<Vec<String>>>;
+
 /// A daemon that grants this user the ports 100 to 199 at queue 0 of `link0`, and makes rules at
-/// this device.
-fn daemon(ip: &str, device: Arc<Played>) -> Arc<Daemon> {
+/// this device if the table permits it.
+fn daemon(ip: &str, device: Arc<Played>, rules: bool, notes: &Notes) -> Arc<Daemon> {
     let grant = Grant {
         user: descriptors::user(),
         interface: "link0".to_owned(),
@@ -32,38 +36,41 @@ fn daemon(ip: &str, device: Arc<Played>) -> Arc<Daemon> {
         ports: 100..=199,
         queues: 0..=0,
         umem_bytes: u64::from(MIN_FRAMES) * FRAME as u64,
-        rules: true,
+        rules,
     };
-    Daemon::with_rules(Table::new(vec![grant]).unwrap(), Rules::over(device))
+    let (table, notes) = (Table::new(vec![grant]).unwrap(), notes.clone());
+    let note = move |said: &str| notes.lock().unwrap().push(said.to_owned());
+    Daemon::with_rules(table, Rules::over(device), note)
 }
 
 /// A process that asks, in its network namespace.
 struct Asker {
     daemon: Arc<Daemon>,
     place: QueueId,
-    /// Whether the last answer named a rule.
-    has_rule: Cell<bool>,
+    /// The fate of the rule in the last answer.
+    rule: Cell<Option<bool>>,
+    notes: Notes,
 }
 
 impl Asker {
     fn new(ip: &str) -> Self {
-        Self::at(ip, Played::new(How::Refuses))
+        Self::at(ip, Played::new(How::Refuses), true)
     }
 
-    /// With rules at this device.
-    fn at(ip: &str, device: Arc<Played>) -> Self {
+    /// With rules at this device, if the table permits them.
+    fn at(ip: &str, device: Arc<Played>, rules: bool) -> Self {
         let place = QueueId {
             namespace: ffi::network_namespace().unwrap(),
             index: ffi::interface_index(c"link0").unwrap(),
             queue: 0,
             mode: Mode::Generic,
         };
-        let daemon = daemon(ip, device);
-        let has_rule = Cell::new(false);
+        let notes = Notes::default();
         Self {
-            daemon,
+            daemon: daemon(ip, device, rules, &notes),
             place,
-            has_rule,
+            rule: Cell::new(None),
+            notes,
         }
     }
 
@@ -80,8 +87,8 @@ impl Asker {
     ) -> std::io::Result<(OwnedFd, UnixStream)> {
         let (near, far) = UnixStream::pair().unwrap();
         self.daemon.begin(far).unwrap();
-        let (socket, has_rule) = exchange(&near, Request { place, wish }, with.as_fd())?;
-        self.has_rule.set(has_rule);
+        let (socket, rule) = exchange(&near, Request { place, wish }, with.as_fd())?;
+        self.rule.set(rule);
         Ok((socket, near))
     }
 
@@ -156,10 +163,35 @@ fn an_address_is_claimed_once_until_its_connection_ends() {
 }
 
 #[test]
+fn the_program_of_a_daemon_is_offered_to_no_process() {
+    in_network(|network, ip| {
+        let asker = Asker::new(ip);
+        let host = asker.queue();
+        let udp = UdpSocket::bind((ip, 100)).unwrap();
+        let index = asker.place.index;
+        let offered = || {
+            let deadline = Instant::now() + Duration::from_secs(1);
+            crate::sharing::adopt(index, deadline).is_some()
+        };
+        let granted = asker.ask(endpoint(&udp), &host).unwrap();
+        assert_eq!(network.left.xdp_programs(), 1);
+        assert!(!offered());
+        let other = Interface::get(index, Mode::Generic, Access::OfUser);
+        assert!(other.is_err(), "the daemon's program is not for endpoints");
+        drop((granted, host));
+        until(|| network.left.xdp_programs() == 0);
+        // That of a process is.
+        let shared = Interface::get(index, Mode::Generic, Access::OfUser).unwrap();
+        assert!(offered());
+        drop(shared);
+    });
+}
+
+#[test]
 fn a_closed_socket_keeps_its_number_until_its_connection_ends() {
     with_queue(Asker::new, |_, asker, host, udp| {
         let (socket, connection) = asker.ask(endpoint(udp), host).unwrap();
-        let interface = Interface::get(asker.place.index, Mode::Generic, None).unwrap();
+        let interface = Interface::get(asker.place.index, Mode::Generic, Access::Alone).unwrap();
         let number = || {
             let steering = interface.steering().unwrap();
             let number = steering.add_socket(host.as_fd()).unwrap();
@@ -176,11 +208,12 @@ fn a_closed_socket_keeps_its_number_until_its_connection_ends() {
 #[test]
 fn a_rule_of_the_device_ends_with_the_connection_or_the_daemon() {
     let device = Played::new(How::Chooses);
-    let asker = |ip| Asker::at(ip, device.clone());
+    let asker = |ip| Asker::at(ip, device.clone(), true);
     with_queue(asker, |network, asker, host, udp| {
         let rule = vec![(100, udp.local_addr().unwrap().to_string(), 0)];
         let (socket, connection) = asker.ask(endpoint(udp), host).unwrap();
-        assert!(asker.has_rule.get());
+        assert_eq!(asker.rule.get(), Some(true));
+        assert_eq!(*asker.notes.lock().unwrap(), Vec::<String>::new());
         assert_eq!(device.shown(), rule);
         // As when the process is killed, which closes both.
         drop((socket, connection));
@@ -200,16 +233,31 @@ fn an_endpoint_without_a_rule_gets_the_packets_of_its_queue() {
     in_network(|network, ip| {
         for how in [How::Refuses, How::Lies] {
             let device = Played::new(how);
-            let asker = Asker::at(ip, device.clone());
+            let asker = Asker::at(ip, device.clone(), true);
             let host = asker.queue();
             let udp = UdpSocket::bind((ip, 100)).unwrap();
             let granted = asker.ask(endpoint(&udp), &host).unwrap();
-            assert!(!asker.has_rule.get(), "{how:?}");
+            assert_eq!(asker.rule.get(), Some(false), "{how:?}");
+            let notes = asker.notes.lock().unwrap().concat();
+            let said = format!("link0 has no rule for {ip}:100 at queue 0: ");
+            assert!(
+                notes.starts_with(&said) && notes.len() > said.len(),
+                "{notes}"
+            );
             assert_eq!(device.shown(), []);
             assert_eq!(network.left.xdp_programs(), 1);
             drop((granted, host));
             until(|| network.left.xdp_programs() == 0);
         }
+        // A device is not asked unless the table says so.
+        let device = Played::new(How::Chooses);
+        let asker = Asker::at(ip, device.clone(), false);
+        let host = asker.queue();
+        let udp = UdpSocket::bind((ip, 100)).unwrap();
+        let granted = asker.ask(endpoint(&udp), &host).unwrap();
+        assert_eq!((asker.rule.get(), device.shown()), (None, Vec::new()));
+        drop((granted, host));
+        until(|| network.left.xdp_programs() == 0);
         // That of the kernel, at a device without rules.
         let refused = rules_of("link0").unwrap_err();
         assert_eq!(refused.kind(), std::io::ErrorKind::Unsupported, "{refused}");
@@ -234,7 +282,7 @@ fn a_queue_is_opened_for_one_request_at_a_time() {
 
 #[test]
 fn a_user_with_too_many_connections_is_refused_without_delay_for_others() {
-    let daemon = Daemon::new(Table::new(Vec::new()).unwrap());
+    let daemon = Daemon::new(Table::new(Vec::new()).unwrap(), |_| ());
     let user = descriptors::user();
     let turns: Vec<_> = (0..daemon::MOST_OF_USER)
         .map(|_| daemon.enter(user).unwrap())

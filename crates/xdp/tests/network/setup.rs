@@ -78,7 +78,7 @@ fn serve(path: &Path) {
         rules: true,
     };
     let grants = vec![grant(ONE, 40100..=40199), grant(TWO, 40200..=40299)];
-    let daemon = Daemon::new(Table::new(grants).unwrap());
+    let daemon = Daemon::new(Table::new(grants).unwrap(), |_| ());
     let listener = UnixListener::bind(path).unwrap();
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o666);
     std::fs::set_permissions(path, open).unwrap();

@@ -64,8 +64,8 @@ proptest! {
 
 #[test]
 fn an_answer_names_the_kind_and_the_reason() {
-    for has_rule in [false, true] {
-        assert_eq!(read_answer(&grant(has_rule)).unwrap(), has_rule);
+    for rule in [None, Some(false), Some(true)] {
+        assert_eq!(read_answer(&grant(rule)).unwrap(), rule);
     }
     for (_, kind) in KINDS {
         let error = io::Error::new(kind, "the reason");
@@ -82,11 +82,11 @@ fn an_answer_names_the_kind_and_the_reason() {
     let strange = [
         &b""[..],
         b"dxs",
-        b"dxs\x02",
-        b"dxs\x01\0",
-        b"dxs\x02\0",
-        b"dxs\x02\0\x02",
-        b"dxs\x02\0\x01more",
+        b"dxs\x03",
+        b"dxs\x02\0\0",
+        b"dxs\x03\0",
+        b"dxs\x03\0\x03",
+        b"dxs\x03\0\x01more",
     ];
     for strange in strange {
         assert!(read_answer(strange).is_err());

@@ -19,7 +19,7 @@ addresses = [\"10.0.0.1\"]
 ports = \"7\"
 queues = \"0 - 3\"
 umem_mib = 8
-rules = false
+rules = true
 ";
 
 #[test]
@@ -35,7 +35,7 @@ fn a_table_is_read_as_it_is_written() {
         ports: 31900..=31999,
         queues: 2..=2,
         umem_bytes: 64 << 20,
-        rules: true,
+        rules: false,
     };
     let second = Grant {
         user: 1001,
@@ -46,7 +46,7 @@ fn a_table_is_read_as_it_is_written() {
         ports: 7..=7,
         queues: 0..=3,
         umem_bytes: 8 << 20,
-        rules: false,
+        rules: true,
     };
     assert_eq!(table, Table::new(vec![first, second]).unwrap());
 }
