@@ -58,7 +58,19 @@ impl Sessions {
     fn look_for_header(&self, bytes: &[u8], stats: &mut Stats) -> Option<Found> {
         stats.on_packet();
         let found = self.find_header(bytes);
-        found.map_err(|reason| stats.on_drop(reason)).ok()
+        found
+            .map_err(|reason| self.on_drop(bytes, reason, stats))
+            .ok()
+    }
+
+    /// Counts a packet that is dropped. A challenge for a session that is not open yet is none: it
+    /// is reported after this (`protocol/challenges.rs`).
+    #[cold]
+    #[inline(never)]
+    fn on_drop(&self, bytes: &[u8], reason: DropReason, stats: &mut Stats) {
+        if reason != DropReason::Session || self.challenged(bytes).is_none() {
+            stats.on_drop(reason);
+        }
     }
 
     /// Makes a packet of a valid header and its data. The session notes the activity of its peer.

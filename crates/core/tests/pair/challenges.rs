@@ -43,6 +43,12 @@ fn reports(pair: &mut Pair, frame: Vec<u8>) -> Vec<Report> {
     std::iter::from_fn(|| client.lifecycle().take_report()).collect()
 }
 
+/// Packets that the client has dropped.
+fn dropped(pair: &Pair) -> u64 {
+    let drops = pair.client.rpc.counters().drops.named();
+    drops.iter().map(|(_, count)| count).sum()
+}
+
 fn challenged(to: &SessionOffer) -> Report {
     Report::Challenged(Challenged {
         session: to.session,
@@ -61,6 +67,8 @@ fn a_challenge_is_reported_for_a_session_that_is_connecting_or_open() {
             assert_eq!(frame.len(), 32);
             assert_eq!(reports(&mut pair, frame), [challenged(&to)]);
         }
+        let drops = pair.client.rpc.counters().drops.named();
+        assert!(drops.iter().all(|(_, count)| *count == 0), "{drops:?}");
         let open = |session| pair.client.rpc.session_info(session).unwrap().open;
         assert_eq!([connecting, pair.session].map(open), [false, true]);
     }
@@ -86,7 +94,9 @@ fn bytes_that_are_no_challenge_for_the_session_are_dropped() {
             let other_type = with(0, frame[0] & 0xF0 | PacketType::Err as u8);
             let short = frame[..HEADER_LEN + 7].to_vec();
             for bytes in [other_token, other_type, short, with(20, 1), with(4, 77)] {
+                let before = dropped(&pair);
                 assert_eq!(reports(&mut pair, bytes), []);
+                assert!(dropped(&pair) > before || session == pair.session);
             }
         }
     }
