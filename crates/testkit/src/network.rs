@@ -125,15 +125,27 @@ impl Host {
     /// # Panics
     /// If `ip` does not show the link.
     pub fn xdp_programs(&self) -> usize {
-        self.run(|| {
-            let shown = Command::new("ip")
-                .args(["-d", "link", "show", "link0"])
-                .output();
-            let shown = shown.expect("`ip` was there before").stdout;
-            let shown = String::from_utf8_lossy(&shown);
-            assert!(shown.contains("link0"));
-            shown.matches("prog/xdp").count()
-        })
+        self.link().matches("prog/xdp").count()
+    }
+
+    /// The number of the XDP program at this end of the link, if there is one.
+    ///
+    /// # Panics
+    /// If `ip` does not show the link.
+    pub fn xdp_program(&self) -> Option<u32> {
+        let shown = self.link();
+        let (_, after) = shown.split_once("prog/xdp id ")?;
+        after.split_whitespace().next()?.parse().ok()
+    }
+
+    /// This end of the link as `ip` shows it: flags, MTU, promiscuity, numbers of queues, limits of
+    /// packets, and its XDP program.
+    ///
+    /// # Panics
+    /// If `ip` does not show the link.
+    pub fn link(&self) -> String {
+        let shown = ip(&format!("-n {} -d link show link0", self.name));
+        shown.expect("`ip` was there before")
     }
 
     /// This host's namespace and address, with an interface of it: `NAMESPACE/INTERFACE/ADDRESS`.

@@ -51,6 +51,8 @@ mod transmit;
 #[cfg(not(loom))]
 pub mod umem;
 #[cfg(not(loom))]
+mod watch;
+#[cfg(not(loom))]
 mod ways;
 #[cfg(feature = "wire")]
 #[cfg(not(loom))]

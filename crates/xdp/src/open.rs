@@ -25,6 +25,7 @@ use crate::socket::{Copying, Rings, Socket, explain};
 use crate::steering::Mode;
 use crate::transmit::XdpTx;
 use crate::transmit::frames::Frames;
+use crate::watch::{Doubt, Watched};
 use crate::ways::{OwnMac, Ways};
 use dunlin_packet::Home;
 
@@ -269,7 +270,10 @@ impl Xdp {
             opened.clone(),
         );
         let mac = OwnMac::new(home.mac);
-        let ways = Ways::new(home, mac.clone(), &link, Box::new(tables));
+        let doubt = Doubt::default();
+        // The daemon attaches its program for the first endpoint, so it is there only now.
+        let watched = Watched::new(tables, device, doubt.clone());
+        let ways = Ways::new(home, mac.clone(), &link, Box::new(watched));
         // All packets of a peer come to one queue.
         let capacity = others.iter().map(Arrivals::capacity).min();
         let limits = Limits {
@@ -280,7 +284,7 @@ impl Xdp {
         // The daemon makes rules for the first queue alone.
         let rule = opened.lead.as_ref().and_then(Lead::rule);
         Ok(Halves {
-            rx: rx.with_queues(others).with_rule(rule),
+            rx: rx.with_queues(others).with_doubt(doubt).with_rule(rule),
             tx: XdpTx::new(udp.tx, ways, frames),
             limits,
         })

@@ -19,6 +19,7 @@ use dunlin_transport::turns::Turns;
 use dunlin_transport::udp::UdpRx;
 
 use crate::device::{Device, Statistics};
+use crate::watch::Doubt;
 use crate::ways::OwnMac;
 use arrivals::{Arrivals, NextPacket, WHOLE};
 use dunlin_packet::{Datagram, Home, REFUSALS, Refused, Seen, Written};
@@ -101,6 +102,8 @@ pub struct XdpRx {
     partial: u64,
     absent: u64,
     joins: u64,
+    /// Raised when packets come through the socket.
+    doubt: Doubt,
     /// Whether a rule of the device puts the packets into the queue; `None` if none was asked for.
     rule: Option<bool>,
     counters: Counters,
@@ -139,6 +142,7 @@ impl XdpRx {
             partial: 0,
             absent: 0,
             joins: 0,
+            doubt: Doubt::default(),
             rule: None,
             counters: Counters::default(),
         }
@@ -148,6 +152,12 @@ impl XdpRx {
     #[must_use]
     pub(crate) fn with_queues(self, others: Vec<Arrivals>) -> Self {
         Self { others, ..self }
+    }
+
+    /// The same half, which raises this doubt when packets come through the socket.
+    #[must_use]
+    pub(crate) fn with_doubt(self, doubt: Doubt) -> Self {
+        Self { doubt, ..self }
     }
 
     /// The same half with the daemon's answer about a rule of the device.
@@ -248,6 +258,9 @@ impl XdpRx {
     #[inline(never)]
     fn look_at_socket(&mut self) -> usize {
         let count = self.udp.burst();
+        if count > 0 {
+            self.doubt.raise();
+        }
         self.turns.on_look(count > 0);
         self.source = Source::Socket;
         count

@@ -47,6 +47,8 @@ pub enum Change {
     LinkGone,
     /// Routes: the caller must ask for every road again.
     Roads,
+    /// The interface no longer has the program that steered packets.
+    Unsteered,
 }
 
 /// Finds the roads, and reports changes of them.

@@ -367,7 +367,8 @@ pub(crate) fn patiently<R>(mut attempt: impl FnMut() -> io::Result<R>) -> io::Re
 pub(crate) fn explain(error: io::Error, what: &str) -> io::Error {
     let code: Option<c_int> = error.raw_os_error();
     let kind = match code {
-        Some(libc::EBUSY) => io::ErrorKind::ResourceBusy,
+        // The second is the answer if an interface has a program in the other mode.
+        Some(libc::EBUSY | libc::EEXIST) => io::ErrorKind::ResourceBusy,
         _ => error.kind(),
     };
     io::Error::new(kind, format!("{what}: {error}"))

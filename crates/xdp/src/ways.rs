@@ -34,15 +34,18 @@ pub(crate) enum Fall {
     Down,
     /// The packet does not fit a frame.
     Long,
+    /// Packets are no longer steered to us, so that the peer's come through the kernel, too.
+    Unsteered,
 }
 
 /// Names of the counters of packets that the kernel sends, in the order of [`Fall`].
-pub(crate) const FALLS: [&str; 5] = [
+pub(crate) const FALLS: [&str; 6] = [
     "tx_kernel_no_road",
     "tx_kernel_no_neighbour",
     "tx_kernel_confirm",
     "tx_kernel_down",
     "tx_kernel_long",
+    "tx_kernel_unsteered",
 ];
 
 /// The way to one peer.
@@ -106,7 +109,9 @@ pub(crate) struct Ways {
     mac: OwnMac,
     /// Bytes of the longest payload.
     longest: u32,
+    /// Whether frames leave: the interface is up, and packets are steered.
     is_up: bool,
+    is_steered: bool,
     roads: Box<dyn Roads>,
 }
 
@@ -119,6 +124,7 @@ impl Ways {
             mac,
             longest: 0,
             is_up: false,
+            is_steered: true,
             roads,
         };
         ways.on_link(link);
@@ -157,12 +163,12 @@ impl Ways {
     /// The kernel has to send them.
     #[inline]
     pub(crate) fn take(&mut self, peer: PeerId) -> Result<&mut Form, Fall> {
-        let is_up = self.is_up;
+        let (is_up, is_steered) = (self.is_up, self.is_steered);
         let way = self.ways.get_mut(place_of(peer)).and_then(Option::as_mut);
         let way = way.filter(|way| is_same(way.peer, peer));
         let way = way.ok_or(Fall::NoRoad)?;
         if way.confirm || !is_up || way.form.is_none() {
-            return Err(way.fall());
+            return Err(way.fall(is_steered));
         }
         way.form.as_mut().ok_or(Fall::NoNeighbour)
     }
@@ -190,6 +196,7 @@ impl Ways {
                 Some(Change::Link(link)) => self.on_link(&link),
                 Some(Change::LinkGone) => self.is_up = false,
                 Some(Change::Roads) => self.on_roads(),
+                Some(Change::Unsteered) => self.on_unsteered(),
                 None => break,
             }
         }
@@ -206,7 +213,7 @@ impl Ways {
     fn on_link(&mut self, link: &Link) {
         let around = u32::try_from(self.home.ip_and_udp()).expect("headers are short");
         self.longest = link.mtu.saturating_sub(around).min(LONGEST);
-        self.is_up = link.is_up;
+        self.is_up = link.is_up && self.is_steered;
         if let Some(mac) = link.mac.filter(|mac| *mac != self.home.mac) {
             self.home.mac = mac;
             self.mac.set(mac);
@@ -218,6 +225,12 @@ impl Ways {
                 form.fit(&way.reach, self.longest);
             }
         }
+    }
+
+    /// Leaves all packets to the kernel from now on.
+    fn on_unsteered(&mut self) {
+        self.is_steered = false;
+        self.is_up = false;
     }
 
     fn on_roads(&mut self) {
@@ -236,12 +249,13 @@ impl Ways {
 impl Way {
     /// Why the kernel sends the next packet.
     #[cold]
-    fn fall(&mut self) -> Fall {
+    fn fall(&mut self, is_steered: bool) -> Fall {
         if self.confirm {
             self.confirm = false;
             return Fall::Confirm;
         }
         match self.form {
+            Some(_) if !is_steered => Fall::Unsteered,
             Some(_) => Fall::Down,
             None if self.road.is_none() => Fall::NoRoad,
             None => Fall::NoNeighbour,

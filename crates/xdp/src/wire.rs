@@ -153,6 +153,7 @@ impl Side {
             mtu: MTU,
             is_up: true,
             below: Below::Itself,
+            program: None,
         };
         let roads = Box::new(Direct);
         let ways = Ways::new(home, mac.clone(), &link, roads);

@@ -17,11 +17,13 @@ const VERSION: u32 = 0x2008_0522;
 type Sets = [[u32; 3]; 2];
 
 /// Keeps the capabilities that AF_XDP needs, as far as the calling thread has them, and gives up
-/// all others for ever. Threads that it starts later have no more than it has.
+/// all others for ever. If the thread is root's, it becomes that of `user`, with the group of the
+/// same number and no other, so that it may not open the files of root. Threads that it starts
+/// later have no more than it has.
 ///
 /// # Errors
 /// The kernel's.
-pub(crate) fn keep_those_of_xdp() -> io::Result<()> {
+pub(crate) fn keep_those_of_xdp(user: u32) -> io::Result<()> {
     let mut sets = Sets::default();
     capability_call(libc::SYS_capget, &mut sets)?;
     if has(&sets, SETPCAP) {
@@ -32,12 +34,35 @@ pub(crate) fn keep_those_of_xdp() -> io::Result<()> {
         }
     }
     control(libc::PR_SET_NO_NEW_PRIVS, 1)?;
+    if super::descriptors::user() == 0 {
+        // The permitted set stays; the effective one is empty until it is set below.
+        control(libc::PR_SET_KEEPCAPS, 1)?;
+        become_user(user)?;
+        control(libc::PR_SET_KEEPCAPS, 0)?;
+    }
     for (half, [effective, permitted, inheritable]) in sets.iter_mut().enumerate() {
         *permitted &= mask(half);
         *effective = *permitted;
         *inheritable = 0;
     }
     capability_call(libc::SYS_capset, &mut sets)
+}
+
+/// Makes the calling thread one of this user, and of the group of the same number alone. The calls
+/// of the C library would concern all threads, also those of programs that only call this crate.
+fn become_user(user: u32) -> io::Result<()> {
+    for (call, numbers) in [
+        // No groups: their number, and no list.
+        (libc::SYS_setgroups, [0, 0, 0]),
+        (libc::SYS_setresgid, [user; 3]),
+        (libc::SYS_setresuid, [user; 3]),
+    ] {
+        let [a, b, c] = numbers.map(u64::from);
+        // SAFETY: the calls take numbers, or a null pointer to an empty list.
+        let rc = unsafe { libc::syscall(call, a, b, c) };
+        super::check(c_int::try_from(rc).unwrap_or(-1))?;
+    }
+    Ok(())
 }
 
 /// The kept capabilities with numbers from 32 times `half` on.

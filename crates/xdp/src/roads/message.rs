@@ -61,6 +61,8 @@ pub struct Link {
     pub is_up: bool,
     /// The interface below it.
     pub below: Below,
+    /// The number of its XDP program; `None` if it has none, or several.
+    pub program: Option<u32>,
 }
 
 /// The interface whose frames carry those of another one.
@@ -172,7 +174,7 @@ fn link(body: &[u8]) -> Option<Link> {
     let index = u32::from_ne_bytes(field(body, 4)?);
     let flags = u32::from_ne_bytes(field(body, 8)?);
     let (mut mac, mut mtu, mut lower, mut vlan) = (None, 0, None, None);
-    let mut is_near = true;
+    let (mut is_near, mut program) = (true, None);
     for (kind, value) in attributes(body.get(16..)?) {
         match kind {
             1 => mac = value.try_into().ok(),
@@ -180,6 +182,7 @@ fn link(body: &[u8]) -> Option<Link> {
             5 => lower = Some(u32::from_ne_bytes(field(value, 0)?)),
             18 => vlan = vlan_of(value),
             37 => is_near = false,
+            43 => program = program_of(value),
             _ => {}
         }
     }
@@ -194,7 +197,15 @@ fn link(body: &[u8]) -> Option<Link> {
         mac: mac.filter(|_| kind == ETHERNET),
         mtu,
         is_up: flags & UP != 0,
+        program,
     })
+}
+
+/// The number of the program in the description of an interface's XDP. An interface without one has
+/// no number, or 0.
+fn program_of(details: &[u8]) -> Option<u32> {
+    let (_, value) = attributes(details).find(|(kind, _)| *kind == 4)?;
+    Some(u32::from_ne_bytes(field(value, 0)?)).filter(|number| *number != 0)
 }
 
 /// The number of a VLAN in the details of an interface. `None` if the interface is of another kind,

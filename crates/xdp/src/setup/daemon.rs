@@ -91,12 +91,13 @@ impl Daemon {
     }
 
     /// Gives up all privileges of the calling thread and of threads that it starts later, except
-    /// those that the daemon needs.
+    /// the capabilities that the daemon needs. If the thread is root's, it becomes that of this
+    /// user, and of the group of the same number alone.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn give_up_privileges() -> io::Result<()> {
-        ffi::privileges::keep_those_of_xdp()
+    pub fn give_up_privileges(user: u32) -> io::Result<()> {
+        ffi::privileges::keep_those_of_xdp(user)
     }
 
     /// Serves the processes that connect, for ever.

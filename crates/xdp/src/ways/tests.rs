@@ -54,6 +54,7 @@ fn link(is_up: bool, mtu: u32) -> Link {
         mtu,
         is_up,
         below: Below::Itself,
+        program: None,
     }
 }
 

@@ -8,7 +8,7 @@ use dunlin_testkit::network::{Host, Network};
 use dunlin_transport::connect::{Arm, Connect};
 use dunlin_xdp::Xdp;
 
-use crate::ends::{End, at, meet};
+use crate::ends::{Echo, End, at, meet};
 
 fn pair(network: &Network) -> (End<Xdp>, End<Xdp>) {
     let open = |host: &Host, number| End::open(host, number, &at(host, false));
@@ -208,4 +208,84 @@ fn an_interface_that_goes_leaves_the_endpoint_alive() {
         "{:?}",
         polled.iter().map(|poll| poll.revents).collect::<Vec<_>>()
     );
+}
+
+/// Calls `bpf(2)` with these numbers. Returns its result, and the numbers that the kernel changed.
+fn bpf<const N: usize>(command: i64, mut numbers: [u32; N]) -> (i64, [u32; N]) {
+    let len = size_of_val(&numbers);
+    // SAFETY: the commands below read and write numbers of a live array of this length.
+    let rc = unsafe { libc::syscall(libc::SYS_bpf, command, numbers.as_mut_ptr(), len) };
+    (rc, numbers)
+}
+
+/// Detaches the program of this host's interface, as `bpftool link detach` does, although its
+/// owners keep their descriptors.
+fn detach(host: &Host) {
+    const INFO: i64 = 15;
+    const OPEN: i64 = 30;
+    const NEXT: i64 = 31;
+    const DETACH: i64 = 34;
+    let program = host.xdp_program().unwrap();
+    let mut id = 0;
+    loop {
+        let (rc, [_, next, _]) = bpf(NEXT, [id, 0, 0]);
+        assert_eq!(rc, 0, "no link has program {program}");
+        id = next;
+        let (link, _) = bpf(OPEN, [id, 0, 0]);
+        // The link may have ended meanwhile.
+        let Ok(link) = u32::try_from(link) else {
+            continue;
+        };
+        let mut facts = [0_u32; 8];
+        let at = (facts.as_mut_ptr() as u64).to_ne_bytes();
+        let [low, high] = [0, 4].map(|from| u32::from_ne_bytes(*at[from..].first_chunk().unwrap()));
+        // The kernel writes 32 bytes to the live array.
+        bpf(INFO, [link, 32, low, high]);
+        let is_it = std::hint::black_box(facts)[2] == program;
+        let rc = if is_it {
+            bpf(DETACH, [link, 0, 0]).0
+        } else {
+            0
+        };
+        // SAFETY: the descriptor is this function's.
+        unsafe { libc::close(i32::try_from(link).unwrap()) };
+        assert_eq!(rc, 0, "{}", std::io::Error::last_os_error());
+        if is_it {
+            return;
+        }
+    }
+}
+
+#[test]
+fn packets_take_the_kernels_way_when_the_program_is_detached() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (a, b) = pair(&network);
+    let mut echo = Echo::new(a, b);
+    echo.calls(500, 32);
+    assert_eq!(echo.near("tx_kernel_unsteered"), 0);
+    detach(&network.left);
+    assert_eq!(network.left.xdp_programs(), 0);
+    let (steered, begin) = (echo.near("rx_datagrams"), Instant::now());
+    while echo.near("tx_kernel_unsteered") == 0 {
+        echo.calls(100, 32);
+        assert!(
+            begin.elapsed() < Duration::from_secs(60),
+            "it still sends frames"
+        );
+    }
+    let sent = echo.near("tx_datagrams");
+    for len in [32, 1000, 20_000] {
+        echo.calls(100, len);
+    }
+    assert_eq!(
+        echo.near("tx_datagrams"),
+        sent,
+        "all packets leave through the socket"
+    );
+    assert_eq!(echo.near("rx_datagrams"), steered, "and come through it");
+    // The other end still has its program.
+    assert_eq!(echo.far("tx_kernel_unsteered"), 0);
+    assert!(echo.far("rx_datagrams") > 500);
 }

@@ -263,6 +263,15 @@ where
         detail_of::<B>(rx, tx, name)
     }
 
+    /// Such a counter, if the transport has it.
+    pub(crate) fn near_if(&mut self, name: &str) -> Option<u64> {
+        A::DETAILS.contains(&name).then(|| self.near(name))
+    }
+
+    pub(crate) fn far_if(&mut self, name: &str) -> Option<u64> {
+        B::DETAILS.contains(&name).then(|| self.far(name))
+    }
+
     /// The common counters of both sides.
     pub(crate) fn counters(&mut self) -> [Counters; 2] {
         let (rx, tx) = self.client.lifecycle().halves_mut();

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use dunlin_core::transport::Halves;
 use dunlin_testkit::network::{Host, Network};
 use dunlin_testkit::wait::until;
+use dunlin_xdp::steering::Steering;
 use dunlin_xdp::{Mode, Options, Xdp, XdpRx, XdpTx};
 
 use crate::ends::{End, at};
@@ -23,6 +24,7 @@ fn the_interface_is_left_as_it_was() {
             mode,
             ..at(&network.left, false)
         };
+        let before = network.left.link();
         // Each half keeps all that it needs; when the last half goes, everything ends.
         let end = End::<Xdp>::open(&network.left, 1, &options);
         assert_eq!(network.left.xdp_programs(), 1);
@@ -30,7 +32,45 @@ fn the_interface_is_left_as_it_was() {
         assert_eq!(network.left.xdp_programs(), 1);
         drop(end.halves.tx);
         until(|| network.left.xdp_programs() == 0);
+        assert_eq!(network.left.link(), before, "{mode:?}");
     }
+}
+
+#[test]
+fn a_strangers_program_is_named_and_stays() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let host = &network.left;
+    for strangers in [Mode::Generic, Mode::Native] {
+        // A program that no process offers, in either mode.
+        let stranger = host.run(|| {
+            let stranger = Steering::load().unwrap();
+            let index = std::ffi::CString::new("link0").unwrap();
+            // SAFETY: the name ends with a zero.
+            let index = unsafe { libc::if_nametoindex(index.as_ptr()) };
+            stranger.attach(index, strangers).unwrap();
+            stranger
+        });
+        let its = host.xdp_program();
+        assert!(its.is_some());
+        let before = host.link();
+        for mode in [Mode::Generic, Mode::Native] {
+            let options = Options {
+                mode,
+                ..at(host, false)
+            };
+            let why = refused(host, &options);
+            assert_eq!(why.kind(), ErrorKind::ResourceBusy, "{why}");
+            let said = "the interface has an XDP program of another process";
+            assert!(why.to_string().contains(said), "{why}");
+            assert_eq!(host.link(), before);
+        }
+        assert_eq!(host.xdp_program(), its);
+        drop(stranger);
+        until(|| host.xdp_programs() == 0);
+    }
+    drop(End::<Xdp>::open(host, 1, &at(host, false)));
 }
 
 #[test]
@@ -166,11 +206,15 @@ fn a_region_is_as_large_as_may_be_pinned() {
 const CHILD: &str = "DUNLIN_XDP_CHILD";
 
 #[test]
-fn a_killed_process_leaves_no_program() {
-    if std::env::var_os(CHILD).is_some() {
+fn a_killed_process_leaves_the_interface_as_it_was() {
+    if let Ok(mode) = std::env::var(CHILD) {
         let options = Options {
             interface: "link0".to_owned(),
             umem_bytes: 4 << 20,
+            mode: match &*mode {
+                "Native" => Mode::Native,
+                _ => Mode::Generic,
+            },
             udp: dunlin_transport::udp::Options {
                 ip: [10, 79, 0, 1].into(),
                 ..Default::default()
@@ -184,21 +228,30 @@ fn a_killed_process_leaves_no_program() {
     let Some(network) = Network::new() else {
         return;
     };
-    let mut child = network.left.run(|| {
-        std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "life::a_killed_process_leaves_no_program"])
-            .env(CHILD, "1")
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .unwrap()
-    });
-    until(|| network.left.xdp_programs() == 1);
-    child.kill().unwrap();
-    child.wait().unwrap();
-    until(|| network.left.xdp_programs() == 0);
-    drop(End::<Xdp>::open(
-        &network.left,
-        1,
-        &at(&network.left, false),
-    ));
+    for mode in [Mode::Generic, Mode::Native] {
+        let before = network.left.link();
+        let mut child = network.left.run(|| {
+            std::process::Command::new(std::env::current_exe().unwrap())
+                .args([
+                    "--exact",
+                    "life::a_killed_process_leaves_the_interface_as_it_was",
+                ])
+                .env(CHILD, format!("{mode:?}"))
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap()
+        });
+        until(|| network.left.xdp_programs() == 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        until(|| network.left.xdp_programs() == 0);
+        // Its flags, MTU, promiscuity, queues and limits.
+        assert_eq!(network.left.link(), before, "{mode:?}");
+        drop(End::<Xdp>::open(
+            &network.left,
+            1,
+            &at(&network.left, false),
+        ));
+        until(|| network.left.xdp_programs() == 0);
+    }
 }

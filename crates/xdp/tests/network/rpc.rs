@@ -36,6 +36,15 @@ where
             assert_eq!(count, 0, "{name}");
         }
     }
+    // Drops of the kernel's side of the rings. A `udp` endpoint has none.
+    for name in [
+        "rx_kernel_dropped",
+        "rx_kernel_unfilled",
+        "tx_refused_entries",
+    ] {
+        assert_eq!(echo.near_if(name).unwrap_or(0), 0, "{name}");
+        assert_eq!(echo.far_if(name).unwrap_or(0), 0, "{name}");
+    }
     echo
 }
 

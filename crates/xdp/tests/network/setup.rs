@@ -4,12 +4,14 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use dunlin_testkit::network::{Host, Network};
 use dunlin_testkit::wait::until;
-use dunlin_xdp::Mode;
 use dunlin_xdp::setup::{Daemon, Grant, Table};
+use dunlin_xdp::{Mode, Options, Xdp};
 
+use crate::ends::{Echo, End, at};
 use crate::processes::{BY_KERNEL, Holder, STEERED, socket};
 
 /// The environment variable of a child that is the daemon: the path of its socket.
@@ -19,6 +21,8 @@ const SOCKET: &str = "DUNLIN_XDP_SOCKET";
 const ONE: u32 = 65_501;
 const TWO: u32 = 65_502;
 const STRANGER: u32 = 65_503;
+/// The user of the daemon, which root starts.
+const NOBODY: u32 = 65_534;
 
 /// The daemon in a process of its own, which is killed when the value is dropped.
 struct Running {
@@ -77,12 +81,16 @@ fn serve(path: &Path) {
         umem_bytes: 4 << 20,
         rules: true,
     };
-    let grants = vec![grant(ONE, 40100..=40199), grant(TWO, 40200..=40299)];
+    let grants = vec![
+        grant(ONE, 40100..=40199),
+        grant(TWO, 40200..=40299),
+        grant(0, 40300..=40399),
+    ];
     let daemon = Daemon::new(Table::new(grants).unwrap(), |_| ());
     let listener = UnixListener::bind(path).unwrap();
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o666);
     std::fs::set_permissions(path, open).unwrap();
-    Daemon::give_up_privileges().unwrap();
+    Daemon::give_up_privileges(NOBODY).unwrap();
     println!("daemon: ready");
     daemon.serve(&listener);
 }
@@ -159,4 +167,36 @@ fn endpoints_outlive_the_daemon() {
     let mut heir = Holder::try_start(host, &daemon.place(0, TWO, 40200)).unwrap();
     assert_eq!(heir.reached_from(&from), STEERED);
     assert_eq!(one.reached_from(&from), BY_KERNEL);
+}
+
+#[test]
+fn packets_take_the_kernels_way_when_the_daemon_has_ended() {
+    let Some(network) = Network::with_queues(2) else {
+        return;
+    };
+    let host = &network.right;
+    let path = path_of("unsteered");
+    let mut daemon = Running::start(host, &path);
+    let mut options = Options {
+        setup: Some(path),
+        ..at(host, false)
+    };
+    options.udp.port = 40300;
+    let near = End::<Xdp>::open(&network.left, 1, &at(&network.left, false));
+    let mut echo = Echo::new(near, End::<Xdp>::open(host, 2, &options));
+    echo.calls(500, 32);
+    assert!(echo.far("tx_datagrams") > 50);
+    daemon.kill();
+    until(|| host.xdp_programs() == 0);
+    let begin = Instant::now();
+    while echo.far("tx_kernel_unsteered") == 0 {
+        echo.calls(100, 32);
+        assert!(
+            begin.elapsed() < Duration::from_secs(60),
+            "it still sends frames"
+        );
+    }
+    let sent = echo.far("tx_datagrams");
+    echo.calls(100, 1000);
+    assert_eq!(echo.far("tx_datagrams"), sent);
 }
