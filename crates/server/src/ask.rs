@@ -6,9 +6,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use dunlin_core::{CallOptions, Done, HandleError, Nanos, Session, SessionOptions, Tag};
-use dunlin_nexus::{ConnectError, ConnectOptions, EndpointBuilder, EndpointError, Rpc};
+use dunlin_nexus::{ConnectError, ConnectOptions, EndpointBuilder, EndpointError, Open, Rpc};
 use dunlin_service::Error;
-use dunlin_transport::auto::Auto;
 use dunlin_wire::ReqType;
 use dunlin_wire::control::{EndpointIndex, Serving};
 
@@ -21,8 +20,8 @@ struct Asking {
 
 /// An endpoint that asks one question at a time, and gives up at a deadline.
 #[derive(Debug)]
-pub(crate) struct Asker {
-    rpc: Rpc<Auto, Asking>,
+pub(crate) struct Asker<T: Open> {
+    rpc: Rpc<T, Asking>,
     /// The addresses of the server, which are tried one after the other.
     to: Vec<SocketAddr>,
     deadline: Nanos,
@@ -44,10 +43,10 @@ pub(crate) enum NoAsker {
     Unreachable(ConnectError),
 }
 
-impl Asker {
+impl<T: Open> Asker<T> {
     /// A client with the endpoint that the builder makes. It waits at most `patience`.
     pub(crate) fn new(
-        from: EndpointBuilder<Auto>,
+        from: EndpointBuilder<T>,
         address: impl ToSocketAddrs,
         patience: Duration,
     ) -> Result<Self, NoAsker> {

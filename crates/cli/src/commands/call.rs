@@ -5,11 +5,12 @@ use std::io;
 use std::time::Duration;
 
 use anyhow::Context;
+use dunlin::Settings;
 use dunlin::service::Meta;
 use dunlin::service::reflect::Returned;
+use dunlin::settings::Configurable;
 
-use crate::commands::echo::span;
-use crate::commands::options::OptionArgs;
+use crate::commands::echo::{TransportArgs, over, span};
 use crate::commands::reflect::{open, refuse};
 use crate::misuse::{Exit, Misuse};
 use crate::say::print;
@@ -61,7 +62,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "TIME", default_value = "5", value_parser = span)]
     timeout: Duration,
     #[command(flatten)]
-    options: OptionArgs,
+    options: TransportArgs,
 }
 
 /// Calls the method, and prints its result.
@@ -70,14 +71,26 @@ pub(crate) struct Args {
 /// [`Exit`] with the exit code, unless the method returned a value; [`Misuse`] if the usage is
 /// wrong, or the JSON is not an argument of the method.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let settings = args.options.load()?;
+    let settings = args.options.settings()?;
     let meta = meta(&args.meta)?;
     let argument = match &*args.argument {
         "-" => io::read_to_string(io::stdin()).context("the argument cannot be read")?,
         json => json.to_owned(),
     };
-    let mut server = open(&settings, &args.address, args.timeout)?;
-    let called = server.call(&args.method, &argument, args.deadline, &meta);
+    over!(
+        args.options.transport,
+        call(args, &settings, &argument, &meta)
+    )
+}
+
+fn call<T: Configurable>(
+    args: &Args,
+    settings: &Settings,
+    argument: &str,
+    meta: &Meta,
+) -> anyhow::Result<()> {
+    let mut server = open::<T>(settings, &args.address, args.timeout)?;
+    let called = server.call(&args.method, argument, args.deadline, meta);
     match called.map_err(refuse)? {
         None => Ok(()),
         Some(Returned::Value(json)) => print(&format!("{json}\n")),

@@ -40,6 +40,24 @@ pub(crate) struct XdpQueue {
 }
 
 impl Over {
+    /// Adds the interface or the device that the flag names to the options.
+    fn set(&self, mut settings: Settings) -> anyhow::Result<Settings> {
+        match self {
+            Self::Xdp(XdpQueue { interface, queue })
+            | Self::AutoXdp(XdpQueue { interface, queue }) => {
+                settings = settings.with_from("--transport", "xdp.interface", interface)?;
+                if let Some(queue) = queue {
+                    settings = settings.with_from("--transport", "xdp.queue", queue)?;
+                }
+            }
+            Self::Dpdk(Some(device)) | Self::AutoDpdk(Some(device)) => {
+                settings = settings.with_from("--transport", "dpdk.device", device)?;
+            }
+            _ => {}
+        }
+        Ok(settings)
+    }
+
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -141,15 +159,27 @@ impl FromStr for XdpQueue {
     }
 }
 
+/// The help of the flag `--transport`.
+const TRANSPORT: &str = "\
+Transport of packets: `auto` (shared memory on one host, UDP otherwise; for peers of either kind), \
+`shm`, `udp`, `xdp:INTERFACE[:QUEUE]` (AF_XDP, for peers of `xdp` and `udp`), \
+`auto+xdp:INTERFACE[:QUEUE]` (`auto` with AF_XDP in UDP's place), `dpdk[:DEVICE;ip=ADDRESS/BITS]` \
+(a device of DPDK, for peers of `udp` and `xdp`), or `auto+dpdk[:DEVICE;ip=ADDRESS/BITS]` (`auto` \
+with DPDK in UDP's place)";
+
+/// The flag of `health`, `list` and `call`, and the options of Dunlin.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct TransportArgs {
+    #[arg(long, value_name = "T", default_value = "auto", help = TRANSPORT)]
+    pub(crate) transport: Over,
+    #[command(flatten)]
+    options: OptionArgs,
+}
+
 /// The endpoint flags that `ping`, `echo-server` and `kv` share.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct EndpointArgs {
-    /// Transport of packets: `auto` (shared memory on one host, UDP otherwise; for peers of either
-    /// kind), `shm`, `udp`, `xdp:INTERFACE[:QUEUE]` (AF_XDP, for peers of `xdp` and `udp`),
-    /// `auto+xdp:INTERFACE[:QUEUE]` (`auto` with AF_XDP in UDP's place),
-    /// `dpdk[:DEVICE;ip=ADDRESS/BITS]` (a device of DPDK, for peers of `udp` and `xdp`), or
-    /// `auto+dpdk[:DEVICE;ip=ADDRESS/BITS]` (`auto` with DPDK in UDP's place)
-    #[arg(long, value_name = "T", default_value = "auto")]
+    #[arg(long, value_name = "T", default_value = "auto", help = TRANSPORT)]
     pub(crate) transport: Over,
     /// How long a thread looks for packets before it blocks, such as `50 us`; `spin`: for ever
     #[arg(long, value_name = "TIME|spin")]
@@ -159,6 +189,18 @@ pub(crate) struct EndpointArgs {
     /// One JSON object per line, on the standard output
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl TransportArgs {
+    /// The options. The flag overrides the other sources.
+    ///
+    /// # Errors
+    /// An option is wrong.
+    pub(crate) fn settings(&self) -> anyhow::Result<Settings> {
+        let settings = self.transport.set(self.options.load()?)?;
+        settings.check()?;
+        Ok(settings)
+    }
 }
 
 impl EndpointArgs {
@@ -171,17 +213,7 @@ impl EndpointArgs {
         if let Some(idle) = &self.idle {
             settings = settings.with_from("--idle", "endpoint.idle", idle)?;
         }
-        if let Over::Xdp(XdpQueue { interface, queue })
-        | Over::AutoXdp(XdpQueue { interface, queue }) = &self.transport
-        {
-            settings = settings.with_from("--transport", "xdp.interface", interface)?;
-            if let Some(queue) = queue {
-                settings = settings.with_from("--transport", "xdp.queue", queue)?;
-            }
-        }
-        if let Over::Dpdk(Some(device)) | Over::AutoDpdk(Some(device)) = &self.transport {
-            settings = settings.with_from("--transport", "dpdk.device", device)?;
-        }
+        let settings = self.transport.set(settings)?;
         settings.check()?;
         Ok(settings)
     }

@@ -1,13 +1,14 @@
 //! `dunlin health`: asks a server whether it serves, for the probes of an orchestrator. The exit
 //! code is the answer.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use dunlin::{HealthError, HealthState, ask_health};
+use dunlin::settings::Configurable;
+use dunlin::{HealthError, HealthState, Settings, ask_health};
 use serde_json::json;
 
-use crate::commands::echo::span;
-use crate::commands::options::OptionArgs;
+use crate::commands::echo::{TransportArgs, over, span};
 use crate::commands::target::{asker, is_no_address, resolve};
 use crate::misuse::{Exit, Misuse};
 use crate::say::print;
@@ -17,6 +18,7 @@ Examples:
   dunlin health 127.0.0.1:31850            whether the server at this address serves
   dunlin health 127.0.0.1:31850 Kv         whether it has the service `Kv`, and serves
   dunlin health --timeout 200ms HOST:31850
+  dunlin health --transport xdp:eth0 HOST:31850
   dunlin health --json HOST:31850 | jq -r .status
 
 A server that drains does not serve, nor does one with a thread that makes no turn for longer than
@@ -47,7 +49,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "TIME", default_value = "1", value_parser = span)]
     timeout: Duration,
     #[command(flatten)]
-    options: OptionArgs,
+    options: TransportArgs,
     /// One JSON object, on the standard output
     #[arg(long)]
     json: bool,
@@ -65,13 +67,17 @@ struct Answer {
 /// # Errors
 /// [`Exit`] with the exit code, unless the server serves; [`Misuse`] if the usage is wrong.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let settings = args.options.load()?;
+    let settings = args.options.settings()?;
     let to = match resolve(&args.address) {
         Ok(to) => to,
         Err(error) if is_no_address(&error) => return Err(Misuse(format!("{error:#}")).into()),
         Err(error) => return args.say(&unreachable(format!("{error:#}"))),
     };
-    let from = match asker(&settings, to) {
+    over!(args.options.transport, ask(args, &settings, to))
+}
+
+fn ask<T: Configurable>(args: &Args, settings: &Settings, to: SocketAddr) -> anyhow::Result<()> {
+    let from = match asker::<T>(settings, to) {
         Ok(from) => from,
         Err(error) => return args.say(&unreachable(format!("cannot ask from here: {error:#}"))),
     };

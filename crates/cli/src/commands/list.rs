@@ -5,10 +5,11 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use anyhow::Context;
+use dunlin::Settings;
+use dunlin::settings::Configurable;
 use serde::Deserialize;
 
-use crate::commands::echo::span;
-use crate::commands::options::OptionArgs;
+use crate::commands::echo::{TransportArgs, over, span};
 use crate::commands::reflect::{open, refuse};
 use crate::say::print;
 
@@ -35,7 +36,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "TIME", default_value = "5", value_parser = span)]
     timeout: Duration,
     #[command(flatten)]
-    options: OptionArgs,
+    options: TransportArgs,
     /// One JSON object, on the standard output
     #[arg(long)]
     json: bool,
@@ -95,8 +96,12 @@ struct Variant {
 /// [`Exit`](crate::misuse::Exit) with the exit code if there is none;
 /// [`Misuse`](crate::misuse::Misuse) if the usage is wrong.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let settings = args.options.load()?;
-    let mut server = open(&settings, &args.address, args.timeout)?;
+    let settings = args.options.settings()?;
+    over!(args.options.transport, show(args, &settings))
+}
+
+fn show<T: Configurable>(args: &Args, settings: &Settings) -> anyhow::Result<()> {
+    let mut server = open::<T>(settings, &args.address, args.timeout)?;
     let description = server.describe().map_err(refuse)?;
     if args.json {
         return print(&format!("{description}\n"));

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use dunlin::settings::Configurable;
 use dunlin::{ReflectError, Reflector, Settings};
 
 use crate::commands::target::{asker, is_no_address, resolve};
@@ -21,17 +22,17 @@ const FAILED: u8 = 6;
 ///
 /// # Errors
 /// [`Misuse`] if the text is not an address; [`Exit`] if the server has no answer.
-pub(crate) fn open(
+pub(crate) fn open<T: Configurable>(
     settings: &Settings,
     address: &str,
     patience: Duration,
-) -> anyhow::Result<Reflector> {
+) -> anyhow::Result<Reflector<T>> {
     let to = match resolve(address) {
         Ok(to) => to,
         Err(error) if is_no_address(&error) => return Err(Misuse(format!("{error:#}")).into()),
         Err(error) => return Err(exit(UNREACHABLE, &format!("{error:#}"))),
     };
-    let from = asker(settings, to)?;
+    let from = asker::<T>(settings, to)?;
     Reflector::connect(from, to, patience).map_err(refuse)
 }
 

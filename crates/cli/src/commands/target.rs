@@ -4,7 +4,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 use anyhow::{Context, anyhow};
-use dunlin::{Auto, DEFAULT_PORT, EndpointBuilder, Idle, Settings};
+use dunlin::settings::Configurable;
+use dunlin::{DEFAULT_PORT, EndpointBuilder, Idle, Settings};
 
 /// The address of a host, with the usual port if none is given.
 ///
@@ -49,11 +50,16 @@ pub(crate) fn bind_ip(to: IpAddr) -> IpAddr {
 ///
 /// # Errors
 /// The nexus cannot listen.
-pub(crate) fn asker(settings: &Settings, to: SocketAddr) -> anyhow::Result<EndpointBuilder<Auto>> {
+pub(crate) fn asker<T: Configurable>(
+    settings: &Settings,
+    to: SocketAddr,
+) -> anyhow::Result<EndpointBuilder<T>> {
+    let settings = settings
+        .clone()
+        .with_from("any free port", "udp.port", "0")?;
     let nexus = settings.nexus().hidden(true);
     let nexus = nexus.bind(SocketAddr::new(bind_ip(to.ip()), 0))?;
-    let endpoint = settings.endpoint::<Auto>(&nexus).idle(Idle::default());
-    Ok(endpoint.transport(|options| options.udp.port = 0))
+    Ok(settings.endpoint::<T>(&nexus).idle(Idle::default()))
 }
 
 /// Whether the text cannot be an address, rather than a name that cannot be resolved now.

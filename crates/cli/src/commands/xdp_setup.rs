@@ -5,7 +5,7 @@ mod table;
 
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -17,6 +17,7 @@ use serde_json::json;
 
 use crate::say::print;
 use harness::signal;
+use table::Plan;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,6 +27,7 @@ Examples:
 
 The table belongs to root, and only root may write it. It has an entry for each user and interface:
 
+  # daemon_user = 998            # the user that the daemon becomes if root starts it; 65534
   [[grant]]
   user = 1000                    # the user's number
   interface = \"eth0\"
@@ -38,7 +40,8 @@ The table belongs to root, and only root may write it. It has an entry for each 
   # rules = true                 # ask the device for rules (ethtool -N), which put the packets of
                                  # an endpoint into its queue and end with it; tried with no card
 
-The daemon needs cap_net_admin, cap_net_raw, cap_bpf and cap_ipc_lock, and gives up everything else.
+The daemon needs cap_net_admin, cap_net_raw, cap_bpf and cap_ipc_lock, and gives up everything else:
+if root starts it, it becomes the daemon_user, with the group of the same number and no other.
 It serves its own network namespace. A process that has a socket can send any frame on the
 interface, whatever its addresses. If the daemon ends, its processes go on through the kernel.
 
@@ -79,15 +82,27 @@ pub(crate) struct Args {
 /// # Errors
 /// The table is wrong, or the socket cannot be opened.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let (table, grants) = table::read(&args.table)?;
+    let Plan {
+        table,
+        grants,
+        daemon_user,
+    } = table::read(&args.table)?;
     if args.check {
         return say(args, "grants", grants, &format!("{grants} grants"));
     }
     signal::watch()?;
     let listener = listen(&args.socket)?;
     let at = Socket(&args.socket);
+    // So the daemon can remove it at its end where the folder lets each user remove its own files.
+    chown(&args.socket, Some(daemon_user), Some(daemon_user))
+        .or_else(|error| match error.kind() {
+            // Another user than root has started it, and stays.
+            ErrorKind::PermissionDenied => Ok(()),
+            _ => Err(error),
+        })
+        .context("cannot give the socket to the daemon's user")?;
     // Threads that start from now on have no other privileges.
-    Daemon::give_up_privileges().context("cannot give up privileges")?;
+    Daemon::give_up_privileges(daemon_user).context("cannot give up privileges")?;
     let daemon = Daemon::new(table, |said| eprintln!("dunlin: {said}"));
     let _ending = Ending(&daemon);
     let served = daemon.clone();

@@ -106,6 +106,7 @@ addresses = [\"10.79.0.2\"]
 ports = \"31900-31901\"
 queues = \"0\"
 umem_mib = 4
+rules = true
 ";
 
 #[test]

@@ -6,9 +6,8 @@ use std::net::ToSocketAddrs;
 use std::time::Duration;
 
 use dunlin_core::{RpcError, Session};
-use dunlin_nexus::{ConnectError, ConnectFailure, EndpointBuilder, EndpointError};
+use dunlin_nexus::{ConnectError, ConnectFailure, EndpointBuilder, EndpointError, Open};
 use dunlin_service::Error;
-use dunlin_transport::auto::Auto;
 use dunlin_wire::control::{EndpointIndex, RefuseCode};
 use dunlin_wire::{HEALTH, HealthAnswer, HealthStatus, MAX_HEALTH_ANSWER, MAX_HEALTH_QUESTION};
 
@@ -60,8 +59,8 @@ pub enum HealthError {
 /// # Errors
 /// The server cannot be reached, has no such service, or has no endpoint for health; or another
 /// reason in [`HealthError`].
-pub fn ask_health(
-    from: EndpointBuilder<Auto>,
+pub fn ask_health<T: Open>(
+    from: EndpointBuilder<T>,
     address: impl ToSocketAddrs,
     service: &str,
     patience: Duration,
@@ -95,7 +94,7 @@ pub fn ask_health(
 }
 
 /// Begins a session with the endpoint that answers health.
-fn connect(asker: &mut Asker) -> Result<Session, HealthError> {
+fn connect<T: Open>(asker: &mut Asker<T>) -> Result<Session, HealthError> {
     let first = asker.connect(EndpointIndex(0))?;
     let own = asker.own_endpoint(first)?.ok_or(HealthError::NoHealth)?;
     asker.disconnect(first);
@@ -103,7 +102,7 @@ fn connect(asker: &mut Asker) -> Result<Session, HealthError> {
 }
 
 /// The error of a question that has ended without an answer.
-fn no_answer(asker: &Asker, session: Session, error: Error) -> HealthError {
+fn no_answer<T: Open>(asker: &Asker<T>, session: Session, error: Error) -> HealthError {
     match error {
         Error::Rpc(RpcError::Rejected(..)) => HealthError::NoHealth,
         Error::Rpc(RpcError::SessionClosed(..)) => match asker.not_connected(session) {

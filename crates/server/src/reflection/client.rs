@@ -7,7 +7,7 @@ use std::net::ToSocketAddrs;
 use std::time::Duration;
 
 use dunlin_core::{Nanos, RpcError, Session};
-use dunlin_nexus::{ConnectError, EndpointBuilder, EndpointError};
+use dunlin_nexus::{ConnectError, EndpointBuilder, EndpointError, Open};
 use dunlin_service::reflect::Returned;
 use dunlin_service::{Error, Front, Meta};
 use dunlin_transport::auto::Auto;
@@ -39,8 +39,8 @@ const ROOM: usize = 4 << 20;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Reflector {
-    asker: Asker,
+pub struct Reflector<T: Open = Auto> {
+    asker: Asker<T>,
     /// The session with the endpoint that serves.
     service: Session,
     /// The session with the server's own endpoint.
@@ -75,14 +75,14 @@ pub enum ReflectError {
     Local(EndpointError),
 }
 
-impl Reflector {
+impl<T: Open> Reflector<T> {
     /// Opens sessions with the server at `address`, and waits at most `patience` for it, and for
     /// each answer to a question later. Makes an endpoint with the builder `from` and asks over it.
     ///
     /// # Errors
     /// The server cannot be reached, or has no reflection.
     pub fn connect(
-        from: EndpointBuilder<Auto>,
+        from: EndpointBuilder<T>,
         address: impl ToSocketAddrs,
         patience: Duration,
     ) -> Result<Self, ReflectError> {

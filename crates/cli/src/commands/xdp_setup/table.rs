@@ -22,8 +22,21 @@ const OTHERS_WRITE: u32 = 0o022;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
+    /// The user that the daemon becomes if root starts it.
+    #[serde(default = "nobody")]
+    daemon_user: u32,
     #[serde(default)]
     grant: Vec<GrantRow>,
+}
+
+/// The content of a good file.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) table: Table,
+    /// The number of its grants.
+    pub(super) grants: usize,
+    /// The user that the daemon becomes if root starts it.
+    pub(super) daemon_user: u32,
 }
 
 /// An entry of the table.
@@ -75,11 +88,11 @@ impl From<GrantRow> for Grant {
     }
 }
 
-/// Reads the table. Returns it, and the number of its grants.
+/// Reads the table.
 ///
 /// # Errors
 /// [`Misuse`] if another user than root can write the file, or if the table is wrong.
-pub(super) fn read(path: &Path) -> anyhow::Result<(Table, usize)> {
+pub(super) fn read(path: &Path) -> anyhow::Result<Plan> {
     let shown = path.display();
     let mut file = File::open(path).with_context(|| format!("cannot read {shown} (--table)"))?;
     let state = file.metadata()?;
@@ -93,15 +106,28 @@ pub(super) fn read(path: &Path) -> anyhow::Result<(Table, usize)> {
     parse(&text).map_err(|why| Misuse(format!("{shown}: {why}")).into())
 }
 
-fn parse(text: &str) -> Result<(Table, usize), String> {
+fn parse(text: &str) -> Result<Plan, String> {
     let written: Written = toml::from_str(text).map_err(|error| error.to_string())?;
+    let daemon_user = written.daemon_user;
+    if daemon_user == 0 {
+        return Err("daemon_user is not root".to_owned());
+    }
     let grants: Vec<Grant> = written.grant.into_iter().map(Grant::from).collect();
     let count = grants.len();
     if count == 0 {
         return Err("there is no [[grant]]; `dunlin xdp-setup --help` shows one".to_owned());
     }
     let table = Table::new(grants).map_err(|error| error.to_string())?;
-    Ok((table, count))
+    Ok(Plan {
+        table,
+        grants: count,
+        daemon_user,
+    })
+}
+
+/// The user that owns no file, of most systems.
+fn nobody() -> u32 {
+    65_534
 }
 
 fn usual_umem() -> u32 {

@@ -24,8 +24,14 @@ rules = true
 
 #[test]
 fn a_table_is_read_as_it_is_written() {
-    let (table, count) = parse(GOOD).unwrap();
-    assert_eq!(count, 2);
+    let Plan {
+        table,
+        grants,
+        daemon_user,
+    } = parse(GOOD).unwrap();
+    assert_eq!((grants, daemon_user), (2, 65_534));
+    let as_other = parse(&format!("daemon_user = 998\n{GOOD}")).unwrap();
+    assert_eq!(as_other.daemon_user, 998);
     let first = Grant {
         user: 1000,
         interface: "eth0".to_owned(),
@@ -67,5 +73,7 @@ fn a_wrong_table_is_refused_with_its_reason() {
         let why = parse(&GOOD.replace(from, to)).map(|_| ()).unwrap_err();
         assert!(why.contains(said), "{to}: {why}");
     }
+    let as_root = parse(&format!("daemon_user = 0\n{GOOD}"));
+    assert!(as_root.unwrap_err().contains("not root"));
     assert!(parse("").unwrap_err().contains("[[grant]]"));
 }
