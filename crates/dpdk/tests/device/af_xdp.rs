@@ -25,6 +25,7 @@ fn dpdk_talks_to_dpdk_over_the_driver_of_af_xdp() {
         echo.calls(if len > 10_000 { 3 } else { 40 }, len);
     }
     echo.calls(30, 1_000_000);
+    echo.ends_soon();
     // Nothing is lent unless the option asks for it.
     let sent = echo.counters().map(|it| it.tx_packets);
     assert_eq!(echo.details("tx_copied_off"), sent);

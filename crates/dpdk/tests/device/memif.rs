@@ -1,6 +1,6 @@
 //! RPCs between two devices of memif, in both families, with a VLAN, packed and not.
 
-use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Tx, TxItem};
+use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem};
 use dunlin_dpdk::{AutoDpdk, AutoOptions, Bare, Dpdk, DpdkRx, DpdkTx, open_auto};
 use dunlin_msgbuf::BufRef;
 use dunlin_testkit::wait::until;
@@ -223,4 +223,86 @@ fn packets_for_a_neighbour_that_does_not_answer_are_lost_and_come_back_to_the_po
     until(|| unanswered(&halves.rx) == 32);
     drop(halves.tx);
     until(|| empty(&halves.rx) == before);
+}
+
+#[test]
+#[ignore = "needs DPDK"]
+fn a_peer_with_another_mtu_gets_packets_that_fit() {
+    for (network, mtus) in [(12, [1500, 900]), (13, [900, 1500])] {
+        let place = |number: u32| {
+            let mtu = mtus[number as usize - 1];
+            format!("ip=10.82.{network}.{number}/24,mtu={mtu}")
+        };
+        let (_socket, devices) = pair::devices(network, place);
+        for pack in [true, false] {
+            let [near, far] = devices.each_ref().map(|device| {
+                let mut options = options(device);
+                options.udp.pack = pack;
+                Dpdk::open(&options).unwrap()
+            });
+            let sizes = [&near, &far].map(|halves| halves.limits.data_size);
+            assert_ne!(sizes[0], sizes[1], "each fits its own device");
+            let mut echo = Echo::<Dpdk, Dpdk>::new(near, far);
+            echo.all_lengths();
+            // A message of 20 000 bytes needs as many packets as the shorter MTU says.
+            let before = echo.counters().map(|it| it.tx_packets);
+            echo.calls(1, 20_000);
+            let sent = echo.counters().map(|it| it.tx_packets);
+            let least = 20_000 / u64::from(sizes[0].min(sizes[1]));
+            assert!(sent[0] - before[0] > least, "{sent:?}, {before:?}");
+            for name in ["rx_device_faults", "tx_device_faults", "rx_truncated"] {
+                assert_eq!(echo.details(name), [0, 0], "{name}");
+            }
+        }
+    }
+}
+
+/// A datagram over IPv4 without a checksum, with these bits for congestion.
+fn datagram(mac: [u8; 6], to: std::net::SocketAddr, congestion: u8) -> Vec<u8> {
+    let std::net::IpAddr::V4(ip) = to.ip() else {
+        panic!("an address of IPv4");
+    };
+    let payload = [congestion; 24];
+    let mut frame = [&mac[..], &[2, 0, 0, 0, 0, 9], &[8, 0]].concat();
+    let mut header = [0_u8; 20];
+    (header[0], header[1]) = (0x45, congestion);
+    header[2..4].copy_from_slice(&52_u16.to_be_bytes());
+    (header[8], header[9]) = (64, 17);
+    header[12..16].copy_from_slice(&[10, 82, 5, 9]);
+    header[16..20].copy_from_slice(&ip.octets());
+    let words = header
+        .chunks(2)
+        .map(|it| u32::from(it[0]) << 8 | u32::from(it[1]));
+    let sum: u32 = words.sum();
+    let sum = !u16::try_from((sum & 0xFFFF) + (sum >> 16)).unwrap();
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    frame.extend(header);
+    frame.extend([7_u16, to.port(), 32, 0].map(u16::to_be_bytes).concat());
+    frame.extend(payload);
+    frame
+}
+
+#[test]
+#[ignore = "needs DPDK"]
+fn congestion_marks_of_the_network_are_seen() {
+    let (_socket, [near, far]) = pair::devices(14, |number| format!("ip=10.82.5.{number}/24"));
+    let mut near = open(&near);
+    let mut far = Bare::open(&far).unwrap();
+    // The question for a neighbour shows the address of its device.
+    let peer = silent_peer(&mut near);
+    near.tx.burst(&[packet_to(peer)]);
+    let mut mac = None;
+    until(|| {
+        far.receive(32, |bytes| mac = bytes[6..].first_chunk().copied());
+        mac.is_some()
+    });
+    // Marked, able to be marked in both forms, and not.
+    for (bits, is_marked) in [(3, true), (2, false), (1, false), (0, false), (3, true)] {
+        let frame = datagram(mac.unwrap(), near.rx.local_addr(), bits);
+        assert!(far.push(frame.len(), |room| room.copy_from_slice(&frame)));
+        until(|| far.send());
+        until(|| near.rx.burst() == 1);
+        let got = near.rx.frame(0);
+        assert_eq!((got.bytes, got.congestion), (&[bits; 24][..], is_marked));
+    }
 }
