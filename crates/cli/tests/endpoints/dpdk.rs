@@ -8,7 +8,7 @@ use dunlin_testkit::network::Network;
 use super::{LIMIT, Running, dunlin, objects, run, text};
 
 /// A device for either side of the link with this name, whose addresses are 10.85.0.1 and .2.
-fn device(link: &str, number: u8) -> String {
+pub(super) fn device(link: &str, number: u8) -> String {
     let role = if number == 1 { "server" } else { "client" };
     let socket = format!("/dunlin-{}-{link}", std::process::id());
     format!("dpdk:net_memif0,role={role},socket={socket};ip=10.85.0.{number}/24;--no-huge -m 128")
@@ -16,7 +16,7 @@ fn device(link: &str, number: u8) -> String {
 
 /// The option without which an endpoint sends nothing to an address of another network than that
 /// of the control plane.
-const ALLOW: [&str; 2] = ["--set", "nexus.allow_peers=10.85.0.0/24"];
+pub(super) const ALLOW: [&str; 2] = ["--set", "nexus.allow_peers=10.85.0.0/24"];
 
 fn serve(link: &str) -> (Running, String) {
     Running::server(&[&["--transport", &device(link, 1)], &ALLOW[..]].concat())

@@ -7,6 +7,7 @@
 mod dpdk;
 mod health;
 mod kubernetes;
+mod past_kernel;
 mod pings;
 mod reflect;
 mod xdp;

@@ -2,7 +2,7 @@
 
 use dunlin_testkit::network::{Host, Network};
 
-use super::{LIMIT, Running, objects, run, text};
+use super::{LIMIT, Running, dunlin, objects, run, text};
 
 /// An echo server in the namespace, and its address.
 fn serve(host: &Host, transport: &str) -> (Running, String) {
@@ -207,6 +207,43 @@ fn a_table_is_checked() {
     std::fs::write(&table.0, TABLE.replace("ports", "port")).unwrap();
     let out = run(&check);
     assert_eq!(out.status.code(), Some(2));
+}
+
+/// The daemon's socket is removed, and another daemon's is left alone, however the daemon ends.
+#[test]
+fn a_daemon_that_cannot_go_on_leaves_no_socket() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let host = &network.right;
+    let table = Scratch::new("ending.toml", TABLE);
+    let socket = Scratch::new("ending.sock", "");
+    std::fs::remove_file(&socket.0).unwrap();
+    let of = ["--table", table.path(), "--socket", socket.path()];
+    let args = [&["xdp-setup"][..], &of].concat();
+    // It cannot write its first line.
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let mut command = dunlin(&args);
+    command.stdout(full.unwrap());
+    let out = host.run(|| command.output().unwrap());
+    assert_eq!(out.status.code(), Some(1), "{out:?}");
+    assert!(!socket.0.exists());
+    let mut daemon = host.run(|| Running::start(&[&args[..], &["--json"]].concat()));
+    daemon.line();
+    let out = host.run(|| run(&args));
+    assert_eq!(out.status.code(), Some(1));
+    assert!(
+        text(&out.stderr).contains("another daemon listens"),
+        "{out:?}"
+    );
+    assert!(socket.0.exists());
+    // A killed one leaves its socket, which the next one replaces.
+    assert_eq!(daemon.end("-KILL").1, None);
+    assert!(socket.0.exists());
+    let mut daemon = host.run(|| Running::start(&[&args[..], &["--json"]].concat()));
+    daemon.line();
+    assert_eq!(daemon.end("-TERM").1, Some(0));
+    assert!(!socket.0.exists());
 }
 
 #[test]
