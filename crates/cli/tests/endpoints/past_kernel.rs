@@ -139,8 +139,9 @@ fn services_are_used_over_dpdk() {
     use_index(&near, &far, "127.0.0.1:0", "tx_copied_off");
 }
 
-/// The most processor time in [`WATCHED`]. Where more threads want to run than there are processors,
-/// the same wake-ups are charged about three times as much, because they find nothing in the caches.
+/// The most processor time in [`WATCHED`]. Where more threads want to run than there are
+/// processors, the same wake-ups are charged about three times as much, because they find nothing
+/// in the caches.
 fn most() -> Duration {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap();
     let load: f64 = text.split(' ').next().unwrap().parse().unwrap();

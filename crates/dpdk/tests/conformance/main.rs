@@ -82,7 +82,7 @@ impl Harness for AfXdp {
 }
 
 /// The longest packets that the driver of AF_XDP has.
-const MTU: u16 = 3498;
+const MTU: u16 = 3502;
 /// Bytes of a packet that nearly fills them.
 const LONG: u32 = MTU as u32 - 40;
 
