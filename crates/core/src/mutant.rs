@@ -102,6 +102,8 @@ mutants! {
         PanicMisattributed = "panic-misattributed",
         /// A peer whose endpoint is in a handler counts as failed.
         AbsenceIsFailure = "absence-is-failure",
+        /// The handle of a request that is over names a later request.
+        GenerationReused = "generation-reused",
     }
     differences {
         /// A slow request is acknowledged one nanosecond later.
@@ -128,6 +130,8 @@ mutants! {
         SampleUnsettled = "sample-unsettled",
         /// A call whose request has arrived in parts does not await its answer on the common path.
         AwaitedLost = "awaited-lost",
+        /// A call that was cancelled still awaits its answer on the common path.
+        AwaitedAfterCancel = "awaited-after-cancel",
         /// Each large request takes a second transfer, which nothing ends.
         TransferLeaked = "transfer-leaked",
         /// A session that ends leaves its flow.

@@ -303,6 +303,12 @@ impl Line {
         low(word) == self.token.0 && high(word) < self.limit
     }
 
+    /// A planted bug: the same for any token.
+    #[cfg(feature = "mutants")]
+    pub(super) fn takes_with_any_token(&self, word: u64) -> bool {
+        high(word) < self.limit
+    }
+
     /// The common part of the answers to the peer's requests.
     pub(crate) fn answer_template(&self) -> Template {
         Template {

@@ -40,11 +40,16 @@ impl Sessions {
     pub(crate) fn known(&mut self, words: &Words) -> Option<Known<'_>> {
         let index = SessionIdx(high(words[0]));
         let asserts = self.asserts();
+        #[cfg(feature = "mutants")]
+        let ignores_tokens = self.ignores_tokens();
         let line = self.line_mut(index)?;
         if asserts {
             line.check();
         }
-        if !line.takes(words[1]) {
+        let takes = line.takes(words[1]);
+        #[cfg(feature = "mutants")]
+        let takes = takes || ignores_tokens && line.takes_with_any_token(words[1]);
+        if !takes {
             return None;
         }
         Some(Known {

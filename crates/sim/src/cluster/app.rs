@@ -5,16 +5,18 @@
 //! input. Called by the endpoint (timers, continuations, session events) and by `node`; `handlers`
 //! has the handlers of requests.
 
-use std::collections::BTreeMap;
+mod kept;
+
+use std::collections::{BTreeMap, VecDeque};
 
 use dunlin_core::{
-    CallId, CallOptions, CloseReason, Cx, DeferredRequest, Done, Nanos, Session, SessionEvent, Tag,
-    Ticket, TimerToken,
+    CallId, CallOptions, CloseReason, Cx, Done, Nanos, Session, SessionEvent, Tag, Ticket,
+    TimerToken,
 };
 use dunlin_msgbuf::MsgBuf;
 
 use super::fact::EndpointFact;
-use super::ledger::{Issue, NESTED_FAILED, Phase, Shared};
+use super::ledger::{Issue, Phase, Shared};
 use super::message::{Ask, Kind, PREFIX};
 use crate::cluster::plan::Workload;
 use crate::world::ProcessId;
@@ -22,6 +24,7 @@ use crate::world::clock::SimClock;
 use crate::world::net::PortId;
 use crate::world::net::channels::port_of;
 use crate::world::rng::{Ppm, Rng};
+use kept::Kept;
 
 /// All user state of one process.
 #[derive(Debug)]
@@ -42,6 +45,8 @@ pub(super) struct App {
     /// Requests that wait for a nested call or a timer.
     held: Vec<Option<Kept>>,
     free: Vec<usize>,
+    /// Handles of the last requests whose clients no longer waited.
+    given_up: VecDeque<Ticket>,
     /// Nested calls, each with the kept request for which it was made.
     nested: BTreeMap<u64, usize>,
     /// Calls that may still be cancelled.
@@ -58,12 +63,6 @@ pub(super) struct Known {
     pub(super) peer: PortId,
     /// Whether this process opened it. If so, the process opens another one when this one ends.
     pub(super) ours: bool,
-}
-
-#[derive(Debug)]
-struct Kept {
-    held: DeferredRequest,
-    ask: Ask,
 }
 
 /// Purpose of a timer: the high byte of its token.
@@ -111,6 +110,7 @@ impl App {
             hoard: Vec::new(),
             held: Vec::new(),
             free: Vec::new(),
+            given_up: VecDeque::new(),
             nested: BTreeMap::new(),
             cancellable: BTreeMap::new(),
             remaining: 0,
@@ -169,11 +169,6 @@ impl App {
     /// Records what the application gets or does, if the run is compared.
     pub(super) fn note(&self, cx: &Cx<'_>, fact: &EndpointFact<'_>) {
         self.shared.record().note(cx.now(), self.id.port, fact);
-    }
-
-    /// The client of a kept request no longer waits. The handler answers the request nevertheless.
-    pub(super) fn on_given_up(&mut self, ticket: Ticket, cx: &mut Cx<'_>) {
-        self.note(cx, &EndpointFact::GivenUp(ticket.index()));
     }
 
     /// Handles a timer that fires.
@@ -258,76 +253,6 @@ impl App {
             let wait = Nanos(self.rng.log_between(1_000, REOPEN.0));
             self.reopen.push((cx.now() + wait, known.peer));
         }
-    }
-
-    /// Keeps a request until `answer` or `take`.
-    pub(super) fn keep(&mut self, held: DeferredRequest, ask: Ask) -> usize {
-        let key = self.free.pop().unwrap_or_else(|| {
-            self.held.push(None);
-            self.held.len() - 1
-        });
-        self.held[key] = Some(Kept { held, ask });
-        key
-    }
-
-    /// Checks that a session has no more kept requests than slots, because a slot has at most one
-    /// live handler.
-    pub(super) fn check_kept(&self, session: Session, cx: &Cx<'_>) {
-        let Ok(info) = cx.session_info(session) else {
-            return;
-        };
-        let kept = self
-            .held
-            .iter()
-            .flatten()
-            .filter(|kept| kept.held.session() == session);
-        let count = kept.count();
-        if count > info.window as usize {
-            let window = info.window;
-            let what = format!("{count} live handlers in a session of {window} slots");
-            self.shared.lock().violate(what);
-        }
-    }
-
-    /// Sets a timer that answers or drops a kept request.
-    pub(super) fn answer_later(&mut self, key: usize, lose: bool, after: Nanos, cx: &mut Cx<'_>) {
-        let alarm = if lose { Alarm::Lose } else { Alarm::Answer };
-        cx.timer(cx.now() + after, alarm.token(key as u64));
-    }
-
-    /// Answers a kept request.
-    pub(super) fn answer(&mut self, key: usize, well: bool, cx: &mut Cx<'_>) {
-        let Some(Kept { held, ask }) = self.take(key) else {
-            return self
-                .shared
-                .lock()
-                .violate(format!("request {key} is answered twice"));
-        };
-        if well {
-            held.reply(cx, ask.answer_len as usize, |out| ask.answer(out));
-        } else {
-            held.reject(cx, NESTED_FAILED);
-        }
-    }
-
-    /// Issues a call on behalf of a kept request. False if there is no session to call on.
-    pub(super) fn call_for(&mut self, key: usize, cx: &mut Cx<'_>) -> bool {
-        let depth_ends = self.rng.one_in(4);
-        let kind = if depth_ends {
-            *self.rng.pick(&self.work.kinds)
-        } else {
-            Kind::Echo
-        };
-        match self.pick_session() {
-            Some(known) => self.issue(known, kind, Some(key), cx),
-            None => false,
-        }
-    }
-
-    fn take(&mut self, key: usize) -> Option<Kept> {
-        let kept = self.held.get_mut(key)?.take()?;
-        self.free.push(key);
-        Some(kept)
     }
 
     fn pick_session(&mut self) -> Option<Known> {

@@ -118,9 +118,11 @@ fn every_planted_bug_is_found() {
     // only the numbers are wrong, because its sender could also have ended the call. They also
     // allow a stuck request to end when its response hold has passed or its peer seems to have
     // failed.
-    const FOUND_BY_SIMULATOR: [Mutant; 4] = [
+    const FOUND_BY_SIMULATOR: [Mutant; 5] = [
         // No host here stays in a handler long enough for the control plane to notice.
         Mutant::AbsenceIsFailure,
+        // No host here remembers the handles of requests that are over.
+        Mutant::GenerationReused,
         Mutant::FutureCreditAccepted,
         Mutant::BitmapOffByOne,
         Mutant::LostNotResent,

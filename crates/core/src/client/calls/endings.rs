@@ -67,7 +67,13 @@ impl Calls {
         // From now on, an answer may be one to the CANCEL.
         call.marks.set(CallMarks::SAMPLE, false);
         call.sent = now;
-        self.settle(idx);
+        #[cfg(feature = "mutants")]
+        let awaits = context.shows(crate::mutant::Mutant::AwaitedAfterCancel);
+        #[cfg(not(feature = "mutants"))]
+        let awaits = false;
+        if !awaits {
+            self.settle(idx);
+        }
         context.expect_scan();
         self.send_cancel(idx, line, context);
     }

@@ -9,7 +9,6 @@ use crate::client::kept::Kept;
 use crate::client::slot::Slot;
 use crate::context::Context;
 use crate::handle::{CallId, CallIdx, Session};
-use crate::packet::held_until_done::Held;
 use crate::packet::words::Words;
 use crate::session::proof::{Left, Ready};
 use crate::session::table::Sessions;
@@ -79,7 +78,7 @@ impl Calls {
         let idx = slot.awaited(words[2])?;
         let (call, free) = self.table.get_beside_free(idx)?;
         if call.marks.has(CallMarks::UNUSUAL) {
-            if !call.can_take(data, &context.held) {
+            if !call.can_take(data, context) {
                 return None;
             }
             call.let_go(idx, slot, &mut self.kept, free);
@@ -203,9 +202,12 @@ fn note_issued<'a>(id: CallId, ready: Ready<'a>, context: &mut Context) -> Left<
 
 impl Call {
     /// Whether the transport has released the request, and `data` fits into the response.
-    fn can_take(&self, data: &[u8], held: &Held) -> bool {
+    fn can_take(&self, data: &[u8], context: &Context) -> bool {
+        let is_done = context.held.is_done(self.tx_end());
+        #[cfg(feature = "mutants")]
+        let is_done = is_done || context.shows(crate::mutant::Mutant::ReleasedBeforeDone);
         let response = self.response();
-        held.is_done(self.tx_end()) && response.is_some_and(|it| data.len() <= it.capacity())
+        is_done && response.is_some_and(|it| data.len() <= it.capacity())
     }
 
     /// Prepares the end of a call that the slot keeps no entry for, or whose request was lent. From

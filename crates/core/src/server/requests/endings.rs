@@ -40,7 +40,10 @@ impl Requests {
         let request = self.at_mut(idx);
         request.enter(RequestState::Free);
         request.marks = Marks::NONE;
-        request.generation = request.generation.wrapping_add(1);
+        let step = 1;
+        #[cfg(feature = "mutants")]
+        let step = step - u32::from(context.shows(crate::mutant::Mutant::GenerationReused));
+        request.generation = request.generation.wrapping_add(step);
         self.table.release(idx);
     }
 

@@ -4,10 +4,11 @@
 use super::{InboundRequest, Marks, RequestState, Requests};
 use crate::context::Context;
 use crate::handle::{RequestId, RequestIdx, Session};
-use crate::packet::held_until_done::Held;
 use crate::packet::words::{Words, low};
 use crate::session::proof::Known;
 use crate::session::table::Sessions;
+#[cfg(feature = "mutants")]
+use dunlin_wire::ReqNum;
 
 impl Requests {
     /// Accepts a new request; returns it with its session. The caller runs its handler.
@@ -38,7 +39,9 @@ impl Requests {
         let request = self.table.get_mut(idx)?;
         if !request.precedes(word, window) {
             let is_next = request.req.next(window) == req && low(word) == 0;
-            if !is_next || !request.is_free(&context.held) {
+            #[cfg(feature = "mutants")]
+            let is_next = is_next || request.is_mistaken(req, context);
+            if !is_next || !request.is_free(context) {
                 return None;
             }
         }
@@ -133,11 +136,25 @@ impl InboundRequest {
         self.word() == word && self.generation == id.generation
     }
 
+    /// Planted bugs: takes a duplicate, or a request of the future, for the slot's next one.
+    #[cfg(feature = "mutants")]
+    fn is_mistaken(&self, req: ReqNum, context: &Context) -> bool {
+        use crate::mutant::Mutant;
+        match context.config.mutant {
+            Some(Mutant::DuplicateCheckDropped) => req == self.req,
+            Some(Mutant::FutureAccepted) => self.req.is_before(req),
+            _ => false,
+        }
+    }
+
     /// Whether the entry can take another request: this one is over, and the transport no longer
     /// reads its response, which can then be written again.
     #[inline(always)]
-    fn is_free(&mut self, held: &Held) -> bool {
-        let is_free = self.state.is_over() && held.is_done(self.tx_end);
+    fn is_free(&mut self, context: &Context) -> bool {
+        let is_done = context.held.is_done(self.tx_end);
+        #[cfg(feature = "mutants")]
+        let is_done = is_done || context.shows(crate::mutant::Mutant::SkippedFlush);
+        let is_free = self.state.is_over() && is_done;
         if is_free && let Some(response) = &mut self.response {
             response.revoke();
         }
