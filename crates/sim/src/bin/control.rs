@@ -14,7 +14,7 @@ const USAGE: &str = "\
 Runs simulated networks under congestion control, and reports the points that break its rules.
 
 usage: control [--short] [--family NAME]… [--scheme NAME] [--seeds N] [--from N] [--threads N]
-               [--only POINT] [--json] [--faults]
+               [--only POINT] [--measured] [--json] [--faults]
 
   --short        the points where control is most likely to be wrong; takes some seconds
   --family NAME  incast, late, loss, two or echo (default: all of them)
@@ -23,6 +23,8 @@ usage: control [--short] [--family NAME]… [--scheme NAME] [--seeds N] [--from 
   --from N       the first seed (default 1)
   --threads N    threads that run cases (default 1)
   --only POINT   one point: family,Gb/s,round trip in µs,buffer in KB,senders,in flight
+                 and, for hosts that measure the round trip, measured
+  --measured     hosts measure the round trip of the empty network, as without udp.base_rtt
   --faults       print only points that break the rules
   --json         one JSON object for each run, for machines
 
@@ -44,6 +46,7 @@ struct Arguments {
     from: u64,
     threads: usize,
     only: Option<Case>,
+    measured: bool,
     json: bool,
     faults: bool,
 }
@@ -75,6 +78,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, S
         from: 1,
         threads: 1,
         only: None,
+        measured: false,
         json: false,
         faults: false,
     };
@@ -89,6 +93,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, S
             "--from" => out.from = number(&value()?)?,
             "--threads" => out.threads = number(&value()?)?,
             "--only" => out.only = Some(point(&value()?)?),
+            "--measured" => out.measured = true,
             "--json" => out.json = true,
             "--faults" => out.faults = true,
             _ => return Err(format!("{word}: no such option")),
@@ -115,7 +120,11 @@ fn family(name: &str) -> Result<Family, String> {
 
 fn point(text: &str) -> Result<Case, String> {
     let parts: Vec<&str> = text.split(',').collect();
-    let &[name, gbps, rtt_us, buffer_kb, senders, in_flight] = parts.as_slice() else {
+    let (parts, measured) = match parts.split_last() {
+        Some((&"measured", parts)) => (parts, true),
+        _ => (parts.as_slice(), false),
+    };
+    let &[name, gbps, rtt_us, buffer_kb, senders, in_flight] = parts else {
         return Err(format!("--only {text}: six values with commas are wanted"));
     };
     let case = Case {
@@ -125,6 +134,7 @@ fn point(text: &str) -> Result<Case, String> {
         buffer_kb: number(buffer_kb)?,
         senders: number(senders)?,
         in_flight: number(in_flight)?,
+        measured,
         seed: 1,
     };
     match case.gbps == 0 || case.senders == 0 {
@@ -135,7 +145,7 @@ fn point(text: &str) -> Result<Case, String> {
 
 /// True if all runs are within their limits.
 fn run(arguments: &Arguments) -> bool {
-    let points: Vec<Case> = match arguments.only {
+    let mut points: Vec<Case> = match arguments.only {
         Some(case) => vec![case],
         None => {
             let families = arguments.families.iter();
@@ -144,6 +154,9 @@ fn run(arguments: &Arguments) -> bool {
                 .collect()
         }
     };
+    points
+        .iter_mut()
+        .for_each(|case| case.measured |= arguments.measured);
     let (next, out) = (AtomicUsize::new(0), Mutex::new(Output::new(points.len())));
     let groups = groups(points);
     let alone = Alone::default();

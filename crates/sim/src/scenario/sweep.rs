@@ -66,6 +66,9 @@ pub struct Case {
     pub senders: usize,
     /// Requests that each sender has under way.
     pub in_flight: u32,
+    /// True if hosts measure the round trip of the empty network, as without `udp.base_rtt`; false
+    /// if they know it.
+    pub measured: bool,
     /// The seed, from which all random choices follow.
     pub seed: u64,
 }
@@ -82,7 +85,11 @@ impl fmt::Display for Case {
             self.buffer_kb,
             self.senders,
             self.in_flight
-        )
+        )?;
+        match self.measured {
+            true => f.write_str(",measured"),
+            false => Ok(()),
+        }
     }
 }
 
@@ -121,6 +128,7 @@ impl Alone {
         let case = Case {
             senders: 1,
             buffer_kb: 2000,
+            measured: false,
             seed: 1,
             ..case
         };

@@ -32,6 +32,7 @@ pub fn cases(family: Family, grid: Grid, seed: u64) -> Vec<Case> {
                         buffer_kb,
                         senders,
                         in_flight,
+                        measured: false,
                         seed,
                     });
                 }
@@ -50,6 +51,7 @@ fn crowd(seed: u64) -> Case {
         buffer_kb: 12 << 10,
         senders: 1000,
         in_flight: 1,
+        measured: false,
         seed,
     }
 }
@@ -70,6 +72,8 @@ fn senders(family: Family, grid: Grid, gbps: u32) -> Vec<(usize, u32)> {
         (Family::Late, Grid::Whole, _) => &[1, 2, 3, 5, 10, 20, 30],
         (Family::Two, Grid::Whole, _) => &[2, 5, 10],
         (Family::Two, Grid::Short, _) => &[2],
+        (Family::Echo, Grid::Whole, ..25) => &[2, 3, 5, 10, 20, 30],
+        (Family::Echo, Grid::Whole, _) => &[2, 3, 5, 10, 20, 30, 70, 150],
         (_, Grid::Whole, _) => &[2, 5, 10, 30],
         (_, Grid::Short, _) => &[3, 30],
     };

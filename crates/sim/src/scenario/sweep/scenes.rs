@@ -109,6 +109,7 @@ impl Case {
             rx_queue: 4096,
             data_size: DATA,
             frame_bytes: 0,
+            tells_base_rtt: !self.measured,
             dma: (DMA, DMA),
             cpu: CpuCosts {
                 iteration: CHEAP,

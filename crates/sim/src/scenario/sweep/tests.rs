@@ -13,6 +13,7 @@ fn case(family: Family, gbps: u32, senders: usize) -> Case {
         buffer_kb: 100,
         senders,
         in_flight: 1,
+        measured: false,
         seed: 1,
     }
 }
@@ -39,6 +40,31 @@ fn swift_is_as_it_must_be_at_small_points() {
             assert_eq!(again, row, "a case is a run");
         }
     }
+}
+
+/// More senders, or two queues in a row, need a stated round trip
+/// (`docs/decisions/congestion-control.md`).
+#[test]
+fn few_senders_that_measure_the_round_trip_are_as_they_must_be() {
+    let alone = Alone::default();
+    let row = |family, gbps, senders, measured| {
+        let case = Case {
+            measured,
+            ..case(family, gbps, senders)
+        };
+        case.run(Scheme::Swift, &alone).unwrap()
+    };
+    for (family, gbps, senders) in [
+        (Family::Incast, 10, 3),
+        (Family::Incast, 25, 2),
+        (Family::Late, 25, 3),
+        (Family::Loss, 25, 2),
+    ] {
+        let row = row(family, gbps, senders, true);
+        assert!(row.faults().is_empty(), "{row:?}");
+    }
+    let [told, measured] = [false, true].map(|it| row(Family::Two, 10, 2, it));
+    assert!(measured.share < told.share, "{measured:?} and {told:?}");
 }
 
 #[test]
