@@ -4,7 +4,7 @@
 mod idle;
 mod load;
 
-use dunlin_sim::scenario::{Config, Load, Nanos, Scenario, SessionOptions, Wrong};
+use dunlin_sim::scenario::{Config, Load, Nanos, Scenario, Scheme, SessionOptions, Wrong};
 use dunlin_sim::world::net::{CpuCosts, Fabric, FaultRates, Marking, NetConfig};
 use dunlin_sim::world::rng::Ppm;
 use load::LoadSection;
@@ -217,7 +217,8 @@ impl Default for Endpoint {
     fn default() -> Self {
         let session = SessionOptions::default();
         Self {
-            cc: "none".to_owned(),
+            // As in real networks (`Config::scheme`).
+            cc: Scheme::Swift.name().to_owned(),
             credits: session.credits,
             window: session.window,
             rto_floor_us: 5_000,
@@ -228,15 +229,19 @@ impl Default for Endpoint {
 
 impl File {
     /// The scenario that the file describes. [`Scenario::check`] decides whether it can run.
+    /// `compares`: the file is for several congestion control schemes, of which this run has some.
     ///
     /// # Errors
-    /// A key has a value that makes no sense.
-    pub(crate) fn scenario(&self) -> Result<Scenario, Wrong> {
+    /// A key has a value that makes no sense, or no effect.
+    pub(crate) fn scenario(&self, compares: bool) -> Result<Scenario, Wrong> {
         if !(0.0..=100.0).contains(&self.switch.mark_percent) {
             let what = "must be from 0 to 100";
             return Err(Wrong::new("switch.mark_percent", what));
         }
         self.refuse_idle_keys()?;
+        if !compares {
+            self.refuse_keys_of_other_schemes()?;
+        }
         Ok(Scenario {
             seed: self.seed,
             end: Nanos(amount("end_ms", self.end_ms * 1e6)?),

@@ -127,7 +127,7 @@ impl Source {
             put(&mut table, key, value.clone()).with_context(place)?;
         }
         let file = self.file(&table)?;
-        let scenario = file.scenario().and_then(|scenario| {
+        let scenario = file.scenario(self.compares_schemes()).and_then(|scenario| {
             scenario.check()?;
             Ok(scenario)
         });
@@ -139,6 +139,13 @@ impl Source {
             params: params.collect(),
             scenario,
         })
+    }
+
+    /// True if the unchanged file sweeps a scheme. Some of its keys are for some schemes only, and
+    /// must not keep the others from being chosen, by the sweep or by `--set`.
+    fn compares_schemes(&self) -> bool {
+        let file = toml::from_str::<File>(&self.text);
+        file.is_ok_and(|file| file.sweep.keys().any(|key| key.ends_with(".cc")))
     }
 
     fn file(&self, table: &Table) -> anyhow::Result<File> {

@@ -70,7 +70,7 @@ fn stage_text(out: &mut String, load: &LoadReport, what: &str, stage: &Stage) {
     let _ = writeln!(
         out,
         "  {what:<8} {}: {:.2} Gbit/s ({:.2} across, {:.2} back), {:.3} M RPC/s \
-         ({:.3} M a host), {} failed, Jain {:.3}, {:.3} % resent",
+         ({:.3} M a host), {} failed, Jain {:.3} across, {:.3} back, {:.3} % resent",
         load.name,
         stage.gbps,
         stage.gbps_across,
@@ -79,6 +79,7 @@ fn stage_text(out: &mut String, load: &LoadReport, what: &str, stage: &Stage) {
         stage.rpcs_per_host / 1e6,
         stage.failed,
         stage.jain,
+        stage.jain_back,
         stage.resent_share() * 100.0
     );
     if let Some([least, most]) = extremes(stage).filter(|_| stage.clients.len() > 1) {

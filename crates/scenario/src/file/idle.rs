@@ -1,10 +1,10 @@
 //! Keys of a scenario file that have no effect, because another key is missing. A file that sets
 //! such a key is refused, because its author expects an effect.
 
-use dunlin_sim::scenario::Wrong;
+use dunlin_sim::scenario::{Scheme, Wrong};
 
-use super::load::LoadSection;
-use super::{Endpoint, File, Network, Switch};
+use super::load::{LoadSection, PartnersText, hosts};
+use super::{BaseRtt, Endpoint, File, Network, Switch};
 
 impl File {
     /// # Errors
@@ -14,7 +14,32 @@ impl File {
         self.refuse_idle_faults()?;
         self.refuse_idle_endpoint()?;
         for (index, load) in self.load.iter().enumerate() {
-            load.refuse_idle(index)?;
+            load.refuse_idle(index, self.network.hosts)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses keys that affect only sessions with a congestion control scheme that no load has.
+    ///
+    /// # Errors
+    /// The first such key.
+    pub(super) fn refuse_keys_of_other_schemes(&self) -> Result<(), Wrong> {
+        let schemes = || {
+            let loads = self.load.iter();
+            loads.map(|load| load.cc.as_ref().unwrap_or(&self.endpoint.cc).as_str())
+        };
+        let marks = self.switch.mark_from_kb.is_finite();
+        if marks && schemes().all(|cc| cc != Scheme::Dcqcn.name()) {
+            let what = "has no effect, because only dcqcn looks at marks, and no load has it";
+            return Err(Wrong::new("switch.mark_from_kb", what));
+        }
+        // A server that knows the round trip holds back large responses, whatever the scheme.
+        let large = |load: &LoadSection| load.response_bytes > self.network.packet_bytes;
+        let is_read = schemes().any(|cc| cc != Scheme::None.name()) || self.load.iter().any(large);
+        if self.network.base_rtt == BaseRtt::Measured && !is_read {
+            let what = "has no effect, because no load has congestion control or responses of \
+                        several packets";
+            return Err(Wrong::new("network.base_rtt", what));
         }
         Ok(())
     }
@@ -139,7 +164,12 @@ impl File {
 }
 
 impl LoadSection {
-    fn refuse_idle(&self, index: usize) -> Result<(), Wrong> {
+    fn refuse_idle(&self, index: usize, all: usize) -> Result<(), Wrong> {
+        let servers = hosts(&self.servers, all).map(|hosts| hosts.len() * self.endpoints);
+        if self.partners == PartnersText::Fixed && servers == Some(1) {
+            let what = "has no effect, because there is only one server; leave it out";
+            return Err(Wrong::new(&format!("load.{index}.partners"), what));
+        }
         for (key, is_set) in [
             ("batch", self.batch.is_some()),
             ("think_us", self.think_us.is_some()),

@@ -18,18 +18,18 @@ pub(super) struct LoadSection {
     #[serde(deserialize_with = "text_or_number")]
     clients: String,
     #[serde(deserialize_with = "text_or_number")]
-    servers: String,
+    pub(super) servers: String,
     #[serde(default = "one")]
-    endpoints: usize,
+    pub(super) endpoints: usize,
     /// `"drawn"`: a partner is drawn for each request; or `"fixed"`.
     #[serde(default)]
-    partners: PartnersText,
+    pub(super) partners: PartnersText,
     /// The load's own congestion control scheme, which overrides the one of `[endpoint]`.
     pub(super) cc: Option<String>,
     pub(super) credits: Option<u32>,
     pub(super) window: Option<u32>,
     request_bytes: u32,
-    response_bytes: u32,
+    pub(super) response_bytes: u32,
     #[serde(default = "one")]
     in_flight: u32,
     /// Only in a closed loop.
@@ -47,9 +47,9 @@ pub(super) struct LoadSection {
 }
 
 /// [`Partners`] in the words of a file.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum PartnersText {
+pub(super) enum PartnersText {
     #[default]
     Drawn,
     Fixed,
@@ -154,7 +154,7 @@ fn gap(key: &str, per_second: f64) -> Result<Nanos, Wrong> {
 }
 
 /// The range of hosts, out of `all`, that the text names.
-fn hosts(text: &str, all: usize) -> Option<Range<usize>> {
+pub(super) fn hosts(text: &str, all: usize) -> Option<Range<usize>> {
     let until = |last: &str| last.parse::<usize>().ok()?.checked_add(1);
     if text == "all" {
         return Some(0..all);

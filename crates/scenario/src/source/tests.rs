@@ -354,6 +354,12 @@ const IDLE: &[[&str; 4]] = &[
         "endpoint.cc",
         "every load",
     ],
+    [
+        "response_bytes",
+        "partners = 'fixed'\nresponse_bytes",
+        "load.0.partners",
+        "only one server",
+    ],
 ];
 
 #[test]
@@ -366,6 +372,52 @@ fn a_key_without_effect_is_refused_and_names_the_one_that_it_needs() {
         );
         assert!(what.contains(needs), "{new}: {what}");
     }
+}
+
+#[test]
+fn a_key_that_only_another_scheme_reads_is_refused() {
+    let marks = "mark_from_kb = 9.0\nmark_all_kb = 99.0";
+    let file = |keys: &str, cc: &str| {
+        let text = FILE[..FILE.find("[sweep]").unwrap()].to_owned();
+        format!("{text}{keys}\n[endpoint]\ncc = '{cc}'\n")
+    };
+    let switch = format!("[switch]\n{marks}");
+    let told = |cc| file("", cc).replace("hosts = 4", "hosts = 4\nbase_rtt = 'measured'");
+    let large = told("none").replace("response_bytes = 32", "response_bytes = 3200");
+    for (text, key) in [
+        (file(&switch, "swift"), Some("switch.mark_from_kb")),
+        (file(&switch, "none"), Some("switch.mark_from_kb")),
+        (file(&switch, "dcqcn"), None),
+        (told("none"), Some("network.base_rtt")),
+        (told("swift"), None),
+        (large, None),
+        // A file that compares schemes may choose any of them.
+        (
+            file(&switch, "swift") + "[sweep]\n'endpoint.cc' = ['dcqcn', 'none']\n",
+            None,
+        ),
+    ] {
+        let what = variants(&text, &["endpoint.credits=9"]).err();
+        let is_right = match (&what, key) {
+            (None, None) => true,
+            (Some(what), Some(key)) => what.contains(key) && what.contains("no effect"),
+            _ => false,
+        };
+        assert!(is_right, "{text}: {what:?}");
+    }
+    let sweep = file(&switch, "swift") + "[sweep]\n'endpoint.cc' = ['dcqcn', 'none']\n";
+    assert!(
+        variants(&sweep, &["endpoint.cc=none"]).is_ok(),
+        "as with the sweep"
+    );
+}
+
+#[test]
+fn a_file_without_a_scheme_has_that_of_real_networks() {
+    let text = &FILE[..FILE.find("[sweep]").unwrap()];
+    let all = variants(text, &[]).unwrap();
+    let scheme = all[0].scenario.loads[0].session.scheme;
+    assert_eq!(scheme, Some(dunlin_sim::scenario::Scheme::Swift));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use dunlin_core::{Config, Nanos, SessionOptions};
+use dunlin_core::{Config, ConfigError, Nanos, SessionOptions};
 
 /// Clients that keep servers busy.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,7 +34,8 @@ pub struct Load {
     pub start: Nanos,
     /// The clients' starts are spread over this time.
     pub spread: Nanos,
-    /// From this time on clients begin no requests. [`Nanos::MAX`]: they never stop.
+    /// From this time on clients begin no requests, not even those that have arrived and wait.
+    /// [`Nanos::MAX`]: they never stop.
     pub stop: Nanos,
 }
 
@@ -122,7 +123,11 @@ impl Load {
     fn fault_of_session(&self, endpoint: &Config) -> Option<Fault> {
         let most = self.session.window + endpoint.backlog;
         if let Err(why) = self.session.check() {
-            Some(("session", why.to_string()))
+            let key = match why {
+                ConfigError::Window(_) => "window",
+                _ => "credits",
+            };
+            Some((key, why.to_string()))
         } else if self.in_flight == 0 {
             Some(("in_flight", "must be above 0".to_owned()))
         } else if self.in_flight > most {

@@ -4,8 +4,6 @@
 //! Invariant: while an operation's call is under way, the call owns its msgbufs; otherwise the
 //! operation does. Called by the world, and by `build` before the run.
 
-use std::collections::VecDeque;
-
 use dunlin_core::{Counters, Cx, Done, Nanos, Request, Session, Tag, TimerToken};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqType};
@@ -66,9 +64,20 @@ pub(super) struct App {
     latencies: Latencies,
     /// In a closed loop: the number of operations of each batch that are under way.
     batches: Vec<u32>,
-    /// In an open loop: operations that are not under way, and arrivals that wait for one.
+    /// In an open loop: operations that are not under way.
     idle: Vec<usize>,
-    waiting: VecDeque<Nanos>,
+    queue: Option<Queue>,
+}
+
+/// The arrivals of an open loop that have not begun. Only the first of them is stored: the times
+/// between arrivals are drawn when their turn comes, so arrivals that wait take no memory.
+struct Queue {
+    rng: Rng,
+    /// The mean of the times between two arrivals.
+    gap: Nanos,
+    first: Nanos,
+    /// A timer runs for the first arrival.
+    is_awaited: bool,
 }
 
 /// Token of the timer that starts the client.
@@ -100,7 +109,7 @@ impl Cluster for Members {
             latencies: Latencies::new(self.scenario.warm_up),
             batches: Vec::new(),
             idle: Vec::new(),
-            waiting: VecDeque::new(),
+            queue: None,
         };
         let config = self.scenario.endpoint.clone();
         let seed = self.seeds.next_u64();
@@ -170,16 +179,20 @@ fn on_completion(app: &mut App, done: Done, cx: &mut Cx<'_>) {
 }
 
 fn on_timer(app: &mut App, token: TimerToken, cx: &mut Cx<'_>) {
-    match (token, app.load.arrivals) {
-        (START, Arrivals::Closed { .. }) => {
+    match (token, &mut app.queue) {
+        (START, None) => {
             for batch in 0..app.batches.len() {
                 app.begin_batch(batch, cx);
             }
         }
-        (START, Arrivals::Open { gap }) => app.await_arrival(gap, cx),
-        (ARRIVAL, Arrivals::Open { gap }) => {
-            app.on_arrival(cx);
-            app.await_arrival(gap, cx);
+        (START, Some(queue)) => {
+            queue.first = cx.now();
+            queue.take();
+            app.begin_arrived(cx);
+        }
+        (ARRIVAL, Some(queue)) => {
+            queue.is_awaited = false;
+            app.begin_arrived(cx);
         }
         (TimerToken(token), _) => {
             let batch = usize::try_from(token - ARRIVAL.0).expect("it was an index");
@@ -192,12 +205,12 @@ impl App {
     /// Handles the end of operation `index`: begins a call that waits, or the next batch if this
     /// operation was the last of its batch.
     fn on_end(&mut self, index: usize, cx: &mut Cx<'_>) {
-        let Arrivals::Closed { batch: size, think } = self.load.arrivals else {
-            match self.waiting.pop_front() {
-                Some(arrived) => self.issue(index, arrived, cx),
-                None => self.idle.push(index),
+        let (size, think) = match self.load.arrivals {
+            Arrivals::Closed { batch, think } => (batch, think),
+            Arrivals::Open { .. } => {
+                self.idle.push(index);
+                return self.begin_arrived(cx);
             }
-            return;
         };
         let batch = index / size as usize;
         self.batches[batch] -= 1;
@@ -213,20 +226,25 @@ impl App {
         }
     }
 
-    fn await_arrival(&mut self, gap: Nanos, cx: &mut Cx<'_>) {
-        let at = cx.now() + Nanos(self.rng.exponential(gap.0));
-        if at < self.load.stop {
-            cx.timer(at, ARRIVAL);
-        }
-    }
-
-    /// Handles an arrival in an open loop. The request's latency counts from now, even if it has to
-    /// wait.
-    fn on_arrival(&mut self, cx: &mut Cx<'_>) {
-        let now = cx.now();
-        match self.idle.pop() {
-            Some(index) => self.issue(index, now, cx),
-            None => self.waiting.push_back(now),
+    /// Begins the requests of an open loop that have arrived, as far as operations are free, and
+    /// awaits the next one. The latency of a request counts from its arrival, even if it has to
+    /// wait. From the load's stop on, waiting requests are dropped.
+    fn begin_arrived(&mut self, cx: &mut Cx<'_>) {
+        let (now, stop) = (cx.now(), self.load.stop);
+        while let Some(queue) = self.queue.as_mut().filter(|_| now < stop) {
+            if queue.first > now {
+                if queue.first < stop && !queue.is_awaited {
+                    queue.is_awaited = true;
+                    cx.timer(queue.first, ARRIVAL);
+                }
+                return;
+            }
+            let Some(index) = self.idle.pop() else {
+                // The end of an operation calls this again.
+                return;
+            };
+            let arrived = queue.take();
+            self.issue(index, arrived, cx);
         }
     }
 
@@ -266,6 +284,14 @@ impl App {
             op.bufs = Some((refused.request, refused.response));
             self.stats.borrow_mut().violate(&why);
         }
+    }
+}
+
+impl Queue {
+    /// Takes the first arrival, and draws the next one.
+    fn take(&mut self) -> Nanos {
+        let after = self.first + Nanos(self.rng.exponential(self.gap.0));
+        std::mem::replace(&mut self.first, after)
     }
 }
 
@@ -324,7 +350,15 @@ impl Member {
                 let batches = app.load.in_flight.div_ceil(batch);
                 app.batches = vec![0; batches as usize];
             }
-            Arrivals::Open { .. } => app.idle = (0..app.ops.len()).rev().collect(),
+            Arrivals::Open { gap } => {
+                app.idle = (0..app.ops.len()).rev().collect();
+                app.queue = Some(Queue {
+                    rng: app.rng.fork(),
+                    gap,
+                    first: Nanos::ZERO,
+                    is_awaited: false,
+                });
+            }
         }
         cx.timer(start, START);
         Some(())

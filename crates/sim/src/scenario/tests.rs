@@ -258,6 +258,22 @@ fn an_open_loop_begins_requests_at_its_rate_whatever_the_network_does() {
 }
 
 #[test]
+fn clients_that_leave_begin_none_of_the_requests_that_wait() {
+    let overload = |gap, stop| {
+        let mut scenario = small(Arrivals::Open { gap });
+        scenario.loads[0].stop = stop;
+        let load = measured(&scenario).loads.remove(0);
+        load.opening.completed + load.steady.completed
+    };
+    let (gap, half) = (Nanos(500), Nanos(15 * MILLI / 2));
+    let [all, left] = [Nanos::MAX, half].map(|stop| overload(gap, stop));
+    assert!(left < all * 7 / 8, "{left} of {all}");
+    // As many arrivals as a run may have wait in vain, and take no memory.
+    let flood = overload(Nanos(1), half);
+    assert!((left / 2..2 * left).contains(&flood), "{flood} and {left}");
+}
+
+#[test]
 fn clients_think_between_batches_and_leave() {
     let think = Nanos(100_000);
     let mut scenario = small(Arrivals::Closed { batch: 1, think });
