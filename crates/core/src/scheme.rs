@@ -102,8 +102,9 @@ impl FromStr for Scheme {
 /// experiments switch them off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bypasses {
-    /// A session at line rate asks for a round trip every 10 µs only, and Timely ignores round
-    /// trips below its low threshold. Off: every request is measured, and every sample changes the
+    /// A session at line rate asks for a round trip every 10 µs only (every 100 µs or less often
+    /// without congestion control: rule S10), and Timely ignores round trips below its low
+    /// threshold. Off: every request is measured, and every sample changes the
     /// rate.
     pub timely: bool,
     /// Packets of a session at line rate go straight to the transport. Off: they go through the
