@@ -27,8 +27,8 @@ type Everything = (Vec<Row>, Vec<String>, anyhow::Result<()>);
 /// Runs the chosen experiment and writes its rows.
 ///
 /// # Errors
-/// [`signal::Interrupted`], after the rows measured so far have been written; or a process could
-/// not be started, failed or hung; or the rows cannot be written.
+/// [`signal::Interrupted`], after the rows measured so far have been written; or no round of a case
+/// succeeded; or the rows cannot be written.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(Command::Compare(args)) = &args.command {
         return compare::run(args);
@@ -41,10 +41,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut output = Output::open(args.json.as_ref(), args.svg.as_deref())?;
     let mut results = Results::begin();
     let mut show = |rows: &[Row]| output.show(&table::render(rows));
-    let ended = args
-        .experiment
-        .experiments()
-        .try_for_each(|experiment| measure(experiment, args, &mut results, &mut show));
+    let ended = all(args, &mut results, &mut show);
     let rows = &results.rows;
     let text = results.text(experiments::lines(rows));
     output.write(rows, &text, || experiments::draw(rows))?;
@@ -68,8 +65,7 @@ pub(crate) fn everything(seconds: Option<Duration>) -> anyhow::Result<Everything
     signal::watch()?;
     let args = Args::everything(seconds);
     let mut results = Results::begin();
-    let mut experiments = args.experiment.experiments();
-    let ended = experiments.try_for_each(|it| measure(it, &args, &mut results, &mut |_| Ok(())));
+    let ended = all(&args, &mut results, &mut |_| Ok(()));
     let left_out = results.left_out.into_iter();
     let left_out = left_out.map(|case| format!("left out, more --seconds are needed: {case}"));
     let early = ended.as_ref().err();
@@ -79,14 +75,30 @@ pub(crate) fn everything(seconds: Option<Duration>) -> anyhow::Result<Everything
     Ok((results.rows, notes, ended))
 }
 
+/// Runs all chosen experiments. A case without a single good round is an error only after the last
+/// experiment.
+fn all(
+    args: &Args,
+    results: &mut Results,
+    show: &mut dyn FnMut(&[Row]) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut lacking = None;
+    for experiment in args.experiment.experiments() {
+        let missing = measure(experiment, args, results, show)?;
+        lacking = lacking.or(missing);
+    }
+    lacking.map_or(Ok(()), Err)
+}
+
 /// Runs one experiment, and shows its rows as soon as they are measured. The rows are in the
-/// results even if the experiment ends early.
+/// results even if the experiment ends early. Returns the error of the first case without a good
+/// round.
 fn measure(
     experiment: &Experiment,
     args: &Args,
     results: &mut Results,
     show: &mut dyn FnMut(&[Row]) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Option<anyhow::Error>> {
     let mut cases = experiment.cases(&args.selection)?;
     let plan = Plan {
         runs: args.runs(experiment),
@@ -95,16 +107,19 @@ fn measure(
     };
     results.left_out.extend(plan::leave_out(&mut cases, plan));
     let mut ping = Ping::default();
+    let mut lacking = None;
     for (cases, plan) in plan::groups(&mut cases, plan) {
         let ended = plan::run(cases, plan, &mut || ping.now());
         let rows: Vec<Row> = cases.iter().flat_map(Case::rows).collect();
         for case in cases {
             results.count(case.rounds());
             results.alarms.extend_from_slice(case.alarms());
+            results.alarms.extend(case.failures());
+            lacking = lacking.or(case.check().err());
         }
         show(&rows)?;
         results.rows.extend(rows);
         ended?;
     }
-    Ok(())
+    Ok(lacking)
 }

@@ -2,18 +2,25 @@
 //! rounds. Experiments make cases, and [`super::plan`] measures them.
 //!
 //! A ping-pong before and after each measurement shows the state of the machine. The rows of a case
-//! use only the rounds in one state of the machine: the state with the most rounds.
+//! use only the rounds in one state of the machine: the state with the most rounds. A round that
+//! fails leaves no values; if half of the rounds fail, the rows are not valid.
 
 use std::time::Duration;
 
+use anyhow::bail;
 use serde_json::{Map, Value};
 
 use super::probe::{Against, Measurement, Metric, Probe};
 use harness::row::{Row, Spread};
+use harness::signal;
 use harness::state::{Condition, Reason, states, steady};
 
 /// Approximate time of a ping-pong.
 const PING_TAKES: Duration = Duration::from_millis(6);
+
+/// A case that has failed this number of times, and has no values yet, is not tried again: each
+/// failure may have taken as long as the patience with a process that hangs.
+const GIVEN_UP_AFTER: usize = 3;
 
 /// One combination of an experiment's parameters, and the values measured with it.
 pub struct Case {
@@ -25,6 +32,8 @@ pub struct Case {
     /// Times of the ping-pongs of each round, in ns; empty for a round without ping-pongs.
     pings: Vec<Vec<f64>>,
     alarms: Vec<String>,
+    /// The reasons of the rounds that failed.
+    failures: Vec<String>,
 }
 
 /// Plays a ping-pong and returns its time in ns. Tests use a substitute.
@@ -64,6 +73,7 @@ impl Case {
             baseline: None,
             pings: Vec::new(),
             alarms: Vec::new(),
+            failures: Vec::new(),
         }
     }
 
@@ -137,7 +147,10 @@ impl Case {
             transport: self.transport.into(),
             params: self.params.clone(),
             runs: rounds.len(),
-            valid: counted.is_steady && judge.is_plausible(rounds) && !self.is_overloaded(rounds),
+            valid: counted.is_steady
+                && self.has_enough_rounds()
+                && judge.is_plausible(rounds)
+                && !self.is_overloaded(rounds),
             state: counted.state,
             ..Row::new(self.experiment, (metric.name, metric.unit), spread)
         };
@@ -200,6 +213,60 @@ impl Case {
             measured.rounds.push(values.values);
         }
         Ok(details)
+    }
+
+    /// Notes a round that failed. The reason may be a machine so busy that a process got no
+    /// processor for longer than its peer waits, so a later round may succeed. Returns a line for
+    /// the user.
+    ///
+    /// # Errors
+    /// The error itself, if a later round would end in the same way: the user has ended the run, or
+    /// the figures do not depend on the machine.
+    pub(crate) fn on_failure(
+        &mut self,
+        round: u32,
+        error: anyhow::Error,
+    ) -> anyhow::Result<String> {
+        if error.is::<signal::Interrupted>() || !self.is_timed() {
+            return Err(error);
+        }
+        let reason = format!("{error:#}");
+        let line = format!(
+            "the machine is busy: {}, round {round}: {reason}",
+            self.label()
+        );
+        self.failures.push(reason);
+        Ok(line)
+    }
+
+    /// True if further rounds are not worth their time.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.pings.is_empty() && self.failures.len() >= GIVEN_UP_AFTER
+    }
+
+    fn has_enough_rounds(&self) -> bool {
+        self.pings.len() > self.failures.len()
+    }
+
+    /// The number of rounds that failed, and the first reason, for readers of the rows.
+    pub fn failures(&self) -> Option<String> {
+        let first = self.failures.first()?;
+        let (failed, all) = (self.failures.len(), self.failures.len() + self.pings.len());
+        let label = self.label();
+        Some(format!(
+            "the machine is busy: {failed} of {all} rounds of {label} failed: {first}"
+        ))
+    }
+
+    /// # Errors
+    /// Every round failed: the case has no rows.
+    pub fn check(&self) -> anyhow::Result<()> {
+        match self.failures.last() {
+            Some(last) if self.pings.is_empty() => {
+                bail!("no round of {} succeeded; the last: {last}", self.label())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Measures the subject of the case, without its baseline.

@@ -53,11 +53,12 @@ pub fn groups(cases: &mut [Case], plan: Plan) -> impl Iterator<Item = (&mut [Cas
 }
 
 /// Measures every case in every round. If a case's figures depend on the machine's speed, a
-/// ping-pong comes before and after each of its measurements. The cases keep their values even if
-/// this ends early.
+/// ping-pong comes before and after each of its measurements. A round that fails is counted, and
+/// the next one begins: [`Case::check`] tells whether a case has values. The cases keep their
+/// values even if this ends early.
 ///
 /// # Errors
-/// [`signal::Interrupted`]; or the first probe that failed.
+/// [`signal::Interrupted`]; or a count or a simulation failed, which does so in every round.
 pub fn run(cases: &mut [Case], plan: Plan, ping: Pinger<'_>) -> anyhow::Result<()> {
     let begin = Instant::now();
     let mut left = plan.runs * cases.iter().map(Case::measurements).sum::<u32>();
@@ -68,9 +69,14 @@ pub fn run(cases: &mut [Case], plan: Plan, ping: Pinger<'_>) -> anyhow::Result<(
             signal::check()?;
             progress.measuring(round, &case.label());
             let time = plan.budget.saturating_sub(begin.elapsed() + overhead);
-            let details = case.measure(round, span(time, left), ping)?;
-            if plan.verbose && !details.is_empty() {
-                progress.say(&format!("{}, round {round}", case.label()), &details);
+            if !case.is_given_up() {
+                match case.measure(round, span(time, left), ping) {
+                    Ok(details) if plan.verbose && !details.is_empty() => {
+                        progress.say(&format!("{}, round {round}", case.label()), &details);
+                    }
+                    Ok(_) => {}
+                    Err(error) => progress.say(&case.on_failure(round, error)?, &[]),
+                }
             }
             left -= case.measurements();
             overhead -= case.overhead();

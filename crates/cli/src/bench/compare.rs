@@ -17,13 +17,14 @@ use dunlin_bench::baselines::ping::Ping;
 use dunlin_bench::harness::case::Case;
 
 use crate::misuse::Misuse;
+use crate::say;
 use contract::Request;
 use harness::output::Output;
 use harness::progress::Progress;
 use harness::seat::{self, Seats};
 use harness::signal;
 use notes::Notes;
-use program::Program;
+use program::{Lost, Program};
 use tally::{Round, Sample};
 
 /// A case, and its measurements.
@@ -32,7 +33,12 @@ struct Compared {
     /// False for a program that does not measure this.
     takes_part: Vec<bool>,
     rounds: Vec<Round>,
+    /// The reasons of the rounds in which a measurement failed.
+    failures: Vec<String>,
 }
+
+/// A case that has failed this number of times, and has no round yet, is not tried again.
+const GIVEN_UP_AFTER: usize = 3;
 
 /// The programs and the way to measure, which stay the same to the end.
 struct Comparison<'a> {
@@ -45,7 +51,8 @@ struct Comparison<'a> {
 ///
 /// # Errors
 /// [`signal::Interrupted`], after the results so far have been written; or a program could
-/// not be started, failed, hung, or did not keep the contract; or the rows cannot be written.
+/// not be started or did not keep the contract; or no round of a case succeeded; or the rows cannot
+/// be written.
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     args.refusal()
         .map_or(Ok(()), |refusal| Err(Misuse(refusal)))?;
@@ -65,8 +72,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         cpus: [client, server],
     };
     let ended = comparison.measure(&mut compared, &mut notes);
+    let ended = ended.and_then(|()| compared.iter().try_for_each(Compared::check));
+    let failures = compared.iter().filter_map(Compared::said);
+    let notes: Vec<String> = notes.lines().into_iter().chain(failures).collect();
     let rows = output::rows(&compared, &args.with);
-    output.write(&rows, &output::text(&rows, &notes.lines()), String::new)?;
+    output.write(&rows, &output::text(&rows, &notes), String::new)?;
     ended
 }
 
@@ -83,6 +93,7 @@ fn cases_of(args: &Args) -> anyhow::Result<Vec<Compared>> {
         case,
         takes_part: vec![true; args.with.len()],
         rounds: Vec::new(),
+        failures: Vec::new(),
     });
     Ok(compared.collect())
 }
@@ -91,7 +102,52 @@ impl Compared {
     /// True if no further round is needed.
     fn is_done(&self) -> bool {
         let mut others = self.takes_part.iter().enumerate();
-        others.all(|(other, takes_part)| !takes_part || tally::is_enough(&self.rounds, other))
+        self.is_given_up()
+            || others
+                .all(|(other, takes_part)| !takes_part || tally::is_enough(&self.rounds, other))
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.rounds.is_empty() && self.failures.len() >= GIVEN_UP_AFTER
+    }
+
+    /// Notes a round in which a measurement failed. Returns a line for the user.
+    ///
+    /// # Errors
+    /// The error itself, if a later round would end in the same way.
+    fn on_failure(&mut self, number: u32, error: anyhow::Error) -> anyhow::Result<String> {
+        if error.is::<signal::Interrupted>() || !error.is::<Lost>() {
+            return Err(error);
+        }
+        let reason = say::with_causes(&error);
+        let label = self.case.label();
+        let line = format!("the machine is busy: {label}, round {number}: {reason}");
+        self.failures.push(reason);
+        Ok(line)
+    }
+
+    /// The number of rounds that failed, and the first reason.
+    fn said(&self) -> Option<String> {
+        let first = self.failures.first()?;
+        let (failed, all) = (self.failures.len(), self.failures.len() + self.rounds.len());
+        let label = self.case.label();
+        Some(format!(
+            "the machine is busy: {failed} of {all} rounds of {label} failed: {first}"
+        ))
+    }
+
+    /// # Errors
+    /// Every round failed.
+    fn check(&self) -> anyhow::Result<()> {
+        match self.failures.last() {
+            Some(last) if self.rounds.is_empty() => {
+                anyhow::bail!(
+                    "no round of {} succeeded; the last: {last}",
+                    self.case.label()
+                )
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -103,9 +159,12 @@ impl Comparison<'_> {
         let mut ping = Ping::default();
         for number in 1..=rounds {
             for it in compared.iter_mut() {
-                if !it.is_done() || (self.args.every_state && it.takes_part.contains(&true)) {
+                let in_every_state = self.args.every_state && it.takes_part.contains(&true);
+                if !it.is_done() || (in_every_state && !it.is_given_up()) {
                     progress.measuring(number, &it.case.label());
-                    self.round(number, it, &mut ping, notes)?;
+                    if let Err(error) = self.round(number, it, &mut ping, notes) {
+                        progress.say(&it.on_failure(number, error)?, &[]);
+                    }
                 }
                 progress.advance(1);
             }
@@ -194,5 +253,10 @@ impl Comparison<'_> {
 }
 
 fn play(ping: &mut Ping) -> anyhow::Result<f64> {
-    ping.now()?.context("there are two processors")
+    match ping.now() {
+        Err(error) if !error.is::<signal::Interrupted>() => {
+            Err(error.context(Lost("a ping-pong failed".to_owned())))
+        }
+        played => played?.context("there are two processors"),
+    }
 }

@@ -79,6 +79,7 @@ fn a_build_and_a_peer_are_compared_in_the_same_rounds() {
             "rounds",
             "tried",
             "unsteady",
+            "failed",
             "run",
             "other_run",
         ];
@@ -147,6 +148,31 @@ fn programs_that_do_not_keep_the_contract_end_it_with_exit_code_1_and_a_reason()
             "{name}: {said}"
         );
     }
+}
+
+#[test]
+fn a_round_in_which_a_peer_fails_is_counted_and_the_next_one_begins() {
+    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("failed-once");
+    let _ = fs::remove_file(&place);
+    let script = format!(
+        "if [ -e {0} ]; then echo '{ANSWER}'; else touch {0}; echo no time >&2; exit 3; fi",
+        place.display()
+    );
+    let out = compare(
+        &[&peer("fails-once", &script)],
+        &["--rounds", "3", "--json", "-"],
+    );
+    let said = text(&out.stderr);
+    assert!(out.status.success(), "{said}");
+    let rows = rows(&out);
+    let counts = ["tried", "failed"].map(|field| rows[0][field].as_u64().unwrap());
+    assert_eq!((rows.len(), counts), (1, [3, 1]), "{rows:?}");
+    let line = "the machine is busy: latency shm, size 32, round 1: ";
+    assert!(said.contains(line) && said.contains("no time"), "{said}");
+    assert!(
+        said.contains("note: the machine is busy: 1 of 3 rounds"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -1,5 +1,9 @@
 //! Rounds, ratios and validity, with probes whose values are known.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
+use anyhow::Context;
 use harness::state::State;
 
 use super::*;
@@ -142,17 +146,92 @@ fn a_row_is_invalid_if_subject_or_baseline_was_limited_by_its_own_client() {
     }
 }
 
+/// A probe that fails in the rounds without a value, and counts how often it is asked.
+struct Failing(Vec<Option<f64>>, Rc<Cell<usize>>, bool);
+
+impl Probe for Failing {
+    fn name(&self) -> &'static str {
+        "failing"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS[1..]
+    }
+
+    fn measure(&mut self, _: Duration) -> anyhow::Result<Measurement> {
+        self.1.set(self.1.get() + 1);
+        let value = self.0.remove(0).context("no processor for 10 s")?;
+        Ok(vec![value].into())
+    }
+
+    fn is_timed(&self) -> bool {
+        self.2
+    }
+}
+
+/// A case that fails in the rounds without a value, and the number of rounds that are measured.
+fn failing(values: &[Option<f64>], is_timed: bool) -> (Case, Rc<Cell<usize>>) {
+    let asked = Rc::new(Cell::new(0));
+    let probe = Failing(values.to_vec(), Rc::clone(&asked), is_timed);
+    (Case::new::<u32>("test", "shm", &[], probe), asked)
+}
+
 #[test]
-fn what_was_measured_before_a_failure_stays() {
-    let mut cases = [
-        case(&[1.0, 2.0], &[1.0, 1.0], true),
-        case(&[1.0], &[1.0, 1.0], true),
-    ];
-    let error = run(&mut cases, rounds(3)).unwrap_err();
-    assert_eq!(error.to_string(), "no more values");
-    assert_eq!(cases[0].rows()[0].runs, 2);
-    assert_eq!(cases[1].rows()[0].runs, 1);
-    assert_eq!(cases[1].baseline.as_ref().unwrap().rounds.len(), 1);
+fn after_a_round_that_fails_the_next_one_begins() {
+    let (flaky, asked) = failing(&[Some(1.0), None, Some(3.0)], true);
+    let mut cases = [flaky, case(&[5.0; 3], &[1.0; 3], true)];
+    run(&mut cases, rounds(3)).unwrap();
+    let row = &cases[0].rows()[0];
+    assert_eq!((row.median, row.runs, row.valid), (2.0, 2, true));
+    assert_eq!((asked.get(), cases[1].rows()[0].runs), (3, 3));
+    let said = "the machine is busy: 1 of 3 rounds of test shm failed: no processor for 10 s";
+    assert_eq!(cases[0].failures().as_deref(), Some(said));
+    assert_eq!(cases[1].failures(), None);
+    assert!(cases.iter().all(|case| case.check().is_ok()));
+}
+
+#[test]
+fn a_row_is_invalid_if_half_of_its_rounds_failed() {
+    let (half, _) = failing(&[Some(1.0), None, None, Some(3.0)], true);
+    let mut cases = [half];
+    run(&mut cases, rounds(4)).unwrap();
+    let row = &cases[0].rows()[0];
+    assert_eq!((row.runs, row.valid), (2, false));
+    assert!(cases[0].check().is_ok(), "there are values");
+}
+
+#[test]
+fn a_case_without_a_good_round_is_given_up_and_is_an_error() {
+    let (hopeless, asked) = failing(&[None; 5], true);
+    let mut cases = [hopeless, case(&[5.0; 5], &[1.0; 5], true)];
+    run(&mut cases, rounds(5)).unwrap();
+    assert_eq!((asked.get(), cases[0].rows().len()), (3, 0));
+    let error = cases[0].check().unwrap_err().to_string();
+    let said = "no round of test shm succeeded; the last: no processor for 10 s";
+    assert_eq!(error, said);
+    assert_eq!(cases[1].rows()[0].runs, 5);
+}
+
+#[test]
+fn a_failed_round_of_the_subject_leaves_no_value_of_its_baseline() {
+    let mut cases = [case(&[1.0], &[1.0, 2.0, 3.0], true)];
+    run(&mut cases, rounds(2)).unwrap();
+    assert_eq!(cases[0].baseline.as_ref().unwrap().rounds.len(), 1);
+    assert_eq!(cases[0].rows()[0].runs, 1);
+}
+
+#[test]
+fn counts_that_fail_and_ctrl_c_end_the_run_at_once() {
+    let (counted, asked) = failing(&[None; 3], false);
+    let error = run(&mut [counted], rounds(3)).unwrap_err();
+    assert_eq!(
+        (error.to_string().as_str(), asked.get()),
+        ("no processor for 10 s", 1)
+    );
+    let (timed, _) = failing(&[None; 3], true);
+    let stop = || Err(signal::Interrupted.into());
+    let error = plan::run(&mut [timed], rounds(3), &mut || stop()).unwrap_err();
+    assert!(error.is::<signal::Interrupted>());
 }
 
 #[test]

@@ -55,6 +55,8 @@ pub(super) struct Row<'a> {
     tried: usize,
     /// The number of tried rounds in which the machine changed its state.
     unsteady: usize,
+    /// The number of tried rounds in which a measurement failed.
+    failed: usize,
     run: &'static Origin,
     other_run: Option<Value>,
 }
@@ -78,7 +80,7 @@ pub(super) fn rows<'a>(compared: &'a [Compared], with: &'a [Program]) -> Vec<Row
     let mut rows = Vec::new();
     for it in compared {
         for (index, program) in with.iter().enumerate() {
-            let tried = tally::tried(&it.rounds, index);
+            let tried = tally::tried(&it.rounds, index, it.failures.len());
             let found = tally::comparisons(&it.rounds, index).into_iter();
             rows.extend(found.map(|found| row(it, program, tried, found)));
         }
@@ -107,6 +109,7 @@ fn row<'a>(
         rounds: found.rounds,
         tried: tried.rounds,
         unsteady: tried.unsteady,
+        failed: tried.failed,
         run: Origin::here(),
         other_run: found.other_run,
     }

@@ -3,6 +3,7 @@
 //! is killed with all processes that it started: when it takes too long, on Ctrl-C, and when the
 //! comparison ends.
 
+use std::fmt;
 use std::io::{ErrorKind, Read};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -25,6 +26,19 @@ const ENDING: Duration = Duration::from_secs(5);
 
 /// Most bytes of output that are read: an answer has a few hundred.
 const MOST: u64 = 1 << 20;
+
+/// A measurement that failed, and the reason: the program ended with an error or took too long. The
+/// machine may be busy, so a later measurement may succeed.
+#[derive(Debug)]
+pub(super) struct Lost(pub(super) String);
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Lost {}
 
 /// One program.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -74,8 +88,8 @@ impl Program {
     /// Makes the program measure a case within `limit`.
     ///
     /// # Errors
-    /// [`signal::Interrupted`]; or the program cannot be started, fails, takes too long, or does
-    /// not keep the contract.
+    /// [`signal::Interrupted`]; [`Lost`]; or the program cannot be started, or does not keep the
+    /// contract.
     pub(super) fn measure(&self, request: &Request, limit: Duration) -> anyhow::Result<Answer> {
         let mut command = Command::new(&self.path);
         if self.is_dunlin {
@@ -88,7 +102,7 @@ impl Program {
         let asked = || format!("{}, asked for `{}`", self.name, request.words().join(" "));
         match ended {
             Err(error) if error.is::<signal::Interrupted>() => Err(error),
-            Err(error) => Err(error.context(quoted(&said))).with_context(asked),
+            Err(error) => Err(error.context(Lost(quoted(&said)))).with_context(asked),
             Ok(text) => self.judge(&text, status, &said).with_context(asked),
         }
     }
@@ -98,7 +112,9 @@ impl Program {
         if self.is_dunlin && said.contains(SUBCOMMAND) {
             bail!("it is a dunlin from before `bench compare`; build it from a later commit");
         }
-        ensure!(status.success(), "it ended with {status}, {}", quoted(said));
+        if !status.success() {
+            return Err(Lost(format!("it ended with {status}, {}", quoted(said))).into());
+        }
         Answer::parse(text)
     }
 

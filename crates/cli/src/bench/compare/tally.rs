@@ -64,11 +64,12 @@ pub(super) struct Comparison {
     pub(super) other_run: Option<Value>,
 }
 
-/// The number of rounds tried, and of those in which the state changed.
+/// The number of rounds tried, of those in which the state changed, and of those that failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Tried {
     pub(super) rounds: usize,
     pub(super) unsteady: usize,
+    pub(super) failed: usize,
 }
 
 /// True if one state has given enough rounds to compare this build with program `other`.
@@ -76,12 +77,13 @@ pub(super) fn is_enough(rounds: &[Round], other: usize) -> bool {
     groups(rounds, other).first().is_some_and(suffices)
 }
 
-/// The number of rounds tried for a pair.
-pub(super) fn tried(rounds: &[Round], other: usize) -> Tried {
+/// The number of rounds tried for a pair; `failed` more have no values.
+pub(super) fn tried(rounds: &[Round], other: usize, failed: usize) -> Tried {
     let steady = pings(rounds, other);
     Tried {
-        rounds: rounds.len(),
+        rounds: rounds.len() + failed,
         unsteady: steady.iter().filter(|it| it.is_none()).count(),
+        failed,
     }
 }
 

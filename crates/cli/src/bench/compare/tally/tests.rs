@@ -103,8 +103,8 @@ fn a_round_in_which_the_state_changed_does_not_count_wherever_it_changed() {
         };
         *ping = 131.0;
         assert!(!is_enough(&rounds, 0), "ping-pong {at}");
-        let tried = tried(&rounds, 0);
-        assert_eq!((tried.rounds, tried.unsteady), (7, 1));
+        let tried = tried(&rounds, 0, 2);
+        assert_eq!((tried.rounds, tried.unsteady, tried.failed), (9, 1, 2));
         rounds.push(round(2.0, 1.0, 100.0));
         assert!(is_enough(&rounds, 0));
     }
