@@ -238,13 +238,17 @@ fn every_factor_is_switched_off_and_on_again() {
         "preallocated_responses",
         "zero_copy_requests",
         "everything",
+        "timely",
         "control",
     ];
     let all = names.map(|off| json!({"off": off, "batch": 3, "inflight": 60}));
     let all: Vec<&Value> = all.iter().collect();
     assert_eq!(params(&rows, "shm", "rpc_per_s"), all);
     assert_eq!(params(&rows, "shm", "rate_ratio"), all);
-    assert!(said.contains("Timely costs"), "{said}");
+    assert!(
+        said.contains("Timely costs") && said.contains("Swift"),
+        "{said}"
+    );
     // Instruction counts do not depend on other work on the machine.
     for row in rows.iter().filter(|row| row["unit"] == "instructions") {
         let ratio = row["ratio"].as_f64().unwrap();

@@ -6,7 +6,8 @@ use super::*;
 fn everything_is_all_but_control() {
     for off in Factor::ALL {
         assert!(off.includes(off) || off == Factor::AllThree);
-        assert_eq!(Factor::Everything.includes(off), off != Factor::Control);
+        let is_control = matches!(off, Factor::Timely | Factor::Control);
+        assert_eq!(Factor::Everything.includes(off), !is_control);
         assert!(!Factor::Control.includes(off) || off == Factor::Control);
     }
     let three = Factor::ALL
@@ -21,4 +22,28 @@ fn a_slice_with_all_on_is_compared_with_the_next_one_without() {
     let late = [(11, 1.0), (12, 3.0), (15, 4.0)];
     let pairs = pair::pairs_of(&rates.into_iter().chain(late).collect());
     assert_eq!(pairs, [[10.0, 8.0], [5.0, 6.0], [3.0, 4.0]]);
+}
+
+#[test]
+fn both_schemes_have_a_price() {
+    let row = |off: Factor, ratio: f64| Row {
+        params: params(off)
+            .map(|(name, value)| (name.to_owned(), value))
+            .into_iter()
+            .collect(),
+        ..Row::new(
+            "factors",
+            ("rate_ratio", ""),
+            Spread::of([ratio].into_iter()).unwrap(),
+        )
+    };
+    let rows = [row(Factor::Timely, 1.1), row(Factor::Control, 1.25)];
+    let said = cost_of_control(&rows);
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].contains("Timely costs 20.0 %"), "{said:?}");
+    assert!(
+        said[1].contains("Swift") && said[1].contains("costs 12.0 %"),
+        "{said:?}"
+    );
+    assert_eq!(cost_of_control(&rows[..1]).len(), 0, "not measured");
 }
