@@ -184,13 +184,14 @@ pub fn fresh_two(to: &mut [u8; 2 * CHUNK], from: &[u8]) -> bool {
     if !(MORE..=2 * CHUNK).contains(&from.len()) {
         return false;
     }
-    let (first, second) = to.split_at_mut(CHUNK);
-    second.fill(0);
-    if let (Some(to), Some(from)) = (first.first_chunk_mut(), from.first_chunk()) {
+    to[CHUNK..].fill(0);
+    // The message's last chunk overlaps the first one, and takes no branch whatever the length. It
+    // is stored before the first one, so that a later load from the first chunk meets one store,
+    // for which it need not wait.
+    if let (Some(to), Some(from)) = (to[..from.len()].last_chunk_mut(), from.last_chunk()) {
         chunk(to, from);
     }
-    // The message's last chunk overlaps the first one, and takes no branch whatever the length.
-    if let (Some(to), Some(from)) = (to[..from.len()].last_chunk_mut(), from.last_chunk()) {
+    if let (Some(to), Some(from)) = (to.first_chunk_mut(), from.first_chunk()) {
         chunk(to, from);
     }
     true

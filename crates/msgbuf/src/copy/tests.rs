@@ -27,3 +27,17 @@ fn every_length_is_copied_and_nothing_beyond_it() {
         }
     }
 }
+
+#[test]
+fn two_chunks_are_a_message_of_more_than_one_and_zeros() {
+    let from: Vec<u8> = (1..=70).collect();
+    for len in 0..=70 {
+        let mut to = [7; 64];
+        let fits = fresh_two(&mut to, &from[..len]);
+        assert_eq!(fits, (33..=64).contains(&len), "{len} bytes");
+        match fits {
+            true => assert_eq!((&to[..len], &to[len..]), (&from[..len], &[0; 64][len..])),
+            false => assert_eq!(to, [7; 64], "nothing is written"),
+        }
+    }
+}

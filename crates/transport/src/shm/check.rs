@@ -23,8 +23,20 @@ const SHORT: u32 = 1080;
 pub(super) struct Heap {
     pub(super) producer: Producer,
     pub(super) consumer: Consumer,
-    pub(super) line: Box<ConsumerLine>,
-    cells: Box<[Cell]>,
+    /// From `Box::leak`, as the cells are: both ends have pointers to them, and a box that moves
+    /// would claim to be the only one.
+    line: NonNull<ConsumerLine>,
+    cells: NonNull<[Cell]>,
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        // SAFETY: they were boxes, and both ends, which no longer read them, go with this value.
+        unsafe {
+            drop(Box::from_raw(self.line.as_ptr()));
+            drop(Box::from_raw(self.cells.as_ptr()));
+        }
+    }
 }
 
 /// Runs the bytes as a program: both ends do their work, and in between a hostile peer writes
@@ -52,7 +64,9 @@ pub fn ring(program: &[u8]) {
                     .word(rest.cell())
                     .store(word, Ordering::Relaxed);
             }
-            6 => ring.line.pretend(rest.number(u32::from(step >> 3).min(8))),
+            6 => ring
+                .line()
+                .pretend(rest.number(u32::from(step >> 3).min(8))),
             7 => {
                 scribble(&bell, rest.number(2), rest.number(8));
                 take(&bell);
@@ -162,15 +176,15 @@ fn take(bell: &Doorbell) {
 
 impl Heap {
     pub(super) fn new(count: u32, longest: u32) -> Self {
-        let mut cells: Box<[Cell]> = (0..count).map(|_| Cell::default()).collect();
-        let line = Box::<ConsumerLine>::default();
-        let first = NonNull::from(&mut *cells).cast::<Cell>();
-        let at = NonNull::from(&*line);
+        let cells: Box<[Cell]> = (0..count).map(|_| Cell::default()).collect();
+        let cells = NonNull::from(Box::leak(cells));
+        let line = NonNull::from(Box::leak(Box::<ConsumerLine>::default()));
+        let first = cells.cast::<Cell>();
         // SAFETY: both ends are dropped with the memory, and there is one of each.
         let (producer, consumer) = unsafe {
             (
-                Producer::new(Cells::new(first, count), at, longest),
-                Consumer::new(Cells::new(first, count), at, longest),
+                Producer::new(Cells::new(first, count), line, longest),
+                Consumer::new(Cells::new(first, count), line, longest),
             )
         };
         Self {
@@ -179,6 +193,11 @@ impl Heap {
             line,
             cells,
         }
+    }
+
+    pub(super) fn line(&self) -> &ConsumerLine {
+        // SAFETY: it lives as long as this value, and only atomics in it change.
+        unsafe { self.line.as_ref() }
     }
 
     pub(super) fn cells(&self) -> &Cells {

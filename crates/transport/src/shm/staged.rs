@@ -6,7 +6,10 @@
 
 use dunlin_core::transport::{LANE_PACKET, Lane, LanePacket};
 
-use super::cells::CELL;
+use super::cells::{CELL, WORD};
+
+/// Lines of the longest packet of a lane.
+pub(super) const MOST_LINES: usize = (WORD + LANE_PACKET) / CELL;
 
 /// A place for staged packets: lines as long as cells, in the same layout.
 pub(super) trait Staged {

@@ -9,11 +9,13 @@
 //!
 //! Called by `ring` and `run`.
 
+use super::super::staged::MOST_LINES;
+
 /// Bits of a word of the set.
 const BITS: u32 = u64::BITS;
 
-/// Most cells of a packet of a row.
-const CELLS: usize = 17;
+/// Most cells of a packet of a row, which comes from a lane.
+const CELLS: usize = MOST_LINES;
 
 /// For each number of cells of a packet, a set bit for each cell that holds data, if packets of
 /// that number follow each other: for a word of bits, and one more packet.

@@ -1,9 +1,8 @@
 //! Packets that are staged like those of a lane, for the tests of the ring and for its models.
 
 use super::super::cells::{CELL, ONE_CELL, WORD};
-use super::super::staged::Staged;
+use super::super::staged::{MOST_LINES, Staged};
 use super::Producer;
-use super::run::MOST_LINES;
 
 /// A packet: its first line, and its length in bytes.
 pub(super) type Packet = (usize, usize);

@@ -10,16 +10,11 @@
 //! Invariant: the tail, the only cell that the consumer polls, is clean before the first word
 //! appears (`ring`).
 
-use dunlin_core::transport::LANE_PACKET;
-
 use super::super::cells::{CELL, Cells, HALF, ONE_CELL, TWO_CELLS, WORD};
-use super::super::staged::Staged;
+use super::super::staged::{MOST_LINES, Staged};
 use super::super::sync::Ordering;
 use super::dirty::Dirty;
 use super::{LEN_SHIFT, Producer};
-
-/// Lines of the longest packet of a lane.
-pub(in crate::shm) const MOST_LINES: usize = (WORD + LANE_PACKET) / CELL;
 
 impl Producer {
     /// Sends packets of one cell each; `cell` returns the bytes of a packet's cell and the packet's

@@ -278,7 +278,9 @@ impl ExactSizeIterator for ShortFrames<'_> {}
 /// number is not known to the compiler.
 ///
 /// # Safety
-/// `at` is the first of `cells` cells in a row, at least one, and `to` the first of as many lines.
+/// `at` is a cell of the ring. If `CELLS` is 0, it is the first of `cells` cells in a row, and `to`
+/// the first of as many lines; there may be none, and then nothing is read or written. Otherwise
+/// the same holds for `CELLS` cells.
 #[inline(always)]
 unsafe fn copy_cells<const CELLS: u32>(ring: &Cells, at: usize, to: NonNull<Line>, cells: usize) {
     // SAFETY: the first cell begins one word before the packet's bytes. Each cell is as long as a
