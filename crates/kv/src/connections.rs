@@ -1,8 +1,6 @@
 //! A blocking client of several servers, with an endpoint of its own: each operation is one call. A
 //! program that wants many operations under way drives the fleet itself.
 
-mod directory;
-
 use std::time::Duration;
 
 use dunlin_core::{Cx, Nanos};
@@ -11,10 +9,10 @@ use dunlin_store::Delta;
 
 use crate::client::{Found, Item, Reply, Token};
 use crate::connection::{ConnectionError, draw_seed};
+use crate::directory::Directory;
 use crate::error::Error;
 use crate::fleet::{Fleet, FleetEnd, FleetOptions, ServerError, ServerId, WhenDown, Wish};
 use crate::wire::{Figures, HotKeys, Map, Request, Store, Whole};
-use directory::Directory;
 
 /// Time between two look-ups of names.
 const LOOKUP: Nanos = Nanos::from_secs(30);

@@ -14,6 +14,7 @@
 //! | `fleet.rs` | the client of several servers, as a machine |
 //! | `connection.rs` | a client that blocks, over an endpoint of a nexus (feature `nexus`) |
 //! | `connections.rs` | the same for several servers |
+//! | `directory.rs` | the names of servers, and their addresses |
 //! | `channels.rs` | an async client of several servers, over channels (feature `hub`) |
 //! | `dump.rs` | files of items, as lines |
 //! | `check.rs` | what holds for any bytes |
@@ -32,6 +33,8 @@ mod client;
 mod connection;
 #[cfg(feature = "nexus")]
 mod connections;
+#[cfg(feature = "nexus")]
+mod directory;
 pub mod dump;
 mod error;
 mod fleet;

@@ -26,7 +26,7 @@ struct ServerName {
 type Found = Vec<io::Result<Vec<SocketAddr>>>;
 
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(crate) struct Directory {
     entries: Vec<ServerName>,
     look_up: Option<Receiver<Found>>,
 }
@@ -36,7 +36,7 @@ impl Directory {
     ///
     /// # Errors
     /// The list is empty, no entry has an address, or the servers of a `dns+` name are not known.
-    pub(super) fn open<'a>(list: impl IntoIterator<Item = &'a str>) -> io::Result<Self> {
+    pub(crate) fn open<'a>(list: impl IntoIterator<Item = &'a str>) -> io::Result<Self> {
         let entries = list.into_iter().map(|text| match text.strip_prefix(EACH) {
             Some(name) => ServerName::new(name, true),
             None => ServerName::new(text, false),
@@ -61,13 +61,13 @@ impl Directory {
     }
 
     /// Whether an entry may have other addresses later.
-    pub(super) fn may_change(&self) -> bool {
+    pub(crate) fn may_change(&self) -> bool {
         let is_literal = |entry: &ServerName| entry.name.parse::<SocketAddr>().is_ok();
         !self.entries.iter().all(is_literal)
     }
 
     /// The servers.
-    pub(super) fn servers(&self) -> Vec<String> {
+    pub(crate) fn servers(&self) -> Vec<String> {
         let servers = self.entries.iter().flat_map(|entry| match entry.is_many {
             true => entry.addresses.iter().map(ToString::to_string).collect(),
             false => vec![entry.name.clone()],
@@ -76,7 +76,7 @@ impl Directory {
     }
 
     /// The addresses of a server.
-    pub(super) fn addresses(&self, server: &str) -> Vec<SocketAddr> {
+    pub(crate) fn addresses(&self, server: &str) -> Vec<SocketAddr> {
         let one = self
             .entries
             .iter()
@@ -88,7 +88,7 @@ impl Directory {
     }
 
     /// Begins to look all names up, unless a look-up is under way.
-    pub(super) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         if self.is_busy() {
             return;
         }
@@ -104,12 +104,12 @@ impl Directory {
         self.look_up = Some(found);
     }
 
-    pub(super) const fn is_busy(&self) -> bool {
+    pub(crate) const fn is_busy(&self) -> bool {
         self.look_up.is_some()
     }
 
     /// Takes the end of a look-up: false if no name was found. `None`: none has ended.
-    pub(super) fn poll(&mut self) -> Option<bool> {
+    pub(crate) fn poll(&mut self) -> Option<bool> {
         let found = match self.look_up.as_ref()?.try_recv() {
             Err(TryRecvError::Empty) => return None,
             Err(TryRecvError::Disconnected) => None,
