@@ -3,30 +3,39 @@
 //! deadlines; these files decide which channel gets a key, as a fleet does.
 //!
 //! Invariants: an operation ends as the same operation of a [`Fleet`](crate::Fleet) does; no task
-//! holds a lock while it waits.
+//! holds a lock while it waits; an operation ends at a server of the list with which it began.
 //!
 //! | file | what it owns |
 //! |---|---|
+//! | `list.rs` | the servers that are listed now |
+//! | `shared.rs` | what all clones of a client share |
 //! | `server.rs` | a server: its channels and its map, and calls of it |
 //! | `keyed.rs` | operations on one key |
 //! | `many.rs` | gets of many keys |
+//! | `whole.rs` | figures, flushes and scans of whole servers |
 
 mod keyed;
+mod list;
 mod many;
 mod server;
+mod shared;
+mod whole;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use dunlin_hub::{ChannelError, Hub};
-use dunlin_store::{Delta, Mode};
+use dunlin_hub::Hub;
+use dunlin_store::Delta;
 
 use crate::client::{Found, Item, Reply, check};
+use crate::connection::ConnectionError;
 use crate::error::Error;
-use crate::fleet::{FleetOptions, Ring, ServerError, WhenDown};
+use crate::fleet::{FleetOptions, ServerError, WhenDown};
 use crate::wire::{Request, Store};
+use list::Lists;
 use many::all;
 use server::Server;
+use shared::Shared;
 
 /// How long a call waits for a server that may still be connecting.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -51,46 +60,37 @@ pub struct Channels {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug)]
-struct Shared {
-    options: FleetOptions,
-    servers: Vec<Server>,
-    ring: Ring<usize>,
-}
-
 impl Channels {
-    /// Begins to connect to each server, `HOST:PORT`, and does not wait until it has connected. All
-    /// clients must name the servers alike; their order does not matter. Names are looked up as
-    /// channels do it; `options.lookup` is not used.
+    /// Begins to connect to the servers, and does not wait until it has connected. An entry is
+    /// `HOST:PORT`, one server, or `dns+HOST:PORT`: each address of that name is a server. All
+    /// clients must name the servers alike; their order does not matter.
+    ///
+    /// A name after `dns+` is looked up here, for which this call waits, and then each
+    /// `options.lookup`, or each 30 s, by a thread that the next operation starts. Items stay at
+    /// their servers when the list changes, as [`Fleet::on_list`](crate::Fleet::on_list) explains.
+    /// The host of any other entry is looked up by its channels.
     ///
     /// # Errors
-    /// An entry is not a host and a port.
+    /// [`ConnectionError::Address`]: the list is empty, an entry is not a host and a port, or a
+    /// name after `dns+` has no address, so that it is not known which servers own the keys.
     pub fn open<'a>(
         hub: &Hub,
         servers: impl IntoIterator<Item = &'a str>,
         options: FleetOptions,
-    ) -> Result<Self, ChannelError> {
+    ) -> Result<Self, ConnectionError> {
         let patience = match options.when_down {
             WhenDown::Wait => options.client.deadline.into(),
             WhenDown::Fail | WhenDown::Miss => PATIENCE,
         };
-        let open = |name: &'a str| {
-            let builder = hub.channel().address(name).patience(patience);
-            Server::open(name, builder, options.client.first_endpoint)
-        };
-        let servers: Vec<Server> = servers
-            .into_iter()
-            .map(open)
-            .collect::<Result<_, ChannelError>>()?;
-        let names = servers.iter().enumerate();
-        let ring = Ring::new(names.map(|(at, server)| (server.name(), at)));
-        let shared = Shared {
-            options,
-            ring,
+        let lists = Lists::open(
             servers,
-        };
+            hub.channel().patience(patience),
+            options.client.first_endpoint,
+            options.lookup.map(Duration::from),
+        );
+        let lists = lists.map_err(ConnectionError::Address)?;
         Ok(Self {
-            shared: Arc::new(shared),
+            shared: Arc::new(Shared::new(options, lists)),
         })
     }
 
@@ -109,11 +109,12 @@ impl Channels {
     /// # Errors
     /// [`ServerError`], of one of the servers.
     pub async fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Item>>, ServerError> {
-        let mut groups: Vec<(&Server, Vec<usize>)> = Vec::new();
+        let list = self.shared.list();
+        let mut groups: Vec<(&Arc<Server>, Vec<usize>)> = Vec::new();
         for (at, key) in keys.iter().enumerate() {
             check(&Request::Get { key })?;
-            let owner = self.shared.owner(key)?;
-            let group = groups.iter_mut().find(|(it, _)| std::ptr::eq(*it, owner));
+            let owner = list.owner(key).ok_or(Error::Unavailable)?;
+            let group = groups.iter_mut().find(|(it, _)| Arc::ptr_eq(it, owner));
             match group {
                 Some((_, group)) => group.push(at),
                 None => groups.push((owner, vec![at])),
@@ -155,12 +156,21 @@ impl Channels {
     /// # Errors
     /// [`ServerError`]; after [`Error::Unknown`] the counter may have changed.
     pub async fn count(&self, key: &[u8], delta: Delta) -> Result<(u64, u64), ServerError> {
-        let request = Request::Count {
-            key,
-            delta,
-            if_version: None,
-        };
-        Ok(self.run(&request).await?.counted()?)
+        self.count_with(key, delta, None).await
+    }
+
+    /// Like [`Self::count`], but only if the item has this version: [`Error::VersionDiffers`]
+    /// otherwise.
+    ///
+    /// # Errors
+    /// [`ServerError`]; after [`Error::Unknown`] the counter may have changed.
+    pub async fn count_if(
+        &self,
+        key: &[u8],
+        delta: Delta,
+        version: u64,
+    ) -> Result<(u64, u64), ServerError> {
+        self.count_with(key, delta, Some(version)).await
     }
 
     /// Makes an item expire `lifetime` seconds from now, or never if `lifetime` is 0.
@@ -172,9 +182,24 @@ impl Channels {
         touched.map(|_| ())
     }
 
+    async fn count_with(
+        &self,
+        key: &[u8],
+        delta: Delta,
+        if_version: Option<u64>,
+    ) -> Result<(u64, u64), ServerError> {
+        let request = Request::Count {
+            key,
+            delta,
+            if_version,
+        };
+        Ok(self.run(&request).await?.counted()?)
+    }
+
     async fn run(&self, request: &Request<'_>) -> Result<Reply, ServerError> {
         check(request)?;
-        let server = self.shared.owner(request.key())?;
+        let list = self.shared.list();
+        let server = list.owner(request.key()).ok_or(Error::Unavailable)?;
         match self.shared.keyed(server, request).await {
             Err(Error::Unavailable)
                 if matches!(request, Request::Get { .. }) && self.shared.misses(server).await =>
@@ -183,35 +208,5 @@ impl Channels {
             }
             result => result.map_err(|error| server.error(error)),
         }
-    }
-}
-
-impl Shared {
-    fn owner(&self, key: &[u8]) -> Result<&Server, ServerError> {
-        let owner = self.ring.owner(dunlin_store::route(key));
-        let owner = owner.ok_or(Error::Unavailable)?;
-        Ok(&self.servers[owner])
-    }
-
-    /// Whether a get for a server that is down finds nothing, as it does if the server is a cache.
-    /// The mode of a server that was never reached is that of the others. If none was reached yet,
-    /// this asks all of them; without an answer, the get fails.
-    async fn misses(&self, server: &Server) -> bool {
-        if self.options.when_down != WhenDown::Miss {
-            return false;
-        }
-        let known = || {
-            let others = || self.servers.iter().find_map(Server::mode);
-            server.mode().or_else(others)
-        };
-        if known().is_none() {
-            let deadline = self.deadline();
-            all(self.servers.iter().map(|it| self.map(it, deadline))).await;
-        }
-        known() == Some(Mode::Cache)
-    }
-
-    fn deadline(&self) -> Instant {
-        Instant::now() + Duration::from(self.options.client.deadline)
     }
 }

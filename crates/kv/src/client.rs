@@ -31,7 +31,7 @@ mod receive;
 mod send;
 
 #[cfg(feature = "hub")]
-pub(crate) use begin::check;
+pub(crate) use begin::{check, room_for};
 pub(crate) use calls::{MAX_CLIENTS, client_of};
 pub use end::{End, Found, Item, Reply};
 pub(crate) use lanes::LinkState;

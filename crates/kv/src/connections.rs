@@ -151,12 +151,21 @@ impl<T: Open> Connections<T> {
     /// # Errors
     /// [`ServerError`]; after [`Error::Unknown`] the counter may have changed.
     pub fn count(&mut self, key: &[u8], delta: Delta) -> Result<(u64, u64), ServerError> {
-        let request = Request::Count {
-            key,
-            delta,
-            if_version: None,
-        };
-        Ok(self.run(&request)?.counted()?)
+        self.count_with(key, delta, None)
+    }
+
+    /// Like [`Self::count`], but only if the item has this version: [`Error::VersionDiffers`]
+    /// otherwise.
+    ///
+    /// # Errors
+    /// [`ServerError`]; after [`Error::Unknown`] the counter may have changed.
+    pub fn count_if(
+        &mut self,
+        key: &[u8],
+        delta: Delta,
+        version: u64,
+    ) -> Result<(u64, u64), ServerError> {
+        self.count_with(key, delta, Some(version))
     }
 
     /// Makes an item expire `lifetime` seconds from now, or never if `lifetime` is 0.
@@ -315,6 +324,20 @@ impl<T: Open> Connections<T> {
     fn token(&mut self) -> Token {
         self.tokens += 1;
         Token(1 << 63 | self.tokens)
+    }
+
+    fn count_with(
+        &mut self,
+        key: &[u8],
+        delta: Delta,
+        if_version: Option<u64>,
+    ) -> Result<(u64, u64), ServerError> {
+        let request = Request::Count {
+            key,
+            delta,
+            if_version,
+        };
+        Ok(self.run(&request)?.counted()?)
     }
 
     fn run(&mut self, request: &Request<'_>) -> Result<Reply, ServerError> {

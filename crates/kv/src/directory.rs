@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
 /// Before a name of which each address is a server.
-const EACH: &str = "dns+";
+pub(crate) const EACH: &str = "dns+";
 
 #[derive(Clone, Debug)]
 struct ServerName {
@@ -85,6 +85,12 @@ impl Directory {
             (Some(entry), _) => entry.addresses.clone(),
             (None, address) => address.into_iter().collect(),
         }
+    }
+
+    /// Sets the addresses of an entry, as if a look-up had found them.
+    #[cfg(all(test, feature = "hub"))]
+    pub(crate) fn set(&mut self, entry: usize, addresses: Vec<SocketAddr>) {
+        self.entries[entry].addresses = addresses;
     }
 
     /// Begins to look all names up, unless a look-up is under way.

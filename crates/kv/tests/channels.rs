@@ -147,6 +147,14 @@ fn every_operation_works_over_channels() {
         );
         kv.store(&Store::set(b"n", b"41")).await.unwrap();
         assert_eq!(kv.count(b"n", Delta::Up(1)).await.unwrap().0, 42);
+        let (number, version) = kv.count(b"n", Delta::Down(1)).await.unwrap();
+        assert_eq!(number, 41);
+        let count_if = |version| kv.count_if(b"n", Delta::Up(5), version);
+        let (number, later) = count_if(version).await.unwrap();
+        assert_eq!(number, 46);
+        let differs = count_if(version).await.unwrap_err();
+        assert_eq!(differs.error(), Error::VersionDiffers);
+        assert_eq!(count_if(later).await.unwrap().0, 51);
         kv.touch(b"n", 100).await.unwrap();
         assert!(kv.get(b"n").await.unwrap().unwrap().lifetime > 90);
         kv.delete(b"n", None).await.unwrap();
@@ -159,6 +167,100 @@ fn every_operation_works_over_channels() {
         let too_long = kv.store(&Store::set(b"k", &long)).await.unwrap_err();
         assert_eq!(too_long.error(), Error::TooLong);
     });
+}
+
+#[test]
+fn figures_keys_and_flushes_of_all_servers() {
+    let servers = servers(Mode::Store);
+    let kv = open(&servers, WhenDown::Fail);
+    let mut names: Vec<String> = servers.iter().map(|it| it.address.to_string()).collect();
+    names.sort();
+    assert_eq!(kv.servers(), names);
+    let mut keys: Vec<Vec<u8>> = (0..300_u32).map(|it| it.to_le_bytes().to_vec()).collect();
+    keys.sort();
+    let items = async || {
+        let mut items = 0;
+        for name in &names {
+            let all = kv.figures(name).await.unwrap();
+            assert_eq!(all.len(), 2);
+            assert!(kv.map(name).await.unwrap().partitions() == 2);
+            items += all.iter().map(|it| it.items).sum::<u64>();
+        }
+        items
+    };
+    let scan = async || {
+        let mut seen = Vec::new();
+        for (name, partition) in names.iter().flat_map(|name| [(name, 0), (name, 1)]) {
+            let mut place = Some(0);
+            while let Some(at) = place {
+                let (keys, next) = kv.scan(name, partition, at).await.unwrap();
+                seen.extend(keys);
+                place = next;
+            }
+        }
+        seen.sort();
+        seen
+    };
+    block_on(async {
+        for key in &keys {
+            kv.store(&Store::set(key, b"value")).await.unwrap();
+        }
+        assert_eq!(items().await, 300);
+        assert_eq!(scan().await, keys);
+        for _ in 0..500 {
+            kv.get(&keys[17]).await.unwrap();
+        }
+        let mut hottest = Vec::new();
+        for name in &names {
+            for hot in kv.hot_keys(name).await.unwrap() {
+                hottest.extend(hot.keys.into_iter().max_by_key(|it| it.1));
+            }
+        }
+        let hottest = hottest.into_iter().max_by_key(|it| it.1).unwrap();
+        assert_eq!(hottest.0, keys[17]);
+        kv.flush(0).await.unwrap();
+        assert!(kv.get(&keys[17]).await.unwrap().is_none());
+        assert!(scan().await.is_empty());
+        for error in [
+            kv.figures("127.0.0.1:1").await.unwrap_err(),
+            kv.scan(&names[0], 2, 0).await.unwrap_err(),
+        ] {
+            assert_eq!(error.error(), Error::Unavailable);
+        }
+    });
+}
+
+/// A flush and figures after a restart, with another map.
+#[test]
+fn whole_servers_are_asked_again_by_their_next_map() {
+    let mut server = vec![Server::start("127.0.0.1:0", Mode::Store, 2, 1)];
+    let kv = open(&server, WhenDown::Wait);
+    let name = server[0].address.to_string();
+    block_on(kv.store(&Store::set(b"key", b"value"))).unwrap();
+    server.clear();
+    server.push(Server::start(&name, Mode::Store, 2, 2));
+    block_on(async {
+        // A write with an unknown end is no answer of this server.
+        while kv.flush(0).await.is_err() {}
+        assert_eq!(kv.figures(&name).await.unwrap()[0].map_changed, 1);
+        assert_eq!(kv.map(&name).await.unwrap().tag(), 2);
+    });
+}
+
+#[test]
+fn each_address_of_a_name_is_a_server() {
+    let server = [Server::start("127.0.0.1:0", Mode::Store, 1, 1)];
+    let address = server[0].address.to_string();
+    let hub = Hub::builder().listen("127.0.0.1:0").start().unwrap();
+    let name = format!("dns+{address}");
+    let kv = Channels::open(&hub, [&*name], FleetOptions::DEFAULT).unwrap();
+    assert_eq!(kv.servers(), [&*address]);
+    block_on(kv.store(&Store::set(b"key", b"value"))).unwrap();
+    // A client that has the address in its list asks the same server.
+    let other = open(&server, WhenDown::Fail);
+    assert!(block_on(other.get(b"key")).unwrap().is_some());
+    let refused = Channels::open(&hub, ["dns+no port", &*address], FleetOptions::DEFAULT);
+    assert!(refused.unwrap_err().to_string().contains("`no port`"));
 }
 
 /// Values of all lengths that travel differently, by themselves and among others.

@@ -119,7 +119,11 @@ fn every_operation<T: Open>() {
     assert_eq!(kv.count(b"name", Delta::Up(1)), Err(Error::NotANumber));
     assert_eq!(kv.count(b"n", Delta::Up(1)), Err(Error::Absent));
     kv.store(&Store::set(b"n", b"41")).unwrap();
-    assert_eq!(kv.count(b"n", Delta::Up(1)).unwrap().0, 42);
+    let (number, version) = kv.count(b"n", Delta::Up(1)).unwrap();
+    assert_eq!(number, 42);
+    assert_eq!(kv.count_if(b"n", Delta::Up(1), version).unwrap().0, 43);
+    let differs = kv.count_if(b"n", Delta::Up(1), version);
+    assert_eq!(differs, Err(Error::VersionDiffers));
     kv.touch(b"n", 5).unwrap();
     assert_eq!(kv.delete(b"n", Some(1)), Err(Error::VersionDiffers));
     kv.delete(b"n", None).unwrap();

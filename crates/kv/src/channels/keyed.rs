@@ -1,8 +1,8 @@
 //! Operations on one key: repeated with another map, with more room for the answer, or slice by
 //! slice.
 
-use super::Shared;
 use super::server::{Call, Failed, HEAD, Server};
+use super::shared::Shared;
 use crate::client::{Found, Item, Reply};
 use crate::error::Error;
 use crate::wire::{Answer, FoundItem, KEYED, Map, Request, Status};
@@ -16,7 +16,7 @@ impl Shared {
         request: &Request<'_>,
     ) -> Result<Reply, Error> {
         let deadline = self.deadline();
-        let mut room = HEAD + self.options.client.expected_value as usize;
+        let mut room = HEAD + self.options().client.expected_value as usize;
         loop {
             let map = self.map(server, deadline).await?;
             let endpoint = map.place(request.key()).endpoint;

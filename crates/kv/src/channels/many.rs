@@ -6,10 +6,13 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Instant;
 
-use super::Shared;
+use dunlin_store::Mode;
+
 use super::server::{Call, Failed, Server};
+use super::shared::Shared;
 use crate::client::{Found, Item};
 use crate::error::Error;
+use crate::fleet::WhenDown;
 use crate::wire::{Answer, Keys, MAX_KEYS, MULTI, Map, Records, Request, Status};
 
 /// A record of a get of many keys.
@@ -69,6 +72,25 @@ impl Shared {
         Ok(items)
     }
 
+    /// Whether a get for a server that is down finds nothing, as it does if the server is a cache.
+    /// The mode of a server that was never reached is that of the others. If none was reached yet,
+    /// this asks all of them; without an answer, the get fails.
+    pub(super) async fn misses(&self, server: &Server) -> bool {
+        if self.options().when_down != WhenDown::Miss {
+            return false;
+        }
+        let list = self.list();
+        let known = || {
+            let others = || list.servers.iter().find_map(|it| it.mode());
+            server.mode().or_else(others)
+        };
+        if known().is_none() {
+            let deadline = self.deadline();
+            all(list.servers.iter().map(|it| self.map(it, deadline))).await;
+        }
+        known() == Some(Mode::Cache)
+    }
+
     /// Gets keys of one partition: the records of the first of them, or none if the map is old.
     async fn some(
         &self,
@@ -77,7 +99,7 @@ impl Shared {
         (endpoint, keys): (u16, Vec<&[u8]>),
         deadline: Instant,
     ) -> Result<Vec<Record>, Error> {
-        let limit = self.options.client.multi_answer;
+        let limit = self.options().client.multi_answer;
         let each = || keys.iter().copied();
         let mut bytes = vec![0; Keys::size(each())];
         Keys::encode(map.tag(), limit, keys.len(), each(), &mut bytes);

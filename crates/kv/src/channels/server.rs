@@ -13,7 +13,7 @@ use dunlin_service::Error as CallError;
 use dunlin_store::Mode;
 use dunlin_wire::{ErrorCode, Ran, ReqType};
 
-use super::Shared;
+use super::shared::Shared;
 use crate::error::Error;
 use crate::fleet::{ServerError, WhenDown};
 use crate::wire::{MAP, Map};
@@ -175,13 +175,13 @@ impl Shared {
         bytes: &[u8],
         call: Call,
     ) -> Result<Bytes, Failed> {
-        let waits = self.options.when_down == WhenDown::Wait;
+        let waits = self.options().when_down == WhenDown::Wait;
         let channel = server.channel(call.endpoint);
         let channel = channel.map_err(|_| Failed::With(Error::Unavailable))?;
         if !waits && channel.state().state == State::Gone {
             return Err(Failed::With(Error::Unavailable));
         }
-        let mut attempts = self.options.client.retry.attempts;
+        let mut attempts = self.options().client.retry.attempts;
         loop {
             let left = call.deadline.saturating_duration_since(Instant::now());
             let answer = channel

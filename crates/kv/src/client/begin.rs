@@ -68,12 +68,8 @@ impl Client {
             route: Route::Partition(partition),
             req_type: WHOLE,
             request: Some(request),
-            room: match whole {
-                Whole::Scan(_) => SCAN_ROOM,
-                Whole::Hot => HOT_ROOM,
-                Whole::Figures | Whole::Flush(_) => 2 * Figures::SIZE,
-            },
-            is_read: matches!(whole, Whole::Figures | Whole::Scan(_) | Whole::Hot),
+            room: room_for(whole),
+            is_read: whole.is_read(),
             deadline: self.deadline(deadline, cx),
             failures: Failures::default(),
             not_before: Nanos::ZERO,
@@ -140,6 +136,15 @@ impl Client {
     /// The time at which an operation ends at the latest.
     pub(super) fn deadline(&self, wanted: Option<Nanos>, cx: &Cx<'_>) -> Nanos {
         wanted.unwrap_or_else(|| cx.now() + self.options.deadline)
+    }
+}
+
+/// Bytes for which the answer to a request for a whole partition needs room.
+pub(crate) const fn room_for(whole: Whole) -> usize {
+    match whole {
+        Whole::Scan(_) => SCAN_ROOM,
+        Whole::Hot => HOT_ROOM,
+        Whole::Figures | Whole::Flush(_) => 2 * Figures::SIZE,
     }
 }
 

@@ -5,7 +5,7 @@ use dunlin_msgbuf::MsgBuf;
 
 use super::options::Token;
 use crate::error::Error;
-use crate::wire::{Answer, Figures, FoundItem, HotKeys};
+use crate::wire::{Answer, Figures, FoundItem, HotKeys, Scanned, Status};
 
 /// The end of an operation.
 #[derive(Debug)]
@@ -138,6 +138,24 @@ impl Item {
             version: item.version,
             lifetime: item.lifetime,
             value: item.value.to_vec(),
+        }
+    }
+}
+
+impl Reply {
+    /// The result of a request for a whole partition, from the bytes of its answer.
+    pub(crate) fn of_whole(bytes: &[u8]) -> Result<Self, Status> {
+        if let Ok((keys, next)) = Scanned::decode(bytes) {
+            return Ok(Self::Keys(keys, next));
+        }
+        if let Ok(hot) = HotKeys::decode(bytes) {
+            return Ok(Self::Hot(hot));
+        }
+        match (Figures::decode(bytes), Answer::decode(bytes)) {
+            (Ok(figures), _) => Ok(Self::Figures(Box::new(figures))),
+            (_, Ok(Answer::Done)) => Ok(Self::Done),
+            (_, Ok(Answer::Refused(status))) => Err(status),
+            _ => Err(Status::Gone),
         }
     }
 }

@@ -10,9 +10,7 @@ use super::end::{End, Found, Item, Reply};
 use super::machine::Client;
 use super::options::Token;
 use crate::error::Error;
-use crate::wire::{
-    Answer, Figures, FoundItem, HotKeys, Map, Request, Scanned, Status, WHOLE, short_len,
-};
+use crate::wire::{Answer, FoundItem, Map, Request, Status, WHOLE, short_len};
 
 /// Bytes of an answer before the value, with a stamp.
 const LONG_HEAD: usize = 32;
@@ -127,19 +125,7 @@ impl Client {
     }
 
     fn on_whole(&mut self, place: u32, session: Session, response: MsgBuf, cx: &mut Cx<'_>) {
-        let bytes = response.data();
-        let reply = if let Ok((keys, next)) = Scanned::decode(bytes) {
-            Ok(Reply::Keys(keys, next))
-        } else if let Ok(hot) = HotKeys::decode(bytes) {
-            Ok(Reply::Hot(hot))
-        } else {
-            match (Figures::decode(bytes), Answer::decode(bytes)) {
-                (Ok(figures), _) => Ok(Reply::Figures(Box::new(figures))),
-                (_, Ok(Answer::Done)) => Ok(Reply::Done),
-                (_, Ok(Answer::Refused(status))) => Err(status),
-                _ => Err(Status::Gone),
-            }
-        };
+        let reply = Reply::of_whole(response.data());
         cx.recycle([response]);
         match reply {
             Ok(reply) => self.succeed(place, reply, cx),

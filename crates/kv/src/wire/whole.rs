@@ -105,6 +105,12 @@ impl Scanned {
 }
 
 impl Whole {
+    /// True if it changes nothing, so that it may run twice.
+    #[must_use]
+    pub const fn is_read(&self) -> bool {
+        matches!(self, Self::Figures | Self::Scan(_) | Self::Hot)
+    }
+
     /// The bytes that it takes.
     #[must_use]
     pub const fn size(&self) -> usize {
