@@ -162,6 +162,7 @@ table_figures! {
     crowded by sum,
     expired by sum,
     flushed by sum,
+    sweep_lines by sum,
     moved_ahead by sum,
     splits by sum,
     most_splits by most,

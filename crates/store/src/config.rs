@@ -6,7 +6,10 @@ pub const MAX_KEY: usize = 250;
 /// The longest value, in bytes.
 pub const MAX_VALUE: usize = 1 << 20;
 
-/// The most bytes that one call copies; longer values are read and written in slices.
+/// The most bytes of a value that [`Table::write_part`](crate::Table::write_part) and
+/// [`Table::read_slice`](crate::Table::read_slice) copy in one call: between two slices of a longer
+/// value, their callers do other work. `Table::write` and the methods of
+/// [`Value`](crate::Value) that take no length copy a whole value.
 pub const SLICE: usize = 64 * 1024;
 
 /// The least memory for a table, in bytes.

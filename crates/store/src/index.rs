@@ -17,10 +17,10 @@ mod growth;
 
 use crate::memory::Region;
 
-pub(crate) use chain::{Line, Slot};
+pub(crate) use chain::{Line, SLOTS, Slot};
 pub(crate) use entry::{IndexEntry, PLACE_BITS, Place};
 
-use chain::{SLOTS, Words};
+use chain::Words;
 use entry::TAG_BITS;
 
 /// Buckets of a group; one line more is for chains.

@@ -297,6 +297,21 @@ impl<'a> Value<'a> {
         self.parts().for_each(|part| out.extend_from_slice(part));
     }
 
+    /// Appends the bytes from offset `from` on to `out`, at most `most` of them, and returns their
+    /// number.
+    pub fn append_part(&self, from: usize, most: usize, out: &mut Vec<u8>) -> usize {
+        let (mut skip, mut left) = (from, most);
+        for part in self.parts() {
+            let part_len = part.len();
+            let part = &part[skip.min(part_len)..];
+            let part = &part[..part.len().min(left)];
+            out.extend_from_slice(part);
+            skip = skip.saturating_sub(part_len);
+            left -= part.len();
+        }
+        most - left
+    }
+
     /// The bytes, copied.
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {

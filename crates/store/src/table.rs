@@ -28,6 +28,7 @@ pub use key::Key;
 pub use read::Item;
 pub use scan::Cursor;
 pub use stats::Stats;
+pub use sweep::Swept;
 pub use write::{DeleteError, Verb, Write, WriteError};
 pub use writing::Writing;
 

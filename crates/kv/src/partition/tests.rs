@@ -141,40 +141,69 @@ fn the_sweep_finds_items_that_no_client_asks_for() {
     );
 }
 
-/// A bucket costs a cache line or two, about 100 ns: one in 10 us is a hundredth of the thread.
-#[test]
-fn the_sweep_visits_a_bucket_in_ten_microseconds_and_few_after_a_pause() {
-    const ITEMS: u64 = 3000;
+/// A partition with items that live for this number of seconds, written in second 1.
+fn with_items(mode: Mode, items: u64, lifetime: u32) -> Partition {
     let config = Config {
-        mode: Mode::Store,
+        mode,
         seed: Seed::new([7, 9]),
         first_version: 1,
     };
     let table = Table::new(Region::new(1 << 20).unwrap(), config).unwrap();
-    let map = Map::new(TAG, Mode::Store, [0]).unwrap();
+    let map = Map::new(TAG, mode, [0]).unwrap();
     let mut partition = Partition::new(table, map, 0);
-    for number in 0..ITEMS {
+    for number in 0..items {
         let key = number.to_le_bytes();
         let store = Store {
-            lifetime: 1,
+            lifetime,
             ..Store::set(&key, b"v")
         };
         run(&mut partition, &Request::Write(store), 1);
     }
-    // Much later, all have expired. A pause of any length is followed by one sweep.
-    let begin = Nanos::from_secs(100);
-    partition.on_time(begin);
-    let after_pause = partition.figures().expired;
-    // Chains of several lines would have more items: the mean is below seven.
-    let most = |buckets: u64| buckets * 7;
-    assert!(after_pause > 0 && after_pause <= most(32), "{after_pause}");
-    // A busy thread, which comes by each microsecond.
-    for step in 1..=500 {
-        partition.on_time(begin + Nanos::from_micros(step));
+    partition
+}
+
+/// A cache line takes about 100 ns: one in 10 us is a hundredth of the thread, whether the items
+/// have expired, live for long, or cannot expire at all.
+#[test]
+fn the_sweep_touches_a_cache_line_in_ten_microseconds_and_few_after_a_pause() {
+    const MICROS: u64 = 20_000;
+    for (mode, lifetime) in [
+        (Mode::Store, 1),
+        (Mode::Cache, 1),
+        (Mode::Store, 1_000_000),
+        (Mode::Store, 0),
+    ] {
+        let mut partition = with_items(mode, 3000, lifetime);
+        let before = partition.lend().stats();
+        // A pause of any length is followed by one sweep.
+        let begin = Nanos::from_secs(100);
+        partition.on_time(begin);
+        let after_pause = partition.lend().stats();
+        let lines = after_pause.sweep_lines - before.sweep_lines;
+        // A bucket is swept as a whole; it has fewer than 20 items, of less than a line each.
+        let bucket = 20 * 6;
+        assert!((256..256 + bucket).contains(&lines), "{mode:?}: {lines}");
+        // A busy thread, which comes by each microsecond.
+        for step in 1..=MICROS {
+            partition.on_time(begin + Nanos::from_micros(step));
+        }
+        let end = partition.lend().stats();
+        let lines = end.sweep_lines - after_pause.sweep_lines;
+        let due = MICROS / 10;
+        assert!(
+            (due - 256 - bucket..=due + bucket).contains(&lines),
+            "{mode:?}, {lifetime} s: {lines}"
+        );
+        let removed = end.expired - before.expired;
+        // A removal takes the item's header, and in a store four lines more.
+        let each = if mode == Mode::Store { 5 } else { 1 };
+        let most = match lifetime {
+            1 => (end.sweep_lines - before.sweep_lines) / each,
+            _ => 0,
+        };
+        assert!(removed <= most, "{mode:?}, {lifetime} s: {removed}");
+        assert_eq!(removed > 100, lifetime == 1, "{mode:?}: {removed}");
     }
-    let swept = partition.figures().expired - after_pause;
-    assert!(swept > 50 && swept <= most(50), "{swept}");
-    assert!(partition.figures().items > 0, "there was more to sweep");
 }
 
 #[test]

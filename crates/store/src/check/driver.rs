@@ -91,8 +91,8 @@ impl Driver {
                 self.model.flush(at);
                 self.take_gone(None)
             }
-            Operation::Sweep(buckets) => {
-                self.table.sweep(*buckets, self.now);
+            Operation::Sweep(lines) => {
+                self.table.sweep(*lines, self.now);
                 self.take_gone(None)
             }
             Operation::Wait(seconds) => {

@@ -37,7 +37,8 @@ pub(super) enum Operation {
     Invalidate(u16, Condition),
     Claim(u16),
     Flush(u32),
-    Sweep(usize),
+    /// Sweeps this number of cache lines.
+    Sweep(u64),
     Wait(u32),
     /// Looks ahead at some keys, as a batch does, deletes some of them, and gets all.
     Ahead(u16),
@@ -100,7 +101,7 @@ pub(super) fn operation(keys: u16, longest: usize) -> impl Strategy<Value = Oper
         2 => (key(), condition()).prop_map(|(key, on)| Operation::Invalidate(key, on)),
         2 => key().prop_map(Operation::Claim),
         1 => prop_oneof![3 => Just(0), 1 => 1_u32..5].prop_map(Operation::Flush),
-        2 => (0_usize..20).prop_map(Operation::Sweep),
+        2 => (0_u64..100).prop_map(Operation::Sweep),
         2 => (0_u32..4).prop_map(Operation::Wait),
         1 => key().prop_map(Operation::Ahead),
         1 => key().prop_map(|key| Operation::Slices(key, key)),

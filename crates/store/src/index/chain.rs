@@ -14,7 +14,7 @@ use super::{Full, Index, IndexEntry};
 use crate::memory::Region;
 
 /// Entries of a line.
-pub(super) const SLOTS: usize = 7;
+pub(crate) const SLOTS: usize = 7;
 
 /// The word of the header.
 const HEADER: usize = 7;

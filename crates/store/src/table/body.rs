@@ -320,9 +320,11 @@ impl Table {
         }
     }
 
-    /// Empties a bucket that has not seen all flushes.
+    /// Empties a bucket that has not seen all flushes. Returns the number of cache lines that this
+    /// has touched in addition to the bucket's first.
     #[cold]
-    pub(super) fn empty_bucket(&mut self, bucket: u64) {
+    pub(super) fn empty_bucket(&mut self, bucket: u64) -> u64 {
+        let mut lines = 0;
         while let Some((slot, entry)) = self.index.entry_of(&self.memory, bucket, 0) {
             let header = Header::read(&self.memory, entry.place());
             let found = Found {
@@ -333,8 +335,10 @@ impl Table {
             self.report(&found, Some(Reason::Flushed));
             self.index.remove_from(&mut self.memory, bucket, slot);
             self.release(entry.place(), &header);
+            lines += 1 + self.lines_of_release(&header);
         }
         self.index.refresh(&mut self.memory, bucket, self.epoch);
+        lines
     }
 
     /// Gives back the memory of an item that no longer has an entry.
@@ -351,6 +355,17 @@ impl Table {
         if let Some(moved) = classes.free(&mut self.memory, place, shape.size) {
             self.follow(moved);
         }
+    }
+
+    /// The most cache lines that are touched when the memory of an item with this header is given
+    /// back: in a store, the last item of its class moves into its slot and gets its entry changed,
+    /// and each page of a long value is put into a list. A log touches nothing.
+    pub(super) fn lines_of_release(&self, header: &Header) -> u64 {
+        if matches!(self.storage, Storage::Log(_)) {
+            return 0;
+        }
+        let shape = header.shape(self.mode);
+        (2 + 2 * shape.size.div_ceil(64) + shape.chunks) as u64
     }
 
     /// Points the entry of an item that has moved to its new place.

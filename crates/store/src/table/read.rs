@@ -129,6 +129,21 @@ impl Table {
         is_same.then(|| item.value().copy_from(from, &mut out[..len]))
     }
 
+    /// As [`Self::read_slice`], but appends the bytes to `out`.
+    pub fn append_slice(
+        &mut self,
+        key: &Key<'_>,
+        stamp: Stamp,
+        from: usize,
+        out: &mut Vec<u8>,
+        now: Seconds,
+    ) -> Option<usize> {
+        let found = self.find(key, now)?;
+        let item = self.item(&found);
+        let is_same = item.stamp() == Some(stamp) || self.has(Mutant::MixedSlices);
+        is_same.then(|| item.value().append_part(from, SLICE, out))
+    }
+
     #[inline]
     pub(super) fn item(&self, found: &Found) -> Item<'_> {
         Item {

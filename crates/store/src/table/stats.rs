@@ -25,6 +25,8 @@ pub struct Stats {
     pub expired: u64,
     /// Items that a flush has forgotten and that are gone.
     pub flushed: u64,
+    /// Cache lines that the sweep has touched.
+    pub sweep_lines: u64,
     /// Items that were moved ahead in the log.
     pub moved_ahead: u64,
     /// Buckets that growth has split.

@@ -9,8 +9,10 @@ use crate::table::body::{Found, Table};
 use crate::table::key::Key;
 use crate::table::writing::Writing;
 
-/// Buckets that a write sweeps when it finds no memory, before it tries once more.
-const RESCUE: usize = 64;
+/// Cache lines that a write sweeps when it finds no memory, before it tries once more. If no item
+/// there has expired, the write is refused, although items of other buckets may have: to look for
+/// them would hold up all other requests. The next sweep goes on where this one has ended.
+const RESCUE: u64 = 256;
 
 /// The most times that a write which finds no memory tries once more. A long value may need the
 /// pages of several writes that were given up.
@@ -140,7 +142,7 @@ impl Table {
     /// not enough, writes come first: a few items that expire must not keep their pages for ever.
     fn rescue(&mut self, number: usize, own: Writing, now: Seconds) -> bool {
         (number > 0 && self.give_up_idle(own, now))
-            || self.sweep(RESCUE, now) > 0
+            || self.sweep(RESCUE, now).removed > 0
             || self.give_up_idle(own, now)
     }
 
