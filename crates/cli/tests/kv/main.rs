@@ -10,7 +10,7 @@ mod servers;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use dunlin_testkit::folder::Folder;
 use serde_json::Value;
@@ -359,6 +359,25 @@ fn a_dump_has_all_items_and_damaged_ones_are_refused() {
             .failure(&["dump", "--resume", &list])
             .contains("it is not a dump")
     );
+}
+
+#[test]
+fn items_that_expire_leave_a_server_that_gets_no_requests() {
+    let (folder, server) = (Folder::new("idle"), Server::start(&["--memory", "8MiB"]));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let soon = now.as_secs() + 3;
+    let lines = (0..1000).map(|n| format!("key {n}\tvalue\t0\t{soon}\n"));
+    let list = folder.path("list");
+    std::fs::write(&list, lines.collect::<String>()).unwrap();
+    server.text(&["load", &list]);
+    // A request for figures sweeps nothing.
+    let begin = Instant::now();
+    let items = || server.object(&["stats"])["items"].as_u64().unwrap();
+    while items() != 0 {
+        assert!(begin.elapsed() < Duration::from_secs(30), "{}", items());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert_eq!(server.end()["figures"]["expired"], 1000);
 }
 
 #[test]

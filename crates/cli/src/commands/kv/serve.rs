@@ -289,7 +289,7 @@ fn serve_one<T: Configurable>(
             dunlin::kv::serve(&mut rpc);
             rpc.publish_own(|partition, out| out.extend(partition.published()));
             let _ = tell.send(Event::Ready(Ok(rpc.pulse())));
-            rpc.run_until(|_| signal::check().is_err());
+            drive(&mut rpc, || signal::check().is_err());
             rpc.app().figures()
         }),
         Some(doors) => make::<T, Desk>(server, number, tell, Desk::new).and_then(|mut rpc| {
@@ -308,6 +308,16 @@ fn serve_one<T: Configurable>(
             // The receiver is gone if another thread has failed before.
             let _ = tell.send(Event::Ready(Err(error.context(context))));
             None
+        }
+    }
+}
+
+/// Serves until `is_done`. A server without requests sweeps its table here.
+fn drive<T: Configurable>(rpc: &mut Rpc<T, Partition>, is_done: impl Fn() -> bool) {
+    while !is_done() {
+        if rpc.run_once().frames == 0 {
+            let now = rpc.last_now();
+            rpc.app_mut().on_time(now);
         }
     }
 }
