@@ -19,6 +19,9 @@ use crate::stream::Stream;
 /// thrown away meanwhile: a socket that is closed with unread bytes loses the answer.
 const FAREWELL: u32 = 2;
 
+/// Bytes that are written in one turn.
+const MOST_WRITTEN: usize = 2 * OUTPUT_MARK;
+
 /// Reads of one turn that throw bytes away.
 const THROWN: usize = 16;
 
@@ -126,6 +129,7 @@ impl Client {
             Wants::Turn => After::Turn,
             Wants::Input if self.may_read && !self.is_at_end => After::Turn,
             Wants::Output if is_sent => After::Turn,
+            _ if self.may_write && !is_sent => After::Turn,
             _ => After::Rest,
         }
     }
@@ -176,11 +180,15 @@ impl Client {
         Ok(())
     }
 
-    /// Writes until everything is written or the socket is full.
+    /// Writes until everything is written, the socket is full, or it is another client's turn: the
+    /// kernel copies what is written.
     fn write(&mut self, hall: &Hall) -> std::io::Result<()> {
-        while self.may_write && !self.connection.output().is_empty() {
-            match self.stream.write(self.connection.output()) {
+        let mut left = MOST_WRITTEN;
+        while self.may_write && left > 0 && !self.connection.output().is_empty() {
+            let output = self.connection.output();
+            match self.stream.write(&output[..output.len().min(left)]) {
                 Ok(len) => {
+                    left -= len;
                     self.connection.sent(len);
                     hall.on_written(len);
                 }

@@ -1,12 +1,13 @@
 //! A client's connection: bytes in, operations, answers in order, bytes out.
 //!
 //! Invariants: a command's bytes stay in the input until it has run or become an errand, and only
-//! an errand has a copy; no command runs while [`OUTPUT_MARK`] bytes wait for the client, or while
-//! the answers to [`MAX_WAITING`] errands or to errands of [`INPUT_MARK`] bytes are due; the input
-//! holds at most one command and [`INPUT_MARK`] bytes more. The result does not depend on how the
-//! bytes were cut.
+//! an errand has a copy; an item is shown whole, as it was at one time; no command runs while
+//! [`OUTPUT_MARK`] bytes wait for the client, or while the answers to [`MAX_WAITING`] errands or to
+//! errands of [`INPUT_MARK`] bytes are due; the input holds at most one command and [`INPUT_MARK`]
+//! bytes more. The result does not depend on how the bytes were cut.
 
 mod access;
+mod copying;
 mod input;
 mod output;
 mod run;
@@ -23,6 +24,7 @@ use crate::report::Report;
 use crate::server::Server;
 use crate::users::Users;
 
+use copying::{Asked, Copying};
 use input::Input;
 use output::{Form, Output};
 
@@ -37,6 +39,10 @@ pub struct Connection {
     phase: Phase,
     /// The write of [`Phase::Writing`].
     writing: Writing,
+    /// The value of [`Phase::Copying`].
+    copying: Option<Box<Copying>>,
+    /// How often the command at the front has begun anew.
+    restarts: u8,
     /// Lines at the front whose keys were already announced to the server.
     announced: usize,
     /// The users that may open it; `None` once it is open.
@@ -71,6 +77,8 @@ enum Phase {
     Value { need: usize },
     /// Writes the value of the line at the front, which is there, in parts.
     Writing { need: usize },
+    /// Copies the value that was asked for, in slices.
+    Copying(Asked),
     /// Throws away what is left of a value.
     Skip { left: usize },
     /// Lists the items of this partition from this place on, and then those of later partitions.
@@ -104,6 +112,8 @@ impl Connection {
             output: Output::default(),
             phase: Phase::Opening,
             writing: Writing::default(),
+            copying: None,
+            restarts: 0,
             announced: 0,
             users,
         }
@@ -139,7 +149,7 @@ impl Connection {
             .abandon(std::mem::take(&mut self.writing));
     }
 
-    /// Runs commands, at most [`MAX_TURN`] operations or a part of a long write, and returns what
+    /// Runs commands, at most [`MAX_TURN`] operations or a slice of a long value, and returns what
     /// it needs before it can go on.
     pub fn run(&mut self, server: &mut impl Server, now: Seconds) -> Wants {
         for _ in 0..MAX_TURN {
@@ -150,7 +160,7 @@ impl Connection {
             if !self.step(server, now) {
                 return Wants::Input;
             }
-            if matches!(self.phase, Phase::Writing { .. }) {
+            if matches!(self.phase, Phase::Writing { .. } | Phase::Copying(_)) {
                 return Wants::Turn;
             }
         }

@@ -15,6 +15,7 @@ use crate::figures::Figures;
 use crate::operation::{Answer, Expiry, Found, Operation};
 
 pub(crate) use dump::item_size;
+pub(crate) use look::LongValue;
 
 /// Everything about a table that memcached's commands keep from one event to the next.
 #[derive(Default, Debug)]

@@ -8,17 +8,32 @@ use dunlin_store::Seconds;
 
 use crate::command::Ask;
 use crate::operation::Answer;
+use crate::partition::LongValue;
 
 /// Appends the answer to a command of one operation. For `get` and its variants that is one item;
 /// the connection appends the end of the list.
 pub(crate) fn render(ask: &Ask<'_>, answer: &Answer<'_>, now: Seconds, out: &mut Vec<u8>) {
+    if let (Some(_), Answer::Found(found)) = (render_part(ask, answer, now, out), answer) {
+        found.item.value().append_to(out);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// As [`render`], but appends nothing of a value that is longer than a slice, and returns it: the
+/// caller appends it in slices, and the end of its line.
+pub(crate) fn render_part(
+    ask: &Ask<'_>,
+    answer: &Answer<'_>,
+    now: Seconds,
+    out: &mut Vec<u8>,
+) -> Option<LongValue> {
     match ask {
         Ask::Get {
             key, with_version, ..
-        } => text::item(key, *with_version, answer, out),
+        } => return text::item(key, *with_version, answer, out),
+        Ask::MetaGet(command) => return meta::get(command, answer, now, out),
         Ask::Update(update) => text::update(update, answer, out),
         Ask::Change(change) => text::change(change, answer, out),
-        Ask::MetaGet(command) => meta::get(command, answer, now, out),
         Ask::MetaSet(set) => meta::set(set, answer, out),
         Ask::MetaDelete(command) => meta::delete(command, answer, out),
         Ask::MetaCount(command) => meta::count(command, answer, now, out),
@@ -26,6 +41,7 @@ pub(crate) fn render(ask: &Ask<'_>, answer: &Answer<'_>, now: Seconds, out: &mut
         Ask::Flush { is_quiet, .. } => text::line(if *is_quiet { "" } else { "OK" }, out),
         Ask::Reset => text::line("RESET", out),
     }
+    None
 }
 
 pub(crate) use stats::write as report;

@@ -11,6 +11,8 @@
 
 use std::collections::VecDeque;
 
+use dunlin_store::SLICE;
+
 use crate::command::Topic;
 use crate::errand::Errand;
 use crate::figures::Figures;
@@ -123,7 +125,14 @@ impl Output {
             if self.ready.capacity() > 4 * OUTPUT_MARK {
                 self.ready.shrink_to(OUTPUT_MARK);
             }
+            self.settle();
         }
+    }
+
+    /// Appends bytes that are not copied if they are many.
+    pub(super) fn push(&mut self, bytes: Vec<u8>) {
+        self.later.push_back(Piece::Bytes(bytes));
+        self.settle();
     }
 
     pub(super) fn trim(&mut self) {
@@ -142,7 +151,13 @@ impl Output {
 
     /// The buffer to which the next answer is written.
     pub(super) fn end(&mut self) -> &mut Vec<u8> {
-        if !matches!(self.later.back(), None | Some(Piece::Bytes(_))) {
+        let may_append = match self.later.back() {
+            None => true,
+            // Memory for one long value alone: more bytes would move it.
+            Some(Piece::Bytes(bytes)) => bytes.len() <= SLICE,
+            Some(_) => false,
+        };
+        if !may_append {
             self.later.push_back(Piece::Bytes(Vec::new()));
         }
         match self.later.back_mut() {
@@ -157,11 +172,11 @@ impl Output {
         self.later.push_back(Piece::Open);
     }
 
-    /// Ends the list, if one has begun.
+    /// Ends the list, if one has begun. The next [`Self::settle`] makes it ready: a caller may know
+    /// the place of an answer in it.
     pub(super) fn close_list(&mut self) {
         if std::mem::take(&mut self.is_list_open) {
             self.later.push_back(Piece::Close);
-            self.settle();
         }
     }
 
@@ -284,16 +299,25 @@ impl Output {
         self.settle();
     }
 
-    /// Makes the bytes ready that wait for nothing.
+    /// Makes the bytes ready that wait for nothing. A long value waits until the client has all
+    /// bytes before it, because it would have to be copied otherwise.
     pub(super) fn settle(&mut self) {
         loop {
+            let is_free = self.ready().is_empty();
             match self.later.front() {
-                Some(Piece::Bytes(bytes)) => self.ready.extend_from_slice(bytes),
+                Some(Piece::Bytes(bytes)) if bytes.len() > SLICE && !is_free => return,
                 Some(Piece::Open) if !self.may_leave() => return,
-                Some(Piece::Open | Piece::Close) => {}
                 Some(Piece::Due(_)) | None => return,
+                Some(Piece::Bytes(_) | Piece::Open | Piece::Close) => {}
             }
-            self.later.pop_front();
+            match self.later.pop_front() {
+                Some(Piece::Bytes(bytes)) if bytes.len() > SLICE => {
+                    self.ready = bytes;
+                    self.sent = 0;
+                }
+                Some(Piece::Bytes(bytes)) => self.ready.extend_from_slice(&bytes),
+                _ => {}
+            }
         }
     }
 

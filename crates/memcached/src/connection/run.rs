@@ -6,15 +6,26 @@ use dunlin_store::{BATCH, Cursor, SLICE, Seconds};
 
 use crate::binary::{self, Opening};
 use crate::command::{Ask, Change, Command, Keys, Skip, Topic, parse};
+use crate::connection::copying::{Asked, Copying};
 use crate::connection::input::Line;
 use crate::connection::output::{Form, Output, Refused, Whole};
 use crate::connection::{Connection, Phase, Reading};
 use crate::errand::{self, Errand};
 use crate::operation::{self, Answer, Operation};
-use crate::render::{line as say, render, report as report_as};
+use crate::render::{line as say, render, render_part, report as report_as};
 use crate::report::Report;
 use crate::server::Server;
 use crate::words::{each, visible};
+
+/// How far a command is after its start.
+enum Started {
+    /// Its answer is written, or an errand brings it.
+    Done,
+    /// An error stands where an item was to come.
+    Refused,
+    /// A long value is still to be copied.
+    Long(Copying),
+}
 
 const BAD_DATA: &str = "CLIENT_ERROR bad data chunk";
 const LIST_END: &[u8] = b"END\r\n";
@@ -40,6 +51,10 @@ impl Connection {
                 self.take_value(need, server, now);
                 true
             }
+            Phase::Copying(asked) => {
+                self.copy_slice(asked, server, now);
+                true
+            }
             Phase::Skip { left } => self.skip(left),
             Phase::Dump(partition, place) => {
                 self.dump(partition, place, server, now);
@@ -52,6 +67,7 @@ impl Connection {
     /// Takes no more commands.
     pub(super) fn finish(&mut self) {
         self.phase = Phase::End;
+        self.copying = None;
         self.input.take(self.input.len());
     }
 
@@ -111,7 +127,13 @@ impl Connection {
                         say("CLIENT_ERROR flush_all not allowed", self.output.end());
                     }
                 } else {
-                    start(&mut self.output, &ask, (line, b""), server, now);
+                    let may_copy = self.may_copy();
+                    let started = start(&mut self.output, &ask, (line, b""), may_copy, server, now);
+                    if let Started::Long(copying) = started {
+                        self.begin_copying(copying, Asked::Line(next));
+                        return true;
+                    }
+                    self.restarts = 0;
                 }
             }
             Command::Skip(skip) => {
@@ -157,18 +179,27 @@ impl Connection {
         }
         reading.announced -= 1;
         let indent = rest.iter().take_while(|byte| **byte == b' ').count();
+        let before = reading;
         reading.at += indent + key.len();
         let ask = Ask::Get {
             key,
             with_version: reading.with_version,
             touch: reading.touch,
         };
-        if !start(&mut self.output, &ask, (line, b""), server, now) {
-            // The error stands where an item was to come, so the client finds no end of the list.
-            self.end_keys(reading);
-            return self.finish();
+        let may_copy = self.may_copy();
+        match start(&mut self.output, &ask, (line, b""), may_copy, server, now) {
+            Started::Done => {
+                self.restarts = 0;
+                self.phase = Phase::Keys(reading);
+            }
+            Started::Refused => {
+                // The error stands where an item was to come, so the client finds no end of the
+                // list.
+                self.end_keys(reading);
+                self.finish();
+            }
+            Started::Long(copying) => self.begin_copying(copying, Asked::Key(before, reading)),
         }
-        self.phase = Phase::Keys(reading);
     }
 
     /// Goes on after a line of keys.
@@ -185,7 +216,12 @@ impl Connection {
             (Refused::Cut, _) => self.finish(),
             (Refused::Whole { has_keys }, phase) => {
                 say(why, text);
-                if let (true, Phase::Keys(reading)) = (has_keys, phase) {
+                let reading = match phase {
+                    Phase::Keys(reading) | Phase::Copying(Asked::Key(_, reading)) => Some(reading),
+                    _ => None,
+                };
+                if let (true, Some(reading)) = (has_keys, reading) {
+                    self.copying = None;
                     self.end_keys(reading);
                 }
             }
@@ -209,7 +245,7 @@ impl Connection {
             if value_end == b"\r\n" {
                 let operation = ask.operation(value);
                 let Some(store) = long_write(&operation, server) else {
-                    start(&mut self.output, &ask, (line, value), server, now);
+                    start(&mut self.output, &ask, (line, value), false, server, now);
                     return self.input.take(need);
                 };
                 let mut partition = server.partition();
@@ -323,15 +359,15 @@ fn first_keys(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Runs an operation and writes its answer, or sends it to the partition that has its key. An
-/// operation without a key runs in all partitions. Returns false if it has written an error for a
-/// read.
+/// operation without a key runs in all partitions. If it may, leaves a long value to the caller.
 fn start(
     output: &mut Output,
     ask: &Ask<'_>,
     (line, value): (&[u8], &[u8]),
+    may_copy: bool,
     server: &mut impl Server,
     now: Seconds,
-) -> bool {
+) -> Started {
     let (operation, here) = (ask.operation(value), server.standing());
     let Some(key) = operation.key() else {
         let mut text = Vec::new();
@@ -340,20 +376,19 @@ fn start(
         });
         if here.of == 1 {
             output.end().extend_from_slice(&text);
-            return true;
+            return Started::Done;
         }
         output.send(Form::Fixed(text), |ticket| {
             let errand = move |other| Errand::text(ticket, other, (line, value));
             here.others().map(errand)
         });
-        return true;
+        return Started::Done;
     };
     let owner = server.owner(key);
     if owner == here.number {
         let out = output.end();
         return server.partition().run(&operation, now, |answer| {
-            render(ask, answer, now, out);
-            !matches!((ask, answer), (Ask::Get { .. }, Answer::Written(Err(_))))
+            run_here((ask, key), answer, may_copy, now, out)
         });
     }
     let line = match ask {
@@ -368,7 +403,35 @@ fn start(
     output.send(form, |ticket| {
         std::iter::once(Errand::text(ticket, owner, (&line, value)))
     });
-    true
+    Started::Done
+}
+
+/// Writes the answer of an operation of this partition, except for a long value, if that may be
+/// copied later.
+fn run_here(
+    (ask, key): (&Ask<'_>, &[u8]),
+    answer: &Answer<'_>,
+    may_copy: bool,
+    now: Seconds,
+    out: &mut Vec<u8>,
+) -> Started {
+    if let (Ask::Get { .. }, Answer::Written(Err(_))) = (ask, answer) {
+        render(ask, answer, now, out);
+        return Started::Refused;
+    }
+    if !may_copy {
+        render(ask, answer, now, out);
+        return Started::Done;
+    }
+    let begin = out.len();
+    match render_part(ask, answer, now, out) {
+        Some(value) => {
+            let copying = Copying::new(key, value, &out[begin..]);
+            out.truncate(begin);
+            Started::Long(copying)
+        }
+        None => Started::Done,
+    }
 }
 
 /// The line of `get` or a variant, with this key instead of all of its keys.
@@ -405,7 +468,7 @@ fn refuse_value(output: &mut Output, skip: &Skip<'_>, server: &mut impl Server, 
     let owner = server.owner(key);
     if owner == server.standing().number {
         let ask = Ask::Change(Change::Delete { key, is_quiet });
-        start(output, &ask, (b"", b""), server, now);
+        start(output, &ask, (b"", b""), false, server, now);
         return;
     }
     let flag: &[u8] = if word.is_base64() { b" b" } else { b"" };

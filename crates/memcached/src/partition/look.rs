@@ -1,9 +1,25 @@
 //! `mg`: reads an item, or makes an empty one, and decides which client writes it anew.
 
-use dunlin_store::{Item, Seconds, Verb, Write};
+use dunlin_store::{Item, Seconds, Stamp, Verb, Write};
 
 use crate::operation::{Answer, Expiry, Found, Look, Step, Steps};
 use crate::partition::Partition;
+
+/// A value that is copied in slices.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LongValue {
+    /// Names its write, so that slices of two values are never mixed.
+    pub(crate) stamp: Stamp,
+    pub(crate) len: usize,
+}
+
+impl LongValue {
+    /// The value of an item, if it is longer than a slice.
+    pub(crate) fn of(item: &Item<'_>) -> Option<Self> {
+        let (stamp, len) = (item.stamp()?, item.value().len());
+        Some(Self { stamp, len })
+    }
+}
 
 /// The result of all steps of a read.
 struct Outcome {
@@ -12,6 +28,20 @@ struct Outcome {
 }
 
 impl Partition<'_> {
+    /// Appends the next slice of a value, of which the first `from` bytes are copied, and returns
+    /// the slice's length. `None`: the item has another value now, or is gone.
+    pub(crate) fn copy_slice(
+        &mut self,
+        key: &[u8],
+        value: &LongValue,
+        from: usize,
+        out: &mut Vec<u8>,
+        now: Seconds,
+    ) -> Option<usize> {
+        let key = self.key(key);
+        self.table.append_slice(&key, value.stamp, from, out, now)
+    }
+
     pub(super) fn look<T>(
         &mut self,
         look: &Look<'_>,

@@ -6,16 +6,26 @@ use dunlin_store::{Item, Seconds, WriteError};
 use crate::command::{MetaSet, TOO_LARGE};
 use crate::meta::{KeyBytes, Meta};
 use crate::operation::{Answer, CountError, Counted, Expiry, Found, Step};
-use crate::partition::item_size;
+use crate::partition::{LongValue, item_size};
 use crate::render::text::{NO_MEMORY, NOT_A_NUMBER, data, joins, line};
 use crate::{base64, number};
 
-pub(super) fn get(meta: &Meta<'_>, answer: &Answer<'_>, now: Seconds, out: &mut Vec<u8>) {
-    let found = match answer {
-        Answer::Found(found) => found,
-        Answer::Written(Err(_)) => return line(NO_MEMORY, out),
-        _ => return missing(meta, out),
-    };
+/// Appends the answer to `mg`. Returns a long value, as [`data`] does.
+pub(super) fn get(
+    meta: &Meta<'_>,
+    answer: &Answer<'_>,
+    now: Seconds,
+    out: &mut Vec<u8>,
+) -> Option<LongValue> {
+    match answer {
+        Answer::Found(found) => return item(meta, found, now, out),
+        Answer::Written(Err(_)) => line(NO_MEMORY, out),
+        _ => missing(meta, out),
+    }
+    None
+}
+
+fn item(meta: &Meta<'_>, found: &Found<'_>, now: Seconds, out: &mut Vec<u8>) -> Option<LongValue> {
     let item = &found.item;
     if meta.options().with_value {
         out.extend_from_slice(b"VA ");
@@ -38,6 +48,7 @@ pub(super) fn get(meta: &Meta<'_>, answer: &Answer<'_>, now: Seconds, out: &mut 
         return data(item, out);
     }
     out.extend_from_slice(b"\r\n");
+    None
 }
 
 fn missing(meta: &Meta<'_>, out: &mut Vec<u8>) {

@@ -5,6 +5,7 @@ use dunlin_store::{Item, Verb, WriteError};
 use crate::command::{Change, TOO_LARGE, Update};
 use crate::number;
 use crate::operation::{Answer, CountError};
+use crate::partition::LongValue;
 
 pub(crate) const NO_MEMORY: &str = "SERVER_ERROR out of memory storing object";
 pub(super) const NOT_A_NUMBER: &str =
@@ -18,12 +19,20 @@ pub(crate) fn line(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends an item that was found; nothing if it was not.
-pub(super) fn item(key: &[u8], with_version: bool, answer: &Answer<'_>, out: &mut Vec<u8>) {
+/// Appends an item that was found; nothing if it was not. Returns a long value, as [`data`] does.
+pub(super) fn item(
+    key: &[u8],
+    with_version: bool,
+    answer: &Answer<'_>,
+    out: &mut Vec<u8>,
+) -> Option<LongValue> {
     let found = match answer {
         Answer::Found(found) => found,
-        Answer::Written(Err(_)) => return line(NO_MEMORY, out),
-        _ => return,
+        Answer::Written(Err(_)) => {
+            line(NO_MEMORY, out);
+            return None;
+        }
+        _ => return None,
     };
     let item = &found.item;
     out.extend_from_slice(b"VALUE ");
@@ -36,14 +45,19 @@ pub(super) fn item(key: &[u8], with_version: bool, answer: &Answer<'_>, out: &mu
         out.push(b' ');
         number::write(out, item.version().0);
     }
-    data(item, out);
+    data(item, out)
 }
 
-/// Appends the rest of the item's line, and the value with its line end.
-pub(super) fn data(item: &Item<'_>, out: &mut Vec<u8>) {
+/// Appends the rest of the item's line, and the value with its line end, unless the value is long:
+/// then it is returned, for the caller to append it in slices.
+pub(super) fn data(item: &Item<'_>, out: &mut Vec<u8>) -> Option<LongValue> {
     out.extend_from_slice(b"\r\n");
-    item.value().append_to(out);
-    out.extend_from_slice(b"\r\n");
+    let long = LongValue::of(item);
+    if long.is_none() {
+        item.value().append_to(out);
+        out.extend_from_slice(b"\r\n");
+    }
+    long
 }
 
 pub(super) fn update(update: &Update<'_>, answer: &Answer<'_>, out: &mut Vec<u8>) {

@@ -1,6 +1,6 @@
 //! Answers of other threads that never come.
 
-use super::{NOW, ask_threads, threads};
+use super::{NOW, ask_threads, threads, turns};
 use crate::connection::LOST;
 use crate::{Connection, Errand, Wants};
 
@@ -42,7 +42,7 @@ fn an_error_after_the_begin_of_a_long_answer_ends_the_connection() {
     let write = format!("set c 0 0 70000\r\n{}\r\n", "v".repeat(70_000));
     ask_threads(&mut connection, &mut server, write.as_bytes());
     connection.receive(b"get c f1 c\r\nmn\r\n");
-    assert_eq!(connection.run(&mut server, NOW), Wants::Output);
+    assert_eq!(turns(&mut connection, &mut server), Wants::Output);
     assert!(connection.output().starts_with(b"VALUE c 0 70000\r\n"));
     connection.sent(connection.output().len());
     connection.run(&mut server, NOW);
@@ -52,6 +52,21 @@ fn an_error_after_the_begin_of_a_long_answer_ends_the_connection() {
     connection.on_answer(&errand.unwrap(), None, &mut server, NOW);
     assert_eq!(connection.run(&mut server, NOW), Wants::End);
     assert!(connection.output().is_empty() && connection.is_over());
+}
+
+/// The connection has not read all keys of the list yet, and waits for nothing else.
+#[test]
+fn the_only_answer_of_another_thread_is_lost_while_keys_are_read() {
+    let (mut connection, mut server) = (Connection::new(None), threads());
+    connection.receive(format!("get f1 {}\r\nmn\r\n", "c ".repeat(400)).as_bytes());
+    assert_eq!(connection.run(&mut server, NOW), Wants::Turn);
+    let errand = connection
+        .next_errand(1)
+        .or_else(|| connection.next_errand(2));
+    connection.on_answer(&errand.unwrap(), None, &mut server, NOW);
+    assert_eq!(connection.run(&mut server, NOW), Wants::Input);
+    let seen = String::from_utf8_lossy(connection.output());
+    assert_eq!(seen, format!("{LOST}\r\nMN\r\n"));
 }
 
 /// After one answer of a list is lost, the connection throws later answers of the list away, and

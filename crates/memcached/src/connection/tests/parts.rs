@@ -73,7 +73,7 @@ fn a_connection_that_ends_gives_the_room_of_its_value_back() {
     for round in 0..8 {
         let mut writer = Connection::new(None);
         writer.receive(b"get c f1\r\n");
-        while writer.run(&mut server, NOW) == Wants::Output {
+        while turns(&mut writer, &mut server) == Wants::Output {
             writer.sent(writer.output().len());
         }
         writer.sent(writer.output().len());
