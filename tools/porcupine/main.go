@@ -32,7 +32,10 @@ import (
 const timeout = 20 * time.Second
 
 // The keys and operations that a set of histories has at least, so that an empty file is noticed.
-const leastOperations = 1000
+const (
+	leastKeys       = 10
+	leastOperations = 1000
+)
 
 type register struct{ server, key int }
 
@@ -62,8 +65,8 @@ func main() {
 			fail(fmt.Errorf("%s: %w", path, err))
 		}
 		sum := check(histories)
-		if sum.operations < leastOperations {
-			fail(fmt.Errorf("%s: only %d operations", path, sum.operations))
+		if sum.registers < leastKeys || sum.operations < leastOperations {
+			fail(fmt.Errorf("%s: only %d keys and %d operations", path, sum.registers, sum.operations))
 		}
 		fmt.Printf("%s: %d histories, of which %d are broken, %d keys, %d operations, %d wrong\n",
 			filepath.Base(path), sum.histories, sum.broken, sum.registers, sum.operations, sum.wrong)
