@@ -16,13 +16,13 @@ fn bytes_that_are_no_text(server: &Server) {
     server.text(&["put", "ff00", "4", "--hex"]);
     server.text(&["put", "ff01", "5", "--hex"]);
     let shown = server.text(&["scan", "--hex", "--from", "ff", "--json", "--limit", "1"]);
-    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(
         (&shown["key_hex"], &shown["value_hex"]),
         (&"ff00".into(), &"34".into())
     );
     let plain = server.text(&["scan", "--backward", "--limit", "1", "--json"]);
-    let plain: Value = serde_json::from_str(&plain).unwrap();
+    let plain: serde_json::Value = serde_json::from_str(&plain).unwrap();
     assert_eq!(
         (&plain["key_hex"], &plain["value"]),
         (&"ff01".into(), &"5".into())

@@ -134,6 +134,7 @@ const fn under_load(name: &'static str, index: usize) -> Metric {
 struct Service {
     server: Resident<Server>,
     items: Items,
+    is_cache: bool,
     transport: Transport,
     mix: Mix,
     /// Whether requests of a burst are served together.
@@ -166,6 +167,12 @@ fn cases(sweep: &Sweep<'_>) -> Vec<Case> {
         cases.extend(LOADS.map(|load| usual.open(transport, load)));
         cases.push(usual.disturbed(transport));
     }
+    // A cache writes a value of 1 MiB over one that is as long, in one piece.
+    let cache = Table {
+        is_cache: true,
+        ..Table::new((items_mib / SMALLER).max(1), VALUE)
+    };
+    cases.extend(real().map(|transport| cache.disturbed(transport)));
     for value in LENGTHS {
         let table = Table::new((items_mib / SMALLER).max(1), value);
         cases.extend(real().map(|transport| table.closed(transport, Mix::USUAL, true)));
@@ -181,6 +188,7 @@ struct Table {
     server: Resident<Server>,
     items: Items,
     items_mib: u32,
+    is_cache: bool,
 }
 
 impl Table {
@@ -189,6 +197,7 @@ impl Table {
             server: Resident::new(),
             items: Items::of_mib(items_mib, value),
             items_mib,
+            is_cache: false,
         }
     }
 
@@ -196,6 +205,7 @@ impl Table {
         Service {
             server: self.server.clone(),
             items: self.items,
+            is_cache: self.is_cache,
             transport,
             mix,
             batched,
@@ -229,7 +239,11 @@ impl Table {
 impl Table {
     fn disturbed(&self, transport: Transport) -> Case {
         let mut params = self.params(Mix::ALL_GETS);
-        params.push(("beside", "growth, expiry and 1 MiB values".into()));
+        let beside = match self.is_cache {
+            true => "growth, expiry and 1 MiB values, in a cache",
+            false => "growth, expiry and 1 MiB values",
+        };
+        params.push(("beside", beside.into()));
         let service = self.service(transport, Mix::ALL_GETS, true);
         Case::new("kv", transport.name(), &params, Disturbed(service))
     }
@@ -239,7 +253,7 @@ impl Service {
     /// Runs these steps in a client, and returns their outcomes. Before that, if `alone` is not
     /// zero, the server gets items from its table alone for this time.
     fn run(&self, steps: Vec<Step>, alone: Duration) -> anyhow::Result<(Run, Measurement)> {
-        let start = || Server::start(self.items);
+        let start = || Server::start(self.items, self.is_cache);
         self.server.with(start, |server| {
             let mut gets_per_s = 0.0;
             if !alone.is_zero() {

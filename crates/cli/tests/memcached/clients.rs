@@ -11,7 +11,7 @@ use dunlin_testkit::folder::Folder;
 use crate::Server;
 
 /// Runs a program; `None` if it is not installed.
-fn run(program: &str, args: &[&str]) -> Option<Output> {
+pub(crate) fn run(program: &str, args: &[&str]) -> Option<Output> {
     match Command::new(program).args(args).output() {
         Ok(output) => Some(output),
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -26,29 +26,74 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-#[test]
-fn the_tools_of_libmemcached_work() {
-    let server = Server::start(&["memcached", "-m", "8", "-t", "2", "-l", "127.0.0.1:0"]);
-    let (host, port) = server.door(0).rsplit_once(':').unwrap();
-    let Some(output) = run("memccapable", &["-a", "-h", host, "-p", port]) else {
-        return;
-    };
-    let seen = text(&output);
-    assert!(seen.ends_with("All tests passed\n"), "{seen}");
-    assert_eq!(seen.matches("[pass]").count(), 27, "{seen}");
-    let folder = Folder::new("memccp");
-    std::fs::write(folder.path("letter"), "Dear reader,").unwrap();
-    let servers = format!("--servers={}", server.door(0));
-    let output = run("memccp", &[&servers, &folder.path("letter")]).unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let output = run("memccat", &[&servers, "letter"]).unwrap();
-    assert_eq!(text(&output).trim_end(), "Dear reader,");
+/// Everything that the tools of libmemcached print about the server at an address.
+fn libmemcached(door: &str, folder: &Folder) -> String {
+    let (host, port) = door.rsplit_once(':').unwrap();
+    let servers = format!("--servers={door}");
+    let [letter, long] = ["letter", "long"].map(|name| folder.path(name));
+    let calls: [(&str, &[&str]); 9] = [
+        ("memccapable", &["-a", "-h", host, "-p", port]),
+        ("memccp", &[&servers, &letter, &long]),
+        ("memccat", &[&servers, "letter"]),
+        ("memccat", &[&servers, "letter", "none", "letter"]),
+        ("memccat", &[&servers, "--flags", "letter"]),
+        ("memccp", &[&servers, "--flags=7", "--add", &letter]),
+        ("memccp", &[&servers, "--flags=7", "--replace", &letter]),
+        ("memccat", &[&servers, "--flags", "letter"]),
+        ("memccat", &[&servers, "long"]),
+    ];
+    let mut seen = String::new();
+    for (program, args) in calls {
+        let output = run(program, args).expect("they come in one package");
+        let errors = String::from_utf8_lossy(&output.stderr).replace(door, "SERVER");
+        let code = output.status.code();
+        seen += &format!("{program}: {code:?}\n{}{errors}\n", text(&output));
+    }
+    seen
 }
 
-/// Debian's server at a socket.
-struct Theirs(Child);
+#[test]
+fn the_tools_of_libmemcached_get_the_same_answers_as_from_memcached() {
+    let (Some(_), Some(_)) = (run("memccat", &["--version"]), run("memcached", &["-V"])) else {
+        return;
+    };
+    let folder = Folder::new("memccp");
+    std::fs::write(folder.path("letter"), "Dear reader,").unwrap();
+    std::fs::write(folder.path("long"), "long ".repeat(60_000)).unwrap();
+    let server = Server::start(&["memcached", "-m", "8", "-t", "2", "-l", "127.0.0.1:0"]);
+    let (_theirs, door) = Theirs::start_tcp();
+    let ours = libmemcached(server.door(0), &folder);
+    let theirs = libmemcached(&door, &folder);
+    assert!(
+        ours == theirs,
+        "here:\n{ours:.4000}\nmemcached:\n{theirs:.4000}"
+    );
+    assert!(ours.contains("All tests passed\n"), "{ours:.4000}");
+    assert_eq!(ours.matches("[pass]").count(), 27, "{ours:.4000}");
+    assert!(ours.contains("Dear reader,") && ours.contains("long long"));
+}
+
+/// Debian's server.
+pub(crate) struct Theirs(Child);
 
 impl Theirs {
+    /// Starts it at a TCP port, and returns its address too.
+    pub(crate) fn start_tcp() -> (Self, String) {
+        // Other tests take ports of another address.
+        let port = std::net::TcpListener::bind("127.0.0.77:0").unwrap();
+        let address = port.local_addr().unwrap().to_string();
+        drop(port);
+        let options = ["-u", "root", "-U", "0", "-t", "1", "-l", &address];
+        let child = Command::new("memcached").args(options).spawn().unwrap();
+        let begin = Instant::now();
+        while std::net::TcpStream::connect(&address).is_err() {
+            assert!(begin.elapsed() < Duration::from_secs(10), "no server");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        (Self(child), address)
+    }
+
+    /// Starts it at a UNIX socket.
     fn start(path: &str) -> Self {
         let child = Command::new("memcached")
             .args(["-u", "root", "-U", "0", "-t", "1", "-s", path])
@@ -76,18 +121,7 @@ fn the_items_of_debians_memcached_are_copied() {
     let Some(_) = run("memcached", &["-V"]) else {
         return;
     };
-    // Other tests take ports of another address.
-    let port = std::net::TcpListener::bind("127.0.0.77:0").unwrap();
-    let address = port.local_addr().unwrap().to_string();
-    drop(port);
-    let options = ["-u", "root", "-U", "0", "-t", "1", "-l", &address];
-    let theirs = Command::new("memcached").args(options).spawn().unwrap();
-    let _theirs = Theirs(theirs);
-    let begin = Instant::now();
-    while std::net::TcpStream::connect(&address).is_err() {
-        assert!(begin.elapsed() < Duration::from_secs(10), "no server");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let (_theirs, address) = Theirs::start_tcp();
     let socket = crate::tcp(&address);
     let items = (0..500).map(|n| format!("set a%{n} {n} 0 3 noreply\r\nabc\r\n"));
     let commands = format!("{}mn\r\nquit\r\n", items.collect::<String>());

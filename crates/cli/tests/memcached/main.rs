@@ -5,6 +5,7 @@
 
 mod clients;
 mod crowd;
+mod exporter;
 #[path = "../program/mod.rs"]
 mod program;
 

@@ -73,7 +73,7 @@ fn a_panic_ends_one_request() {
 fn a_service_on_an_executor_has_health_by_name() {
     let bench = Bench::start(WAYS[0]);
     let nexus = bench.way.nexus().bind("127.0.0.1:0").unwrap();
-    let from = nexus.endpoint_builder();
+    let from = nexus.endpoint_builder::<dunlin::Auto>();
     let asked = ask_health(from, bench.server.address(), "Jobs", PATIENCE);
     assert_eq!(asked.unwrap(), HealthState::Serving);
 }

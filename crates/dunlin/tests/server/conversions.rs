@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use dunlin::service::{Context, Fixed, Postcard};
 use dunlin::service::{Meta, reflect::Returned};
 use dunlin::{
-    HealthState, Nexus, Ran, ReflectError, Reflector, Running, ServeError, ServerThread,
+    Auto, HealthState, Nexus, Ran, ReflectError, Reflector, Running, ServeError, ServerThread,
     ask_health, service,
 };
 use serde::{Deserialize, Deserializer, Serialize};
@@ -70,7 +70,7 @@ fn asker() -> Nexus {
 }
 
 fn call(server: &Running, method: &str, json: &str) -> Result<Option<Returned>, ReflectError> {
-    let from = asker().endpoint_builder();
+    let from = asker().endpoint_builder::<Auto>();
     let mut client = Reflector::connect(from, server.address(), PATIENCE)?;
     client.call(method, json, None, &Meta::new())
 }
@@ -85,7 +85,12 @@ fn a_conversion_that_takes_long_delays_no_answer_about_health() {
     std::thread::scope(|scope| {
         let calling = scope.spawn(|| call(&server, "Heavy.pass", "null"));
         until(|| IS_AT_GATE.load(Ordering::Relaxed));
-        let health = ask_health(asker().endpoint_builder(), server.address(), "", PATIENCE);
+        let health = ask_health(
+            asker().endpoint_builder::<Auto>(),
+            server.address(),
+            "",
+            PATIENCE,
+        );
         assert!(matches!(health, Ok(HealthState::Serving)), "{health:?}");
         assert!(!calling.is_finished());
         IS_OPEN.store(true, Ordering::Relaxed);

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use dunlin::service::{Context, Postcard};
-use dunlin::{Cx, HealthError, HealthState, Nexus, Running, ServerBuilder, ask_health, service};
+use dunlin::{
+    Auto, Cx, HealthError, HealthState, Nexus, Running, ServerBuilder, ask_health, service,
+};
 
 use crate::service::{Book, WorkClient, Worker};
 use crate::{PATIENCE, WAYS, Way, block_on, until};
@@ -48,7 +50,7 @@ impl TrapPoll for Trapper {
 fn ask(way: Way, server: &Running, service: &str) -> Result<HealthState, HealthError> {
     let nexus: Nexus = way.nexus().hidden(true).bind(ANY).unwrap();
     ask_health(
-        nexus.endpoint_builder(),
+        nexus.endpoint_builder::<Auto>(),
         server.address(),
         service,
         PATIENCE,
@@ -166,7 +168,7 @@ fn a_server_says_that_it_leaves_while_it_still_serves_and_while_it_drains() {
         while !drains.is_finished() {
             let nexus = way.nexus().hidden(true).bind(ANY).unwrap();
             let patience = Duration::from_secs(1);
-            match ask_health(nexus.endpoint_builder(), address, "", patience) {
+            match ask_health(nexus.endpoint_builder::<Auto>(), address, "", patience) {
                 Ok(HealthState::NotServing(reason)) => {
                     assert_eq!(reason, "the server shuts down");
                     asked += 1;
@@ -224,7 +226,7 @@ fn a_server_without_health_and_one_that_is_gone_are_told_apart() {
         drop(mute);
         let nexus = way.nexus().bind(ANY).unwrap();
         let patience = Duration::from_millis(300);
-        let gone = ask_health(nexus.endpoint_builder(), address, "", patience);
+        let gone = ask_health(nexus.endpoint_builder::<Auto>(), address, "", patience);
         let error = gone.unwrap_err();
         assert!(matches!(error, HealthError::Unreachable(_)), "{error}");
     }

@@ -8,7 +8,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use dunlin::service::Failure;
-use dunlin::{AsyncError, ErrorCode, Handlers, HealthState, Inbound, Ran, ServeError, ask_health};
+use dunlin::{
+    AsyncError, Auto, ErrorCode, Handlers, HealthState, Inbound, Ran, ServeError, ask_health,
+};
 use tower::{Service, ServiceBuilder};
 
 use crate::service::{Book, Polled, WorkClient, WorkPoll, Worker};
@@ -196,7 +198,7 @@ fn a_service_below_layers_has_health_by_name() {
     let server = server.layer(move |inner| Gate::new(inner, &seen));
     let server = server.start("127.0.0.1:0").unwrap();
     let nexus = Way::Shm.nexus().bind("127.0.0.1:0").unwrap();
-    let from = nexus.endpoint_builder();
+    let from = nexus.endpoint_builder::<Auto>();
     let asked = ask_health(from, server.address(), "Work", PATIENCE);
     assert_eq!(asked.unwrap(), HealthState::Serving);
 }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use dunlin::service::Meta;
 use dunlin::service::reflect::Returned;
 use dunlin::{
-    AsyncError, ErrorCode, Nexus, Offload, Ran, ReflectError, Reflector, Rpc, RpcError, Running,
-    ServerBuilder, Spawn,
+    AsyncError, Auto, ErrorCode, Nexus, Offload, Ran, ReflectError, Reflector, Rpc, RpcError,
+    Running, ServerBuilder, Spawn,
 };
 
 use crate::layers::{Gate, Seen};
@@ -20,7 +20,7 @@ const ANY: &str = "127.0.0.1:0";
 
 fn connect(way: Way, server: &Running) -> Result<Reflector, ReflectError> {
     let nexus: Nexus = way.nexus().hidden(true).bind(ANY).unwrap();
-    Reflector::connect(nexus.endpoint_builder(), server.address(), PATIENCE)
+    Reflector::connect(nexus.endpoint_builder::<Auto>(), server.address(), PATIENCE)
 }
 
 pub(crate) fn client(way: Way, server: &Running) -> Reflector {
@@ -271,11 +271,11 @@ fn a_server_without_reflection_says_so() {
     }
     // A process without a `Server`.
     let nexus = Way::Shm.nexus().bind(ANY).unwrap();
-    let mut rpc: Rpc<dunlin::Auto, ()> = nexus.endpoint(()).unwrap();
+    let mut rpc: Rpc<Auto, ()> = nexus.endpoint(()).unwrap();
     let address = nexus.address();
     let asking = std::thread::spawn(move || {
         let nexus = Way::Shm.nexus().hidden(true).bind(ANY).unwrap();
-        Reflector::connect(nexus.endpoint_builder(), address, PATIENCE).map(drop)
+        Reflector::connect(nexus.endpoint_builder::<Auto>(), address, PATIENCE).map(drop)
     });
     until(|| {
         rpc.run_once();
@@ -295,7 +295,7 @@ fn reflection_does_not_need_health() {
     let visits = client(Way::Shm, &server).call("Shop.visits", "null", None, &Meta::new());
     assert_eq!(shown(visits.unwrap()), "0");
     let nexus: Nexus = Way::Shm.nexus().hidden(true).bind(ANY).unwrap();
-    let from = nexus.endpoint_builder();
+    let from = nexus.endpoint_builder::<Auto>();
     let health = dunlin::ask_health(from, server.address(), "", PATIENCE);
     assert!(
         matches!(health, Err(dunlin::HealthError::NoHealth)),

@@ -55,12 +55,12 @@ enum Order {
 pub(super) struct Server(Process);
 
 impl Server {
-    /// Starts one, and waits until its table is filled.
+    /// Starts one with a cache or a store, and waits until its table is filled.
     ///
     /// # Errors
     /// There is no memory, or the system starts no process.
-    pub(super) fn start(items: Items) -> anyhow::Result<Self> {
-        let mut process = Process::spawn(ROLE, Seat::default(), &items)?;
+    pub(super) fn start(items: Items, is_cache: bool) -> anyhow::Result<Self> {
+        let mut process = Process::spawn(ROLE, Seat::default(), &(items, is_cache))?;
         process.receive::<()>(FILLING)?;
         Ok(Self(process))
     }
@@ -122,13 +122,17 @@ impl Host for App {
 /// # Errors
 /// There is no memory, or an endpoint cannot be opened.
 fn hold(parent: &Parent) -> anyhow::Result<()> {
-    let items: Items = parent.receive()?;
+    let (items, is_cache): (Items, bool) = parent.receive()?;
+    let mode = match is_cache {
+        true => Mode::Cache,
+        false => Mode::Store,
+    };
     let seat = Seats::pick().server;
     let table = apart(|| {
         seat.take()?;
-        items::make(items, Mode::Store)
+        items::make(items, mode)
     })?;
-    let mut partition = Partition::new(table, Map::new(17, Mode::Store, [0])?, 0);
+    let mut partition = Partition::new(table, Map::new(17, mode, [0])?, 0);
     parent.say(&())?;
     let mut orders = listen();
     loop {
