@@ -7,11 +7,12 @@ use std::net::SocketAddr;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-use dunlin_nexus::Nexus;
+use dunlin_core::Session;
+use dunlin_nexus::{Nexus, Rpc};
 use dunlin_transport::shm::Shm;
 
 use super::child::{Server, say};
-use super::{REVERSE, endpoint, exchange};
+use super::{App, REVERSE, endpoint, exchange};
 
 /// The name of the memory of doorbells.
 const BELL: &str = "/memfd:dunlin-doorbell";
@@ -24,6 +25,8 @@ const PAUSE: Duration = Duration::from_millis(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// If a call takes longer, the server noticed it only at the end of its sleep, which lasts 50 ms.
 const SLOW: Duration = Duration::from_millis(5);
+/// A server that no bell wakes makes nearly all calls slow, in every window; a busy machine, in some.
+const WINDOWS: usize = 8;
 
 #[test]
 fn a_peer_that_clears_the_doorbell_keeps_no_other_from_waking_the_server() {
@@ -43,20 +46,46 @@ fn calls_are_quick_beside(byte: u8) {
     let mut writer = Server::bell_writer(server.address, byte);
     // Its own doorbell and the server's.
     assert_eq!(writer.expect("writes"), "2");
-    let (begun, mut times) = (Instant::now(), Vec::new());
-    while begun.elapsed() < Duration::from_secs(1) {
-        rpc.run_for(PAUSE);
-        let issued = Instant::now();
-        exchange(&mut rpc, session, REVERSE);
-        times.push(issued.elapsed());
+    let mut seen = Vec::new();
+    for _ in 0..WINDOWS {
+        let window = Window::measure(&mut rpc, session);
+        if window.is_quick() {
+            return;
+        }
+        seen.push(window);
     }
-    times.sort();
-    let (middle, count) = (times[times.len() / 2], times.len());
-    let slow = times.iter().filter(|time| **time > SLOW).count();
-    println!("{slow} of {count} calls were slow; the middle one took {middle:?}");
-    assert!(middle <= LOOK_AGAIN, "{middle:?}");
-    // A busy machine may delay some calls.
-    assert!(slow <= 3 + count / 20, "{slow} of {count}, {middle:?}");
+    panic!("no window was quick: {seen:?}");
+}
+
+/// The calls of a second.
+#[derive(Debug)]
+struct Window {
+    calls: usize,
+    slow: usize,
+    middle: Duration,
+}
+
+impl Window {
+    fn measure(rpc: &mut Rpc<Shm, App>, session: Session) -> Self {
+        let (begun, mut times) = (Instant::now(), Vec::new());
+        while begun.elapsed() < Duration::from_secs(1) {
+            rpc.run_for(PAUSE);
+            let issued = Instant::now();
+            exchange(rpc, session, REVERSE);
+            times.push(issued.elapsed());
+        }
+        times.sort();
+        Self {
+            calls: times.len(),
+            slow: times.iter().filter(|time| **time > SLOW).count(),
+            middle: times[times.len() / 2],
+        }
+    }
+
+    /// The server was woken for nearly all calls: some may be late on any machine.
+    fn is_quick(&self) -> bool {
+        self.middle <= LOOK_AGAIN && self.slow <= 3 + self.calls / 20
+    }
 }
 
 /// The program of the writer.

@@ -48,9 +48,10 @@ pub enum HealthError {
 /// use std::time::Duration;
 /// use dunlin_nexus::Nexus;
 /// use dunlin_server::{HealthState, ask_health};
+/// use dunlin_transport::auto::Auto;
 ///
 /// let nexus = Nexus::bind("127.0.0.1:0")?;
-/// let from = nexus.endpoint_builder();
+/// let from = nexus.endpoint_builder::<Auto>();
 /// let state = ask_health(from, "127.0.0.1:31850", "Kv", Duration::from_secs(1))?;
 /// assert_eq!(state, HealthState::Serving);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -29,9 +29,10 @@ const ROOM: usize = 4 << 20;
 /// use dunlin_nexus::Nexus;
 /// use dunlin_server::Reflector;
 /// use dunlin_service::Meta;
+/// use dunlin_transport::auto::Auto;
 ///
 /// let nexus = Nexus::bind("127.0.0.1:0")?;
-/// let from = nexus.endpoint_builder();
+/// let from = nexus.endpoint_builder::<Auto>();
 /// let mut server = Reflector::connect(from, "127.0.0.1:31850", Duration::from_secs(1))?;
 /// println!("{}", server.describe()?);
 /// let returned = server.call("Kv.get", r#"{"key": 7}"#, None, &Meta::new())?;
