@@ -84,5 +84,8 @@ fn serve<T: Medium>(parent: &Parent, setting: &Setting) -> anyhow::Result<()> {
     let keeper = Keeper::start(files, rpc.waker())?;
     parent.say(&rpc.nexus().address())?;
     keeper.drive(&mut rpc, || asked.load(Ordering::Relaxed));
-    parent.say(&Side::read(&mut rpc)?)
+    let side = Side::read(&mut rpc)?;
+    // The parent may end this process as soon as it has the answer.
+    drop(folder);
+    parent.say(&side)
 }
