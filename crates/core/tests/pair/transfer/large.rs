@@ -5,14 +5,14 @@ use dunlin_testkit::pair::*;
 use dunlin_wire::{ErrorCode, Header, PacketType, PktNum, Ran};
 
 /// Bytes that show their position.
-pub(super) fn pattern(len: usize) -> Vec<u8> {
+pub(crate) fn pattern(len: usize) -> Vec<u8> {
     (0..len)
         .map(|i| (i ^ i >> 8 ^ i >> 16).to_le_bytes()[0])
         .collect()
 }
 
 /// Issues an echo with room for its answer.
-pub(super) fn call(
+pub(crate) fn call(
     pair: &mut Pair,
     req_type: dunlin_wire::ReqType,
     data: &[u8],
@@ -47,7 +47,7 @@ fn pass_by(pair: &mut Pair, step_ns: u64, steps: usize, mut fault: impl FnMut(&m
 }
 
 /// Passes time without faults until the first call has its answer.
-pub(super) fn finish(pair: &mut Pair) {
+pub(crate) fn finish(pair: &mut Pair) {
     for _ in 0..20_000 {
         pair.clock.pass(Nanos(100_000));
         pass_with(pair, 1, |_| {});

@@ -8,7 +8,7 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_testkit::pair::*;
 use dunlin_wire::{ErrorCode, ReqType};
 
-use crate::large::{call, finish, pattern};
+use crate::transfer::large::{call, finish, pattern};
 
 /// Returned.
 const RETURN: ReqType = ReqType(60);

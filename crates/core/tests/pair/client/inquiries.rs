@@ -203,7 +203,7 @@ fn survive_forger(seed: u64, kinds: &[PacketType]) -> usize {
                 break;
             }
             let data = vec![7; SIZES[req as usize % SIZES.len()]];
-            super::large::call(&mut pair, ECHO, &data, u64::from(req));
+            crate::transfer::large::call(&mut pair, ECHO, &data, u64::from(req));
             let begun = pair.clock.read();
             // The first packets arrive before those of the forger.
             pair.step_client();
@@ -265,7 +265,7 @@ fn a_direction_that_loses_nearly_every_packet_is_no_failure() {
     let options = SessionOptions::DEFAULT.with_window(8).with_credits(4);
     let mut pair = Pair::with(Config::default(), options);
     for tag in 0..8 {
-        super::large::call(&mut pair, ECHO, &[7; 100_000], tag);
+        crate::transfer::large::call(&mut pair, ECHO, &[7; 100_000], tag);
     }
     let trickle = |pair: &mut Pair| {
         pair.clock.pass(STEP);

@@ -1,0 +1,7 @@
+//! Calls, from the client's side.
+
+mod backlog;
+mod calls;
+mod inquiries;
+mod loss;
+mod proofs;

@@ -1,0 +1,4 @@
+//! Requests, from the server's side.
+
+mod memory;
+mod quiet;

@@ -1,0 +1,5 @@
+//! Sessions: their beginning and end, and peers that misuse them.
+
+mod challenges;
+mod hostile;
+mod sessions;

@@ -1,0 +1,5 @@
+//! Messages of many packets.
+
+pub(crate) mod large;
+mod pairs;
+mod references;
