@@ -3,11 +3,10 @@
 //!
 //! `endpoint/event_loop.rs` drives the core, and `Cx` lends it to handlers. Each kind of event has
 //! a file that brings it to the parts: `protocol/client.rs` for calls, `server/events.rs` for
-//! requests, `protocol/sessions.rs` for sessions that come and go, `protocol/timeouts.rs` for time,
-//! `protocol/inquiries.rs` for questions about calls without progress, and `protocol/challenges.rs`
-//! for challenges. `protocol/laws.rs` reads all parts, and changes none.
+//! requests, `protocol/sessions.rs` for sessions that come and go, `protocol/timeouts.rs` for
+//! time, and `protocol/inquiries.rs` for questions about calls without progress.
+//! `protocol/laws.rs` reads all parts, and changes none.
 
-pub(crate) mod challenges;
 mod client;
 mod inquiries;
 mod laws;
@@ -45,9 +44,6 @@ pub(crate) struct Core {
     pub(crate) reassembly: Reassembly,
     pub(crate) pacer: Pacer,
     pub(crate) laws: Laws,
-    /// The number of requests that have come and still wait: for worker threads, or for their slow
-    /// handlers.
-    pub(crate) postponed: usize,
 }
 
 impl Core {
@@ -73,7 +69,6 @@ impl Core {
             transfers: Transfers::default(),
             reassembly: Reassembly::default(),
             laws: Laws::default(),
-            postponed: 0,
         })
     }
 
@@ -149,7 +144,9 @@ impl Core {
             PacketType::Cr => self.on_credit_return(session, header, bytes),
             PacketType::Rfr => self.server().on_probe(session, header, congestion),
             PacketType::Cancel => self.server().on_cancel(session, header),
-            PacketType::Challenge => challenges::on_challenge(self, bytes),
+            PacketType::Challenge => {
+                self.context.notices.on_challenge(&self.sessions, bytes);
+            }
             PacketType::Req | PacketType::Resp | PacketType::Err => {}
         }
     }

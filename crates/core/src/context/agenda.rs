@@ -50,6 +50,9 @@ pub(crate) struct Agenda {
     alert: bool,
     /// A queue that the loop drains may hold entries.
     attention: bool,
+    /// Requests that were accepted and wait: for worker threads, for their slow handlers, or for
+    /// the next turn of a batch handler that goes on with them later.
+    postponed: usize,
     /// Detached requests in order of the time at which they must be acknowledged (rule S4).
     acks: VecDeque<(Nanos, RequestId)>,
     timers: UserTimers,
@@ -72,6 +75,7 @@ impl Agenda {
             sweep_found: false,
             alert: false,
             attention: false,
+            postponed: 0,
             acks: VecDeque::with_capacity(ACKS_DUE),
             timers: UserTimers::default(),
             stalled: VecDeque::new(),
@@ -127,14 +131,32 @@ impl Agenda {
     }
 
     /// Notes that the loop has looked at all that may wait for it. `others`: something still waits
-    /// that is not in one of these queues.
+    /// that the agenda does not know of.
     pub(crate) fn lower_alert(&mut self, others: bool) {
-        self.alert = self.attention || others;
+        self.alert = self.attention || others || self.has_postponed();
     }
 
     #[inline]
     pub(crate) fn needs_attention(&self) -> bool {
         self.attention
+    }
+
+    /// Notes that a request waits for a worker thread or for a later turn of its handler. The loop
+    /// looks for it in each iteration until it has come back.
+    pub(crate) fn on_postponed(&mut self) {
+        self.postponed += 1;
+        self.call_attention();
+    }
+
+    /// Notes that a postponed request has come back: a worker is done with it, or its turn is here.
+    pub(crate) fn on_resumed(&mut self) {
+        self.postponed -= 1;
+    }
+
+    /// Whether postponed requests wait.
+    #[inline]
+    pub(crate) fn has_postponed(&self) -> bool {
+        self.postponed != 0
     }
 
     /// Notes that the loop has drained the queues. `any_left`: the queue of another part still

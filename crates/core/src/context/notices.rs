@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use crate::handle::RequestId;
 use crate::session::lifecycle::{Report, SessionEvent};
+use crate::session::table::Sessions;
 
 /// Events that the user and the control plane have yet to receive, in order.
 #[derive(Debug, Default)]
@@ -31,6 +32,19 @@ impl Notices {
 
     pub(crate) fn on_report(&mut self, report: Report) {
         self.reports.push_back(report);
+    }
+
+    /// Reports a challenge for a session of this endpoint to the control plane; drops other bytes
+    /// (rule C13). While the control plane has not taken all reports, the endpoint ignores
+    /// challenges; the peer will send them again.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn on_challenge(&mut self, sessions: &Sessions, bytes: &[u8]) {
+        if !self.has_reports()
+            && let Some(challenged) = sessions.challenged(bytes)
+        {
+            self.on_report(Report::Challenged(challenged));
+        }
     }
 
     pub(crate) fn pop_session(&mut self) -> Option<SessionEvent> {

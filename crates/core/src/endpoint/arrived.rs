@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use dunlin_wire::ErrorCode;
 
-use crate::endpoint::dispatch::{Dispatched, SlowRequest, answer_batched};
+use crate::endpoint::dispatch::{Dispatched, SlowRequest};
 use crate::endpoint::rpc::Engine;
 use crate::handler::batch::{Answer, Batch, BatchEntry};
 use crate::handler::context::Cx;
@@ -121,7 +121,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 entry.answer = Answer::None;
             }
         }
-        answer_batched(core, &mut entry);
+        entry.settle(|| core.server());
         if entry.answer == Answer::Again {
             return Some(alone);
         }
@@ -147,8 +147,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         // It has waited before, so it may again.
         self.apart(|engine| unfinished = engine.run_alone(alone, (max_response, run), true));
         if let Some(unfinished) = unfinished {
-            self.core.postponed += 1;
-            self.core.context.agenda.call_attention();
+            self.core.context.agenda.on_postponed();
             self.slow.push_back(unfinished);
         }
     }

@@ -16,7 +16,6 @@ use crate::handler::context::Cx;
 use crate::handler::request::Request;
 use crate::handler::table::{DispatchFn, Handler, Handlers, Registered};
 use crate::packet::receive::Packet;
-use crate::protocol::Core;
 use crate::time::{Clock, Nanos};
 use crate::transport::{Rx, Transport, Tx};
 
@@ -189,8 +188,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Lets a request wait for its slow handler, and informs its client.
     pub(crate) fn postpone(&mut self, request: SlowRequest) {
         self.core.server().announce_slow(request.inbound);
-        self.core.postponed += 1;
-        self.core.context.agenda.call_attention();
+        self.core.context.agenda.on_postponed();
         self.slow.push_back(request);
     }
 
@@ -199,7 +197,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[inline(never)]
     pub(crate) fn run_slow_handler(&mut self) {
         if let Some(slow) = self.slow.pop_front() {
-            self.core.postponed -= 1;
+            self.core.context.agenda.on_resumed();
             self.run_slow(slow);
         }
     }
@@ -306,8 +304,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 let job = Job::new(id, req_type, run.clone(), request, response);
                 match workers.submit(job) {
                     Ok(()) => {
-                        core.postponed += 1;
-                        core.context.agenda.call_attention();
+                        core.context.agenda.on_postponed();
                         return;
                     }
                     Err(job) => job.into_bufs(),
@@ -333,8 +330,14 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             return;
         };
         while let Some(job) = workers.poll() {
-            core.postponed -= 1;
-            finish_job(core, job);
+            core.context.agenda.on_resumed();
+            let (id, request, result) = job.into_result();
+            core.context.pool.recycle(request);
+            if matches!(result, JobResult::Panic(_)) {
+                core.context.stats.on_panic();
+            }
+            let (response, error) = result.into_answer();
+            core.server().finish_detached(id, response, error);
         }
     }
 
@@ -430,7 +433,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             }
         }
         for entry in &mut batch[..count] {
-            answer_batched(core, entry);
+            entry.settle(|| core.server());
         }
         batch.drain(..count);
     }
@@ -446,50 +449,5 @@ fn job_bufs(pool: &mut Pool, data: &[u8], max_response: usize) -> Option<[MsgBuf
             pool.recycle(request);
             None
         }
-    }
-}
-
-fn finish_job(core: &mut Core, job: Job) {
-    let (id, request, result) = job.into_result();
-    core.context.pool.recycle(request);
-    let inbound = core.requests.find(id);
-    let (code, response) = match result {
-        JobResult::Reply(response) => match inbound {
-            Some(inbound) => return core.server().reply_with(inbound, response),
-            None => (ErrorCode::HANDLER_FAILED, response),
-        },
-        JobResult::Reject(code, response) => (code, response),
-        JobResult::Panic(response) => {
-            core.context.stats.on_panic();
-            (ErrorCode::HANDLER_FAILED, response)
-        }
-    };
-    core.context.pool.recycle(response);
-    if let Some(inbound) = inbound {
-        core.server().reject(inbound, code);
-    }
-}
-
-/// Sends the answer that a batch handler has left in an entry.
-#[inline(always)]
-pub(crate) fn answer_batched(core: &mut Core, entry: &mut BatchEntry) {
-    match (entry.answer, entry.response.take()) {
-        (Answer::Reply, Some(response)) => core.server().reply_with(entry.inbound, response),
-        (answer, unused) => answer_otherwise(core, entry.inbound, answer, unused),
-    }
-}
-
-/// Ends an item that has no response.
-#[cold]
-#[inline(never)]
-fn answer_otherwise(core: &mut Core, inbound: RequestIdx, answer: Answer, unused: Option<MsgBuf>) {
-    if let Some(response) = unused {
-        core.requests
-            .keep_response(inbound, response, &mut core.context);
-    }
-    match answer {
-        Answer::Reject(code) => core.server().reject(inbound, code),
-        Answer::Deferred | Answer::Again => {}
-        Answer::None | Answer::Reply => core.server().after_handler(inbound),
     }
 }

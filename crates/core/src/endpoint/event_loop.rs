@@ -43,7 +43,7 @@ use crate::handler::table::Handlers;
 use crate::law::Check;
 use crate::observe::counters::DropReason;
 use crate::packet::receive::{Data, Packet};
-use crate::protocol::challenges;
+use crate::protocol::Core;
 use crate::time::{Clock, Nanos};
 use crate::transport::{Frame, Rx, Transport, Tx};
 
@@ -132,7 +132,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
             while offset < frame.bytes.len() {
                 let bytes = &frame.bytes[offset..];
                 let Some(packet) = self.engine.core.next_packet(bytes) else {
-                    challenges::on_challenge(&mut self.engine.core, bytes);
+                    self.engine.on_unknown(bytes);
                     break;
                 };
                 if EACH {
@@ -176,8 +176,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Whether anything waits for the loop, except for packets and what is due.
     #[inline(never)]
     fn has_work(&self) -> bool {
-        let attention = self.core.context.agenda.needs_attention();
-        attention || self.core.postponed != 0 || self.dropped.any()
+        let agenda = &self.core.context.agenda;
+        agenda.needs_attention() || agenda.has_postponed() || self.dropped.any()
     }
 
     /// Sets how often idle iterations read the clock, so that the endpoint's time is never far
@@ -233,6 +233,15 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             // The other types have no data.
             _ => core.context.stats.on_drop(DropReason::Size),
         }
+    }
+
+    /// Handles bytes that are no packet of an open session, and may be a challenge.
+    #[inline]
+    pub(super) fn on_unknown(&mut self, bytes: &[u8]) {
+        let Core {
+            context, sessions, ..
+        } = &mut self.core;
+        context.notices.on_challenge(sessions, bytes);
     }
 
     /// Reads the clock, because the next events happen now.
@@ -330,7 +339,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Does the work of an iteration that comes neither from frames nor from packets to send.
     #[inline(never)]
     fn attend(&mut self, frames: usize) {
-        if self.core.postponed != 0 {
+        if self.core.context.agenda.has_postponed() {
             self.run_slow_handler();
             self.collect_jobs();
         }
@@ -353,7 +362,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         // Once no handle of a deferred request is left, all that other threads have dropped are in
         // the list.
         let guarded = Arc::get_mut(&mut self.dropped).is_none();
-        let others = guarded || self.core.postponed != 0 || self.dropped.any();
+        let others = guarded || self.dropped.any();
         self.core.context.agenda.lower_alert(others);
     }
 

@@ -34,7 +34,6 @@ use crate::handler::context::Cx;
 use crate::handler::request::Request;
 use crate::handler::table::Handlers;
 use crate::packet::words::{Words, first_packet, high, low, words_of};
-use crate::protocol::challenges;
 use crate::session::proof::plain_request_type;
 use crate::time::Clock;
 use crate::transport::{Frame, Rx, Transport, Tx};
@@ -360,7 +359,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let bytes = &frame.bytes[offset..];
         let Some(packet) = self.core.next_packet(bytes) else {
             // The length is unknown, and with it the start of the next packet.
-            challenges::on_challenge(&mut self.core, bytes);
+            self.on_unknown(bytes);
             cursor.offset = frame.bytes.len();
             return;
         };

@@ -63,6 +63,17 @@ pub(crate) enum JobResult {
     Panic(MsgBuf),
 }
 
+impl JobResult {
+    /// The buffer for the response, and the error to answer with instead of it.
+    pub(crate) fn into_answer(self) -> (MsgBuf, Option<ErrorCode>) {
+        match self {
+            Self::Reply(response) => (response, None),
+            Self::Reject(code, unused) => (unused, Some(code)),
+            Self::Panic(unused) => (unused, Some(ErrorCode::HANDLER_FAILED)),
+        }
+    }
+}
+
 impl Job {
     pub(crate) fn new(
         id: RequestId,

@@ -13,6 +13,7 @@ use crate::handle::{RequestId, RequestIdx, Session, Ticket};
 use crate::handler::context::Cx;
 use crate::handler::refusal::{Refuse, of_handler};
 use crate::handler::request::DeferredRequest;
+use crate::server::events::Server;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Answer {
@@ -42,6 +43,35 @@ impl BatchEntry {
     /// The frame of a request with which the handler may go on later: it has come in several
     /// packets, and lies in a msgbuf of its own.
     pub(crate) const NO_FRAME: usize = usize::MAX;
+
+    /// Sends the answer that the handler has left. Each branch borrows a server of its own: one
+    /// for both would go through memory for each item, because the cold branch is a call.
+    #[inline(always)]
+    pub(crate) fn settle<'a>(&mut self, server: impl FnOnce() -> Server<'a>) {
+        match (self.answer, self.response.take()) {
+            (Answer::Reply, Some(response)) => server().reply_with(self.inbound, response),
+            (answer, unused) => end_without_reply(server(), self.inbound, answer, unused),
+        }
+    }
+}
+
+/// Ends an item that has no response.
+#[cold]
+#[inline(never)]
+fn end_without_reply(
+    mut server: Server<'_>,
+    inbound: RequestIdx,
+    answer: Answer,
+    unused: Option<MsgBuf>,
+) {
+    if let Some(response) = unused {
+        server.keep_response(inbound, response);
+    }
+    match answer {
+        Answer::Reject(code) => server.reject(inbound, code),
+        Answer::Deferred | Answer::Again => {}
+        Answer::None | Answer::Reply => server.after_handler(inbound),
+    }
 }
 
 /// Requests of one type, at most [`crate::config::MAX_BATCH`].

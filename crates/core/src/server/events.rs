@@ -239,6 +239,29 @@ impl Server<'_> {
         self.requests.detach(idx, self.context)
     }
 
+    /// Answers a request that a worker thread has handled, if its client still waits. `error`: the
+    /// answer, unless it is `response`.
+    pub(crate) fn finish_detached(
+        &mut self,
+        id: RequestId,
+        response: MsgBuf,
+        error: Option<ErrorCode>,
+    ) {
+        match (self.requests.find(id), error) {
+            (Some(idx), None) => self.reply_with(idx, response),
+            (Some(idx), Some(code)) => {
+                self.context.pool.recycle(response);
+                self.reject(idx, code);
+            }
+            (None, _) => self.context.pool.recycle(response),
+        }
+    }
+
+    /// Keeps the response buffer that a handler has not used for the slot's next request.
+    pub(crate) fn keep_response(&mut self, idx: RequestIdx, unused: MsgBuf) {
+        self.requests.keep_response(idx, unused, self.context);
+    }
+
     /// Informs the client of a slow dispatch handler that is about to start.
     pub(crate) fn announce_slow(&mut self, idx: RequestIdx) {
         self.requests

@@ -1,7 +1,8 @@
 //! Challenges, which prove that packets reach the other side at an address (rule C13).
 //!
 //! A challenge may come before its session is open. So packets for sessions that are not open come
-//! here before they are dropped. Called by `protocol.rs`, and by `Lifecycle`.
+//! here before they are dropped. Called by `context/notices.rs`,
+//! and by `Lifecycle`.
 
 use dunlin_wire::{
     CHALLENGE_LEN, Flags, HEADER_LEN, Header, PacketType, PktNum, ReqNum, SessionNum, Token,

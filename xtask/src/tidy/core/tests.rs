@@ -39,8 +39,38 @@ fn a_method_too_many_is_found() {
         ("crates/core/src/protocol.rs", &some),
         ("crates/core/src/protocol/client.rs", &rest),
     ]);
-    let text = "crates/core/src/protocol: `Core` has 41 methods, and may have 40: move logic down";
+    let text = "crates/core/src/protocol: `Core` has 41 methods, and 0 functions take `&mut Core`; \
+                together they may be 40: move logic down";
     assert_eq!(found, [text]);
+}
+
+#[test]
+fn functions_that_borrow_a_core_to_change_it_count_wherever_they_are() {
+    let full = core(METHODS);
+    let found = |function: &str| {
+        let files = [
+            ("crates/core/src/protocol.rs", &full[..]),
+            ("crates/core/src/endpoint/dispatch.rs", function),
+        ];
+        findings(&files).len()
+    };
+    for function in [
+        "fn answer(core: &mut Core, entry: &mut Entry) {}",
+        "fn answer<'a>(entry: u8, core: &'a mut Core) {}",
+        "fn answer(core: &mut crate::protocol::Core) {}",
+        "impl Other { fn answer((core, at): (&mut Core, u8)) {} }",
+    ] {
+        assert_eq!(found(function), 1, "{function}");
+    }
+    for function in [
+        "fn see(core: &Core) {}",
+        "fn answer(server: &mut Server<'_>) -> &mut Core {}",
+        "impl Cx<'_> { fn call(&mut self) {} }",
+        "struct Cx<'a> { core: &'a mut Core }",
+        "fn answer(cores: &mut Cores) {}",
+    ] {
+        assert_eq!(found(function), 0, "{function}");
+    }
 }
 
 #[test]

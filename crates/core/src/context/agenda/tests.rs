@@ -111,9 +111,24 @@ fn the_loop_is_alert_while_anything_waits() {
     assert!(agenda.is_alert(), "a queue was not drained");
     agenda.on_drained(false);
     agenda.lower_alert(true);
-    assert!(agenda.is_alert(), "a worker thread has a request");
+    assert!(agenda.is_alert(), "a deferred request may be dropped");
     agenda.lower_alert(false);
     assert!(!agenda.is_alert());
+}
+
+#[test]
+fn the_loop_is_alert_until_each_postponed_request_has_come_back() {
+    let mut agenda = Agenda::new();
+    agenda.on_postponed();
+    agenda.on_postponed();
+    assert!(agenda.is_alert() && agenda.needs_attention());
+    agenda.on_drained(false);
+    agenda.on_resumed();
+    agenda.lower_alert(false);
+    assert!(agenda.is_alert() && agenda.has_postponed());
+    agenda.on_resumed();
+    agenda.lower_alert(false);
+    assert!(!agenda.is_alert() && !agenda.has_postponed());
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Notices without an endpoint: each comes out once, in order, and those for the control plane wait
 //! until it takes them.
 
-use dunlin_wire::{ReqNum, Token};
+use dunlin_wire::{HEADER_LEN, ReqNum, Token};
 
 use super::*;
 use crate::error::CloseReason;
 use crate::handle::{EndpointNum, RequestId, Session, SessionIdx};
+use crate::session::challenge::header_to;
 use crate::session::lifecycle::Closed;
+use crate::tests::{TERMS, open_session};
 
 fn session(index: u32) -> Session {
     Session::new(SessionIdx(index), 1, EndpointNum::chosen(1))
@@ -41,6 +43,24 @@ fn a_request_that_is_given_up_waits_for_the_user() {
         (notices.pop_given_up(), notices.is_waiting()),
         (None, false)
     );
+}
+
+#[test]
+fn a_challenge_is_reported_once_all_reports_before_it_are_taken() {
+    let (sessions, session) = open_session(&TERMS);
+    let offer = sessions.offer_of(session).expect("a live session");
+    let mut bytes = header_to((offer.session, offer.token)).encode().to_vec();
+    bytes.extend_from_slice(&7_u64.to_le_bytes());
+    let mut notices = Notices::default();
+    notices.on_challenge(&sessions, &bytes[..HEADER_LEN]);
+    assert!(!notices.has_reports(), "its secret is missing");
+    notices.on_challenge(&sessions, &bytes);
+    notices.on_challenge(&sessions, &bytes);
+    let is_it = |report| matches!(report, Some(Report::Challenged(it)) if it.secret == 7);
+    assert!(is_it(notices.pop_report()));
+    assert!(notices.pop_report().is_none());
+    notices.on_challenge(&sessions, &bytes);
+    assert!(is_it(notices.pop_report()));
 }
 
 #[test]
