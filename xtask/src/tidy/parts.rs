@@ -35,8 +35,18 @@ const PARTS: &[Part] = &[
         owners: &[],
     },
     Part {
+        path: "crates/core/src/congestion/flow.rs",
+        values: &[],
+        owners: &["Flow"],
+    },
+    Part {
         path: "crates/core/src/congestion/pacer.rs",
         values: &[],
+        owners: &[],
+    },
+    Part {
+        path: "crates/core/src/congestion/wheel.rs",
+        values: &["Paced"],
         owners: &[],
     },
     Part {
@@ -46,6 +56,16 @@ const PARTS: &[Part] = &[
     },
     Part {
         path: "crates/core/src/context/notices.rs",
+        values: &[],
+        owners: &[],
+    },
+    Part {
+        path: "crates/core/src/context/peers.rs",
+        values: &["Peer"],
+        owners: &[],
+    },
+    Part {
+        path: "crates/core/src/context/user_timers.rs",
         values: &[],
         owners: &[],
     },
@@ -61,6 +81,11 @@ const PARTS: &[Part] = &[
     },
     Part {
         path: "crates/core/src/packet/outbox.rs",
+        values: &[],
+        owners: &[],
+    },
+    Part {
+        path: "crates/core/src/protocol/laws.rs",
         values: &[],
         owners: &[],
     },
@@ -88,9 +113,19 @@ const PARTS: &[Part] = &[
         owners: &["Line"],
     },
     Part {
+        path: "crates/core/src/transfer/arrivals.rs",
+        values: &[],
+        owners: &["Arrivals"],
+    },
+    Part {
         path: "crates/core/src/transfer/reassembly.rs",
         values: &["Arrived", "CreditReturn"],
         owners: &[],
+    },
+    Part {
+        path: "crates/core/src/transfer/scoreboard.rs",
+        values: &["Answered"],
+        owners: &["Transfer"],
     },
     Part {
         path: "crates/core/src/transfer/transfers",

@@ -15,7 +15,7 @@ use crate::observe::counters::DropReason;
 use crate::ordered::Map;
 use crate::packet::receive::Data;
 use crate::slab::Slab;
-use crate::transfer::scoreboard::{Arrivals, Novelty};
+use crate::transfer::arrivals::{Arrivals, Novelty};
 
 /// A request that has arrived in part.
 #[derive(Debug, Default)]

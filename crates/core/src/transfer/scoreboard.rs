@@ -12,11 +12,11 @@
 //! outstanding, and a lost one is outstanding. This file depends on no sessions, clocks or packet
 //! formats.
 
-use dunlin_wire::{Bitmap, MAX_AHEAD, MAX_BITMAP_WORDS};
+use dunlin_wire::MAX_AHEAD;
 
 use crate::handle::CallIdx;
 use crate::time::Nanos;
-use crate::transfer::packet_set::{PacketSet, WORDS};
+use crate::transfer::packet_set::PacketSet;
 use crate::transfer::probes::{Probe, Probes};
 use crate::transfer::progress::Progress;
 
@@ -29,69 +29,6 @@ const REPAIRS_TO_NARROW: u32 = 16;
 /// Packets of a turn: a message of 64 KB is sent without a break, and a longer one lets other
 /// messages send between its turns.
 const QUANTUM: u32 = 64;
-
-/// The packets of a message that have arrived, as its receiver keeps them.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Arrivals {
-    /// All packets below have arrived.
-    cumulative: u32,
-    behind: PacketSet,
-}
-
-/// The result of [`Arrivals::find`]: whether a packet is new.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Novelty {
-    New,
-    Duplicate,
-    /// Further ahead than a sender may go.
-    TooFar,
-}
-
-impl Arrivals {
-    #[inline]
-    pub(crate) fn cumulative(&self) -> u32 {
-        self.cumulative
-    }
-
-    /// Whether the packet would be new if it came now.
-    #[inline]
-    pub(crate) fn find(&self, packet: u32) -> Novelty {
-        match packet.checked_sub(self.cumulative) {
-            None => Novelty::Duplicate,
-            Some(ahead) if ahead >= MAX_AHEAD => Novelty::TooFar,
-            Some(_) if self.behind.has(packet) => Novelty::Duplicate,
-            Some(_) => Novelty::New,
-        }
-    }
-
-    /// Adds a packet that, according to [`Self::find`], is new.
-    #[inline]
-    pub(crate) fn insert(&mut self, packet: u32) {
-        debug_assert_eq!(self.find(packet), Novelty::New);
-        self.behind.insert(packet);
-        while self.behind.has(self.cumulative) {
-            self.behind.remove(self.cumulative);
-            self.cumulative += 1;
-        }
-    }
-
-    /// The packets that have arrived after the cumulative number, as bitmaps for one or two CRs
-    /// (rule W7). The first begins with the first word that is not empty; the second has the words
-    /// that do not fit into it.
-    pub(crate) fn bitmaps(&self) -> (Bitmap, Option<Bitmap>) {
-        let words = self.behind.words_from(self.cumulative);
-        let Some(first) = words.iter().position(|word| *word != 0) else {
-            return (Bitmap::EMPTY, None);
-        };
-        let most = MAX_BITMAP_WORDS as usize;
-        let of = |from: usize| {
-            let until = WORDS.min(from + most);
-            Bitmap::of_words(from, &words[from.min(until)..until])
-        };
-        let rest = of(first + most);
-        (of(first), (rest != Bitmap::EMPTY).then_some(rest))
-    }
-}
 
 /// The acknowledgement of a packet that was not known to have arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,13 +50,13 @@ pub(crate) fn packets_of(size: u32, data_size: u32) -> u32 {
 #[derive(Debug)]
 pub(crate) struct Transfer {
     /// The call of the message.
-    pub(crate) call: CallIdx,
+    call: CallIdx,
     /// When the client must act if no packet arrives.
-    pub(crate) due: Nanos,
+    due: Nanos,
     /// The message is in the queue of messages that may send.
     queued: bool,
     /// The time until which the next packet of the message waits in the timing wheel.
-    pub(crate) place: Option<Nanos>,
+    place: Option<Nanos>,
     /// The entry is in use; free ones are reused.
     live: bool,
     /// The message's place in the order of its session's turns.
@@ -208,6 +145,47 @@ impl Transfer {
     /// Whether the entry is in use.
     pub(super) fn is_live(&self) -> bool {
         self.live
+    }
+
+    /// The call of the message.
+    #[inline]
+    pub(super) fn call(&self) -> CallIdx {
+        self.call
+    }
+
+    /// When the client must act if no packet arrives.
+    #[inline]
+    pub(super) fn due(&self) -> Nanos {
+        self.due
+    }
+
+    /// Notes that the client must act at `due` if no packet arrives.
+    #[inline]
+    pub(super) fn expect(&mut self, due: Nanos) {
+        self.due = due;
+    }
+
+    /// Notes that the next packet waits in the timing wheel until `at`.
+    #[inline]
+    pub(super) fn begin_place(&mut self, at: Nanos) {
+        self.place = Some(at);
+    }
+
+    /// Whether the next packet waits in the timing wheel.
+    #[inline]
+    pub(super) fn has_place(&self) -> bool {
+        self.place.is_some()
+    }
+
+    /// Notes that the time `at` of a packet in the wheel has come. False if the message no longer
+    /// waits for that time.
+    #[inline]
+    pub(super) fn end_place(&mut self, at: Nanos) -> bool {
+        let ends = self.place == Some(at);
+        if ends {
+            self.place = None;
+        }
+        ends
     }
 
     /// Notes that the message goes into the queue for its turn. False if it is there already, or

@@ -140,7 +140,7 @@ impl Transfers {
 
     /// When work for the entry is due.
     pub(crate) fn due_of(&mut self, index: TransferIdx) -> Nanos {
-        self.get_live(index).map_or(Nanos::MAX, |entry| entry.due)
+        self.get_live(index).map_or(Nanos::MAX, |entry| entry.due())
     }
 
     /// Whether at most one message of the session is on its way.

@@ -74,7 +74,7 @@ impl Transfers {
             }
             self.at_mut(transfer)
                 .on_sent(packet, lent.context.moment.now());
-            match lent.calls.is_sending(self.at(transfer).call) {
+            match lent.calls.is_sending(self.at(transfer).call()) {
                 true => {
                     let part = match again {
                         true => Part::again(packet),
@@ -108,7 +108,7 @@ impl Transfers {
     /// free one of the session.
     pub(super) fn has_credit(&self, lent: &Lent<'_>, transfer: TransferIdx) -> bool {
         let entry = self.at(transfer);
-        entry.outstanding() == 0 || self.has_free_credit(lent, lent.calls.session_of(entry.call))
+        entry.outstanding() == 0 || self.has_free_credit(lent, lent.calls.session_of(entry.call()))
     }
 
     /// Whether the session has a free credit that its large messages may take.
@@ -123,7 +123,7 @@ impl Transfers {
     fn take_credit(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx) {
         let entry = self.at(transfer);
         if entry.outstanding() != 0 {
-            let session = lent.calls.session_of(entry.call);
+            let session = lent.calls.session_of(entry.call());
             lent.sessions.at_mut(session).take_credit();
         }
     }
@@ -131,14 +131,14 @@ impl Transfers {
     /// Whether, after a packet of the message, another one leaves at once, and one CR suffices for
     /// both. Without congestion control, each CR lets a packet leave as soon as possible.
     fn sends_pair(&self, lent: &Lent<'_>, transfer: TransferIdx, most: u32) -> bool {
-        let session = lent.calls.session_of(self.at(transfer).call);
+        let session = lent.calls.session_of(self.at(transfer).call());
         let controlled = lent.sessions.at(session).flow() != FlowIdx::NONE;
         controlled && most > 1 && self.can_send(lent, transfer)
     }
 
     /// Sends a packet of a request.
     fn send_packet(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, part: Part) {
-        let idx = self.at(transfer).call;
+        let idx = self.at(transfer).call();
         let line = lent.sessions.at(lent.calls.session_of(idx));
         lent.calls.send_part(idx, part, line, lent.context);
     }
@@ -173,9 +173,9 @@ impl Transfers {
             return;
         }
         let entry = self.at(transfer);
-        let line = lent.sessions.at(lent.calls.session_of(entry.call));
+        let line = lent.sessions.at(lent.calls.session_of(entry.call()));
         lent.calls
-            .ask_for_parts(entry.call, asked, entry.base(), line, lent.context);
+            .ask_for_parts(entry.call(), asked, entry.base(), line, lent.context);
     }
 
     /// Handles a CR for a request that is being sent: packets of it have arrived (rules S7, W7).
@@ -253,7 +253,7 @@ impl Transfers {
         packet: u32,
         header: &Header,
     ) -> Option<Acked> {
-        let way = self.way_of(lent, self.at(transfer).call);
+        let way = self.way_of(lent, self.at(transfer).call());
         let entry = self.at_mut(transfer);
         let held = entry.held();
         let line = lent.sessions.at_mut(session);
@@ -353,7 +353,7 @@ impl Transfers {
 
     /// Sends the packet again, or asks for it again.
     pub(super) fn send_again(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, packet: u32) {
-        match lent.calls.is_sending(self.at(transfer).call) {
+        match lent.calls.is_sending(self.at(transfer).call()) {
             true => self.send_packet(lent, transfer, Part::again(packet)),
             false => {
                 let mut asked = Asked {

@@ -30,7 +30,7 @@ impl Transfers {
     /// Finds lost packets of the message: those that should have arrived before later ones. Returns
     /// when it can find more.
     pub(super) fn look_for_losses(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx) -> Nanos {
-        let session = lent.calls.session_of(self.at(transfer).call);
+        let session = lent.calls.session_of(self.at(transfer).call());
         let rtt = lent.sessions.at(session).rtt();
         let window = rtt.minimum().map_or(FIRST_WINDOW, |rtt| Nanos(rtt.0 / 4));
         let entry = self.at_mut(transfer);
@@ -46,13 +46,13 @@ impl Transfers {
 
     /// Notes that the client must act for the message at `due`.
     pub(super) fn expect(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, due: Nanos) {
-        self.at_mut(transfer).due = due;
+        self.at_mut(transfer).expect(due);
         lent.context.agenda.on_transfer(due);
     }
 
     /// How long the client waits for any packet before it probes the tail.
     pub(super) fn probe_after(&self, lent: &Lent<'_>, transfer: TransferIdx) -> Nanos {
-        let session = lent.calls.session_of(self.at(transfer).call);
+        let session = lent.calls.session_of(self.at(transfer).call());
         let line = lent.sessions.at(session);
         let timeout = self.timeout(lent, session);
         if line.is_near() {
@@ -60,7 +60,7 @@ impl Transfers {
             return timeout;
         }
         if let Some(patience) = line.rtt().patience() {
-            let kept = match lent.calls.is_sending(self.at(transfer).call) {
+            let kept = match lent.calls.is_sending(self.at(transfer).call()) {
                 true => Nanos::ZERO,
                 false => self.word(session).kept(),
             };
@@ -85,7 +85,7 @@ impl Transfers {
 
     /// Acts because no packet has arrived within the expected time.
     fn on_silence(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx) {
-        let session = lent.calls.session_of(self.at(transfer).call);
+        let session = lent.calls.session_of(self.at(transfer).call());
         let late = self.look_for_losses(lent, transfer);
         let now = lent.context.moment.now();
         let entry = self.at(transfer);
@@ -133,7 +133,7 @@ impl Transfers {
 
     /// How long the client waits for any packet after `probes` probes in a row.
     fn patience_after(&self, lent: &Lent<'_>, transfer: TransferIdx, probes: u8) -> Nanos {
-        let timeout = self.timeout(lent, lent.calls.session_of(self.at(transfer).call));
+        let timeout = self.timeout(lent, lent.calls.session_of(self.at(transfer).call()));
         match probes.checked_sub(PROBES) {
             None => self
                 .probe_after(lent, transfer)

@@ -32,11 +32,8 @@ impl Transfers {
     /// message no longer waits for that time.
     pub(crate) fn on_place(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, at: Nanos) {
         let message = self.at_mut(transfer);
-        if message.place == Some(at) {
-            message.place = None;
-            if self.take_paced_turn(lent, transfer, true) {
-                self.send_later(lent, transfer);
-            }
+        if message.end_place(at) && self.take_paced_turn(lent, transfer, true) {
+            self.send_later(lent, transfer);
         }
     }
 
@@ -71,7 +68,7 @@ impl Transfers {
 
     /// The session and the way of a large message.
     pub(super) fn stream_of(&self, lent: &Lent<'_>, transfer: TransferIdx) -> (SessionIdx, Way) {
-        let idx = self.at(transfer).call;
+        let idx = self.at(transfer).call();
         (lent.calls.session_of(idx), self.way_of(lent, idx))
     }
 
@@ -107,7 +104,7 @@ impl Transfers {
         let flow = lent.sessions.at(session).flow();
         let alone = lent.pacer.is_below_one(flow, way);
         let mut sent = 0;
-        while sent < TURN && self.at(transfer).place.is_none() {
+        while sent < TURN && !self.at(transfer).has_place() {
             let Some((packet, again)) = self.at(transfer).next_to_send() else {
                 break;
             };
@@ -117,7 +114,7 @@ impl Transfers {
             if alone && !placed && !again && self.survey(lent, session, way).in_flight != 0 {
                 break;
             }
-            let idx = self.at(transfer).call;
+            let idx = self.at(transfer).call();
             let bytes = self.bytes_of(lent, idx, packet);
             if !placed && self.wait_for_place(lent, transfer, packet, bytes) {
                 break;
@@ -223,7 +220,7 @@ impl Transfers {
         let most = most.min(self.at(transfer).turn_left());
         let sent = self.send_some(lent, transfer, most);
         let (now, config) = (lent.context.moment.now(), &lent.context.config);
-        let session = lent.calls.session_of(self.at(transfer).call);
+        let session = lent.calls.session_of(self.at(transfer).call());
         self.on_turn(transfer, sent, now, self.longest_turn(session, config));
         self.after_turn(lent, transfer, sent);
         sent
@@ -284,8 +281,8 @@ impl Transfers {
             return false;
         };
         let message = self.at_mut(transfer);
-        message.place = Some(at);
-        let idx = message.call;
+        message.begin_place(at);
+        let idx = message.call();
         let entry = Paced {
             session: line.handle(),
             req: lent.calls.req_of(idx),
