@@ -78,7 +78,8 @@ pub enum Check {
     /// One session at each sweep of the responses that are held.
     #[default]
     Sweep,
-    /// The sessions for which frames came, after each burst; all sessions, and the laws over all of
-    /// them, at each sweep and after every thousand frames. For tests.
+    /// After each iteration, the sessions for which its burst had packets. All sessions, and the
+    /// laws over all of them, after an iteration that did more than handle packets (timers, calls,
+    /// events of the control plane), at each sweep and after every thousand frames. For tests.
     Event,
 }

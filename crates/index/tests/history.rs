@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use dunlin_core::transport::PeerId;
-use dunlin_core::{Config, Endpoint, EndpointNum, Nanos, Session, SessionOptions, Workers};
+use dunlin_core::{Check, Config, Endpoint, EndpointNum, Nanos, Session, SessionOptions, Workers};
 use dunlin_index::{
     Answer, Client, Direction, End, Error, Index, MAX_LIMIT, Range, Request, Scan, ScanAnswer,
     Token, What, serve, serve_in_dispatch,
@@ -158,6 +158,7 @@ fn options() -> Config {
     Config {
         readable_buffers: true,
         pool_bytes: 32 << 20,
+        check: Check::Event,
         ..Config::default()
     }
 }

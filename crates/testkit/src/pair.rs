@@ -4,7 +4,7 @@
 use std::ops::Deref;
 
 use dunlin_core::{
-    BackgroundRequest, CallId, CallOptions, Config, Cx, DeferredRequest, Done, Endpoint,
+    BackgroundRequest, CallId, CallOptions, Check, Config, Cx, DeferredRequest, Done, Endpoint,
     EndpointNum, Nanos, Request, RpcError, Session, SessionEvent, SessionOffer, SessionOptions,
     Tag, TimerToken, Workers,
 };
@@ -117,6 +117,7 @@ fn echo(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
 fn host(clock: &StepClock, config: Config, seed: u64, has_workers: bool) -> Host {
     let config = Config {
         readable_buffers: true,
+        check: Check::Event,
         ..config
     };
     let end = End::default();
@@ -380,6 +381,7 @@ impl Pair {
             }
             assert_eq!(host.rpc.pool_use().1, 0, "msgbufs are missing");
             assert_eq!(host.rpc.next_wakeup(), Nanos::MAX);
+            assert_eq!(host.rpc.counters().broken_laws, 0);
         }
     }
 }

@@ -83,8 +83,17 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     }
 
     /// An iteration with work to do.
-    #[inline(never)]
+    #[inline]
     fn iterate(&mut self, frames: usize) {
+        match self.engine.core.context.config.check {
+            Check::Event => self.iterate_checked(frames),
+            Check::Never | Check::Sweep => self.iterate_unchecked(frames),
+        }
+    }
+
+    /// The body is not inlined, so that there is one: with two, the compiler inlines less of it.
+    #[inline(never)]
+    fn iterate_unchecked(&mut self, frames: usize) {
         let now = self.engine.clock.now(); // CLOCK 1: all that follows happens at this time.
         self.engine.begin(now, frames);
         self.engine.catch_up();
@@ -103,19 +112,28 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
             }
         }
         self.engine.finish(frames);
-        if frames != 0 && self.engine.core.context.config.check == Check::Event {
-            self.check_laws(frames);
-        }
     }
 
-    /// Checks the laws of the sessions for which the burst had packets.
+    /// An iteration, and after it the laws of the sessions that its events may have touched: those
+    /// of its packets; or all, if it did more than handle packets. So timers, calls, cancellations
+    /// and events of the control plane are followed by a check of all sessions.
     #[cold]
-    fn check_laws(&mut self, frames: usize) {
+    #[inline(never)]
+    fn iterate_checked(&mut self, frames: usize) {
+        let agenda = &self.engine.core.context.agenda;
+        let (alert, due) = (agenda.is_alert(), agenda.due());
+        let called = !self.engine.core.context.outbox.is_empty();
+        match frames == 1 && self.engine.is_usual_but_checked() {
+            true => self.iterate_lone(),
+            false => self.iterate_unchecked(frames),
+        }
+        let is_due = due <= self.engine.core.context.moment.now();
         let Self { rx, engine } = self;
         let numbers = (0..frames).filter_map(|index| peek_session(rx.frame(index).bytes));
+        let sessions = numbers.map(|number| SessionIdx(number.0));
         engine
             .core
-            .check_after_burst(numbers.map(|number| SessionIdx(number.0)));
+            .check_after_event(sessions, alert || called || is_due);
     }
 
     /// Handles every packet of every frame. A frame may hold many (rule W11). With `EACH`, the

@@ -70,7 +70,7 @@ pub(crate) struct Engine<X, C, App> {
     /// The type whose dispatch handler ran last in this iteration.
     pub(crate) dispatched: Dispatched,
     /// The common path is on, no tap sees each packet, the clock is not read for each, and the laws
-    /// are not checked after each burst.
+    /// are not checked after each event.
     pub(crate) usual: bool,
 }
 
@@ -86,13 +86,16 @@ impl<X: Tx, C, App> Engine<X, C, App> {
     /// Notes whether packets may be handled in the usual way. Lets short packets be staged in a
     /// lane if the transport supports that, unless a tap has to see each packet.
     fn choose_ways(&mut self) {
-        let bypasses = self.core.context.config.bypasses;
-        let untapped = self.tap.is_none();
         let unchecked = self.core.context.config.check != Check::Event;
-        self.usual = untapped && unchecked && bypasses.are_usual();
-        let used = bypasses.lanes && untapped;
+        self.usual = unchecked && self.is_usual_but_checked();
+        let used = self.core.context.config.bypasses.lanes && self.tap.is_none();
         let longest = if used { self.tx.lane() } else { 0 };
         self.core.context.outbox.set_lane(longest);
+    }
+
+    /// Whether packets may be handled in the usual way, apart from checks of the laws.
+    pub(super) fn is_usual_but_checked(&self) -> bool {
+        self.tap.is_none() && self.core.context.config.bypasses.are_usual()
     }
 
     /// The path to a peer, as the transport declares it.

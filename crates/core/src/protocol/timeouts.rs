@@ -47,11 +47,15 @@ impl Core {
         }
     }
 
-    /// Checks the laws of the sessions for which a burst had packets.
+    /// Checks the laws of the sessions for which a burst had packets; of all, if `is_all`.
     #[cold]
     #[inline(never)]
-    pub(crate) fn check_after_burst(&mut self, sessions: impl Iterator<Item = SessionIdx>) {
-        let (mut found, mut is_all) = (Ok(()), false);
+    pub(crate) fn check_after_event(
+        &mut self,
+        sessions: impl Iterator<Item = SessionIdx>,
+        mut is_all: bool,
+    ) {
+        let mut found = Ok(());
         for session in sessions {
             is_all |= self.laws.on_frame();
             found = found.and_then(|()| Parts::of(self).check(Share::Session(session)));

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use dunlin_core::{Config, Nanos};
+use dunlin_core::{Check, Config, Nanos};
 use dunlin_kv::{Partition, serve};
 use dunlin_sim::{NetHandle, Node, PortId, SimEndpoint, SimTransport, take_reports};
 use dunlin_store::{Reason, Table};
@@ -23,6 +23,7 @@ pub(crate) fn endpoint() -> Config {
     Config {
         readable_buffers: true,
         pool_bytes: 64 << 20,
+        check: Check::Event,
         ..Config::default()
     }
 }

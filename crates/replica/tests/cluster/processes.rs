@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dunlin_core::{Config, Nanos};
+use dunlin_core::{Check, Config, Nanos};
 use dunlin_replica::{
     Answer, Change, Client, ClientOptions, Compare, Error, Replica, Token, Write, serve,
 };
@@ -64,6 +64,7 @@ pub(crate) fn options() -> Config {
     Config {
         readable_buffers: true,
         pool_bytes: 32 << 20,
+        check: Check::Event,
         ..Config::default()
     }
 }

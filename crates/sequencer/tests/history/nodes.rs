@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dunlin_core::{Config, Nanos};
+use dunlin_core::{Check, Config, Nanos};
 use dunlin_sequencer::{
     Client, ClientOptions, Desk, Disk, End, Ending, Error, Job, Outcome, Token, perform,
 };
@@ -26,6 +26,7 @@ pub(crate) fn endpoint() -> Config {
     Config {
         readable_buffers: true,
         pool_bytes: 4 << 20,
+        check: Check::Event,
         ..Config::default()
     }
 }

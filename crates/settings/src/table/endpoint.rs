@@ -184,7 +184,7 @@ pub(super) const ENDPOINT: &[Setting] = &[
         Unit::Word,
         |config| &mut config.check,
         "when the endpoint checks that its state is consistent: one session now and then \
-         (`sweep`), or after each burst, which is slow and for tests (`event`)",
+         (`sweep`), or after each event, which is slow and for tests (`event`)",
     )
     .words(&["never", "sweep", "event"]),
     row(

@@ -64,6 +64,7 @@ pub(super) enum Takes {
 pub(super) fn endpoint() -> dunlin_core::Config {
     dunlin_core::Config {
         readable_buffers: true,
+        check: dunlin_core::Check::Event,
         ..dunlin_core::Config::default()
     }
 }

@@ -228,7 +228,7 @@ fn disconnecting_inside_a_handler_is_safe() {
     let mut pair = Pair::new();
     pair.server.rpc.on(HOLD, |_, req, cx| {
         assert!(cx.disconnect(req.session()).is_ok());
-        req.reply_bytes(cx, b"nobody hears this");
+        req.reply_bytes(cx, b"too late");
     });
     for tag in 0..4 {
         pair.call(HOLD, b"x", tag);
@@ -338,6 +338,23 @@ fn a_broken_law_ends_the_sessions_once_and_the_endpoint_goes_on() {
     assert_eq!(pair.done().last().unwrap().0, Tag(2));
     assert_eq!(pair.server.rpc.session_count(), 1);
     assert_eq!(pair.server.rpc.counters().broken_laws, 1);
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_law_that_breaks_without_a_packet_is_noticed_in_the_next_iteration() {
+    let config = Config {
+        mutant: Some(dunlin_core::mutant::Mutant::CallLeaked),
+        ..Config::default()
+    };
+    let mut pair = Pair::with(config, SessionOptions::default());
+    pair.run();
+    let server = &mut pair.server.rpc;
+    let other = server.lifecycle().open(&SessionOptions::default()).unwrap();
+    assert!(server.disconnect(other).is_ok(), "which breaks the law");
+    assert_eq!(server.counters().broken_laws, 0);
+    server.run_once();
+    assert_eq!(server.counters().broken_laws, 1);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use dunlin_core::transport::{
     Frame, Halves, Lane, Limits, MAX_INLINE, Path, PeerId, RX_BURST, Rx, Transport, Tx, TxItem,
     TxSeq,
 };
-use dunlin_core::{Account, BytesPerSec, Config, Endpoint, Nanos, Report, Scheme};
+use dunlin_core::{Account, BytesPerSec, CloseReason, Config, Endpoint, Nanos, Report, Scheme};
 use dunlin_wire::HEADER_LEN;
 
 use crate::world::clock::SimClock;
@@ -59,11 +59,20 @@ pub type SimEndpoint<App> = Endpoint<SimTransport, SimClock, App>;
 /// Takes an endpoint's reports, for a run that ends sessions itself. The endpoint has no control
 /// connection over which to ask a peer whether it lives. So every such question is answered with
 /// "nothing is known", as for a peer of an older release, and only silence counts.
+///
+/// # Panics
+/// If a session has ended because the endpoint broke one of its own laws.
 pub fn take_reports<App>(rpc: &mut SimEndpoint<App>) {
     while let Some(report) = rpc.lifecycle().take_report() {
-        if let Report::Question(question) = report {
-            rpc.lifecycle()
-                .on_account(question.session, &Account::Nothing);
+        match report {
+            Report::Question(question) => rpc
+                .lifecycle()
+                .on_account(question.session, &Account::Nothing),
+            Report::Closed(closed) => {
+                let is_broken = matches!(closed.reason, CloseReason::Inconsistent(_));
+                assert!(!is_broken, "{:?} ends: {:?}", closed.session, closed.reason);
+            }
+            Report::Challenged(_) => {}
         }
     }
 }
