@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dunlin_channel::CallId;
-use dunlin_core::{CloseReason, Done, Nanos, Session, SessionEvent};
+use dunlin_core::{CloseReason, Done, Nanos, Rng, Session, SessionEvent};
 use dunlin_mailbox::{News, Slot};
 use dunlin_nexus::{EndpointBuilder, EndpointError, Rpc};
 use dunlin_transport::auto::Auto;
@@ -53,7 +53,8 @@ pub(crate) struct Thread {
     count_at: Nanos,
     /// Empty between turns, and kept for its memory.
     done: Vec<Done>,
-    seed: u64,
+    /// The seeds of drivers.
+    seeds: Rng,
     is_stopped: bool,
 }
 
@@ -82,7 +83,7 @@ impl Thread {
             uncounted: Vec::new(),
             count_at: Nanos::ZERO,
             done: Vec::new(),
-            seed,
+            seeds: Rng::new(seed),
             is_stopped: false,
         })
     }
@@ -185,11 +186,8 @@ impl Thread {
         for order in self.post.orders.take() {
             match order {
                 Order::Open(id, plan, board) => {
-                    self.seed = self
-                        .seed
-                        .wrapping_mul(0x5851_F42D_4C95_7F2D)
-                        .wrapping_add(1);
-                    let driver = Driver::new(id, *plan, board, self.seed, now);
+                    let seed = self.seeds.next_u64();
+                    let driver = Driver::new(id, *plan, board, seed, now);
                     self.channels.insert(id, Box::new(driver));
                     self.touched.push(id);
                 }

@@ -1,6 +1,8 @@
 //! The content of requests and answers: the call that they belong to, and what the handler must do.
 //! The checkers can therefore compare every byte that arrives with the one that was sent.
 
+use dunlin_core::Rng;
+
 /// First bytes of a request that is long enough to have content.
 const REQUEST: [u8; 4] = *b"REQ!";
 /// First bytes of an answer that is long enough to have content.
@@ -83,9 +85,9 @@ pub(super) fn write_answer(id: u32, out: &mut [u8]) {
 }
 
 fn fill(id: u32, out: &mut [u8]) {
-    let mut state = id.wrapping_mul(0x9E37_79B9) | 1;
-    for byte in out {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        *byte = state.to_be_bytes()[0];
+    let mut rng = Rng::new(u64::from(id));
+    for bytes in out.chunks_mut(8) {
+        let word = rng.next_u64().to_le_bytes();
+        bytes.copy_from_slice(&word[..bytes.len()]);
     }
 }

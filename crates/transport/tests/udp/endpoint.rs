@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem, TxSeq};
 use dunlin_msgbuf::{BufRef, MsgBuf, Pool, PoolConfig};
+use dunlin_testkit::random::Random;
 use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo, meet};
 use dunlin_transport::counters::Counters;
 use dunlin_transport::udp::{Options, Udp, UdpRx, UdpTx};
@@ -213,11 +214,11 @@ fn contents(number: u32, len: usize) -> Vec<u8> {
     assert!(len >= SHORTEST);
     let mut bytes = u32::try_from(len).unwrap().to_le_bytes().to_vec();
     bytes.extend(number.to_le_bytes());
-    let mut state = number.wrapping_mul(0x9E37_79B9) | 1;
-    bytes.extend((SHORTEST..len).map(|_| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        state.to_le_bytes()[3]
-    }));
+    let mut random = Random::new(u64::from(number));
+    while bytes.len() < len {
+        bytes.extend(random.word().to_le_bytes());
+    }
+    bytes.truncate(len);
     bytes
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
 use dunlin::{Cx, Done, MsgBuf, Open, Rpc, Session, Tag};
+use dunlin_core::Rng;
 
 use super::ECHO;
 use crate::harness::work;
@@ -41,7 +42,7 @@ pub(crate) struct Pipeline {
 }
 
 /// Chooses the session of a request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Choice {
     /// The sessions in turn: `next` is the index of the next request's session.
     InTurn { next: usize },
@@ -50,10 +51,9 @@ pub(crate) enum Choice {
 }
 
 /// Random sessions, drawn some calls ahead, so that their state can be prefetched.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Draws {
-    /// The state of a generator of random numbers.
-    state: u64,
+    rng: Rng,
     /// The session indices of the next calls, from position `next` on.
     ahead: [usize; AHEAD],
     next: usize,
@@ -217,10 +217,10 @@ impl Choice {
 }
 
 impl Draws {
-    /// A generator of random indices below `count`. They depend only on `seed`, which is not 0.
+    /// A generator of random indices below `count`. They depend only on `seed`.
     pub(crate) fn new(seed: u64, count: usize) -> Self {
         let mut draws = Self {
-            state: seed,
+            rng: Rng::new(seed),
             ahead: [0; AHEAD],
             next: 0,
         };
@@ -231,11 +231,7 @@ impl Draws {
     /// An index below `count`.
     #[inline]
     fn draw(&mut self, count: usize) -> usize {
-        // Marsaglia's xorshift; its upper half, scaled to the range.
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        let wide = (self.state >> 32) * count as u64;
+        let wide = u64::from(self.rng.next_u32()) * count as u64;
         usize::try_from(wide >> 32).expect("it is below the count")
     }
 
