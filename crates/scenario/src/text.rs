@@ -125,7 +125,7 @@ pub fn losses(frames: &NetCounters) -> [(&'static str, u64); 7] {
         ("switch_full", frames.queue_full),
         ("nic_full", frames.nic_full),
         ("rx_queue_full", frames.rx_full),
-        ("nobody", frames.nobody),
+        ("no_process", frames.no_process),
     ]
 }
 

@@ -31,7 +31,7 @@ struct Polite;
 impl GreeterPoll for Polite {
     fn greet(&mut self, it: Name, _: &mut Cx<'_>, _: Context<'_>) -> Result<Greeting, Refusal> {
         if it.name.is_empty() {
-            let reason = "nobody is called that".to_owned();
+            let reason = "the name is empty".to_owned();
             return Err(Refusal { reason });
         }
         let line = format!("Hello, {}!", it.name);

@@ -1,5 +1,9 @@
 //! Words that new lines of prose may not contain (convention 17): they read as translated, or hide
-//! the part of the program that acts. Old lines keep such words until they are rewritten.
+//! the part of the program that acts. Old lines keep such words until they are rewritten. String
+//! literals and names of functions (`code.rs`) have none of them, in old lines neither: messages,
+//! panics and names of tests are read like comments.
+
+mod code;
 
 use super::Finding;
 use super::changes::Old;
@@ -25,10 +29,8 @@ const PHRASES: [(&[&str], &str); 12] = [
 const ACTOR: &str = "name the actor: peer, reader, caller, kernel, thread";
 
 pub(super) fn check(tree: &Tree, old: &Old) -> Vec<Finding> {
-    tree.files
-        .iter()
-        .flat_map(|file| check_file(file, old))
-        .collect()
+    let prose = tree.files.iter().flat_map(|file| check_file(file, old));
+    prose.chain(tree.rust().flat_map(code::check)).collect()
 }
 
 fn check_file(file: &File, old: &Old) -> Vec<Finding> {
@@ -43,16 +45,21 @@ fn check_file(file: &File, old: &Old) -> Vec<Finding> {
         }
     }
     let words = words(&lines);
+    let is_new = |found: &[Word]| found.iter().any(|word| is_new(word.line));
+    findings.extend(refused(file, &words, is_new));
+    findings
+}
+
+/// The refused phrases among these words, if `counts` accepts their lines.
+fn refused(file: &File, words: &[Word], counts: impl Fn(&[Word]) -> bool) -> Vec<Finding> {
+    let mut findings = Vec::new();
     for at in 0..words.len() {
         for (phrase, advice) in PHRASES {
             let Some(found) = words.get(at..at + phrase.len()) else {
                 continue;
             };
-            let is_it = found
-                .iter()
-                .map(|word| word.text.as_str())
-                .eq(phrase.iter().copied());
-            if is_it && found.iter().any(|word| is_new(word.line)) {
+            let texts = found.iter().map(|word| word.text.as_str());
+            if texts.eq(phrase.iter().copied()) && counts(found) {
                 let what = format!("\"{}\": {advice}", phrase.join(" "));
                 findings.push(Finding::new(&file.path, found[0].line, what));
             }

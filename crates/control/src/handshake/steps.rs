@@ -184,7 +184,7 @@ impl fmt::Display for WrongStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "the plane says {} of session {}, which does not wait for it; please report this",
+            "the plane reports {} for session {}, which does not wait for it; please report this",
             self.event, self.key.session.0
         )
     }

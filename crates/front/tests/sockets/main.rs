@@ -95,7 +95,7 @@ fn native_clients_and_those_of_memcached_see_each_other() {
 }
 
 #[test]
-fn a_client_that_does_not_read_stops_nobody() {
+fn a_client_that_does_not_read_stops_no_other() {
     let server = Running::start(Options::default());
     let mut slow = server.call();
     let value = "x".repeat(100_000);

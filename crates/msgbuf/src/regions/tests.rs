@@ -132,7 +132,7 @@ fn a_reader_never_sees_a_message_change() {
             let (mut seen, mut out) = (0, Vec::new());
             while !finished.load(Ordering::Acquire) {
                 out.clear();
-                let name = *newest.lock().expect("nobody panics");
+                let name = *newest.lock().expect("no thread panics");
                 match read(name, &mut out) {
                     Ok(()) => {
                         assert_eq!(out.len(), name.len());
@@ -150,7 +150,7 @@ fn a_reader_never_sees_a_message_change() {
         for round in 0..rounds {
             buf.data_mut()
                 .fill(u8::try_from(round % 251).expect("it is below 251"));
-            *newest.lock().expect("nobody panics") = buf.lend();
+            *newest.lock().expect("no thread panics") = buf.lend();
             // The time between lending and the next write varies, so that reads begin at every
             // stage of it.
             for _ in 0..(round % 16) * if cfg!(miri) { 1 } else { 500 } {

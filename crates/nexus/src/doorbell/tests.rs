@@ -19,7 +19,7 @@ fn rings_are_taken_once() {
 }
 
 #[test]
-fn who_has_been_rung_does_not_go_to_sleep() {
+fn a_thread_that_was_rung_does_not_go_to_sleep() {
     let bell = Doorbell::new().unwrap();
     bell.ring();
     assert!(!bell.sleep());
@@ -62,7 +62,7 @@ fn no_ring_is_lost_between_a_ringer_and_a_sleeper() {
                 .wait(&mut events, Some(Duration::from_secs(10)))
                 .unwrap();
             signalled = events.iter().count() > 0;
-            assert!(signalled, "nobody rang for the sleeper");
+            assert!(signalled, "no ring reached the sleeper");
         }
         bell.wake(signalled);
     }

@@ -112,7 +112,7 @@ fn descriptors_stay_with_their_frame() {
 }
 
 #[test]
-fn descriptors_that_nobody_takes_break_the_stream() {
+fn descriptors_that_no_message_takes_break_the_stream() {
     let (theirs, mut stream) = pair();
     let fd = theirs.as_fd().try_clone_to_owned().unwrap();
     socket::send(theirs.as_fd(), &heartbeat(1), &[fd]).unwrap();

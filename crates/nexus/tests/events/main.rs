@@ -119,7 +119,7 @@ fn shared_memory_alone_ends_with_an_error() {
 }
 
 #[test]
-fn a_subscriber_hears_what_happens() {
+fn a_subscriber_gets_each_event() {
     const PANIC: ReqType = ReqType(1);
     tracing::subscriber::set_global_default(Ear).unwrap();
     let here = Nexus::bind("127.0.0.1:0").unwrap();

@@ -146,7 +146,7 @@ fn no_packets_and_no_addresses_are_read_over_the_control_plane() {
 }
 
 #[test]
-fn who_hides_has_nothing_to_read() {
+fn a_hidden_nexus_has_nothing_to_read() {
     let builder = Nexus::builder().hidden(true);
     let nexus = builder
         .insight_tcp(InsightTcp::Counters)

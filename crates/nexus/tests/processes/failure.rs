@@ -59,7 +59,7 @@ fn stopped_server<T: Named>() {
     exchange(&mut rpc, session, REVERSE);
     server.stop();
     let stopped = Instant::now();
-    issue(&mut rpc, session, REVERSE, b"anybody there?");
+    issue(&mut rpc, session, REVERSE, b"still there?");
     let done = finish(&mut rpc, TIMEOUT);
     assert!(ended_by_failure(done.result), "{:?}", done.result);
     rpc.run_for(Duration::from_secs(3).saturating_sub(stopped.elapsed()));
@@ -130,12 +130,12 @@ fn killed_client<T: Named>() {
 }
 
 #[test]
-fn a_killed_client_is_noticed_by_nobody_else_over_udp() {
+fn a_killed_client_disturbs_no_other_over_udp() {
     killed_client::<Udp>();
 }
 
 #[test]
-fn a_killed_client_is_noticed_by_nobody_else_over_shared_memory() {
+fn a_killed_client_disturbs_no_other_over_shared_memory() {
     killed_client::<Shm>();
 }
 

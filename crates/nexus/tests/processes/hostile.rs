@@ -135,7 +135,7 @@ fn half_messages_and_slow_senders_are_closed_in_time() {
 }
 
 #[test]
-fn ten_thousand_connections_disturb_nobody() {
+fn ten_thousand_connections_disturb_no_client() {
     let mut scene = Scene::new();
     let before = memory(scene.server.id());
     let mut open = Vec::new();

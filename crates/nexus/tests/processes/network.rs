@@ -25,9 +25,9 @@ const TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// Loses all packets that one end sends, by sending them to a host that does not exist.
 fn lose(from: &Host, to: &Host) {
-    let (to, nobody) = (to.address, "02:00:00:00:00:99");
+    let (to, unused) = (to.address, "02:00:00:00:00:99");
     from.ip(&format!(
-        "neigh replace {to} lladdr {nobody} nud permanent dev link0"
+        "neigh replace {to} lladdr {unused} nud permanent dev link0"
     ))
     .unwrap();
 }

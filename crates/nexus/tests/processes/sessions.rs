@@ -257,7 +257,7 @@ fn endpoints_of_one_process_meet_in_both_directions() {
 }
 
 #[test]
-fn a_client_of_an_endpoint_that_went_away_is_told() {
+fn a_client_learns_that_its_endpoint_went_away() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -242,7 +242,7 @@ impl Seat {
             return Err(STRANGER);
         }
         let lane = self.lane_of(parcel.from);
-        match self.hears(lane, parcel, now) {
+        match self.accepts_life(lane, parcel, now) {
             true => Ok(lane),
             false if self.peers[lane].lives.are_two() => Err(TWIN),
             false => Err(STRANGER),
@@ -250,7 +250,7 @@ impl Seat {
     }
 
     /// Takes the life of a parcel's sender. False: its messages do not count.
-    fn hears(&mut self, lane: usize, parcel: &Envelope, now: Nanos) -> bool {
+    fn accepts_life(&mut self, lane: usize, parcel: &Envelope, now: Nanos) -> bool {
         self.has_twin |= parcel.are_two;
         let late = self.deadline.times(2);
         self.peers[lane].lives.on_parcel(parcel.life, now, late)
@@ -281,7 +281,7 @@ impl Seat {
         let before = self.inbox.len();
         let envelope = Envelope::take(done.response.data(), &mut self.inbox);
         let counts = envelope.is_ok_and(|it| {
-            done.result.is_ok() && self.accepts(&it, own) && self.hears(lane, &it, now)
+            done.result.is_ok() && self.accepts(&it, own) && self.accepts_life(lane, &it, now)
         });
         if !counts {
             self.inbox.truncate(before);

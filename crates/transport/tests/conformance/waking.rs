@@ -56,7 +56,7 @@ fn what_is_there_already_keeps_awake<H: Harness>() {
         if arm(&mut b) == Arm::Wait {
             assert!(
                 wait(&fds(&b), SOON),
-                "a packet was there before, and nobody woke"
+                "a packet was there before, and its receiver slept on"
             );
         }
         disarm(&mut b);

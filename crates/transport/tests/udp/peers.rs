@@ -201,7 +201,7 @@ fn options_outside_their_limits_are_refused() {
 }
 
 #[test]
-fn an_endpoint_of_every_address_is_told_at_one_of_them() {
+fn an_endpoint_of_every_address_is_announced_at_one_of_them() {
     let ip = "0.0.0.0".parse().unwrap();
     let any = Options {
         ip,
@@ -262,7 +262,7 @@ fn the_way_to_a_peer_elsewhere_is_as_the_options_say() {
 }
 
 #[test]
-fn an_endpoint_of_every_address_is_told_where_its_control_connection_is() {
+fn an_endpoint_of_every_address_is_announced_where_its_control_connection_is() {
     let mut any = Endpoint::new(&Options {
         ip: "0.0.0.0".parse().unwrap(),
         ..Options::default()

@@ -75,23 +75,23 @@ impl Side {
     }
 
     /// A description of the unexpected events that were counted, if there were any.
-    pub(crate) fn alarm(&self, who: &str) -> Option<String> {
+    pub(crate) fn alarm(&self, side: &str) -> Option<String> {
         let counts = ALARMING.iter().map(|name| (name, self.count(name)));
         let alarming: Vec<String> = counts
             .filter(|(_, count)| *count != 0)
             .map(|(name, count)| format!("{count} {name}"))
             .collect();
-        (!alarming.is_empty()).then(|| format!("{who}: {}", alarming.join(", ")))
+        (!alarming.is_empty()).then(|| format!("{side}: {}", alarming.join(", ")))
     }
 
     /// Writes everything in one line.
-    pub(crate) fn line(&self, who: &str) -> String {
+    pub(crate) fn line(&self, side: &str) -> String {
         let counters = self.counters.iter();
         let counters: String = counters
             .map(|(name, count)| format!(", {count} {name}"))
             .collect();
         format!(
-            "{who}: {:.3} s of processor time, {} KiB resident, {} KiB of regions{counters}",
+            "{side}: {:.3} s of processor time, {} KiB resident, {} KiB of regions{counters}",
             self.processor.as_secs_f64(),
             self.resident >> 10,
             self.region >> 10,

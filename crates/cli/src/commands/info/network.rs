@@ -82,7 +82,7 @@ fn port() -> Fact {
         is_free,
         format!(
             "a nexus takes another one if it may (`nexus.any_port`); `ss -ltnp 'sport = \
-             :{DEFAULT_PORT}'` says who has it"
+             :{DEFAULT_PORT}'` shows the process that has it"
         ),
     )
 }

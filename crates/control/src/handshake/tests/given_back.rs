@@ -84,7 +84,7 @@ fn a_failed_connect_ends_the_session_in_every_stage() {
 }
 
 #[test]
-fn a_user_who_disconnects_ends_the_session_in_every_stage() {
+fn disconnecting_ends_the_session_in_every_stage() {
     for at in STAGES {
         let mut handshake = fresh();
         bring(&mut handshake, 0, at);

@@ -78,7 +78,7 @@ fn wrong_messages_close_their_connection_and_nothing_else() {
 }
 
 #[test]
-fn another_version_is_told_so() {
+fn another_version_gets_an_answer_that_names_it() {
     let mut world = World::new(17);
     let server = world.node(1, 1);
     let stream = world.raw(server, false);
@@ -159,7 +159,7 @@ fn connections_that_greet_and_do_nothing_make_room() {
 }
 
 #[test]
-fn requests_that_nobody_answers_are_bounded() {
+fn requests_without_an_answer_are_bounded() {
     let mut world = World::new(21);
     let server = world.node(1, 1);
     world.nodes[server].mute = true;

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn only_so_many_slots_keep_an_entry_until_sessions_end() {
+fn a_limited_number_of_slots_keep_an_entry_until_sessions_end() {
     let mut kept = Kept::default();
     kept.make_room(1000);
     let most = u32::try_from(MOST).expect("few");

@@ -100,7 +100,7 @@ fn probes_go_on_while_the_server_answers_them() {
 }
 
 #[test]
-fn a_silent_peer_fails_in_time_and_is_told() {
+fn a_silent_peer_fails_in_time_and_gets_a_close() {
     let mut pair = Pair::new();
     for tag in 0..20 {
         pair.call(ECHO, b"x", tag);

@@ -258,7 +258,7 @@ fn residence_includes_the_wait_behind_a_slow_handler() {
     assert_eq!(
         waited,
         [(2, None), (8, Some(9)), (1, Some(19))],
-        "in milliseconds, rounded down; nobody asked about the quick one"
+        "in milliseconds, rounded down; the client did not ask about the quick one"
     );
 }
 

@@ -245,7 +245,7 @@ fn a_job_whose_session_has_closed_is_forgotten() {
     assert_eq!(pair.server.rpc.app().given_up, 2);
     let held = pair.server.rpc.app_mut().held.pop().unwrap();
     assert!(held.is_cancelled(&pair.server.rpc.cx()));
-    held.reply_bytes(&mut pair.server.rpc.cx(), b"nobody waits");
+    held.reply_bytes(&mut pair.server.rpc.cx(), b"too late");
     pair.client
         .rpc
         .lifecycle()

@@ -84,7 +84,7 @@ fn an_answer_that_was_left_behind_is_passed_over() {
 }
 
 #[test]
-fn another_user_is_told_from_this_one() {
+fn another_user_is_distinguished_from_this_one() {
     if own_uid() != 0 {
         return dunlin_testkit::skip("only root can be another user");
     }

@@ -78,7 +78,7 @@ fn an_abstract_name_can_be_dialled_by_the_same_user() {
         dial_unix(&[7; 200]).unwrap_err().kind(),
         io::ErrorKind::InvalidInput
     );
-    assert!(dial_unix(b"\0dunlin-nobody-listens-here").is_err());
+    assert!(dial_unix(b"\0dunlin-no-listener-here").is_err());
 }
 
 #[test]

@@ -114,11 +114,11 @@ fn is_sound(frames: &NetCounters) -> bool {
         queue_full,
         nic_full,
         rx_full,
-        nobody,
+        no_process,
     } = *frames;
     let faults = [
         duplicated, reordered, damaged, hostile, lost, checksum, cut, queue_full, nic_full,
-        rx_full, nobody,
+        rx_full, no_process,
     ];
     faults.iter().all(|count| *count == 0)
 }

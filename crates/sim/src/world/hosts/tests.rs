@@ -329,7 +329,7 @@ fn a_crash_breaks_connections_and_a_restart_is_another_process() {
     world.run_until(Nanos::from_millis(100));
     assert!(world.node(PortId(1)).is_none());
     assert_eq!(events(&mut world, 0), [StreamEvent::Closed(CLIENT_NAME)]);
-    assert!(world.net().borrow().counters.nobody > 50);
+    assert!(world.net().borrow().counters.no_process > 50);
     world.act(Act::Boot(PortId(1)));
     assert_eq!(world.life(PortId(1)), 2);
     world.run_until(END);

@@ -31,7 +31,7 @@ pub struct NetCounters {
     /// Dropped by a full RX queue.
     pub rx_full: u64,
     /// Sent to a port where no process listens.
-    pub nobody: u64,
+    pub no_process: u64,
 }
 
 impl NetCounters {
@@ -52,7 +52,7 @@ impl NetCounters {
             queue_full: self.queue_full - earlier.queue_full,
             nic_full: self.nic_full - earlier.nic_full,
             rx_full: self.rx_full - earlier.rx_full,
-            nobody: self.nobody - earlier.nobody,
+            no_process: self.no_process - earlier.no_process,
         }
     }
 }

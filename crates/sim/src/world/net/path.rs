@@ -41,7 +41,7 @@ impl Net {
             self.violate(format!("port {}: {problem}", port.0));
         }
         if frame.to.0 == port_of(NOWHERE) {
-            self.counters.nobody += 1;
+            self.counters.no_process += 1;
             return true;
         }
         self.leave(port, frame.to, frame.bytes, frame.data);
@@ -117,7 +117,7 @@ impl Net {
         self.record.note(now, from, &FrameFact::Sends { to, frame });
         let id = self.frame(from, to, bytes, data);
         if to.0 >= self.ports.len() {
-            self.counters.nobody += 1;
+            self.counters.no_process += 1;
             return self.discard(id);
         }
         self.note_frame("tx", id);
@@ -222,7 +222,7 @@ impl Net {
         let to = self.frames.at(id).to;
         let port = &self.ports[to.0];
         if !port.alive || !self.hosts[port.host.0].connected {
-            self.drop_frame(id, "nobody", |counters| &mut counters.nobody);
+            self.drop_frame(id, "no process", |counters| &mut counters.no_process);
             return None;
         }
         if port.rx.len() >= limit {

@@ -110,12 +110,12 @@ fn packets_to_one_peer_share_a_frame_up_to_its_limit() {
         frame_bytes: 100,
         ..NetConfig::default()
     });
-    let nobody = TxItem {
+    let astray = TxItem {
         peer: PeerId(7),
         ..item(BufRef::EMPTY)
     };
     let mut items = [item(BufRef::EMPTY); 7];
-    items[5] = nobody;
+    items[5] = astray;
     a.tx.burst(&items);
     run(&net, Nanos(20_000));
     assert_eq!(b.rx.burst(), 3);
@@ -125,7 +125,7 @@ fn packets_to_one_peer_share_a_frame_up_to_its_limit() {
         [96, 24, 24],
         "four packets fit; another peer's packet ends the frame"
     );
-    assert_eq!(net.borrow().counters.nobody, 1);
+    assert_eq!(net.borrow().counters.no_process, 1);
 }
 
 #[test]

@@ -377,7 +377,7 @@ fn the_second_packet_after_a_sleep_is_not_lost_either() {
         shared.bell.take(|_| rung = true);
         assert!(
             rung || received == 2,
-            "a parked ring is not empty, and nobody rang"
+            "a parked ring is not empty, and its bell did not ring"
         );
     });
 }

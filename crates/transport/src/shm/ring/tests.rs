@@ -185,7 +185,7 @@ proptest! {
                         Ok(()) => model.push_back(whole),
                         Err(Refused::TooLong) => prop_assert!(whole.len() > longest as usize),
                         Err(Refused::Full) => prop_assert!(!empty || ring.lags()),
-                        Err(Refused::Broken) => prop_assert!(false, "nobody broke it"),
+                        Err(Refused::Broken) => prop_assert!(false, "the ring is not broken"),
                     }
                 }
                 Step::PushRun(lens, short) => {
@@ -347,12 +347,20 @@ fn data_that_looks_like_a_word_is_not_taken_for_a_packet() {
     for _ in 0..100 {
         assert_eq!(ring.push(&data[..56], &data), Ok(()));
         assert_eq!(ring.pop().map(|packet| packet.len()), Some(656));
-        assert_eq!(ring.pop(), None, "the tail shows a packet that nobody sent");
+        assert_eq!(
+            ring.pop(),
+            None,
+            "the tail shows a packet that was never sent"
+        );
         ring.consumer.give_back();
         for _ in 0..3 {
             assert_eq!(ring.push(&[1; 24], &[]), Ok(()));
             assert_eq!(ring.pop(), Some(vec![1; 24]));
-            assert_eq!(ring.pop(), None, "the tail shows a packet that nobody sent");
+            assert_eq!(
+                ring.pop(),
+                None,
+                "the tail shows a packet that was never sent"
+            );
         }
     }
 }
@@ -373,7 +381,11 @@ fn a_run_over_dirty_cells_leaves_nothing_that_looks_like_a_packet() {
             let run = vec![vec![1; 56]; round % 9];
             let sent = ring.push_run(&run, round % 2 == 0);
             assert_eq!(ring.pop_run(9, 56), (run[..sent].to_vec(), false));
-            assert_eq!(ring.pop(), None, "the tail shows a packet that nobody sent");
+            assert_eq!(
+                ring.pop(),
+                None,
+                "the tail shows a packet that was never sent"
+            );
         }
     }
 }

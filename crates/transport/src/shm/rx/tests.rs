@@ -54,7 +54,7 @@ fn frames_stay_readable_when_the_half_moves() {
 }
 
 #[test]
-fn a_sender_that_settles_wakes_who_parked_just_then() {
+fn a_sender_that_settles_wakes_a_receiver_that_parked_just_then() {
     let (mut a, b, peer) = connected();
     a.tx.burst(&[item(peer, 0)]);
     assert_eq!(a.tx.counters().wakeups_sent, 0, "it was awake");
