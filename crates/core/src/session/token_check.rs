@@ -64,7 +64,7 @@ impl Sessions {
     }
 
     /// Counts a packet that is dropped. A challenge for a session that is not open yet is none: it
-    /// is reported after this (`protocol/challenges.rs`).
+    /// is reported after this (`context/notices.rs`).
     #[cold]
     #[inline(never)]
     fn on_drop(&self, bytes: &[u8], reason: DropReason, stats: &mut Stats) {

@@ -25,7 +25,7 @@ fn a_capability_is_named_for_a_lack_of_privilege_alone() {
 }
 
 #[test]
-fn a_kernel_without_a_part_is_told_from_one_that_refuses() {
+fn a_kernel_without_a_part_and_one_that_refuses_have_different_texts() {
     for (sentence, code, said) in [
         (
             of_socket as Sentence,

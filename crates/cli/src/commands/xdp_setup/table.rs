@@ -23,7 +23,7 @@ const OTHERS_WRITE: u32 = 0o022;
 #[serde(deny_unknown_fields)]
 struct Written {
     /// The user that the daemon becomes if root starts it.
-    #[serde(default = "nobody")]
+    #[serde(default = "user_without_files")]
     daemon_user: u32,
     #[serde(default)]
     grant: Vec<GrantRow>,
@@ -126,7 +126,7 @@ fn parse(text: &str) -> Result<Plan, String> {
 }
 
 /// The user that owns no file, of most systems.
-fn nobody() -> u32 {
+fn user_without_files() -> u32 {
     65_534
 }
 
