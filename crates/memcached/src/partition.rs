@@ -179,6 +179,13 @@ impl Partition<'_> {
         }
     }
 
+    /// Deletes the item that a refused value was meant to replace. The client has asked for no
+    /// delete, so none is counted.
+    pub(crate) fn forget(&mut self, key: &[u8], now: Seconds) {
+        // There may be no item.
+        let _ = self.table.delete(&self.key(key), None, now);
+    }
+
     fn delete(&mut self, key: &[u8], if_version: Option<Version>, now: Seconds) -> Answer<'static> {
         let result = self.table.delete(&self.key(key), if_version, now);
         self.ledger.figures.on_delete(result.is_ok());

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use dunlin_store::{BATCH, Cursor, SLICE, Seconds};
 
 use crate::binary::{self, Opening};
-use crate::command::{Ask, Change, Command, Keys, Skip, Topic, parse};
+use crate::command::{Ask, Command, Keys, Skip, Topic, parse};
 use crate::connection::copying::{Asked, Copying};
 use crate::connection::input::Line;
 use crate::connection::output::{Form, Output, Refused, Whole};
@@ -464,12 +464,9 @@ fn refuse_value(output: &mut Output, skip: &Skip<'_>, server: &mut impl Server, 
     let Some(word) = &skip.deletes else {
         return;
     };
-    let (key, is_quiet) = (word.bytes(), true);
-    let owner = server.owner(key);
+    let owner = server.owner(word.bytes());
     if owner == server.standing().number {
-        let ask = Ask::Change(Change::Delete { key, is_quiet });
-        start(output, &ask, (b"", b""), false, server, now);
-        return;
+        return server.partition().forget(word.bytes(), now);
     }
     let flag: &[u8] = if word.is_base64() { b" b" } else { b"" };
     let line = [b"md ", word.word(), flag].concat();

@@ -74,3 +74,18 @@ fn an_item_that_cannot_get_its_time_is_not_created() {
     assert_eq!(ask(&format!("mg {counter} v\r\n")), "EN\r\n");
     assert_eq!(ask(&format!("mg {empty} N0 v\r\n")), "VA 0 W\r\n\r\n");
 }
+
+/// As in memcached: a client that could not replace a value must not find the old one.
+#[test]
+fn a_value_that_is_too_large_takes_the_old_one_away_and_counts_as_no_delete() {
+    let (mut connection, mut server) = (Connection::new(None), server(Mode::Store, 8 << 20));
+    let value = "v".repeat(2_000_000);
+    let commands = format!("set a 0 0 1\r\n5\r\nset a 0 0 2000000\r\n{value}\r\nget a\r\n");
+    let answers = ask(&mut connection, &mut server, commands.as_bytes());
+    let refused = "SERVER_ERROR object too large for cache\r\n";
+    assert_eq!(answers, format!("STORED\r\n{refused}END\r\n"));
+    let stats = ask(&mut connection, &mut server, b"stats\r\n");
+    for figure in ["delete_hits 0", "delete_misses 0", "curr_items 0"] {
+        assert!(stats.contains(&format!("STAT {figure}\r\n")), "{stats}");
+    }
+}
