@@ -190,7 +190,7 @@ impl Partition {
             let due = due.min(MOST_SWEPT);
             let swept = self.table.sweep(due, self.time(now));
             // A bucket is swept as a whole. The next sweep waits until it is paid for.
-            self.swept = now + Nanos((swept.lines - due) * SWEEP_GAP.0);
+            self.swept = now + Nanos(swept.lines.saturating_sub(due) * SWEEP_GAP.0);
         }
     }
 

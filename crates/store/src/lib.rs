@@ -27,6 +27,7 @@
 mod check;
 mod classes;
 mod config;
+mod due;
 mod hash;
 mod index;
 mod item;

@@ -7,8 +7,9 @@ use crate::Table;
 
 impl Table {
     /// Checks that each entry names an item of the entry's bucket, that no two items overlap or
-    /// share a key, that all items are below the index, that no page is lost, and that the count of
-    /// items is right.
+    /// share a key, that all items are below the index, that no page is lost, that the count of
+    /// items is right, and that the sweep will find each item that expires or
+    /// that a flush has forgotten.
     pub(crate) fn audit(&self) -> Result<(), Difference> {
         let mut keys = BTreeSet::new();
         let mut ranges = Vec::new();
@@ -37,6 +38,9 @@ impl Table {
             return Err(format!(
                 "{in_use} bytes of pages are in use, and {taken} are taken"
             ));
+        }
+        if !self.is_bounded() {
+            return Err("the sweep would not find an item that expires or that was flushed".into());
         }
         let items = self.stats().items;
         if items != keys.len() as u64 {

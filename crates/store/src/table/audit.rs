@@ -41,6 +41,21 @@ impl Table {
         (classes.bytes(), pages * STEP)
     }
 
+    /// Whether the sweep will come to each bucket that is to be emptied, and to each item when it
+    /// has expired.
+    pub(crate) fn is_bounded(&self) -> bool {
+        (0..self.index.buckets()).all(|bucket| {
+            if !self.index.is_fresh(&self.memory, bucket, self.epoch) {
+                return self.due.covers(bucket, 0);
+            }
+            let mut entries = (0..).map_while(|at| self.index.entry_of(&self.memory, bucket, at));
+            entries.all(|(_, entry)| {
+                let expiry = Header::read(&self.memory, entry.place()).expiry;
+                expiry == 0 || self.due.covers(bucket, expiry)
+            })
+        })
+    }
+
     /// The items that the entries of a bucket name: the key of each, and where its bytes lie.
     pub(crate) fn items_of(&self, bucket: u64) -> Vec<(Vec<u8>, Range<usize>)> {
         let entries = (0..).map_while(|at| self.index.entry_of(&self.memory, bucket, at));

@@ -14,6 +14,7 @@ use super::stats::Stats;
 use super::writing::Writings;
 use crate::classes::{Classes, Moved};
 use crate::config::{BYTES_PER_FIRST_BUCKET, Config, MAX_KEY, MAX_VALUE, MIN_MEMORY, Mode};
+use crate::due::Due;
 use crate::hash::Seed;
 use crate::index::{Index, IndexEntry, PLACE_BITS, Place, Slot};
 use crate::item::{Header, Seconds, Version};
@@ -35,8 +36,8 @@ pub struct Table {
     /// emptied when it is next used.
     pub(super) epoch: u32,
     flush_at: Option<Seconds>,
-    /// The bucket that the sweep visits next.
-    pub(super) swept: u64,
+    /// Where the sweep goes.
+    pub(super) due: Due,
     pub(super) stats: Stats,
     pub(super) hot: Hot,
     /// A buffer for values that are put together. Allocated once.
@@ -95,7 +96,7 @@ impl Table {
             next_stamp: config.first_version,
             epoch: 0,
             flush_at: None,
-            swept: 0,
+            due: Due::new(1 << bits),
             stats: Stats::default(),
             hot: Hot::new(config.seed),
             joined: Vec::with_capacity(MAX_VALUE),
@@ -204,6 +205,7 @@ impl Table {
             self.flush_at = None;
             if !self.has(Mutant::LostFlush) {
                 self.epoch = self.epoch.wrapping_add(1).max(1);
+                self.due.note_all();
             }
         }
     }

@@ -53,6 +53,7 @@ impl Table {
             self.fill(found.entry.place(), &header, key.bytes(), value);
             let entry = found.entry.expiring(header.expiry != 0).warmer();
             self.index.set_entry(&mut self.memory, found.slot, entry);
+            self.note_expiry(key, &header);
             self.stats.on_rewritten(&found.header, &header);
             return Ok(Version(header.version));
         }
@@ -101,6 +102,7 @@ impl Table {
         header: &Header,
     ) {
         let expires = header.expiry != 0;
+        self.note_expiry(key, header);
         match found {
             Some(old) => {
                 let entry = old.entry.moved_to(place).expiring(expires);

@@ -1,13 +1,15 @@
-//! The sweep finds items that are gone but that no client asks for.
+//! The sweep finds items that are gone but that no client asks for. It visits only parts of the
+//! index of which `due.rs` does not know that nothing there has expired or was flushed.
 //!
 //! Its cost is counted in cache lines, because they take nearly all of its time: those of the
 //! index, the header of each item that can expire, and those that a removal touches. So the caller
 //! can bound the share of its thread that the sweep takes, however many items expire.
 
-use crate::index::{IndexEntry, SLOTS};
+use crate::index::SLOTS;
 use crate::item::{Header, Seconds};
 use crate::table::body::{Found, Table};
 use crate::table::departure::Reason;
+use crate::table::key::Key;
 
 /// The effect and the cost of a part of the sweep.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -20,24 +22,31 @@ pub struct Swept {
 
 impl Table {
     /// Visits buckets until it has touched at least `lines` cache lines, and removes items that
-    /// have expired or that a flush has forgotten. It reads only items that can expire, so a
-    /// bucket without any costs one line. A bucket is visited as a whole, so the last one may take
-    /// some lines more; the result has their number. The caller chooses how often to sweep.
+    /// have expired or that a flush has forgotten. It ends earlier if there are no more of them.
+    /// It reads only items that can expire, so a bucket without any costs one line. A bucket is
+    /// visited as a whole, so the last one may take some lines more; the result has their number.
+    /// The caller chooses how often to sweep.
     pub fn sweep(&mut self, lines: u64, now: Seconds) -> Swept {
         self.settle(now);
         let before = self.stats.expired + self.stats.flushed;
         let mut touched = 0;
-        while touched < lines {
-            if self.swept >= self.index.buckets() {
-                self.swept = 0;
-            }
-            touched += self.sweep_bucket(self.swept, now);
-            self.swept += 1;
+        while touched < lines
+            && let Some(bucket) = self.due.next(self.index.buckets(), now)
+        {
+            touched += self.sweep_bucket(bucket, now);
         }
         self.stats.sweep_lines += touched;
         Swept {
             removed: self.stats.expired + self.stats.flushed - before,
             lines: touched,
+        }
+    }
+
+    /// Notes when an item expires that was just written or changed.
+    #[inline]
+    pub(super) fn note_expiry(&mut self, key: &Key<'_>, header: &Header) {
+        if header.expiry != 0 {
+            self.due.note(self.index.bucket(key.hash()), header.expiry);
         }
     }
 
@@ -47,36 +56,37 @@ impl Table {
         if !self.index.is_fresh(&self.memory, bucket, self.epoch) {
             lines += self.empty_bucket(bucket);
         }
-        let (mut number, mut seen) = (0, 0);
+        let (mut number, mut seen, mut earliest) = (0, 0, None);
         while let Some((slot, entry)) = self.index.entry_of(&self.memory, bucket, number) {
             seen += 1;
             // The chain goes on in another line.
             lines += u64::from(seen % SLOTS == 1 && seen > 1);
-            lines += u64::from(entry.may_expire());
-            match self.expired(entry, now) {
+            number += 1;
+            if !entry.may_expire() {
+                continue;
+            }
+            lines += 1;
+            let found = self.found_in(slot);
+            if found.header.is_expired(now) {
                 // The last entry of the chain takes its place, and is visited next.
-                Some(header) => {
-                    let found = Found {
-                        slot,
-                        entry,
-                        header,
-                    };
-                    self.report(&found, Some(Reason::Expired));
-                    self.index.remove_from(&mut self.memory, bucket, slot);
-                    self.release(entry.place(), &header);
-                    lines += self.lines_of_release(&header);
-                }
-                None => number += 1,
+                number -= 1;
+                lines += self.remove_from(bucket, &found);
+            } else if found.header.expiry != 0 {
+                let expiry = found.header.expiry;
+                earliest = Some(earliest.map_or(expiry, |least: u32| least.min(expiry)));
             }
         }
+        self.due.on_visited(earliest);
         lines
     }
 
-    /// The header of an item that has expired.
-    fn expired(&self, entry: IndexEntry, now: Seconds) -> Option<Header> {
-        let read = || Header::read(&self.memory, entry.place());
-        let header = entry.may_expire().then(read)?;
-        header.is_expired(now).then_some(header)
+    /// Removes an item of a bucket that has expired. Returns the number of cache lines that this
+    /// has touched in addition to its header and its entry.
+    fn remove_from(&mut self, bucket: u64, found: &Found) -> u64 {
+        self.report(found, Some(Reason::Expired));
+        self.index.remove_from(&mut self.memory, bucket, found.slot);
+        self.release(found.entry.place(), &found.header);
+        self.lines_of_release(&found.header)
     }
 }
 

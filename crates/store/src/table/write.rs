@@ -9,10 +9,13 @@ use crate::table::body::{Found, Table};
 use crate::table::key::Key;
 use crate::table::writing::Writing;
 
-/// Cache lines that a write sweeps when it finds no memory, before it tries once more. If no item
-/// there has expired, the write is refused, although items of other buckets may have: to look for
-/// them would hold up all other requests. The next sweep goes on where this one has ended.
+/// Cache lines that a write sweeps when it finds no memory, before it tries once more.
 const RESCUE: u64 = 256;
+
+/// The most cache lines that one write sweeps, some 200 to 800 us. It needs more than `RESCUE` only
+/// where items have got later expiries since the sweep came by, or were deleted, so that nothing
+/// has expired there; the next write goes on where this one has ended.
+pub(super) const MOST_RESCUE: u64 = 8192;
 
 /// The most times that a write which finds no memory tries once more. A long value may need the
 /// pages of several writes that were given up.
@@ -128,9 +131,10 @@ impl Table {
         mut attempt: impl FnMut(&mut Self) -> Result<T, E>,
     ) -> Result<T, E> {
         let mut result = attempt(self);
+        let mut lines = MOST_RESCUE;
         for number in 0..MOST_RETRIES {
             let is_full = result.as_ref().err() == Some(&full);
-            if !is_full || !self.rescue(number, own, now) {
+            if !is_full || !self.rescue(number, own, &mut lines, now) {
                 break;
             }
             result = attempt(self);
@@ -140,10 +144,26 @@ impl Table {
 
     /// Frees memory, and returns false if there is none to free. If what the first sweep frees is
     /// not enough, writes come first: a few items that expire must not keep their pages for ever.
-    fn rescue(&mut self, number: usize, own: Writing, now: Seconds) -> bool {
+    fn rescue(&mut self, number: usize, own: Writing, lines: &mut u64, now: Seconds) -> bool {
         (number > 0 && self.give_up_idle(own, now))
-            || self.sweep(RESCUE, now).removed > 0
+            || self.sweep_for_memory(lines, now)
             || self.give_up_idle(own, now)
+    }
+
+    /// Sweeps until something is removed, at most `lines` cache lines and a few. False: nothing
+    /// was; if lines are left, no item has expired.
+    fn sweep_for_memory(&mut self, lines: &mut u64, now: Seconds) -> bool {
+        while *lines > 0 {
+            let swept = self.sweep(RESCUE.min(*lines), now);
+            *lines = lines.saturating_sub(swept.lines);
+            if swept.removed > 0 {
+                return true;
+            }
+            if swept.lines == 0 {
+                return false;
+            }
+        }
+        false
     }
 
     pub(super) fn try_write(
@@ -284,6 +304,7 @@ impl Table {
             ..found.header
         };
         self.change(&found, header);
+        self.note_expiry(key, &header);
         Ok(())
     }
 

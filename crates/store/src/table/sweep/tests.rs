@@ -2,7 +2,8 @@
 
 use super::Swept;
 use crate::index::SLOTS;
-use crate::{Config, Mode, Region, Seconds, Seed, Table, Write};
+use crate::table::write::MOST_RESCUE;
+use crate::{Config, Mode, Region, Seconds, Seed, Table, Write, WriteError};
 
 const NOW: Seconds = Seconds(1000);
 const ITEMS: u32 = 2000;
@@ -88,4 +89,87 @@ fn a_sweep_ends_with_the_bucket_that_uses_up_its_lines() {
     );
     assert_eq!(mortal.stats().items, u64::from(ITEMS) - swept.removed);
     assert_eq!(mortal.stats().sweep_lines, swept.lines);
+}
+
+/// A write of an item that is wide, whether it expires or not, so all have slots of one class.
+fn wide(expiry: Option<Seconds>) -> Write<'static> {
+    Write {
+        flags: 1,
+        expiry,
+        ..Write::set(b"value")
+    }
+}
+
+fn set(table: &mut Table, number: u32, write: &Write<'_>, now: Seconds) -> Result<(), WriteError> {
+    let bytes = number.to_le_bytes();
+    let key = table.key(&bytes).unwrap();
+    table.write(&key, write, now).map(|_| ())
+}
+
+/// A store without memory for another item, and the number of its items; of 5000 items, one has
+/// the second expiry.
+fn full(expiry: Option<Seconds>, of_few: Option<Seconds>) -> (Table, u32) {
+    let mut table = table(Mode::Store, None);
+    for number in 0.. {
+        let expiry = if number % 5000 == 4999 {
+            of_few
+        } else {
+            expiry
+        };
+        if set(&mut table, number, &wide(expiry), NOW).is_err() {
+            return (table, number);
+        }
+    }
+    unreachable!("a store gets full");
+}
+
+#[test]
+fn a_full_store_has_room_again_as_soon_as_any_item_has_expired() {
+    let (mut table, count) = full(None, Some(Seconds(2000)));
+    assert!(count > 10_000, "{count} items fit");
+    let lines = table.stats().sweep_lines;
+    let refused = set(&mut table, count, &wide(None), Seconds(1999));
+    assert_eq!(refused, Err(WriteError::NoMemory));
+    let swept = table.stats().sweep_lines - lines;
+    assert_eq!(swept, 0, "no item can have expired, so none is looked for");
+    let kept = table.stats().items;
+    // A full index refuses keys whose chains are full.
+    let fits = |number: &u32| {
+        let bytes = number.to_le_bytes();
+        let hash = table.key(&bytes).unwrap().hash();
+        table.index.has_room(&table.memory, hash)
+    };
+    let new: Vec<u32> = (count..).filter(fits).take(2).collect();
+    for number in new {
+        assert_eq!(set(&mut table, number, &wide(None), Seconds(2000)), Ok(()));
+    }
+    let stats = table.stats();
+    assert_eq!(stats.items, kept + 2 - stats.expired);
+    assert_eq!(table.audit(), Ok(()));
+}
+
+#[test]
+fn a_full_store_looks_for_expired_items_in_bounded_steps_until_it_knows_that_there_are_none() {
+    let (mut table, count) = full(Some(Seconds(2000)), Some(Seconds(2000)));
+    for number in 0..count {
+        let bytes = number.to_le_bytes();
+        let key = table.key(&bytes).unwrap();
+        let later = Some(Seconds(3000));
+        table.touch(&key, later, NOW).unwrap();
+    }
+    let mut steps = Vec::new();
+    while steps.last() != Some(&0) {
+        let before = table.stats().sweep_lines;
+        let refused = set(&mut table, count, &wide(None), Seconds(2000));
+        assert_eq!(refused, Err(WriteError::NoMemory));
+        steps.push(table.stats().sweep_lines - before);
+    }
+    let most = steps.iter().max().unwrap();
+    assert!(*most <= MOST_RESCUE + 100, "{steps:?}");
+    assert!(
+        steps.len() > 3,
+        "one write has looked everywhere: {steps:?}"
+    );
+    assert!(steps.iter().sum::<u64>() >= u64::from(count), "{steps:?}");
+    assert_eq!(set(&mut table, count, &wide(None), Seconds(3000)), Ok(()));
 }
