@@ -27,6 +27,7 @@
 mod check;
 mod classes;
 mod config;
+mod departed;
 mod due;
 mod hash;
 mod index;

@@ -14,6 +14,7 @@ use super::stats::Stats;
 use super::writing::Writings;
 use crate::classes::{Classes, Moved};
 use crate::config::{BYTES_PER_FIRST_BUCKET, Config, MAX_KEY, MAX_VALUE, MIN_MEMORY, Mode};
+use crate::departed::Departed;
 use crate::due::Due;
 use crate::hash::Seed;
 use crate::index::{Index, IndexEntry, PLACE_BITS, Place, Slot};
@@ -38,6 +39,8 @@ pub struct Table {
     flush_at: Option<Seconds>,
     /// Where the sweep goes.
     pub(super) due: Due,
+    /// Keys whose items have left a cache.
+    pub(super) departed: Departed,
     pub(super) stats: Stats,
     pub(super) hot: Hot,
     /// A buffer for values that are put together. Allocated once.
@@ -97,6 +100,10 @@ impl Table {
             epoch: 0,
             flush_at: None,
             due: Due::new(1 << bits),
+            departed: Departed::new(match config.mode {
+                Mode::Cache => len,
+                Mode::Store => 0,
+            }),
             stats: Stats::default(),
             hot: Hot::new(config.seed),
             joined: Vec::with_capacity(MAX_VALUE),

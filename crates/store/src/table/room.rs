@@ -14,8 +14,9 @@ use crate::table::write::WriteError;
 /// In one lap, the index takes at most the log's size divided by this.
 const CEDED_SHARE: usize = 16;
 
-/// The most reads with which a new item begins.
-const MOST_CREDIT: u64 = 5;
+/// The reads with which a small item begins that has left a short time ago: as many as an entry
+/// counts.
+const RETURN_CREDIT: u64 = 7;
 
 /// The items that a write may still move ahead.
 struct Budget {
@@ -115,7 +116,7 @@ impl Table {
                     .index
                     .insert(&mut self.memory, key.hash(), place, expires);
                 let slot = entered.expect("there is room in the chain");
-                let credit = self.credit(header);
+                let credit = self.credit(header, key.hash());
                 if credit != 0 {
                     let entry = self.index.entry(&self.memory, slot).warmed_by(credit);
                     self.index.set_entry(&mut self.memory, slot, entry);
@@ -252,22 +253,23 @@ impl Table {
     fn reads_to_stay(&self, size: usize) -> u64 {
         let items = self.stats.items.max(1);
         let mean = self.memory.len() as u64 / items;
-        let size = size as u64;
-        1 + u64::from(size > 2 * mean) + u64::from(size > 6 * mean)
+        1 + (size as u64 / (2 * mean).max(1)).min(4)
     }
 
-    /// The reads with which a new item of a cache begins: one for each time that it is half as
-    /// large as the mean item. A small item takes so little memory that it may wait for its first
-    /// read for several laps (GreedyDual-Size: Cao and Irani, USITS 1997).
-    fn credit(&self, header: &Header) -> u64 {
-        if self.mode == Mode::Store {
+    /// The reads with which a new item of a cache begins. Most are written once and never read,
+    /// so they begin with none. If the item has left a short time ago, it was missed since; unless
+    /// it is larger than the mean, it takes so little memory that it may wait for its next read
+    /// for several laps (GreedyDual-Size: Cao and Irani, USITS 1997).
+    fn credit(&mut self, header: &Header, hash: u64) -> u64 {
+        if self.mode == Mode::Store || !self.departed.takes(hash) {
             return 0;
         }
         let mean = self.stats.item_bytes / self.stats.items.max(1);
         let size = u64::from(header.key_len) + u64::from(header.value_len);
-        (mean / size.max(1))
-            .checked_ilog2()
-            .map_or(0, |laps| MOST_CREDIT.min(laps.into()))
+        match size <= mean {
+            true => RETURN_CREDIT,
+            false => 0,
+        }
     }
 
     /// True if an item has neither expired nor been forgotten.
@@ -287,6 +289,9 @@ impl Table {
             true => Reason::Expired,
             false => Reason::Evicted,
         };
+        if reason == Reason::Evicted {
+            self.departed.on_left(hash);
+        }
         self.remove(hash, found, Some(reason));
     }
 

@@ -245,3 +245,37 @@ fn keys_that_differ_in_one_byte_are_different() {
         }
     }
 }
+
+/// Writes values of 1000 bytes for a lap of the log, and then reports whether an item is there,
+/// without reading it.
+fn stays_for_a_lap(table: &mut Table, number: u32, next: &mut u32) -> bool {
+    let laps = table.stats().laps;
+    while table.stats().laps == laps {
+        set(table, *next, &[7; 1000]).unwrap();
+        *next += 1;
+    }
+    let bytes = name(number);
+    let key = table.key(&bytes).unwrap();
+    table.peek(&key, NOW).is_some()
+}
+
+#[test]
+fn a_small_item_that_was_missed_stays_longer_than_before() {
+    let mut table = table(Mode::Cache, 1 << 20);
+    let mut next = 1000;
+    stays_for_a_lap(&mut table, 0, &mut next);
+    let lives = [(); 2].map(|()| {
+        set(&mut table, 7, &[7; 100]).unwrap();
+        let laps = (0..20).take_while(|_| stays_for_a_lap(&mut table, 7, &mut next));
+        laps.count()
+    });
+    assert_eq!(lives[0], 1, "a new item leaves in the next lap");
+    assert!((7..10).contains(&lives[1]), "{lives:?}");
+    // A large item takes the memory of many that were missed, too.
+    let lives = [(); 2].map(|()| {
+        set(&mut table, 8, &[7; 2000]).unwrap();
+        let laps = (0..20).take_while(|_| stays_for_a_lap(&mut table, 8, &mut next));
+        laps.count()
+    });
+    assert_eq!(lives, [1, 1]);
+}
