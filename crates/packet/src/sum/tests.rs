@@ -17,8 +17,8 @@ fn slow(bytes: &[u8]) -> u16 {
 proptest! {
     #[test]
     fn any_division_has_the_sum_of_the_definition(
-        bytes in proptest::collection::vec(any::<u8>(), 0..500),
-        cuts in proptest::collection::vec(0_usize..500, 0..5),
+        bytes in proptest::collection::vec(any::<u8>(), 0..1500),
+        cuts in proptest::collection::vec(0_usize..1500, 0..5),
     ) {
         let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
         cuts.sort_unstable();
@@ -34,7 +34,7 @@ proptest! {
     #[test]
     fn a_copy_has_the_bytes_and_the_sum(
         before in proptest::collection::vec(any::<u8>(), 0..4),
-        bytes in proptest::collection::vec(any::<u8>(), 0..500),
+        bytes in proptest::collection::vec(any::<u8>(), 0..1500),
     ) {
         let (mut sum, mut copy) = (Sum::default(), vec![0; bytes.len()]);
         sum.add(&before);
@@ -50,6 +50,9 @@ fn long_sums_do_not_overflow() {
     let mut sum = Sum::default();
     sum.add(&bytes);
     assert_eq!(sum.folded(), slow(&bytes));
+    let (mut sum, mut copy) = (Sum::default(), [0; 65_535]);
+    sum.copy(&bytes, &mut copy);
+    assert_eq!((sum.folded(), copy), (slow(&bytes), bytes));
 }
 
 #[test]
