@@ -146,11 +146,24 @@ impl Bitmap {
         word.is_some_and(|word| word >> (offset % u64::BITS) & 1 == 1)
     }
 
-    /// Offsets of the packets that the bitmap can cover.
+    /// Offsets of the packets that have arrived, in order. A step takes one packet: most bitmaps
+    /// have few packets or none, and senders read one for every few packets of a large message.
     #[inline]
-    pub const fn offsets(&self) -> core::ops::Range<u32> {
-        let start = self.first * u64::BITS;
-        start..start + MAX_BITMAP_BITS
+    pub fn offsets(&self) -> impl Iterator<Item = u32> + use<> {
+        (self.first..).zip(self.words).flat_map(|(number, word)| {
+            let next = |left: &u64| Some(left & left.wrapping_sub(1));
+            core::iter::successors(Some(word), next)
+                .take_while(|left| *left != 0)
+                .map(move |left| number * u64::BITS + left.trailing_zeros())
+        })
+    }
+
+    /// Offset of the last packet that has arrived; `None` if the bitmap is empty.
+    #[inline]
+    pub fn last(&self) -> Option<u32> {
+        let words = (self.first..).zip(self.words);
+        let (number, word) = words.filter(|(_, word)| *word != 0).last()?;
+        Some(number * u64::BITS + word.ilog2())
     }
 
     /// Number of words to send: from 0 to [`MAX_BITMAP_WORDS`].

@@ -222,7 +222,7 @@ fn assert_same_arrivals(name: &str, header: &Header, extension: &[u8], found: &V
         .collect();
     assert_eq!(numbers(&found["dunlin.bitmap.word"]), words, "{name}");
     let bitmap = Bitmap::decode(extension, header.bitmap_extent()).unwrap();
-    let offsets = bitmap.offsets().filter(|&offset| bitmap.contains(offset));
+    let offsets = bitmap.offsets();
     let arrived: Vec<u32> = offsets.map(|offset| cumulative + offset).collect();
     let said = found["dunlin.bitmap.arrived"].as_str().unwrap_or_default();
     let said = said

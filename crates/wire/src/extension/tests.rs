@@ -18,6 +18,8 @@ proptest! {
         }
         let found: BTreeSet<u32> = (0..MAX_BITMAP_BITS).filter(|o| bitmap.contains(*o)).collect();
         prop_assert_eq!(&found, &offsets);
+        prop_assert!(bitmap.offsets().eq(offsets.iter().copied()));
+        prop_assert_eq!(bitmap.last(), offsets.last().copied());
 
         let words = bitmap.words();
         prop_assert_eq!(words, offsets.last().map_or(0, |last| last / 64 + 1));
@@ -58,7 +60,8 @@ fn a_bitmap_may_begin_with_a_later_word() {
     }
     assert_eq!(bitmap.extent(), 0, "nothing begins nowhere");
     assert!(bitmap.insert(256) && bitmap.insert(MAX_AHEAD - 1));
-    assert!(bitmap.offsets().contains(&256) && !bitmap.offsets().contains(&255));
+    assert!(bitmap.offsets().eq([256, MAX_AHEAD - 1]));
+    assert_eq!(bitmap.last(), Some(MAX_AHEAD - 1));
     assert_eq!((bitmap.words(), bitmap.extent()), (4, 4 << 4 | 4));
     assert_eq!(Bitmap::decode(&bitmap.encode(), 0x44), Some(bitmap));
     // Too many words, words too far ahead, and a first word without any words.

@@ -194,12 +194,8 @@ impl Transfers {
         let entry = self.at(transfer);
         let (base, next) = (entry.base(), entry.next());
         let cumulative = header.cumulative().0;
-        let reach = bits.offsets();
-        let from_the_future = reach
-            .clone()
-            .rev()
-            .find(|offset| bits.contains(*offset))
-            .is_some_and(|offset| cumulative + offset >= next);
+        let last = bits.last();
+        let from_the_future = last.is_some_and(|offset| cumulative + offset >= next);
         let from_the_future = cumulative > next || from_the_future || header.pkt.0 >= next;
         #[cfg(feature = "mutants")]
         let from_the_future = from_the_future && !lent.context.shows(Mutant::FutureCreditAccepted);
@@ -223,10 +219,8 @@ impl Transfers {
         }
         #[cfg(feature = "mutants")]
         let cumulative = cumulative + u32::from(lent.context.shows(Mutant::BitmapOffByOne));
-        for offset in reach {
-            if bits.contains(offset) {
-                arrived(self.on_arrival(lent, session, transfer, cumulative + offset, header));
-            }
+        for offset in bits.offsets() {
+            arrived(self.on_arrival(lent, session, transfer, cumulative + offset, header));
         }
         let answer = Sample {
             rtt,
