@@ -34,6 +34,10 @@ pub(crate) trait Harness {
     /// Races between a sender and a receiver that falls asleep.
     const RACES: u32 = 10_000;
 
+    /// Endpoints that come and go in turn. Fewer suffice where the kernel takes long to open and to
+    /// close one: the tables of peers have room for more than 200 in any case.
+    const VISITORS: u16 = 200;
+
     /// Whether packets to an endpoint's own address come back to it.
     const REACHES_ITSELF: bool = true;
 

@@ -356,7 +356,7 @@ fn a_removed_peer_is_gone_at_once<H: Harness>() {
 
 fn peers_come_and_go<H: Harness>() {
     let mut hub = Endpoint::<H>::new(999);
-    for number in 0..200 {
+    for number in 0..H::VISITORS {
         let mut spoke = Endpoint::<H>::new(number);
         let (to_hub, to_spoke) = spoke.connect(&mut hub);
         spoke.send_one(to_hub, 1, 100);

@@ -74,6 +74,7 @@ impl Harness for Generic {
     type T = Xdp;
     const COUNTS_FULL: bool = false;
     const QUIET_POLLS: u32 = QUIET;
+    const VISITORS: u16 = 50;
 
     fn open() -> Halves<XdpRx, XdpTx> {
         open(Mode::Generic, |options| Xdp::open(&options))
@@ -86,6 +87,7 @@ impl Harness for Native {
     type T = Xdp;
     const COUNTS_FULL: bool = false;
     const QUIET_POLLS: u32 = QUIET;
+    const VISITORS: u16 = 50;
 
     fn open() -> Halves<XdpRx, XdpTx> {
         open(Mode::Native, |options| Xdp::open(&options))
@@ -100,6 +102,7 @@ impl Harness for Shared {
     type T = Xdp;
     const COUNTS_FULL: bool = false;
     const QUIET_POLLS: u32 = QUIET;
+    const VISITORS: u16 = 50;
 
     fn open() -> Halves<XdpRx, XdpTx> {
         open_on(5, 16, Mode::Generic, |options| Xdp::open(&options))
@@ -113,6 +116,7 @@ impl Harness for Auto {
     type T = AutoXdp;
     const COUNTS_FULL: bool = false;
     const QUIET_POLLS: u32 = QUIET;
+    const VISITORS: u16 = 50;
     const SAME_HOST: bool = false;
 
     fn open() -> HalvesOver<Xdp> {
