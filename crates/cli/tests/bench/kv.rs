@@ -11,7 +11,7 @@ fn small(args: &[&str]) -> (Vec<Value>, String) {
 
 #[test]
 fn the_table_is_measured_against_random_lines() {
-    let (rows, said) = small(&["store", "--only", "batch=1,32", "--seconds", "2"]);
+    let (rows, said) = small(&["store", "--only", "batch=1,32", "--seconds", "1"]);
     let mut wanted = Vec::new();
     for mode in ["store", "cache"] {
         for popularity in ["uniform", "zipf"] {

@@ -20,7 +20,7 @@ fn replicas_are_measured_in_memory_and_on_a_disk() {
         "--only",
         "minutes=0",
     ];
-    let args = ["replica", "--transport", "shm", "--seconds", "6"];
+    let args = ["replica", "--transport", "shm", "--seconds", "2"];
     let (rows, said) = rows(&[&args[..], &only].concat());
     let one = json!({ "replicas": 3, "outstanding": 1 });
     for metric in [
@@ -81,7 +81,7 @@ fn replicas_are_measured_in_memory_and_on_a_disk() {
 
 #[test]
 fn the_ordered_index_is_measured_against_echoes_and_its_tree() {
-    let args = ["index", "--transport", "shm", "--seconds", "6"];
+    let args = ["index", "--transport", "shm", "--seconds", "2"];
     let (rows, said) = rows(&[&args[..], &["--only", "threads=0"]].concat());
     for metric in ["bound_ratio", "tree_per_s", "scan_p50", "get_p99"] {
         assert!(values(&rows, metric).count() > 0, "{metric}: {said}");
@@ -103,7 +103,7 @@ fn the_ordered_index_is_measured_against_echoes_and_its_tree() {
 
 #[test]
 fn the_sequencer_is_measured_against_echoes() {
-    let (rows, _) = rows(&["sequencer", "--transport", "shm", "--seconds", "3"]);
+    let (rows, _) = rows(&["sequencer", "--transport", "shm", "--seconds", "1"]);
     let cases = params(&rows, "shm", "numbers_per_s");
     let cases: Vec<(u64, u64)> = cases
         .iter()
