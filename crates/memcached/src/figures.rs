@@ -123,6 +123,10 @@ impl Figures {
         }
     }
 
+    pub(crate) const fn on_too_large(&mut self) {
+        self.too_large += 1;
+    }
+
     pub(crate) fn on_flush(&mut self) {
         self.flushes += 1;
     }

@@ -179,6 +179,11 @@ impl Partition<'_> {
         }
     }
 
+    /// Counts a value that was refused before it came.
+    pub(crate) const fn count_too_large(&mut self) {
+        self.ledger.figures.on_too_large();
+    }
+
     /// Deletes the item that a refused value was meant to replace. The client has asked for no
     /// delete, so none is counted.
     pub(crate) fn forget(&mut self, key: &[u8], now: Seconds) {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use dunlin_store::{BATCH, Cursor, SLICE, Seconds};
 
 use crate::binary::{self, Opening};
-use crate::command::{Ask, Command, Keys, Skip, Topic, parse};
+use crate::command::{Ask, Command, Keys, Skip, TOO_LARGE, Topic, parse};
 use crate::connection::copying::{Asked, Copying};
 use crate::connection::input::Line;
 use crate::connection::output::{Form, Output, Refused, Whole};
@@ -460,6 +460,9 @@ fn show(output: &mut Output, topic: Topic, server: &mut impl Server, now: Second
 fn refuse_value(output: &mut Output, skip: &Skip<'_>, server: &mut impl Server, now: Seconds) {
     if !skip.is_quiet {
         say(skip.text, output.end());
+    }
+    if skip.text == TOO_LARGE {
+        server.partition().count_too_large();
     }
     let Some(word) = &skip.deletes else {
         return;

@@ -85,7 +85,12 @@ fn a_value_that_is_too_large_takes_the_old_one_away_and_counts_as_no_delete() {
     let refused = "SERVER_ERROR object too large for cache\r\n";
     assert_eq!(answers, format!("STORED\r\n{refused}END\r\n"));
     let stats = ask(&mut connection, &mut server, b"stats\r\n");
-    for figure in ["delete_hits 0", "delete_misses 0", "curr_items 0"] {
+    for figure in [
+        "delete_hits 0",
+        "delete_misses 0",
+        "curr_items 0",
+        "store_too_large 1",
+    ] {
         assert!(stats.contains(&format!("STAT {figure}\r\n")), "{stats}");
     }
 }
