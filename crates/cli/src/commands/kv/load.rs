@@ -117,7 +117,11 @@ fn load_file<T: Configurable>(
             continue;
         }
         let go_on = || format!("{name}:{number}: --from-line {number} goes on here");
-        signal::check().with_context(go_on)?;
+        if let Err(stopped) = signal::check() {
+            // The program shows no error after a signal, because the user has sent it.
+            eprintln!("dunlin: {}", go_on());
+            return Err(stopped.into());
+        }
         store(&item, kv, &mut counts).with_context(go_on)?;
     }
     Ok(counts)
