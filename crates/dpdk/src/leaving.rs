@@ -324,8 +324,8 @@ impl Leaving {
         if let Hop::Here = way.hop {
             return self.deliver(way, open);
         }
-        let frame = open.packet.bytes_mut();
-        way.header.write(frame, payload as usize, open.sum);
+        way.stamp(payload as usize)
+            .write(open.packet.bytes_mut(), open.sum);
         if !way.is_known {
             return self.hold(way.hop, open);
         }

@@ -22,7 +22,7 @@ pub(crate) struct Way {
     pub(crate) reach: Reach,
     pub(crate) hop: Hop,
     pub(crate) header: Header,
-    /// The headers of the last datagram that left with one packet.
+    /// The headers of the last datagram.
     stamp: Stamp,
     /// Most bytes of a packet, and of a datagram with several; 0 if packets do not share datagrams.
     pub(crate) most: usize,
@@ -158,9 +158,14 @@ impl Way {
     #[inline]
     pub(crate) fn stamp(&mut self, payload: usize) -> &Stamp {
         if self.stamp.payload() != payload {
-            self.stamp = self.header.stamp(payload);
+            self.renew(payload);
         }
         &self.stamp
+    }
+
+    #[inline(never)]
+    fn renew(&mut self, payload: usize) {
+        self.stamp = self.header.stamp(payload);
     }
 
     /// Makes the header that fits the neighbour's address.

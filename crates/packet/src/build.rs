@@ -100,9 +100,7 @@ impl Header {
     /// If `frame` is shorter than [`Self::bytes`], or the datagram longer than UDP allows.
     #[inline]
     pub fn write(&self, frame: &mut [u8], payload: usize, sum: Sum) {
-        let stamp = self.stamp(payload);
-        frame[..self.len].copy_from_slice(&stamp.bytes[..self.len]);
-        stamp.finish(frame, sum);
+        self.stamp(payload).write(frame, sum);
     }
 
     /// The headers of all datagrams with `payload` bytes.
@@ -120,18 +118,14 @@ impl Header {
                 .expect(most)
                 .to_be_bytes();
             bytes[self.ip + 2..self.ip + 4].copy_from_slice(&total);
-            let mut ip_sum = self.ip_sum;
-            ip_sum.add(&total);
-            let ip_sum = !ip_sum.folded();
+            let ip_sum = !self.ip_sum.plus(total).folded();
             bytes[self.ip + 10..self.ip + 12].copy_from_slice(&ip_sum.to_be_bytes());
         } else {
             bytes[self.ip + 4..self.ip + 6].copy_from_slice(&udp_len);
         }
         bytes[udp + 4..udp + 6].copy_from_slice(&udp_len);
-        let mut sum = self.pseudo;
         // Once for the pseudo header, once for that of UDP.
-        sum.add(&udp_len);
-        sum.add(&udp_len);
+        let sum = self.pseudo.plus(udp_len).plus(udp_len);
         Stamp {
             bytes,
             len: self.len,
@@ -173,6 +167,20 @@ impl Stamp {
     pub fn begin(&self, frame: &mut [u8]) {
         let room = frame.first_chunk_mut::<MAX_HEADER>();
         *room.expect("a frame has room for headers") = self.bytes;
+    }
+
+    /// Writes all headers to the start of `frame`, which has a payload with this sum after them.
+    ///
+    /// # Panics
+    /// If `frame` is shorter than [`Self::bytes`].
+    #[inline]
+    pub fn write(&self, frame: &mut [u8], sum: Sum) {
+        match frame.first_chunk_mut::<PLAIN>() {
+            // Most headers have this length, and for it the compiler knows the number of moves.
+            Some(head) if self.len == PLAIN => head.copy_from_slice(&self.bytes[..PLAIN]),
+            _ => frame[..self.len].copy_from_slice(&self.bytes[..self.len]),
+        }
+        self.finish(frame, sum);
     }
 
     /// Writes the checksum of UDP into a frame with the headers, for a payload with this sum.

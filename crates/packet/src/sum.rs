@@ -127,6 +127,16 @@ impl Sum {
         }
     }
 
+    /// This sum, which has an even number of bytes, with two bytes after it.
+    #[inline]
+    pub(super) fn plus(self, pair: [u8; 2]) -> Self {
+        debug_assert!(!self.odd, "a pair is added at a whole word");
+        Self {
+            total: around(self.total, u64::from(u16::from_ne_bytes(pair))),
+            odd: false,
+        }
+    }
+
     /// Appends another sum to this one, which must have an even number of bytes.
     #[inline]
     pub fn append(&mut self, other: Self) {
