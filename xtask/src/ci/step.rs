@@ -47,8 +47,8 @@ pub(super) fn dpdk(planted: &str) -> String {
     format!(
         "to=$(realpath -m \"${{CARGO_TARGET_DIR:-target}}\")/dpdk && \
          sh crates/dpdk/native/build.sh \"$to\" && DUNLIN_DPDK_LIBRARY=$to/libdunlin_dpdk.so \
-         cargo test --workspace{planted} --test dpdk_conformance --test device --test endpoints \
-         --test bench -- --ignored"
+         cargo test --workspace{planted} --test dpdk_conformance --test device --test drivers \
+         --test endpoints --test bench -- --ignored"
     )
 }
 

@@ -104,6 +104,11 @@ impl<A: Connect, B: Connect> Echo<A, B> {
 
     /// Makes `count` calls of `len` bytes, and checks the answers.
     pub(crate) fn calls(&mut self, count: u64, len: usize) {
+        self.calls_while(count, len, || {});
+    }
+
+    /// As [`Self::calls`], and lets another program take a turn after each of both sides.
+    pub(crate) fn calls_while(&mut self, count: u64, len: usize, mut turn: impl FnMut()) {
         let (before, begin, mut made) = (self.client.app().done, Instant::now(), 0);
         while self.client.app().done < before + count {
             while made < count && made < self.client.app().done - before + TOGETHER {
@@ -117,7 +122,9 @@ impl<A: Connect, B: Connect> Echo<A, B> {
                 made += 1;
             }
             self.client.run_once();
+            turn();
             self.server.run_once();
+            turn();
             assert!(
                 begin.elapsed() < PATIENCE,
                 "calls of {len} bytes do not end"
