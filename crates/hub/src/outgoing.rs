@@ -75,13 +75,15 @@ impl Outgoing {
     pub(crate) fn typed(
         channel: Handle,
         req_type: ReqType,
+        is_idempotent: bool,
         room: usize,
         len: usize,
         write: impl FnOnce(&mut [u8]),
     ) -> Self {
         let gap = channel.gap();
         Self::begin(channel, req_type, room, |letter| {
-            letter.on_message(gap, len, write)
+            letter.terms.idempotent = is_idempotent;
+            letter.on_message(gap, len, write);
         })
     }
 

@@ -173,8 +173,7 @@ where
         let stage = match outgoing::<M>(&self.channel, value) {
             None => Stage::BadValue,
             Some(call) => {
-                let call = Some(call.idempotent(M::IDEMPOTENT));
-                let service = self.service.clone();
+                let (service, call) = (self.service.clone(), Some(call));
                 Stage::New { service, call }
             }
         };

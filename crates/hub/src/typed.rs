@@ -30,9 +30,8 @@ pub struct TypedCall<M: Method> {
 
 impl<M: Method> TypedCall<M> {
     fn new(channel: &Channel, value: &M::Request) -> Self {
-        let call = outgoing::<M>(channel, value);
         Self {
-            call: call.map(|call| call.idempotent(M::IDEMPOTENT)),
+            call: outgoing::<M>(channel, value),
             method: PhantomData,
         }
     }
@@ -95,7 +94,7 @@ pub(crate) fn outgoing<M: Method>(channel: &Channel, value: &M::Request) -> Opti
     let (req_type, room) = (ReqType(M::NUMBER), M::Outcome::ROOM);
     let write = |out: &mut [u8]| M::Codec::encode(value, out);
     let handle = channel.handle.clone();
-    let call = Outgoing::typed(handle, req_type, room, len, write);
+    let call = Outgoing::typed(handle, req_type, M::IDEMPOTENT, room, len, write);
     Some(call.of_method(M::NAME))
 }
 

@@ -24,6 +24,7 @@
 //! # Ok::<(), dunlin_msgbuf::PoolError>(())
 //! ```
 
+mod ascii;
 mod block;
 mod buf;
 mod config;
@@ -44,6 +45,7 @@ mod rows;
 mod sys;
 mod table;
 
+pub use ascii::ascii;
 pub use buf::MsgBuf;
 pub use config::{Hugepages, PoolConfig, PoolError};
 pub use copy::{fresh_chunks, fresh_two, fresh_usual};

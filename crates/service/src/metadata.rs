@@ -25,10 +25,11 @@ impl<'a> Metadata<'a> {
     /// whose value is binary: see [`Self::trace_parent`].
     #[inline]
     pub fn get(&self, key: &str) -> Option<&'a str> {
+        let key = key.as_bytes();
         let mut left = self.0;
         while let Ok(Some((other, value))) = next(&mut left) {
-            if short::same(other, key.as_bytes()) {
-                return text(other, value);
+            if short::same(other, key) {
+                return text(key, value);
             }
         }
         None
@@ -43,7 +44,7 @@ impl<'a> Metadata<'a> {
     /// All entries but `traceparent`, in the client's order.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         self.entries()
-            .filter_map(|(key, value)| Some((std::str::from_utf8(key).ok()?, text(key, value)?)))
+            .filter_map(|(key, value)| Some((short::text(key)?, text(key, value)?)))
     }
 
     /// Whether there is no entry.
@@ -76,7 +77,7 @@ pub(crate) fn check(entries: &[u8]) -> Result<Metadata<'_>, DecodeError> {
         count += 1;
         let is_value = match is_trace(key) {
             true => value.len() == trace::LEN,
-            false => short::is_text(value),
+            false => short::text(value).is_some(),
         };
         if !is_value || !is_key(key) || count > MAX_KEYS {
             return Err(DecodeError::Malformed);
@@ -113,8 +114,7 @@ pub(crate) fn is_trace(key: &[u8]) -> bool {
 
 #[inline]
 fn text<'a>(key: &[u8], value: &'a [u8]) -> Option<&'a str> {
-    let value = std::str::from_utf8(value).ok();
-    value.filter(|_| !is_trace(key))
+    (!is_trace(key)).then(|| short::text(value)).flatten()
 }
 
 impl fmt::Debug for Metadata<'_> {

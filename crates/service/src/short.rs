@@ -3,13 +3,15 @@
 //! as its first and its last bytes, which may overlap, and a shorter one as three bytes, which may
 //! be the same. Copies of up to 32 bytes are made in the same way.
 
+use dunlin_msgbuf::ascii;
+
 /// The length from which on a text is not short.
 const SHORT: usize = 16;
 
 /// The length from which on the C library copies a text.
 const LONG: usize = 2 * SHORT + 1;
 
-/// Whether a key may contain a byte. A look-up is cheaper than five comparisons.
+/// Whether a key may contain a byte.
 const IN_KEYS: [bool; 256] = {
     let mut all = [false; 256];
     let fit = b"abcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -21,39 +23,52 @@ const IN_KEYS: [bool; 256] = {
     all
 };
 
-/// Whether a key may contain all of these bytes.
+/// Whether a key may contain all of these bytes. Most keys have only letters.
 #[inline]
 pub(crate) fn fit_keys(bytes: &[u8]) -> bool {
-    match bytes.len() {
-        SHORT.. => bytes.iter().all(|byte| IN_KEYS[usize::from(*byte)]),
-        8.. => ends::<8>(bytes).is_some_and(|(first, last)| fit(first) & fit(last)),
-        4.. => ends::<4>(bytes).is_some_and(|(first, last)| fit(first) & fit(last)),
-        _ => bytes.iter().all(|byte| IN_KEYS[usize::from(*byte)]),
+    let are_letters = match bytes.len() {
+        8..SHORT => ends(bytes).is_some_and(|(first, last)| {
+            let [first, last] = [first, last].map(|word| u64::from_le_bytes(*word));
+            (beyond_letters(first) | beyond_letters(last)) & HIGH == 0
+        }),
+        4..8 => ends(bytes).is_some_and(|(first, last)| {
+            let [first, last] = [first, last].map(|word| u64::from(u32::from_le_bytes(*word)));
+            beyond_letters(first | last << 32) & HIGH == 0
+        }),
+        _ => false,
+    };
+    are_letters || fit_one_by_one(bytes)
+}
+
+/// The highest bit of each byte.
+const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
+
+/// Has the highest bit of a byte if one is not in `a` to `z`. The lowest such byte borrows nothing
+/// from lower ones, so its bit is right, whatever those of higher bytes are.
+#[inline]
+const fn beyond_letters(word: u64) -> u64 {
+    const FIRST: u64 = u64::from_le_bytes([b'a'; 8]);
+    const LAST: u64 = u64::from_le_bytes([b'z'; 8]);
+    word.wrapping_sub(FIRST) | LAST.wrapping_sub(word)
+}
+
+#[inline(never)]
+fn fit_one_by_one(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| IN_KEYS[usize::from(*byte)])
+}
+
+/// The bytes as text, if they are UTF-8.
+#[inline]
+pub(crate) fn text(bytes: &[u8]) -> Option<&str> {
+    match ascii(bytes) {
+        Some(text) => Some(text),
+        None => text_beyond_ascii(bytes),
     }
 }
 
-/// Whether the bytes are UTF-8. The standard library looks at most bytes one by one.
-#[inline]
-pub(crate) fn is_text(bytes: &[u8]) -> bool {
-    is_ascii(bytes) || std::str::from_utf8(bytes).is_ok()
-}
-
-#[inline]
-fn is_ascii(bytes: &[u8]) -> bool {
-    let (words, last) = match bytes.len() {
-        8.. => (bytes.as_chunks::<8>().0, bytes.last_chunk::<8>()),
-        4.. => {
-            let word = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes);
-            let both = ends(bytes).map(|(first, last)| word(first) | word(last));
-            return both.is_some_and(|both| both & word(&[0x80; 4]) == 0);
-        }
-        _ => return bytes.iter().all(u8::is_ascii),
-    };
-    let all = words
-        .iter()
-        .chain(last)
-        .map(|bytes| u64::from_le_bytes(*bytes));
-    all.fold(0, |all, word| all | word) & u64::from_le_bytes([0x80; 8]) == 0
+#[cold]
+fn text_beyond_ascii(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok()
 }
 
 /// Whether both are the same.
@@ -104,13 +119,6 @@ fn copy_ends<const N: usize>(from: &[u8], to: &mut [u8]) {
             *end = *last;
         }
     }
-}
-
-/// One branch for all bytes, instead of one for each.
-#[inline]
-fn fit<const N: usize>(bytes: &[u8; N]) -> bool {
-    let both = |all, byte: &u8| all & IN_KEYS[usize::from(*byte)];
-    bytes.iter().fold(true, both)
 }
 
 #[cfg(test)]

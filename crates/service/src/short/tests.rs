@@ -28,6 +28,21 @@ fn one_wrong_byte_makes_a_text_unfit_for_keys() {
 }
 
 #[test]
+fn each_byte_at_each_place_decides_whether_letters_fit() {
+    for len in 1..=20 {
+        let mut key = vec![b'k'; len];
+        for at in 0..len {
+            for byte in 0..=u8::MAX {
+                key[at] = byte;
+                let fits = matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-');
+                assert_eq!(fit_keys(&key), fits, "{key:?}");
+            }
+            key[at] = b'k';
+        }
+    }
+}
+
+#[test]
 fn one_byte_makes_texts_differ() {
     for (text, _) in texts(0x80) {
         let whole = &texts(0)[..];
@@ -39,14 +54,14 @@ fn one_byte_makes_texts_differ() {
 
 #[test]
 fn bytes_are_text_if_they_are_utf_8() {
-    for (text, is_whole) in texts(0x80) {
-        assert_eq!(is_text(&text), is_whole, "{text:?}");
+    for (bytes, is_whole) in texts(0x80) {
+        assert_eq!(text(&bytes).is_some(), is_whole, "{bytes:?}");
     }
     for len in 0..40 {
-        let text = "x".repeat(len) + "\u{e9}";
-        assert!(is_text(text.as_bytes()));
-        let cut = &text.as_bytes()[..=len];
-        assert!(!is_text(cut), "{cut:?}");
+        let whole = "x".repeat(len) + "\u{e9}";
+        assert_eq!(text(whole.as_bytes()), Some(&*whole));
+        let cut = &whole.as_bytes()[..=len];
+        assert_eq!(text(cut), None, "{cut:?}");
     }
 }
 
