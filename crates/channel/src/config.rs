@@ -56,6 +56,12 @@ pub struct Config {
     pub mutant: Option<crate::mutant::Mutant>,
 }
 
+impl Default for Retry {
+    fn default() -> Self {
+        Config::DEFAULT.retry
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self::DEFAULT

@@ -142,7 +142,8 @@ impl ChannelBuilder {
         self
     }
 
-    /// Chooses how calls are repeated.
+    /// Chooses how calls are repeated. `Retry { attempts: 1, ..Retry::default() }` repeats only
+    /// requests that were never transmitted, or that a draining server refused.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = Some(retry);
         self

@@ -226,6 +226,17 @@ fn metadata_that_are_not_valid_reach_no_handler() {
             with(8, 2),
             with(9, 1),
             with(11, b'K'),
+            // A value that is not UTF-8, an entry too many, and metadata that are too long.
+            front(&[("key", b"\xff")]),
+            front(&[("key", b"caf\xc3")]),
+            front(&[("k", b""); 33]),
+            front(&[("k", &[b'v'; 1013])]),
+            front(&[("traceparent", b"00")]),
+        ];
+        let valid = [
+            front(&[("key", "caf\u{e9}".as_bytes())]),
+            front(&[("k", b""); 32]),
+            front(&[("k", &[b'v'; 1012])]),
         ];
         for request in requests {
             let call = channel.call(ReqType(1 | META), &request);
@@ -236,7 +247,26 @@ fn metadata_that_are_not_valid_reach_no_handler() {
             assert!(matches!(failure, Failure::BadRequest(_)), "{failure:?}");
         }
         assert_eq!(asked.load(Ordering::Relaxed), 0);
-        assert!(block_on(channel.call(ReqType(1 | META), &whole)).is_ok());
-        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        for (count, request) in (1..).zip([&whole[..], &valid[0], &valid[1], &valid[2]]) {
+            assert!(block_on(channel.call(ReqType(1 | META), request)).is_ok());
+            assert_eq!(asked.load(Ordering::Relaxed), count);
+        }
     }
+}
+
+/// A front with these entries, as another library may write it.
+fn front<V: AsRef<[u8]>>(entries: &[(&str, V)]) -> Vec<u8> {
+    let mut bytes = vec![0; 8];
+    for (key, value) in entries {
+        let value = value.as_ref();
+        bytes.push(u8::try_from(key.len()).unwrap());
+        bytes.extend(u16::try_from(value.len()).unwrap().to_le_bytes());
+        bytes.extend([key.as_bytes(), value].concat());
+    }
+    let len = u32::try_from(bytes.len()).unwrap();
+    match u8::try_from(len) {
+        Ok(len) => bytes[0] = len,
+        Err(_) => bytes[1..4].copy_from_slice(&len.to_le_bytes()[..3]),
+    }
+    bytes
 }

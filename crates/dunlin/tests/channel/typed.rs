@@ -15,7 +15,7 @@ use crate::{WAYS, Way, block_on, free_port, own_host, until};
 const SHORT: Duration = Duration::from_millis(50);
 
 #[service(codec = Postcard)]
-trait Store {
+pub(crate) trait Store {
     /// The value of an even key.
     #[method(1)]
     fn get(key: u64) -> Result<String, u64>;
@@ -47,8 +47,8 @@ trait Later {
 }
 
 #[derive(Debug, Default)]
-struct Seen {
-    held: AtomicU32,
+pub(crate) struct Seen {
+    pub(crate) held: AtomicU32,
     touched: AtomicU64,
 }
 
@@ -94,17 +94,17 @@ impl Store for Values {
 }
 
 /// The number of a server that holds the requests for its number.
-const HOLDS: u32 = 0;
+pub(crate) const HOLDS: u32 = 0;
 
-struct Server {
-    address: String,
-    seen: Arc<Seen>,
+pub(crate) struct Server {
+    pub(crate) address: String,
+    pub(crate) seen: Arc<Seen>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    fn start(way: Way, address: &str, number: u32) -> Self {
+    pub(crate) fn start(way: Way, address: &str, number: u32) -> Self {
         let seen = Arc::<Seen>::default();
         let (stop, stopped) = oneshot::channel();
         let (started, at) = std::sync::mpsc::channel();
