@@ -105,7 +105,7 @@ impl fmt::Display for RpcError {
             Self::ResponseTooLarge { size } => {
                 write!(
                     f,
-                    "the response has {size} bytes, more than its buffer holds"
+                    "the response has {size} bytes, more than the caller has made room for"
                 )
             }
         }

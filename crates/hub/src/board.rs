@@ -2,6 +2,7 @@
 //! for a change of it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
@@ -34,6 +35,8 @@ pub struct AddressState {
 pub(crate) struct Board {
     shown: Mutex<Shown>,
     counters: Mutex<Counters>,
+    /// Calls that handles of the channel have refused, which its thread never gets.
+    full: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -94,6 +97,7 @@ impl Default for Board {
         Self {
             shown: Mutex::new(shown),
             counters: Mutex::default(),
+            full: AtomicU64::new(0),
         }
     }
 }
@@ -131,15 +135,25 @@ impl Board {
     }
 
     pub(crate) fn counters(&self) -> Counters {
-        *self.counters.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut shown = *self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        // A refused call is no event for the thread, so it may have shown an older count.
+        shown.full = shown.full.max(self.full.load(Ordering::Relaxed));
+        shown
+    }
+
+    /// Counts a call that the full channel has refused.
+    pub(crate) fn on_full(&self) {
+        self.full.fetch_add(1, Ordering::Relaxed);
     }
 
     // Called by the endpoint's thread.
 
-    /// Shows the counters; returns those that it has shown before.
-    pub(crate) fn count(&self, counters: &Counters) -> Counters {
+    /// Shows the counters, with the calls that handles have refused; returns these, and those that
+    /// it has shown before.
+    pub(crate) fn count(&self, mut counters: Counters) -> [Counters; 2] {
+        counters.full += self.full.load(Ordering::Relaxed);
         let mut shown = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut shown, *counters)
+        [counters, std::mem::replace(&mut shown, counters)]
     }
 
     pub(crate) fn show(&self, state: ChannelState) {

@@ -281,8 +281,8 @@ impl Driver {
     /// Shows the counters; returns the counts since this was called last.
     pub(crate) fn count(&mut self) -> Counters {
         self.is_uncounted = false;
-        let counters = self.machine.counters();
-        counters.since(&self.board.count(counters))
+        let [now, before] = self.board.count(*self.machine.counters());
+        now.since(&before)
     }
 
     /// Whether no attempt is left of which a server may still hold something.

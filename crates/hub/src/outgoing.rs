@@ -327,6 +327,9 @@ impl Outgoing {
     /// Ends a call that is not sent.
     fn end_refused<T>(&mut self, why: Refusal) -> Result<T, ChannelError> {
         self.stage = Stage::Over;
+        if matches!(why, Refusal::Full) {
+            self.channel.board().on_full();
+        }
         let refused = Err(why.into());
         self.span.begin(None, None);
         self.end_span(Hops::default(), refused.as_ref());

@@ -28,6 +28,7 @@ fn a_full_channel_says_so_and_takes_calls_again() {
         Err(error) => error.ran() == Ran::No,
         Ok(_) => false,
     }));
+    assert_eq!(channel.counters().full, 2);
     until(|| server.seen.given_up.load(Ordering::Relaxed) == 3);
     until(|| {
         block_on(join_all((0..3).map(|_| channel.call(ECHO, b""))))
