@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use dunlin_testkit::child::{Child, role};
 
+use crate::Way;
 use crate::server::{Role, Seen, serve};
-use crate::{Way, until};
 
 /// A server; killed when dropped.
 pub(crate) struct Process(Child);
@@ -62,8 +63,11 @@ pub(crate) fn main_if_asked() {
     };
     let seen = Arc::<Seen>::default();
     let watched = Arc::clone(&seen);
+    // As long as the process lives, which is the parent's concern.
     std::thread::spawn(move || {
-        until(|| watched.held.load(Ordering::Relaxed) >= 8);
+        while watched.held.load(Ordering::Relaxed) < 8 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         println!("#held");
     });
     let never = AtomicBool::new(false);
