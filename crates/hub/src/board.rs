@@ -16,7 +16,8 @@ use crate::error::{AddressError, Reasons};
 pub struct ChannelState {
     /// The state of the channel as a whole.
     pub state: State,
-    /// The channel's addresses. For a name, they are those that the last look-up found.
+    /// The channel's addresses. For a name, they are those that the last look-up found; a name
+    /// without an address stands here itself.
     pub addresses: Vec<AddressState>,
 }
 
@@ -158,6 +159,10 @@ impl Board {
 
     pub(crate) fn show(&self, state: ChannelState) {
         let mut shown = self.lock();
+        // A further session of an address, for example, changes nothing that a program sees.
+        if shown.state == state {
+            return;
+        }
         shown.version += 1;
         shown.state = state;
         wake(shown, |_| true);
@@ -196,3 +201,6 @@ fn wake(mut shown: MutexGuard<'_, Shown>, which: impl Fn(Nanos) -> bool) {
         let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -182,6 +182,7 @@ impl Driver {
             true => self.machine.on_addresses(self.sources.known(), now),
             false => self.machine.on_lookup_failed(now),
         }
+        self.show();
     }
 
     // Events from the endpoint.

@@ -55,6 +55,8 @@ pub enum AddressError {
     Local(OpenError),
     /// The server drains.
     Draining,
+    /// No look-up of the name has found an address.
+    Name,
 }
 
 /// The part of a hub that could not be started, with its error.
@@ -146,7 +148,7 @@ impl fmt::Display for Reasons {
             }
         }
         if self.0.is_empty() {
-            f.write_str("its names have no address")?;
+            f.write_str("its resolver has found no address")?;
         }
         Ok(())
     }
@@ -159,6 +161,7 @@ impl fmt::Display for AddressError {
             Self::Session(reason) => reason.fmt(f),
             Self::Local(error) => write!(f, "this side cannot open a session: {error}"),
             Self::Draining => f.write_str("the server shuts down"),
+            Self::Name => f.write_str("the name has no address"),
         }
     }
 }

@@ -33,6 +33,8 @@ struct Source {
     resolver: Resolver,
     found: Vec<String>,
     is_under_way: bool,
+    /// The last look-up has found nothing.
+    has_failed: bool,
 }
 
 /// A look-up that must begin: the index of its source, and the resolver.
@@ -78,6 +80,7 @@ impl Sources {
             resolver,
             found: Vec::new(),
             is_under_way: false,
+            has_failed: false,
         };
         Self {
             fixed,
@@ -89,6 +92,12 @@ impl Sources {
     pub(crate) fn known(&self) -> impl Iterator<Item = &str> {
         let found = self.moving.iter().flat_map(|source| &source.found);
         self.fixed.iter().chain(found).map(String::as_str)
+    }
+
+    /// The names without an address, and whether their last look-up has failed.
+    pub(crate) fn unknown(&self) -> impl Iterator<Item = (&str, bool)> {
+        let unknown = self.moving.iter().filter(|source| source.found.is_empty());
+        unknown.filter_map(|source| Some((&**source.resolver.name()?, source.has_failed)))
     }
 
     /// Begins the look-ups of all sources that have none under way.
@@ -110,6 +119,7 @@ impl Sources {
         let source = &mut self.moving[source];
         source.is_under_way = false;
         let has_found = found.is_some();
+        source.has_failed = !has_found;
         source.found = found.unwrap_or_else(|| std::mem::take(&mut source.found));
         has_found
     }

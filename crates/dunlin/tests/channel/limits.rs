@@ -89,6 +89,17 @@ fn a_call_waits_as_long_as_the_channel_is_patient() {
 }
 
 #[test]
+fn a_name_without_an_address_is_named() {
+    const NAME: &str = "nowhere.invalid:1";
+    let patience = Duration::from_millis(500);
+    let channel = Way::Shm.channel(NAME).patience(patience).open().unwrap();
+    let error = block_on(channel.call(ECHO, b"")).unwrap_err();
+    assert!(matches!(error, ChannelError::NoServer(_)), "{error}");
+    assert!(error.to_string().contains(NAME), "{error}");
+    assert_eq!(channel.state().addresses[0].address, NAME);
+}
+
+#[test]
 fn without_patience_a_call_fails_at_once() {
     let channel = Way::Shm.channel(NOWHERE).patience(Duration::ZERO);
     let channel = channel.open().unwrap();

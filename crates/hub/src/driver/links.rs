@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use dunlin_channel::{AddressId, AddressView, AttemptId, LinkId, Opened, Reason};
+use dunlin_channel::{AddressId, AddressView, AttemptId, LinkId, Opened, Reason, State};
 use dunlin_core::{CloseReason, Nanos, RpcError};
 use dunlin_nexus::{ConnectError, PeerServing};
 use dunlin_wire::Ran;
@@ -283,9 +283,17 @@ impl Driver {
             state: view.state,
             last_error: self.links.error(&view),
         });
+        let unknown = self
+            .sources
+            .unknown()
+            .map(|(name, has_failed)| AddressState {
+                address: name.to_owned(),
+                state: State::Connecting,
+                last_error: has_failed.then_some(AddressError::Name),
+            });
         ChannelState {
             state: self.machine.state(),
-            addresses: addresses.collect(),
+            addresses: addresses.chain(unknown).collect(),
         }
     }
 

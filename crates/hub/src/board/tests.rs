@@ -1,0 +1,39 @@
+//! Tasks are woken by changes alone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
+
+use dunlin_channel::State;
+use dunlin_core::Nanos;
+
+use super::{Board, ChannelState};
+
+/// Counts wake-ups.
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_state_that_is_shown_again_is_no_change() {
+    let (board, woken) = (Board::default(), Arc::<Woken>::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let of = |state| ChannelState {
+        state,
+        addresses: Vec::new(),
+    };
+    board.show(of(State::Ready));
+    let (before, mut name) = (board.see().version, None);
+    board.wait(&mut name, Nanos::MAX, &Context::from_waker(&waker));
+    board.show(of(State::Ready));
+    assert_eq!(board.see().version, before);
+    assert_eq!(woken.0.load(Ordering::Relaxed), 0);
+    board.show(of(State::Gone));
+    assert_ne!(board.see().version, before);
+    assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+}
