@@ -21,7 +21,7 @@ use clients::{Clients, MAX_CLIENTS};
 pub(crate) use frozen::Budget;
 use history::{Change, History};
 use image::Draft;
-use items::{Item, Items};
+use items::Items;
 pub(crate) use ruin::Ruin;
 
 /// The items and clients.
@@ -250,13 +250,8 @@ impl Machine {
             // The log's time was rounded down.
             _ => self.time + lifetime + 1,
         };
-        let item = Item {
-            version: index,
-            expires,
-            value: value.to_vec(),
-        };
         self.history.note(index, key, Change::Put(value));
-        self.items.put(key, item);
+        self.items.put(key, index, expires, value);
     }
 
     fn remove(&mut self, index: u64, key: &[u8]) {

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::frozen::{Budget, Frozen};
+use super::frozen::{Budget, Frozen, Written};
 use super::meaning::meaning;
 use crate::wire::cursor::{Cursor, put_count, put_words};
 use crate::wire::{Answer, Malformed, Name, WINDOW};
@@ -146,7 +146,8 @@ impl Clients {
 
     /// Appends the next records to the image. True: it has all of them.
     pub(super) fn read(&mut self, budget: &mut Budget, image: &mut Vec<u8>) -> bool {
-        let put = |client: &u64, record: &Record| record.put(*client, image);
+        // A record is short.
+        let put = |client: &u64, record: &Record, _, _| Written::Rest(record.put(*client, image));
         self.frozen.read(&self.records, budget, put)
     }
 

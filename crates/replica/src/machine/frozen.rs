@@ -3,8 +3,9 @@
 //! Invariant: keys up to the cursor have been read. Of a later key that has changed since the
 //! moment, `before` has what it had then; every other later key still has it. So the moment costs
 //! nothing, a change costs one insertion at most, and a slice costs its budget. A moment that was
-//! read as a whole is over. Called by `items` and `clients`, which note each change before the next
-//! slice is read.
+//! read as a whole is over. A value that is longer than a slice is read in parts: its key stays
+//! after the cursor until the last part, so what it had is kept. Called by `items` and `clients`,
+//! which note each change before the next slice is read.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use std::ops::Bound;
 /// Work that a slice may still do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
-    /// Bytes to write. The last part may have more.
+    /// Bytes to write. A part may have some more: what stands before a value.
     pub(crate) bytes: usize,
     /// Keys to read.
     pub(crate) keys: usize,
@@ -48,9 +49,20 @@ pub(super) struct Frozen<K, V> {
     moment: Option<Moment<K, V>>,
 }
 
+/// The bytes that were written of a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Written {
+    /// All that was left, with this number of bytes.
+    Rest(usize),
+    /// This number of bytes; more are left.
+    Part(usize),
+}
+
 #[derive(Clone, Debug)]
 struct Moment<K, V> {
     cursor: Option<K>,
+    /// Bytes of the next key's value that have been read.
+    begun: usize,
     before: BTreeMap<K, Option<V>>,
 }
 
@@ -64,6 +76,7 @@ impl<K: Ord + Clone, V> Frozen<K, V> {
     pub(super) fn begin(&mut self) {
         self.moment = Some(Moment {
             cursor: None,
+            begun: 0,
             before: BTreeMap::new(),
         });
     }
@@ -85,8 +98,7 @@ impl<K: Ord + Clone, V> Frozen<K, V> {
     }
 
     /// Whether a moment is being read.
-    #[cfg(test)]
-    const fn is_under_way(&self) -> bool {
+    pub(super) const fn is_under_way(&self) -> bool {
         self.moment.is_some()
     }
 
@@ -103,13 +115,14 @@ impl<K: Ord + Clone, V> Frozen<K, V> {
         }
     }
 
-    /// Reads on in the order of the keys, until the budget is spent; `put` returns the bytes that
-    /// it has written. True: that was all, or no moment is being read.
+    /// Reads on in the order of the keys, until the budget is spent. `put` gets the number of bytes
+    /// that were written of a value before, and the most that it may write. True: that was all, or
+    /// no moment is being read.
     pub(super) fn read(
         &mut self,
         map: &BTreeMap<K, V>,
         budget: &mut Budget,
-        put: impl FnMut(&K, &V) -> usize,
+        put: impl FnMut(&K, &V, usize, usize) -> Written,
     ) -> bool {
         let moment = self.moment.as_mut();
         let is_whole = moment.is_none_or(|it| it.read(map, budget, put));
@@ -139,7 +152,7 @@ impl<K: Ord + Clone, V> Moment<K, V> {
         &mut self,
         map: &BTreeMap<K, V>,
         budget: &mut Budget,
-        mut put: impl FnMut(&K, &V) -> usize,
+        mut put: impl FnMut(&K, &V, usize, usize) -> Written,
     ) -> bool {
         let from = self.cursor.take();
         let start = from.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -156,12 +169,33 @@ impl<K: Ord + Clone, V> Moment<K, V> {
                 break false;
             }
             let is_changed = changed.is_some_and(|key| next.is_none_or(|next| key <= next));
-            if is_changed && let Some((key, value)) = self.before.pop_first() {
+            let found = match is_changed {
+                true => self
+                    .before
+                    .first_key_value()
+                    .map(|it| (it.0, it.1.as_ref())),
+                false => rest.peek().map(|it| (it.0, Some(it.1))),
+            };
+            let bytes = match found {
+                Some((key, Some(value))) => match put(key, value, self.begun, budget.bytes) {
+                    Written::Rest(bytes) => {
+                        self.begun = 0;
+                        bytes
+                    }
+                    Written::Part(bytes) => {
+                        self.begun += bytes;
+                        budget.spend(bytes);
+                        break false;
+                    }
+                },
+                // A key that was not there. It may have come before one whose value is begun.
+                _ => 0,
+            };
+            budget.spend(bytes);
+            if is_changed && let Some((key, _)) = self.before.pop_first() {
                 rest.next_if(|it| *it.0 == key);
-                budget.spend(value.map_or(0, |value| put(&key, &value)));
                 last_changed = Some(key);
-            } else if let Some((key, value)) = rest.next() {
-                budget.spend(put(key, value));
+            } else if let Some((key, _)) = rest.next() {
                 (last, last_changed) = (Some(key), None);
             }
         };

@@ -3,13 +3,14 @@
 //! Invariant: an item is due at its time if it has one, and nothing else is due; `bytes` is the
 //! size of all in an image. Called by `machine`.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use dunlin_keys::Key;
 
-use super::frozen::{Budget, Frozen};
-use crate::wire::cursor::{Cursor, put_counted, put_words};
+use super::frozen::{Budget, Frozen, Written};
+use crate::wire::cursor::{Cursor, put_count, put_counted, put_words};
 use crate::wire::{MAX_KEY, MAX_VALUE, Malformed};
 
 /// Bytes of an item in an image in addition to its key and value.
@@ -27,17 +28,67 @@ pub(super) struct Item {
     pub(super) value: Vec<u8>,
 }
 
+/// The length and the time of an item before a change.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    bytes: usize,
+    expires: u64,
+}
+
 impl Item {
     fn size(&self, key: &[u8]) -> usize {
         HEAD + key.len() + self.value.len()
     }
 
+    fn before(&self, key: &[u8]) -> Before {
+        Before {
+            bytes: self.size(key),
+            expires: self.expires,
+        }
+    }
+
+    /// Takes the place of an item. A value of the same length is written over the old one, so that
+    /// most writes need no memory.
+    fn replace(&mut self, version: u64, expires: u64, value: &[u8]) {
+        (self.version, self.expires) = (version, expires);
+        match self.value.len() == value.len() {
+            true => self.value.copy_from_slice(value),
+            false => self.value = value.to_vec(),
+        }
+    }
+
     /// Appends an item to an image, and returns its size.
     pub(super) fn put(&self, key: &[u8], image: &mut Vec<u8>) -> usize {
+        self.put_head(key, image);
+        image.extend_from_slice(&self.value);
+        self.size(key)
+    }
+
+    /// Appends what stands before the value.
+    fn put_head(&self, key: &[u8], image: &mut Vec<u8>) {
         put_words(image, &[self.version, self.expires]);
         put_counted(image, key);
-        put_counted(image, &self.value);
-        self.size(key)
+        put_count(image, self.value.len());
+    }
+}
+
+impl Item {
+    /// Appends a part of an item to an image: its value from a place on, and at most this number of
+    /// its bytes, or one. The rest of the item comes with the first of them.
+    fn put_part(&self, key: &[u8], from: usize, most: usize, image: &mut Vec<u8>) -> Written {
+        if from == 0 && self.value.len() <= most {
+            return Written::Rest(self.put(key, image));
+        }
+        if from == 0 {
+            self.put_head(key, image);
+        }
+        let rest = &self.value[from..];
+        let part = &rest[..rest.len().min(most.max(1))];
+        image.extend_from_slice(part);
+        match part.len() == rest.len() {
+            true => Written::Rest(part.len()),
+            false => Written::Part(part.len()),
+        }
     }
 }
 
@@ -90,7 +141,7 @@ impl Items {
 
     /// Appends the next items to the image. True: it has all of them.
     pub(super) fn read(&mut self, budget: &mut Budget, image: &mut Vec<u8>) -> bool {
-        let put = |key: &Key, item: &Item| item.put(key, image);
+        let put = |key: &Key, item: &Item, from, most| item.put_part(key, from, most, image);
         self.frozen.read(&self.all, budget, put)
     }
 
@@ -135,13 +186,7 @@ impl Items {
         if !(1..=MAX_KEY).contains(&key.len()) || value.len() > MAX_VALUE {
             return Err(Malformed);
         }
-        let value = value.to_vec();
-        let item = Item {
-            version,
-            expires,
-            value,
-        };
-        self.put(key, item);
+        self.put(key, version, expires, value);
         Ok(())
     }
 
@@ -159,26 +204,49 @@ impl Items {
         has_more || !(self.all.is_empty() && self.due.is_empty())
     }
 
-    pub(super) fn put(&mut self, key: &[u8], item: Item) {
-        let expires = item.expires;
+    /// Writes an item, with the log's time at which it goes, or 0.
+    pub(super) fn put(&mut self, key: &[u8], version: u64, expires: u64, value: &[u8]) {
         if expires != 0 {
             self.due.insert((expires, key.to_vec()));
         }
-        self.bytes += item.size(key);
-        let before = self.all.insert(Key::from(key), item);
-        self.on_replaced(key, before, expires);
+        self.bytes += HEAD + key.len() + value.len();
+        let item = || Item {
+            version,
+            expires,
+            value: value.to_vec(),
+        };
+        match self.all.entry(Key::from(key)) {
+            // Nothing reads the old item any more.
+            Entry::Occupied(mut place) if !self.frozen.is_under_way() => {
+                let before = place.get().before(key);
+                place.get_mut().replace(version, expires, value);
+                self.account(key, before, expires);
+            }
+            Entry::Occupied(mut place) => {
+                let before = place.insert(item());
+                self.on_replaced(key, Some(before), expires);
+            }
+            Entry::Vacant(place) => {
+                place.insert(item());
+                self.on_replaced(key, None, expires);
+            }
+        }
     }
 
     /// Accounts for what a key had before, and keeps it for the image under way. The key is due at
     /// `expires` now, or was taken from what is due at that time; 0: it is not due.
     fn on_replaced(&mut self, key: &[u8], before: Option<Item>, expires: u64) {
         if let Some(before) = &before {
-            self.bytes -= before.size(key);
-            if before.expires != 0 && before.expires != expires {
-                self.due.remove(&(before.expires, key.to_vec()));
-            }
+            self.account(key, before.before(key), expires);
         }
         self.frozen.note(key, || (Key::from(key), before));
+    }
+
+    fn account(&mut self, key: &[u8], before: Before, expires: u64) {
+        self.bytes -= before.bytes;
+        if before.expires != 0 && before.expires != expires {
+            self.due.remove(&(before.expires, key.to_vec()));
+        }
     }
 
     /// Removes the item of a key. False: it has none.

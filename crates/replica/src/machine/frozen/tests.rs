@@ -22,6 +22,7 @@ fn a_map_that_changes_is_read_as_it_was() {
         let mut map: BTreeMap<u64, u64> = all.collect();
         let then = map.clone();
         let (mut frozen, mut read) = (Frozen::none(), Vec::new());
+        let mut begun = 0;
         frozen.begin();
         loop {
             let mut budget = Budget {
@@ -30,9 +31,16 @@ fn a_map_that_changes_is_read_as_it_was() {
             };
             let most = budget.keys;
             let count = read.len();
-            let is_whole = frozen.read(&map, &mut budget, |key, value| {
+            let is_whole = frozen.read(&map, &mut budget, |key, value, from, _| {
+                // Some values take three parts, between which they may change.
+                assert_eq!(from, begun, "seed {seed}");
+                if value % 3 == 0 && from < 2 {
+                    begun += 1;
+                    return Written::Part(1);
+                }
+                begun = 0;
                 read.push((*key, *value));
-                1
+                Written::Rest(1)
             });
             assert!(read.len() - count <= most, "seed {seed}");
             if is_whole {
@@ -58,7 +66,8 @@ fn keys_that_came_later_count_in_a_slice_too() {
     let mut slices = 0;
     let is_whole = |frozen: &mut Frozen<u64, u64>| {
         let mut budget = Budget { bytes: 9, keys: 10 };
-        frozen.read(&map, &mut budget, |_, _| unreachable!("there was no key"))
+        let put = |_: &u64, _: &u64, _, _| unreachable!("there was no key");
+        frozen.read(&map, &mut budget, put)
     };
     while !is_whole(&mut frozen) {
         slices += 1;
@@ -75,9 +84,9 @@ fn bytes_end_a_slice() {
         bytes: 25,
         keys: 100,
     };
-    let is_whole = frozen.read(&map, &mut budget, |_, _| {
+    let is_whole = frozen.read(&map, &mut budget, |_, _, _, _| {
         count += 1;
-        10
+        Written::Rest(10)
     });
     assert!(!is_whole);
     assert_eq!(count, 3);

@@ -90,6 +90,62 @@ fn writes_are_answered_while_an_image_is_made_in_slices() {
 }
 
 #[test]
+fn no_step_of_an_image_writes_more_than_a_slice_of_a_long_value() {
+    let mut stage = Stage::with(1, options());
+    let node = stage.nodes.remove(&1).unwrap();
+    stage.nodes.insert(1, node.with_disk());
+    let leader = stage.leader();
+    let client = stage.open(leader);
+    let node = stage.nodes.get_mut(&1).unwrap();
+    let (mut number, mut saved) = (0, Saved::default());
+    let mut put = |node: &mut Node<u32>, key: &[u8], byte: u8| {
+        number += 1;
+        let name = Name {
+            client,
+            number,
+            first: number,
+        };
+        let value = vec![byte; 20 * SLICE];
+        let request = Request::write(name, key, Operation::Put(&value));
+        node.on_write(request.to_bytes(), 0);
+    };
+    let (mut then, mut before, mut steps, mut images) = (Vec::new(), 0, 0, Vec::new());
+    for round in 0..=u8::MAX {
+        match round {
+            0..5 => put(node, &[b'a' + round], 1),
+            5 => node.shorten(),
+            // Values that the image has in part, and others, change meanwhile.
+            _ => put(node, &[b'a' + round % 5], 2),
+        }
+        let mut out = Output::default();
+        node.run(&mut stage.rng, &mut out);
+        let drawn = node.machine.drawn().unwrap_or(0);
+        // The members and a key may come in addition.
+        assert!(
+            drawn.saturating_sub(before) <= SLICE + 200,
+            "{drawn} after {before}"
+        );
+        if drawn > 0 && before == 0 {
+            then = node.machine.to_image();
+        }
+        (before, steps) = (drawn, steps + usize::from(drawn > before));
+        for work in out.work {
+            match work {
+                Work::Write(write) => saved.number = write.number,
+                Work::Checkpoint(items) => images.push(items),
+            }
+        }
+        if !images.is_empty() {
+            break;
+        }
+        node.on_saved(saved);
+    }
+    assert!(steps >= 100, "{steps} steps");
+    let (_, image) = items::split(&images[0].image).unwrap();
+    assert_eq!(image, then);
+}
+
+#[test]
 fn the_image_of_a_disk_is_of_its_beginning_and_no_second_one_begins_meanwhile() {
     let mut stage = Stage::with(1, options());
     let node = stage.nodes.remove(&1).unwrap();
