@@ -52,6 +52,7 @@ use slog::{Discard, Logger, o};
 use crate::log::Log;
 use crate::machine::Machine;
 use crate::options::Options;
+use crate::wire::change::entry_with;
 use crate::wire::{Events, Page, Request, Role};
 use arriving::Arriving;
 use backlog::Backlog;
@@ -64,7 +65,7 @@ use members::Orders;
 pub use output::Output;
 use pace::Pace;
 use planted::{lease_of, plant};
-use waiting::{Waiting, entry_with};
+use waiting::Waiting;
 
 /// A node whose operations are named by an `A`.
 pub struct Node<A> {
@@ -217,10 +218,10 @@ impl<A> Node<A> {
     }
 
     /// Takes a write, as the bytes of its request; the next run proposes it.
-    pub fn on_write(&mut self, request: Vec<u8>, asker: A) {
+    pub fn on_write(&mut self, request: impl AsRef<[u8]>, asker: A) {
         match self.is_full() {
             true => self.waiting.on_full(asker),
-            false => self.waiting.on_write(request, asker),
+            false => self.waiting.on_write(request.as_ref(), asker),
         }
     }
 
@@ -386,7 +387,7 @@ impl<A> Node<A> {
             return;
         }
         let last = self.raft.raft.raft_log.last_index() + own.len() as u64;
-        entries.splice(..0, own.into_iter().map(entry_with));
+        entries.splice(..0, own.iter().map(|it| entry_with(it)));
         let message = Message {
             msg_type: MessageType::MsgPropose,
             from: self.raft.raft.id,

@@ -13,6 +13,7 @@ mod format;
 mod members;
 mod order;
 mod parcel;
+mod pen;
 mod piece;
 mod request;
 mod roster;

@@ -11,6 +11,7 @@ use raft::eraftpb::Entry;
 
 use super::output::Output;
 use crate::wire::Answer;
+use crate::wire::change::entry_with;
 
 #[derive(Debug)]
 struct Get<A> {
@@ -60,7 +61,7 @@ impl<A> Waiting<A> {
         self.full.push(asker);
     }
 
-    pub(super) fn on_write(&mut self, request: Vec<u8>, asker: A) {
+    pub(super) fn on_write(&mut self, request: &[u8], asker: A) {
         if self.under_way == self.most {
             return self.busy.push(asker);
         }
@@ -187,14 +188,6 @@ impl<A> Waiting<A> {
         let busy = self.busy.drain(..).map(|asker| (asker, Answer::Busy));
         let full = self.full.drain(..).map(|asker| (asker, Answer::Full));
         out.answers.extend(busy.chain(full));
-    }
-}
-
-/// An entry with these bytes, which has no index yet.
-pub(super) fn entry_with(data: Vec<u8>) -> Entry {
-    Entry {
-        data: data.into(),
-        ..Entry::default()
     }
 }
 

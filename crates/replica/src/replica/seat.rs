@@ -88,9 +88,8 @@ pub(super) struct Seat {
     /// An operation has come in that needs the log's time.
     needs_time: bool,
     pub(super) output: Output<Ticket>,
-    /// Messages for one member, and the bytes of a parcel, empty between two runs.
+    /// Messages for one member, empty between two runs.
     batch: Vec<Message>,
-    bytes: Vec<u8>,
 }
 
 impl Seat {
@@ -125,7 +124,6 @@ impl Seat {
             needs_time: false,
             output: Output::default(),
             batch: Vec::new(),
-            bytes: Vec::new(),
             first,
         };
         seat.meet(id);
@@ -180,7 +178,7 @@ impl Seat {
             }
             // A read that finds the leader too busy is refused there, too.
             _ if request.operation.is_read() => self.node.on_get(bytes.to_vec(), ticket),
-            _ => self.node.on_write(bytes.to_vec(), ticket),
+            _ => self.node.on_write(bytes, ticket),
         }
     }
 
@@ -435,11 +433,10 @@ impl Seat {
         cx: &mut Cx<'_>,
     ) -> usize {
         let mut reply = |ticket, messages| {
-            self.bytes.clear();
-            envelope.put(messages, &mut self.bytes);
             // The other member may have given up.
-            let bytes = &self.bytes;
-            let _ = cx.reply(ticket, bytes.len(), |out| out.copy_from_slice(bytes));
+            let _ = cx.reply(ticket, envelope.size(messages), |out| {
+                envelope.encode(messages, out);
+            });
         };
         let tickets = &mut self.peers[lane].tickets;
         let Some(last) = tickets.pop() else {
@@ -464,12 +461,12 @@ impl Seat {
         let Some(session) = session.filter(|_| self.peers[lane].calls < MOST_CALLS) else {
             return false;
         };
-        self.bytes.clear();
-        envelope.put(messages, &mut self.bytes);
-        let room = cx.buf(Parcel::room(MOST_ANSWERS));
-        let (Ok(request), Ok(response)) = (cx.copy(&self.bytes), room) else {
+        let request = cx.buf(envelope.size(messages));
+        let response = cx.buf(Parcel::room(MOST_ANSWERS));
+        let (Ok(mut request), Ok(response)) = (request, response) else {
             return false;
         };
+        envelope.encode(messages, request.data_mut());
         let options = CallOptions {
             deadline: Some(self.deadline),
         };

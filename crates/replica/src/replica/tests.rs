@@ -77,8 +77,9 @@ fn messages_of_a_refused_parcel_do_not_count() {
         ..Message::default()
     };
     let bytes_of = |from| {
-        let mut bytes = Vec::new();
-        envelope(from).put(std::slice::from_ref(&message), &mut bytes);
+        let (envelope, messages) = (envelope(from), std::slice::from_ref(&message));
+        let mut bytes = vec![0; envelope.size(messages)];
+        envelope.encode(messages, &mut bytes);
         bytes
     };
     let mut on_parcel = |bytes: &[u8]| {

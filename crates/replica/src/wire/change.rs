@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use bytes::Bytes;
 use protobuf::Message as _;
 use raft::eraftpb::{
     ConfChangeSingle, ConfChangeTransition, ConfChangeType, ConfChangeV2, Entry, EntryType,
@@ -120,28 +121,67 @@ fn take_ids(cursor: &mut Cursor<'_>) -> Result<Vec<u64>, Malformed> {
 
 /// A copy of bytes that several entries share.
 #[derive(Debug)]
-pub(super) struct Shared(Entry);
+pub(super) struct Shared(Bytes);
 
 impl Shared {
     pub(super) fn new(bytes: &[u8]) -> Self {
-        Self(Entry {
-            data: bytes.to_vec().into(),
-            ..Entry::default()
-        })
+        Self(copied(bytes))
     }
 
     /// An entry with a part of the bytes, as of [`entry_of`].
     pub(super) fn entry(&self, term: u64, index: u64, place: Range<usize>) -> Entry {
-        let bytes = &self.0.data[place.clone()];
+        let bytes = &self.0[place.clone()];
         if bytes.get(1) == Some(&MARK) {
             return entry_of(term, index, bytes);
         }
         Entry {
             term,
             index,
-            data: self.0.data.slice(place),
+            data: self.0.slice(place),
             ..Entry::default()
         }
+    }
+}
+
+/// Bytes that stand in one allocation with their count of owners: those of short writes.
+struct Short {
+    len: u8,
+    bytes: [u8; Self::MOST],
+}
+
+impl Short {
+    const MOST: usize = 191;
+
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let mut short = Self {
+            len: u8::try_from(bytes.len()).ok()?,
+            bytes: [0; Self::MOST],
+        };
+        short.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(short)
+    }
+}
+
+impl AsRef<[u8]> for Short {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+/// A copy of bytes for entries. Raft clones each entry. The first clone of bytes from a vector
+/// allocates a count of owners, so most writes get it with their bytes.
+fn copied(bytes: &[u8]) -> Bytes {
+    match Short::of(bytes) {
+        Some(short) => Bytes::from_owner(short),
+        None => Bytes::copy_from_slice(bytes),
+    }
+}
+
+/// An entry with the bytes of a write, which has no index yet.
+pub(crate) fn entry_with(bytes: &[u8]) -> Entry {
+    Entry {
+        data: copied(bytes),
+        ..Entry::default()
     }
 }
 

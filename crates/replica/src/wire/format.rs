@@ -3,8 +3,11 @@
 
 use dunlin_wire::{ErrorCode, ReqType};
 
-/// The version of the protocol, the first byte of every message.
+/// The version of the protocol, the first byte of every message but a parcel.
 pub const VERSION: u8 = 1;
+
+/// The version of [parcels](super::Parcel), their first byte. Those of version 1 had fixed fields.
+pub(crate) const PARCEL_VERSION: u8 = 2;
 
 /// An operation of a client ([`Request`](super::Request)).
 pub const OPERATE: ReqType = ReqType(0x7200);
@@ -53,6 +56,8 @@ pub(crate) const PAGE: usize = 64 << 10;
 pub const MAX_STEPS: usize = 128;
 /// The longest lifetime of an item, in milliseconds: 100 years.
 pub const MAX_LIFETIME: u64 = 100 * 365 * 24 * 3600 * 1000;
+/// Most messages in a parcel.
+pub(super) const MOST_MESSAGES: usize = 256;
 /// The largest term or index. No log grows to it, and numbers up to it can be added.
 pub(crate) const MAX_INDEX: u64 = 1 << 62;
 /// Numbers of one client's operations that may be under way at a time.

@@ -1,17 +1,19 @@
 //! Messages of Raft between two replicas: all that one iteration has for the other, as one request,
 //! and the answers to them, as its response.
 //!
-//! The codec is this crate's own, with fixed fields; nothing of the network reaches the parser of
-//! `protobuf`. Messages that a replica gives to itself, proposals and requests to read have no
-//! bytes: clients talk to the leader. Positions of entries follow from that of their message, so a
-//! message cannot have gaps. Numbers with which Raft would panic, and entries that no replica could
-//! apply, are malformed.
+//! The codec is this crate's own; nothing of the network reaches the parser of `protobuf`. Numbers
+//! are short, and a field that most messages leave empty has no bytes: an append with a short write
+//! crosses two links and two threads before a client has its answer. Messages that a replica gives
+//! to itself, proposals and requests to read have no bytes: clients talk to the leader. Positions
+//! of entries follow from that of their message, so a message cannot have gaps. Numbers with which
+//! Raft would panic, and entries that no replica could apply, are malformed.
 
 use raft::eraftpb::{Entry, Message, MessageType};
 
 use super::change::{Change, Shared, bytes_of};
-use super::cursor::{Cursor, put_count, put_counted, put_words};
-use super::format::{MAX_INDEX, Malformed, VERSION};
+use super::cursor::Cursor;
+use super::format::{MAX_INDEX, MOST_MESSAGES, Malformed, PARCEL_VERSION};
+use super::pen::{Pen, size_of_number};
 use super::request::Request;
 
 /// Kinds of messages, each with its number.
@@ -27,12 +29,25 @@ const KINDS: [(u8, MessageType); 9] = [
     (9, MessageType::MsgTimeoutNow),
 ];
 
-/// Bytes of a parcel without messages.
-const HEAD: usize = 40;
-/// Bytes of a message without context and entries.
-const MESSAGE: usize = 72;
-/// Bytes of an entry without data.
-const ENTRY: usize = 12;
+/// The bits of a message's first byte that have its kind, and those above them.
+const KIND: u8 = 0x0f;
+const REJECTS: u8 = 0x10;
+const HAS_CONTEXT: u8 = 0x20;
+const HAS_HINT: u8 = 0x40;
+
+/// Most bytes of a number.
+const NUMBER: usize = size_of_number(u64::MAX);
+/// Bytes of a parcel before its numbers: version, flag, cluster and life.
+const FIXED: usize = 18;
+/// Most bytes of a parcel without messages.
+const HEAD: usize = FIXED + 3 * NUMBER;
+/// Most bytes of a message without context and entries, and the fewest.
+const MESSAGE: usize = 2 + 6 * NUMBER;
+const LEAST_MESSAGE: usize = 5;
+/// The fewest bytes of an entry.
+const LEAST_ENTRY: usize = 2;
+/// Entries for which room is made at once, whatever number a peer names.
+const EXPECTED: usize = 1024;
 /// Most bytes of a message's context, in which a heartbeat carries the number of a read.
 const MAX_CONTEXT: usize = 64;
 
@@ -83,7 +98,9 @@ impl Parcel {
                 size += size_of(message);
                 size <= most
             };
-            let count = rest.iter().position(|it| !fits(it)).unwrap_or(rest.len());
+            let several = &rest[..rest.len().min(MOST_MESSAGES)];
+            let count = several.iter().position(|it| !fits(it));
+            let count = count.unwrap_or(several.len());
             let (part, others) = rest.split_at(count.max(1).min(rest.len()));
             rest = others;
             (!part.is_empty()).then_some(part)
@@ -96,7 +113,6 @@ impl Parcel {
     /// If a message has no bytes; see [`Self::carries`].
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
         let envelope = Envelope {
             cluster: self.cluster,
             from: self.from,
@@ -104,7 +120,8 @@ impl Parcel {
             life: self.life,
             are_two: self.are_two,
         };
-        envelope.put(&self.messages, &mut bytes);
+        let mut bytes = vec![0; envelope.size(&self.messages)];
+        envelope.encode(&self.messages, &mut bytes);
         bytes
     }
 
@@ -148,115 +165,191 @@ impl Envelope {
     }
 
     fn take_all(bytes: &[u8], messages: &mut Vec<Message>) -> Result<Self, Malformed> {
-        let mut cursor = Cursor::of_message(bytes)?;
-        let are_two = cursor.flag()?;
-        cursor.zeros::<2>()?;
-        let count = cursor.count(MESSAGE)?;
+        let mut cursor = Cursor(bytes);
+        if cursor.u8()? != PARCEL_VERSION {
+            return Err(Malformed);
+        }
         let envelope = Self {
+            are_two: cursor.flag()?,
             cluster: cursor.u64()?,
-            from: cursor.u64()?,
-            to: cursor.u64()?,
             life: cursor.u64()?,
-            are_two,
+            from: cursor.number()?,
+            to: cursor.number()?,
         };
-        if envelope.life == 0 {
+        let count = cursor.number_of_parts(LEAST_MESSAGE)?;
+        if envelope.life == 0 || count > MOST_MESSAGES {
             return Err(Malformed);
         }
         messages.reserve(count);
+        let mut source = Source { bytes, copy: None };
         for _ in 0..count {
-            let mut message = take_message(&mut cursor)?;
+            // It is read where it stays, because it is long.
+            messages.push(Message::default());
+            let message = messages.last_mut().expect("it was pushed");
             (message.from, message.to) = (envelope.from, envelope.to);
-            messages.push(message);
+            take_message(&mut cursor, &mut source, message)?;
         }
         cursor.end()?;
         Ok(envelope)
     }
 
-    /// Appends the bytes of a parcel with these messages.
+    /// Bytes of a parcel with these messages.
+    pub(crate) fn size(&self, messages: &[Message]) -> usize {
+        let numbers = [self.from, self.to, messages.len() as u64];
+        let numbers: usize = numbers.map(size_of_number).iter().sum();
+        FIXED + numbers + messages.iter().map(size_of).sum::<usize>()
+    }
+
+    /// Writes a parcel with these messages, whose size `out` has.
     ///
     /// # Panics
     /// If a message has no bytes; see [`Parcel::carries`].
-    pub(crate) fn put(&self, messages: &[Message], out: &mut Vec<u8>) {
-        out.reserve(HEAD + messages.iter().map(size_of).sum::<usize>());
-        out.extend_from_slice(&[VERSION, u8::from(self.are_two), 0, 0]);
-        put_count(out, messages.len());
-        put_words(out, &[self.cluster, self.from, self.to, self.life]);
+    pub(crate) fn encode(&self, messages: &[Message], out: &mut [u8]) {
+        let mut pen = Pen(out);
+        pen.bytes(&[PARCEL_VERSION, u8::from(self.are_two)]);
+        pen.bytes(&self.cluster.to_le_bytes());
+        pen.bytes(&self.life.to_le_bytes());
+        for number in [self.from, self.to, messages.len() as u64] {
+            pen.number(number);
+        }
         for message in messages {
-            put_message(out, message);
+            put_message(&mut pen, message);
         }
     }
 }
 
 /// The bytes of a message.
 fn size_of(message: &Message) -> usize {
-    let entries = message.entries.iter();
-    let data: usize = entries.map(|entry| ENTRY + bytes_of(entry).len()).sum();
-    MESSAGE + message.context.len() + data
+    let size = |numbers: &[u64]| -> usize { numbers.iter().copied().map(size_of_number).sum() };
+    let mut sum = 1 + size(&place_of(message));
+    if has_hint(message) {
+        sum += size(&hint_of(message));
+    }
+    if !message.context.is_empty() {
+        sum += 1 + message.context.len();
+    }
+    if is_append(message) {
+        let parts = message.entries.iter().map(|entry| {
+            let len = bytes_of(entry).len();
+            size(&[entry.term, len as u64]) + len
+        });
+        sum += size(&[message.entries.len() as u64]) + parts.sum::<usize>();
+    }
+    sum
 }
 
-/// The numbers of a message, in the order in which they are written.
-fn numbers_of(message: &Message) -> [u64; 6] {
+/// The numbers that each message has, in the order in which they are written.
+const fn place_of(message: &Message) -> [u64; 4] {
     [
         message.term,
         message.log_term,
         message.index,
         message.commit,
-        message.commit_term,
-        message.reject_hint,
     ]
 }
 
-fn put_message(out: &mut Vec<u8>, message: &Message) {
+/// The numbers that say where logs may agree, which a message has with a rejection or a vote.
+const fn hint_of(message: &Message) -> [u64; 2] {
+    [message.commit_term, message.reject_hint]
+}
+
+const fn has_hint(message: &Message) -> bool {
+    message.commit_term != 0 || message.reject_hint != 0
+}
+
+fn put_message(pen: &mut Pen<'_>, message: &Message) {
     let kind = KINDS.iter().find(|(_, kind)| *kind == message.msg_type);
     let (number, _) = kind.expect("only messages with a number are sent");
-    let context = u8::try_from(message.context.len()).expect("the node's own, of eight bytes");
-    let entries = u32::try_from(message.entries.len()).expect("a message has few entries");
-    let mut head = [0; MESSAGE];
-    head[..4].copy_from_slice(&[*number, u8::from(message.reject), context, 0]);
-    head[4..8].copy_from_slice(&entries.to_le_bytes());
-    let places = head[8..].as_chunks_mut::<8>().0;
-    for (place, number) in places.iter_mut().zip(numbers_of(message)) {
-        *place = number.to_le_bytes();
+    let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+    let (context, has_hint) = (&message.context, has_hint(message));
+    let bits = [
+        bit(message.reject, REJECTS),
+        bit(!context.is_empty(), HAS_CONTEXT),
+        bit(has_hint, HAS_HINT),
+    ];
+    pen.bytes(&[number | bits[0] | bits[1] | bits[2]]);
+    for number in place_of(message) {
+        pen.number(number);
     }
-    out.extend_from_slice(&head);
-    out.extend_from_slice(&message.context);
-    for entry in &message.entries {
-        out.extend_from_slice(&entry.term.to_le_bytes());
-        put_counted(out, bytes_of(entry));
+    if has_hint {
+        for number in hint_of(message) {
+            pen.number(number);
+        }
+    }
+    if !context.is_empty() {
+        let len = u8::try_from(context.len()).expect("the node's own, of eight bytes");
+        pen.bytes(&[len]);
+        pen.bytes(context);
+    }
+    if is_append(message) {
+        pen.number(message.entries.len() as u64);
+        for entry in &message.entries {
+            let data = bytes_of(entry);
+            pen.number(entry.term);
+            pen.number(data.len() as u64);
+            pen.bytes(data);
+        }
     }
 }
 
-fn take_message(cursor: &mut Cursor<'_>) -> Result<Message, Malformed> {
-    let number = cursor.u8()?;
-    let kind = KINDS.iter().find(|(own, _)| *own == number);
-    let (_, kind) = kind.ok_or(Malformed)?;
-    let reject = cursor.flag()?;
-    let context = usize::from(cursor.u8()?);
-    cursor.zeros::<1>()?;
-    let entries = cursor.count(ENTRY)?;
-    let mut message = Message {
-        msg_type: *kind,
-        reject,
-        term: cursor.u64()?,
-        log_term: cursor.u64()?,
-        index: cursor.u64()?,
-        commit: cursor.u64()?,
-        commit_term: cursor.u64()?,
-        reject_hint: cursor.u64()?,
-        ..Message::default()
-    };
-    // The request for a snapshot, which no replica makes, and eight bytes for later versions.
-    cursor.zeros::<16>()?;
-    if context > MAX_CONTEXT || !is_in_range(&message) || (entries > 0 && !is_append(&message)) {
+/// The bytes of a parcel, and their copy for entries.
+struct Source<'a> {
+    bytes: &'a [u8],
+    /// Where the first entry begins, and a copy of the bytes from there on. All entries of a parcel
+    /// share it, because they leave the log about when the others do.
+    copy: Option<(usize, Shared)>,
+}
+
+impl Source<'_> {
+    /// The place that a cursor has reached.
+    const fn at(&self, cursor: &Cursor<'_>) -> usize {
+        self.bytes.len() - cursor.0.len()
+    }
+
+    /// An entry with these bytes, which end where the cursor stands.
+    fn entry(&mut self, term: u64, index: u64, data: &[u8], cursor: &Cursor<'_>) -> Entry {
+        let end = self.at(cursor);
+        let begin = end - data.len();
+        let (base, copy) = self
+            .copy
+            .get_or_insert_with(|| (begin, Shared::new(&self.bytes[begin..])));
+        copy.entry(term, index, begin - *base..end - *base)
+    }
+}
+
+fn take_message(
+    cursor: &mut Cursor<'_>,
+    source: &mut Source<'_>,
+    message: &mut Message,
+) -> Result<(), Malformed> {
+    let first = cursor.u8()?;
+    let kind = KINDS.iter().find(|(own, _)| *own == first & KIND);
+    message.msg_type = kind.ok_or(Malformed)?.1;
+    message.reject = first & REJECTS != 0;
+    message.term = cursor.number()?;
+    message.log_term = cursor.number()?;
+    message.index = cursor.number()?;
+    message.commit = cursor.number()?;
+    if first & HAS_HINT != 0 {
+        message.commit_term = cursor.number()?;
+        message.reject_hint = cursor.number()?;
+    }
+    let bits = KIND | REJECTS | HAS_CONTEXT | HAS_HINT;
+    let has_hint = has_hint(message);
+    if first & !bits != 0 || has_hint != (first & HAS_HINT != 0) || !is_in_range(message) {
         return Err(Malformed);
     }
-    if context > 0 {
-        message.context = cursor.bytes(context)?.to_vec().into();
+    if first & HAS_CONTEXT != 0 {
+        let len = usize::from(cursor.u8()?);
+        if !(1..=MAX_CONTEXT).contains(&len) {
+            return Err(Malformed);
+        }
+        message.context = cursor.bytes(len)?.to_vec().into();
     }
-    if entries > 0 {
-        message.entries = take_entries(cursor, entries, &message)?.into();
+    if is_append(message) {
+        message.entries = take_entries(cursor, source, message)?.into();
     }
-    Ok(message)
+    Ok(())
 }
 
 fn is_append(message: &Message) -> bool {
@@ -266,7 +359,9 @@ fn is_append(message: &Message) -> bool {
 /// Whether Raft can take the numbers. It takes a message of term 0 for one of its own node, and an
 /// append after an entry of term 0 for one that fits anywhere.
 fn is_in_range(message: &Message) -> bool {
-    numbers_of(message).iter().all(|it| *it <= MAX_INDEX)
+    let fits = |numbers: &[u64]| numbers.iter().all(|it| *it <= MAX_INDEX);
+    fits(&place_of(message))
+        && fits(&hint_of(message))
         && message.term > 0
         && (message.log_term > 0 || !is_append(message))
 }
@@ -278,30 +373,24 @@ fn is_applicable(data: &[u8]) -> bool {
 }
 
 /// Reads the entries of a message. Their terms never decrease, and none is later than the message.
-/// They share one copy of their bytes, because they leave the log about when the others do.
 fn take_entries(
     cursor: &mut Cursor<'_>,
-    count: usize,
+    source: &mut Source<'_>,
     message: &Message,
 ) -> Result<Vec<Entry>, Malformed> {
-    let all = cursor.0;
-    let mut ahead = *cursor;
-    for _ in 0..count {
-        ahead.u64()?;
-        ahead.counted()?;
-    }
-    let shared = Shared::new(&all[..all.len() - ahead.0.len()]);
-    let mut entries = Vec::with_capacity(count);
+    let count = cursor.number_of_parts(LEAST_ENTRY)?;
+    let mut entries = Vec::with_capacity(count.min(EXPECTED));
     let (mut term, mut index) = (message.log_term, message.index);
     for _ in 0..count {
         index = index.checked_add(1).ok_or(Malformed)?;
-        let (next, data) = (cursor.u64()?, cursor.counted()?);
+        let next = cursor.number()?;
+        let len = cursor.number_of_parts(1)?;
+        let data = cursor.bytes(len)?;
         if next < term || next > message.term || !is_applicable(data) {
             return Err(Malformed);
         }
         term = next;
-        let end = all.len() - cursor.0.len();
-        entries.push(shared.entry(term, index, end - data.len()..end));
+        entries.push(source.entry(term, index, data, cursor));
     }
     Ok(entries)
 }

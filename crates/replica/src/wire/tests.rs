@@ -234,12 +234,13 @@ fn append() -> Parcel {
 
 #[test]
 fn parcels_have_their_bytes() {
-    let head = "0100000002000000".to_owned() + &[7, 1, 2, 3].map(word).concat();
-    let message = "0100010002000000".to_owned() + &[6, 5, 9, 8, 0, 0, 0, 0].map(word).concat();
-    let entries = "cc".to_owned() + &word(5) + "29000000" + &hex(&put()) + &word(6) + "00000000";
-    let rejection = "0201000000000000".to_owned() + &[6, 0, 0, 0, 4, 3, 0, 0].map(word).concat();
+    let head = "0200".to_owned() + &[7, 3].map(word).concat() + "010202";
+    // Kind and bits, numbers, the context, and the entries.
+    let message = "2106050908".to_owned() + "01cc" + "02";
+    let entries = "0529".to_owned() + &hex(&put()) + "0600";
+    let rejection = "52060000000403";
     let bytes = append().to_bytes();
-    assert_eq!(hex(&bytes), head + &message + &entries + &rejection);
+    assert_eq!(hex(&bytes), head + &message + &entries + rejection);
     assert_eq!(Parcel::decode(&bytes), Ok(append()));
 }
 
@@ -262,14 +263,52 @@ fn messages_with_which_raft_would_panic_are_refused() {
 }
 
 #[test]
+fn a_put_takes_few_bytes_on_the_way_to_a_follower() {
+    let write = Request::write(NAME, &[7; 16], Operation::Put(&[7; 64])).to_bytes();
+    let mut parcel = append();
+    let message = &mut parcel.messages[0];
+    (message.index, message.commit) = (100_000, 100_000);
+    message.context = Vec::new().into();
+    message.entries = vec![Entry {
+        term: 6,
+        index: 100_001,
+        data: write.clone().into(),
+        ..Entry::default()
+    }]
+    .into();
+    parcel.messages.truncate(1);
+    assert_eq!(parcel.to_bytes().len(), write.len() + 33);
+    assert_eq!(Parcel::decode(&parcel.to_bytes()), Ok(parcel));
+}
+
+#[test]
+fn entries_of_several_messages_have_their_own_bytes() {
+    let mut parcel = append();
+    let mut later = parcel.messages[0].clone();
+    // Longer than the bytes that stand in one allocation with their owners' count.
+    let value = vec![0x76; 1000];
+    let write = Request::write(NAME, b"long", Operation::Put(&value)).to_bytes();
+    later.index = 11;
+    later.entries[0].index = 12;
+    later.entries[0].data = write.into();
+    later.entries[1].index = 13;
+    parcel.messages.push(later);
+    assert_eq!(Parcel::decode(&parcel.to_bytes()), Ok(parcel));
+}
+
+#[test]
 fn long_messages_travel_apart_and_short_ones_together() {
     let long = append().messages[0].clone();
     let short = append().messages[1].clone();
-    let one = |message: &Message| Parcel {
-        messages: vec![message.clone()],
-        ..append()
+    let size = |messages: Vec<Message>| {
+        let parcel = Parcel {
+            messages,
+            ..append()
+        };
+        parcel.to_bytes().len()
     };
-    let most = one(&long).to_bytes().len() + one(&short).to_bytes().len();
+    let both = size(vec![long.clone(), short.clone()]) - size(Vec::new());
+    let most = Parcel::room(0) + both;
     let messages = [&short, &long, &long, &short, &short];
     let messages = messages.map(Message::clone).to_vec();
     let lengths = |most| -> Vec<usize> {
@@ -281,6 +320,16 @@ fn long_messages_travel_apart_and_short_ones_together() {
     assert_eq!(lengths(usize::MAX), [5]);
     assert_eq!(lengths(0), [1; 5]);
     assert_eq!(Parcel::split(&[], most).count(), 0);
+    // A receiver takes 256, so that a peer cannot make it reserve memory for more.
+    let many = vec![short; 257];
+    let parts = Parcel::split(&many, usize::MAX);
+    assert_eq!(parts.map(<[_]>::len).collect::<Vec<_>>(), [256, 1]);
+    let of = |count: usize| Parcel {
+        messages: many[..count].to_vec(),
+        ..append()
+    };
+    assert_eq!(Parcel::decode(&of(256).to_bytes()), Ok(of(256)));
+    assert_eq!(Parcel::decode(&of(257).to_bytes()), Err(Malformed));
 }
 
 #[test]

@@ -181,7 +181,7 @@ pub(super) const RULES: &[Rule] = &[
         )
     },
     Rule {
-        libraries: Some(&["protobuf", "raft", "raft-engine", "slog"]),
+        libraries: Some(&["bytes", "protobuf", "raft", "raft-engine", "slog"]),
         optional: &["dunlin-nexus", "dunlin-sim", "dunlin-transport"],
         ..rule(
             "dunlin-replica",

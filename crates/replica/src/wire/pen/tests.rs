@@ -1,0 +1,42 @@
+//! Numbers of all lengths, and bytes that are no number.
+
+use super::super::cursor::Cursor;
+use super::super::format::Malformed;
+use super::{Pen, size_of_number};
+
+fn written(number: u64) -> Vec<u8> {
+    let mut bytes = vec![0xff; size_of_number(number)];
+    let mut pen = Pen(&mut bytes);
+    pen.number(number);
+    assert!(pen.0.is_empty(), "{number} is shorter than was counted");
+    bytes
+}
+
+#[test]
+fn numbers_at_both_ends_of_each_length_come_back() {
+    for bits in 0..64 {
+        for number in [1 << bits, (1 << bits) - 1, u64::MAX >> bits] {
+            let bytes = written(number);
+            let mut cursor = Cursor(&bytes);
+            assert_eq!(cursor.number(), Ok(number));
+            assert!(cursor.0.is_empty());
+        }
+    }
+    assert_eq!(written(0), [0]);
+    assert_eq!(written(127), [0x7f]);
+    assert_eq!(written(128), [0x80, 1]);
+    assert_eq!(written(u64::MAX).len(), 10);
+}
+
+#[test]
+fn a_number_has_one_form() {
+    let refused = |bytes: &[u8]| assert_eq!(Cursor(bytes).number(), Err(Malformed), "{bytes:x?}");
+    refused(&[]);
+    refused(&[0x80]);
+    // Zero, and one, with a byte too many.
+    refused(&[0x80, 0]);
+    refused(&[0x81, 0x80, 0]);
+    // More than 64 bits.
+    refused(&[[0xff; 9].as_slice(), &[2]].concat());
+    refused(&[0xff; 11]);
+}
