@@ -94,6 +94,29 @@ fn messages_of_a_refused_parcel_do_not_count() {
 }
 
 #[test]
+fn messages_of_another_cluster_or_for_another_member_are_refused() {
+    let roster = Roster::first(&members(7));
+    let mut seat = Seat::new(1, roster.clone(), Image::of(roster), &Options::DEFAULT);
+    let message = Message {
+        msg_type: MessageType::MsgHeartbeat,
+        term: 2,
+        ..Message::default()
+    };
+    let mut on_parcel = |envelope: Envelope| {
+        let messages = std::slice::from_ref(&message);
+        let mut bytes = vec![0; envelope.size(messages)];
+        envelope.encode(messages, &mut bytes);
+        let taken = seat.on_parcel(&bytes, 1, Nanos::ZERO);
+        (taken.map(|_| ()), seat.inbox.len())
+    };
+    let sound = envelope(2);
+    let cluster = sound.cluster + 1;
+    assert_eq!(on_parcel(Envelope { cluster, ..sound }), (Err(STRANGER), 0));
+    assert_eq!(on_parcel(Envelope { to: 3, ..sound }), (Err(STRANGER), 0));
+    assert_eq!(on_parcel(sound), (Ok(()), 1));
+}
+
+#[test]
 fn strangers_take_the_places_of_other_strangers_and_not_those_of_members() {
     let roster = Roster::first(&members(7));
     let image = Image::of(roster.clone());
