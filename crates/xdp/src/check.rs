@@ -153,7 +153,7 @@ fn send(queue: &mut Queue, number: usize, how: u8, rest: &mut Program<'_>) {
             match how == 6 || open.payload() == 0 {
                 true => frames.discard(),
                 // False without a place, which is no fault either.
-                false => _ = frames.close(&open, &header),
+                false => _ = frames.close(&open, &header.stamp(open.payload())),
             }
         }
     }

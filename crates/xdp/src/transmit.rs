@@ -10,7 +10,9 @@
 
 pub(crate) mod frames;
 
-use dunlin_core::transport::{LANE_LINES, Lane, LanePacket, Path, PeerId, Tx, TxItem, TxSeq};
+use dunlin_core::transport::{
+    LANE_LINES, Lane, LanePacket, MAX_INLINE, Path, PeerId, Tx, TxItem, TxSeq,
+};
 use dunlin_msgbuf::BufRef;
 use dunlin_transport::counters::Counters;
 use dunlin_transport::lent::data_of;
@@ -74,7 +76,6 @@ struct Burst<'a> {
 /// A packet to send.
 #[derive(Clone, Copy, Debug)]
 struct Packet<'a> {
-    peer: PeerId,
     /// `None`: the item claims more inline bytes than there can be.
     inline: Option<&'a [u8]>,
     data: BufRef,
@@ -87,17 +88,31 @@ impl<'a> Burst<'a> {
     }
 
     #[inline]
+    fn peer(&self, index: usize) -> PeerId {
+        match self.staged.get(index) {
+            Some(packet) => packet.peer(),
+            None => self.items[index - self.staged.len()].peer,
+        }
+    }
+
+    /// The line of a packet of up to `most` bytes that is staged, and its bytes there.
+    #[inline]
+    fn line(&self, index: usize, most: usize) -> Option<(&'a [u8; MAX_INLINE], usize)> {
+        let (packet, lane) = (self.staged.get(index)?, self.lane?);
+        let fits = (1..=most.min(MAX_INLINE)).contains(&packet.size());
+        fits.then(|| (lane.line(*packet), packet.size()))
+    }
+
+    #[inline]
     fn packet(&self, index: usize) -> Packet<'a> {
         match (self.staged.get(index), self.lane) {
             (Some(packet), Some(lane)) => Packet {
-                peer: packet.peer(),
                 inline: Some(lane.bytes(*packet)),
                 data: BufRef::EMPTY,
             },
             _ => {
                 let item = &self.items[index - self.staged.len()];
                 Packet {
-                    peer: item.peer,
                     inline: item.inline.get(..item.inline_len as usize),
                     data: item.data,
                 }
@@ -207,11 +222,12 @@ impl XdpTx {
         burst.staged.len() - rest.len()
     }
 
-    /// Sends the packets with numbers from `first` to below `end`, one peer after the other.
-    #[inline]
+    /// Sends the packets with numbers from `first` to below `end`, one peer after the other. Apart,
+    /// so that the loop over short packets that leave alone keeps its registers.
+    #[inline(never)]
     fn send_window(&mut self, burst: Burst<'_>, first: usize, end: usize) {
-        let peer = burst.packet(first).peer;
-        if (first..end).all(|index| burst.packet(index).peer == peer) {
+        let peer = burst.peer(first);
+        if (first..end).all(|index| burst.peer(index) == peer) {
             self.send_group(burst, peer, first..end);
         } else {
             self.send_groups(burst, first, end);
@@ -225,12 +241,12 @@ impl XdpTx {
         let mut order = [0_u64; WINDOW];
         let order = &mut order[..end - first];
         for (key, index) in order.iter_mut().zip(first..end) {
-            *key = u64::from(burst.packet(index).peer.0) << 32 | index as u64;
+            *key = u64::from(burst.peer(index).0) << 32 | index as u64;
         }
         order.sort_unstable();
         let index = |key: &u64| (key & 0xFFFF_FFFF) as usize;
         for group in order.chunk_by(|a, b| a >> 32 == b >> 32) {
-            let peer = burst.packet(index(&group[0])).peer;
+            let peer = burst.peer(index(&group[0]));
             self.send_group(burst, peer, group.iter().map(index));
         }
     }
@@ -270,6 +286,14 @@ impl XdpTx {
                 if self.send_alone(burst, index, form) {
                     continue;
                 }
+            } else if let Some((line, len)) = burst.line(index, form.longest) {
+                if self.make_room(len, form, &mut open)
+                    && let Some(filling) = &mut open
+                    && !self.frames.append_line(filling, line, len)
+                {
+                    self.discard(&mut open);
+                }
+                continue;
             }
             self.add(burst, index, form, &mut open);
         }
@@ -297,7 +321,7 @@ impl XdpTx {
 
     /// Adds a packet to the open datagram, or to a new one.
     #[inline]
-    fn add(&mut self, burst: Burst<'_>, index: usize, form: &Form, open: &mut Option<Open>) {
+    fn add(&mut self, burst: Burst<'_>, index: usize, form: &mut Form, open: &mut Option<Open>) {
         let packet = burst.packet(index);
         let inline = packet.inline.unwrap_or_default();
         let len = inline.len() + packet.data.len();
@@ -310,34 +334,47 @@ impl XdpTx {
             self.counters.tx_dropped_stale += 1;
             return;
         };
+        if self.make_room(len, form, open)
+            && let Some(filling) = open
+            && !self.frames.append(filling, inline, data)
+        {
+            self.discard(open);
+        }
+    }
+
+    /// Opens a datagram, unless the open one has room for `len` more bytes. False, and the packet
+    /// is counted, if no frame is free.
+    #[inline]
+    fn make_room(&mut self, len: usize, form: &mut Form, open: &mut Option<Open>) -> bool {
         if let Some(full) = open.take_if(|open| open.payload() + len > form.datagram) {
             self.close(&full, form);
         }
         if open.is_none() {
             *open = self.frames.open(&form.header);
         }
-        let Some(filling) = open else {
-            self.counters.tx_dropped_full += 1;
-            return;
-        };
-        if !self.frames.append(filling, inline, data) {
-            self.frames.discard();
-            self.counters.tx_dropped_full += u64::from(filling.packets());
-            *open = None;
-        }
+        self.counters.tx_dropped_full += u64::from(open.is_none());
+        open.is_some()
+    }
+
+    /// Drops the open datagram, for which no frame was free.
+    #[cold]
+    fn discard(&mut self, open: &mut Option<Open>) {
+        self.frames.discard();
+        let packets = open.take().map_or(0, |open| open.packets());
+        self.counters.tx_dropped_full += u64::from(packets);
     }
 
     #[inline]
-    fn close_open(&mut self, open: &mut Option<Open>, form: &Form) {
+    fn close_open(&mut self, open: &mut Option<Open>, form: &mut Form) {
         if let Some(open) = open.take() {
             self.close(&open, form);
         }
     }
 
     #[inline]
-    fn close(&mut self, open: &Open, form: &Form) {
+    fn close(&mut self, open: &Open, form: &mut Form) {
         let packets = u64::from(open.packets());
-        if self.frames.close(open, &form.header) {
+        if self.frames.close(open, form.stamp(open.payload())) {
             self.counters.tx_packets += packets;
             self.counters.tx_bytes += open.payload() as u64;
             if packets > 1 {

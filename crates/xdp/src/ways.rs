@@ -65,7 +65,7 @@ pub(crate) struct Way {
 pub(crate) struct Form {
     /// The headers.
     pub(crate) header: Header,
-    /// The headers of the last datagram with one packet.
+    /// The headers of the last datagram.
     stamp: Stamp,
     /// Most bytes of a payload that holds several packets; 0 if none may.
     pub(crate) datagram: usize,
@@ -308,9 +308,14 @@ impl Form {
     #[inline]
     pub(crate) fn stamp(&mut self, payload: usize) -> &Stamp {
         if self.stamp.payload() != payload {
-            self.stamp = self.header.stamp(payload);
+            self.renew(payload);
         }
         &self.stamp
+    }
+
+    #[inline(never)]
+    fn renew(&mut self, payload: usize) {
+        self.stamp = self.header.stamp(payload);
     }
 }
 

@@ -41,7 +41,7 @@ fn send_all(frames: &mut Frames) -> usize {
     let mut count = 0;
     while let Some(mut open) = frames.open(&header) {
         assert!(frames.append(&mut open, b"a packet", &[]));
-        assert!(frames.close(&open, &header));
+        assert!(frames.close(&open, &header.stamp(open.payload())));
         count += 1;
     }
     count

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dunlin_core::transport::{Lane, LanePacket};
+use dunlin_core::transport::{Lane, LanePacket, MAX_INLINE};
 
 use crate::device::{Device, Kicked};
 use crate::ring::{Desc, Producer};
@@ -130,9 +130,28 @@ impl Frames {
         self.write(open, inline) && self.write(open, data)
     }
 
+    /// As [`Self::append`], for a packet of `len` bytes at the start of a line, with zeros after it.
     #[inline]
+    pub(crate) fn append_line(
+        &mut self,
+        open: &mut Open,
+        line: &[u8; MAX_INLINE],
+        len: usize,
+    ) -> bool {
+        open.packets += 1;
+        let last = self.supply.opened(open.count - 1);
+        let Some(room) = last[open.at..].first_chunk_mut() else {
+            return self.write(open, &line[..len]);
+        };
+        // The zeros are written too; the next packet, or nothing, takes their place.
+        open.sum.copy_block(line, room, len);
+        open.at += len;
+        open.payload += len;
+        true
+    }
+
+    #[inline(never)]
     fn write(&mut self, open: &mut Open, mut bytes: &[u8]) -> bool {
-        open.sum.add(bytes);
         open.payload += bytes.len();
         while !bytes.is_empty() {
             if open.at == FRAME {
@@ -144,7 +163,7 @@ impl Frames {
             }
             let (now, later) = bytes.split_at(bytes.len().min(FRAME - open.at));
             let last = self.supply.opened(open.count - 1);
-            last[open.at..][..now.len()].copy_from_slice(now);
+            open.sum.copy(now, &mut last[open.at..][..now.len()]);
             open.at += now.len();
             bytes = later;
         }
@@ -158,14 +177,14 @@ impl Frames {
 
     /// Puts a datagram into the ring. False if the ring is full; the datagram is then discarded.
     #[inline]
-    pub(crate) fn close(&mut self, open: &Open, header: &Header) -> bool {
+    pub(crate) fn close(&mut self, open: &Open, headers: &Stamp) -> bool {
         let pieces = u32::try_from(open.count).expect("a few");
         if self.tx.room(pieces) < pieces {
             self.discard();
             return false;
         }
-        let head = &mut self.supply.opened(0)[..header.bytes()];
-        header.write(head, open.payload, open.sum);
+        debug_assert_eq!(open.payload, headers.payload());
+        headers.write(&mut self.supply.opened(0)[..], open.sum);
         for (index, addr) in self.supply.close().enumerate() {
             let is_last = index + 1 == open.count;
             let len = if is_last { open.at } else { FRAME };

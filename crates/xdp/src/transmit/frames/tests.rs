@@ -38,7 +38,7 @@ fn send(frames: &mut Frames, header: &Header, payload: &[u8]) -> bool {
         frames.discard();
         return false;
     }
-    frames.close(&open, header)
+    frames.close(&open, &header.stamp(open.payload()))
 }
 
 #[test]
@@ -201,9 +201,29 @@ fn packets_share_a_datagram_and_its_sum() {
         assert!(frames.append(&mut open, packet, b"#"));
     }
     assert_eq!((open.payload(), open.packets()), (12, 3));
-    assert!(frames.close(&open, &header));
+    assert!(frames.close(&open, &header.stamp(open.payload())));
     frames.kick();
     assert_eq!(kernel.ends().sent, [written(&from, &to, b"one#three#x#")]);
+}
+
+#[test]
+fn lines_share_a_datagram_across_the_end_of_a_frame() {
+    let (mut frames, kernel) = frames();
+    let (from, to, header) = ends();
+    let mut open = frames.open(&header).unwrap();
+    let mut packets = Vec::new();
+    // Odd and even lengths, so that packets begin at odd bytes, too.
+    for len in (1..=MAX_INLINE).cycle().take(3 * MAX_INLINE) {
+        let mut line = [0; MAX_INLINE];
+        line[..len].fill(u8::try_from(len).unwrap());
+        assert!(frames.append_line(&mut open, &line, len));
+        packets.extend(&line[..len]);
+    }
+    assert!(packets.len() > FRAME, "it takes two frames");
+    assert_eq!(open.payload(), packets.len());
+    assert!(frames.close(&open, &header.stamp(open.payload())));
+    frames.kick();
+    assert_eq!(kernel.ends().sent, [written(&from, &to, &packets)]);
 }
 
 #[test]
