@@ -21,8 +21,8 @@ pub struct Sum {
     odd: bool,
 }
 
-/// From this many bytes on, words are added without carries between them (`Halves`). That takes some
-/// time to set up, so shorter runs of whole words are added with the carry of the word before.
+/// From this many bytes on, words are added without carries between them (`Halves`). That takes
+/// some time to set up, so shorter runs of whole words are added with the carry of the word before.
 const MANY: usize = 192;
 
 /// Bytes that are added without carries are blocks, so that the loop over them has no rest.
@@ -325,9 +325,10 @@ fn last_word(rest: &[u8]) -> u64 {
     number(last)
 }
 
-/// The sum of fewer than 2^32 words, as the sums of their lower halves and of their upper ones. They
-/// have no carries, so several words are added with one instruction. It is cheaper to add the whole
-/// word than its lower half, which would have to be cut out: the sum of the lower halves follows.
+/// The sum of fewer than 2^32 words, as the sums of their lower halves and of their upper ones.
+/// They have no carries, so several words are added with one instruction. It is cheaper to add the
+/// whole word than its lower half, which would have to be cut out: the sum of the lower halves
+/// follows.
 #[derive(Default)]
 struct Halves {
     /// The sum of the words without the carries.

@@ -130,7 +130,7 @@ impl Frames {
         self.write(open, inline) && self.write(open, data)
     }
 
-    /// As [`Self::append`], for a packet of `len` bytes at the start of a line, with zeros after it.
+    /// As [`Self::append`], for a packet of `len` bytes at the start of a line; zeros follow it.
     #[inline]
     pub(crate) fn append_line(
         &mut self,
