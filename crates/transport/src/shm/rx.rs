@@ -22,6 +22,7 @@
 
 mod house;
 mod incoming;
+mod longs;
 mod plain;
 mod shorts;
 mod waiting;
@@ -33,12 +34,13 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use dunlin_core::transport::{Frame, RX_BURST, Rx};
 use dunlin_msgbuf::PeerBytes;
 
-use incoming::{Alone, FrameBytes, HOUSEKEEPING, Line, Look, RxRing, Taken};
+use incoming::{Alone, FrameBytes, HOUSEKEEPING, Look, RxRing, Taken};
+use longs::Longs;
 pub(crate) use shorts::ShortFrames;
 use shorts::{SHORT, Shorts};
 use waiting::Waiting;
 
-use super::cells::{CELL, cells_of};
+use super::cells::cells_of;
 use super::channel::{Bell, Channel};
 use super::regions::{Known, MapLimit};
 use super::ring::{Consumer, Parked, Watch};
@@ -51,11 +53,9 @@ pub struct ShmRx {
     frames: [FrameBytes; RX_BURST],
     /// Copies of short packets; `shorts` says where each lies. Places point there, so the copies
     /// must not move with the half.
-    shorts: Box<Shorts>,
+    shorts: Shorts,
     /// Copies of longer packets, one after the other.
-    long: Box<[Line]>,
-    /// Lines of `long` that hold frames of this burst.
-    staged: usize,
+    long: Longs,
     /// Packets whose data lies elsewhere. Those that a burst shows come after all its other frames.
     waiting: Waiting,
     /// The limits for mapping peers' memory.
@@ -105,9 +105,8 @@ impl ShmRx {
                 bytes: NonNull::dangling(),
                 len: 0,
             }; RX_BURST],
-            shorts: Box::new(Shorts::new()),
-            long: vec![Line([0; CELL]); LONG_FRAMES * longest_lines].into(),
-            staged: 0,
+            shorts: Shorts::new(),
+            long: Longs::new(LONG_FRAMES * longest_lines),
             waiting: Waiting::new(),
             limit,
             rings: Vec::new(),
@@ -253,12 +252,12 @@ impl ShmRx {
             let round = shown;
             // Long packets often follow each other.
             while shown < RX_BURST
-                && let room = &mut self.long[self.staged..]
+                && let room = self.long.room()
                 && let Some(packet) = incoming.ring.take_long(SHORT, room.len())
             {
                 let (frame, lines) = incoming.show_long(packet, room);
                 self.frames[shown] = frame;
-                self.staged += lines;
+                self.long.keep(lines);
                 shown += 1;
                 total += u64::from(frame.len);
             }
@@ -280,7 +279,7 @@ impl ShmRx {
             if shown > round {
                 continue;
             }
-            let room = &mut self.long[self.staged..];
+            let room = self.long.room();
             match incoming.take_other(room, polled.index, &mut self.waiting) {
                 Taken::Nothing => break,
                 Taken::Corrupt => {
@@ -289,7 +288,7 @@ impl ShmRx {
                 }
                 Taken::Packet { frame, lines } => {
                     self.frames[shown] = frame;
-                    self.staged += lines;
+                    self.long.keep(lines);
                     shown += 1;
                     total += u64::from(frame.len);
                 }
@@ -381,7 +380,7 @@ impl ShmRx {
             alone.into_iter().for_each(|polled| polled.watch = watch);
             self.note_busy();
         }
-        self.staged = 0;
+        self.long.clear();
         // If packets by reference wait, and the last burst showed none of them, it is their turn
         // now.
         let their_turn = !self.waiting.is_empty() && self.waiting.forget_shown();
@@ -412,7 +411,7 @@ impl ShmRx {
     #[inline(never)]
     fn go_on(&mut self) -> usize {
         let before = self.count();
-        self.staged = 0;
+        self.long.clear();
         self.note_busy();
         if !self.drain(0) {
             self.close_corrupt(self.alone.index);

@@ -34,6 +34,7 @@ fn clients_that_are_no_servers_take_them_in_turns() {
 const SERVER: usize = 0;
 const CLIENT: usize = 1;
 
+/// The time of a run.
 const RUN: Nanos = Nanos::from_millis(80);
 
 /// A host whose thread stands still and runs, again and again.
@@ -46,8 +47,8 @@ struct Turns {
     from_us: u64,
 }
 
-/// Requests of 64 KB that end in [`RUN`], if `senders` clients have four each under way. `measured`:
-/// hosts do not know the round trip of the empty network.
+/// Requests of 64 KB that end within the run, if `senders` clients have four each under way.
+/// `measured`: hosts do not know the round trip of the empty network.
 fn ended(scheme: Scheme, senders: usize, measured: bool, turns: &[Turns]) -> u64 {
     let case = Case {
         family: Family::Incast,

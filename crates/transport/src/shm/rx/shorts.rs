@@ -23,9 +23,15 @@ use super::super::ring::{At, Consumer};
 use super::incoming::Line;
 
 /// Copies of a burst's short packets, cell by cell.
+///
+/// A burst keeps addresses of copies while it makes further ones, so all addresses derive from this
+/// one, and a reference to the owner is none to the copies.
 #[derive(Debug)]
-pub(super) struct Shorts {
-    copies: [Line; RX_BURST * SHORT_CELLS],
+pub(super) struct Shorts(NonNull<Memory>);
+
+#[derive(Debug)]
+struct Memory {
+    copies: [Line; LINES],
     rows: [Row; RX_BURST],
 }
 
@@ -41,6 +47,9 @@ struct Row {
 
 /// Most cells of a short packet.
 const SHORT_CELLS: usize = 17;
+
+/// Lines of the packets of a burst.
+const LINES: usize = RX_BURST * SHORT_CELLS;
 
 /// Longest short packet, in bytes.
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
@@ -66,17 +75,41 @@ pub(super) struct Took {
 
 impl Shorts {
     pub(super) fn new() -> Self {
-        Self {
-            copies: [Line([0; CELL]); RX_BURST * SHORT_CELLS],
+        Self(NonNull::from(Box::leak(Box::new(Memory {
+            copies: [Line([0; CELL]); LINES],
             rows: [Row::default(); RX_BURST],
-        }
+        }))))
+    }
+
+    /// The first line of all copies.
+    #[inline(always)]
+    fn lines(&self) -> NonNull<Line> {
+        // SAFETY: the memory is this owner's until its end.
+        let copies = unsafe { &raw mut (*self.0.as_ptr()).copies };
+        // SAFETY: the address of a field is not null.
+        unsafe { NonNull::new_unchecked(copies.cast()) }
+    }
+
+    #[inline(always)]
+    fn rows(&self) -> &[Row; RX_BURST] {
+        // SAFETY: the memory is this owner's, and only methods that borrow the owner mutably change
+        // the rows.
+        unsafe { &(*self.0.as_ptr()).rows }
+    }
+
+    #[inline(always)]
+    fn rows_mut(&mut self) -> &mut [Row; RX_BURST] {
+        // SAFETY: the memory is this owner's, which is borrowed mutably; the rows are no part of
+        // the copies.
+        unsafe { &mut (*self.0.as_ptr()).rows }
     }
 
     /// Takes short packets out of a ring, as many as a burst shows.
     #[inline(always)]
     pub(super) fn take(&mut self, ring: &mut Consumer) -> Took {
         let (mut took, mut line) = (Took::default(), 0);
-        for place in &mut self.rows {
+        let lines = self.lines();
+        for place in self.rows_mut() {
             // SAFETY: the ring's cells are alive.
             let Some(len) = (unsafe { ring.watch().next() }) else {
                 return took;
@@ -85,7 +118,7 @@ impl Shorts {
             // SAFETY: there are lines for as many packets of the greatest number of cells as a
             // burst shows, so there are some for the packets that it can still take.
             let row = unsafe {
-                let to = NonNull::from(&mut self.copies).cast::<Line>().add(line);
+                let to = lines.add(line);
                 match len {
                     ..=ONE => Row::take::<1>(ring, len, most, to),
                     AFTER_ONE..=TWO => Row::take::<2>(ring, len, most, to),
@@ -116,12 +149,12 @@ impl Shorts {
     pub(super) unsafe fn take_lone<const CELLS: u32>(&mut self, ring: &Cells, packet: At) {
         #[expect(clippy::cast_possible_truncation, reason = "a short packet has few")]
         let cells = packet.cells as u16;
-        self.rows[0] = Row {
+        self.rows_mut()[0] = Row {
             packets: 1,
             cells,
             len: packet.len,
         };
-        let to = NonNull::from(&mut self.copies).cast();
+        let to = self.lines();
         // SAFETY: as the caller promises.
         unsafe { copy_cells::<CELLS>(ring, packet.at, to, packet.cells) };
     }
@@ -133,10 +166,10 @@ impl Shorts {
     /// The packet's cells are cells of the ring, and it is a short one.
     #[inline(always)]
     pub(super) unsafe fn copy(&mut self, index: usize, ring: &Cells, packet: At) -> NonNull<u8> {
-        let lines = &mut self.copies[index % RX_BURST * SHORT_CELLS..][..SHORT_CELLS];
-        let to = NonNull::from(lines).cast();
-        // SAFETY: as the caller promises.
+        // SAFETY: as the caller promises, and there are `SHORT_CELLS` lines for each packet of a
+        // burst.
         unsafe {
+            let to = self.lines().add(index % RX_BURST * SHORT_CELLS);
             match packet.cells {
                 1 => copy_cells::<1>(ring, packet.at, to, 1),
                 cells => copy_cells::<0>(ring, packet.at, to, cells),
@@ -148,10 +181,10 @@ impl Shorts {
     /// The first packet of a burst that has one.
     #[inline(always)]
     pub(super) fn first(&self) -> &[u8] {
-        let len = self.rows[0].len as usize;
-        let packet = self.copies.as_ptr().cast::<u8>();
+        let len = self.rows()[0].len as usize;
+        let packet = self.lines().cast::<u8>();
         // SAFETY: a row's packets are copied, with as many lines as they need, after a word.
-        unsafe { std::slice::from_raw_parts(packet.add(WORD), len) }
+        unsafe { std::slice::from_raw_parts(packet.add(WORD).as_ptr(), len) }
     }
 
     /// Packets of the row that has packet number `first` of a burst, from that packet on.
@@ -161,15 +194,16 @@ impl Shorts {
     #[inline(always)]
     pub(super) unsafe fn frames(&self, first: usize) -> ShortFrames<'_> {
         let (mut before, mut line) = (0, 0);
-        for row in &self.rows {
+        for row in self.rows() {
             let end = before + usize::from(row.packets);
             if first < end {
                 line += (first - before) * usize::from(row.cells);
                 let size = usize::from(row.cells) * CELL;
-                let rest = &self.copies[line..][..(end - first) * usize::from(row.cells)];
+                assert!(line + (end - first) * usize::from(row.cells) <= LINES);
                 // SAFETY: packets have at least one line, so there is one, and it begins with a
                 // word. The last packet's end may lie after that of the lines, as an address.
-                let next = unsafe { rest.as_ptr().cast::<u8>().add(WORD) };
+                let next = unsafe { self.lines().add(line).cast::<u8>().add(WORD) };
+                let next = next.as_ptr().cast_const();
                 return ShortFrames {
                     next,
                     end: next.wrapping_add((end - first) * size),
@@ -181,6 +215,13 @@ impl Shorts {
             (before, line) = (end, line + row.lines());
         }
         ShortFrames::default()
+    }
+}
+
+impl Drop for Shorts {
+    fn drop(&mut self) {
+        // SAFETY: the memory was a box, and no frame outlives its half.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
 
