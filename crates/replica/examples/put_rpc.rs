@@ -1,15 +1,14 @@
 //! Puts into three replicas over shared memory, in one thread and with a clock that only counts, so
-//! that every run executes the same instructions. Callgrind counts them:
+//! that every run executes the same instructions. `cargo xtask budget` runs it under callgrind.
 //!
 //! ```text
-//! cargo build --release -p dunlin-replica --example put_rpc
-//! valgrind --tool=callgrind --toggle-collect='*instructions::counted*' \
-//!     target/release/examples/put_rpc [IN_FLIGHT] [COUNT]
+//! cargo run --release -p dunlin-replica --example put_rpc -- [PART] [IN_FLIGHT] [COUNT]
 //! ```
 //!
 //! A client makes `COUNT` puts of keys of 16 bytes and values of 64, as in `dunlin bench replica`,
-//! with `IN_FLIGHT` of them under way. The logs are in memory. The last printed line is the number
-//! of counted puts.
+//! with `IN_FLIGHT` of them under way. The logs are in memory. `PART` says which replicas are the
+//! server whose instructions count: 0, the leader, or 1, both followers. The last printed line is
+//! the number of counted puts.
 
 use dunlin_core::transport::{Halves, PeerId, Transport};
 use dunlin_core::{Endpoint, Nanos, Rng, SessionOptions};
@@ -27,8 +26,9 @@ const REPLICAS: usize = 3;
 /// Puts that are not counted, in which pools, rings and tables fill.
 const WARM_UP: u64 = 2000;
 
-/// Keys, of which each put draws one.
-const KEYS: u32 = 1 << 16;
+/// Keys, of which each put draws one: so few that a put that is counted replaces an item, as nearly
+/// all do in a store that has run for a while.
+const KEYS: u32 = 1 << 10;
 
 /// The time that passes in a round of turns until a replica leads.
 const ROUND: Nanos = Nanos::from_millis(1);
@@ -53,16 +53,22 @@ struct Putter {
 }
 
 fn main() {
-    let in_flight = argument(0, 1);
+    let counts_leader = argument(0, 0) == 0;
+    let in_flight = argument(1, 1);
     let clock = SharedTicks::default();
     let (mut seats, mut putter) = cluster(&clock);
-    elect(&mut seats, &clock);
+    let leader = elect(&mut seats, &clock);
     for _ in 0..in_flight {
         putter.begin();
     }
-    let done = count(WARM_UP, argument(1, 20_000), || {
+    let done = count(WARM_UP, argument(2, 20_000), || {
         client_turn(&mut putter);
-        server_turn(&mut seats);
+        for (place, seat) in seats.iter_mut().enumerate() {
+            match (place == leader) == counts_leader {
+                true => server_turn(seat),
+                false => turn(seat),
+            }
+        }
         putter.ended
     });
     assert_eq!(putter.rpc.counters().retransmissions, 0);
@@ -75,15 +81,18 @@ fn client_turn(putter: &mut Putter) {
     putter.turn();
 }
 
-/// The replicas' work, as in `Driver::turn`.
+/// The work of a replica that counts.
 #[inline(never)]
-fn server_turn(seats: &mut [ReplicaRpc]) {
-    for seat in seats {
-        turn(seat);
-    }
+fn server_turn(seat: &mut ReplicaRpc) {
+    turn(seat);
 }
 
-#[inline]
+/// A replica's work, as in `Driver::turn`.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "the caller tells whether its instructions count"
+)]
 fn turn(rpc: &mut ReplicaRpc) {
     rpc.run_once();
     let (replica, mut cx) = rpc.with();
@@ -210,17 +219,17 @@ fn grant_wishes(seats: &mut [ReplicaRpc], client: &mut ClientRpc, peers: &Peers)
     }
 }
 
-/// Runs the replicas until one leads, and has applied an entry of its term.
-fn elect(seats: &mut [ReplicaRpc], clock: &SharedTicks) {
+/// Runs the replicas until one leads, and has applied an entry of its term. Returns its place.
+fn elect(seats: &mut [ReplicaRpc], clock: &SharedTicks) -> usize {
     let leads = |seat: &ReplicaRpc| {
         let node = seat.app().node();
         node.is_some_and(|node| node.leads() && node.applied() == node.log().last())
     };
     for _ in 0..MOST_ROUNDS {
         clock.pass(ROUND);
-        server_turn(seats);
-        if seats.iter().any(leads) {
-            return;
+        seats.iter_mut().for_each(turn);
+        if let Some(place) = seats.iter().position(leads) {
+            return place;
         }
     }
     panic!("no replica leads");

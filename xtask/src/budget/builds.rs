@@ -23,6 +23,10 @@ pub(super) enum Build {
     Layer,
     /// Gets and sets of the key-value service, built like `Measured`.
     Kv,
+    /// Replicated puts, built like `Measured`; the followers have rows of their own.
+    Replica,
+    /// Gets of the ordered index, built like `Measured`.
+    Index,
     /// RPCs over DPDK, built like `Measured`; it counts the transport alone, without the driver.
     Dpdk,
     /// RPCs over the rings of AF_XDP, built like `Measured`; it counts the transport alone, without
@@ -34,13 +38,15 @@ pub(super) enum Build {
 const APART: [&str; 2] = ["apart::Client as", "apart::Server as"];
 
 impl Build {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Measured,
         Self::Plain,
         Self::Typed,
         Self::Faces,
         Self::Layer,
         Self::Kv,
+        Self::Replica,
+        Self::Index,
         Self::Dpdk,
         Self::Xdp,
     ];
@@ -53,6 +59,8 @@ impl Build {
             Self::Faces => "faces",
             Self::Layer => "layer",
             Self::Kv => "kv",
+            Self::Replica => "replica",
+            Self::Index => "index",
             Self::Dpdk => "dpdk",
             Self::Xdp => "xdp",
         }
@@ -66,6 +74,8 @@ impl Build {
             Self::Faces => "futures at both sides, built like [measured]",
             Self::Layer => "typed futures and channels, with and without layers of tower",
             Self::Kv => "gets and sets of the key-value service, built like [measured]",
+            Self::Replica => "puts on three replicas, built like [measured]",
+            Self::Index => "gets of the ordered index, built like [measured]",
             Self::Dpdk => "the transport `dpdk` over net_ring, without the driver",
             Self::Xdp => "the transport `xdp` over its four rings, without the kernel",
         }
@@ -88,13 +98,6 @@ impl Build {
     /// The functions to count in its profile.
     pub(super) const fn counted(self) -> Counted {
         match self {
-            Self::Measured | Self::Plain | Self::Typed | Self::Faces | Self::Layer | Self::Kv => {
-                Counted {
-                    sides: ["::client_turn", "::server_turn"],
-                    client_alone: matches!(self, Self::Layer),
-                    without: None,
-                }
-            }
             Self::Dpdk => Counted {
                 sides: APART,
                 client_alone: false,
@@ -106,6 +109,11 @@ impl Build {
             Self::Xdp => Counted {
                 sides: APART,
                 client_alone: false,
+                without: None,
+            },
+            _ => Counted {
+                sides: ["::client_turn", "::server_turn"],
+                client_alone: matches!(self, Self::Layer),
                 without: None,
             },
         }
@@ -143,6 +151,8 @@ impl Build {
             Self::Faces => ("dunlin-local", "async_rpc", ""),
             Self::Layer => ("dunlin", "typed_rpc", ""),
             Self::Kv => ("dunlin-kv", "kv_rpc", ""),
+            Self::Replica => ("dunlin-replica", "put_rpc", ""),
+            Self::Index => ("dunlin-index", "get_rpc", ""),
             Self::Dpdk => ("dunlin-dpdk", "dpdk_rpc", "with-dpdk"),
             Self::Xdp => ("dunlin-xdp", "xdp_rpc", "wire"),
             Self::Plain => return None,

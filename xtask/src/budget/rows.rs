@@ -13,6 +13,10 @@ const BATCH: u32 = 32;
 /// Operations in flight of the rows of the key-value service, as in `dunlin bench kv`.
 const KV_IN_FLIGHT: u32 = 60;
 
+/// Operations in flight of the rows of the replicated store with several, as in `dunlin bench
+/// replica`.
+const PUTS: u32 = 32;
+
 /// Most keys of metadata that the typed program adds to a call.
 const KEYS: u32 = 2;
 
@@ -40,6 +44,8 @@ enum Load {
     Layered { face: &'static str },
     /// Operations of the key-value service: `gets` of a hundred are gets, the others sets.
     Kv { gets: u32, in_flight: u32 },
+    /// A part or a kind of operations of another service, as its program numbers them.
+    Service { kind: Option<u32>, in_flight: u32 },
 }
 
 impl Row {
@@ -57,6 +63,9 @@ impl Row {
             } => (vec![size, in_flight, sessions], has_deadline),
             Load::Typed { keys } => (vec![keys], false),
             Load::Kv { gets, in_flight } => (vec![gets, in_flight], false),
+            Load::Service { kind, in_flight } => {
+                (kind.into_iter().chain([in_flight]).collect(), false)
+            }
             Load::Layered { .. } => (Vec::new(), false),
         };
         let numbers = numbers.into_iter().map(u64::from).chain([COUNT]);
@@ -69,7 +78,7 @@ impl Row {
         match self.load {
             Load::Plain { in_flight: 0, .. } => "iteration",
             Load::Plain { .. } | Load::Typed { .. } | Load::Layered { .. } => "RPC",
-            Load::Kv { .. } => "operation",
+            Load::Kv { .. } | Load::Service { .. } => "operation",
         }
     }
 }
@@ -88,6 +97,16 @@ pub(super) fn of(build: Build) -> Vec<Row> {
             .map(of_face)
             .into(),
         Build::Kv => of_kv(),
+        Build::Replica => vec![
+            of_service("one-put", Some(0), 1),
+            of_service("one-follow", Some(1), 1),
+            of_service("puts", Some(0), PUTS),
+            of_service("puts-follow", Some(1), PUTS),
+        ],
+        Build::Index => vec![
+            of_service("gets", None, KV_IN_FLIGHT),
+            of_service("one-get", None, 1),
+        ],
         Build::Dpdk | Build::Xdp => {
             let mut rows = over_shm();
             rows.retain(|row| row.name == "batch-32");
@@ -121,6 +140,13 @@ fn of_kv() -> Vec<Row> {
         row("sets", 0, KV_IN_FLIGHT),
         row("one-get", 100, 1),
     ]
+}
+
+fn of_service(name: &str, kind: Option<u32>, in_flight: u32) -> Row {
+    Row {
+        name: name.to_owned(),
+        load: Load::Service { kind, in_flight },
+    }
 }
 
 fn over_shm() -> Vec<Row> {

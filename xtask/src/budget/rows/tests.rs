@@ -65,3 +65,14 @@ fn the_programs_over_dpdk_and_xdp_run_messages_of_32_bytes_in_batches() {
         assert_eq!(runs, ["32 32 4 6000"]);
     }
 }
+
+#[test]
+fn the_programs_of_services_run_each_part_and_kind() {
+    let runs = |build| -> Vec<String> {
+        let rows = of(build).into_iter();
+        rows.map(|row| row.args().join(" ")).collect()
+    };
+    let puts = ["0 1 6000", "1 1 6000", "0 32 6000", "1 32 6000"];
+    assert_eq!(runs(Build::Replica), puts);
+    assert_eq!(runs(Build::Index), ["60 6000", "1 6000"]);
+}
