@@ -4,8 +4,8 @@
 //! The example `shm_rpc` of `dunlin-transport` executes the same instructions in every run. It is
 //! built once like the measured binaries and once like a user's program (`builds.rs`). The other
 //! examples are built once: `meta_rpc` of `dunlin-local`, for typed calls, and `async_rpc`, for
-//! futures; `kv_rpc` of `dunlin-kv`, `put_rpc` of `dunlin-replica` and `get_rpc` of `dunlin-index`;
-//! `dpdk_rpc` of `dunlin-dpdk`, and `xdp_rpc` of `dunlin-xdp`.
+//! futures; `kv_rpc` of `dunlin-kv`, `put_rpc` of `dunlin-replica`, `get_rpc` of `dunlin-index` and
+//! `take_rpc` of `dunlin-sequencer`; `dpdk_rpc` of `dunlin-dpdk`, and `xdp_rpc` of `dunlin-xdp`.
 //! `rows.rs` has the situations, `callgrind.rs` counts, and `table.rs` compares. Other work on the
 //! machine does not change the numbers, but another compiler does.
 

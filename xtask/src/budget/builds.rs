@@ -27,6 +27,8 @@ pub(super) enum Build {
     Replica,
     /// Gets of the ordered index, built like `Measured`.
     Index,
+    /// Numbers of the sequencer, and echoes of the same lengths, built like `Measured`.
+    Sequencer,
     /// RPCs over DPDK, built like `Measured`; it counts the transport alone, without the driver.
     Dpdk,
     /// RPCs over the rings of AF_XDP, built like `Measured`; it counts the transport alone, without
@@ -38,7 +40,7 @@ pub(super) enum Build {
 const APART: [&str; 2] = ["apart::Client as", "apart::Server as"];
 
 impl Build {
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Measured,
         Self::Plain,
         Self::Typed,
@@ -47,6 +49,7 @@ impl Build {
         Self::Kv,
         Self::Replica,
         Self::Index,
+        Self::Sequencer,
         Self::Dpdk,
         Self::Xdp,
     ];
@@ -61,6 +64,7 @@ impl Build {
             Self::Kv => "kv",
             Self::Replica => "replica",
             Self::Index => "index",
+            Self::Sequencer => "sequencer",
             Self::Dpdk => "dpdk",
             Self::Xdp => "xdp",
         }
@@ -76,6 +80,7 @@ impl Build {
             Self::Kv => "gets and sets of the key-value service, built like [measured]",
             Self::Replica => "puts on three replicas, built like [measured]",
             Self::Index => "gets of the ordered index, built like [measured]",
+            Self::Sequencer => "numbers of the sequencer, and echoes, built like [measured]",
             Self::Dpdk => "the transport `dpdk` over net_ring, without the driver",
             Self::Xdp => "the transport `xdp` over its four rings, without the kernel",
         }
@@ -153,6 +158,7 @@ impl Build {
             Self::Kv => ("dunlin-kv", "kv_rpc", ""),
             Self::Replica => ("dunlin-replica", "put_rpc", ""),
             Self::Index => ("dunlin-index", "get_rpc", ""),
+            Self::Sequencer => ("dunlin-sequencer", "take_rpc", ""),
             Self::Dpdk => ("dunlin-dpdk", "dpdk_rpc", "with-dpdk"),
             Self::Xdp => ("dunlin-xdp", "xdp_rpc", "wire"),
             Self::Plain => return None,

@@ -107,6 +107,12 @@ pub(super) fn of(build: Build) -> Vec<Row> {
             of_service("gets", None, KV_IN_FLIGHT),
             of_service("one-get", None, 1),
         ],
+        Build::Sequencer => vec![
+            of_service("echoes", Some(0), KV_IN_FLIGHT),
+            of_service("numbers", Some(1), KV_IN_FLIGHT),
+            of_service("next", Some(2), KV_IN_FLIGHT),
+            of_service("one-next", Some(2), 1),
+        ],
         Build::Dpdk | Build::Xdp => {
             let mut rows = over_shm();
             rows.retain(|row| row.name == "batch-32");

@@ -75,4 +75,6 @@ fn the_programs_of_services_run_each_part_and_kind() {
     let puts = ["0 1 6000", "1 1 6000", "0 32 6000", "1 32 6000"];
     assert_eq!(runs(Build::Replica), puts);
     assert_eq!(runs(Build::Index), ["60 6000", "1 6000"]);
+    let numbers = ["0 60 6000", "1 60 6000", "2 60 6000", "2 1 6000"];
+    assert_eq!(runs(Build::Sequencer), numbers);
 }
