@@ -25,7 +25,8 @@ const PAUSE: Duration = Duration::from_millis(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// If a call takes longer, the server noticed it only at the end of its sleep, which lasts 50 ms.
 const SLOW: Duration = Duration::from_millis(5);
-/// A server that no bell wakes makes nearly all calls slow, in every window; a busy machine, in some.
+/// A server that no bell wakes makes nearly all calls slow, in every window; a busy machine makes
+/// them slow in some.
 const WINDOWS: usize = 8;
 
 #[test]
