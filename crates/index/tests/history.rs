@@ -78,6 +78,10 @@ impl linear::Operation for Operation {
         self.outcome.is_some()
     }
 
+    fn is_read(&self) -> bool {
+        self.action == Action::Get
+    }
+
     fn after(&self, state: &Option<u64>) -> Vec<Option<u64>> {
         let is_possible = match (self.action, self.outcome) {
             (_, None) => true,

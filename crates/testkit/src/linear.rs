@@ -26,6 +26,9 @@ pub trait Operation: Clone + Debug {
     /// Whether its client knows its outcome.
     fn is_known(&self) -> bool;
 
+    /// Whether it only reads: it leaves the state as it is, whatever its outcome.
+    fn is_read(&self) -> bool;
+
     /// The states after it, if it can have its outcome in this state.
     fn after(&self, state: &Self::State) -> Vec<Self::State>;
 }
@@ -74,6 +77,19 @@ impl<O: Operation> Search<'_, O> {
         };
         let may_be_next = |at: &usize| self.operations[*at].begin() <= first_end;
         let mut next: Vec<usize> = open.filter(may_be_next).collect();
+        // A read that may come next and fits the state may come first in every order that explains
+        // the rest, because nothing else notices it. A read without an outcome explains nothing.
+        let fits = |at: &&usize| {
+            let read = &self.operations[**at];
+            read.is_known() && read.is_read() && read.after(state) == [state.clone()]
+        };
+        match next.iter().find(fits) {
+            Some(read) => next = vec![*read],
+            None => next.retain(|at| {
+                let operation = &self.operations[*at];
+                operation.is_known() || !operation.is_read()
+            }),
+        }
         // Most operations take effect in the order of their ends, and most of those of which
         // nothing is known explain nothing. This order finds an explanation soon, if there is one.
         next.sort_by_key(|at| {

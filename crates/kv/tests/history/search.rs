@@ -23,6 +23,10 @@ impl linear::Operation for Operation {
         self.outcome != Outcome::Unknown
     }
 
+    fn is_read(&self) -> bool {
+        matches!(self.action, Action::Get)
+    }
+
     fn after(&self, state: &State) -> Vec<State> {
         after(*state, self)
     }

@@ -70,6 +70,10 @@ impl linear::Operation for Operation {
         self.answer.is_some()
     }
 
+    fn is_read(&self) -> bool {
+        matches!(self.action, Action::Get)
+    }
+
     fn after(&self, state: &Option<Item>) -> Vec<Option<Item>> {
         // An item whose time is over may be gone when the operation takes effect.
         let goes_from = state.and_then(|item| item.goes_from);
