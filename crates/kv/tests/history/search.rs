@@ -6,7 +6,7 @@ use dunlin_core::Nanos;
 use dunlin_testkit::linear;
 
 use crate::model::{State, after};
-use crate::record::{Operation, Outcome};
+use crate::record::{Action, Operation, Outcome};
 
 impl linear::Operation for Operation {
     type State = State;
@@ -56,7 +56,7 @@ fn check(operations: &[Operation]) -> Result<(), String> {
     linear::check(operations, None)
 }
 
-fn operation(action: crate::record::Action, begin: u64, end: u64, outcome: Outcome) -> Operation {
+fn operation(action: Action, begin: u64, end: u64, outcome: Outcome) -> Operation {
     Operation {
         server: 0,
         key: 0,
