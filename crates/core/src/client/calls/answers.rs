@@ -206,7 +206,6 @@ impl Calls {
             }
             // The request has asked for a sample, so it has waited.
             None if call.marks.has(CallMarks::SAMPLE) && !is_copy => {
-                line.on_wait(context.moment.burst_time().since(call.sent));
                 pacer.learn_wait(line, Way::Out, 1, context);
             }
             None => {}

@@ -369,7 +369,7 @@ fn round_trip(
     let Some(residence) = header.residence().to_nanos() else {
         if header.kind == PacketType::Cr {
             // The packet has waited for the server side, or has stayed there for very long.
-            line.on_wait(took);
+            line.on_round_trip_within(took);
         }
         return None;
     };
