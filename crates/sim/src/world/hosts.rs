@@ -216,12 +216,9 @@ impl<C: Cluster> World<C> {
     }
 
     fn resume(&mut self, host: HostId) {
-        let stood_still = std::mem::take(&mut self.paused[host.0]);
+        self.paused[host.0] = false;
         for port in 0..self.ports.len() {
             if self.ports[port].host == host {
-                if let Some(node) = self.ports[port].node.as_mut().filter(|_| stood_still) {
-                    node.on_resume();
-                }
                 self.poke(PortId(port));
                 self.plan_tick(PortId(port), Nanos::ZERO);
             }
