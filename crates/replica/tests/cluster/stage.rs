@@ -20,7 +20,7 @@ use crate::platter::{Folder, SimFiles};
 use crate::processes::{BUSY, ClientNode, Process, ReplicaNode};
 use crate::record::{Operation, Shared};
 use crate::sum::{Bug, Sum};
-use crate::verdict::{check_keys, check_watched, has_leases, shows_in_histories};
+use crate::verdict::{check_keys, check_watched, crowded_keys, has_leases, shows_in_histories};
 use clocks::Clocks;
 
 const CLIENTS: usize = 3;
@@ -432,7 +432,15 @@ impl Stage {
             return Err(what);
         }
         let verdict = check_keys(&record.operations);
-        let lines = record.operations.iter().filter_map(Operation::line);
+        let crowded = match verdict {
+            Ok(()) => crowded_keys(&record.operations),
+            Err(_) => Vec::new(),
+        };
+        let of_others = record
+            .operations
+            .iter()
+            .filter(|it| !crowded.contains(&it.key));
+        let lines = of_others.filter_map(Operation::line);
         // Nothing is known of a history whose search takes too long.
         let is_clear = verdict
             .as_ref()

@@ -1,6 +1,6 @@
 //! The checks of a run's history, and what its planted bug has to do with them.
 
-use dunlin_core::Ticket;
+use dunlin_core::{Nanos, Ticket};
 use dunlin_replica::Node;
 use dunlin_testkit::linear;
 
@@ -52,4 +52,27 @@ pub(crate) fn shows_in_histories(bug: Bug) -> bool {
     return bug != Bug::LostTail && bug.of_disk().is_none();
     #[cfg(not(feature = "mutants"))]
     return bug == Bug::None;
+}
+
+/// Most operations of a key that may be under way at once in a history for another checker.
+const CROWD: usize = 16;
+
+/// The keys on which too many operations are under way at once: a checker that tries all orders of
+/// them does not end in time. The search of this crate's tests does, because it takes reads first.
+pub(crate) fn crowded_keys(operations: &[Operation]) -> Vec<usize> {
+    let is_crowded = |key: &usize| {
+        let of_key = || {
+            operations
+                .iter()
+                .filter(|it| it.key == *key && it.line().is_some())
+        };
+        of_key().any(|at| {
+            let beside = of_key().filter(|it| {
+                let end = it.answer.as_ref().map_or(Nanos::MAX, |_| it.end);
+                it.begin <= at.begin && end >= at.begin
+            });
+            beside.count() > CROWD
+        })
+    };
+    (0..KEYS).filter(is_crowded).collect()
 }
