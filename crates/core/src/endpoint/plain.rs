@@ -54,6 +54,8 @@ struct Cursor {
     plain: u64,
     /// Packets that looked ordinary, but could not take the common path.
     declined: u64,
+    /// The frame is tried again, because it was first tried before the endpoint had caught up.
+    again: bool,
 }
 
 /// The function of the user that runs on the common path.
@@ -144,25 +146,26 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
             engine.run_lone(bytes, &mut cursor, &mut dispatched)
         });
         match catch_unwind(run) {
-            Ok(false) => return self.receive_apart(cursor.declined),
+            Ok(false) => return self.receive_apart(cursor.declined != 0),
             Ok(true) => {}
             Err(panic) => engine.after_panic(cursor.panicked.take(), panic),
         }
         dispatched
     }
 
-    /// Handles the only frame of a burst, which is not one ordinary packet. `declined`: 1 if it
-    /// looks like one. Returns the type whose dispatch handler has run.
+    /// Handles the only frame of a burst, which is not one ordinary packet, or could not be handled
+    /// as one before the endpoint had caught up, which is `has_declined`. Returns the type whose
+    /// dispatch handler has run.
     #[cold]
     #[inline(never)]
-    fn receive_apart(&mut self, declined: u64) -> Dispatched {
+    fn receive_apart(&mut self, has_declined: bool) -> Dispatched {
         let Self { rx, engine } = self;
         engine.catch_up();
         engine.dispatched = Dispatched::NOTHING;
         let kept = engine.keep_whole(rx, 0, 1);
         let mut cursor = Cursor {
-            declined,
             plain: kept as u64,
+            again: has_declined,
             ..Cursor::default()
         };
         loop {
@@ -289,7 +292,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         // Counted before it runs, because it counts even if a function of the user panics.
         cursor.plain += 1;
         // A packet alone in its frame was tried already, unless a tap sees each frame.
-        let was_tried = packet.len() == frame.bytes.len() && self.tap.is_none();
+        let was_tried = packet.len() == frame.bytes.len() && self.tap.is_none() && !cursor.again;
         let next = (index, cursor.offset + packet.len());
         let ran = !was_tried && self.run_ordinary(packet, next, cursor)
             || self.accept_among_others(packet, cursor, index);

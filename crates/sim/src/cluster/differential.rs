@@ -46,7 +46,7 @@ const GENERAL: Variant = Variant {
     name: "general",
     prepare: |_| {},
     path: None,
-    least: 93,
+    least: 95,
 };
 
 /// Two variants that must behave alike.
