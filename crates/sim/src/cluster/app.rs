@@ -227,8 +227,8 @@ impl App {
             let law = format!("{session:?} ends by a broken law: {law}");
             self.shared.lock().violate(law);
         }
-        let session = match event {
-            SessionEvent::Closed { session, .. } => session,
+        let (session, reason) = match event {
+            SessionEvent::Closed { session, reason } => (session, reason),
             SessionEvent::Connected(_) => return,
             SessionEvent::Accepted(session) => {
                 // A session that has ended already has no information any more, and its end is the
@@ -250,6 +250,9 @@ impl App {
         };
         let known = self.sessions.remove(at);
         if known.ours {
+            if reason == CloseReason::ConnectTimeout {
+                self.shared.lock().give_up(self.id.port, known.peer);
+            }
             let wait = Nanos(self.rng.log_between(1_000, REOPEN.0));
             self.reopen.push((cx.now() + wait, known.peer));
         }

@@ -6,6 +6,7 @@
 //! belongs to its request; a session has no more live handlers than its window. Called by handlers,
 //! continuations and `run`.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -47,6 +48,8 @@ pub(super) struct Ledger {
     /// many ran.
     empties: (u64, u64),
     allowed: Allowed,
+    /// Endpoints that have given up a connect, each with the one that it asked.
+    given_up: BTreeSet<(PortId, PortId)>,
     calls: Vec<Call>,
     pending: usize,
     violation: Option<String>,
@@ -137,6 +140,7 @@ impl Shared {
             trusted_from: Nanos::MAX,
             empties: (0, 0),
             allowed,
+            given_up: BTreeSet::new(),
             calls: Vec::new(),
             pending: 0,
             violation: None,
@@ -232,6 +236,11 @@ impl Ledger {
         self.calls.len() as u64 - 1
     }
 
+    /// Notes that the process at `from` has given up a connect to that at `to`.
+    pub(super) fn give_up(&mut self, from: PortId, to: PortId) {
+        self.given_up.insert((from, to));
+    }
+
     /// Notes that the endpoint did not take the call.
     pub(super) fn refuse(&mut self, call: u64) {
         self.counts.issued -= 1;
@@ -311,6 +320,7 @@ impl Ledger {
         let trusted = now >= self.trusted_from;
         self.count(&result);
         self.note(|| format!("end        {}: call {name} with {result:?}", at.port.0));
+        let abandoned = self.is_abandoned(name);
         let Some(call) = self.find(name) else {
             return self.violate(format!("a call that was not issued has ended: {name}"));
         };
@@ -323,7 +333,7 @@ impl Ledger {
             None
         } else {
             let must_succeed = phase == Phase::Calm && call.phase == Phase::Calm && !lossy;
-            let strict = (must_succeed, trusted);
+            let strict = (must_succeed, trusted, abandoned);
             call.judge(name, &result, response, now, strict, allowed)
         };
         let kind = call.kind;
@@ -377,6 +387,13 @@ impl Ledger {
         if self.traced {
             self.notes.push(what());
         }
+    }
+
+    /// Whether the process that a call goes to has given up a connect to the caller. The caller may
+    /// have accepted it, and the session ends when the caller learns that.
+    fn is_abandoned(&self, name: u64) -> bool {
+        let call = usize::try_from(name).ok().and_then(|at| self.calls.get(at));
+        call.is_some_and(|call| self.given_up.contains(&(call.to, call.from.port)))
     }
 
     fn find(&mut self, name: u64) -> Option<&mut Call> {

@@ -39,7 +39,7 @@ impl Call {
         result: &Result<(), RpcError>,
         response: &[u8],
         now: Nanos,
-        (must_succeed, trusted): (bool, bool),
+        (must_succeed, trusted, abandoned): (bool, bool, bool),
         allowed: Allowed,
     ) -> Option<String> {
         let fine = match result {
@@ -54,6 +54,7 @@ impl Call {
             Err(RpcError::SessionClosed(CloseReason::ConnectTimeout, _)) => true,
             Err(RpcError::SessionClosed(CloseReason::Refused, _)) if allowed.shortage => true,
             Err(RpcError::PeerFailed(_)) => !must_succeed && !trusted,
+            Err(RpcError::SessionClosed(CloseReason::Disconnected, _)) if abandoned => true,
             Err(RpcError::SessionClosed(..)) => !must_succeed,
             // A large message takes longer than a short hold, even without loss.
             Err(RpcError::Rejected(ErrorCode::RESPONSE_GONE, _)) => {
