@@ -55,6 +55,11 @@ pub trait CongestionControl: Debug + Send {
         None
     }
 
+    /// This number of packets has arrived, but their answers have no round trip, because a thread
+    /// that did not run kept packets waiting. So the silence before these answers was not the
+    /// network's. [`Self::on_answer`] follows.
+    fn on_wait(&mut self, _packets: u32) {}
+
     /// Later packets have shown that packets were lost.
     fn on_loss(&mut self, _now: Nanos) {}
 

@@ -91,6 +91,12 @@ impl Context {
         self.config.mutant == Some(mutant)
     }
 
+    /// Finds out whether packets of this burst may have waited for the thread (rules W4, S10).
+    pub(crate) fn look_for_backlog(&mut self) {
+        self.moment
+            .look_for_backlog(self.stats.counters().rx_frames);
+    }
+
     /// Notes that the caller uses the endpoint between two iterations, now.
     pub(crate) fn leave_iteration(&mut self, now: Nanos) {
         self.moment.leave_iteration(now);

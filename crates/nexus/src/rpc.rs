@@ -300,6 +300,7 @@ impl<T: Open, App> Rpc<T, App> {
     /// Ends the wait that [`Self::park`] prepared, whatever ended it.
     pub fn unpark(&mut self) {
         self.sleeper.unpark();
+        self.engine.wake_up();
         let (rx, tx) = self.engine.lifecycle().halves_mut();
         T::disarm(rx, tx);
         self.pulse.on_turn(self.engine.now());
@@ -408,6 +409,7 @@ impl<T: Open, App> Rpc<T, App> {
         // If packets have come, the next iteration finds them; if not, the thread blocks again
         // soon.
         T::disarm(rx, tx);
+        self.engine.wake_up();
         self.pulse.on_turn(self.engine.now());
     }
 }

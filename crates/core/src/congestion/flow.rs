@@ -91,6 +91,11 @@ impl Flow {
         self.look();
     }
 
+    pub(crate) fn on_wait(&mut self, packets: u32) {
+        self.scheme().on_wait(packets);
+        self.look();
+    }
+
     pub(crate) fn on_loss(&mut self, now: Nanos) {
         self.scheme().on_loss(now);
         self.look();

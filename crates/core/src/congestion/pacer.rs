@@ -149,6 +149,12 @@ impl Pacer {
         self.change(flow, way, |flow| flow.on_loss(now))
     }
 
+    /// Tells the scheme that packets have arrived which had waited for a thread. False if the
+    /// session has no flow.
+    pub(crate) fn on_wait(&mut self, flow: FlowIdx, way: Way, packets: u32) -> bool {
+        self.change(flow, way, |flow| flow.on_wait(packets))
+    }
+
     /// Tells the scheme that a timeout has passed without an answer. False if the session has no
     /// flow.
     pub(crate) fn on_timeout(&mut self, flow: FlowIdx, way: Way, now: Nanos) -> bool {

@@ -115,6 +115,21 @@ impl Pacer {
         }
     }
 
+    /// Tells the session's scheme that packets have arrived whose answers have no round trip,
+    /// because a thread did not run (rule S10).
+    #[cold]
+    pub(crate) fn learn_wait(
+        &mut self,
+        line: &mut Line,
+        way: Way,
+        packets: u32,
+        context: &Context,
+    ) {
+        if self.on_wait(line.flow(), way, packets) {
+            self.on_rate(line, context);
+        }
+    }
+
     /// Reports a mark on an answer of `size` bytes to the scheme, because the rate of this side
     /// decided when the answer was sent (rule S15).
     #[cold]

@@ -50,6 +50,9 @@ pub(crate) struct Swift {
     /// that one RFR has asked for, only the last is measured.
     unmeasured: u32,
     timeouts: u32,
+    /// The window, and whether the session was starting, before the silence that goes on. Only
+    /// steps that silence alone has caused are undone with it.
+    before_silence: Option<(f64, bool)>,
     /// The window as a rate in bytes per second.
     rate: f64,
 }
@@ -76,6 +79,7 @@ impl Swift {
             rtt: Nanos::ZERO,
             decreased: Nanos::ZERO,
             timeouts: 0,
+            before_silence: None,
             rate: line,
         }
     }
@@ -144,6 +148,12 @@ impl Swift {
         self.decreased = now;
     }
 
+    /// Keeps the window for the case that the silence is that of a thread that does not run.
+    fn note_silence(&mut self) {
+        let now = (self.window, self.starts);
+        self.before_silence.get_or_insert(now);
+    }
+
     /// The window as a rate.
     fn set_rate(&mut self) {
         self.window = self.window.clamp(LEAST_WINDOW, self.most);
@@ -158,6 +168,9 @@ impl Swift {
 
 impl CongestionControl for Swift {
     fn on_answer(&mut self, sample: Sample) {
+        if sample.packets != 0 {
+            self.before_silence = None;
+        }
         let packets = self.unmeasured.saturating_add(sample.packets);
         let Some(rtt) = sample.rtt else {
             self.unmeasured = packets;
@@ -177,6 +190,22 @@ impl CongestionControl for Swift {
         self.set_rate();
     }
 
+    /// Takes back what silence has cost. Without round trips a session starts as long as nothing is
+    /// lost, as one without congestion control does, and a window below one packet grows as in an
+    /// empty network. A larger window stays: there is no sign of a queue, nor that there is none.
+    fn on_wait(&mut self, packets: u32) {
+        self.timeouts = 0;
+        if let Some((window, starts)) = self.before_silence.take() {
+            (self.window, self.starts) = (self.window.max(window), starts);
+        }
+        if self.starts {
+            self.window += f64::from(packets);
+        } else if self.window < 1.0 {
+            self.window += SMALL_GAIN * self.window.sqrt();
+        }
+        self.set_rate();
+    }
+
     fn window(&self) -> Option<u32> {
         #[expect(
             clippy::cast_possible_truncation,
@@ -190,6 +219,10 @@ impl CongestionControl for Swift {
     /// While the queue is short, a loss takes less, because it does not mean that a queue
     /// overflowed.
     fn on_loss(&mut self, now: Nanos) {
+        if self.window < 1.0 {
+            // A single packet was in flight, and has not been answered.
+            self.note_silence();
+        }
         if self.may_decrease(now) {
             let least = self.least.as_f64();
             let part = (self.rtt.as_f64() - least) / (self.target() - least);
@@ -199,6 +232,7 @@ impl CongestionControl for Swift {
     }
 
     fn on_timeout(&mut self, now: Nanos) {
+        self.note_silence();
         self.timeouts += 1;
         if self.rtt == Nanos::ZERO {
             // None of the first packets has arrived.

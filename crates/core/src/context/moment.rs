@@ -1,9 +1,18 @@
 //! The moment: the protocol's present time, and the times from which it measures spans. The event
 //! loop notes when an iteration begins; everything below the loop asks here.
 //!
+//! A thread that did not run finds packets that have waited for it, and not for the network. The
+//! moment knows the bursts that brought such packets: no round trip is taken from them (rules W4,
+//! S10).
+//!
 //! Invariant: `burst_time <= now` within an iteration.
 
 use crate::time::Nanos;
+use crate::transport::RX_BURST;
+
+/// A thread that has not looked for packets for longer than this did not run: its own work between
+/// two bursts takes less, and the shortest turn of another thread on its processor takes more.
+const LONGEST_TURN: Nanos = Nanos::from_micros(500);
 
 /// The times of an iteration of the event loop.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +36,24 @@ pub(crate) struct Moment {
     /// The caller uses the endpoint between two iterations, so the time at which packets will leave
     /// is not known yet.
     between_iterations: bool,
+    /// When the thread last woke up.
+    woke: Nanos,
+    backlog: Backlog,
+}
+
+/// The bursts that brought packets which may have waited for this thread: the first burst after the
+/// thread did not run, and the next ones, until one of them shows that the queue was short.
+#[derive(Clone, Copy, Debug)]
+struct Backlog {
+    /// When the burst before them was taken.
+    since: Nanos,
+    /// When the first one and the last one were taken.
+    first: Nanos,
+    last: Nanos,
+    /// The frames that had come by then.
+    received: (u64, u64),
+    /// The last one may have left packets in the queue.
+    goes_on: bool,
 }
 
 impl Moment {
@@ -40,6 +67,14 @@ impl Moment {
             absent: Nanos::ZERO,
             has_passed: false,
             between_iterations: false,
+            woke: Nanos::ZERO,
+            backlog: Backlog {
+                since: Nanos::ZERO,
+                first: Nanos::ZERO,
+                last: Nanos::ZERO,
+                received: (0, 0),
+                goes_on: false,
+            },
         }
     }
 
@@ -115,9 +150,54 @@ impl Moment {
         }
     }
 
-    /// Time from the previous burst to this one, for round-trip samples (rule S10).
-    pub(crate) fn away(&self) -> Nanos {
+    /// Notes that the thread has slept until a packet came or something was due.
+    pub(crate) fn wake_up(&mut self, now: Nanos) {
+        self.woke = now;
+    }
+
+    /// Time from the previous burst to this one.
+    fn away(&self) -> Nanos {
         self.burst_time().since(self.before)
+    }
+
+    /// Finds out whether packets of this burst may have waited for the thread. `received`: the
+    /// frames that have come, with this burst. Only iterations that measure something ask, so that
+    /// the others need not count what they have found.
+    pub(crate) fn look_for_backlog(&mut self, received: u64) {
+        let burst = self.burst_time();
+        let away = burst.since(self.before.max(self.woke));
+        let backlog = &mut self.backlog;
+        if away > LONGEST_TURN {
+            *backlog = Backlog {
+                since: self.before,
+                first: burst,
+                last: burst,
+                received: (received, received),
+                goes_on: true,
+            };
+        } else if backlog.goes_on && self.before == backlog.last {
+            let (first, before) = backlog.received;
+            // A transport may begin with bursts of one frame.
+            let begins = received - first < RX_BURST as u64;
+            backlog.goes_on = begins || received - before >= RX_BURST as u64;
+            backlog.last = burst;
+            backlog.received.1 = received;
+        }
+    }
+
+    /// Whether a packet of the burst that was taken at `came` may have waited for the thread.
+    pub(crate) fn has_waited(&self, came: Nanos) -> bool {
+        let Backlog { first, last, .. } = self.backlog;
+        (first..=last).contains(&came) && last != Nanos::ZERO
+    }
+
+    /// How long packets of this burst may have waited, for round-trip samples (rule S10).
+    pub(crate) fn waited(&self) -> Nanos {
+        let burst = self.burst_time();
+        match self.has_waited(burst) {
+            true => burst.since(self.backlog.since),
+            false => self.away(),
+        }
     }
 
     #[inline]

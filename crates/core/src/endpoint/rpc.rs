@@ -441,6 +441,13 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         self.engine.dropped.set_waker(waker);
     }
 
+    /// Notes that the thread has slept until a packet came or something was due: the packets that
+    /// the next iteration finds have not waited for it (rule W4).
+    pub fn wake_up(&mut self) {
+        let now = self.engine.clock.now();
+        self.engine.core.context.moment.wake_up(now);
+    }
+
     /// The time of the latest iteration that read the clock. Costs nothing.
     #[inline]
     pub fn last_now(&self) -> Nanos {

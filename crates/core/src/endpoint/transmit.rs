@@ -128,7 +128,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             }
         }
         if measures {
-            outbox.stamp_answers(leaving, moment.burst_time(), stats);
+            moment.look_for_backlog(stats.counters().rx_frames);
+            let waited = |came| moment.has_waited(came);
+            outbox.stamp_answers(leaving, moment.burst_time(), waited, stats);
         }
         if let Some(tap) = &mut self.tap {
             tap.on_burst(leaving, outbox.items());

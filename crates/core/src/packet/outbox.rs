@@ -373,13 +373,24 @@ impl Outbox {
     }
 
     /// Writes into the answers how long their requests stayed: since `burst_time` if the request
-    /// arrived in this iteration, otherwise since its own arrival.
+    /// arrived in this iteration, otherwise since its own arrival. `waited`: whether a request that
+    /// arrived at a time may have waited for the thread before; then its stay is not known.
     #[inline]
-    pub(crate) fn stamp_answers(&mut self, now: Nanos, burst_time: Nanos, stats: &mut Stats) {
+    pub(crate) fn stamp_answers(
+        &mut self,
+        now: Nanos,
+        burst_time: Nanos,
+        waited: impl Fn(Nanos) -> bool,
+        stats: &mut Stats,
+    ) {
+        let known = |stay: Nanos, came| match waited(came) {
+            true => Residence::NO_SAMPLE,
+            false => Residence::from_nanos(stay.0),
+        };
         if !self.fresh.is_empty() {
             let stay = now.since(burst_time);
             stats.on_residence(stay, self.fresh.len());
-            let residence = Residence::from_nanos(stay.0);
+            let residence = known(stay, burst_time);
             for at in 0..self.fresh.len() {
                 self.stamp(self.fresh[at], residence);
             }
@@ -389,7 +400,7 @@ impl Outbox {
             let (pos, arrived) = self.late[at];
             let stay = now.since(arrived);
             stats.on_residence(stay, 1);
-            self.stamp(pos, Residence::from_nanos(stay.0));
+            self.stamp(pos, known(stay, arrived));
         }
         self.late.clear();
     }

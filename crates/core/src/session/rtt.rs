@@ -8,6 +8,7 @@ use crate::time::Nanos;
 pub(crate) struct Rtt {
     smoothed_ns: u32,
     variation_ns: u32,
+    /// 0 before the first sample.
     minimum_ns: u32,
     /// The longest recent residence in the server, which decays slowly. A handler that took 10 ms
     /// will probably take 10 ms again; waiting for it is no sign of loss.
@@ -18,19 +19,33 @@ impl Rtt {
     /// Takes one sample, already without the server's residence.
     #[inline]
     pub(crate) fn on_sample(&mut self, sample: Nanos) {
-        let sample_ns = u32::try_from(sample.0)
-            .unwrap_or(u32::MAX >> 4)
-            .min(u32::MAX >> 4);
-        if self.smoothed_ns == 0 {
-            self.smoothed_ns = sample_ns.max(1);
-            self.variation_ns = sample_ns / 2;
+        let sample_ns = stored(sample);
+        if self.minimum_ns == 0 {
+            // Times that include waits for a thread may stand here, and are worth less.
+            self.smoothed_ns = 0;
             self.minimum_ns = sample_ns;
+        }
+        self.smooth(sample_ns);
+        self.minimum_ns = self.minimum_ns.min(sample_ns);
+    }
+
+    /// Takes the time from a packet to its answer, which says nothing of the residence, because the
+    /// packet may have waited for the peer's thread. Later packets will probably wait for it, too,
+    /// so timeouts count with it. It says nothing of the least round trip.
+    pub(crate) fn on_wait(&mut self, took: Nanos) {
+        self.smooth(stored(took));
+    }
+
+    #[inline]
+    fn smooth(&mut self, sample_ns: u32) {
+        if self.smoothed_ns == 0 {
+            self.smoothed_ns = sample_ns;
+            self.variation_ns = sample_ns / 2;
             return;
         }
         let deviation = self.smoothed_ns.abs_diff(sample_ns);
         self.variation_ns = self.variation_ns - self.variation_ns / 4 + deviation / 4;
         self.smoothed_ns = (self.smoothed_ns - self.smoothed_ns / 8 + sample_ns / 8).max(1);
-        self.minimum_ns = self.minimum_ns.min(sample_ns);
     }
 
     /// Takes an upper bound: a packet that left twice has arrived, so its round trip was at most
@@ -72,7 +87,7 @@ impl Rtt {
     }
 
     /// How long an answer may take before the client asks for it: two round trips, or more if round
-    /// trips vary. `None` before the first sample.
+    /// trips vary. `None` before the first answer that shows it.
     pub(crate) fn patience(&self) -> Option<Nanos> {
         let (smoothed, variation) = (self.smoothed_ns, self.variation_ns);
         let patience = smoothed
@@ -81,7 +96,7 @@ impl Rtt {
         (smoothed != 0).then_some(Nanos(u64::from(patience)))
     }
 
-    /// The smoothed round trip, if there was a sample.
+    /// The smoothed round trip, if an answer has shown it.
     #[inline]
     pub(crate) fn smoothed(&self) -> Option<Nanos> {
         (self.smoothed_ns != 0).then_some(Nanos(u64::from(self.smoothed_ns)))
@@ -89,8 +104,16 @@ impl Rtt {
 
     /// The smallest round trip seen, if there was a sample.
     pub(crate) fn minimum(&self) -> Option<Nanos> {
-        (self.smoothed_ns != 0).then_some(Nanos(u64::from(self.minimum_ns)))
+        (self.minimum_ns != 0).then_some(Nanos(u64::from(self.minimum_ns)))
     }
+}
+
+/// A time as it is stored: not 0, which means that there is none.
+#[inline]
+fn stored(time: Nanos) -> u32 {
+    u32::try_from(time.0)
+        .unwrap_or(u32::MAX)
+        .clamp(1, u32::MAX >> 4)
 }
 
 /// A session that is not paced asks for a round-trip sample at most this often (rule S10): a sample

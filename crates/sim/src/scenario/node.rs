@@ -399,4 +399,9 @@ impl Node for Member {
     fn next_wakeup(&mut self) -> Nanos {
         self.rpc.next_wakeup()
     }
+
+    /// The thread has not polled its queue.
+    fn on_resume(&mut self) {
+        self.ran = self.rpc.now();
+    }
 }

@@ -216,9 +216,12 @@ impl<C: Cluster> World<C> {
     }
 
     fn resume(&mut self, host: HostId) {
-        self.paused[host.0] = false;
+        let stood_still = std::mem::take(&mut self.paused[host.0]);
         for port in 0..self.ports.len() {
             if self.ports[port].host == host {
+                if let Some(node) = self.ports[port].node.as_mut().filter(|_| stood_still) {
+                    node.on_resume();
+                }
                 self.poke(PortId(port));
                 self.plan_tick(PortId(port), Nanos::ZERO);
             }

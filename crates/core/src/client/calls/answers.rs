@@ -187,21 +187,29 @@ impl Calls {
         let call = self.at(idx);
         let marked = header.flags.has(Flags::ECN_ECHO);
         let mut sample = None;
-        if !header.flags.has(Flags::RETRANSMISSION)
-            && let Some(residence_ns) = header.residence().to_nanos()
-        {
-            line.on_residence(residence_ns);
-            let came = context.moment.burst_time();
-            let rtt = came.since(call.sent).since(Nanos(residence_ns));
-            if !call.marks.has(CallMarks::SAMPLE) {
-                // The request left at an uncertain time, or more than once.
-            } else if context.moment.away() <= away_limit(rtt) {
-                line.on_round_trip(rtt);
-                context.stats.on_rtt(rtt);
-                sample = Some(rtt);
-            } else {
-                context.stats.on_rtt_away();
+        context.look_for_backlog();
+        let is_copy = header.flags.has(Flags::RETRANSMISSION);
+        match header.residence().to_nanos().filter(|_| !is_copy) {
+            Some(residence_ns) => {
+                line.on_residence(residence_ns);
+                let came = context.moment.burst_time();
+                let rtt = came.since(call.sent).since(Nanos(residence_ns));
+                if !call.marks.has(CallMarks::SAMPLE) {
+                    // The request left at an uncertain time, or more than once.
+                } else if context.moment.waited() <= away_limit(rtt) {
+                    line.on_round_trip(rtt);
+                    context.stats.on_rtt(rtt);
+                    sample = Some(rtt);
+                } else {
+                    context.stats.on_rtt_away();
+                }
             }
+            // The request has asked for a sample, so it has waited.
+            None if call.marks.has(CallMarks::SAMPLE) && !is_copy => {
+                line.on_wait(context.moment.burst_time().since(call.sent));
+                pacer.learn_wait(line, Way::Out, 1, context);
+            }
+            None => {}
         }
         if sample.is_some() || marked {
             let answer = Sample {

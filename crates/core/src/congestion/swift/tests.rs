@@ -251,3 +251,65 @@ fn losses_and_timeouts_narrow_the_window_once_a_round_trip() {
     session.swift.on_timeout(session.now + Nanos(40_000));
     assert_close(session.swift.window, 1.0 / 64.0);
 }
+
+#[test]
+fn silence_before_packets_that_have_waited_costs_nothing() {
+    let mut session = Session::new(8.0);
+    for _ in 0..7 {
+        session.now += Nanos::from_millis(10);
+        session.swift.on_timeout(session.now);
+    }
+    assert_close(session.swift.window, LEAST_WINDOW);
+    session.swift.on_wait(1);
+    assert_close(session.swift.window, 8.0);
+    // An answer that has not waited confirms what silence has cost.
+    session.swift.on_timeout(session.now);
+    session.swift.on_answer(answer_of(1));
+    session.swift.on_wait(1);
+    assert_close(session.swift.window, 8.0 * (1.0 - MOST_CUT));
+    // A loss that later packets have shown is one.
+    session.now += Nanos::from_millis(10);
+    session.swift.on_loss(session.now);
+    let window = session.swift.window;
+    session.swift.on_wait(1);
+    assert_close(session.swift.window, window);
+}
+
+#[test]
+fn windows_below_one_packet_grow_with_packets_that_have_waited() {
+    let mut session = Session::new(LEAST_WINDOW);
+    for _ in 0..120 {
+        session.swift.on_wait(1);
+    }
+    assert!(
+        (0.9..1.1).contains(&session.swift.window),
+        "{}",
+        session.swift.window
+    );
+    let window = session.swift.window.max(1.0);
+    session.swift.window = window;
+    session.swift.on_wait(1);
+    assert_close(session.swift.window, window);
+    // The packet in flight is probed, and the probe counts as a loss, until the thread runs again.
+    session.swift.window = 0.5;
+    session.swift.on_loss(session.now);
+    assert!(session.swift.window < 0.5);
+    session.swift.on_wait(1);
+    assert!(session.swift.window > 0.5);
+}
+
+#[test]
+fn a_session_starts_while_all_of_its_packets_wait() {
+    let mut session = Session::new(1.0);
+    session.swift.starts = true;
+    for packets in [1, 2, 4] {
+        session.swift.on_wait(packets);
+        session.swift.on_answer(Sample {
+            rtt: None,
+            ..answer_of(packets)
+        });
+    }
+    assert_close(session.swift.window, 8.0);
+    session.swift.on_wait(100);
+    assert_close(session.swift.window, 32.0);
+}

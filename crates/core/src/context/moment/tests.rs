@@ -18,9 +18,68 @@ fn an_iteration_knows_how_long_the_queue_was_not_looked_at() {
     assert!(moment.is_between_iterations());
     moment.begin_iteration(Nanos(200));
     moment.set_before(Nanos(120));
-    assert_eq!((moment.away(), moment.is_at_burst()), (Nanos(80), true));
+    assert_eq!((moment.waited(), moment.is_at_burst()), (Nanos(80), true));
     assert!(!moment.is_between_iterations());
     moment.advance(Nanos(260));
     assert_eq!(moment.burst_time(), Nanos(200));
     assert!(!moment.is_at_burst());
+}
+
+/// Takes a burst at `now`, after the one at `before`; `received`: all frames with those of it.
+fn burst(moment: &mut Moment, [before, now]: [u64; 2], received: u64) -> (bool, Nanos) {
+    moment.begin_iteration(Nanos(now));
+    moment.set_before(Nanos(before));
+    moment.look_for_backlog(received);
+    moment.look_for_backlog(received);
+    (moment.has_waited(Nanos(now)), moment.waited())
+}
+
+#[test]
+fn packets_may_have_waited_until_a_burst_finds_a_short_queue() {
+    let mut moment = Moment::new(Nanos(100));
+    let long = LONGEST_TURN.0;
+    let began = 1_000;
+    let now = began + long;
+    assert_eq!(burst(&mut moment, [began, now], 10), (false, Nanos(long)));
+    // The thread did not run.
+    let (before, now) = (now, now + long + 1);
+    let waited = |at: u64| (true, Nanos(at - before));
+    assert_eq!(burst(&mut moment, [before, now], 11), waited(now));
+    // The transport begins with short bursts; then two are full, and the third is not.
+    let frames = [1, 30, 32, 32, 31];
+    let mut received = 11;
+    for (at, frames) in (now..).zip(frames) {
+        received += frames;
+        assert_eq!(burst(&mut moment, [at, at + 1], received), waited(at + 1));
+    }
+    let last = now + 5;
+    assert_eq!(
+        burst(&mut moment, [last, last + 1], received + 32),
+        (false, Nanos(1))
+    );
+    // What came then is still known.
+    assert!(moment.has_waited(Nanos(now)) && moment.has_waited(Nanos(last)));
+    assert!(!moment.has_waited(Nanos(now - 1)));
+}
+
+#[test]
+fn nothing_has_waited_after_the_thread_has_found_nothing() {
+    let mut moment = Moment::new(Nanos(100));
+    let now = LONGEST_TURN.0 * 2;
+    assert!(burst(&mut moment, [100, now], 32).0);
+    // An idle iteration has read the clock, 5 ns after that burst.
+    assert_eq!(
+        burst(&mut moment, [now + 5, now + 9], 64),
+        (false, Nanos(4))
+    );
+}
+
+#[test]
+fn packets_have_not_waited_for_a_thread_that_they_have_woken() {
+    let mut moment = Moment::new(Nanos(100));
+    let woke = LONGEST_TURN.0 * 9;
+    moment.wake_up(Nanos(woke));
+    let now = woke + LONGEST_TURN.0;
+    assert_eq!(burst(&mut moment, [100, now], 1), (false, Nanos(now - 100)));
+    assert!(burst(&mut moment, [100, now + 1], 2).0);
 }

@@ -15,7 +15,7 @@ fn header() -> Header {
     }
 }
 
-fn residence_of(item: &TxItem) -> u16 {
+fn written_in(item: &TxItem) -> u16 {
     u16::from_le_bytes([
         item.inline[RESIDENCE.start],
         item.inline[RESIDENCE.start + 1],
@@ -42,10 +42,32 @@ fn answers_say_how_long_their_requests_stayed() {
     outbox.measure(burst_time, burst_time);
     outbox.push(PeerId(0), &header(), BufRef::EMPTY);
     outbox.measure(Nanos(4_400), burst_time);
-    outbox.stamp_answers(now, burst_time, &mut stats);
+    outbox.stamp_answers(now, burst_time, |_| false, &mut stats);
     let stays = [400, 6_000].map(|stay| Residence::from_nanos(stay).0);
-    let written: Vec<u16> = outbox.items().iter().map(residence_of).collect();
+    let written: Vec<u16> = outbox.items().iter().map(written_in).collect();
     assert_eq!(written, stays);
     assert!(!outbox.measures());
     assert_eq!(stats.histograms().residence.sum_ns(), 6_400);
+}
+
+#[test]
+fn answers_to_requests_that_may_have_waited_for_the_thread_have_no_residence() {
+    let (mut outbox, mut stats) = (Outbox::new(), Stats::default());
+    let burst_time = Nanos(10_000);
+    let waited = |came| came == burst_time;
+    outbox.push(PeerId(0), &header(), BufRef::EMPTY);
+    outbox.measure(burst_time, burst_time);
+    outbox.push(PeerId(0), &header(), BufRef::EMPTY);
+    outbox.measure(Nanos(4_400), burst_time);
+    let later = burst_time + Nanos(100);
+    outbox.stamp_answers(later, burst_time, waited, &mut stats);
+    // A request of that burst may be answered in a later iteration.
+    outbox.push(PeerId(0), &header(), BufRef::EMPTY);
+    outbox.measure(burst_time, later);
+    outbox.stamp_answers(later, later, waited, &mut stats);
+    let written: Vec<u16> = outbox.items().iter().map(written_in).collect();
+    let known = Residence::from_nanos(later.0 - 4_400).0;
+    let none = Residence::NO_SAMPLE.0;
+    assert_eq!(written, [none, known, none]);
+    assert_eq!(stats.histograms().residence.sum_ns(), 200 + later.0 - 4_400);
 }

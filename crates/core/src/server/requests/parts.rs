@@ -148,6 +148,8 @@ impl Requests {
             true => flags.with(Flags::ECN_ECHO),
             false => flags,
         };
+        // The packets may leave in a later iteration.
+        context.look_for_backlog();
         let asking = Asking::new(id, first..after, flags, context.moment.burst_time());
         let asked = match packet.line.is_declared() {
             true => &mut self.limited,

@@ -25,6 +25,11 @@ impl Line {
         self.rtt.on_bound(bound);
     }
 
+    /// Takes the time from a packet to its answer, which does not say how long the packet stayed.
+    pub(crate) fn on_wait(&mut self, took: Nanos) {
+        self.rtt.on_wait(took);
+    }
+
     /// Takes the time that a request stayed in the server.
     #[inline]
     pub(crate) fn on_residence(&mut self, residence_ns: u64) {

@@ -70,3 +70,22 @@ fn an_answer_to_two_copies_raises_the_estimate() {
     rtt.on_bound(Nanos::from_micros(1));
     assert_eq!(rtt.smoothed(), before, "a bound never lowers the estimate");
 }
+
+#[test]
+fn a_wait_for_a_thread_counts_for_timeouts_until_a_round_trip_is_measured() {
+    let (floor, initial) = (Nanos(1), Nanos::from_micros(7));
+    let mut rtt = Rtt::default();
+    rtt.on_wait(Nanos::from_millis(4));
+    assert_eq!(rtt.timeout(floor, initial), Nanos::from_millis(12));
+    assert_eq!(
+        (rtt.patience(), rtt.minimum()),
+        (Some(Nanos::from_millis(12)), None)
+    );
+    rtt.on_sample(Nanos::from_micros(10));
+    assert_eq!(rtt.smoothed(), Some(Nanos::from_micros(10)));
+    assert_eq!(rtt.minimum(), Some(Nanos::from_micros(10)));
+    // Later waits raise the timeout, and the least round trip stays.
+    rtt.on_wait(Nanos::from_millis(4));
+    assert!(rtt.timeout(floor, initial) > Nanos::from_millis(4));
+    assert_eq!(rtt.minimum(), Some(Nanos::from_micros(10)));
+}

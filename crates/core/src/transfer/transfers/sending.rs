@@ -11,10 +11,13 @@ use dunlin_wire::{Bitmap, Flags, Header, PacketType};
 
 use crate::client::calls::parts::{Asked, Part};
 use crate::congestion::{Sample, Way};
+use crate::context::Context;
+use crate::context::moment::Moment;
 use crate::handle::{CallIdx, FlowIdx, SessionIdx, TransferIdx};
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;
 use crate::observe::counters::DropReason;
+use crate::session::line::Line;
 use crate::session::rtt::away_limit;
 use crate::time::Nanos;
 use crate::transfer::scoreboard::{Answered, packets_of};
@@ -222,13 +225,16 @@ impl Transfers {
         for offset in bits.offsets() {
             arrived(self.on_arrival(lent, session, transfer, cumulative + offset, header));
         }
+        let line = lent.sessions.at_mut(session);
+        if packets != 0 && has_waited(header, &lent.context.moment) {
+            lent.pacer.learn_wait(line, Way::Out, packets, lent.context);
+        }
         let answer = Sample {
             rtt,
             congestion: header.flags.has(Flags::ECN_ECHO),
             packets,
             now: lent.context.moment.now(),
         };
-        let line = lent.sessions.at_mut(session);
         lent.pacer.learn(line, Way::Out, answer, lent.context);
         self.after_arrivals(lent, session, transfer);
         if self.at(transfer).is_complete() {
@@ -270,18 +276,8 @@ impl Transfers {
             }
         }
         self.on_answer(session, sent, now);
-        if once
-            && packet == header.pkt.0
-            && let Some(residence) = header.residence().to_nanos()
-        {
-            let rtt = now.since(sent).since(Nanos(residence));
-            if lent.context.moment.away() <= away_limit(rtt) {
-                line.on_round_trip(rtt);
-                lent.context.stats.on_rtt_of_part(rtt);
-                arrival.rtt = Some(rtt);
-            } else {
-                lent.context.stats.on_rtt_away();
-            }
+        if once && packet == header.pkt.0 {
+            arrival.rtt = round_trip(header, now.since(sent), line, lent.context);
         }
         Some(arrival)
     }
@@ -359,6 +355,37 @@ impl Transfers {
             }
         }
     }
+}
+
+/// Takes the round trip of a packet, which was answered after `took`, if it can be trusted (rule
+/// S10).
+fn round_trip(
+    header: &Header,
+    took: Nanos,
+    line: &mut Line,
+    context: &mut Context,
+) -> Option<Nanos> {
+    context.look_for_backlog();
+    let Some(residence) = header.residence().to_nanos() else {
+        if header.kind == PacketType::Cr {
+            // The packet has waited for the server side, or has stayed there for very long.
+            line.on_wait(took);
+        }
+        return None;
+    };
+    let rtt = took.since(Nanos(residence));
+    if context.moment.waited() > away_limit(rtt) {
+        context.stats.on_rtt_away();
+        return None;
+    }
+    line.on_round_trip(rtt);
+    context.stats.on_rtt_of_part(rtt);
+    Some(rtt)
+}
+
+/// Whether a CR has no round trip because the thread of either side did not run.
+fn has_waited(header: &Header, moment: &Moment) -> bool {
+    header.residence().to_nanos().is_none() || moment.has_waited(moment.burst_time())
 }
 
 /// Whether the answer to a probe with this packet shows that its earlier copies were lost. `took`:

@@ -47,7 +47,7 @@ impl Case {
         Nanos(Nanos::from_micros(u64::from(self.rtt_us)).since(rest).0 / 4)
     }
 
-    pub(super) fn scenario(&self, scheme: Scheme) -> Scenario {
+    pub(in crate::scenario) fn scenario(&self, scheme: Scheme) -> Scenario {
         let (loads, hosts) = self.loads(scheme);
         let last = loads.iter().map(|load| load.start + load.spread).max();
         let warm_up = last.unwrap_or(Nanos::ZERO) + SETTLE;

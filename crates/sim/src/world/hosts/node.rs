@@ -76,6 +76,9 @@ pub trait Node {
     /// When it wants to run again if nothing arrives; [`Nanos::MAX`] for never.
     fn next_wakeup(&mut self) -> Nanos;
 
+    /// Learns that its host runs again after it stood still.
+    fn on_resume(&mut self) {}
+
     /// Runs the control thread at the time for which it asked.
     fn on_tick(&mut self) {}
 
