@@ -4,9 +4,10 @@
 //!
 //! The machine of `dunlin_channel` decides which addresses are listed, when names are looked up,
 //! and when a server that failed is tried again. One [`Client`](crate::Client) for each server has
-//! its sessions and its operations, so an operation costs what it costs with one server, and the
-//! search for the owner of its key. The owner of an endpoint drives the fleet ([`Fleet::on_done`],
-//! [`Fleet::on_session`], [`Fleet::on_time`], [`Fleet::wish`]), as it would drive a client.
+//! its sessions and its operations. So an operation costs no more than with one server, except for
+//! the search for the owner of its key. The owner of an endpoint drives the fleet
+//! ([`Fleet::on_done`], [`Fleet::on_session`], [`Fleet::on_time`], [`Fleet::wish`]), as it would
+//! drive a client.
 //!
 //! Invariants: each operation that was begun has exactly one end; the owner of a key depends on the
 //! list alone, not on which servers run, so no key is ever at two servers of one list; an operation

@@ -57,7 +57,7 @@ impl Run for Job {
     }
 }
 
-/// The threads. Dropping it ends them.
+/// The threads, which end when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Pool<J: Run> {
     shared: Arc<Shared<J>>,

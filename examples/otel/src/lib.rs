@@ -10,7 +10,8 @@ use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt, TraceFlags, Tra
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-/// The numbers that OpenTelemetry gives to spans: `dunlin::spans::set_traces(OpenTelemetry)`.
+/// The numbers that OpenTelemetry gives to spans. A program calls
+/// `dunlin::spans::set_traces(OpenTelemetry)` to use them.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenTelemetry;
 

@@ -40,13 +40,15 @@ impl Word {
         self.kept = Nanos(self.kept.0 - self.kept.0 / KEPT_MEMORY).max(residence);
     }
 
-    /// How much longer than a round trip an asked packet may take, because the peer keeps it.
+    /// How much longer than a round trip a packet that this side has asked for may take, because
+    /// the peer keeps it.
     pub(super) fn kept(&self) -> Nanos {
         self.kept.times(2)
     }
 
-    /// The record of a session whose first large message begins now. The old one may be of another
-    /// session, or very old; but a wrong time for which packets are kept only delays a probe.
+    /// The record of a session whose first large message begins now. This record may be of another
+    /// session, or very old, so only the time for which the peer kept packets is taken over: if it
+    /// is wrong, that only delays a probe.
     pub(super) fn anew(&self) -> Self {
         Self {
             kept: self.kept,

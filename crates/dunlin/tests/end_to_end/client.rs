@@ -123,7 +123,7 @@ impl<T: Named> Client<T> {
         Stats::decode(done.response.data())
     }
 
-    /// Runs for a second, until the server has freed every held response, then asks.
+    /// Runs for 1.6 s, in which the server frees every held response, then asks for its counts.
     pub(crate) fn stats_at_rest(&mut self, session: Session) -> Stats {
         self.rpc.run_for(Duration::from_millis(1_600));
         self.stats(session)

@@ -73,8 +73,8 @@ impl Item {
 }
 
 impl Item {
-    /// Appends a part of an item to an image: its value from a place on, and at most this number of
-    /// its bytes, or one. The rest of the item comes with the first of them.
+    /// Appends a part of an item to an image: at most `most` bytes of its value, but at least one,
+    /// from place `from` on. The item's other fields come with the first part.
     fn put_part(&self, key: &[u8], from: usize, most: usize, image: &mut Vec<u8>) -> Written {
         if from == 0 && self.value.len() <= most {
             return Written::Rest(self.put(key, image));
@@ -233,8 +233,9 @@ impl Items {
         }
     }
 
-    /// Accounts for what a key had before, and keeps it for the image under way. The key is due at
-    /// `expires` now, or was taken from what is due at that time; 0: it is not due.
+    /// Accounts for what a key had before, and keeps it for the image under way. `expires` is the
+    /// time at which the key is due now, or with which the caller has just removed the key from
+    /// `due`; 0: neither.
     fn on_replaced(&mut self, key: &[u8], before: Option<Item>, expires: u64) {
         if let Some(before) = &before {
             self.account(key, before.before(key), expires);

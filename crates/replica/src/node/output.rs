@@ -13,7 +13,7 @@ pub struct Output<A> {
     /// Operations that have ended, each with its answer. [`Answer::Moved`] has no address: the
     /// node does not know any.
     pub answers: Vec<(A, Answer)>,
-    /// Reads that have ended, each with its bytes. Their answers are the items of
+    /// Reads that have ended, each with its bytes. The caller takes the answer from
     /// [`Node::item`](super::Node::item) before the next run, so no value is copied before its
     /// answer is written.
     pub gets: Vec<(A, Vec<u8>)>,

@@ -6,11 +6,11 @@
 //! queue of each endpoint whose grant allows it. A rule is used only if the driver shows it
 //! afterwards as it was made.
 //!
-//! Invariant: a rule of ours ends with its endpoint's connection, or when the daemon ends. A rule
-//! that says the same already is used as it is, and stays. While a connection uses a rule, even the
-//! operator's, no other connection changes it. Of the rules that the daemon has not made, it ends
-//! those for exactly an address and port that a connection gets at another queue, because a killed
-//! daemon may have left them; and no others. Owned by `daemon`.
+//! Invariant: a rule of ours ends with its endpoint's connection, or when the daemon ends. If the
+//! device already has a rule that says the same, no other is made, and that rule stays. While a
+//! connection uses a rule, even the operator's, no other connection changes it. The daemon ends a
+//! rule that it has not made only if a connection gets exactly the rule's address and port at
+//! another queue, because a killed daemon may have left such a rule. Owned by `daemon`.
 
 mod entry;
 
@@ -71,7 +71,7 @@ struct Live {
 impl Live {
     fn end(&self, drivers: &dyn Drivers) {
         if self.is_ours {
-            // A driver that does not end it cannot be helped.
+            // If the driver does not end the rule, there is no other way to end it.
             let _ = end(drivers, self.index, self.entry.place);
         }
     }
@@ -205,8 +205,8 @@ impl Table {
         })
     }
 
-    /// A free place. Drivers compare packets with the rule at the lowest place first, so the last
-    /// one leaves the rules of the operator in front.
+    /// A free place. Drivers compare packets with the rule at the lowest place first, so this is
+    /// the last free place, which leaves the rules of the operator in front.
     fn place(&self) -> u32 {
         let last = u32::try_from(self.size).unwrap_or(0);
         let mut free = (0..last).rev().filter(|place| !self.taken.contains(place));
@@ -221,8 +221,8 @@ impl Table {
 /// The places of all rules, the number of places, and whether the driver chooses among them.
 ///
 /// Drivers differ about a list with room for more places than there are rules: mlx5 looks for
-/// further rules until it fails. So the list has the length that the driver has just said, as that
-/// of `ethtool` has. A driver that has got another rule since then says so.
+/// further rules until it fails. So the list has the length that the driver has just reported;
+/// `ethtool` does the same. If a rule was added meanwhile, the driver returns `EMSGSIZE`.
 fn places(drivers: &dyn Drivers, index: u32) -> io::Result<(Vec<u32>, u64, bool)> {
     let mut attempt = 1;
     loop {
@@ -253,7 +253,7 @@ fn show(drivers: &dyn Drivers, index: u32, place: u32) -> Option<FlowRule> {
     FlowRule::of(&command)
 }
 
-/// Makes a rule, and looks whether the driver has it. `table`: the rules until now.
+/// Makes a rule, and checks that the driver has it. `table`: the rules until now.
 fn make(
     drivers: &dyn Drivers,
     index: u32,
@@ -276,8 +276,9 @@ fn make(
     ))
 }
 
-/// Ends a rule that the driver has accepted, and does not show at the place that it named: that
-/// which is there now, and others for the address, unless they were there before.
+/// Ends a rule that the driver has accepted, but does not show at the place that it named. Ends the
+/// rule that is at that place now, and all rules for the address, except at places that were taken
+/// before.
 fn undo(drivers: &dyn Drivers, index: u32, before: &Table, made: FlowRule) {
     let now = Table::read(drivers, index).ok();
     let shown = now.iter().flat_map(|table| &table.rules);

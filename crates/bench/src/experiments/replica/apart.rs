@@ -104,7 +104,8 @@ impl Apart {
     }
 }
 
-/// Runs a replica until the parent kills it. Tells the parent its state after each of its lines.
+/// Runs a replica until the parent kills it. Whenever the parent sends a line, answers
+/// with the replica's state.
 ///
 /// # Errors
 /// The endpoint or the disk cannot be opened.
@@ -118,7 +119,7 @@ fn member_over<T: Medium>(parent: &Parent, disk: Option<&Path>) -> anyhow::Resul
     parent.say(&nexus.address())?;
     let addresses: Vec<SocketAddr> = parent.receive()?;
     let asked = listen_to_parent();
-    // Ports are numbers that no other replica of this host has now.
+    // The number of each replica is its port, which no other replica of this host has now.
     let of_port = |address: &SocketAddr| Member {
         id: address.port().into(),
         address: address.to_string(),

@@ -64,12 +64,12 @@ impl Side {
         })
     }
 
-    /// One counter.
+    /// The count of this name; 0 if the report does not list it.
     pub(crate) fn count(&self, name: &str) -> u64 {
         self.counters.get(name).copied().unwrap_or(0)
     }
 
-    /// Memory, as `sessions` counts it.
+    /// Bytes of resident memory and of message buffers together, for the experiment `sessions`.
     pub(crate) fn memory(&self) -> u64 {
         self.resident + self.region
     }

@@ -1,4 +1,4 @@
-//! Bytes there and back.
+//! Bytes survive being shown and read again.
 
 use super::*;
 

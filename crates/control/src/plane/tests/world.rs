@@ -21,8 +21,9 @@ pub(super) struct Node {
     pub(super) seen: BTreeMap<SessionKey, Seen>,
     /// Leaves requests for a session, and inquiries, unanswered.
     pub(super) mute: bool,
-    /// Inquiries that its endpoints have got, and accounts.
+    /// The sessions of the inquiries that its endpoints have got.
     pub(super) inquired: Vec<SessionKey>,
+    /// The answers to inquiries that its endpoints have got.
     pub(super) accounts: Vec<Account>,
     /// The services that peers have announced, with session and process.
     pub(super) served: Vec<(SessionKey, Incarnation, Serving)>,
@@ -38,7 +39,7 @@ pub(super) struct Node {
     pub(super) lies: bool,
     /// The user that it runs as.
     pub(super) user: u32,
-    /// Whether it returns no number over UNIX sockets, or over TCP.
+    /// `Some(true)`: it returns no number over UNIX sockets. `Some(false)`: none over TCP.
     pub(super) keeps_nonces: Option<bool>,
 }
 
@@ -54,7 +55,7 @@ struct End {
 
 pub(super) struct Stream {
     ends: [End; 2],
-    /// Whether frames towards end 1 and end 0 stand still.
+    /// For each end, whether the frames towards it stand still.
     pub(super) cut: [bool; 2],
 }
 
@@ -66,7 +67,7 @@ pub(super) struct World {
     pub(super) config: PlaneConfig,
     /// UNIX sockets cannot be reached, as between containers.
     pub(super) no_unix: bool,
-    /// A node that dialled, its link, and if it was reached, whether the other end is on its host.
+    /// A node that dialled, its link, and whether the peer is on the same host; `None`: no peer.
     dialled: Vec<(usize, LinkId, Option<bool>)>,
     delays: Nanos,
     pub(super) last_fd: u64,
@@ -219,7 +220,7 @@ impl World {
             .collect()
     }
 
-    /// A stream to a node whose other end is not a plane: the caller writes to it.
+    /// Opens a stream to a node. The other end has no plane: the caller writes there.
     pub(super) fn raw(&mut self, to: usize, unix: bool) -> usize {
         let origin = if unix {
             Origin::Process(0)
@@ -467,7 +468,7 @@ impl World {
         })
     }
 
-    /// Closes one end: the other reads the frames that were sent, then the end.
+    /// Closes one end. The other reads the frames that were sent, then sees the stream's end.
     fn hang_up(&mut self, stream: usize, side: usize) {
         let now = self.now;
         let ends = &mut self.streams[stream].ends;

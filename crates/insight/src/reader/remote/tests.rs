@@ -1,4 +1,4 @@
-//! A reader reports an answer that no nexus would give as an error.
+//! If a reader gets an answer that no nexus would give, it returns an error.
 
 use std::net::TcpListener;
 

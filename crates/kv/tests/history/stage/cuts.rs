@@ -1,8 +1,8 @@
 //! Cuts of the network between some clients and some servers, in one direction or in both.
 //!
 //! As the stage is the control plane, it also ends the sessions across a cut that lasts: each end
-//! notices by itself, and at another time, that its peer does not answer. If only the way back is
-//! cut, a server runs requests whose clients must then ask over another session.
+//! notices by itself, and at a time of its own, that its peer does not answer. If only the way back
+//! is cut, a server runs requests whose clients must then ask over another session.
 
 use dunlin_core::Nanos;
 use dunlin_sim::world::Act;
@@ -64,9 +64,9 @@ impl Stage {
         self.schedule(until, Event::Act(Act::Unblock(from, to)));
     }
 
-    /// Ends the sessions between these processes that have an end which notices the cut while it
-    /// lasts. The other end then follows soon after the cut. Sessions that no end has given up go
-    /// on.
+    /// Ends each session between these processes if one of its ends notices the cut while the cut
+    /// lasts. The other end gives the session up soon after the cut, if it has not done so before.
+    /// Sessions that no end has given up go on.
     fn end_across(&mut self, clients: &[PortId], servers: &[PortId], until: Nanos) {
         let now = self.world.now();
         let mut kept = Vec::new();

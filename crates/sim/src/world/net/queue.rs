@@ -146,8 +146,9 @@ impl Queue {
         }
     }
 
-    /// Puts a frame at the end, if the memory had room for it at the last [`Self::settle`]. Returns
-    /// when the frame is at the other end of the cable.
+    /// Puts a frame at the end, if the memory has room for it. Frames of another queue take room
+    /// until that queue's next [`Self::settle`]. Returns the time at which the frame reaches the
+    /// other end of the cable.
     pub(super) fn push(
         &mut self,
         size: u64,

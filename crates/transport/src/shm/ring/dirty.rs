@@ -14,11 +14,12 @@ use super::super::staged::MOST_LINES;
 /// Bits of a word of the set.
 const BITS: u32 = u64::BITS;
 
-/// Most cells of a packet of a row, which comes from a lane.
+/// Most cells of a packet in a row of packets. Rows come from lanes.
 const CELLS: usize = MOST_LINES;
 
-/// For each number of cells of a packet, a set bit for each cell that holds data, if packets of
-/// that number follow each other: for a word of bits, and one more packet.
+/// At index `n`, the pattern of packets of `n` cells each that follow each other: a bit for each
+/// cell, which is set if the cell holds data. It is long enough for a word of bits and one more
+/// packet.
 const PATTERNS: [u128; CELLS + 1] = {
     let mut patterns = [0; CELLS + 1];
     let mut cells = 1;
