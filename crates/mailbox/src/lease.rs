@@ -12,7 +12,7 @@
 use std::task::{Context, Poll, Waker};
 
 use crate::sync::{AtomicU32, Ordering};
-use crate::wakeup::Wakeup;
+use crate::task_waker::Wakeup;
 
 const GIVEN_UP: u32 = 1;
 const LEFT: u32 = 2;

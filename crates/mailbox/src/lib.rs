@@ -29,7 +29,7 @@ mod lease;
 mod places;
 mod slots;
 mod sync;
-mod wakeup;
+mod task_waker;
 
 use std::sync::TryLockError;
 use std::task::{Context, Poll};
@@ -40,7 +40,7 @@ use slots::{NONE, Slots};
 pub use lease::Lease;
 pub use places::{Places, TakenPlace, Waiter};
 pub use slots::Slot;
-pub use wakeup::Wakeup;
+pub use task_waker::Wakeup;
 
 /// A bell that wakes the owner.
 pub trait Bell {

@@ -7,7 +7,7 @@
 
 use std::sync::OnceLock;
 
-use super::wakeup::Wakeup;
+use super::task_waker::Wakeup;
 use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering};
 
 /// No slot: the end of a list.

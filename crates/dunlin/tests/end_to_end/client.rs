@@ -19,13 +19,13 @@ pub(crate) const MARGIN: Duration = Duration::from_millis(700);
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
-pub(crate) struct Heard {
+pub(crate) struct Received {
     pub(crate) done: Vec<Done>,
     pub(crate) events: Vec<SessionEvent>,
 }
 
 pub(crate) struct Client<T: Named> {
-    pub(crate) rpc: Rpc<T, Heard>,
+    pub(crate) rpc: Rpc<T, Received>,
     next_mark: u64,
 }
 
@@ -48,7 +48,7 @@ impl<T: Named> Client<T> {
     }
 
     fn of(builder: EndpointBuilder<T>) -> Self {
-        let mut rpc = builder.build(Heard::default()).unwrap();
+        let mut rpc = builder.build(Received::default()).unwrap();
         rpc.on_completion(|heard, done, _| heard.done.push(done));
         rpc.on_session(|heard, event, _| heard.events.push(event));
         Self { rpc, next_mark: 0 }
@@ -87,7 +87,7 @@ impl<T: Named> Client<T> {
         &mut self,
         limit: Duration,
         what: &str,
-        ready: impl Fn(&Heard) -> bool,
+        ready: impl Fn(&Received) -> bool,
     ) {
         let begin = Instant::now();
         while !ready(self.rpc.app()) {

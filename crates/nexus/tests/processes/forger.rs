@@ -141,7 +141,7 @@ fn a_call_whose_response_a_forger_begins_ends() {
     assert_eq!(done.result, Err(RpcError::PeerFailed(Ran::Unknown)));
     assert!(
         begun.elapsed() > Duration::from_secs(1),
-        "it was asked after"
+        "no inquiry was sent"
     );
     // A new session has another token.
     let session = rpc.connect_blocking(server.address).unwrap();

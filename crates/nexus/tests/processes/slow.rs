@@ -29,7 +29,7 @@ fn slow_handler<T: Named>(says: &str, timeout: Duration) {
     let done = finish(&mut rpc, LIMIT);
     assert_eq!(done.result, Ok(()));
     assert_eq!(done.response.data(), [7; 2]);
-    assert!(rpc.counters().inquiries > 0, "it was asked after");
+    assert!(rpc.counters().inquiries > 0, "no inquiry was sent");
     exchange(&mut rpc, session, REVERSE);
 }
 

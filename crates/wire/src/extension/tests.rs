@@ -58,7 +58,7 @@ fn a_bitmap_may_begin_with_a_later_word() {
     for outside in [0, 255, MAX_AHEAD, u32::MAX] {
         assert!(!bitmap.insert(outside) && !bitmap.contains(outside));
     }
-    assert_eq!(bitmap.extent(), 0, "nothing begins nowhere");
+    assert_eq!(bitmap.extent(), 0, "an empty bitmap has no extent");
     assert!(bitmap.insert(256) && bitmap.insert(MAX_AHEAD - 1));
     assert!(bitmap.offsets().eq([256, MAX_AHEAD - 1]));
     assert_eq!(bitmap.last(), Some(MAX_AHEAD - 1));

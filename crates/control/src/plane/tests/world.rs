@@ -338,7 +338,7 @@ impl World {
                 }
                 assert!(
                     fds.is_empty(),
-                    "a plane leaves the descriptors of a right message"
+                    "a plane does not take the descriptors of a valid message"
                 );
                 self.settle();
             } else if end.inbox.is_empty() && end.eof.as_ref().is_some_and(due) {

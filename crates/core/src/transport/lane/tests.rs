@@ -167,7 +167,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_is_staged_is_what_was_pushed(
+    fn staged_packets_are_those_that_were_pushed(
         lens in prop::collection::vec(prop_oneof![0..40_usize, 0..1100_usize], 0..200),
     ) {
         let (mut lane, messages) = (Lane::new(LANE_PACKET), messages(&lens));

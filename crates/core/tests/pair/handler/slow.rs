@@ -106,7 +106,7 @@ fn a_batch_handler_that_has_become_fast_is_announced_no_longer() {
 }
 
 #[test]
-fn a_request_behind_a_slow_handler_waits_for_that_handler_only() {
+fn a_request_after_a_slow_one_waits_for_one_handler() {
     let mut pair = pair();
     for tag in 0..3 {
         pair.call(SLOW, b"slow", tag);
@@ -234,7 +234,7 @@ fn a_completion_that_takes_long_is_not_blamed_on_a_handler() {
 }
 
 #[test]
-fn an_endpoint_without_workers_refuses_their_requests_alone() {
+fn an_endpoint_without_workers_refuses_only_requests_for_workers() {
     let mut pair = Pair::without_workers();
     pair.server.rpc.on(SLOW, |app, req, cx| {
         take_long(app);

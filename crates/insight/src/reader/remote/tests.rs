@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use super::*;
 
 #[test]
-fn what_is_no_nexus_is_an_error() {
+fn a_server_that_is_no_nexus_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let other = std::thread::spawn(move || {
