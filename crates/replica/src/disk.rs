@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `open.rs` | the start of a replica from its directory |
 //! | `folder.rs` | a directory: its lock, its format, the replica's number and members |
+//! | `newer.rs` | parts that a newer version of this library has written |
 //! | `store.rs` | log and items in the engine |
 //! | `mark.rs` | the last write that was acknowledged |
 //! | `state.rs` | the record that says which of the engine's entries count |
@@ -19,6 +20,7 @@ mod backup;
 mod files;
 mod folder;
 mod mark;
+mod newer;
 mod open;
 mod record;
 mod state;
@@ -27,6 +29,7 @@ mod thread;
 
 pub use backup::Backup;
 pub use folder::DiskError;
+pub use newer::NewerPart;
 pub use open::{Opened, open};
 pub use store::{Full, Limits, Loss, Store};
 

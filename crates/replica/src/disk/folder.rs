@@ -9,10 +9,10 @@
 //! | `log.mark` | the last write that was acknowledged |
 //! | `log.room` | only while the store asks whether the disk has room; a crash may leave it |
 //!
-//! The file `replica` is "dunlinRp", the version of the format u8, 1 if restored items wait for a
-//! cluster u8, six zeros, the number u64, and the bytes of the roster; it is replaced as a whole. A
-//! directory without it that has other files is none of a replica, and stays as it is. Called by
-//! `open`, `thread` and `backup`.
+//! The file `replica` is "dunlinRp", the version of the format u8, its kind u8, which is 1 if
+//! restored items wait for a cluster, six zeros, the number u64, and the bytes of the roster; it is
+//! replaced as a whole. A directory without it that has other files is none of a replica, and stays
+//! as it is. Called by `open`, `thread` and `backup`.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -21,15 +21,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::files::Files;
+use super::newer::NewerPart;
 use super::store::{Limits, Loss, Store};
 use crate::log::first_base;
-use crate::node::{Image, Restored};
-use crate::wire::Roster;
+use crate::node::{Image, Restored, items};
+use crate::wire::{Roster, VERSION};
 use crate::work::Remains;
 
 const MAGIC: &[u8; 8] = b"dunlinRp";
 /// The version of the format.
 const FORMAT: u8 = 1;
+/// The largest kind: restored items wait for a cluster.
+const NEWEST_KIND: u8 = 1;
 /// Bytes before the members.
 const HEAD: usize = 24;
 /// The next file `replica`, until it is synced.
@@ -67,8 +70,8 @@ pub enum DiskError {
     Empty(PathBuf),
     /// It holds a replica already.
     Taken(PathBuf),
-    /// A newer version of this library has written it.
-    Newer(PathBuf, u8),
+    /// A newer version of this library has written a part of it.
+    Newer(PathBuf, NewerPart),
     /// Its content is damaged, or was not written by a replica.
     Broken(PathBuf, String),
     /// The file system refuses.
@@ -77,19 +80,37 @@ pub enum DiskError {
 
 /// The content of a directory whose log has these remains.
 fn kept(beginning: Beginning, remains: Option<Remains>) -> Result<Kept, &'static str> {
-    let newer = |_| "the items are of another version of dunlin";
+    let damaged = |_| "its items are damaged";
     match (beginning, remains) {
         (Beginning::Idle, None) => Ok(Kept::Nothing),
         (Beginning::Idle, Some(_)) => Err("a restore of it was cut off"),
         (Beginning::Restored, None) => Err("its restored items are gone"),
-        (Beginning::Restored, Some(it)) => Restored::new(it).map(Kept::Items).map_err(newer),
+        (Beginning::Restored, Some(it)) => Restored::new(it).map(Kept::Items).map_err(damaged),
         // The process ended before its node had begun.
         (Beginning::Seat(roster), None) => Ok(Kept::Seat(roster.clone(), Image::of(roster))),
         (Beginning::Seat(roster), Some(remains)) => {
-            let image = Image::resume(roster.clone(), remains).map_err(newer)?;
+            let image = Image::resume(roster.clone(), remains).map_err(damaged)?;
             Ok(Kept::Seat(roster, image))
         }
     }
+}
+
+/// A part of the file `replica` of a newer version. The bytes have its head.
+fn newer_file(bytes: &[u8]) -> Option<NewerPart> {
+    let at = |place: usize| bytes.get(place).copied();
+    let file = NewerPart::find("the file `replica`", at(MAGIC.len()), FORMAT);
+    let kind = || {
+        let kind = at(MAGIC.len() + 1);
+        NewerPart::find("the kind of the file `replica`", kind, NEWEST_KIND)
+    };
+    let members = || NewerPart::find("the members in the file `replica`", at(HEAD), VERSION);
+    file.or_else(kind).or_else(members)
+}
+
+/// Items of a newer version. The engine has verified their check sums.
+fn newer_items(remains: Option<&Remains>) -> Option<NewerPart> {
+    let (_, image) = remains?.items.as_ref()?;
+    NewerPart::find("the items of the log", items::version(image), VERSION)
 }
 
 /// A locked directory.
@@ -154,10 +175,14 @@ impl Folder {
         let (store, remains) = opened.map_err(|loss| match loss {
             Loss::Unreadable(error) => DiskError::Io(log.clone(), error),
             Loss::Incomplete(why) => broken(why),
+            Loss::Newer(newer) => DiskError::Newer(self.path.clone(), newer),
         })?;
         // The engine syncs its files, but not the name of the first one.
         let synced = sync_names(&log).and_then(|()| sync_names(&self.path));
         synced.map_err(|error| DiskError::Io(self.path.clone(), error))?;
+        if let Some(newer) = newer_items(remains.as_ref()) {
+            return Err(DiskError::Newer(self.path.clone(), newer));
+        }
         let kept = kept(beginning, remains).map_err(|why| broken(why.to_owned()))?;
         Ok((store, kept))
     }
@@ -173,15 +198,17 @@ impl Folder {
         if bytes.len() < HEAD || !bytes.starts_with(MAGIC) {
             return Err(broken("it is not a file of a replica"));
         }
+        if let Some(newer) = newer_file(&bytes) {
+            return Err(DiskError::Newer(self.path.clone(), newer));
+        }
         if bytes[MAGIC.len()] != FORMAT {
-            return Err(DiskError::Newer(self.path.clone(), bytes[MAGIC.len()]));
+            return Err(broken("its format is damaged"));
         }
         let (head, rest) = bytes.split_at(HEAD);
         let id = head.last_chunk().map_or(0, |id| u64::from_le_bytes(*id));
         let beginning = match (rest.is_empty(), bytes[MAGIC.len() + 1]) {
             (true, 0) => Beginning::Idle,
-            (true, 1) => Beginning::Restored,
-            (true, _) => return Err(broken("its state is of a newer version")),
+            (true, _) => Beginning::Restored,
             (false, _) => {
                 let roster = Roster::decode(rest);
                 Beginning::Seat(roster.map_err(|_| broken("its members are damaged"))?)
@@ -295,10 +322,9 @@ impl fmt::Display for DiskError {
                 "{} holds a replica already; restore into an empty directory",
                 path.display()
             ),
-            Self::Newer(path, version) => write!(
+            Self::Newer(path, newer) => write!(
                 f,
-                "{} holds data of format {version}, and this program reads format {FORMAT}; use \
-                 the newer program",
+                "{} holds {newer}; use the newer program, which can go on with it",
                 path.display()
             ),
             Self::Broken(path, why) => write!(

@@ -7,6 +7,7 @@
 
 use raft::eraftpb::HardState;
 
+use super::newer::NewerPart;
 use crate::wire::Malformed;
 use crate::wire::cursor::{Cursor, put_words};
 use crate::work::LogWrite;
@@ -109,6 +110,12 @@ impl State {
         put_words(&mut bytes, &[items.applied, items.first, items.last]);
         put_words(&mut bytes, &[self.number]);
         bytes
+    }
+
+    /// The version of a record of a newer library.
+    pub(super) fn newer(bytes: &[u8]) -> Option<NewerPart> {
+        let version = bytes.first().copied();
+        NewerPart::find("the record of the log's state", version, VERSION)
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {

@@ -24,6 +24,7 @@ use raft_engine::{Command, Config, Engine, Error, LogBatch, ReadableSize, Recove
 
 use super::files::{has_room, is_full};
 use super::mark::Mark;
+use super::newer::NewerPart;
 use super::record::{Record, Records};
 use super::state::{Parts, State};
 use crate::work::{Items, LogWrite, Remains};
@@ -63,6 +64,8 @@ pub enum Loss {
     Unreadable(io::Error),
     /// Something is missing or damaged; in words.
     Incomplete(String),
+    /// A newer version of this library has written it.
+    Newer(NewerPart),
 }
 
 impl From<Error> for Loss {
@@ -106,8 +109,8 @@ impl<F: FileSystem> Store<F> {
     ///
     /// # Errors
     /// [`Loss`]: the files cannot be read, another process has them, an entry is missing that the
-    /// record of the state counts, or the log ends before a write that was acknowledged. A torn
-    /// last write is no loss: no message speaks of it.
+    /// record of the state counts, the log ends before a write that was acknowledged, or a newer
+    /// version has written the record. A torn last write is no loss: no message speaks of it.
     ///
     /// # Panics
     /// If the engine does.
@@ -417,8 +420,12 @@ fn read<F: FileSystem>(
     let Some(bytes) = engine.get(LOG, STATE) else {
         return Ok(None);
     };
+    // The engine has verified the check sum.
+    if let Some(newer) = State::newer(&bytes) {
+        return Err(Loss::Newer(newer));
+    }
     let state = State::decode(&bytes);
-    let mut state = state.map_err(|_| incomplete("its state is of a newer version"))?;
+    let mut state = state.map_err(|_| incomplete("the record of its state is damaged"))?;
     state.begin_at(first);
     let remains = Remains {
         promises: state.promises(),

@@ -1,5 +1,6 @@
 //! Directories that can and cannot be used, and logs that are read back; `tests/room.rs` has disks
-//! with little room, `tests/syncs.rs` one whose syncs fail.
+//! with little room, `tests/syncs.rs` one whose syncs fail, and `tests/newer.rs` data of newer
+//! versions.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,6 +8,7 @@
     reason = "a test that cannot go on fails; its indices are small"
 )]
 
+mod newer;
 mod room;
 mod syncs;
 

@@ -135,6 +135,8 @@ impl Threaded {
 
 impl Disk for Threaded {
     fn take_seat(&mut self, roster: &Roster) -> io::Result<()> {
+        // The replica's thread waits for this sync itself: it comes once for each seat, before the
+        // seat has made a promise, so no election and no write of the seat is held up.
         self.folder.take_seat(roster)
     }
 

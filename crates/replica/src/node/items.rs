@@ -29,6 +29,14 @@ pub(crate) fn split(image: &[u8]) -> Result<(Roster, &[u8]), Malformed> {
     Ok((roster, cursor.0))
 }
 
+/// The version of a snapshot's items, also if this library cannot read the members before them.
+#[cfg(feature = "disk")]
+pub(crate) fn version(image: &[u8]) -> Option<u8> {
+    let mut cursor = Cursor(image);
+    cursor.counted().ok()?;
+    cursor.u8().ok()
+}
+
 /// Reads the members of a snapshot.
 pub(crate) fn take_head(cursor: &mut Cursor<'_>) -> Result<Roster, Malformed> {
     let mut head = Cursor(cursor.counted()?);
