@@ -11,8 +11,9 @@ pub const MAX_ATTEMPTS: usize = 3;
 /// How failed attempts are repeated. Fixed rules decide which ones may be repeated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retry {
-    /// Attempts at one call, including the first one and hedges; at most [`MAX_ATTEMPTS`]. Attempts
-    /// that were never transmitted or that a draining server refused do not count.
+    /// Attempts at one call, including the first one and hedges; at least 1, at most
+    /// [`MAX_ATTEMPTS`], and at least 2 if idempotent calls are hedged. Attempts that were never
+    /// transmitted or that a draining server refused do not count.
     pub attempts: u8,
     /// The pause before a repeat.
     pub pause: Backoff,

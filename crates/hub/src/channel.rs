@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use dunlin_channel::{Counters, Pick, Retry, State};
+use dunlin_channel::{Backoff, Counters, Pick, Retry, State};
 use dunlin_core::{Clock, Nanos};
 use dunlin_mailbox::Waiter as Waiting;
 use dunlin_nexus::{Resolve, TscClock};
@@ -55,9 +55,8 @@ pub struct ChannelBuilder {
     resolvers: Vec<Resolver>,
     options: ChannelOptions,
     endpoint: Option<u16>,
-    pick: Option<Pick>,
-    retry: Option<Retry>,
-    hedge: Option<Duration>,
+    /// The pause before a repeat.
+    pause: Backoff,
 }
 
 /// Shows changes of a channel's state; if several have come meanwhile, only the last. It does not
@@ -89,9 +88,7 @@ impl ChannelBuilder {
             resolvers: Vec::new(),
             options,
             endpoint: None,
-            pick: None,
-            retry: None,
-            hedge: None,
+            pause: Retry::default().pause,
         }
     }
 
@@ -138,20 +135,23 @@ impl ChannelBuilder {
     /// Chooses how the channel picks a server for a call. By default it takes the one of two that
     /// has fewer calls.
     pub fn pick(mut self, pick: Pick) -> Self {
-        self.pick = Some(pick);
+        self.options.pick = pick;
         self
     }
 
     /// Chooses how calls are repeated. `Retry { attempts: 1, ..Retry::default() }` repeats only
-    /// requests that were never transmitted, or that a draining server refused.
+    /// requests that were never transmitted, or that a draining server refused. Zero attempts are
+    /// refused by [`Self::open`].
     pub fn retry(mut self, retry: Retry) -> Self {
-        self.retry = Some(retry);
+        self.options.attempts = retry.attempts;
+        self.pause = retry.pause;
         self
     }
 
     /// Sends an idempotent call to a second server as well, if it has no answer after this time.
+    /// A hedge is an attempt, so [`Self::open`] refuses it together with `attempts: 1`.
     pub fn hedge(mut self, after: Duration) -> Self {
-        self.hedge = Some(after);
+        self.options.hedge = Some(after);
         self
     }
 
@@ -169,7 +169,7 @@ impl ChannelBuilder {
 
     /// Limits the calls that have not ended, including those that were dropped or whose deadline
     /// has passed, but whose requests a server may still hold. A further one fails with
-    /// [`ChannelError::Full`].
+    /// [`ChannelError::Full`]. [`Self::open`] refuses zero.
     pub fn queue(mut self, calls: usize) -> Self {
         self.options.queue = calls;
         self
@@ -179,15 +179,14 @@ impl ChannelBuilder {
     ///
     /// # Errors
     /// An address is not a host and a port, there is neither an address nor a resolver, the
-    /// endpoint is 65535, or the hub of the process cannot be started.
+    /// endpoint is 65535, options contradict each other, or the hub of the process cannot be
+    /// started.
     pub fn open(self) -> Result<Channel, ChannelError> {
         let mut plan = Plan::new(&self.options);
         plan.addresses = self.addresses;
         plan.resolvers = self.resolvers;
         plan.endpoint = self.endpoint;
-        plan.config.pick = self.pick.unwrap_or(plan.config.pick);
-        plan.config.retry = self.retry.unwrap_or(plan.config.retry);
-        plan.config.hedge = self.hedge.map(Nanos::from);
+        plan.config.retry.pause = self.pause;
         plan.check()?;
         let hub = match self.hub {
             Some(hub) => hub,

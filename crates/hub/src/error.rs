@@ -22,6 +22,12 @@ pub enum ChannelError {
     Address(String),
     /// The channel has neither an address nor a resolver.
     NoAddress,
+    /// The option `queue` of the channel is 0, so it could make no call.
+    NoQueue,
+    /// The option `attempts` of the channel is 0, so it could make no call.
+    NoAttempt,
+    /// The channel hedges, but may make only one attempt at a call, so it would never hedge.
+    NeverHedges,
     /// A call is for the endpoint 65535, which no server has. It has not run.
     Endpoint,
     /// The metadata of a call cannot be sent. It has not run.
@@ -80,6 +86,9 @@ impl ChannelError {
             | Self::Full
             | Self::Address(_)
             | Self::NoAddress
+            | Self::NoQueue
+            | Self::NoAttempt
+            | Self::NeverHedges
             | Self::Endpoint
             | Self::Meta(_)
             | Self::Closed
@@ -120,6 +129,19 @@ impl fmt::Display for ChannelError {
             Self::NoAddress => {
                 f.write_str("the channel has no address and no resolver; give it one at least")
             }
+            Self::NoQueue => f.write_str(
+                "the channel's `queue` is 0, so every call would fail with `Full`; set `queue` to \
+                 1 or more, or leave it out",
+            ),
+            Self::NoAttempt => f.write_str(
+                "the channel's `retry.attempts` is 0, but the first attempt counts; set it to 1 \
+                 for calls that are not repeated",
+            ),
+            Self::NeverHedges => f.write_str(
+                "the channel has both `hedge` and `retry.attempts` = 1, but a hedge is a second \
+                 attempt, so no call would have one; set `retry.attempts` to 2 or more, or leave \
+                 `hedge` out",
+            ),
             Self::Endpoint => f.write_str("no server has an endpoint 65535"),
             Self::Meta(error) => error.fmt(f),
             Self::Closed => f.write_str("the hub of the channel has ended"),

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use dunlin_channel::Config;
+use dunlin_channel::{Config, Pick, Retry};
 use dunlin_core::Nanos;
 use dunlin_wire::control::EndpointIndex;
 
@@ -16,7 +16,7 @@ pub struct ChannelOptions {
     /// Endpoint threads of a hub.
     pub threads: usize,
     /// Calls of one channel that have not ended, or whose requests a server may still hold; a
-    /// further one fails with [`ChannelError::Full`].
+    /// further one fails with [`ChannelError::Full`]. At least one.
     pub queue: usize,
     /// Time for which a call waits for a server to be ready; zero: it fails immediately.
     pub patience: Duration,
@@ -27,10 +27,19 @@ pub struct ChannelOptions {
     /// Endpoints of one server, from the first, to which a channel connects for calls that name no
     /// endpoint; at least one.
     pub endpoints_per_server: usize,
+    /// The rule by which one of the ready servers gets a call.
+    pub pick: Pick,
+    /// Attempts at one call, including the first one and hedges: 1 to 3, and at least 2 with
+    /// [`Self::hedge`].
+    pub attempts: u8,
+    /// Time after which an idempotent call without an answer is sent to a second server as well;
+    /// `None`: it is not.
+    pub hedge: Option<Duration>,
 }
 
 impl Default for ChannelOptions {
-    /// One thread, 4096 calls, 5 s of patience, no deadline, 30 s between look-ups, four endpoints.
+    /// One thread, 4096 calls, 5 s of patience, no deadline, 30 s between look-ups, four endpoints,
+    /// the less busy of two servers, three attempts, no hedges.
     fn default() -> Self {
         Self {
             threads: 1,
@@ -39,6 +48,9 @@ impl Default for ChannelOptions {
             deadline: None,
             lookup: Duration::from_secs(30),
             endpoints_per_server: Config::DEFAULT.endpoints_per_server as usize,
+            pick: Config::DEFAULT.pick,
+            attempts: Config::DEFAULT.retry.attempts,
+            hedge: None,
         }
     }
 }
@@ -66,6 +78,12 @@ impl Plan {
             // Deadlines count from a call's first poll, so its caller sets them.
             deadline: None,
             calls: options.queue,
+            pick: options.pick,
+            retry: Retry {
+                attempts: options.attempts,
+                ..Config::DEFAULT.retry
+            },
+            hedge: options.hedge.map(Nanos::from),
             // A link is a trunk, which opens more sessions by itself.
             links_per_endpoint: 1,
             ..Config::DEFAULT
@@ -79,7 +97,8 @@ impl Plan {
         }
     }
 
-    /// Checks the addresses and the endpoint, and replaces the names among them by resolvers.
+    /// Checks the addresses, the endpoint and the options, and replaces the names among the
+    /// addresses by resolvers.
     pub(crate) fn check(&mut self) -> Result<(), ChannelError> {
         if self.addresses.is_empty() && self.resolvers.is_empty() {
             return Err(ChannelError::NoAddress);
@@ -87,6 +106,7 @@ impl Plan {
         if self.endpoint == Some(EndpointIndex::ANY.0) {
             return Err(ChannelError::Endpoint);
         }
+        self.check_options()?;
         let wrong = self.addresses.iter().find(|address| !is_address(address));
         if let Some(wrong) = wrong {
             return Err(ChannelError::Address(wrong.clone()));
@@ -98,6 +118,18 @@ impl Plan {
             self.config.lookup = Some(self.lookup);
         }
         Ok(())
+    }
+
+    /// Refuses options with which the channel could make no call, and those that contradict each
+    /// other.
+    fn check_options(&self) -> Result<(), ChannelError> {
+        let Config { calls, hedge, .. } = self.config;
+        match self.config.retry.attempts {
+            _ if calls == 0 => Err(ChannelError::NoQueue),
+            0 => Err(ChannelError::NoAttempt),
+            1 if hedge.is_some() => Err(ChannelError::NeverHedges),
+            _ => Ok(()),
+        }
     }
 
     /// The sources of the channel's addresses.

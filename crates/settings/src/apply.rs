@@ -11,12 +11,12 @@ use dunlin_transport::udp::{Options as UdpOptions, Udp};
 
 use crate::Settings;
 use crate::error::{Problem, Source};
-#[cfg(feature = "channel")]
-use crate::options::ChannelOptions;
 #[cfg(feature = "dpdk")]
 use crate::options::DpdkOptions;
 #[cfg(feature = "server")]
 use crate::options::ServerOptions;
+#[cfg(feature = "channel")]
+use crate::options::{ChannelOptions, PickRule};
 use crate::options::{KvOptions, NexusOptions, ReplicaOptions, SequencerOptions};
 #[cfg(feature = "xdp")]
 use crate::options::{XdpMode, XdpOptions};
@@ -178,6 +178,13 @@ impl Settings {
                 deadline: options.deadline,
                 lookup: options.lookup,
                 endpoints_per_server: options.endpoints_per_server,
+                pick: match options.pick {
+                    PickRule::RoundRobin => dunlin_hub::Pick::RoundRobin,
+                    PickRule::LeastOfTwo => dunlin_hub::Pick::LeastOfTwo,
+                    PickRule::Hash => dunlin_hub::Pick::Hash,
+                },
+                attempts: options.attempts,
+                hedge: options.hedge,
             })
     }
 

@@ -13,7 +13,7 @@ use dunlin_transport::networks::Networks;
 use dunlin_transport::udp::Ecn;
 use dunlin_wire::ReqNum;
 
-use crate::options::{KvMode, XdpMode};
+use crate::options::{KvMode, PickRule, XdpMode};
 use crate::value::Value;
 
 /// The value does not fit the field, so the table's row is wrong.
@@ -46,7 +46,7 @@ macro_rules! numbers {
     )*};
 }
 
-numbers!(u16, u32, u64, usize);
+numbers!(u8, u16, u32, u64, usize);
 
 /// The first word of the row stands for `None`.
 macro_rules! optional_numbers {
@@ -305,6 +305,26 @@ impl Field for KvMode {
         *self = match value.word()? {
             "cache" => Self::Cache,
             "store" => Self::Store,
+            _ => return Err(Misfit),
+        };
+        Ok(())
+    }
+}
+
+impl Field for PickRule {
+    fn read(&self) -> Value {
+        Value::Word(match self {
+            Self::RoundRobin => "round_robin",
+            Self::LeastOfTwo => "least_of_two",
+            Self::Hash => "hash",
+        })
+    }
+
+    fn write(&mut self, value: &Value) -> Result<(), Misfit> {
+        *self = match value.word()? {
+            "round_robin" => Self::RoundRobin,
+            "least_of_two" => Self::LeastOfTwo,
+            "hash" => Self::Hash,
             _ => return Err(Misfit),
         };
         Ok(())

@@ -34,6 +34,18 @@ pub(super) struct ChannelOptions {
     pub(super) deadline: Option<Duration>,
     pub(super) lookup: Duration,
     pub(super) endpoints_per_server: usize,
+    pub(super) pick: PickRule,
+    pub(super) attempts: u8,
+    pub(super) hedge: Option<Duration>,
+}
+
+/// The rule by which a channel picks one of the ready servers for a call, as `dunlin_channel::Pick`
+/// has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum PickRule {
+    RoundRobin,
+    LeastOfTwo,
+    Hash,
 }
 
 /// Options of a [`ServerBuilder`](dunlin_server::ServerBuilder).
@@ -172,6 +184,9 @@ impl Default for ChannelOptions {
             deadline: None,
             lookup: Duration::from_secs(30),
             endpoints_per_server: 4,
+            pick: PickRule::LeastOfTwo,
+            attempts: 3,
+            hedge: None,
         }
     }
 }

@@ -216,6 +216,7 @@ impl Settings {
         let pairs = table::NOT_MORE_THAN.into_iter();
         let mut problems: Vec<Problem> = pairs.filter_map(|pair| self.compare(pair)).collect();
         problems.extend(self.check_endpoint());
+        problems.extend(self.check_hedge());
         if problems.is_empty() {
             return Ok(());
         }
@@ -309,6 +310,22 @@ impl Settings {
             );
             let set = self.find(less.name).or(self.find(more.name));
             problem(set.map_or(Source::Default, |set| set.source.clone()), what)
+        })
+    }
+
+    /// The contradiction of hedges, each of which is a second attempt, with a single attempt.
+    fn check_hedge(&self) -> Option<Problem> {
+        let hedge = self.find("channel.hedge")?;
+        let attempts = self.find("channel.attempts")?;
+        let hedges = matches!(hedge.value, Value::Number(_));
+        (hedges && attempts.value == Value::Number(1)).then(|| {
+            let what = format!(
+                "{} needs a second attempt, but {}; raise the second to 2 or more, or set the \
+                 first to none",
+                self.place(hedge.setting),
+                self.place(attempts.setting)
+            );
+            problem(hedge.source.clone(), what)
         })
     }
 

@@ -10,6 +10,9 @@ fn expected(error: &ChannelError) -> Ran {
         | ChannelError::Full
         | ChannelError::Address(_)
         | ChannelError::NoAddress
+        | ChannelError::NoQueue
+        | ChannelError::NoAttempt
+        | ChannelError::NeverHedges
         | ChannelError::Endpoint
         | ChannelError::Closed
         | ChannelError::Meta(_)
@@ -25,6 +28,9 @@ fn errors() -> Vec<ChannelError> {
         ChannelError::Full,
         ChannelError::Address("nowhere".to_owned()),
         ChannelError::NoAddress,
+        ChannelError::NoQueue,
+        ChannelError::NoAttempt,
+        ChannelError::NeverHedges,
         ChannelError::Endpoint,
         ChannelError::Closed,
         MetaError::Key.into(),

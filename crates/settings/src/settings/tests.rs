@@ -428,6 +428,27 @@ fn variables_that_kubernetes_sets_for_a_service_named_dunlin_are_passed_over_wit
 }
 
 #[test]
+fn a_hedge_with_one_attempt_is_refused_and_so_are_none_and_a_queue_of_none() {
+    let hedged = |hedge: &str, attempts: &str| {
+        let text = format!("[channel]\nhedge = \"{hedge}\"\nattempts = {attempts}");
+        Settings::default().with_toml("a.toml", &text).unwrap()
+    };
+    assert_eq!(
+        hedged("5 ms", "1").check().unwrap_err().to_string(),
+        "a.toml:2:9: `channel.hedge` = 5 ms (a.toml:2:9) needs a second attempt, but \
+         `channel.attempts` = 1 (a.toml:3:12); raise the second to 2 or more, or set the first to \
+         none"
+    );
+    assert!(hedged("5 ms", "2").check().is_ok());
+    assert!(hedged("none", "1").check().is_ok());
+    assert_eq!(
+        refused("[channel]\nattempts = 0\nqueue = 0"),
+        "dunlin.toml:2:12: `channel.attempts` cannot be `0`; expected 1 to 3; the nearest is `1`\n\
+         dunlin.toml:3:9: `channel.queue` cannot be `0`; expected 1 to 1048576; the nearest is `1`"
+    );
+}
+
+#[test]
 fn a_largest_message_that_no_budget_holds_is_refused() {
     let large = Settings::default().with("endpoint.max_message", "1 GiB");
     let refused = large.unwrap().check().unwrap_err().to_string();

@@ -81,6 +81,31 @@ pub(super) const CHANNEL: &[Setting] = &[
         "endpoints of a server that share the calls which name none",
     )
     .within(1..=1024),
+    channel(
+        "channel.pick",
+        Unit::Word,
+        |channel| &mut channel.pick,
+        "server that gets a call: each in turn, the one of two with fewer calls, or the one to \
+         which the call's key belongs",
+    )
+    .words(&["round_robin", "least_of_two", "hash"]),
+    channel(
+        "channel.attempts",
+        Unit::Count,
+        |channel| &mut channel.attempts,
+        "attempts at one call, with the first and with hedges; those that were never transmitted \
+         or that a draining server refused do not count",
+    )
+    .within(1..=3),
+    channel(
+        "channel.hedge",
+        MILLIS,
+        |channel| &mut channel.hedge,
+        "time after which an idempotent call without an answer is sent to a second server as well; \
+         `none`: it is not; needs `channel.attempts` of 2 or more",
+    )
+    .within(US..=HOUR)
+    .words(&["none"]),
 ];
 
 pub(super) const SERVER: &[Setting] = &[
