@@ -49,7 +49,8 @@
 mod book;
 
 pub use dunlin_local::{
-    Call, Caller, Events, Failed, Local, NotConnected, OwnedRequest, Reply, Sleep, Tasks,
+    Call, Caller, Events, Failed, Local, NotConnected, OwnedRequest, Reply, ServiceRequest, Sleep,
+    Tasks,
 };
 
 #[cfg(feature = "channel")]

@@ -16,6 +16,7 @@ use dunlin_wire::ReqType;
 
 use crate::caller::Caller;
 use crate::request::OwnedRequest;
+use crate::service_request::{ServiceRequest, serve_method_of_service};
 use crate::state::{Port, State};
 use crate::task::MAIN;
 use crate::tasks::{self, Tasks};
@@ -98,14 +99,14 @@ impl<T: Open> Local<T> {
 
     /// Serves a typed service: all its methods, each request as a future. `KvServer(service)`,
     /// which the attribute `service` makes, is such a service.
-    pub fn serve_typed<S: AsyncService<OwnedRequest>>(&mut self, service: S) {
+    pub fn serve_typed<S: AsyncService<ServiceRequest>>(&mut self, service: S) {
         self.add_service::<S>();
         let service = Rc::new(service);
         for (place, number) in S::METHODS.iter().enumerate() {
             let name = S::NAMES.get(place).copied().unwrap_or_default();
             for req_type in [*number, *number | META] {
                 let service = Rc::clone(&service);
-                self.serve_method(ReqType(req_type), name, move |request, _| {
+                serve_method_of_service(self, ReqType(req_type), name, move |request, _| {
                     Rc::clone(&service).answer(request)
                 });
             }
@@ -113,7 +114,7 @@ impl<T: Open> Local<T> {
     }
 
     /// Notes the name and the facts of a service whose handlers the program registers itself.
-    pub fn add_service<S: AsyncService<OwnedRequest>>(&mut self) {
+    pub fn add_service<S: AsyncService<ServiceRequest>>(&mut self) {
         self.endpoint(|endpoint| {
             endpoint.add_service(S::NAME);
             S::FACTS
@@ -274,7 +275,7 @@ impl<T: Open> Local<T> {
 impl<T: Open> Drop for Local<T> {
     /// Ends all sessions and calls. Futures in other executors that wait for a call get an error.
     fn drop(&mut self) {
-        self.drop_futures();
+        // Before the futures: no handler has failed, so no client gets an answer that says so.
         self.endpoint(|endpoint| {
             let sessions: Vec<_> = endpoint.sessions().collect();
             for session in sessions {
@@ -282,6 +283,7 @@ impl<T: Open> Drop for Local<T> {
                 let _ = endpoint.disconnect(session);
             }
         });
+        self.drop_futures();
         for _ in 0..LAST_ITERATIONS {
             self.endpoint(|endpoint| endpoint.iterate(|_| Nanos::ZERO));
             if self.state.calls.running() == 0 {

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use dunlin_core::{Cx, Nanos, Refuse, Request, Session, Ticket};
 use dunlin_msgbuf::{AllocError, MsgBuf};
+use dunlin_service::Error;
 use dunlin_service::spans::RequestSpan;
-use dunlin_service::{Error, IncomingRequest, Refusal};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::state::State;
@@ -231,6 +231,17 @@ impl OwnedRequest {
 }
 
 impl OwnedRequest {
+    /// The time now, on the endpoint's clock.
+    pub(crate) fn now(&self) -> Nanos {
+        self.state().with(|cx| cx.now()).unwrap_or(Nanos::MAX)
+    }
+
+    /// Answers with `code` as it is, because no handler has run.
+    pub(crate) fn refuse(self, code: ErrorCode) -> Result<(), Error> {
+        self.parts().span.on_refuse(code);
+        self.end_by(|cx, ticket| ticket.refuse(cx, code))
+    }
+
     /// Ends the request without a response.
     fn end_by(self, end: impl FnOnce(&mut Cx<'_>, Ticket)) -> Result<(), Error> {
         let ended = self.state().with(|cx| end(cx, self.parts().ticket));
@@ -287,37 +298,6 @@ impl Drop for OwnedRequest {
         if let Some(parts) = self.0.take() {
             Self::abandon(parts);
         }
-    }
-}
-
-impl IncomingRequest for OwnedRequest {
-    fn data(&self) -> &[u8] {
-        self.data()
-    }
-
-    fn req_type(&self) -> ReqType {
-        self.req_type()
-    }
-
-    fn session(&self) -> Session {
-        self.session()
-    }
-
-    fn now(&self) -> Nanos {
-        self.state().with(|cx| cx.now()).unwrap_or(Nanos::MAX)
-    }
-
-    fn reply(self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Error> {
-        self.reply_with(len, write)
-    }
-
-    fn reject(self, code: ErrorCode) -> Result<(), Error> {
-        self.reject(code)
-    }
-
-    fn refuse(self, why: Refusal) -> Result<(), Error> {
-        self.parts().span.on_refuse(why.code());
-        self.end_by(|cx, ticket| ticket.refuse(cx, why.code()))
     }
 }
 

@@ -33,7 +33,7 @@ impl fmt::Display for NexusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address { address, source } => {
-                write!(f, "{address} is not a host and a port: {source}")
+                write!(f, "{address:?} is not a host and a port: {source}")
             }
             Self::Listen { address, source } => write!(
                 f,

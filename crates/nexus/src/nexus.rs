@@ -258,7 +258,7 @@ impl NexusBuilder {
         address: &(impl ToSocketAddrs + std::fmt::Debug),
     ) -> Result<TcpListener, NexusError> {
         let wrong = |source| NexusError::Address {
-            address: format!("{address:?}"),
+            address: format!("{address:?}").trim_matches('"').to_owned(),
             source,
         };
         let mut resolved = address.to_socket_addrs().map_err(wrong)?;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use dunlin_core::{Facts, Nanos};
-use dunlin_local::OwnedRequest;
+use dunlin_local::ServiceRequest;
 use dunlin_service::spans::RequestSpan;
 use dunlin_service::{AsyncService, Error, IncomingRequest, META, Refusal, SendService};
 
@@ -50,13 +50,13 @@ impl<S: SendService<OffloadedRequest>> Offload<S> {
     }
 }
 
-impl<S: SendService<OffloadedRequest>> AsyncService<OwnedRequest> for Offload<S> {
+impl<S: SendService<OffloadedRequest>> AsyncService<ServiceRequest> for Offload<S> {
     const NAME: &'static str = S::NAME;
     const METHODS: &'static [u16] = S::METHODS;
     const NAMES: &'static [&'static str] = S::NAMES;
     const FACTS: Option<Facts> = S::FACTS;
 
-    async fn answer(self: Rc<Self>, mut request: OwnedRequest) -> Result<(), Error> {
+    async fn answer(self: Rc<Self>, mut request: ServiceRequest) -> Result<(), Error> {
         if self.desk.is_stopped() {
             return request.refuse(Refusal::ShuttingDown);
         }
@@ -67,7 +67,11 @@ impl<S: SendService<OffloadedRequest>> AsyncService<OwnedRequest> for Offload<S>
         (&mut call).await;
         match call.with(Letter::take_end) {
             End::Reply(body) => request.reply_from(body),
-            End::LongReply => call.with(|letter| request.reply(letter.long())),
+            End::LongReply => call.with(|letter| {
+                request.reply(letter.long().len(), |out| {
+                    out.copy_from_slice(letter.long())
+                })
+            }),
             End::Reject(code) => request.reject(code),
             End::Refuse(why) => request.refuse(why),
         }
@@ -81,7 +85,7 @@ impl<S> Drop for Offload<S> {
 }
 
 /// The request to pass on. `request` keeps nothing but the right to answer.
-fn arrived(request: &mut OwnedRequest) -> Result<Arrived, Error> {
+fn arrived(request: &mut ServiceRequest) -> Result<Arrived, Error> {
     let req_type = request.req_type();
     // Only a request with a front may have a deadline, and only a deadline needs the time.
     let at = match req_type.0 & META {

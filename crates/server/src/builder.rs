@@ -5,7 +5,7 @@ use std::net::ToSocketAddrs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dunlin_local::{Local, OwnedRequest};
+use dunlin_local::{Local, ServiceRequest};
 use dunlin_nexus::{EndpointBuilder, EndpointError, Nexus, NexusBuilder, Rpc};
 use dunlin_service::AsyncService;
 use dunlin_transport::auto::Auto;
@@ -162,7 +162,7 @@ impl ServerBuilder {
     /// Adds a service whose methods are futures. For a trait `Kv` with the attribute `service`,
     /// that is a `KvServer`. Each thread makes its own service with `make`, which can capture an
     /// `Arc` with the state that all threads share.
-    pub fn service<S: AsyncService<OwnedRequest>>(
+    pub fn service<S: AsyncService<ServiceRequest>>(
         self,
         make: impl Fn(ServerThread) -> S + Send + Sync + 'static,
     ) -> Self {
@@ -171,7 +171,7 @@ impl ServerBuilder {
 
     /// Like [`Self::service`], for a service with limits of its own, in place of those of
     /// [`Self::limits`].
-    pub fn service_within<S: AsyncService<OwnedRequest>>(
+    pub fn service_within<S: AsyncService<ServiceRequest>>(
         self,
         limits: Limits,
         make: impl Fn(ServerThread) -> S + Send + Sync + 'static,
@@ -203,7 +203,7 @@ impl ServerBuilder {
         self
     }
 
-    fn add<S: AsyncService<OwnedRequest>>(
+    fn add<S: AsyncService<ServiceRequest>>(
         mut self,
         limits: Option<Limits>,
         make: impl Fn(ServerThread) -> S + Send + Sync + 'static,
@@ -372,7 +372,7 @@ impl Services {
 }
 
 #[cfg(feature = "tower")]
-fn serve<S: AsyncService<OwnedRequest>>(
+fn serve<S: AsyncService<ServiceRequest>>(
     local: &mut Local<Auto>,
     service: S,
     layers: &Layers,
@@ -388,7 +388,7 @@ fn serve<S: AsyncService<OwnedRequest>>(
 }
 
 #[cfg(not(feature = "tower"))]
-fn serve<S: AsyncService<OwnedRequest>>(
+fn serve<S: AsyncService<ServiceRequest>>(
     local: &mut Local<Auto>,
     service: S,
     (): &Layers,

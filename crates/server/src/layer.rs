@@ -14,7 +14,7 @@ use std::error::Error as StdError;
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use dunlin_local::{Local, OwnedRequest};
+use dunlin_local::{Local, ServiceRequest, serve_method_of_service};
 use dunlin_service::{AsyncService, Error, META};
 use dunlin_transport::auto::Auto;
 use dunlin_wire::ReqType;
@@ -44,7 +44,7 @@ pub(crate) struct Methods {
 }
 
 impl Methods {
-    pub(crate) const fn of<S: AsyncService<OwnedRequest>>() -> Self {
+    pub(crate) const fn of<S: AsyncService<ServiceRequest>>() -> Self {
         Self {
             numbers: S::METHODS,
             names: S::NAMES,
@@ -73,7 +73,7 @@ where
 /// layer is that of [`ServerBuilder::layer`](crate::ServerBuilder::layer).
 pub fn serve_layered<S, L>(local: &mut Local<Auto>, service: S, layer: impl FnOnce(Handlers) -> L)
 where
-    S: AsyncService<OwnedRequest>,
+    S: AsyncService<ServiceRequest>,
     L: Service<Inbound, Response = ()> + Clone + 'static,
     L::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
@@ -93,15 +93,17 @@ where
             let (req_type, layered) = (ReqType(req_type), layered.clone());
             match gate.map(Arc::clone) {
                 None => {
-                    local.serve_method(req_type, name, move |request, _| {
+                    serve_method_of_service(local, req_type, name, move |request, _| {
                         through(&layered, request, name)
                     });
                 }
-                Some(gate) => local.serve_method(req_type, name, move |request, caller| {
-                    let layered = layered.clone();
-                    let answer = move |request| through(&layered, request, name);
-                    Arc::clone(&gate).pass(request, caller, answer)
-                }),
+                Some(gate) => {
+                    serve_method_of_service(local, req_type, name, move |request, caller| {
+                        let layered = layered.clone();
+                        let answer = move |request| through(&layered, request, name);
+                        Arc::clone(&gate).pass(request, caller, answer)
+                    })
+                }
             }
         }
     }
@@ -110,7 +112,7 @@ where
 /// Sends a request through the layers.
 fn through<L>(
     layered: &L,
-    request: OwnedRequest,
+    request: ServiceRequest,
     name: &'static str,
 ) -> impl Future<Output = Result<(), Error>> + use<L>
 where

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use dunlin_core::Nanos;
-use dunlin_local::{Caller, Local, OwnedRequest};
+use dunlin_local::{Caller, Local, ServiceRequest, serve_method_of_service};
 use dunlin_service::{AsyncService, Error, IncomingRequest, META, Refusal, message_of};
 use dunlin_transport::auto::Auto;
 use dunlin_wire::ReqType;
@@ -111,9 +111,9 @@ impl Gate {
     /// Has a request answered, or refuses it.
     pub(crate) async fn pass<F>(
         self: Arc<Self>,
-        request: OwnedRequest,
+        request: ServiceRequest,
         caller: Caller,
-        answer: impl FnOnce(OwnedRequest) -> F,
+        answer: impl FnOnce(ServiceRequest) -> F,
     ) -> Result<(), Error>
     where
         F: Future<Output = Result<(), Error>>,
@@ -155,7 +155,7 @@ impl Drop for Passed<'_> {
 }
 
 /// Registers the handlers of a service, after its gate if it has one.
-pub(crate) fn serve<S: AsyncService<OwnedRequest>>(
+pub(crate) fn serve<S: AsyncService<ServiceRequest>>(
     local: &mut Local<Auto>,
     service: S,
     gate: Option<&Arc<Gate>>,
@@ -169,7 +169,7 @@ pub(crate) fn serve<S: AsyncService<OwnedRequest>>(
         let name = S::NAMES.get(place).copied().unwrap_or_default();
         for req_type in [*number, *number | META] {
             let (gate, service) = (Arc::clone(gate), Rc::clone(&service));
-            local.serve_method(ReqType(req_type), name, move |request, caller| {
+            serve_method_of_service(local, ReqType(req_type), name, move |request, caller| {
                 let service = Rc::clone(&service);
                 Arc::clone(&gate).pass(request, caller, |request| service.answer(request))
             });

@@ -62,7 +62,7 @@ pub trait Link {
     ) -> Result<(), Self::Failed>;
 }
 
-/// A request that an asynchronous handler owns: `dunlin::OwnedRequest`.
+/// A request for an asynchronous service: `dunlin::ServiceRequest`, or one for another executor.
 pub trait IncomingRequest {
     /// The request's bytes.
     fn data(&self) -> &[u8];

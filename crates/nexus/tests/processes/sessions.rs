@@ -91,6 +91,7 @@ fn a_port_in_use_is_an_error_unless_any_port_will_do() {
     assert!(matches!(error, NexusError::Address { .. }), "{error}");
     let begin = "\"no such host\" is not a host and a port";
     assert!(error.to_string().starts_with(begin), "{error}");
+    assert!(!format!("{error:?}").contains('\\'), "{error:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use dunlin_local::OwnedRequest;
+use dunlin_local::ServiceRequest;
 use dunlin_service::{AsyncService, Error};
 use tower_service::Service;
 
@@ -35,7 +35,7 @@ struct Pool {
 /// A place for the future of one handler.
 trait FutureSlot {
     /// Makes the future of a request.
-    fn begin(&mut self, request: OwnedRequest);
+    fn begin(&mut self, request: ServiceRequest);
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>>;
 
@@ -49,7 +49,7 @@ struct FutureOf<M, F> {
 }
 
 impl Handlers {
-    pub(crate) fn of<S: AsyncService<OwnedRequest>>(service: S) -> Self {
+    pub(crate) fn of<S: AsyncService<ServiceRequest>>(service: S) -> Self {
         let service = Rc::new(service);
         let make = move || {
             let service = Rc::clone(&service);
@@ -65,7 +65,7 @@ impl Handlers {
 /// A place for the futures that `answer` makes.
 fn place<M, F>(answer: M) -> Box<dyn FutureSlot>
 where
-    M: Fn(OwnedRequest) -> F + 'static,
+    M: Fn(ServiceRequest) -> F + 'static,
     F: Future<Output = Result<(), Error>> + 'static,
 {
     Box::new(FutureOf {
@@ -76,10 +76,10 @@ where
 
 impl<M, F> FutureSlot for FutureOf<M, F>
 where
-    M: Fn(OwnedRequest) -> F,
+    M: Fn(ServiceRequest) -> F,
     F: Future<Output = Result<(), Error>>,
 {
-    fn begin(&mut self, request: OwnedRequest) {
+    fn begin(&mut self, request: ServiceRequest) {
         self.future.set(Some((self.answer)(request)));
     }
 

@@ -1,7 +1,7 @@
 //! A request on its way through the layers of a server.
 
 use dunlin_core::Session;
-use dunlin_local::OwnedRequest;
+use dunlin_local::ServiceRequest;
 use dunlin_service::{Context, Error, IncomingRequest, Refusal, context_of};
 use dunlin_wire::{ErrorCode, ReqType};
 
@@ -11,14 +11,14 @@ use dunlin_wire::{ErrorCode, ReqType};
 #[derive(Debug)]
 pub struct Inbound {
     /// Present until the request is answered or passed on.
-    request: Option<OwnedRequest>,
+    request: Option<ServiceRequest>,
     name: &'static str,
 }
 
 const HERE: &str = "only what consumes the request takes it";
 
 impl Inbound {
-    pub(crate) const fn new(request: OwnedRequest, name: &'static str) -> Self {
+    pub(crate) const fn new(request: ServiceRequest, name: &'static str) -> Self {
         Self {
             request: Some(request),
             name,
@@ -53,7 +53,7 @@ impl Inbound {
         self.request().data()
     }
 
-    /// Answers with an error code, as a handler does: see [`OwnedRequest::reject`].
+    /// Answers with an error code, as a handler does: see [`IncomingRequest::reject`].
     ///
     /// # Errors
     /// If the endpoint is gone.
@@ -62,11 +62,11 @@ impl Inbound {
     }
 
     /// Takes the request for the handler.
-    pub(crate) fn take(&mut self) -> OwnedRequest {
+    pub(crate) fn take(&mut self) -> ServiceRequest {
         self.request.take().expect(HERE)
     }
 
-    fn request(&self) -> &OwnedRequest {
+    fn request(&self) -> &ServiceRequest {
         self.request.as_ref().expect(HERE)
     }
 }
