@@ -135,7 +135,7 @@ impl<F: FileSystem> Store<F> {
         let engine = Engine::open_with_file_system(config, Arc::clone(&files))?;
         let mark = Mark::open(&mark_of(folder), &*files).map_err(Loss::Unreadable)?;
         let mark = mark.map_err(|_| incomplete("the mark of its last write is damaged"))?;
-        let found = read(&engine, first)?;
+        let found = read_alone(&engine, first)?;
         let state = found
             .as_ref()
             .map_or_else(State::default, |it| it.0.clone());
@@ -410,6 +410,17 @@ fn lost(last: u64, acknowledged: u64) -> Loss {
 
 fn incomplete(why: &str) -> Loss {
     Loss::Incomplete(why.to_owned())
+}
+
+/// Reads in a thread of its own. The engine keeps the last block that a thread has read, and takes
+/// a block at the same place in the log of another directory, which this thread may have read
+/// before, for the same one.
+fn read_alone<F: FileSystem>(
+    engine: &Engine<F>,
+    first: (u64, u64),
+) -> Result<Option<(State, Remains)>, Loss> {
+    let found = std::thread::scope(|scope| scope.spawn(|| read(engine, first)).join());
+    found.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Reads the state, and all that it counts.

@@ -18,14 +18,8 @@ fn seated(folder: &Scratch) -> PathBuf {
     path
 }
 
-/// The refusal in a thread of its own: the engine keeps the last block that a thread has read, and
-/// takes an equal place in the log of another directory for the same block.
-fn refusal_of(path: &Path) -> String {
-    std::thread::scope(|scope| scope.spawn(|| refusal(path)).join().unwrap())
-}
-
 fn expect_newer(path: &Path, part: &str, version: u8) {
-    let why = refusal_of(path);
+    let why = refusal(path);
     let expected = format!("holds data of format {version} in {part}, and");
     assert!(why.contains(&expected), "{why}");
     assert!(why.contains("use the newer program"), "{why}");
@@ -33,7 +27,7 @@ fn expect_newer(path: &Path, part: &str, version: u8) {
 }
 
 fn expect_broken(path: &Path, what: &str) {
-    let why = refusal_of(path);
+    let why = refusal(path);
     assert!(why.contains(what), "{why}");
     assert!(why.contains("Move the directory away"), "{why}");
 }
