@@ -1,10 +1,11 @@
 //! Bytes that are not messages, from clients and servers that do not use this library's typed
 //! layer.
 
-use dunlin::service::{DecodeError, Failure, META};
-use dunlin::{AsyncError, Caller, ErrorCode, ReqType, RpcError, Session};
+use dunlin::service::{DecodeError, Failure, Fixed, META, Postcard};
+use dunlin::{AsyncError, Caller, ErrorCode, Ran, ReqType, RpcError, Session, service};
+use zerocopy::little_endian::U64;
 
-use crate::{KvClient, beside, connect, pair, serve_app, serve_async, serve_poll};
+use crate::{KvClient, Pair, beside, connect, pair, serve_app, serve_async, serve_poll};
 
 async fn send(cx: &Caller, session: Session, req_type: u16, bytes: &[u8]) -> AsyncError {
     let request = cx.copy(bytes).unwrap();
@@ -82,5 +83,40 @@ fn responses_that_are_no_message_are_errors() {
                 });
             },
         );
+    }
+}
+
+/// Methods of [`Kv`](crate::Kv), declared with other codecs.
+#[service(codec = Postcard)]
+trait OtherCodecs {
+    /// `Fixed` at the server, with 16 bytes.
+    #[method(10)]
+    fn put(names: Vec<String>) -> Result<u64, u8>;
+
+    /// `Postcard` at the server, with names.
+    #[method(13, codec = Fixed)]
+    fn find(number: U64) -> U64;
+
+    /// `Text` at the server, which answers with as many bytes as it gets.
+    #[method(14, codec = Fixed)]
+    fn shout(number: U64) -> Pair;
+}
+
+#[test]
+fn a_method_with_another_codec_at_the_server_ends_with_a_clear_error() {
+    for serve in [serve_async, serve_poll] {
+        beside(serve, |address| {
+            let (mut local, session) = connect(address);
+            local.block_on(|cx| async move {
+                let client = OtherCodecsClient::new(cx, session);
+                let put = client.put(&vec!["blue".to_owned()]).await;
+                assert_eq!(put.unwrap_err(), Failure::BadRequest(Ran::No));
+                let find = client.find(&U64::new(u64::MAX)).await;
+                assert_eq!(find.unwrap_err(), Failure::BadRequest(Ran::No));
+                let shout = client.shout(&U64::from_bytes(*b"12345678")).await;
+                let short = DecodeError::TooShort { len: 8, needed: 16 };
+                assert_eq!(shout.unwrap_err(), Failure::BadResponse(short));
+            });
+        });
     }
 }
