@@ -28,7 +28,7 @@ impl Bug {
 }
 
 /// Counts of events, which show that the runs cover the cases that they are made for.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Sum {
     pub(crate) operations: u64,
     pub(crate) unknown: u64,
