@@ -126,7 +126,8 @@ impl ChannelBuilder {
 
     /// Connects only to this endpoint of each server, which gets all calls that name none. So the
     /// channel's state is that of this endpoint. Without it, a channel is gone if the first
-    /// endpoints of all servers are, unless these announce how many they have.
+    /// endpoints of all servers are, unless these announce how many they have. It has priority over
+    /// [`Self::endpoints_per_server`], which a hub's options may set for all channels.
     pub fn endpoint(mut self, index: u16) -> Self {
         self.endpoint = Some(index);
         self
