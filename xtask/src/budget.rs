@@ -57,12 +57,27 @@ pub(crate) struct Args {
     print: bool,
 }
 
+/// How often a row is counted that is above its ceiling, and of which the least counts. A program
+/// with a real clock has more to do if a busy machine lets it wait.
+const TRIES: usize = 5;
+
 /// The count of one row, and its ceiling.
 struct Outcome {
     build: Build,
     row: Row,
     counts: Sides<f64>,
     ceilings: Option<Ceilings>,
+}
+
+impl Outcome {
+    fn is_within(&self) -> bool {
+        let excesses = |ceilings: &Ceilings| {
+            table::excesses(self.build, &self.row.name, &self.counts, ceilings)
+        };
+        self.ceilings
+            .as_ref()
+            .is_none_or(|ceilings| excesses(ceilings).is_empty())
+    }
 }
 
 /// Counts and prints a table; true if everything is within its budget.
@@ -145,7 +160,7 @@ fn count_build(
         progress(&format!("counting {} …", rows[0].name));
         let counts = count_beside(&program, &profiles, build, rows);
         for (row, counts) in rows.iter().zip(counts) {
-            let outcome = Outcome {
+            let mut outcome = Outcome {
                 build,
                 row: row.clone(),
                 counts: counts?,
@@ -153,6 +168,15 @@ fn count_build(
                     .map(|budget| budget.ceilings(build, &row.name))
                     .transpose()?,
             };
+            for _ in 1..TRIES {
+                if outcome.is_within() {
+                    break;
+                }
+                let again = count_beside(&program, &profiles, build, std::slice::from_ref(row));
+                for again in again {
+                    outcome.counts = table::least(outcome.counts, again?);
+                }
+            }
             progress("");
             if is_table {
                 println!("{}", line(&outcome));

@@ -61,9 +61,6 @@ pub(super) fn count(
     let apart = counted.without.map(|it| it.callers);
     let out = Command::new("valgrind")
         .args(["--tool=callgrind", "--cache-sim=yes"])
-        // Threads take turns. Without this option, a thread that polls may keep the one lock of
-        // valgrind for so long that a connect times out in another thread.
-        .arg("--fair-sched=try")
         // Without these options, valgrind would simulate caches like the machine's own, and stop if
         // it does not know them. Cache misses are not counted here.
         .args(["--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"])

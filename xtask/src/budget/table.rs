@@ -102,6 +102,11 @@ pub(super) fn excesses(
     numbers.map(text).collect()
 }
 
+/// The lower one of each two counts.
+pub(super) fn least(one: Sides<f64>, other: Sides<f64>) -> Sides<f64> {
+    std::array::from_fn(|side| std::array::from_fn(|unit| one[side][unit].min(other[side][unit])))
+}
+
 /// The number of ceilings that are so far above their counts that they should be lowered.
 pub(super) fn loose(counts: &Sides<f64>, ceilings: &Ceilings) -> usize {
     let is_loose = |count: f64, ceiling| f64::from(ceiling_for(count)) < ceiling * (1.0 - SLACK);

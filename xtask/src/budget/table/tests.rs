@@ -83,3 +83,11 @@ fn the_row_that_is_printed_allows_what_was_counted_and_little_more() {
     assert_eq!(loose(&counts, &ceilings), 0);
     assert!(excesses(Build::Measured, "one", &counts, &ceilings).is_empty());
 }
+
+#[test]
+fn of_two_counts_the_lower_numbers_remain() {
+    let one = [[1.0, 5.0, 3.0], [4.0, 2.0, 6.0]];
+    let other = [[2.0, 4.0, 3.5], [3.0, 2.5, 7.0]];
+    let least = [[1.0, 4.0, 3.0], [3.0, 2.0, 6.0]];
+    assert_eq!(super::least(one, other), least);
+}
