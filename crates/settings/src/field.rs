@@ -48,6 +48,36 @@ macro_rules! numbers {
 
 numbers!(u8, u16, u32, u64, usize);
 
+/// Types whose values are words, each with the word of a file.
+macro_rules! words {
+    ($($kind:ident { $($variant:ident = $word:literal),* })*) => {$(
+        impl Field for $kind {
+            fn read(&self) -> Value {
+                Value::Word(match self {
+                    $(Self::$variant => $word,)*
+                })
+            }
+
+            fn write(&mut self, value: &Value) -> Result<(), Misfit> {
+                *self = match value.word()? {
+                    $($word => Self::$variant,)*
+                    _ => return Err(Misfit),
+                };
+                Ok(())
+            }
+        }
+    )*};
+}
+
+words! {
+    Check { Never = "never", Sweep = "sweep", Event = "event" }
+    InsightTcp { Off = "off", Counters = "counters" }
+    Ecn { Auto = "auto", On = "on", Off = "off" }
+    XdpMode { Generic = "generic", Native = "native" }
+    KvMode { Cache = "cache", Store = "store" }
+    PickRule { RoundRobin = "round_robin", LeastOfTwo = "least_of_two", Hash = "hash" }
+}
+
 /// The first word of the row stands for `None`.
 macro_rules! optional_numbers {
     ($($number:ty),*) => {$(
@@ -213,120 +243,6 @@ impl Field for Option<Scheme> {
     fn write(&mut self, value: &Value) -> Result<(), Misfit> {
         // If the word names no scheme, it is the row's first word, which stands for `None`.
         *self = value.word()?.parse().ok();
-        Ok(())
-    }
-}
-
-impl Field for Check {
-    fn read(&self) -> Value {
-        Value::Word(match self {
-            Self::Never => "never",
-            Self::Sweep => "sweep",
-            Self::Event => "event",
-        })
-    }
-
-    fn write(&mut self, value: &Value) -> Result<(), Misfit> {
-        *self = match value.word()? {
-            "never" => Self::Never,
-            "sweep" => Self::Sweep,
-            "event" => Self::Event,
-            _ => return Err(Misfit),
-        };
-        Ok(())
-    }
-}
-
-impl Field for InsightTcp {
-    fn read(&self) -> Value {
-        Value::Word(match self {
-            Self::Off => "off",
-            Self::Counters => "counters",
-        })
-    }
-
-    fn write(&mut self, value: &Value) -> Result<(), Misfit> {
-        *self = match value.word()? {
-            "off" => Self::Off,
-            "counters" => Self::Counters,
-            _ => return Err(Misfit),
-        };
-        Ok(())
-    }
-}
-
-impl Field for Ecn {
-    fn read(&self) -> Value {
-        Value::Word(match self {
-            Self::Auto => "auto",
-            Self::On => "on",
-            Self::Off => "off",
-        })
-    }
-
-    fn write(&mut self, value: &Value) -> Result<(), Misfit> {
-        *self = match value.word()? {
-            "auto" => Self::Auto,
-            "on" => Self::On,
-            "off" => Self::Off,
-            _ => return Err(Misfit),
-        };
-        Ok(())
-    }
-}
-
-impl Field for XdpMode {
-    fn read(&self) -> Value {
-        Value::Word(match self {
-            Self::Generic => "generic",
-            Self::Native => "native",
-        })
-    }
-
-    fn write(&mut self, value: &Value) -> Result<(), Misfit> {
-        *self = match value.word()? {
-            "generic" => Self::Generic,
-            "native" => Self::Native,
-            _ => return Err(Misfit),
-        };
-        Ok(())
-    }
-}
-
-impl Field for KvMode {
-    fn read(&self) -> Value {
-        Value::Word(match self {
-            Self::Cache => "cache",
-            Self::Store => "store",
-        })
-    }
-
-    fn write(&mut self, value: &Value) -> Result<(), Misfit> {
-        *self = match value.word()? {
-            "cache" => Self::Cache,
-            "store" => Self::Store,
-            _ => return Err(Misfit),
-        };
-        Ok(())
-    }
-}
-
-impl Field for PickRule {
-    fn read(&self) -> Value {
-        Value::Word(match self {
-            Self::RoundRobin => "round_robin",
-            Self::LeastOfTwo => "least_of_two",
-            Self::Hash => "hash",
-        })
-    }
-
-    fn write(&mut self, value: &Value) -> Result<(), Misfit> {
-        *self = match value.word()? {
-            "round_robin" => Self::RoundRobin,
-            "least_of_two" => Self::LeastOfTwo,
-            "hash" => Self::Hash,
-            _ => return Err(Misfit),
-        };
         Ok(())
     }
 }
