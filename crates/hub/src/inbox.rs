@@ -47,7 +47,8 @@ impl Inbox {
     pub(crate) fn limit(&self) -> Nanos {
         // This looks at the mailbox after the bell was reset. Without this, a wake-up could be
         // lost.
-        match self.post.mailbox.is_empty() && !self.post.orders.any() {
+        let Post { mailbox, orders } = &*self.post;
+        match mailbox.is_empty() && mailbox.all_are_woken() && !orders.any() {
             true => self.wakeup,
             false => Nanos::ZERO,
         }

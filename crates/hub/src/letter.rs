@@ -223,7 +223,7 @@ pub(crate) fn end(mailbox: &Mailbox, slot: Slot, end: Result<MsgBuf, ChannelErro
     });
     // After the end the slot belongs to the caller; a notification has no caller, so this releases
     // it.
-    if mailbox.end(slot) && is_notice {
+    if mailbox.end_later(slot) && is_notice {
         mailbox.with(slot, |letter| drop(letter.on_seen()));
         mailbox.release(slot);
     }

@@ -46,6 +46,7 @@ mod tower;
 mod trunk;
 mod trunks;
 mod typed;
+mod waking;
 
 pub use board::{AddressState, ChannelState};
 pub use channel::{Channel, ChannelBuilder, Watch};

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::thread;
 
 use dunlin_channel::CallId;
 use dunlin_core::{CloseReason, Done, Nanos, Rng, Session, SessionEvent};
@@ -22,6 +23,7 @@ use crate::names::Names;
 use crate::orders::Order;
 use crate::resolve::{LookUp, Resolver};
 use crate::trunks::Trunks;
+use crate::waking::{Step, Waking};
 
 /// Iterations for which a thread that is stopping waits for its calls to end.
 const LAST_ITERATIONS: usize = 1000;
@@ -55,6 +57,7 @@ pub(crate) struct Thread {
     done: Vec<Done>,
     /// The seeds of drivers.
     seeds: Rng,
+    waking: Waking,
     is_stopped: bool,
 }
 
@@ -84,16 +87,40 @@ impl Thread {
             count_at: Nanos::ZERO,
             done: Vec::new(),
             seeds: Rng::new(seed),
+            waking: Waking::default(),
             is_stopped: false,
         })
     }
 
     pub(crate) fn run(&mut self) {
         while !self.is_stopped {
-            self.rpc.iterate(Inbox::limit);
+            let frames = self.rpc.iterate(Inbox::limit).frames;
             self.turn();
+            self.wake_tasks(frames);
         }
         self.stop();
+    }
+
+    /// Wakes the tasks whose calls have ended, once their burst is over.
+    fn wake_tasks(&mut self, frames: usize) {
+        let mailbox = &self.post.mailbox;
+        if mailbox.all_are_woken() {
+            return;
+        }
+        let is_new = mailbox.has_new_burst();
+        let more_come = frames > 0 && self.rpc.call_count() > 0;
+        match self.waking.next(is_new, more_come, self.rpc.now()) {
+            Step::Wait => {}
+            Step::WakeFirst => {
+                mailbox.wake_first();
+                // If the task has not run, it may be waiting for this processor.
+                if self.rpc.call_count() == 0 && mailbox.is_empty() {
+                    thread::yield_now();
+                }
+            }
+            Step::GiveWay => thread::yield_now(),
+            Step::WakeAll => mailbox.wake_all(),
+        }
     }
 
     fn turn(&mut self) {
@@ -412,7 +439,7 @@ impl Thread {
         order: impl Fn(Option<Vec<String>>) -> Order + Clone + Send + 'static,
     ) {
         let (post, failed) = (Arc::clone(&self.post), order.clone());
-        let looking = std::thread::Builder::new().name("dunlin-names".into());
+        let looking = thread::Builder::new().name("dunlin-names".into());
         let spawned = looking.spawn(move || post.orders.send(order(resolver.run())));
         if spawned.is_err() {
             self.post.orders.send(failed(None));

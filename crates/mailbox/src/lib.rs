@@ -22,11 +22,14 @@
 //! at the list after it has reset the bell, and before it sleeps. Every call rings, not only the
 //! first of a burst: if the first caller is stopped between list and bell, the ring of the next one
 //! suffices. The bell itself costs a system call only if the owner sleeps.
+//!
+//! On the way back an owner can wake the tasks of a burst together (`relay.rs`).
 
 #![forbid(unsafe_code)]
 
 mod lease;
 mod places;
+mod relay;
 mod slots;
 mod sync;
 mod task_waker;
@@ -35,6 +38,7 @@ use std::sync::TryLockError;
 use std::task::{Context, Poll};
 
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
+use relay::Relay;
 use slots::{NONE, Slots};
 
 pub use lease::Lease;
@@ -88,6 +92,7 @@ pub struct Mailbox<L, B> {
     head: AtomicU32,
     is_closed: AtomicBool,
     bell: B,
+    relay: Relay,
     #[cfg(all(test, loom))]
     flaw: Flaw,
 }
@@ -100,6 +105,7 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
             head: AtomicU32::new(NONE),
             is_closed: AtomicBool::new(false),
             bell,
+            relay: Relay::default(),
             #[cfg(all(test, loom))]
             flaw: Flaw::None,
         }
@@ -136,6 +142,7 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
     pub fn poll_end(&self, slot: Slot, context: &Context<'_>) -> Poll<()> {
         let cell = self.slots.cell(slot);
         let has_ended = || cell.state.load(Ordering::Acquire) == ENDED;
+        self.relay.wake_all();
         if has_ended() {
             return Poll::Ready(());
         }
@@ -211,6 +218,38 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
         is_wanted
     }
 
+    /// Ends a call like [`Self::end`], but its task is woken later: by the owner, or by another
+    /// task that polls. The owner must not sleep before [`Self::all_are_woken`].
+    pub fn end_later(&self, slot: Slot) -> bool {
+        let cell = self.slots.cell(slot);
+        let is_wanted = change(&cell.state, TAKEN, ENDED);
+        if is_wanted && let Some(waker) = cell.wakeup.take() {
+            self.relay.add(waker);
+        }
+        is_wanted
+    }
+
+    /// True if no task waits for a wake-up that [`Self::end_later`] put off.
+    pub fn all_are_woken(&self) -> bool {
+        self.relay.is_empty()
+    }
+
+    /// True if the tasks that wait are a new burst, of which none was woken.
+    pub fn has_new_burst(&self) -> bool {
+        self.relay.is_new()
+    }
+
+    /// Wakes the first task of a burst. When it polls its call, it wakes the others, which costs no
+    /// system call if they belong to its runtime.
+    pub fn wake_first(&self) {
+        self.relay.wake_first();
+    }
+
+    /// Wakes all tasks that still wait, unless another thread is waking them.
+    pub fn wake_all(&self) {
+        self.relay.wake_all();
+    }
+
     /// Ends each call that was taken and has not ended. `how` writes the end into the slot's
     /// content. This is for an owner that has panicked and may have forgotten some calls.
     pub fn end_taken(&self, how: impl Fn(&mut L)) {
@@ -246,6 +285,7 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
         self.refuse();
+        self.relay.wake_all();
     }
 
     // Inside.

@@ -348,3 +348,47 @@ fn a_task_that_goes_away_takes_no_turn() {
         drop(second);
     });
 }
+
+/// Two tasks wait for calls that the owner ends together. The first task polls again while the
+/// owner wakes, so it may find its end before it is woken. `looks`: the owner looks again, until
+/// all are woken.
+fn ends_a_burst(looks: bool) {
+    loom::model(move || {
+        let mailbox = mailbox(Flaw::None);
+        let slots = [post(&mailbox, 1), post(&mailbox, 2)];
+        mailbox.take(|_| ());
+        let woken = [0, 1].map(|_| StdArc::new(Woken(Count::new(0))));
+        let wakers = woken.each_ref().map(|it| Waker::from(StdArc::clone(it)));
+        for (slot, waker) in slots.iter().zip(&wakers) {
+            let polled = mailbox.poll_end(*slot, &Context::from_waker(waker));
+            assert!(polled.is_pending());
+        }
+        let caller = mailbox.clone();
+        let first = wakers[0].clone();
+        let polling = thread::spawn(move || {
+            let _ = caller.poll_end(slots[0], &Context::from_waker(&first));
+        });
+        for slot in slots {
+            assert!(mailbox.end_later(slot));
+        }
+        mailbox.wake_first();
+        while looks && !mailbox.all_are_woken() {
+            mailbox.wake_all();
+            thread::yield_now();
+        }
+        polling.join().expect("a model that panics has failed");
+        let is_woken = woken[1].0.load(Ordering::SeqCst) > 0;
+        assert!(is_woken, "a task sleeps for ever");
+    });
+}
+
+#[test]
+fn no_task_of_a_burst_is_forgotten() {
+    ends_a_burst(true);
+}
+
+#[test]
+#[should_panic(expected = "a task sleeps for ever")]
+fn an_owner_that_wakes_only_the_first_task_is_found() {
+    ends_a_burst(false);
+}

@@ -4,9 +4,9 @@
 //! Invariant: a wake that comes while a waker is being registered is not lost; the registering
 //! thread then wakes the task itself.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
+use crate::relay::wake;
 use crate::sync::{AtomicU32, Mutex, Ordering};
 
 const LEAVING: u32 = 1;
@@ -56,12 +56,19 @@ impl Wakeup {
 
     /// Wakes the task, if there is one.
     pub fn wake(&self) {
+        if let Some(waker) = self.take() {
+            wake(waker);
+        }
+    }
+
+    /// Takes the waker, for a thread that will wake the task. `None`: there is no task, or one that
+    /// another thread wakes.
+    pub(crate) fn take(&self) -> Option<Waker> {
         if self.busy.fetch_or(WAKING, Ordering::AcqRel) != 0 {
-            return;
+            return None;
         }
         let waker = self.waker.try_lock().expect(ALONE).take();
         self.busy.fetch_and(!WAKING, Ordering::Release);
-        // A waker is code of the program, and its panic must affect only its own task.
-        let _ = catch_unwind(AssertUnwindSafe(|| waker.map(Waker::wake)));
+        waker
     }
 }

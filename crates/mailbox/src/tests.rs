@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 
 use super::*;
@@ -148,4 +148,74 @@ fn a_waker_that_panics_does_not_harm_the_owner() {
     assert_eq!(taken(&mailbox), [News::Posted(slot)]);
     assert!(mailbox.end(slot));
     assert!(mailbox.poll_end(slot, &context()).is_ready());
+}
+
+/// Notes its number when it is woken.
+struct Task(u32, Arc<Mutex<Vec<u32>>>);
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        self.1.lock().expect("no test panics with it").push(self.0);
+    }
+}
+
+/// Calls of tasks with the numbers 0, 1, 2; the owner has ended them, and wakes their tasks later.
+fn ended_burst(mailbox: &Mailbox<Call, Rings>) -> (Vec<Slot>, Arc<Mutex<Vec<u32>>>) {
+    let woken = Arc::new(Mutex::new(Vec::new()));
+    let call = |number| {
+        let slot = post(mailbox, number);
+        let task = Waker::from(Arc::new(Task(number, Arc::clone(&woken))));
+        let polled = mailbox.poll_end(slot, &Context::from_waker(&task));
+        assert!(polled.is_pending());
+        slot
+    };
+    let slots: Vec<Slot> = (0..3).map(call).collect();
+    assert_eq!(taken(mailbox).len(), 3);
+    assert!(mailbox.all_are_woken());
+    assert!(slots.iter().all(|slot| mailbox.end_later(*slot)));
+    (slots, woken)
+}
+
+#[test]
+fn the_first_task_of_a_burst_wakes_the_others() {
+    let mailbox = mailbox(8);
+    let (slots, woken) = ended_burst(&mailbox);
+    let woken = || woken.lock().expect("no test panics with it").clone();
+    assert!(woken().is_empty() && mailbox.has_new_burst());
+    mailbox.wake_first();
+    assert_eq!(woken(), [0]);
+    assert!(!mailbox.has_new_burst() && !mailbox.all_are_woken());
+    assert!(mailbox.poll_end(slots[0], &context()).is_ready());
+    assert_eq!(woken(), [0, 1, 2]);
+    assert!(mailbox.all_are_woken());
+}
+
+#[test]
+fn the_owner_wakes_tasks_that_the_first_one_does_not() {
+    let mailbox = mailbox(8);
+    let (slots, woken) = ended_burst(&mailbox);
+    mailbox.wake_first();
+    // The first task goes away before it looks at its call.
+    mailbox.give_up(slots[0]);
+    mailbox.wake_all();
+    assert_eq!(*woken.lock().expect("no test panics with it"), [0, 1, 2]);
+    assert!(mailbox.all_are_woken());
+}
+
+#[test]
+fn an_owner_that_closes_wakes_all_tasks() {
+    let mailbox = mailbox(8);
+    let (_, woken) = ended_burst(&mailbox);
+    mailbox.close();
+    assert_eq!(*woken.lock().expect("no test panics with it"), [0, 1, 2]);
+}
+
+#[test]
+fn a_call_that_was_dropped_has_no_task_to_wake() {
+    let mailbox = mailbox(8);
+    let slot = post(&mailbox, 1);
+    assert_eq!(taken(&mailbox).len(), 1);
+    mailbox.give_up(slot);
+    assert!(!mailbox.end_later(slot));
+    assert!(mailbox.all_are_woken() && !mailbox.has_new_burst());
 }

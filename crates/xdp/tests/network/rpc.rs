@@ -159,7 +159,10 @@ fn packs(change: impl Fn(&mut Options)) -> bool {
 /// Checks that frames carried all but the first messages: without packing, one each.
 fn carried(pack: bool, counts: &[u64]) {
     used(counts);
-    assert!(pack || counts.iter().all(|count| *count > 150), "{counts:?}");
+    assert!(
+        pack || counts.iter().all(|count| *count > 150),
+        "{counts:?}"
+    );
 }
 
 /// Checks that frames carried the messages: 166 calls, of which four may share a datagram.
