@@ -108,6 +108,12 @@ impl Machine {
         self.is_careless = true;
     }
 
+    /// Plants the bug that a watch shows only the last change of each key.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn show_last_changes(&mut self) {
+        self.history.show_last();
+    }
+
     /// The log's time in milliseconds.
     pub(crate) const fn time(&self) -> u64 {
         self.time

@@ -65,6 +65,8 @@ pub enum Mutant {
     LeadersTime,
     /// A transaction writes although a key has another version.
     Careless,
+    /// A watch shows only the last change of each key.
+    LastChanges,
     /// The election clock of a node runs while its vote is on the way to the disk.
     Impatient,
     /// Answers to heartbeats wait for the disk.

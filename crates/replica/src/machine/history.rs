@@ -51,6 +51,9 @@ pub(super) struct History {
     bytes: VecDeque<u8>,
     /// Bytes that were forgotten since the beginning.
     forgotten: u64,
+    /// Only the last change of each key is shown.
+    #[cfg(feature = "mutants")]
+    shows_last: bool,
 }
 
 impl History {
@@ -60,7 +63,15 @@ impl History {
             events: VecDeque::new(),
             bytes: VecDeque::new(),
             forgotten: 0,
+            #[cfg(feature = "mutants")]
+            shows_last: false,
         }
+    }
+
+    /// Plants the bug that only the last change of each key is shown.
+    #[cfg(feature = "mutants")]
+    pub(super) const fn show_last(&mut self) {
+        self.shows_last = true;
     }
 
     /// Forgets all changes; those of entries after this one follow.
@@ -113,6 +124,10 @@ impl History {
         let first = self.events.partition_point(|event| event.index < from);
         let mut events = Events::new(from.max(applied + 1));
         for noted in self.events.range(first..) {
+            #[cfg(feature = "mutants")]
+            if self.shows_last && self.changes_again(noted) {
+                continue;
+            }
             if self.has_prefix(noted, prefix) && !events.add(&self.event(noted)) {
                 break;
             }
@@ -123,6 +138,14 @@ impl History {
     fn has_prefix(&self, noted: &Noted, prefix: &[u8]) -> bool {
         let start = self.place(noted);
         prefix.len() <= noted.key_len && self.bytes.range(start..start + prefix.len()).eq(prefix)
+    }
+
+    /// Whether a later change has the same key.
+    #[cfg(feature = "mutants")]
+    fn changes_again(&self, noted: &Noted) -> bool {
+        let key = self.event(noted).key;
+        let later = self.events.iter().filter(|it| it.index > noted.index);
+        later.into_iter().any(|it| self.event(it).key == key)
     }
 
     /// Where the bytes of a change begin in the buffer.

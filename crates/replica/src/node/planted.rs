@@ -23,6 +23,7 @@ pub(super) fn plant(machine: &mut Machine, options: &Options) {
         Some(crate::options::Mutant::Repeat) => machine.repeat(),
         Some(crate::options::Mutant::ForgottenClients) => machine.forget_clients(),
         Some(crate::options::Mutant::Careless) => machine.compare_nothing(),
+        Some(crate::options::Mutant::LastChanges) => machine.show_last_changes(),
         _ => {}
     }
     #[cfg(not(feature = "mutants"))]

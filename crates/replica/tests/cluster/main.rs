@@ -116,6 +116,7 @@ fn every_planted_bug_is_found() {
             "has another state",
         ),
         (Bug::Replica(Mutant::Careless), 0, "no order explains"),
+        (Bug::Replica(Mutant::LastChanges), 0, "no watch has shown"),
         (Bug::Replica(Mutant::LeaseByTicks), 99, "no order explains"),
         (Bug::LostTail, 255, "contradict the log"),
         // The mark shows it, or what the others have.

@@ -1,12 +1,11 @@
 //! The operations of a run, with their times and outcomes, and one key as it should behave.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
 use dunlin_core::Nanos;
-use dunlin_replica::{Answer, Error, Event, EventKind};
+use dunlin_replica::{Answer, Error, Event};
 use dunlin_testkit::histories::Line;
 use dunlin_testkit::linear;
 
@@ -120,6 +119,17 @@ impl Operation {
         })
     }
 
+    /// The number that the operation writes, if it writes.
+    pub(crate) const fn number(&self) -> Option<u64> {
+        match self.action {
+            Action::Put(number)
+            | Action::PutFor(number, _)
+            | Action::CompareAndSet(number, _)
+            | Action::Follow(number) => Some(number),
+            Action::Get | Action::Delete => None,
+        }
+    }
+
     /// The state after the operation, if it can have its answer.
     fn step(&self, state: Option<Item>) -> Option<Option<Item>> {
         let item = |number, version, goes_from| {
@@ -197,8 +207,8 @@ pub(crate) struct Record {
     pub(crate) transactions: Vec<(u64, [usize; 2])>,
     /// Ranges that were read: the version of each key.
     pub(crate) ranges: Vec<[Option<u64>; KEYS]>,
-    /// The versions of keys, as changes that were watched have left them, and the next index.
-    pub(crate) watched: BTreeMap<Vec<u8>, u64>,
+    /// The changes that were watched, in their order, and the next index.
+    pub(crate) watched: Vec<Event>,
     pub(crate) watched_to: u64,
     /// A watch has missed changes, because a replica had forgotten them.
     pub(crate) has_missed: bool,
@@ -237,10 +247,7 @@ impl Record {
                 return self.violate(what);
             }
             last = event.index;
-            match event.kind {
-                EventKind::Put(_) => self.watched.insert(event.key, event.index),
-                EventKind::Deleted | EventKind::Expired => self.watched.remove(&event.key),
-            };
+            self.watched.push(event);
         }
         self.watched_to = indices.end;
     }

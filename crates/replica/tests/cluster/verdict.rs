@@ -1,27 +1,62 @@
 //! The checks of a run's history, and what its planted bug has to do with them.
 
 use dunlin_core::{Nanos, Ticket};
-use dunlin_replica::Node;
+use dunlin_replica::{Answer, Event, EventKind, Node};
 use dunlin_testkit::linear;
 
-use crate::record::{KEYS, Operation, Record, key_bytes};
+use crate::record::{KEYS, Operation, Record, key_bytes, value_of};
 use crate::sum::Bug;
 
-/// Whether the changes that a client has watched leave what a replica has.
+/// Whether the changes that a client has watched are all that there were: they leave what a replica
+/// has, and each write with an answer is among them.
 pub(crate) fn check_watched(record: &Record, node: &Node<Ticket>, last: u64) -> Result<(), String> {
     if record.watched_to <= last {
         return Err(format!("watched to {} of {last}", record.watched_to));
     }
-    for key in (0..KEYS).map(key_bytes) {
-        let version = node.item(&key).map(|(version, _)| version);
-        let watched = record.watched.get(&key).copied();
-        if version != watched {
+    (0..KEYS).try_for_each(|key| {
+        let bytes = key_bytes(key);
+        let events: Vec<&Event> = record.watched.iter().filter(|it| it.key == bytes).collect();
+        let left = events.last().filter(|it| is_put(it)).map(|it| it.index);
+        let version = node.item(&bytes).map(|(version, _)| version);
+        if version != left {
             return Err(format!(
-                "{key:?} has version {version:?}, watched was {watched:?}"
+                "key {key} has version {version:?}, watched was {left:?}"
             ));
         }
+        let of_key = || record.operations.iter().filter(move |it| it.key == key);
+        if let Some(missed) = of_key().find(|it| !is_watched(it, &events)) {
+            return Err(format!("no watch has shown {missed:?}"));
+        }
+        let is_real = |event: &&&Event| of_key().any(|it| has_made(it, event));
+        let unreal = events
+            .iter()
+            .filter(|it| is_put(it))
+            .find(|it| !is_real(it));
+        unreal.map_or(Ok(()), |event| Err(format!("no write has made {event:?}")))
+    })
+}
+
+const fn is_put(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Put(_))
+}
+
+/// Whether the operation wrote the value of the event.
+fn has_made(operation: &Operation, event: &Event) -> bool {
+    let value = operation.number().map(value_of);
+    matches!(&event.kind, EventKind::Put(seen) if Some(seen) == value.as_ref())
+}
+
+/// Whether the events of its key show the operation, if it has an answer and has changed the key.
+fn is_watched(operation: &Operation, events: &[&Event]) -> bool {
+    let at = |index: u64| events.iter().position(|it| it.index == index);
+    match operation.answer {
+        Some(Answer::Written(index)) => at(index).is_some_and(|at| has_made(operation, events[at])),
+        Some(Answer::Deleted(version)) if version > 0 => {
+            let next = at(version).and_then(|at| events.get(at + 1));
+            next.is_some_and(|it| it.kind == EventKind::Deleted)
+        }
+        _ => true,
     }
-    Ok(())
 }
 
 /// Checks each key by itself.
