@@ -53,7 +53,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Polls a future once; it is woken by a panic.
+/// Polls a future once, with a waker that panics.
 fn poll_once<F: Future>(future: Pin<&mut F>) {
     let waker = Waker::from(Arc::new(Panics));
     let poll = future.poll(&mut Context::from_waker(&waker));

@@ -101,7 +101,7 @@ fn a_restart_says_nothing_about_sessions_of_the_life_before() {
     assert_eq!(town.wishes(), [(0, 0)]);
     town.grant(0, 0);
     town.run(5);
-    // The new map has come, and only now the end of the old session with the other partition.
+    // The new map has come. Only now does the old session with the other partition end.
     town.lose(0, 1, CloseReason::PeerFailed);
     town.get(&key);
     assert_eq!(town.ends(), [], "the new session may come");
@@ -127,7 +127,7 @@ fn a_session_that_comes_late_is_not_that_of_another_server() {
     town.connecting(late, session);
     town.run(5);
     assert!(town.has_ended(session), "no server has it");
-    // That of the server which has stayed is welcome.
+    // The fleet accepts a session with the server that has stayed.
     town.grant(0, 0);
     town.run(5);
     let key = town.key(0, 0);
@@ -231,7 +231,7 @@ fn a_get_of_many_keys_whose_deadline_has_passed_fails() {
     assert_eq!(town.ends(), [Outcome::Failed(Error::Unavailable)]);
 }
 
-/// Each life of the server loses more reads than the budget of repeats gains until the next one.
+/// Each crash loses more reads than the budget of repeats gains until the next crash.
 #[test]
 fn reads_wait_for_a_server_that_has_crashed_however_many_were_repeated_before() {
     let mut town = Town::new(&[Mode::Store], WhenDown::Wait);

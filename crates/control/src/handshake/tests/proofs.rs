@@ -42,7 +42,8 @@ fn release() -> Taken {
     Step::Release { peer: PEER }
 }
 
-/// A request of session 7 at the peer, whose offer the transport has taken.
+/// A handshake in which the peer has asked for a session, number 7 at the peer, and the transport
+/// has taken the peer's offer.
 fn requested() -> Tested {
     let mut handshake = fresh();
     let (peer, side) = (PEER, side(7));
@@ -51,7 +52,7 @@ fn requested() -> Tested {
     handshake
 }
 
-/// Session 0, which the peer has granted as 1000.
+/// A handshake whose session 0 the peer has granted. At the peer, the session has number 1000.
 fn granted() -> Tested {
     let mut handshake = fresh();
     bring(&mut handshake, 0, At::Completing);
@@ -231,7 +232,7 @@ fn an_offer_is_void_in_no_stage_of_a_proof() {
     assert_eq!(unproven(&handshake), [PEER]);
 }
 
-/// A challenge of the peer for a session of this side.
+/// Hands over the peer's challenge for a session of this side, and returns the steps.
 fn challenged(handshake: &mut Tested, key: SessionKey) -> Vec<Taken> {
     handshake.on_challenged(&Challenged {
         session: key.session,

@@ -207,15 +207,15 @@ fn the_patch_weighs_a_step_up_against_a_step_down() {
 #[test]
 fn the_patch_leaves_what_lies_outside_of_its_thresholds() {
     let mut session = patched();
-    // The factor is 1 − 0.8 × (1 − 500/1000). Below 50 µs the rate grows by 1/8000, where Timely
-    // uses the gradient from 36 µs on.
+    // The factor is 1 − 0.8 × (1 − 500/1000). Below 50 µs the rate grows by 1/8000. Without the
+    // patch, the gradient would count from 36 µs on.
     let rate = session.sample(1000);
     assert_close(rate, 0.6);
     session.timely.difference = 8_000.0;
     assert_close(session.sample(49), rate + 0.000_125);
 }
 
-/// Two senders in one queue. Timely gives both the same step, so the second never catches up.
+/// Two senders share a queue. Timely gives both the same step, so the slower one never catches up.
 #[test]
 fn the_patch_brings_different_rates_together() {
     let after = |law: Law, rate: f64, samples: u32| {

@@ -1,4 +1,4 @@
-//! Terms, and times that remove items.
+//! The log's time over several terms, and the times that remove items.
 
 use super::*;
 
