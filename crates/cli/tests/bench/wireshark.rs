@@ -332,7 +332,7 @@ fn wireshark_finds_every_packet_of_a_datagram_on_any_port() {
 }
 
 #[test]
-fn what_was_not_captured_is_not_taken_for_short() {
+fn a_packet_that_the_capture_cut_off_is_not_short() {
     let good = |wanted: &str| {
         let mut vectors = vectors().into_iter();
         vectors.find(|(name, _)| *name == wanted).unwrap().1
