@@ -130,7 +130,10 @@ impl Offer {
 
 /// The task in a tag.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the part below it")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the task is in the lower bits"
+)]
 const fn task_of(tag: Tag) -> u32 {
     tag.0 as u32 & NO_TASK
 }

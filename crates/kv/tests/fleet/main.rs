@@ -121,7 +121,7 @@ fn a_late_session_with_a_server_that_has_left_the_list_is_ended() {
     assert_eq!(
         town.wishes(),
         [(2, 0)],
-        "it has the place of the one that left"
+        "server 2 has the place of server 1, which has left"
     );
     let session = town.make(1, 0);
     town.connecting(late, session);

@@ -122,7 +122,10 @@ impl Beside {
             _ => return Ok(false),
         };
         if !is_right {
-            return Err(format!("beside the step, a wrong result: {:?}", end.result));
+            return Err(format!(
+                "work during the step has a wrong result: {:?}",
+                end.result
+            ));
         }
         if end.token == LARGE {
             self.reads = !self.reads;
@@ -155,5 +158,5 @@ fn begin(
     cx: &mut Cx<'_>,
 ) -> Result<(), String> {
     let begun = kv.begin(request, token, None, cx);
-    begun.map_err(|error| format!("beside the step, an operation cannot begin: {error}"))
+    begun.map_err(|error| format!("work during the step cannot begin an operation: {error}"))
 }
