@@ -18,7 +18,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Draws the pause after `failures` failures, at least one.
+    /// Draws the pause that follows this number of failures, which is at least one.
     pub(crate) fn pause(&self, failures: u32, rng: &mut Rng) -> Nanos {
         let mut bound = self.first.min(self.most);
         for _ in 1..failures {

@@ -1,12 +1,13 @@
 //! The budget of repeats: a bucket that each call and each second fill a little. So a failing
 //! server gets little more than its ordinary load.
 //!
-//! Invariant: over any time, the number of repeats is at most the sum of the bucket's content at
-//! its beginning, a tenth of the calls, and ten a second.
+//! Invariant: in any period, the number of repeats is at most the content of the bucket when the
+//! period begins, plus one for every ten calls, plus ten for every second.
 
 use dunlin_core::Nanos;
 
-/// The units of one repeat. A nanosecond adds [`PER_NANO`] of them, so nothing is rounded.
+/// The parts in the bucket that make one repeat. A nanosecond adds a whole number of parts,
+/// [`PER_NANO`], so nothing is rounded.
 const REPEAT: u64 = 1_000_000_000;
 const PER_CALL: u64 = REPEAT / 10;
 const PER_NANO: u64 = 10;

@@ -1,9 +1,9 @@
 //! DPDK's environment (EAL), which a process can start once, and never again after a failure.
 //!
-//! It starts on a thread of its own, which blocks all signals and afterwards runs the function that
-//! the caller gives (`keeper`), so affinity and signals of the program's threads stay as they are.
-//! Everything that can be checked without DPDK is checked before, because those errors are not
-//! final. Called by `open`.
+//! It starts on a thread of its own, so affinity and signals of the program's threads stay as they
+//! are. That thread blocks all signals, and after the start runs the function that the caller gives
+//! (`keeper`). Everything that can be checked without DPDK is checked before the start, because a
+//! process can try again after such an error. Called by `open`.
 
 use std::ffi::CString;
 use std::io;
@@ -25,8 +25,8 @@ enum Outcome {
 /// The arguments of the only attempt, and its outcome. `None`: there was none yet.
 static STARTED: Mutex<Option<(Vec<String>, Outcome)>> = Mutex::new(None);
 
-/// Options that end the process, or make it depend on another one, with the value that does so;
-/// `None`: every value does.
+/// Options that would end the process, or make it depend on another process. Each has the value
+/// that would do so; `None`: every value would.
 const REFUSED: [(&str, Option<&str>); 4] = [
     ("--help", None),
     ("--log-level", Some("help")),
@@ -41,9 +41,9 @@ const HUGEPAGES: &str = "/sys/kernel/mm/hugepages";
 /// thread runs `then`, which does not return.
 ///
 /// # Errors
-/// `InvalidInput` if it was started with others, or for arguments that cannot be used; `NotFound`
-/// without the library; `OutOfMemory` without huge pages; otherwise the last lines of DPDK's log,
-/// and then no later attempt in this process can succeed.
+/// `InvalidInput` if DPDK runs with other arguments, or if these cannot be used; `NotFound` without
+/// the library; `OutOfMemory` without huge pages; otherwise the last lines of DPDK's log. After an
+/// error of the last kind, no attempt in this process can succeed.
 pub(crate) fn start(given: &[String], then: fn()) -> io::Result<&'static Functions> {
     let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((earlier, outcome)) = &*started {
@@ -103,8 +103,8 @@ fn check(given: &[String], hugepages: &Path) -> io::Result<()> {
 /// All arguments, with ours first, so that the given ones may change what ours say.
 fn arguments(given: &[String], processors: &[usize]) -> Vec<String> {
     let mut all = vec!["dunlin".to_owned(), "--no-telemetry".to_owned()];
-    // Without huge pages DPDK refuses `--in-memory`, but its only files are those that
-    // `--no-shconf` prevents.
+    // DPDK refuses `--in-memory` together with `--no-huge`. But without huge pages, it makes no
+    // files except those that `--no-shconf` prevents.
     let without_files = match has(given, &["--no-huge"]) {
         true => "--no-shconf",
         false => "--in-memory",
@@ -114,8 +114,9 @@ fn arguments(given: &[String], processors: &[usize]) -> Vec<String> {
         all.push(format!("--file-prefix=dunlin-{}", std::process::id()));
     }
     if !has(given, &["-c", "-l", "--lcores"]) && !processors.is_empty() {
-        // One thread, for all processors that some thread of the program may use. The thread that
-        // opens the first endpoint may be bound to one processor, on which it polls.
+        // DPDK gets one thread, which may run on every processor that a thread of the program may
+        // use. The calling thread's own processors would be too few: it may be bound to the one on
+        // which it polls.
         let list: Vec<_> = processors.iter().map(usize::to_string).collect();
         all.push(format!("--lcores=0@({})", list.join(",")));
     }
@@ -216,7 +217,7 @@ fn run(
     let words = match words::listen() {
         Ok(words) => words,
         Err(error) => {
-            // The caller is there, or else nothing needs the answer.
+            // If the caller is gone, nothing needs the answer.
             let _ = report.send(Err(error.to_string()));
             return false;
         }

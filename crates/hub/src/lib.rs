@@ -9,7 +9,7 @@
 //! | `hub.rs` | the nexus and endpoint threads |
 //! | `letter.rs`, `body.rs` | between callers and a thread: a call, and the bytes of its request |
 //! | `orders.rs`, `board.rs` | between callers and a thread: orders, states |
-//! | `inbox.rs` | what a thread finds |
+//! | `inbox.rs` | the events that a thread has not handled yet |
 //! | `figures.rs` | the figures that tools show |
 //! | `resolve.rs`, `names.rs` | the sources of addresses: fixed ones, names, resolvers |
 //! | `thread.rs` | a turn of a thread |

@@ -2,12 +2,13 @@
 //! but that for the map begins with the version of the protocol.
 //!
 //! Four types of requests: [`MAP`] asks an endpoint for the map of partitions; [`KEYED`] is one
-//! operation on one key, of any kind, so that a burst of gets and sets is one batch; [`MULTI`] gets
-//! many keys of one partition; [`WHOLE`] concerns a whole partition.
+//! operation on one key; [`MULTI`] gets many keys of one partition; [`WHOLE`] concerns a whole
+//! partition. Gets, sets and all other operations on one key are [`KEYED`], so that a burst of them
+//! is one batch.
 //!
-//! Invariant: a request that decodes encodes to the same bytes again, so two programs that agree on
-//! the bytes agree on the operation. `docs/kv.md` has the tables for other languages. Called by
-//! `service`, `client` and `check`.
+//! Invariant: if bytes can be decoded as a request, encoding the request gives the same bytes. So
+//! two programs that agree on the bytes agree on the operation. `docs/kv.md` has the tables for
+//! other languages. Called by `service`, `client` and `check`.
 
 mod answer;
 mod cursor;

@@ -332,7 +332,7 @@ fn a_server_that_is_down_fails_at_once_and_comes_back_with_another_map() {
 }
 
 #[test]
-fn nothing_is_a_miss_if_no_server_was_reached() {
+fn a_get_is_not_a_miss_if_no_server_was_reached() {
     let mut all = servers(Mode::Cache);
     all.iter_mut().for_each(|server| server.threads.clear());
     let missing = open(&all, WhenDown::Miss);

@@ -74,8 +74,8 @@ fn main() {
 /// The client's work for the requests in flight: takes the responses, sends the next requests.
 #[inline(never)]
 fn client_turn(client: &mut Face) {
-    // The compiler merges functions that are alike, so the two differ, in a place that takes no
-    // instruction.
+    // The compiler merges functions that are alike. This call makes the two different, and compiles
+    // to no instruction.
     black_box(());
     client.turn();
 }

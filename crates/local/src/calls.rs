@@ -3,9 +3,9 @@
 //!
 //! An ordinary call has no entry in a table. Its tag names the task that waits for it. When the
 //! response comes, it is *offered*: the task is polled at once, and its future finds the response
-//! by the tag and takes it. Every other call is a *stray* and has an entry until it is
-//! settled: its future waits in a task other than the one that issued it, or was dropped; or the
-//! call failed; or the poll did not take the response.
+//! by the tag and takes it. A call becomes a *stray* if its future waits in a task other than the
+//! one that issued it, or is dropped; if the call fails; or if the poll does not take the response.
+//! A stray has an entry in the table until it is settled.
 //!
 //! Invariants: no two unsettled calls have the same tag; a result is offered only while its task is
 //! polled.
@@ -22,8 +22,8 @@ use crate::failed::Failed;
 use crate::task::MAIN;
 use crate::wake::{Current, WakeBy};
 
-/// A tag has the task in these lower bits, and the number of the call in the upper ones. A tag
-/// comes again after 2^44 calls; the call that had it before is trusted to have ended by then.
+/// A tag has the task in these lower bits, and the number of the call in the upper ones. The same
+/// number returns after 2^44 calls, by which time the earlier call is assumed to have ended.
 const TASK_BITS: u32 = 20;
 
 /// The task in the tags of calls whose result no future waits for.
@@ -39,9 +39,9 @@ pub(super) const NO_TAG: Tag = Tag(FIRST_UNNAMED as u64);
 #[derive(Default)]
 pub(super) struct Calls {
     offer: Offer,
-    /// Calls that were issued; the number of the next one.
+    /// How many calls were issued; also the number of the next call.
     begun: Cell<u64>,
-    /// Calls of these that have ended.
+    /// How many of the issued calls have ended.
     ended: Cell<u64>,
     /// The call that has failed last, until its future takes it.
     failed: Cell<Option<Failed>>,
@@ -51,8 +51,8 @@ pub(super) struct Calls {
 
 /// The response for which a task is polled now. All other results are strays.
 ///
-/// The msgbufs are not neighbours: the compiler would move them together with one wide load, and a
-/// wide load of bytes that were just written in two pieces stalls.
+/// The tag lies between the two msgbufs. If they were neighbours, the compiler would move both with
+/// one wide load, which stalls because their bytes were just written in two pieces.
 #[repr(C)]
 struct Offer {
     request: Cell<Option<MsgBuf>>,
@@ -117,7 +117,7 @@ impl Offer {
         self.tag.set(tag);
     }
 
-    /// Takes the msgbufs, if they are there and this call's.
+    /// Takes the msgbufs, if this call's response is offered.
     #[inline]
     fn take(&self, tag: Tag) -> Option<(MsgBuf, MsgBuf)> {
         if self.tag.get() != tag {
@@ -130,7 +130,10 @@ impl Offer {
 
 /// The task in a tag.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the part below it")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the task is in the lower bits"
+)]
 const fn task_of(tag: Tag) -> u32 {
     tag.0 as u32 & NO_TASK
 }
@@ -198,8 +201,9 @@ impl Calls {
         }
     }
 
-    /// Keeps a failed call for its future, because a result that could hold the error would be
-    /// moved in pieces even on success. Returns false.
+    /// Keeps a failed call until its future takes it ([`Self::take_failed`]). If functions returned
+    /// the error in a result instead, that result would be moved in pieces even on success. Returns
+    /// false.
     #[cold]
     #[inline(never)]
     pub(super) fn fail(&self, request: MsgBuf, response: Option<MsgBuf>, error: Error) -> bool {
@@ -286,7 +290,8 @@ impl Calls {
         }
     }
 
-    /// Keeps a result that was not taken for later, if a future waits for it.
+    /// Keeps a result that the poll did not take, if a future waits for it; otherwise recycles its
+    /// msgbufs.
     #[cold]
     #[inline(never)]
     fn keep_offer(&self, cx: &mut Cx<'_>, wake: impl FnOnce(WakeBy)) {
@@ -302,7 +307,7 @@ impl Calls {
         }
     }
 
-    /// Makes the response that is offered, if there is one, that of a stray.
+    /// If a response is offered, makes its call a stray, which keeps the response.
     fn set_offer_aside(&self) {
         let tag = self.offer.tag.get();
         if let Some((request, response)) = self.offer.take(tag) {

@@ -27,15 +27,16 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// The default time after which a thread counts as stuck.
 const STUCK: Duration = Duration::from_secs(1);
 
-/// The shortest such time. A thread that is not stuck shows that ten times a second.
+/// The shortest such time. It must be longer than a tenth of a second, because a busy thread writes
+/// the time of its last turn only ten times a second.
 const LEAST_STUCK: Duration = Duration::from_millis(250);
 
 /// Builds servers; see [`Server::builder`].
 #[derive(Debug)]
 pub enum Server {}
 
-/// Registers a service of futures with a thread's endpoint, below the layers and after the gate if
-/// there are some.
+/// Registers a service of futures with a thread's endpoint. The service's requests first pass the
+/// gate, if there is one, and then the layers, if there are some.
 type Serve =
     Arc<dyn Fn(&mut Local<Auto>, &ServerThread, &Layers, Option<&Arc<Gate>>) + Send + Sync>;
 
@@ -98,7 +99,7 @@ pub struct ServerBuilder {
     /// The limits of services that have none of their own.
     limits: Limits,
     times: Times,
-    /// Whether an endpoint answers health.
+    /// Whether an additional endpoint answers questions about the server's health.
     health: bool,
     /// The time after which a thread counts as stuck.
     health_stuck: Duration,
@@ -179,8 +180,8 @@ impl ServerBuilder {
         self.add(Some(limits), make)
     }
 
-    /// Sets the limits of each service of futures that has none of its own. They hold for each
-    /// service apart, and before its layers.
+    /// Sets the limits of each service of futures that has none of its own. They apply to each
+    /// service separately, and outside of its layers.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
@@ -188,11 +189,12 @@ impl ServerBuilder {
 
     /// Puts layers around the handlers of each service of futures: `layer` gets the handlers of a
     /// service on one thread, and returns a tower service around them. Each request goes through a
-    /// clone of it, on the endpoint's thread. A limit for all threads and services is one that
-    /// `layer` captures and shares. A second call replaces the layers of the first.
+    /// clone of it, on the endpoint's thread. To limit all threads and services together, let
+    /// `layer` capture one limit and share it. A second call replaces the layers of the first.
     ///
-    /// A request that a layer drops before its handler has it ends with `OVERLOADED` and has not
-    /// run; if a layer drops the handler's future, it ends with `HANDLER_FAILED`.
+    /// If a layer drops a request before the handler has got it, the request ends with `OVERLOADED`
+    /// and has not run. If a layer drops the handler's future, the request ends with
+    /// `HANDLER_FAILED`.
     #[cfg(feature = "tower")]
     pub fn layer<L>(mut self, layer: impl Fn(Handlers) -> L + Send + Sync + 'static) -> Self
     where
@@ -223,7 +225,8 @@ impl ServerBuilder {
     }
 
     /// Serves on the poll API: `state` makes the state of the thread with the given number, and
-    /// `on` registers its handlers (`KvPoll::register`). They have no [`Self::limits`].
+    /// `on` registers its handlers (`KvPoll::register`). They cannot have [`Self::limits`]; see
+    /// [`Self::poll_within`].
     pub fn poll<A: 'static>(
         mut self,
         state: impl Fn(usize) -> A + Send + Sync + 'static,
@@ -245,7 +248,7 @@ impl ServerBuilder {
     /// belong to none. Each thread runs an equal part of [`Limits::max_calls`]; a call counts while
     /// the program keeps its request. A request that the program keeps for longer than
     /// [`Limits::timeout`] ends with `TIMED_OUT`, and the function of [`LimitedRpc::on_given_up`]
-    /// gets its ticket. The limits of [`Self::limits`] do not hold.
+    /// gets its ticket. These limits replace those of [`Self::limits`].
     pub fn poll_within<A: 'static>(
         mut self,
         limits: Limits,
@@ -264,7 +267,8 @@ impl ServerBuilder {
     }
 
     /// Sets how long the server goes on serving after it was asked to end, so that a load balancer
-    /// can remove it first. Its health is not serving during that time. The default is zero.
+    /// can remove it first. During that time, it answers questions about its health with "not
+    /// serving". The default is zero.
     pub fn drain_delay(mut self, span: Duration) -> Self {
         self.times.delay = span;
         self
@@ -285,17 +289,18 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the time after which a thread that makes no turn counts as stuck, and the server's
-    /// health is not serving: 1 s by default, and at least 0.25 s.
+    /// Sets the time after which a thread that makes no turn counts as stuck: 1 s by default, and
+    /// at least 0.25 s. While a thread is stuck, the server answers questions about its health with
+    /// "not serving".
     pub fn health_stuck(mut self, span: Duration) -> Self {
         self.health_stuck = span.max(LEAST_STUCK);
         self
     }
 
     /// Sets whether clients may ask for the server's services and methods, and call methods by
-    /// JSON, as `dunlin list` and `dunlin call` do; by default, they may not. Services take part
-    /// whose trait has `#[service(reflect)]`. The endpoint of [`Self::health`] answers, and a call
-    /// takes the same path as any other.
+    /// JSON, as `dunlin list` and `dunlin call` do; by default, they may not. This concerns only
+    /// services whose trait has `#[service(reflect)]`. The endpoint of [`Self::health`] answers,
+    /// and a call takes the same path as any other.
     #[cfg(feature = "reflect")]
     pub fn reflect(mut self, on: bool) -> Self {
         self.reflect = on;
@@ -308,7 +313,8 @@ impl ServerBuilder {
     /// # Errors
     /// As for [`Self::start`]; or signals cannot be caught.
     pub fn serve(self, at: impl ToSocketAddrs + fmt::Debug) -> Result<Drained, ServeError> {
-        // Signals are caught before any client can use the server, so the first always drains it.
+        // The first signal must drain the server, so signals are caught before any client can use
+        // the server.
         let signals = Caught::new().map_err(ServeError::Signals)?;
         let running = self.start(at)?;
         signals.wait();

@@ -28,7 +28,8 @@ pub enum Mutant {
     LostFlush,
     /// Two writes get one version.
     OldVersion,
-    /// The entry in a slot that was noted before is taken for that of the key.
+    /// A search takes the entry in the slot that was noted for a key, without a check that it is
+    /// the key's entry.
     NotedSlot,
     /// A write in slices goes on although other items have its room.
     LostRoom,

@@ -31,7 +31,7 @@ pub unsafe fn data_of<'a>(data: BufRef) -> Option<&'a [u8]> {
     }
     // SAFETY: the region lives at least as long as the endpoint that owns its msgbuf.
     let at = unsafe { regions::resolve(data) }?;
-    // SAFETY: `resolve` vouches for `data.len()` readable bytes until the msgbuf is revoked, which
-    // the caller excludes.
+    // SAFETY: `resolve` vouches for `data.len()` readable bytes until the msgbuf is revoked, and
+    // the caller promises not to use them for longer.
     Some(unsafe { std::slice::from_raw_parts(at.as_ptr(), data.len()) })
 }

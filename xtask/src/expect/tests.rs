@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_mark_stands_for_any_text_but_none() {
+fn a_mark_stands_for_any_text_that_is_not_empty() {
     assert!(matches("a", "a") && matches("…", "a") && matches("a…c…e", "abcde"));
     assert!(matches("… ns", "1 ns of 2 ns") && matches("…µs", "8µµs"));
     assert!(!matches("a", "ab") && !matches("…", "") && !matches("a…", "a"));

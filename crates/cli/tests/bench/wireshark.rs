@@ -14,14 +14,15 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const VECTORS: &str = include_str!("../../../wire/vectors/packets.txt");
 /// Data per packet of the golden vectors.
 const DATA_SIZE: u32 = 64;
-/// The port that is always Dunlin, and one that is not.
+/// The port whose datagrams the dissector always takes for Dunlin's, and a port on which it must
+/// recognize them.
 const PORTS: [u16; 2] = [31_850, 40_000];
 /// The layer that the dissector makes.
 const OURS: &str = "dunlin";
 /// The length of a capture that cuts nothing off.
 const ALL: usize = usize::MAX;
-/// Bytes of a pcap file before its first record, of a record before its frame, and of the headers
-/// below ours.
+/// The lengths of the header of a pcap file, of the header of a record, and of the headers of
+/// Ethernet, IPv4 and UDP together.
 const FILE: usize = 24;
 const RECORD: usize = 16;
 const LOWER: usize = 14 + 20 + 8;
@@ -57,7 +58,7 @@ pub(super) fn temporary(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// A file with these datagrams, each with its port, cut to `captured` bytes.
+/// Writes a file with these datagrams, each with its port and cut to `captured` bytes.
 fn pcap(name: &str, datagrams: &[(u16, Vec<u8>)], captured: usize) -> PathBuf {
     let mut out = Vec::new();
     out.extend_from_slice(&0xa1b2_3c4d_u32.to_le_bytes());
@@ -235,7 +236,7 @@ fn assert_same_arrivals(name: &str, header: &Header, extension: &[u8], found: &V
     assert_eq!(said.collect::<Vec<u32>>(), arrived, "{name}");
 }
 
-/// The counter of a packet that an endpoint drops.
+/// The name of the counter in which an endpoint counts a packet that it drops for this error.
 fn counter(error: HeaderError) -> &'static str {
     match error {
         HeaderError::Short => "short",
@@ -331,7 +332,7 @@ fn wireshark_finds_every_packet_of_a_datagram_on_any_port() {
 }
 
 #[test]
-fn what_was_not_captured_is_not_taken_for_short() {
+fn a_packet_that_the_capture_cut_off_is_not_short() {
     let good = |wanted: &str| {
         let mut vectors = vectors().into_iter();
         vectors.find(|(name, _)| *name == wanted).unwrap().1

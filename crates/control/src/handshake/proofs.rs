@@ -1,6 +1,6 @@
 //! Proofs of addresses (rule C13), in both directions. A peer must prove its address before packets
-//! go there, whether it has asked for a session or granted one. And peers challenge this side: it
-//! answers a challenge only if that can belong to a handshake.
+//! go there, whether it has asked for a session or granted one. Peers also challenge this side,
+//! which answers only challenges that can belong to a handshake.
 //!
 //! Invariant: while a session waits for its peer's proof, the transport counts one use of the peer,
 //! and core does not know the session as open.
@@ -72,7 +72,8 @@ impl<F, P> Handshake<F, P> {
         self.command(Command::Challenge { proving });
     }
 
-    /// Keeps a granted session until its peer has proven its address, if it has not ended.
+    /// Keeps a granted session until its peer has proven its address. If the session has ended
+    /// already, handles that end instead.
     pub(super) fn prove_grant(
         &mut self,
         mut entry: Connecting<P>,
@@ -132,7 +133,7 @@ impl<F, P> Handshake<F, P> {
         }
     }
 
-    /// Makes the session of a peer that has proven its address, or refuses it.
+    /// Makes the session if its peer has proven its address; otherwise, refuses the session.
     pub(super) fn on_proven(&mut self, proving: Proving, proven: bool) {
         match proving {
             Proving::Asked { ticket, .. } => {

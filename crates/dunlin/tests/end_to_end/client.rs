@@ -1,4 +1,5 @@
-//! The client of these tests. It keeps its events, and no wait is longer than a limit.
+//! The client of these tests. It keeps the completions and session events that it gets, and each of
+//! its waits has a limit.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

@@ -21,7 +21,7 @@ fn clients_go_to_the_threads_in_turn_and_none_waits_for_a_thread_that_does_not_r
         hall.on_thread(thread, Waker::new(poll.registry(), Token(0)).unwrap());
         poll
     });
-    // Thread 2 does not run, and thread 0 has the door.
+    // Thread 2 does not run. Thread 0 accepts the clients.
     let mut kept = 0;
     for _ in 0..9 {
         let stream = Stream::Tcp(mio::net::TcpStream::connect(address).unwrap());

@@ -53,7 +53,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Polls a future once; it is woken by a panic.
+/// Polls a future once, with a waker that panics.
 fn poll_once<F: Future>(future: Pin<&mut F>) {
     let waker = Waker::from(Arc::new(Panics));
     let poll = future.poll(&mut Context::from_waker(&waker));
@@ -74,7 +74,7 @@ fn is_closed<T>(end: Result<T, ChannelError>) -> bool {
 }
 
 #[test]
-fn a_thread_that_panics_ends_all_calls_and_waits_and_refuses_later_ones() {
+fn after_a_thread_panics_all_calls_and_waits_end_and_later_ones_are_refused() {
     let hub = hub();
     let channel = open(hub.channel());
     let (waiting, watched, called) = (channel.clone(), channel.watch(), channel.clone());

@@ -56,7 +56,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Whether it changes nothing.
+    /// Whether the request only reads.
     #[must_use]
     pub const fn is_read(&self) -> bool {
         matches!(self, Self::Get { .. })
@@ -77,10 +77,10 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Whether key and value have lengths that a server takes.
+    /// Checks that key and value have lengths that a server takes.
     ///
     /// # Errors
-    /// The status with which it would refuse.
+    /// The status with which the server would refuse the request.
     #[inline]
     pub const fn check(&self) -> Result<(), Status> {
         let key = self.key().len();
@@ -99,7 +99,8 @@ impl<'a> Request<'a> {
         HEAD + self.key().len() + self.value().len()
     }
 
-    /// Writes the request, whose size `out` has. Its key has at most [`MAX_KEY`] bytes.
+    /// Writes the request to `out`, which has the request's size. The key has at most [`MAX_KEY`]
+    /// bytes.
     ///
     /// # Panics
     /// If the key is longer, or `out` has another size.
@@ -145,7 +146,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Writes the answer, whose size `out` has.
+    /// Writes the answer to `out`, which has the answer's size.
     #[inline]
     pub fn encode(&self, out: &mut [u8]) {
         match self {

@@ -13,7 +13,7 @@ use dunlin_store::Mode;
 use town::{Outcome, Town};
 
 #[test]
-fn a_get_may_have_as_many_keys_as_are_allowed() {
+fn a_get_may_have_65535_keys() {
     let mut town = Town::new(&[], WhenDown::Fail);
     let keys = vec![&b"key"[..]; usize::from(u16::MAX)];
     town.get_many(&keys);
@@ -42,7 +42,7 @@ fn a_server_that_was_never_reached_has_the_mode_of_the_others() {
 }
 
 #[test]
-fn nothing_is_a_miss_if_no_server_was_reached() {
+fn a_get_is_not_a_miss_if_no_server_was_reached() {
     let mut town = Town::new(&[Mode::Cache, Mode::Cache], WhenDown::Miss);
     let key = town.key(1, 0);
     town.get(&key);
@@ -91,7 +91,7 @@ fn operations_that_wait_for_a_partition_end_when_it_is_known_to_be_down() {
 }
 
 #[test]
-fn a_restart_says_nothing_about_sessions_of_the_life_before() {
+fn the_late_end_of_a_session_from_before_a_restart_is_ignored() {
     let mut town = Town::new(&[Mode::Store], WhenDown::Fail);
     let key = town.key(0, 1);
     town.connect_all();
@@ -101,7 +101,7 @@ fn a_restart_says_nothing_about_sessions_of_the_life_before() {
     assert_eq!(town.wishes(), [(0, 0)]);
     town.grant(0, 0);
     town.run(5);
-    // The new map has come, and only now the end of the old session with the other partition.
+    // The new map has come. Only now does the old session with the other partition end.
     town.lose(0, 1, CloseReason::PeerFailed);
     town.get(&key);
     assert_eq!(town.ends(), [], "the new session may come");
@@ -110,7 +110,7 @@ fn a_restart_says_nothing_about_sessions_of_the_life_before() {
 }
 
 #[test]
-fn a_session_that_comes_late_is_not_that_of_another_server() {
+fn a_late_session_with_a_server_that_has_left_the_list_is_ended() {
     let mut town = Town::new(&[Mode::Store; 3], WhenDown::Fail);
     assert_eq!(town.wishes(), [(0, 0), (1, 0), (2, 0)]);
     for list in [&[0, 1][..], &[0], &[0, 2]] {
@@ -121,13 +121,13 @@ fn a_session_that_comes_late_is_not_that_of_another_server() {
     assert_eq!(
         town.wishes(),
         [(2, 0)],
-        "it has the place of the one that left"
+        "server 2 has the place of server 1, which has left"
     );
     let session = town.make(1, 0);
     town.connecting(late, session);
     town.run(5);
     assert!(town.has_ended(session), "no server has it");
-    // That of the server which has stayed is welcome.
+    // The fleet accepts a session with the server that has stayed.
     town.grant(0, 0);
     town.run(5);
     let key = town.key(0, 0);
@@ -231,7 +231,7 @@ fn a_get_of_many_keys_whose_deadline_has_passed_fails() {
     assert_eq!(town.ends(), [Outcome::Failed(Error::Unavailable)]);
 }
 
-/// Each life of the server loses more reads than the budget of repeats gains until the next one.
+/// Each crash loses more reads than the budget of repeats gains until the next crash.
 #[test]
 fn reads_wait_for_a_server_that_has_crashed_however_many_were_repeated_before() {
     let mut town = Town::new(&[Mode::Store], WhenDown::Wait);

@@ -24,7 +24,7 @@ pub(super) const NEXUS: &[Setting] = &[
         "nexus.any_port",
         Unit::Switch,
         |nexus| &mut nexus.any_port,
-        "if the port is taken, take one of the next hundred; without it, that is an error",
+        "if the port is taken, take one of the next hundred; if off, a taken port is an error",
     ),
     row(
         "nexus.without_unix",
@@ -56,8 +56,8 @@ pub(super) const NEXUS: &[Setting] = &[
         "nexus.allow_peers",
         Unit::Networks,
         |nexus| &mut nexus.allow_peers,
-        "networks to which packets may go for a peer that has connected from elsewhere, once \
-         the peer has proven that they reach it",
+        "networks to which packets may go although the peer has connected from another address; \
+         it must first prove that packets reach it there",
     )
     .words(&["none"]),
     row(
@@ -71,7 +71,7 @@ pub(super) const NEXUS: &[Setting] = &[
         "nexus.heartbeat.beats",
         Unit::Count,
         |nexus| &mut nexus.plane.heartbeat.beats,
-        "heartbeats within that time; fewer cost less, more tolerate a slower peer",
+        "heartbeats within `nexus.heartbeat.timeout`; fewer cost less, more tolerate a slower peer",
     )
     .within(4..=100),
     row(
@@ -113,7 +113,8 @@ pub(super) const NEXUS: &[Setting] = &[
         "nexus.max_links",
         Unit::Count,
         |nexus| &mut nexus.plane.max_links,
-        "connections of other processes; above three quarters of it, each origin gets only a share",
+        "connections of other processes; once three quarters are taken, each origin gets only its \
+         share",
     )
     .within(1..=1 << 16),
     row(
@@ -162,8 +163,8 @@ pub(super) const NEXUS: &[Setting] = &[
         "nexus.max_unproven",
         Unit::Count,
         |nexus| &mut nexus.plane.max_unproven,
-        "requests for a session whose clients have to prove an address; above three quarters, each \
-         origin has its share",
+        "requests for a session whose clients have to prove an address; once three quarters are \
+         taken, each origin gets only its share",
     )
     .within(1..=1 << 20),
     row(

@@ -117,8 +117,8 @@ pub(super) const UDP: &[Setting] = &[
         "udp.allow_peers",
         Unit::Networks,
         |udp| &mut udp.allow_peers,
-        "networks to which packets may go for a peer that has connected from elsewhere, once \
-         the peer has proven that they reach it",
+        "networks to which packets may go although the peer has connected from another address; \
+         it must first prove that packets reach it there",
     )
     .words(&["none"])
     .follow("nexus.allow_peers"),

@@ -1,8 +1,8 @@
 //! The lines of the index, and the chains that they form.
 //!
-//! A line has seven entries and a header. The header's lower half is the next line of the chain (0
-//! is none); its upper half, in the first line of a chain, counts the flushes that the bucket has
-//! seen.
+//! A line has seven entries and a header. The header's lower half is the number of the chain's next
+//! line plus one, or 0 if there is none. Its upper half, in the first line of a chain, counts the
+//! flushes that the bucket has seen.
 //!
 //! Invariant: a chain is dense. Its entries fill it from the front, only its last line has empty
 //! slots, and only a chain of one line is empty. So a search ends at the first empty slot, and a
@@ -26,7 +26,7 @@ pub(super) type Words = [[u8; 8]; 8];
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Line(pub(super) u32);
 
-/// A slot of a line: eight times the line, and the slot, and one, so that none is 0.
+/// A slot of a line, as the number 8 × line + slot + 1, which is never 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Slot(NonZeroU64);
 

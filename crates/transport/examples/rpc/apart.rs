@@ -1,6 +1,6 @@
-//! A transport whose work for the client is apart from that for the server in a profile: everything
-//! that it does for the client happens in `<Client as Turn>::transport`, and in that of `Server`
-//! for the server. Programs that count the transport alone wrap it in [`Apart`].
+//! A transport whose work a profile can split by side: all its work for the client happens in
+//! `<Client as Turn>::transport`, and all its work for the server in `<Server as Turn>::transport`.
+//! Programs that count the transport alone wrap it in [`Apart`].
 
 use std::hint::black_box;
 use std::marker::PhantomData;
@@ -39,8 +39,8 @@ pub(crate) enum Client {}
 #[derive(Debug)]
 pub(crate) enum Server {}
 
-// The compiler merges functions that are alike, so these differ, in places that take no
-// instruction.
+// The compiler merges functions that are alike. The calls of `black_box` make these two different,
+// and compile to no instructions.
 impl Turn for Client {
     #[inline(never)]
     fn transport<R>(work: impl FnOnce() -> R) -> R {
@@ -58,7 +58,7 @@ impl Turn for Server {
     }
 }
 
-/// The transport `T`, each of whose calls is a call of [`Turn::transport`] of `S`.
+/// The transport `T`, which does its work in [`Turn::transport`] of the side `S`.
 #[derive(Debug)]
 pub(crate) struct Apart<T, S>(PhantomData<(T, S)>);
 
@@ -70,7 +70,7 @@ pub(crate) struct ApartRx<R, S>(R, PhantomData<S>);
 #[derive(Debug)]
 pub(crate) struct ApartTx<X, S>(X, PhantomData<S>);
 
-/// The same halves, with their calls apart.
+/// Wraps the halves of a transport, for the side `S`.
 pub(crate) fn apart<R, X, S>(halves: Halves<R, X>) -> Halves<ApartRx<R, S>, ApartTx<X, S>> {
     Halves {
         rx: ApartRx(halves.rx, PhantomData),

@@ -1,5 +1,5 @@
-//! Baselines of bandwidth, in the same unit: a copy of the same bytes, full datagrams, and bare
-//! packets of AF_XDP or DPDK.
+//! Baselines for the experiment `bandwidth`, in its unit: copies of the same bytes in memory, full
+//! datagrams, and bare packets of AF_XDP or DPDK.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ const SEGMENTS: u32 = 45;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory(pub(super) Messages);
 
-/// Bare packets, with as much data in each as the library's.
+/// Bare packets, each with as much data as a packet of the library.
 pub(super) const fn packets(kind: Kind) -> FrameBulk {
     let data = match kind {
         Kind::Xdp(_) | Kind::Kernel => JUMBO,

@@ -42,7 +42,8 @@ fn release() -> Taken {
     Step::Release { peer: PEER }
 }
 
-/// A request of session 7 at the peer, whose offer the transport has taken.
+/// A handshake in which the peer has asked for a session, number 7 at the peer, and the transport
+/// has taken the peer's offer.
 fn requested() -> Tested {
     let mut handshake = fresh();
     let (peer, side) = (PEER, side(7));
@@ -51,7 +52,7 @@ fn requested() -> Tested {
     handshake
 }
 
-/// Session 0, which the peer has granted as 1000.
+/// A handshake whose session 0 the peer has granted. At the peer, the session has number 1000.
 fn granted() -> Tested {
     let mut handshake = fresh();
     bring(&mut handshake, 0, At::Completing);
@@ -104,7 +105,7 @@ fn a_request_without_a_proof_is_refused_and_its_peer_released() {
 }
 
 #[test]
-fn a_grant_waits_for_the_proof_and_core_opens_it_after_it() {
+fn core_opens_a_granted_session_only_after_the_proof() {
     let mut handshake = granted();
     let proving = Proving::Granted(key(0));
     assert_eq!(unproven(&handshake), [PEER]);
@@ -159,7 +160,7 @@ fn a_grant_keeps_its_turn_until_the_proof_ends() {
 }
 
 #[test]
-fn a_grant_that_a_program_ends_before_its_proof_is_closed() {
+fn a_program_may_end_a_granted_session_before_the_proof() {
     let (key, reason) = (key(0), CloseReason::Disconnected);
     for by_peer in [true, false] {
         let mut handshake = granted();
@@ -201,7 +202,7 @@ fn a_grant_that_is_lost_before_its_proof_is_asked_for_again() {
 }
 
 #[test]
-fn a_peer_that_waits_for_its_proof_is_not_removed_with_its_last_open_session() {
+fn a_peer_stays_after_its_last_open_session_while_another_waits_for_a_proof() {
     for waits in [true, false] {
         let mut handshake = fresh();
         bring(&mut handshake, 0, At::Open);
@@ -225,13 +226,13 @@ fn a_peer_that_waits_for_its_proof_is_not_removed_with_its_last_open_session() {
 }
 
 #[test]
-fn an_offer_is_void_in_no_stage_of_a_proof() {
+fn a_void_offer_is_an_error_while_a_session_waits_for_a_proof() {
     let mut handshake = granted();
     handshake.on_event(void(0, false)).unwrap_err();
     assert_eq!(unproven(&handshake), [PEER]);
 }
 
-/// A challenge of the peer for a session of this side.
+/// Hands over the peer's challenge for a session of this side, and returns the steps.
 fn challenged(handshake: &mut Tested, key: SessionKey) -> Vec<Taken> {
     handshake.on_challenged(&Challenged {
         session: key.session,

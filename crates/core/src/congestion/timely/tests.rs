@@ -94,7 +94,7 @@ fn a_gradient_counts_from_36_microseconds_on() {
 }
 
 #[test]
-fn a_gradient_never_takes_more_than_beta() {
+fn a_gradient_never_lowers_the_rate_by_more_than_beta() {
     let mut session = Session::new();
     session.sample(60);
     assert_close(session.sample(400), 0.2);
@@ -205,17 +205,17 @@ fn the_patch_weighs_a_step_up_against_a_step_down() {
 }
 
 #[test]
-fn the_patch_leaves_what_lies_outside_of_its_thresholds() {
+fn the_patch_ignores_the_gradient_outside_of_its_thresholds() {
     let mut session = patched();
-    // The factor is 1 − 0.8 × (1 − 500/1000). Below 50 µs the rate grows by 1/8000, where Timely
-    // uses the gradient from 36 µs on.
+    // The factor is 1 − 0.8 × (1 − 500/1000). Below 50 µs the rate grows by 1/8000. Without the
+    // patch, the gradient would count from 36 µs on.
     let rate = session.sample(1000);
     assert_close(rate, 0.6);
     session.timely.difference = 8_000.0;
     assert_close(session.sample(49), rate + 0.000_125);
 }
 
-/// Two senders in one queue. Timely gives both the same step, so the second never catches up.
+/// Two senders share a queue. Timely gives both the same step, so the slower one never catches up.
 #[test]
 fn the_patch_brings_different_rates_together() {
     let after = |law: Law, rate: f64, samples: u32| {

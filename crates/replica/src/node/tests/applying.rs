@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_follower_answers_an_append_before_it_applies_what_that_commits() {
+fn a_follower_answers_an_append_before_it_applies_the_committed_entries() {
     let mut stage = Stage::new(3);
     let leader = stage.leader();
     let client = stage.open(leader);

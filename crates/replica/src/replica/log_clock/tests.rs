@@ -1,9 +1,9 @@
-//! Terms, and times that remove items.
+//! The log's time over several terms, and the times that remove items.
 
 use super::*;
 
 #[test]
-fn time_goes_on_from_the_log_and_counts_no_time_without_a_leader() {
+fn time_goes_on_from_the_log_and_stands_still_without_a_leader() {
     let mut clock = LogClock::default();
     let at = Nanos::from_millis;
     assert_eq!(clock.read(3, 500, at(1_000)), 500);

@@ -1,4 +1,4 @@
-//! Scenario files and the scenarios that they describe.
+//! The texts with which a scenario file names the hosts of a load.
 
 use super::hosts;
 

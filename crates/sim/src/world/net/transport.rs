@@ -41,7 +41,7 @@ pub struct SimRx {
 pub struct SimTx {
     half: Half,
     channels: Channels,
-    /// Items of a burst that has staged packets.
+    /// Memory for the items of a burst with staged packets, which later bursts use again.
     row: Vec<TxItem>,
 }
 
@@ -245,8 +245,8 @@ impl Tx for SimTx {
         end
     }
 
-    /// The path to a peer: a NIC knows its fabric. The round trip is that of a full packet and its
-    /// CR.
+    /// The path to a peer, by the rates and latencies of the fabric. The round trip is that of a
+    /// full packet and its CR.
     fn path(&self, peer: PeerId) -> Option<Path> {
         let net = self.half.net.borrow();
         let config = &net.config;

@@ -69,7 +69,7 @@ unsafe extern "C" {
     );
 }
 
-/// The state of [`report`], to which C passes a pointer on.
+/// The state of [`report`]. C gets a pointer to it, and passes the pointer to [`report`].
 struct Context<'a, F> {
     automata: &'a Automata,
     found: F,
@@ -86,8 +86,8 @@ impl Automata {
     ) {
         order.read(packets);
         self.call(found, |automata, report, context| {
-            // SAFETY: the arrays have the number of packets that C gets, each with its length; the
-            // comment of `call` has the rest.
+            // SAFETY: C gets the number of packets, and with each the length of its payload; `call`
+            // vouches for the other arguments.
             unsafe {
                 gopt_aho_corasick_plain(
                     automata,

@@ -9,7 +9,7 @@ use dunlin::kv::{Client, End, Reply, Request, Store, Token};
 use crate::harness::items::{self, Items};
 use crate::harness::ticks::{self, Stretch};
 
-/// Tokens that no operation of a step has: those are numbers of slots.
+/// Tokens that no operation of a step has, because a step uses the numbers of its slots.
 const SMALL: Token = Token(u64::MAX);
 const LARGE: Token = Token(u64::MAX - 1);
 
@@ -33,14 +33,14 @@ pub(super) struct Beside {
     next: u32,
     value: Vec<u8>,
     long: Vec<u8>,
-    /// The long value is read next; else it is written.
+    /// Whether the next operation on the long value reads it; otherwise, it writes the value.
     reads: bool,
 }
 
-/// When an operation begins.
+/// The time of the next operation of one kind.
 #[derive(Debug)]
 struct Due {
-    /// In ticks; `u64::MAX`: one is under way.
+    /// In ticks; `u64::MAX` while an operation is under way.
     at: u64,
     gap: u64,
 }
@@ -68,12 +68,12 @@ impl Beside {
         }
     }
 
-    /// Begins, or begins nothing more.
+    /// Turns the work on or off. While it is off, no further operation begins.
     pub(super) const fn switch(&mut self, is_on: bool) {
         self.is_on = is_on;
     }
 
-    /// True if nothing of it is under way.
+    /// True if no operation of this work is under way.
     pub(super) const fn is_idle(&self) -> bool {
         self.small.at != u64::MAX && self.large.at != u64::MAX
     }
@@ -122,7 +122,10 @@ impl Beside {
             _ => return Ok(false),
         };
         if !is_right {
-            return Err(format!("beside the step, a wrong result: {:?}", end.result));
+            return Err(format!(
+                "work during the step has a wrong result: {:?}",
+                end.result
+            ));
         }
         if end.token == LARGE {
             self.reads = !self.reads;
@@ -155,5 +158,5 @@ fn begin(
     cx: &mut Cx<'_>,
 ) -> Result<(), String> {
     let begun = kv.begin(request, token, None, cx);
-    begun.map_err(|error| format!("beside the step, an operation cannot begin: {error}"))
+    begun.map_err(|error| format!("work during the step cannot begin an operation: {error}"))
 }

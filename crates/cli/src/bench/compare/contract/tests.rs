@@ -25,7 +25,7 @@ fn error(words: &[&str]) -> String {
 }
 
 #[test]
-fn a_request_is_one_word_for_each_thing() {
+fn a_request_has_one_word_for_each_of_its_values() {
     let words = "rate transport=shm batch=3 pattern=one_way size=32 seconds=0.25 cpus=0,1 \
                  realtime=false";
     assert_eq!(request().words().join(" "), words);
