@@ -31,6 +31,12 @@ impl RawAddr {
         }
     }
 
+    /// No address: the datagram goes to the peer to which the socket is tied.
+    pub(super) const TIED: Self = Self {
+        bytes: [0; RAW_BYTES],
+        len: 0,
+    };
+
     /// The kernel's form of `addr`.
     pub(super) fn new(addr: SocketAddr) -> Self {
         let mut raw = Self::room();
@@ -64,9 +70,12 @@ impl RawAddr {
         self.bytes.as_mut_ptr().cast()
     }
 
-    /// The address for the kernel to read.
+    /// The address for the kernel to read. Where there is none, the kernel expects a null pointer.
     pub(super) fn as_ptr(&self) -> *const libc::sockaddr {
-        self.bytes.as_ptr().cast()
+        match self.len {
+            0 => std::ptr::null(),
+            _ => self.bytes.as_ptr().cast(),
+        }
     }
 
     /// Its length in bytes.

@@ -9,6 +9,7 @@ use std::os::fd::BorrowedFd;
 
 use libc::{iovec, mmsghdr};
 
+use super::addr::RawAddr;
 use super::block::Block;
 use super::cmsg::{self, CONTROL_BYTES, Control, Notes};
 use super::ffi::{self, Errno};
@@ -114,12 +115,39 @@ impl Buffers {
         })
     }
 
+    /// Like [`Self::receive_one`], and takes the sender's address.
+    pub(super) fn receive_one_from(
+        &mut self,
+        fd: BorrowedFd<'_>,
+    ) -> Result<(usize, RawAddr), Errno> {
+        let mut source = RawAddr::room();
+        let base = self.memory.at(0).as_ptr();
+        // SAFETY: as in `receive_one`.
+        let buffer = unsafe { std::slice::from_raw_parts_mut(base, self.size) };
+        let len = ffi::recv_from(fd, buffer, &mut source)?;
+        Ok((len, source))
+    }
+
     /// Receives datagrams into as many buffers as needed. Returns the number of filled ones, from
     /// buffer 0.
     #[inline]
     pub(super) fn receive_many(&mut self, fd: BorrowedFd<'_>) -> Result<usize, Errno> {
         // SAFETY: the headers lead to blocks that `self` owns and that are not borrowed now.
         unsafe { ffi::recv_many(fd, &mut self.headers) }
+    }
+
+    /// Like [`Self::receive_many`], and takes the address of the first sender.
+    pub(super) fn receive_many_from(
+        &mut self,
+        fd: BorrowedFd<'_>,
+    ) -> Result<(usize, RawAddr), Errno> {
+        let mut source = RawAddr::room();
+        let first = &mut self.headers[0].msg_hdr;
+        (first.msg_name, first.msg_namelen) = (source.as_mut_ptr().cast(), source.len());
+        let filled = self.receive_many(fd);
+        let first = &mut self.headers[0].msg_hdr;
+        (first.msg_name, first.msg_namelen) = (std::ptr::null_mut(), 0);
+        Ok((filled?, source))
     }
 
     /// The datagrams that the last [`Self::receive_many`] put into buffer `index`. Call it once for

@@ -23,7 +23,7 @@ impl Connect for Udp {
         peer: &PeerInfo,
     ) -> Result<(Pending, Offer), ConnectError> {
         let terms = own_terms(rx, peer)?;
-        let pending = tx.peers_mut().begin_offer(peer);
+        let pending = tx.with_peers(|peers| peers.begin_offer(peer));
         Ok((pending.ok_or(ConnectError::TooManyPeers)?, terms.encode()))
     }
 
@@ -44,10 +44,8 @@ impl Connect for Udp {
         pending: Pending,
         answer: Offer,
     ) -> Result<PeerId, ConnectError> {
-        let peer = tx
-            .peers_mut()
-            .end_offer(&pending)
-            .ok_or(ConnectError::Gone)?;
+        let peer = tx.with_peers(|peers| peers.end_offer(&pending));
+        let peer = peer.ok_or(ConnectError::Gone)?;
         tx.add_peer(&peer, &Terms::decode(&answer)?)
     }
 
@@ -60,15 +58,15 @@ impl Connect for Udp {
     }
 
     fn abandon(_rx: &mut UdpRx, tx: &mut UdpTx, pending: Pending) {
-        tx.peers_mut().end_offer(&pending);
+        tx.with_peers(|peers| peers.end_offer(&pending));
     }
 
     fn release(_rx: &mut UdpRx, tx: &mut UdpTx, peer: PeerId) {
-        tx.peers_mut().release(peer);
+        tx.with_peers(|peers| peers.release(peer));
     }
 
     fn remove(_rx: &mut UdpRx, tx: &mut UdpTx, peer: PeerId) {
-        tx.peers_mut().remove(peer);
+        tx.with_peers(|peers| peers.remove(peer));
     }
 
     fn fds(rx: &UdpRx, _tx: &UdpTx, out: &mut Vec<RawFd>) {

@@ -52,6 +52,24 @@ pub(super) fn local_addr(fd: BorrowedFd<'_>) -> io::Result<SocketAddr> {
         .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
 }
 
+/// connect(2), by which a datagram socket has one peer.
+pub(super) fn tie(fd: BorrowedFd<'_>, peer: &RawAddr) -> io::Result<()> {
+    // SAFETY: `peer` holds `len` readable bytes of a sockaddr.
+    check(unsafe { libc::connect(fd.as_raw_fd(), peer.as_ptr(), peer.len()) })
+}
+
+/// Ends what [`tie`] has made. A socket that was bound to a port keeps it.
+pub(super) fn untie(fd: BorrowedFd<'_>) {
+    let none = libc::sockaddr {
+        sa_family: 0,
+        sa_data: [0; 14],
+    };
+    const { assert!(libc::AF_UNSPEC == 0) };
+    let len = socklen::<libc::sockaddr>();
+    // SAFETY: `none` is a live sockaddr of that length. This fails for no datagram socket.
+    unsafe { libc::connect(fd.as_raw_fd(), &raw const none, len) };
+}
+
 /// setsockopt(2) of an `int`.
 pub(super) fn set_option(
     fd: BorrowedFd<'_>,
@@ -123,6 +141,24 @@ pub(super) fn recv(fd: BorrowedFd<'_>, room: &mut [u8]) -> Result<usize, Errno> 
     // SAFETY: the kernel writes at most `room.len()` bytes, and `room` is ours alone.
     let len = unsafe { libc::recv(fd.as_raw_fd(), at, room.len(), libc::MSG_TRUNC) };
     usize::try_from(len).map_err(|_| Errno::last())
+}
+
+/// recvfrom(2): [`recv`], and the sender's address.
+pub(super) fn recv_from(
+    fd: BorrowedFd<'_>,
+    room: &mut [u8],
+    source: &mut RawAddr,
+) -> Result<usize, Errno> {
+    let at = room.as_mut_ptr().cast::<c_void>();
+    *source = RawAddr::room();
+    let (from, mut len) = (source.as_mut_ptr(), source.len());
+    // SAFETY: the kernel writes at most `room.len()` bytes into `room`, which is ours alone, and at
+    // most `len` bytes of an address.
+    let got = unsafe {
+        let flags = libc::MSG_TRUNC;
+        libc::recvfrom(fd.as_raw_fd(), at, room.len(), flags, from, &raw mut len)
+    };
+    usize::try_from(got).map_err(|_| Errno::last())
 }
 
 /// recvmmsg(2). Returns the number of filled `headers`.

@@ -1,9 +1,9 @@
 //! The `udp` transport: kernel UDP, which works everywhere (design §12).
 //!
-//! One unconnected, non-blocking socket per endpoint. When sending, packets to one peer share
-//! datagrams and datagrams share messages (`pack`), and a burst is one system call (`tx`). When
-//! receiving, the half takes datagrams one by one while there are few and in batches while there
-//! are many (`rx`). Small packets are copied once into a staging buffer; the kernel gathers large
+//! One non-blocking socket per endpoint, which is tied to a peer while that is its only one (`tie`).
+//! When sending, packets to one peer share datagrams and datagrams share messages (`pack`), and a
+//! burst is one system call (`tx`). When receiving, the half takes datagrams one by one while there
+//! are few and in batches while there are many (`rx`). Small packets are copied once into a staging buffer; the kernel gathers large
 //! ones from their msgbufs. Transmission is synchronous: when `burst` returns, the kernel has its
 //! copy.
 //!
@@ -28,6 +28,7 @@ mod pack;
 mod peers;
 mod rx;
 mod socket;
+mod tie;
 mod tx;
 
 use std::io;

@@ -16,6 +16,7 @@ use super::HEADER_BYTES;
 use super::addr::RawAddr;
 use super::options::MAX_DATAGRAM_BYTES;
 use super::pack::Shape;
+use super::tie::Aim;
 use crate::connect::{EndpointUid, PeerInfo, Pending};
 
 /// Bits of an id that are the index of its slot.
@@ -53,6 +54,8 @@ pub(super) struct Peer {
     pub(super) loopback: bool,
     /// Whether the connection over which the peer was added is from another address.
     pub(super) foreign: bool,
+    /// Our address to which it sends; `None`: it may choose among several.
+    pub(super) own: Option<IpAddr>,
 }
 
 /// Where packets to a peer go, and in which form. From [`UdpTx::reach`](super::UdpTx::reach).
@@ -171,6 +174,19 @@ impl Peers {
         slot.is_named(peer).then_some(&slot.peer)
     }
 
+    /// The only peer, to which a socket may be tied. `None`: there are others, or one of them may
+    /// send before its answer to an offer has come, or no packets come from where packets go.
+    pub(super) fn only(&self) -> Option<Aim> {
+        let is_only = self.by_key.len() == 1 && self.offered.is_empty();
+        let index = *self.by_key.values().next().filter(|_| is_only)?;
+        let peer = &self.slots[index as usize].peer;
+        let own = peer.own.filter(|_| !peer.foreign)?;
+        Some(Aim {
+            peer: peer.addr,
+            own,
+        })
+    }
+
     /// Where packets to a peer go.
     pub(super) fn reach(&self, id: PeerId) -> Option<Reach> {
         let peer = self.get(id)?;
@@ -257,6 +273,7 @@ impl Peer {
             data_size,
             loopback: addr.ip().to_canonical().is_loopback(),
             foreign: false,
+            own: None,
         }
     }
 }

@@ -138,7 +138,7 @@ impl UdpRx {
     /// Asks for one datagram. `found`: the number of bursts before this one that found one.
     #[inline]
     fn fill_sparse(&mut self, found: u32) {
-        match self.buffers.receive_one(self.socket.fd()) {
+        match self.receive_one() {
             Ok(len) => {
                 self.mode = Mode::Sparse(found + 1);
                 let cut = len > self.buffers.size();
@@ -161,16 +161,34 @@ impl UdpRx {
         }
     }
 
+    #[inline]
+    fn receive_one(&mut self) -> Result<usize, Errno> {
+        let fd = self.socket.fd();
+        if !self.socket.wants_sources() {
+            return self.buffers.receive_one(fd);
+        }
+        let (len, source) = self.buffers.receive_one_from(fd)?;
+        self.socket.on_source(&source);
+        Ok(len)
+    }
+
+    fn receive_many(&mut self) -> Result<usize, Errno> {
+        let fd = self.socket.fd();
+        if !self.socket.wants_sources() {
+            return self.buffers.receive_many(fd);
+        }
+        let (filled, source) = self.buffers.receive_many_from(fd)?;
+        self.socket.on_source(&source);
+        Ok(filled)
+    }
+
     /// Asks for as many datagrams as there are buffers. `calm`: the number of bursts before this
     /// one that found fewer than two.
     fn fill_dense(&mut self, calm: u32) {
-        let filled = self
-            .buffers
-            .receive_many(self.socket.fd())
-            .unwrap_or_else(|errno| {
-                self.count_error(errno);
-                0
-            });
+        let filled = self.receive_many().unwrap_or_else(|errno| {
+            self.count_error(errno);
+            0
+        });
         let mut many = filled > 1;
         for index in 0..filled {
             let arrival = self.buffers.arrival(index);
@@ -229,8 +247,9 @@ impl UdpRx {
     }
 
     fn count_error(&mut self, errno: Errno) {
-        // An empty queue is normal. Any other error counts like an unreadable datagram.
-        if !matches!(errno.0, libc::EAGAIN | libc::EINTR) {
+        // An empty queue is normal, and so is the report to a tied socket that its peer is gone.
+        // Any other error counts like an unreadable datagram.
+        if !matches!(errno.0, libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED) {
             self.counters.rx_corrupt += 1;
         }
     }

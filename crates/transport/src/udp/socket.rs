@@ -1,8 +1,9 @@
 //! The socket of an endpoint: opened once, shared by both halves, closed with the second of them.
 //!
 //! Owns the descriptor and the features that the kernel was found to have. Invariant: the socket is
-//! bound, unconnected and non-blocking, so an error that a network reports about one peer (ICMP)
-//! does not show up in a call that concerns another. Called by `mod`, `tx` and `rx`.
+//! bound and non-blocking, and connected only to a peer that is the only one (`tie`), so an error
+//! that a network reports about one peer (ICMP) does not show up in a call that concerns another.
+//! Called by `mod`, `tx` and `rx`.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -11,11 +12,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use dunlin_core::config::DEFAULT_CREDITS;
 use libc::c_int;
 
+use super::addr::RawAddr;
 use super::offer::Terms;
 use super::options::{Ecn, MAX_DATAGRAM_BYTES, MIN_DATAGRAM_BYTES, Options, WINDOWS_BUFFERED};
+use super::tie::{Aim, Tie};
 use super::{MAX_FRAMING, ffi};
 use crate::connect::{ConnectError, PeerInfo};
 use crate::networks::Networks;
+
+/// Ports that may be taken before the kernel's choice of one is given up.
+const MOST_PORTS: u32 = 64;
 
 /// "ECN-capable transport (0)" in both ECN bits (RFC 3168).
 const ECT_0: c_int = 0b10;
@@ -48,6 +54,7 @@ pub(super) struct Socket {
     pub(super) largest: u32,
     /// Packets of that size that fit into the receive buffer, at least 1.
     pub(super) rx_queue: u32,
+    tie: Tie,
 }
 
 impl Socket {
@@ -87,8 +94,7 @@ impl Socket {
         let granted = ffi::option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF)?;
         let gso = options.gso && ffi::set_option(fd, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
         let gro = options.gro && ffi::set_option(fd, libc::SOL_UDP, libc::UDP_GRO, 0).is_ok();
-        ffi::bind(fd, SocketAddr::new(options.ip, options.port))?;
-        let bound = ffi::local_addr(fd)?;
+        let bound = bind(fd, family, SocketAddr::new(options.ip, options.port))?;
         let both_families = is_v6 && bound.ip().is_unspecified() && !is_only_v6(fd);
         let wrong = |ip: &IpAddr| ip.is_unspecified() || (ip.is_ipv6() != is_v6 && !both_families);
         if options.advertise.as_ref().is_some_and(wrong) {
@@ -122,7 +128,35 @@ impl Socket {
             loopback_data_size,
             largest,
             rx_queue,
+            tie: Tie::default(),
         })
+    }
+
+    /// Takes the only peer of the endpoint, by its address and our end of the control connection
+    /// with it; `None`: there are none or several, or may be soon.
+    pub(super) fn on_only_peer(&self, only: Option<Aim>) {
+        // Packets to an advertised address come to one that we do not know. A socket of IPv6 would
+        // get no datagrams from other hosts after it is untied, because the kernel keeps the peer's
+        // address then (Linux 6.18).
+        let may_tie = self.advertise.is_none() && self.bound.is_ipv4();
+        let only = only.filter(|_| may_tie);
+        self.tie.take_aim(self.fd(), only);
+    }
+
+    #[inline]
+    pub(super) fn is_tied(&self) -> bool {
+        self.tie.is_tied()
+    }
+
+    /// Whether [`Self::on_source`] wants the sources of datagrams.
+    #[inline]
+    pub(super) fn wants_sources(&self) -> bool {
+        self.tie.is_watching()
+    }
+
+    /// Notes that a datagram has come from this address.
+    pub(super) fn on_source(&self, source: &RawAddr) {
+        self.tie.on_source(self.fd(), source);
     }
 
     /// The descriptor.
@@ -194,6 +228,30 @@ impl Socket {
     pub(super) fn set_gro(&self, on: bool) -> bool {
         ffi::set_option(self.fd(), libc::SOL_UDP, libc::UDP_GRO, c_int::from(on)).is_ok()
     }
+}
+
+/// Binds the socket, and returns its address. If the kernel is to choose a port, another socket
+/// gets it first, because a socket that did not name its port loses it when it is untied.
+fn bind(fd: BorrowedFd<'_>, family: c_int, at: SocketAddr) -> io::Result<SocketAddr> {
+    let mut tries = 0;
+    loop {
+        let mut named = at;
+        if at.port() == 0 {
+            let other = ffi::datagram_socket(family)?;
+            ffi::bind(other.as_fd(), at)?;
+            named.set_port(ffi::local_addr(other.as_fd())?.port());
+        }
+        match ffi::bind(fd, named) {
+            // Another process was given the port in between.
+            Err(error) if at.port() == 0 && is_taken(&error) && tries < MOST_PORTS => tries += 1,
+            Err(error) => return Err(error),
+            Ok(()) => return ffi::local_addr(fd),
+        }
+    }
+}
+
+fn is_taken(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::AddrInUse
 }
 
 /// Whether a socket can be bound to the address. The kernel allows that for the addresses of its

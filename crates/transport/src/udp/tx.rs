@@ -6,9 +6,10 @@
 //!
 //! A packet that the kernel refuses is dropped and counted. A full queue ends the window, because
 //! the rest would find it full too; any other error ends only its message. So whatever the kernel
-//! answers, there are at most as many system calls as packets, and none waits. Called by the event
+//! answers, there are at most two system calls for a packet, and none waits. Called by the event
 //! loop, and by `connect`.
 
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use dunlin_core::transport::{LANE_PACKET, Lane, LanePacket, Path, PeerId, Tx, Tx
 use dunlin_core::{Nanos, Scheme};
 use dunlin_msgbuf::BufRef;
 
+use super::addr::RawAddr;
 use super::ffi::{self, Errno};
 use super::messages::{Message, Messages, WINDOW};
 use super::offer::Terms;
@@ -91,8 +93,12 @@ impl UdpTx {
         let data_size = terms.data_size.min(own);
         let mut peer = Peer::new(addr, self.shape, terms.buffer, data_size);
         peer.foreign = Socket::is_foreign(info, addr.ip());
-        self.peers
-            .add(info.endpoint, addr, peer)
+        let own = self.socket.addresses(info.local);
+        peer.own = own
+            .iter()
+            .map(SocketAddr::ip)
+            .find(|own| own.to_canonical().is_ipv6() == addr.ip().to_canonical().is_ipv6());
+        self.with_peers(|peers| peers.add(info.endpoint, addr, peer))
             .ok_or(ConnectError::TooManyPeers)
     }
 
@@ -106,8 +112,11 @@ impl UdpTx {
         self.peers.get(peer).is_some_and(|peer| peer.foreign)
     }
 
-    pub(super) fn peers_mut(&mut self) -> &mut Peers {
-        &mut self.peers
+    /// Changes the peers. If one is left alone, or no longer alone, the socket learns it.
+    pub(super) fn with_peers<R>(&mut self, change: impl FnOnce(&mut Peers) -> R) -> R {
+        let changed = change(&mut self.peers);
+        self.socket.on_only_peer(self.peers.only());
+        changed
     }
 
     /// The counters of this half.
@@ -183,7 +192,9 @@ impl UdpTx {
                 continue;
             };
             if packer.fit(len) == Fit::Message {
-                self.messages.open(id, &peer.addr);
+                let is_tied = self.socket.is_tied();
+                let to = if is_tied { &RawAddr::TIED } else { &peer.addr };
+                self.messages.open(id, to);
             }
             self.messages.append(inline, data, packer.segment_size());
         }
@@ -191,23 +202,31 @@ impl UdpTx {
 
     /// Hands all messages to the kernel.
     fn transmit(&mut self) {
-        if let Some((bytes, addr)) = self.messages.alone() {
-            self.counters.syscalls += 1;
-            match ffi::send_to(self.socket.fd(), bytes, addr) {
-                Ok(()) => self.count_sent(0, 1),
-                Err(errno) => self.refuse(0, errno),
-            };
-            return;
-        }
         let mut at = 0;
         while at < self.messages.list().len() {
-            self.counters.syscalls += 1;
-            // SAFETY: the endpoint leaves msgbufs alone until `done` reaches their items, which is
-            // when `burst` has returned.
-            at = match unsafe { self.messages.send(self.socket.fd(), at) } {
+            let sent = match self.give(at) {
+                // The peer to which the socket is tied has refused an earlier datagram. The kernel
+                // says so once, and has not sent this one.
+                Err(Errno(libc::ECONNREFUSED)) => self.give(at),
+                given => given,
+            };
+            at = match sent {
                 Ok(sent) => self.count_sent(at, sent.max(1)),
                 Err(errno) => self.refuse(at, errno),
             };
+        }
+    }
+
+    /// Hands the messages from `at` on to the kernel. Returns the number that it has taken.
+    #[inline]
+    fn give(&mut self, at: usize) -> Result<usize, Errno> {
+        self.counters.syscalls += 1;
+        let fd = self.socket.fd();
+        match self.messages.alone() {
+            Some((bytes, addr)) => ffi::send_to(fd, bytes, addr).map(|()| 1),
+            // SAFETY: the endpoint leaves msgbufs alone until `done` reaches their items, which is
+            // when `burst` has returned.
+            None => unsafe { self.messages.send(fd, at) },
         }
     }
 
@@ -241,7 +260,7 @@ impl UdpTx {
     fn send_split(&mut self, at: usize, message: &Message) {
         self.peers.stop_segmenting(message.peer);
         self.counters.syscalls += u64::from(message.bytes.div_ceil(message.segment.into()));
-        // SAFETY: as in `transmit`.
+        // SAFETY: as in `give`.
         let refused = unsafe { self.messages.send_split(self.socket.fd(), at) };
         if refused == 0 {
             self.count_sent(at, 1);

@@ -9,3 +9,4 @@ mod model;
 mod namespace;
 mod peers;
 mod strangers;
+mod tied;

@@ -29,7 +29,7 @@ fn accept(endpoint: &mut Endpoint, offer: Offer) -> Result<(PeerId, Offer), Conn
     )
 }
 
-fn offer(endpoint: &mut Endpoint) -> (Pending, Offer) {
+pub(crate) fn offer(endpoint: &mut Endpoint) -> (Pending, Offer) {
     Udp::offer(
         &mut endpoint.halves.rx,
         &mut endpoint.halves.tx,
