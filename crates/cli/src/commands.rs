@@ -1,5 +1,5 @@
 //! The commands that do not measure: servers and clients to try, the simulator, and views of
-//! running processes. The feature `full` has them.
+//! running processes. Only a build with the feature `full` has them.
 
 mod call;
 mod config;

@@ -1,15 +1,16 @@
-//! `index`: gets from the ordered index of a million items with keys and values of 8 bytes, alone
-//! and with 1 % scans, each of which sums 128 values, in workers or in the dispatch thread (eRPC
-//! §7.2).
+//! `index`: gets from an ordered index of a million items, whose keys and values have 8 bytes (eRPC
+//! §7.2). The experiment measures them without scans, and with scans as 1 % of the operations. A
+//! scan sums 128 values, in a worker or in the dispatch thread.
 //!
-//! In the same measurement, the same processes exchange echoes of the lengths of gets, and the
-//! server's thread gets items from its tree alone. A service that does an echo and a get for each
-//! operation, one after the other, has the rate 1 / (1 / echoes + 1 / gets alone).
+//! In the same measurement, the same processes also exchange echoes with messages as long as those
+//! of gets, and the server's thread calls its tree directly, without any message. A service that
+//! did one echo and one such direct get for each operation, one after the other, would have the
+//! rate 1 / (1 / echoes + 1 / direct gets).
 //!
 //! | file | what it owns |
 //! |---|---|
 //! | `index/scans.rs` | how many operations are scans, and where they run |
-//! | `index/tree.rs` | the items, and the costs of gets and scans from the tree alone |
+//! | `index/tree.rs` | the items, and the costs of direct gets and scans on the tree |
 //! | `index/server.rs` | the process that has the index |
 //! | `index/client.rs` | the process that gets, scans and echoes |
 //! | `index/simulated.rs` | a server with 16 threads in the simulator |
@@ -90,7 +91,7 @@ const PUBLISHED: &[Published] = &[
     ),
 ];
 
-/// The values of [`Gets`]. The rate of echoes follows them.
+/// The metrics of [`Gets`]. In a measurement, the rate of echoes stands after their values.
 const GETS: [Metric; 3] = [
     Metric {
         name: "gets_per_s",
@@ -104,7 +105,7 @@ const GETS: [Metric; 3] = [
     Metric::alone("tree_per_s", "1/s"),
 ];
 
-/// The values of [`Mixed`]. Those of echoes follow them.
+/// The metrics of [`Mixed`]. In a measurement, the figures of echoes stand after their values.
 const MIXED: [Metric; 5] = [
     mixed("gets_per_s", "1/s", 5),
     mixed("get_p50", "ns", 6),
@@ -175,7 +176,7 @@ fn params(scans: Scans) -> [(&'static str, Value); 2] {
     ]
 }
 
-/// The outcomes of the client's steps, and the server's rate of gets from its tree alone.
+/// The outcomes of the client's steps, and the rate of direct gets on the server's tree.
 struct Run {
     outcomes: Vec<Outcome>,
     tree_per_s: f64,

@@ -1,4 +1,4 @@
-//! Calls that handlers on an executor answer.
+//! Calls to a server whose handlers run on an executor.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -44,7 +44,8 @@ fn messages_of_any_length_go_both_ways() {
 #[test]
 fn a_handler_has_the_context_of_its_request() {
     let (bench, span) = (Bench::start(WAYS[0]), Duration::from_secs(2));
-    // Then a deadline that was counted from the clock's zero would already have passed.
+    // Waits until the clock shows more than `span`. If the deadline below were counted from the
+    // zero of the clock, and not from the call, it would have passed by then.
     until(|| TscClock::new().now() > Nanos::from(span));
     let client = bench.client(move |jobs, _| async move {
         let plain = jobs.about(&()).await.unwrap();

@@ -91,10 +91,10 @@ fn a_client_that_is_slower_than_beside_equally_busy_processes_is_a_fault() {
         (0..4).for_each(&mut add);
     };
     assert!(matches!(with(slow)[..], [Fault::Slow { .. }]));
-    // A storm may fill the socket.
+    // Slow calls in a storm are no fault, because a storm fills the server's socket.
     let storm = |seen: &mut Seen| seen.add(Phase::Storm, phase(90_000_000), Vec::new());
     assert_eq!(with(storm), []);
-    // One slow phase does not outweigh the others.
+    // One slow phase among fast ones does not change the median.
     let once = |seen: &mut Seen| seen.add(Phase::Attacked, phase(50_000_000), Vec::new());
     assert_eq!(with(once), []);
     let fast = |seen: &mut Seen| {
@@ -143,7 +143,7 @@ fn of_a_phase_in_which_the_machine_stood_still_all_but_latencies_count() {
         seen.stood_still(Phase::Attacked, rest, stats, Vec::new());
     };
     assert_eq!(with(lost), [Fault::LostSessions(2)]);
-    // The machine stood still in every attack.
+    // If the machine stood still in every attack, the run has shown nothing.
     let all = |seen: &mut Seen| {
         seen.attacked = Record::default();
         seen.stood_still(Phase::Attacked, rest, phase(1), Vec::new());

@@ -79,7 +79,7 @@ pub(super) fn next(args: &NextArgs) -> anyhow::Result<()> {
 /// Shows the state of each server.
 ///
 /// # Errors
-/// One does not answer, or an option is wrong.
+/// A server does not answer, or an option is wrong.
 pub(super) fn status(args: &StatusArgs) -> anyhow::Result<()> {
     let server = &args.server;
     let settings = server.endpoint.settings()?;
@@ -133,7 +133,7 @@ fn advise(error: Error, args: &NextArgs) -> anyhow::Error {
     }
 }
 
-/// A client listens at a port that the system chooses.
+/// Makes the client's nexus, at a port that the system chooses.
 fn bind(settings: &Settings, server: SocketAddr) -> anyhow::Result<dunlin::Nexus> {
     let own = SocketAddr::new(bind_ip(server.ip()), 0);
     Ok(settings.nexus().bind(own)?)
