@@ -71,7 +71,7 @@ fn a_panic_ends_one_request() {
 }
 
 #[test]
-fn a_service_on_an_executor_has_health_by_name() {
+fn a_service_on_an_executor_reports_its_health_under_its_name() {
     let bench = Bench::start(WAYS[0]);
     let nexus = bench.way.nexus().bind("127.0.0.1:0").unwrap();
     let from = nexus.endpoint_builder::<dunlin::Auto>();

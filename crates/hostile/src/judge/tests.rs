@@ -35,7 +35,7 @@ fn a_run_in_which_all_is_well_has_no_fault() {
 }
 
 #[test]
-fn everything_that_the_client_sees_is_a_fault() {
+fn each_failure_that_the_client_sees_is_a_fault() {
     let lost = |seen: &mut Seen| seen.elsewhere.stats.lost = 2;
     assert_eq!(with(lost), [Fault::LostSessions(2)]);
     let wrong = |seen: &mut Seen| seen.storm.stats.wrong = 1;
@@ -85,7 +85,7 @@ fn phase(latency_ns: u64) -> Stats {
 }
 
 #[test]
-fn a_client_that_is_slower_than_beside_equally_busy_processes_is_a_fault() {
+fn a_client_that_is_slower_than_while_another_server_is_attacked_is_a_fault() {
     let slow = |seen: &mut Seen| {
         let mut add = |_| seen.add(Phase::Attacked, phase(3_100_000), Vec::new());
         (0..4).for_each(&mut add);
@@ -104,7 +104,7 @@ fn a_client_that_is_slower_than_beside_equally_busy_processes_is_a_fault() {
 }
 
 #[test]
-fn what_the_server_says_is_a_fault() {
+fn requests_that_come_twice_or_change_are_faults() {
     let events = |seen: &mut Seen| seen.events = vec![Event::Changed, Event::Twice(7)];
     assert_eq!(with(events), [Fault::Twice(1), Fault::Changed(1)]);
 }
@@ -127,7 +127,7 @@ fn memory_may_grow_a_little_and_not_for_ever() {
 }
 
 #[test]
-fn of_a_phase_in_which_the_machine_stood_still_all_but_latencies_count() {
+fn only_latencies_are_ignored_in_a_phase_in_which_the_machine_stood_still() {
     let rest = Duration::from_secs(1);
     let late = |seen: &mut Seen| {
         for _ in 0..4 {
@@ -166,7 +166,7 @@ fn a_run_that_must_reach_the_figures_and_does_not_is_a_fault() {
 }
 
 #[test]
-fn complaints_of_drills_are_faults_also_of_a_run_that_was_stopped() {
+fn a_complaint_of_a_drill_is_a_fault_even_if_the_run_was_interrupted() {
     let complaint = |seen: &mut Seen| {
         seen.interrupted = true;
         seen.attacked.p99s_ns.clear();

@@ -29,7 +29,7 @@ fn kept(bytes: usize, event: impl FnOnce(&mut Letter)) -> usize {
 }
 
 #[test]
-fn a_slot_lets_a_large_request_go_however_its_call_ends() {
+fn a_slot_frees_the_memory_of_a_large_request_however_its_call_ends() {
     let ends: [fn(&mut Letter); 3] = [
         |letter| letter.on_end(Err(ChannelError::Full), KEPT),
         |letter| drop(letter.on_dropped(KEPT)),

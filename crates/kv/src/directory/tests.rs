@@ -6,7 +6,7 @@ use super::Directory;
 use dunlin_testkit::wait::until;
 
 #[test]
-fn a_host_is_one_server_and_each_address_of_a_name_another() {
+fn a_host_is_one_server_and_a_dns_name_is_one_server_per_address() {
     let list = ["localhost:7", "dns+127.0.0.1:8", "[::1]:9"];
     let directory = Directory::open(list).unwrap();
     assert_eq!(
