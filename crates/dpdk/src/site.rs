@@ -182,7 +182,7 @@ impl Site {
             ));
         }
         if self.ip.is_unspecified() || self.ip.is_loopback() || self.ip.is_multicast() {
-            return Err(format!("no device has the address {}", self.ip));
+            return Err(format!("a device cannot have the address {}", self.ip));
         }
         if let Some(gateway) = self.gateway
             && (!self.is_on_link(gateway) || gateway == self.ip)
@@ -205,7 +205,8 @@ impl Site {
             ));
         }
         if self.queues > 1 && self.vlan != 0 {
-            return Err("rules do not look into VLANs: queues= does not go with vlan=".to_owned());
+            let text = "queues= cannot be used with vlan=: rules of devices match no tagged frames";
+            return Err(text.to_owned());
         }
         if self.name().contains('=') {
             return Err(format!(

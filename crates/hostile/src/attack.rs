@@ -81,7 +81,7 @@ impl Pace {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "neither is negative, and no run sends 2⁵² of anything"
+            reason = "time and rate are not negative, and no run sends 2⁵² of anything"
         )]
         let due = (elapsed.as_secs_f64() * self.per_second) as u64;
         let part = due.saturating_sub(self.given);

@@ -105,14 +105,14 @@ pub(crate) fn read(parent: &Parent) -> anyhow::Result<()> {
     let mut reader = unsafe { Reader::new(&memory, 0, SHAPE) };
     ensure!(
         read_block(&mut reader, 0),
-        "a message is not the one that was sent"
+        "a message differs from the one that was sent"
     );
     let begin = Instant::now();
     let mut counter = BLOCK;
     while begin.elapsed() < params.span {
         ensure!(
             read_block(&mut reader, counter),
-            "a message is not the one that was sent"
+            "a message differs from the one that was sent"
         );
         counter += BLOCK;
     }

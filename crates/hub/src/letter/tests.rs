@@ -37,7 +37,10 @@ fn a_slot_frees_the_memory_of_a_large_request_however_its_call_ends() {
     ];
     for end in ends {
         assert_eq!(kept(1 << 20, end), 0);
-        assert!(kept(1000, end) >= 1000, "the next one needs no memory");
+        assert!(
+            kept(1000, end) >= 1000,
+            "the memory of a small request stays"
+        );
     }
 }
 

@@ -18,7 +18,7 @@ use crate::work::Items;
 
 impl<A> Node<A> {
     /// Takes a part of a snapshot. A first part drops any unfinished snapshot and begins a new one.
-    /// Returns false, and changes nothing, if another part would come next.
+    /// Returns false, and changes nothing, if this is not the part that comes next.
     pub(crate) fn on_piece(&mut self, piece: &Piece<'_>) -> bool {
         if piece.offset == 0 {
             self.give_up_arriving();
@@ -59,7 +59,7 @@ impl<A> Node<A> {
             return;
         };
         let (index, term) = arrived.place;
-        let roster = arrived.roster.as_ref().expect("it was read first");
+        let roster = arrived.roster.as_ref().expect("members are read first");
         let message = Message {
             msg_type: MessageType::MsgSnapshot,
             from: arrived.from,
@@ -85,7 +85,7 @@ impl<A> Node<A> {
         self.backlog.take();
         let ruin = self.machine.become_state(arrived.state);
         self.drawing.clear_away(ruin);
-        let roster = arrived.roster.expect("it was read first");
+        let roster = arrived.roster.expect("members are read first");
         self.raft.mut_store().restore(snapshot, roster);
         self.restores += 1;
         Items {

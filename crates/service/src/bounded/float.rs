@@ -1,4 +1,4 @@
-//! The visitor of a float. For an `f32`, it refuses numbers that are not finite as one. JSON has no
+//! The visitor of a float. For an `f32`, it refuses numbers that this type cannot hold. JSON has no
 //! numbers for the infinities and NaN, so it reads these from strings.
 
 use std::fmt;
@@ -15,7 +15,7 @@ pub(super) struct Float<V> {
 /// Whether a number stays finite as an `f32`.
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "the question is what the cast makes of it"
+    reason = "the result of the cast is what this checks"
 )]
 pub(crate) const fn fits_f32(value: f64) -> bool {
     (value as f32).is_finite()

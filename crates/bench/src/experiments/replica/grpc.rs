@@ -132,7 +132,9 @@ impl Connection {
             SETTINGS if frame.flags & ACK == 0 => self.frame(SETTINGS, ACK, 0, &[]),
             PING if frame.flags & ACK == 0 => self.frame(PING, ACK, 0, payload),
             WINDOW_UPDATE if frame.stream == 0 => {
-                let more = payload.try_into().context("an update of four bytes")?;
+                let more = payload
+                    .try_into()
+                    .context("a window update without four bytes")?;
                 self.window += i64::from(u32::from_be_bytes(more) & i32::MAX.unsigned_abs());
             }
             RST_STREAM => bail!("call {} was reset", frame.stream),

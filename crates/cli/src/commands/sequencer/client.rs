@@ -17,16 +17,16 @@ use crate::say::print;
 
 const EXAMPLES: &str = "\
 Examples:
-  dunlin sequencer next orders --create           its first number is 1
+  dunlin sequencer next orders --create           makes the sequence; its first number is 1
   dunlin sequencer next orders
   dunlin sequencer next orders --count 1000       the first and the last number of a range
   dunlin sequencer next orders --server 10.0.0.2:31850 --server 10.0.0.3:31850
   dunlin sequencer status --json
 
-With several servers, the one that serves answers. A number that a failed command may have taken is
-never given again: there is a gap.
+If you name several servers, the numbers come from the one that gives them at the time. If a command
+fails, the numbers that it may have taken are never given again, so the sequence has a gap.
 
-Exit codes: 0, it is done; 1, there is no such sequence, or no server answers; 2, an option or the
+Exit codes: 0, success; 1, there is no such sequence, or no server answers; 2, an option or the
 usage is wrong.";
 
 /// The servers, and how to reach them.
@@ -125,8 +125,8 @@ fn advise(error: Error, args: &NextArgs) -> anyhow::Error {
     match error {
         Error::NoSequence => anyhow!("{error}: {}; --create makes it", args.name),
         Error::DeadlinePassed => anyhow!(
-            "{error}; start one with `dunlin sequencer serve --dir DIR --listen {at}`, see what \
-             `dunlin sequencer status --server {at}` shows, or wait longer with --timeout"
+            "{error}; start a server with `dunlin sequencer serve --dir DIR --listen {at}`, see \
+             what `dunlin sequencer status --server {at}` shows, or wait longer with --timeout"
         ),
         Error::Incompatible => anyhow!("{error}; see which program listens at {at}"),
         error => anyhow!(error),

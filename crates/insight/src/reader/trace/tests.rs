@@ -169,8 +169,8 @@ fn bytes_of_packets_are_wiped_when_their_endpoint_is_traced_no_more() {
     drop(first);
     let file = std::fs::read(&found.path).unwrap();
     let has = |byte: u8| file.windows(16).any(|bytes| bytes == [byte; 16]);
-    assert!(!has(0xA7), "they are still there");
-    assert!(has(0xB7), "those of another endpoint stay");
+    assert!(!has(0xA7), "the first endpoint's bytes are still there");
+    assert!(has(0xB7), "the bytes of another endpoint stay");
     // The reader still gets the wiped packets, without their bytes, and then those after them.
     let lens: Vec<_> = taken(&mut trace).iter().map(|p| p.bytes.len()).collect();
     assert_eq!(lens, [0, 64, 0, 64, 0, 64]);

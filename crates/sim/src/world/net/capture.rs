@@ -26,7 +26,7 @@ pub struct Captured<'a> {
 pub struct Capture(Box<dyn FnMut(&Captured<'_>)>);
 
 impl Capture {
-    /// Has the network call `see` for every frame that arrives.
+    /// Makes a capture that calls `see` with every frame that arrives.
     pub fn new(see: impl FnMut(&Captured<'_>) + 'static) -> Self {
         Self(Box::new(see))
     }
