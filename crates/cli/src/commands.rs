@@ -1,5 +1,5 @@
 //! The commands that do not measure: servers and clients to try, the simulator, and views of
-//! running processes. The feature `full` has them.
+//! running processes. Only a build with the feature `full` has them.
 
 mod call;
 mod config;
@@ -46,21 +46,21 @@ pub(crate) enum Command {
     List(list::Args),
     /// Calls a method of a server, with JSON
     Call(call::Args),
-    /// The features of this machine, and how to get those that it lacks
+    /// Shows the features of this machine, and how to get those that it lacks
     Info(info::Args),
-    /// Serves an ordered index, and uses such a server
+    /// Serves an ordered index, or sends requests to such a server
     #[cfg(feature = "index")]
     Index(index::Args),
-    /// Serves keys and values, and uses such a server
+    /// Serves keys and values, or sends requests to such a server
     #[cfg(feature = "kv")]
     Kv(kv::Args),
     /// Serves memcached's clients, with memcached's flags
     #[cfg(feature = "kv")]
     Memcached(kv::memcached::Args),
-    /// Runs replicas of a key-value store, and uses a cluster of them
+    /// Runs a replica of a key-value store, or sends requests to its cluster
     #[cfg(feature = "replica")]
     Replica(replica::Args),
-    /// Gives numbers that increase and are given once, and takes them
+    /// Serves numbers that increase and are given only once, or takes such numbers
     #[cfg(feature = "sequencer")]
     Sequencer(sequencer::Args),
     /// Runs a scenario in the simulator

@@ -6,8 +6,8 @@
 //!
 //! Ownership of sent bytes: a [`TxItem`] names bytes of a msgbuf by [`BufRef`]. The endpoint keeps
 //! the msgbuf alive and unchanged until [`Tx::done`] has reached the item's place in the sequence.
-//! A transport that finds a `BufRef` revoked (its generation is old) drops the item and counts it:
-//! that is a bug of the endpoint, and makes the simulator fail.
+//! If a `BufRef` was revoked (its generation is old), the endpoint has a bug: the transport drops
+//! the item and counts it, and a simulation fails.
 
 mod lane;
 
@@ -52,7 +52,7 @@ pub struct TxSeq(pub u64);
 pub struct Frame<'a> {
     /// The bytes, without any alignment. They do not change while they are borrowed.
     pub bytes: &'a [u8],
-    /// The network marked the frame "congestion experienced" (ECN).
+    /// Whether the network marked the frame "congestion experienced" (ECN).
     pub congestion: bool,
     /// The data of the frame's only packet, if it lies in the sender's memory and not after the
     /// header.
@@ -60,7 +60,7 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// A frame that holds all of its data and was not marked.
+    /// Makes a frame that holds all of its data and was not marked.
     #[inline]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self {
@@ -91,13 +91,15 @@ pub trait Rx {
     /// Returns their number. Never blocks.
     fn burst(&mut self) -> usize;
 
-    /// Frame `index` of the current burst, `index` below what [`Rx::burst`] returned.
+    /// The frame with this index in the current burst. [`Rx::burst`] has returned the number of
+    /// frames.
     ///
     /// Panics if there is no such frame; the event loop never asks for one.
     fn frame(&self, index: usize) -> Frame<'_>;
 
-    /// The bytes of that frame, if the frame is made by [`Frame::new`] and the transport finds them
-    /// quickly. `None` is always allowed: the event loop then calls [`Rx::frame`].
+    /// The bytes of the frame with this index, if it holds all of its data, was not marked, and the
+    /// transport finds it quickly. `None` is always allowed: the event loop then calls
+    /// [`Rx::frame`].
     #[inline]
     fn whole(&self, index: usize) -> Option<&[u8]> {
         self.frame(index).whole()
@@ -110,8 +112,8 @@ pub trait Rx {
         None
     }
 
-    /// The bytes of some frames that [`Rx::whole`] would return, from frame `first` on, for code
-    /// that handles one after the other. None is always allowed.
+    /// The bytes of consecutive frames, from frame `first` on, as [`Rx::whole`] would return them.
+    /// The transport may end the row early, and an empty one is always allowed.
     #[inline(always)]
     fn lined_up(&self, _first: usize) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         std::iter::empty()
@@ -132,14 +134,14 @@ pub trait Tx {
     fn done(&mut self) -> TxSeq;
 
     /// Longest packet in a [`Lane`] that this transport sends, in bytes: up to [`LANE_PACKET`]. If
-    /// it is 0, or too short for any packet in a line, the transport knows no lanes, and
-    /// [`Self::send`] is never called.
+    /// it is shorter than a packet that fills one line, the endpoint uses no lane, and never calls
+    /// [`Self::send`]. A transport without lanes returns 0.
     fn lane(&self) -> usize {
         0
     }
 
-    /// Whether [`Self::send`] takes packets that are all like this one without the list of a lane's
-    /// packets ([`Lane::packets`]): see [`Lane::alike`].
+    /// Whether [`Self::send`] can do without the list [`Lane::packets`] if all packets of the lane
+    /// have the peer and the length of this one ([`Lane::alike`]).
     fn takes_alike(&self, _packet: LanePacket) -> bool {
         false
     }
@@ -151,7 +153,8 @@ pub trait Tx {
         self.burst(items)
     }
 
-    /// Like [`Self::send`], for a lane with this packet alone: its receiver waits for it.
+    /// Like [`Self::send`], for a lane that holds only this packet. Its receiver is waiting for it,
+    /// so this should be fast.
     #[inline(always)]
     fn send_lone(&mut self, lane: &Lane, _packet: LanePacket) -> TxSeq {
         self.send(lane, &[])
@@ -164,19 +167,21 @@ pub trait Tx {
         None
     }
 
-    /// Whether a short packet to this peer may overtake long ones that were given before it,
-    /// although none is lost. Then the answer to the short rest of a message shows no losses.
+    /// Whether a short packet to this peer may overtake long ones that were given before it. If so,
+    /// the endpoint must not take the long packets of a message for lost when the short last packet
+    /// is answered first.
     fn reorders(&self, _peer: PeerId) -> bool {
         false
     }
 
     /// Does work that `burst` has postponed because it would have delayed packets, such as finding
     /// out whether a peer has just fallen asleep. The endpoint calls it when it has nothing to
-    /// send, within about a microsecond, and before it sleeps.
+    /// send, which is within about a microsecond of a burst, and before it runs a slow handler or
+    /// sleeps.
     fn settle(&mut self) {}
 
-    /// Returns when all packets handed over are done. It may be slow (eRPC §4.2.2 measures 2 µs on
-    /// a NIC); the endpoint calls it only when it closes.
+    /// Waits until all packets handed over are done. It may be slow (eRPC §4.2.2 measures 2 µs on a
+    /// NIC); the endpoint calls it only when it closes.
     fn flush(&mut self);
 }
 
@@ -207,9 +212,9 @@ pub struct Path {
     /// Rate of this host's link in bytes per second, at which congestion control starts and which
     /// it never exceeds.
     pub line_rate: u64,
-    /// Round trip of a packet through an empty network. [`Nanos::ZERO`]: it can only be measured.
-    /// If it is declared, the endpoint also trusts the line rate, and sends packets of large
-    /// responses no faster (rule S13).
+    /// Round trip of a packet through an empty network; [`Nanos::ZERO`] if the transport does not
+    /// know it. If the transport declares it, the endpoint also trusts the line rate, and sends the
+    /// packets of large responses no faster than that (rule S13).
     pub base_rtt: Nanos,
     /// The congestion control of sessions for which none is chosen.
     pub scheme: Scheme,

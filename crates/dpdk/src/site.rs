@@ -26,7 +26,7 @@ pub struct Site {
     /// The device, as the options `--vdev` and `-a` of DPDK name it: `net_memif0,role=client`, or
     /// `0000:01:00.0`.
     pub device: String,
-    /// Its address, which no other host and no kernel has.
+    /// The device's address. No other host may have it, nor an interface of this host's kernel.
     pub ip: IpAddr,
     /// Bits that the addresses on the link have in common.
     pub prefix: u8,
@@ -38,11 +38,13 @@ pub struct Site {
     pub mtu: u16,
     /// Packets in its pool, for all of its endpoints.
     pub packets: u32,
-    /// Fewest data bytes of a packet that the device reads out of the msgbuf; those of a shorter
-    /// packet are copied. If 0, or if the device cannot read msgbufs, all are copied.
+    /// If a packet has at least this number of data bytes, the device reads them in the msgbuf. The
+    /// data of shorter packets are copied, and those of all packets if this is 0 or if the device
+    /// cannot read msgbufs.
     pub lend: u32,
-    /// Most queues for received packets. With more than one, each endpoint gets one of its own by a
-    /// rule of the device (rte_flow), if one is left for it; no driver was at hand to test it.
+    /// Most queues for received packets. Each queue but the first serves one endpoint, by a rule of
+    /// the device (rte_flow); all other endpoints share the first. Such rules are not tested on a
+    /// device, because no driver that has them was at hand.
     pub queues: u16,
     /// Arguments for DPDK itself. All devices of a process have the same.
     pub arguments: Vec<String>,
@@ -64,23 +66,23 @@ const PACKETS: u32 = 8191;
 /// Fewest packets in a pool: enough for two endpoints.
 const FEWEST: u32 = 4095;
 
-/// The least and the greatest `mtu`: the least has room for a datagram of the least size; a frame
-/// with the greatest has 32 KiB or less. `Site` checks the range, because a device that is open
-/// keeps its `mtu`.
+/// The least and the greatest `mtu`. The least one has room for [`MIN_DATAGRAM_BYTES`]; with the
+/// greatest one, a frame has 32 KiB or less. `Site` checks the range, because the `mtu` of an open
+/// device cannot change.
 const SHORTEST: u16 = 624;
 const LONGEST: u16 = 32_700;
 const _: () = assert!(SHORTEST as usize == MIN_DATAGRAM_BYTES as usize + IPV6 + UDP);
 const _: () = assert!(LONGEST as usize + MAX_HEADER <= 1 << 15);
 
-/// Most packets that an endpoint holds: 64 that it receives and fills, and 96 in the cache of its
-/// thread.
+/// Most packets that an endpoint holds: 32 that it has received, 32 that it fills to send them, and
+/// 96 in the pool's cache for its thread.
 const EACH: u32 = 64 + 96;
 
 /// Most packets whose data an endpoint lends to its device at a time.
 const LENT: u32 = 512;
 const _: () = assert!(LENT as usize == crate::lend::MOST);
 
-/// Packets of the thread that keeps the device: 32 in reserve, and its cache.
+/// Packets of the thread that keeps the device: 32 in reserve, and 96 in the pool's cache for it.
 const KEEPER: u32 = 32 + 96;
 
 /// Most queues for received packets.
@@ -111,7 +113,7 @@ impl Site {
         }
     }
 
-    /// Most packets that wait for answers of neighbours.
+    /// Most packets that wait until neighbours answer with their hardware addresses.
     pub(crate) fn most_held(&self) -> usize {
         self.packets as usize / 8
     }
@@ -140,7 +142,7 @@ impl Site {
         ))
     }
 
-    /// Where packets to an address go; `None` if no way leads there.
+    /// The first hop of packets to an address; `None` if the device cannot reach it.
     pub(crate) fn hop(&self, to: IpAddr) -> Option<Hop> {
         if to.is_ipv4() != self.ip.is_ipv4() || to.is_loopback() {
             return None;
@@ -180,7 +182,7 @@ impl Site {
             ));
         }
         if self.ip.is_unspecified() || self.ip.is_loopback() || self.ip.is_multicast() {
-            return Err(format!("no device has the address {}", self.ip));
+            return Err(format!("a device cannot have the address {}", self.ip));
         }
         if let Some(gateway) = self.gateway
             && (!self.is_on_link(gateway) || gateway == self.ip)
@@ -203,7 +205,8 @@ impl Site {
             ));
         }
         if self.queues > 1 && self.vlan != 0 {
-            return Err("rules do not look into VLANs: queues= does not go with vlan=".to_owned());
+            let text = "queues= cannot be used with vlan=: rules of devices match no tagged frames";
+            return Err(text.to_owned());
         }
         if self.name().contains('=') {
             return Err(format!(
@@ -223,9 +226,10 @@ impl Site {
 
 /// The device with the arguments that it gets.
 ///
-/// Packets of net_af_xdp lie without gaps, so some cross the end of a page. A card that reads them
-/// in place (zero-copy) needs pages that follow each other in its memory; where they do not, the
-/// kernel drops the frame. So the kernel copies, unless the operator says otherwise.
+/// In the pool for net_af_xdp, packets lie without gaps, so some of them cross the end of a page.
+/// Without copying, the card reads such a packet in place, and both pages must be adjacent at the
+/// addresses that the card uses; if they are not, the kernel drops the frame. So the kernel copies,
+/// unless the operator says otherwise.
 pub(crate) fn complete(device: &str) -> Cow<'_, str> {
     let mut parts = device.split(',');
     let name = parts.next().and_then(|it| it.rsplit(':').next());

@@ -17,14 +17,14 @@ pub(crate) enum Stream {
 impl Stream {
     /// Tells the client that no more bytes follow.
     pub(crate) fn end_output(&self) {
-        // It fails if the client has gone already.
+        // This fails if the client has gone already.
         let _ = match self {
             Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
             Self::Unix(stream) => stream.shutdown(Shutdown::Write),
         };
     }
 
-    /// Reports every change of readiness under this token.
+    /// Registers the socket, so that every change of its readiness is reported under this token.
     pub(crate) fn watch(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.source().register(registry, token, interest)

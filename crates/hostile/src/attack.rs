@@ -28,7 +28,7 @@ impl Attack {
     /// Every kind.
     pub(crate) const ALL: [Self; 4] = [Self::Blaster, Self::Floods, Self::Scribbler, Self::Drills];
 
-    /// Its name on the command line.
+    /// The name of this kind on the command line.
     pub(crate) const fn name(self) -> &'static str {
         self.role().name()
     }
@@ -44,8 +44,9 @@ impl Attack {
     }
 }
 
-/// Divides a rate into equal parts, so that an attack keeps its rate on a busy machine and leaves
-/// processor time to others on an idle one.
+/// Divides the work of an attack into parts, one each millisecond, so that it keeps a given rate.
+/// If a busy machine has delayed a part, that part is larger. Between parts the attack sleeps, so
+/// it takes no more processor time than its rate needs.
 struct Pace {
     begun: Instant,
     span: Duration,
@@ -57,7 +58,7 @@ struct Pace {
 const PART: Duration = Duration::from_millis(1);
 
 impl Pace {
-    /// Begins a pace for this time.
+    /// Begins a pace that ends after `span`.
     fn begin(span: Duration, per_second: u32) -> Self {
         Self {
             begun: Instant::now(),
@@ -80,7 +81,7 @@ impl Pace {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "neither is negative, and no run sends 2⁵² of anything"
+            reason = "time and rate are not negative, and no run sends 2⁵² of anything"
         )]
         let due = (elapsed.as_secs_f64() * self.per_second) as u64;
         let part = due.saturating_sub(self.given);

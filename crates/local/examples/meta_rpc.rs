@@ -31,10 +31,10 @@ const USER: &str = "7f9c24e8";
 /// Most keys of a call.
 const KEYS: usize = 2;
 
-/// Calls that are not counted, in which pools and rings fill.
+/// Calls before those that are counted. They fill pools and rings.
 const WARM_UP: u64 = 2000;
 
-/// The keys that each request has.
+/// A server, with the number of keys that it expects in each request.
 struct Server(usize);
 
 impl DoublePoll for Server {
@@ -51,9 +51,10 @@ impl DoublePoll for Server {
 }
 
 struct Client {
-    /// The keys of each call.
+    /// The number of keys that each call gets.
     keys: usize,
-    /// The metadata of the last call, whose memory the next one uses, as in the slots of channels.
+    /// The metadata of the last call. The next call writes its own into the same memory, as in the
+    /// slots of channels.
     meta: Meta,
     next: u64,
     completed: u64,

@@ -1,5 +1,6 @@
-//! `SipHash` with one round a block and three at the end, in two uses that must stay apart: a
-//! public key routes keys to partitions, a secret one chooses buckets and tags.
+//! `SipHash` with one round a block and three at the end. It has two uses, which must not share a
+//! seed: with a seed of zeros, which clients know too, it routes keys to partitions; with a secret
+//! seed, it chooses buckets and tags.
 //!
 //! Clients choose partitions, so they and the servers must agree on [`route`]. A client that could
 //! choose a bucket could make one chain as long as it likes, so the server draws a [`Seed`] at
@@ -39,8 +40,8 @@ impl std::fmt::Debug for Seed {
     }
 }
 
-/// The hash that routes a key to a server and a partition, version [`ROUTE_VERSION`]: the same in
-/// every process, and independent of what any table does with the key.
+/// The hash that routes a key to a server and a partition, in version [`ROUTE_VERSION`]. It is the
+/// same in every process, and does not depend on the seed of any table.
 ///
 /// ```
 /// assert_eq!(dunlin_store::route(b"dunlin"), dunlin_store::route(b"dunlin"));

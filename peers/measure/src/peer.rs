@@ -1,7 +1,7 @@
 //! The peers: one file each, and their common code. A server has one thread and answers
 //! until it is killed; a client has one thread and one connection, and keeps the given number of
-//! calls in flight. Each is written as its own documentation shows it, with the options that make
-//! it fast (`docs/peers.md` names them).
+//! calls in flight. The code for each peer follows the peer's own documentation, with the options
+//! that make it fast (`docs/peers.md` names them).
 
 mod channel;
 mod dunlin;
@@ -25,18 +25,19 @@ pub(crate) use crate::args::LARGEST;
 use crate::args::Name;
 use crate::load::Load;
 
-/// Bytes of a socket's buffers, the same as Dunlin asks for. TCP chooses its own size.
+/// Bytes of each buffer of a socket, as many as Dunlin asks for. TCP chooses its own size.
 const BUFFER: usize = 4 << 20;
 
 /// A way to call another process.
 pub(crate) trait Peer {
-    /// Serves. Passes its address to `ready` before the first call comes.
+    /// Answers calls until the process is killed. Passes the server's address to `ready` first.
     fn serve(&self, ready: &mut dyn FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<()>;
 
     /// Calls the server at `address`, until `load` has enough.
     fn call(&self, address: &str, load: &mut Load) -> anyhow::Result<()>;
 
-    /// Calls of this size that the peer may have in flight, if fewer than wanted.
+    /// The number of calls of this size to keep in flight: `wanted`, or fewer if that is the peer's
+    /// limit.
     fn inflight(&self, _size: usize, wanted: usize) -> usize {
         wanted
     }
@@ -87,7 +88,7 @@ async fn drive<R: AsRef<[u8]>>(
         .map(drop)
 }
 
-/// Keeps calls in flight, each from a task of its own of this runtime, as programs make them.
+/// Keeps calls in flight, each in a task of its own on this runtime, as ordinary programs do.
 async fn drive_tasks<F, R>(
     load: &mut Load,
     call: impl Fn(Vec<u8>) -> F + Clone + Send + 'static,
@@ -121,14 +122,14 @@ where
     Ok(())
 }
 
-/// A socket with large buffers; the kernel may grant less.
+/// Gives a socket large buffers; the kernel may grant less.
 fn roomy<S: AsFd>(socket: S) -> io::Result<S> {
     set_socket_recv_buffer_size(&socket, BUFFER)?;
     set_socket_send_buffer_size(&socket, BUFFER)?;
     Ok(socket)
 }
 
-/// A runtime of one thread.
+/// Makes a runtime with one thread.
 fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

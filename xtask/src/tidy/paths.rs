@@ -4,8 +4,8 @@
 use super::Finding;
 use super::tree::Tree;
 
-/// First components of absolute paths that get into a file by accident, without their slash, so
-/// that this file passes its own check.
+/// The first components of absolute paths that get into files by accident. They stand here without
+/// their slashes, because this file must pass its own check.
 const ACCIDENTS: [&str; 4] = ["work", "tmp", "root", "home"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {

@@ -40,7 +40,7 @@ const METRICS: [Metric; 1] = [Metric {
     against: Against::Baseline(0),
 }];
 
-/// The rate of a ring of cache lines.
+/// Measures how many messages pass through a ring of cache lines per second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ring;
 
@@ -93,7 +93,7 @@ pub(crate) fn write(parent: &Parent) -> anyhow::Result<()> {
 /// Reads and checks messages for the span, and counts them from the second block on.
 ///
 /// # Errors
-/// A message is not the next one, or the memory cannot be mapped.
+/// A message is not the expected one, or the memory cannot be mapped.
 #[expect(
     clippy::cast_precision_loss,
     reason = "counts of a run are far below 2^53"
@@ -105,14 +105,14 @@ pub(crate) fn read(parent: &Parent) -> anyhow::Result<()> {
     let mut reader = unsafe { Reader::new(&memory, 0, SHAPE) };
     ensure!(
         read_block(&mut reader, 0),
-        "a message is not the one that was sent"
+        "a message differs from the one that was sent"
     );
     let begin = Instant::now();
     let mut counter = BLOCK;
     while begin.elapsed() < params.span {
         ensure!(
             read_block(&mut reader, counter),
-            "a message is not the one that was sent"
+            "a message differs from the one that was sent"
         );
         counter += BLOCK;
     }

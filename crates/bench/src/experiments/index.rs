@@ -1,15 +1,16 @@
-//! `index`: gets from the ordered index of a million items with keys and values of 8 bytes, alone
-//! and with 1 % scans, each of which sums 128 values, in workers or in the dispatch thread (eRPC
-//! §7.2).
+//! `index`: gets from an ordered index of a million items, whose keys and values have 8 bytes (eRPC
+//! §7.2). The experiment measures them without scans, and with scans as 1 % of the operations. A
+//! scan sums 128 values, in a worker or in the dispatch thread.
 //!
-//! In the same measurement, the same processes exchange echoes of the lengths of gets, and the
-//! server's thread gets items from its tree alone. A service that does an echo and a get for each
-//! operation, one after the other, has the rate 1 / (1 / echoes + 1 / gets alone).
+//! In the same measurement, the same processes also exchange echoes with messages as long as those
+//! of gets, and the server's thread calls its tree directly, without any message. A service that
+//! did one echo and one such direct get for each operation, one after the other, would have the
+//! rate 1 / (1 / echoes + 1 / direct gets).
 //!
 //! | file | what it owns |
 //! |---|---|
 //! | `index/scans.rs` | how many operations are scans, and where they run |
-//! | `index/tree.rs` | the items, and the costs of gets and scans from the tree alone |
+//! | `index/tree.rs` | the items, and the costs of direct gets and scans on the tree |
 //! | `index/server.rs` | the process that has the index |
 //! | `index/client.rs` | the process that gets, scans and echoes |
 //! | `index/simulated.rs` | a server with 16 threads in the simulator |
@@ -53,15 +54,16 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     is_compared: false,
     section: Some(Section {
         title: "The ordered index",
-        text: "Gets from a million items with keys and values of 8 bytes, by one client from one \
-               dispatch thread, 60 under way; with scans, one operation of a hundred sums the \
-               values of 128 keys. The baseline exchanges echoes of the same lengths between the \
-               same processes. bound_ratio compares with a service that does both an echo and a \
-               get from the same tree alone, one after the other. With scans in workers, these \
-               figures need a processor for each thread: a machine with two has none for the \
-               worker. Simulated rows have the paper's 16 threads and 64 clients with two \
-               operations each, its network, and the costs of gets and scans from the tree of \
-               this machine; their baseline has all threads dispatch.",
+        text: "One client gets items from a server with one dispatch thread, and has 60 gets \
+               under way. The index has a million items with keys and values of 8 bytes. In rows \
+               with scans, one operation of a hundred sums the values of 128 keys instead. The \
+               baseline exchanges echoes of the same lengths between the same processes. \
+               bound_ratio is the rate of gets over that of a service that does an echo and then \
+               a direct get on the tree, one after the other. Rows with scans in workers need a \
+               processor for each thread, so they mean little on a machine with two. Simulated \
+               rows have the paper's network, its 16 threads and its 64 clients with two \
+               operations each; gets and scans cost what they cost on this machine's tree. In \
+               the baseline of these rows, all 16 threads dispatch.",
     }),
     charts,
     published: PUBLISHED,
@@ -90,7 +92,7 @@ const PUBLISHED: &[Published] = &[
     ),
 ];
 
-/// The values of [`Gets`]. The rate of echoes follows them.
+/// The metrics of [`Gets`]. In a measurement, the rate of echoes stands after their values.
 const GETS: [Metric; 3] = [
     Metric {
         name: "gets_per_s",
@@ -104,7 +106,7 @@ const GETS: [Metric; 3] = [
     Metric::alone("tree_per_s", "1/s"),
 ];
 
-/// The values of [`Mixed`]. Those of echoes follow them.
+/// The metrics of [`Mixed`]. In a measurement, the figures of echoes stand after their values.
 const MIXED: [Metric; 5] = [
     mixed("gets_per_s", "1/s", 5),
     mixed("get_p50", "ns", 6),
@@ -175,7 +177,7 @@ fn params(scans: Scans) -> [(&'static str, Value); 2] {
     ]
 }
 
-/// The outcomes of the client's steps, and the server's rate of gets from its tree alone.
+/// The outcomes of the client's steps, and the rate of direct gets on the server's tree.
 struct Run {
     outcomes: Vec<Outcome>,
     tree_per_s: f64,

@@ -1,6 +1,6 @@
-//! Proofs of addresses (rule C13): before packets of a session go to an address that is not that of
-//! the peer's connection, eight random bytes go there, which the peer sends back over the
-//! connection.
+//! Proofs of addresses (rule C13). A session may use an address other than that of the peer's
+//! connection. Before its packets go there, this side sends eight random bytes to that address, and
+//! the peer proves the address by sending the bytes back over the connection.
 //!
 //! The endpoint sends the bytes, since the plane knows no packets. The plane draws them, tells the
 //! endpoint when to send them, and gives up after a timeout; `proofs.rs` keeps the times. Each
@@ -11,7 +11,7 @@
 //! origins.
 //!
 //! Invariants: the endpoint learns exactly once how a proof ends, unless a granted session ends
-//! first; a request counts either among those of its endpoint or among the unproven ones. Called by
+//! first; a request has either one of its endpoint's places or one of those for proofs. Called by
 //! `plane.rs`.
 
 use dunlin_core::Nanos;
@@ -23,7 +23,7 @@ use crate::proofs::Turn;
 use crate::types::{ConnectTicket, Event, LinkId, Proving, SessionKey};
 
 impl<F> Plane<F> {
-    /// Begins a proof that an endpoint wants before it makes a session.
+    /// Begins a proof for an endpoint, which does not use the session before the proof.
     pub(super) fn challenge(&mut self, proving: Proving, now: Nanos) {
         let link = match proving {
             Proving::Asked { ticket, .. } => self.take_turn(ticket),
@@ -34,8 +34,8 @@ impl<F> Plane<F> {
             self.proofs.begin(proving, link, secret, now);
             self.poll_proofs(now);
         } else if matches!(proving, Proving::Asked { .. }) {
-            // The request got no place, or its connection has ended. (For a granted session without
-            // a connection, the event of its end is on the way already.)
+            // The request got no place, or its connection has ended. (If a granted session has lost
+            // its connection, the endpoint gets the event of the session's end instead.)
             self.tell_proven(proving, false);
         }
     }
@@ -68,7 +68,8 @@ impl<F> Plane<F> {
         Some(link)
     }
 
-    /// Gives up the newest proof of an origin, because older ones may be from before a flood.
+    /// Gives up the newest proof of an origin. Older ones may belong to honest requests from before
+    /// a flood.
     fn make_room(&mut self, origin: Origin) {
         let newest = self.unproven.held_by(origin).next_back();
         let asked = newest.and_then(|ticket| Some((ticket, self.tickets.get(&ticket)?.endpoint)));
@@ -97,7 +98,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// The origin of a connection, even of one that this side has made.
+    /// The origin of a connection. If this side has made the connection, that is the other host.
     fn origin_of(&self, link: LinkId) -> Origin {
         let link = self.links.get(&link);
         let dialled = || link?.remote().map(Origin::of_host);
@@ -134,7 +135,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Has endpoints send the challenges that are due, and gives up those whose time is over.
+    /// Tells endpoints to send the challenges that are due, and gives up proofs whose time is over.
     pub(super) fn poll_proofs(&mut self, now: Nanos) {
         let timeout = self.config.heartbeat.timeout;
         while let Some(turn) = self.proofs.next_turn(timeout, now) {

@@ -126,7 +126,7 @@ fn both_sides_learn_where_the_other_nexus_listens() {
 }
 
 #[test]
-fn without_a_unix_socket_the_tcp_connection_serves() {
+fn without_a_unix_socket_sessions_use_the_tcp_connection() {
     let mut world = World::new(3);
     world.no_unix = true;
     let (client, server) = (world.node(1, 1), world.node(1, 1));
@@ -166,7 +166,7 @@ fn connect_may_come_before_the_server_and_before_its_endpoint() {
 }
 
 #[test]
-fn a_deadline_ends_an_attempt_with_what_is_known() {
+fn a_deadline_ends_an_attempt_with_the_last_known_reason() {
     let mut world = World::new(6);
     let (client, server) = (world.node(1, 1), world.node(2, 1));
     world.nodes[server].mute = true;
@@ -293,7 +293,7 @@ fn loss_in_one_direction_is_a_failure_at_both_ends() {
 }
 
 #[test]
-fn a_stopped_process_finds_its_sessions_reset_and_makes_new_ones() {
+fn a_process_that_stops_for_long_finds_its_sessions_reset_and_accepts_new_ones() {
     let mut world = World::new(12);
     let (client, server) = (world.node(1, 1), world.node(2, 1));
     let key = world.connect(client, server, FIRST, PATIENCE);
@@ -331,7 +331,7 @@ fn a_short_stop_ends_nothing() {
 }
 
 #[test]
-fn a_link_without_sessions_goes_and_one_with_sessions_stays() {
+fn a_link_ends_only_after_its_last_session() {
     let mut world = World::new(14);
     let (client, server) = (world.node(1, 1), world.node(2, 1));
     let key = world.connect(client, server, FIRST, PATIENCE);
@@ -345,7 +345,7 @@ fn a_link_without_sessions_goes_and_one_with_sessions_stays() {
 }
 
 #[test]
-fn a_closing_process_tells_everybody() {
+fn a_process_that_shuts_down_resets_the_sessions_of_its_peers() {
     let mut world = World::new(15);
     let (client, server) = (world.node(1, 1), world.node(2, 1));
     let key = world.connect(client, server, FIRST, PATIENCE);
@@ -361,7 +361,7 @@ fn a_closing_process_tells_everybody() {
 }
 
 #[test]
-fn any_endpoint_means_each_in_turn() {
+fn clients_that_ask_for_any_endpoint_get_each_in_turn() {
     let mut world = World::new(23);
     let (client, server) = (world.node(1, 1), world.node(2, 3));
     for _ in 0..9 {
@@ -442,7 +442,7 @@ fn an_index_that_is_not_free_is_refused_with_the_reason() {
 }
 
 #[test]
-fn look_ups_under_way_are_bounded_and_all_are_answered() {
+fn all_attempts_succeed_though_few_look_ups_may_be_under_way() {
     let mut world = World::new(26);
     let (client, server) = (world.node(1, 1), world.node(2, 1));
     let keys: Vec<_> = (0..1_000)

@@ -44,7 +44,7 @@ fn what_cannot_be_is_refused_with_the_reason() {
         ("net_memif0;ip=10.0.0.2", "the form is"),
         ("net_memif0;ip=10.0.0/24", "ip=10.0.0:"),
         ("net_memif0;ip=10.0.0.2/33", "1 to 32 bits"),
-        ("net_memif0;ip=127.0.0.1/8", "no device has"),
+        ("net_memif0;ip=127.0.0.1/8", "cannot have the address"),
         ("net_memif0;ip=10.0.0.2/24,gw=10.0.1.1", "not on the link"),
         ("net_memif0;ip=10.0.0.2/24,gw=10.0.0.2", "not on the link"),
         ("net_memif0;ip=10.0.0.2/24,vlan=4095", "4094"),
@@ -54,7 +54,7 @@ fn what_cannot_be_is_refused_with_the_reason() {
         ("bus=pci,addr=1:0.0;ip=10.0.0.2/24", "-a and --vdev"),
         ("net_memif0;ip=10.0.0.2/24,packets=1024", "4095"),
         ("net_memif0;ip=10.0.0.2/24,queues=0", "1 to 64 queues"),
-        ("net_memif0;ip=10.0.0.2/24,queues=2,vlan=3", "into VLANs"),
+        ("net_memif0;ip=10.0.0.2/24,queues=2,vlan=3", "tagged frames"),
         (
             "net_memif0;ip=10.0.0.2/24,colour=red",
             "`colour` is not one of",

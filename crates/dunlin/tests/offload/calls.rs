@@ -1,4 +1,4 @@
-//! Calls that handlers on an executor answer.
+//! Calls to a server whose handlers run on an executor.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -44,7 +44,8 @@ fn messages_of_any_length_go_both_ways() {
 #[test]
 fn a_handler_has_the_context_of_its_request() {
     let (bench, span) = (Bench::start(WAYS[0]), Duration::from_secs(2));
-    // Then a deadline that was counted from the clock's zero would already have passed.
+    // Waits until the clock shows more than `span`. If the deadline below were counted from the
+    // zero of the clock, and not from the call, it would have passed by then.
     until(|| TscClock::new().now() > Nanos::from(span));
     let client = bench.client(move |jobs, _| async move {
         let plain = jobs.about(&()).await.unwrap();
@@ -70,7 +71,7 @@ fn a_panic_ends_one_request() {
 }
 
 #[test]
-fn a_service_on_an_executor_has_health_by_name() {
+fn a_service_on_an_executor_reports_its_health_under_its_name() {
     let bench = Bench::start(WAYS[0]);
     let nexus = bench.way.nexus().bind("127.0.0.1:0").unwrap();
     let from = nexus.endpoint_builder::<dunlin::Auto>();

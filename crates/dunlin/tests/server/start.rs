@@ -1,4 +1,4 @@
-//! Servers that start, and those that do not.
+//! Servers that start, and servers that refuse to start.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -47,7 +47,8 @@ fn a_port_in_use_is_an_error_unless_any_port_will_do() {
     assert_ne!(first.address(), second.address());
 }
 
-/// Otherwise, clients that ask for any endpoint could get the server's own until the announcement.
+/// Until the announcement, a client that asks for any endpoint could get the server's own one,
+/// which runs no service.
 #[test]
 fn a_server_announces_its_services_before_it_makes_its_own_endpoint() {
     for way in WAYS {

@@ -35,7 +35,7 @@ fn a_run_in_which_all_is_well_has_no_fault() {
 }
 
 #[test]
-fn everything_that_the_client_sees_is_a_fault() {
+fn each_failure_that_the_client_sees_is_a_fault() {
     let lost = |seen: &mut Seen| seen.elsewhere.stats.lost = 2;
     assert_eq!(with(lost), [Fault::LostSessions(2)]);
     let wrong = |seen: &mut Seen| seen.storm.stats.wrong = 1;
@@ -85,16 +85,16 @@ fn phase(latency_ns: u64) -> Stats {
 }
 
 #[test]
-fn a_client_that_is_slower_than_beside_equally_busy_processes_is_a_fault() {
+fn a_client_that_is_slower_than_while_another_server_is_attacked_is_a_fault() {
     let slow = |seen: &mut Seen| {
         let mut add = |_| seen.add(Phase::Attacked, phase(3_100_000), Vec::new());
         (0..4).for_each(&mut add);
     };
     assert!(matches!(with(slow)[..], [Fault::Slow { .. }]));
-    // A storm may fill the socket.
+    // Slow calls in a storm are no fault, because a storm fills the server's socket.
     let storm = |seen: &mut Seen| seen.add(Phase::Storm, phase(90_000_000), Vec::new());
     assert_eq!(with(storm), []);
-    // One slow phase does not outweigh the others.
+    // One slow phase among fast ones does not change the median.
     let once = |seen: &mut Seen| seen.add(Phase::Attacked, phase(50_000_000), Vec::new());
     assert_eq!(with(once), []);
     let fast = |seen: &mut Seen| {
@@ -104,7 +104,7 @@ fn a_client_that_is_slower_than_beside_equally_busy_processes_is_a_fault() {
 }
 
 #[test]
-fn what_the_server_says_is_a_fault() {
+fn requests_that_come_twice_or_change_are_faults() {
     let events = |seen: &mut Seen| seen.events = vec![Event::Changed, Event::Twice(7)];
     assert_eq!(with(events), [Fault::Twice(1), Fault::Changed(1)]);
 }
@@ -127,7 +127,7 @@ fn memory_may_grow_a_little_and_not_for_ever() {
 }
 
 #[test]
-fn of_a_phase_in_which_the_machine_stood_still_all_but_latencies_count() {
+fn only_latencies_are_ignored_in_a_phase_in_which_the_machine_stood_still() {
     let rest = Duration::from_secs(1);
     let late = |seen: &mut Seen| {
         for _ in 0..4 {
@@ -143,7 +143,7 @@ fn of_a_phase_in_which_the_machine_stood_still_all_but_latencies_count() {
         seen.stood_still(Phase::Attacked, rest, stats, Vec::new());
     };
     assert_eq!(with(lost), [Fault::LostSessions(2)]);
-    // The machine stood still in every attack.
+    // If the machine stood still in every attack, the run has shown nothing.
     let all = |seen: &mut Seen| {
         seen.attacked = Record::default();
         seen.stood_still(Phase::Attacked, rest, phase(1), Vec::new());
@@ -166,7 +166,7 @@ fn a_run_that_must_reach_the_figures_and_does_not_is_a_fault() {
 }
 
 #[test]
-fn complaints_of_drills_are_faults_also_of_a_run_that_was_stopped() {
+fn a_complaint_of_a_drill_is_a_fault_even_if_the_run_was_interrupted() {
     let complaint = |seen: &mut Seen| {
         seen.interrupted = true;
         seen.attacked.p99s_ns.clear();

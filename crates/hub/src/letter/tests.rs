@@ -16,7 +16,8 @@ fn written(letter: &mut Letter, left: Option<Nanos>) -> (ReqType, Vec<u8>) {
     (req_type, bytes)
 }
 
-/// The bytes of a request's memory that its slot keeps after an event.
+/// Writes a request of `bytes` bytes into a slot, brings an event to the slot, and returns how many
+/// bytes of memory the slot keeps.
 fn kept(bytes: usize, event: impl FnOnce(&mut Letter)) -> usize {
     let mut letter = Letter::default();
     let place = Places::new(1).take().expect("it is the first");
@@ -28,7 +29,7 @@ fn kept(bytes: usize, event: impl FnOnce(&mut Letter)) -> usize {
 }
 
 #[test]
-fn a_slot_lets_a_large_request_go_however_its_call_ends() {
+fn a_slot_frees_the_memory_of_a_large_request_however_its_call_ends() {
     let ends: [fn(&mut Letter); 3] = [
         |letter| letter.on_end(Err(ChannelError::Full), KEPT),
         |letter| drop(letter.on_dropped(KEPT)),
@@ -36,7 +37,10 @@ fn a_slot_lets_a_large_request_go_however_its_call_ends() {
     ];
     for end in ends {
         assert_eq!(kept(1 << 20, end), 0);
-        assert!(kept(1000, end) >= 1000, "the next one needs no memory");
+        assert!(
+            kept(1000, end) >= 1000,
+            "the memory of a small request stays"
+        );
     }
 }
 
@@ -59,7 +63,7 @@ fn a_typed_request_has_a_front_only_if_its_attempt_has_a_deadline() {
         };
         assert_eq!(written(&mut letter, left), expected);
     }
-    // In a request without types, all bytes are the caller's.
+    // A request that is not typed gets no front, even with a deadline: its bytes are the caller's.
     letter.on_body(b"0123456789");
     let left = Some(Nanos::from_micros(5));
     assert_eq!(
@@ -85,7 +89,7 @@ fn metadata_stay_with_their_call_and_its_copies() {
     letter.on_call(0, ReqType(7), 0);
     letter.on_body(b"abc");
     assert_eq!(written(&mut letter, None), (ReqType(7), b"abc".to_vec()));
-    // A type that has the bit itself cannot have metadata.
+    // A request type that contains the bit for metadata cannot have metadata.
     letter.on_call(0, ReqType(7 | META), 0);
     assert_eq!(
         letter.on_meta(Key::new("k").unwrap(), "v"),

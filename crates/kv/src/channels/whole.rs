@@ -16,7 +16,7 @@ impl Channels {
         list.servers.iter().map(|it| it.name().to_owned()).collect()
     }
 
-    /// The map of a server, by its name in the list.
+    /// Returns the partition map of a server, which has this name in the list.
     ///
     /// # Errors
     /// [`ServerError`]; [`Error::Unavailable`] if no listed server has this name.
@@ -27,7 +27,7 @@ impl Channels {
         map.map_err(|error| server.error(error))
     }
 
-    /// The figures of each partition of a server.
+    /// Returns the figures of each partition of a server.
     ///
     /// # Errors
     /// [`ServerError`]; [`Error::Unavailable`] if no listed server has this name.
@@ -40,7 +40,7 @@ impl Channels {
         Ok(all)
     }
 
-    /// The keys that clients read most, of each partition of a server.
+    /// Returns the keys that clients read most, for each partition of a server.
     ///
     /// # Errors
     /// [`ServerError`]; [`Error::Unavailable`] if no listed server has this name.
@@ -53,8 +53,9 @@ impl Channels {
         Ok(all)
     }
 
-    /// Keys of a server's partition, from a place on, and the next place, as
-    /// [`Connection::scan`](crate::Connection::scan) returns them.
+    /// Returns some keys of a server's partition, from a place on, and the place for the next call;
+    /// `None` at the end. The first place is 0; see
+    /// [`Connection::scan`](crate::Connection::scan).
     ///
     /// # Errors
     /// [`ServerError`]; [`Error::Unavailable`] if no listed server has this name, or the server has

@@ -1,4 +1,4 @@
-//! Entries, look-ups that end and that fail.
+//! Entries of the list, and look-ups that succeed or fail.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -6,7 +6,7 @@ use super::Directory;
 use dunlin_testkit::wait::until;
 
 #[test]
-fn a_host_is_one_server_and_each_address_of_a_name_another() {
+fn a_host_is_one_server_and_a_dns_name_is_one_server_per_address() {
     let list = ["localhost:7", "dns+127.0.0.1:8", "[::1]:9"];
     let directory = Directory::open(list).unwrap();
     assert_eq!(
@@ -25,7 +25,7 @@ fn a_list_without_any_address_is_an_error_that_names_the_entry() {
     let error = Directory::open(["no port"]).unwrap_err().to_string();
     assert!(error.contains("`no port`"), "{error}");
     assert!(Directory::open([]).is_err());
-    // A server that cannot be found now may come later.
+    // If another entry has an address, a server without one is listed too: it may get one later.
     let directory = Directory::open(["no port", "127.0.0.1:8"]).unwrap();
     assert_eq!(directory.servers(), ["no port", "127.0.0.1:8"]);
     assert!(directory.addresses("no port").is_empty());
@@ -33,13 +33,13 @@ fn a_list_without_any_address_is_an_error_that_names_the_entry() {
 
 #[test]
 fn a_list_is_refused_if_the_servers_of_a_name_are_not_known() {
-    // Without them, their keys would go to the others.
+    // If the list left these servers out, their keys would go to other servers.
     let list = ["dns+no port", "127.0.0.1:8"];
     let error = Directory::open(list).unwrap_err().to_string();
     assert!(error.contains("`no port`"), "{error}");
 }
 
-/// The end of a look-up.
+/// Runs one look-up, and returns whether it has found any name. The second `begin` changes nothing.
 fn look_up(directory: &mut Directory) -> bool {
     directory.begin();
     directory.begin();

@@ -15,7 +15,7 @@ fn numbers_at_the_borders_are_read_and_those_beyond_are_refused() {
 }
 
 #[test]
-fn white_space_and_signs_stand_where_c_allows_them() {
+fn white_space_and_signs_are_accepted_where_c_accepts_them() {
     for word in [&b"7"[..], b"+7", b"\t7", b"007", b"7\r", b"7\tx"] {
         assert_eq!(read::<i32>(word), Some(7), "{}", word.escape_ascii());
     }
@@ -25,7 +25,7 @@ fn white_space_and_signs_stand_where_c_allows_them() {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_numbers_are_read_back() {
     for number in [0, 9, 10, 12_345, u64::MAX] {
         let mut text = Vec::new();
         write(&mut text, number);

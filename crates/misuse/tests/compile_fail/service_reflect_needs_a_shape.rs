@@ -1,5 +1,5 @@
-//! A server can turn messages of a fixed layout into JSON only if they derive `Shape`, and messages
-//! of a codec of the program's own only if they implement `InJson`.
+//! A server can turn messages into JSON only if it knows their form: messages of a fixed layout
+//! must derive `Shape`, and messages of the program's own codecs must implement `InJson`.
 
 use dunlin::service;
 use dunlin::service::reflect::Shape;

@@ -1,9 +1,11 @@
-//! A snapshot of a leader, from its first part until the node goes on from it.
+//! Takes a leader's snapshot, from its first part until it has replaced the state of this node.
 //!
-//! Parts come in order. Each run reads a slice of the bytes that have come, so no message and no
-//! write waits for more; the sender gets its answer, and sends the next part, when all of one is
-//! read. A state that was read as a whole is offered to Raft without its bytes, which Raft does not
-//! need. If Raft takes it, it replaces the state of this node in the same run. Called by `replica`.
+//! Parts come in order. Each run of the node reads only a slice of the bytes that have come, so
+//! messages and writes never wait for longer than a slice takes. When a part is read to its end,
+//! the leader gets an answer and sends the next one. After the last part, Raft gets the place and
+//! the members of the snapshot, but not its bytes, which Raft does not need. If Raft takes the
+//! snapshot, the state that was read replaces that of the node in the same run. Called by
+//! `replica`.
 
 use raft::eraftpb::{Message, MessageType, Snapshot};
 
@@ -15,8 +17,8 @@ use crate::wire::{Malformed, Piece};
 use crate::work::Items;
 
 impl<A> Node<A> {
-    /// Takes a part of a snapshot. The first one begins anew, whatever came before. False: it is
-    /// not the part that comes next.
+    /// Takes a part of a snapshot. A first part drops any unfinished snapshot and begins a new one.
+    /// Returns false, and changes nothing, if this is not the part that comes next.
     pub(crate) fn on_piece(&mut self, piece: &Piece<'_>) -> bool {
         if piece.offset == 0 {
             self.give_up_arriving();
@@ -32,13 +34,14 @@ impl<A> Node<A> {
         }
     }
 
-    /// Whether the parts of snapshots that have come are read, or were dropped.
+    /// Whether all parts that have come are read, as far as they can be without the next one. True
+    /// also if no snapshot is arriving.
     pub(crate) fn has_read(&self) -> bool {
         self.arriving.as_ref().is_none_or(|it| it.waits)
     }
 
-    /// Reads the next slice. A snapshot is dropped if it is no image of the items at its index, or
-    /// if no cluster can have its members.
+    /// Reads the next slice. Drops a snapshot that is not an image of the items at its index, or
+    /// whose members no cluster can have.
     pub(super) fn go_on_arriving(&mut self) {
         let Some(arriving) = self.arriving.as_mut().filter(|it| !it.waits) else {
             return;
@@ -56,7 +59,7 @@ impl<A> Node<A> {
             return;
         };
         let (index, term) = arrived.place;
-        let roster = arrived.roster.as_ref().expect("it was read first");
+        let roster = arrived.roster.as_ref().expect("members are read first");
         let message = Message {
             msg_type: MessageType::MsgSnapshot,
             from: arrived.from,
@@ -69,7 +72,8 @@ impl<A> Node<A> {
         self.on_message(message);
     }
 
-    /// Begins anew after a snapshot that Raft has taken, and returns its items for the disk.
+    /// Replaces the state of this node by that of a snapshot that Raft has taken, and returns the
+    /// snapshot's items for the disk.
     pub(super) fn restore(&mut self, snapshot: &Snapshot) -> Items {
         self.stop_drawing();
         let arrived = self.arrived.take();
@@ -77,11 +81,11 @@ impl<A> Node<A> {
         let metadata = snapshot.get_metadata();
         let base = (metadata.index, metadata.term);
         assert_eq!(arrived.place, base, "Raft has one snapshot at a time");
-        // The items have what these entries would bring.
+        // The snapshot contains the effects of these entries already.
         self.backlog.take();
         let ruin = self.machine.become_state(arrived.state);
         self.drawing.clear_away(ruin);
-        let roster = arrived.roster.expect("it was read first");
+        let roster = arrived.roster.expect("members are read first");
         self.raft.mut_store().restore(snapshot, roster);
         self.restores += 1;
         Items {

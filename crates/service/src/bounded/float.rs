@@ -1,5 +1,5 @@
-//! The visitor of a float: an `f32` must stay finite, and text has strings for the numbers that
-//! JSON does not have.
+//! The visitor of a float. For an `f32`, it refuses numbers that this type cannot hold. JSON has no
+//! numbers for the infinities and NaN, so it reads these from strings.
 
 use std::fmt;
 
@@ -15,13 +15,13 @@ pub(super) struct Float<V> {
 /// Whether a number stays finite as an `f32`.
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "the question is what the cast makes of it"
+    reason = "the result of the cast is what this checks"
 )]
 pub(crate) const fn fits_f32(value: f64) -> bool {
     (value as f32).is_finite()
 }
 
-/// The number that a string stands for, as [`ToString`] writes it.
+/// The infinity or NaN that [`ToString`] writes as this string; `None` for any other string.
 #[cfg(feature = "reflect")]
 pub(crate) fn not_finite(word: &str) -> Option<f64> {
     match word {
@@ -59,7 +59,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Float<V> {
         self.inner.visit_u64(value)
     }
 
-    /// Numbers that JSON has are strings too where they are keys of a map.
+    /// Reads the infinities and NaN, and other numbers too: keys of maps are strings in JSON.
     #[cfg(feature = "reflect")]
     fn visit_str<E: Error>(self, word: &str) -> Result<V::Value, E> {
         match (not_finite(word), word.parse::<f64>()) {

@@ -1,8 +1,8 @@
 //! The handlers of every simulated process: one for each kind of request, including those that
 //! fail.
 //!
-//! Invariant: before anything else, each tells the ledger that it runs. Called by the endpoint;
-//! registered by `node`.
+//! Invariant: each handler tells the ledger that it runs, before it answers or fails. Called by the
+//! endpoint; registered by `node`.
 
 use std::panic::resume_unwind;
 
@@ -64,7 +64,8 @@ fn note(app: &App, cx: &Cx<'_>, kind: Kind, session: Session, request: &[u8]) {
     app.note(cx, &fact);
 }
 
-/// Tells the ledger; `None` if the request is malformed.
+/// Tells the ledger that a handler runs, and returns the decoded request. `None` if the request is
+/// malformed, or the ledger knows no such call.
 fn begin(shared: &Shared, port: PortId, kind: Kind, data: &[u8]) -> Option<Ask> {
     let ask = Ask::read(data);
     let fine = shared.lock().execute(ask.map(|ask| ask.call), kind, port);
@@ -163,7 +164,7 @@ fn on_nested(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
 }
 
 fn on_batch(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
-    // The items of a batch are disjoint: the handler reads all before it answers the first.
+    // Reads all items before it answers the first: an answer must not disturb the other items.
     let items: Vec<_> = batch
         .iter_mut()
         .map(|item| {

@@ -1,5 +1,6 @@
-//! The standard library has the same function: with a key in `SipHasher` (two rounds a block, four
-//! at the end), and without one in `DefaultHasher` (one and three).
+//! Compares the hash with two of the standard library. `SipHasher` takes a key, and has two rounds
+//! a block and four at the end. `DefaultHasher` has a key of zeros, and one round a block and three
+//! at the end, as [`route`] has.
 
 use std::hash::{DefaultHasher, Hasher};
 

@@ -4,9 +4,9 @@
 //! line plus one, or 0 if there is none. Its upper half, in the first line of a chain, counts the
 //! flushes that the bucket has seen.
 //!
-//! Invariant: a chain is dense. Its entries fill it from the front, only its last line has empty
-//! slots, and only a chain of one line is empty. So a search ends at the first empty slot, and a
-//! removal puts the last entry into the hole.
+//! Invariant: a chain is dense. Its entries fill it from the front, only its last line may have
+//! empty slots, and a line without entries is the only line of its chain. So a search ends at the
+//! first empty slot, and a removal puts the last entry into the hole.
 
 use std::num::NonZeroU64;
 
@@ -85,7 +85,7 @@ impl Index {
         memory.set_word(at, u64::from(epoch) << 32 | link);
     }
 
-    /// Where a slot is.
+    /// The byte at which a slot begins.
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
@@ -154,7 +154,7 @@ impl Index {
         }
     }
 
-    /// Takes an empty line, without a next line, for a chain that is full.
+    /// Takes a spare line for a chain that is full. The line is empty, and has no next line.
     fn take_spare(&mut self, memory: &mut Region) -> Option<Line> {
         let spare = self.spare?;
         let line = self.line(memory, spare);

@@ -21,7 +21,7 @@ use super::rx::ShmRx;
 use super::tx::{Outgoing, ShmTx};
 use crate::connect::{ConnectError, Offer, PeerInfo, Pending};
 
-/// In a [`Pending`]: the offer was to use an old channel.
+/// The bit of a [`Pending`] that is set if the offer was to use an existing channel again.
 const REUSE: u64 = 1 << 32;
 
 /// See [`crate::connect::Connect::offer`].
@@ -80,7 +80,7 @@ fn offer_new(channels: &mut Channels, peer: &PeerInfo) -> Result<(Pending, Offer
     ))
 }
 
-/// Offers a channel to a peer that claims to be in this process. If it is not, it cannot take the
+/// Offers a channel to a peer that claims to be in this process. A peer that is not cannot take the
 /// channel.
 fn offer_here(channels: &mut Channels, peer: &PeerInfo) -> Result<(Pending, Offer), ConnectError> {
     let bell = channels.bell_fd()?;
@@ -177,8 +177,8 @@ fn accept_new(
     ))
 }
 
-/// Takes a channel that an endpoint of this process has made, even if another process relayed its
-/// name.
+/// Takes a channel that an endpoint of this process has made. The offer that names the channel may
+/// have come through another process: that does no harm.
 fn accept_here(
     rx: &mut ShmRx,
     tx: &mut ShmTx,
@@ -257,8 +257,8 @@ fn complete_new(
     start(rx, tx, peer, longest, u32::from(terms.bit), bell)
 }
 
-/// The terms of the end that accepted a new channel, and its doorbell: from its answer, or from
-/// this process's table if the channel is within it.
+/// Returns the terms and the doorbell of the end that accepted a new channel. They stand in its
+/// answer or, if both ends are in this process, in the table of the process.
 fn answered(channel: &Channel, answer: Offer) -> Result<(Message, OwnedFd), ConnectError> {
     let said = Message::decode(&answer.bytes)?;
     let kind = if channel.is_within() {
@@ -281,7 +281,7 @@ fn answered(channel: &Channel, answer: Offer) -> Result<(Message, OwnedFd), Conn
 pub(super) fn abandon(rx: &mut ShmRx, tx: &mut ShmTx, pending: Pending) {
     let peer = peer_of(&pending);
     if pending.0 & REUSE != 0 {
-        // The peer may not know the channel any more, so the next offer makes another.
+        // The peer may no longer know this channel, so the next offer is of a new one.
         tx.channels.avoid(peer);
         release(rx, tx, peer);
     } else if tx
@@ -327,7 +327,7 @@ pub(super) fn drain_lines(rx: &mut ShmRx, tx: &ShmTx) {
     rx.count_wakeups(woken);
 }
 
-/// Starts to use a channel whose two sides know each other.
+/// Starts to use a channel, once each side has the terms of the other.
 fn start(
     rx: &mut ShmRx,
     tx: &mut ShmTx,
@@ -384,7 +384,7 @@ fn free(rx: &mut ShmRx, tx: &mut ShmTx, peer: PeerId) {
     tx.channels.vacate(peer);
 }
 
-/// The longest packet of a channel, or an error if the sizes do not fit together.
+/// Returns the longest packet of a channel, or an error if the peer states impossible sizes.
 fn check_sizes(channels: &Channels, peer: &Message, cells: u32) -> Result<u32, ConnectError> {
     let longest = channels.longest(peer.data_size);
     let plausible = CELLS.contains(&cells) && u32::from(peer.bit) < MAX_BITS;
@@ -395,7 +395,7 @@ fn check_sizes(channels: &Channels, peer: &Message, cells: u32) -> Result<u32, C
     }
 }
 
-/// The name in the table for the terms of an end.
+/// The name under which one end of a channel puts its terms into the table of the process.
 const fn name(id: ChannelId, role: Role) -> handing::Name {
     (id.0, role as u8)
 }

@@ -347,6 +347,3 @@ fn classify(errno: Errno, message: &Message) -> Refusal {
         _ => Refusal::Message,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,4 +1,4 @@
-//! tarpc: bincode over a TCP connection without delay, each request in a task of its own.
+//! tarpc: bincode over a TCP connection with `TCP_NODELAY`. Each request runs in a task of its own.
 
 use std::net::Ipv4Addr;
 
@@ -15,13 +15,13 @@ use super::{Peer, drive_tasks, runtime};
 use crate::load::Load;
 use crate::work;
 
-/// tarpc.
 pub(crate) struct Tarpc;
 
 /// The experiment's work as a service.
 #[tarpc::service]
 trait Echo {
-    /// A function of all words. `ByteBuf` encodes the bytes as a block, not one by one.
+    /// Answers with words that depend on all words of the request. `ByteBuf` makes the codec copy
+    /// the bytes as a block, and not one by one.
     async fn answer(words: ByteBuf) -> ByteBuf;
 }
 

@@ -1,6 +1,7 @@
-//! A client of gRPC for calls with short messages of one type, many at a time over one connection:
-//! the frames of HTTP/2 (RFC 9113) that such calls need. Headers of answers are not read: an answer
-//! with a message and an end is one that has succeeded, because a failed call has no message.
+//! A client of gRPC that calls one method with short messages, with many calls at a time over one
+//! connection. It knows only the frames of HTTP/2 (RFC 9113) that such calls need. It does not read
+//! the headers of answers: a failed call has no message, so a call whose answer has a message and
+//! has ended has succeeded.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -11,7 +12,7 @@ use anyhow::{Context, bail, ensure};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Bytes of a frame before its payload.
+/// The length of a frame's header.
 const HEAD: usize = 9;
 
 const DATA: u8 = 0;
@@ -26,29 +27,29 @@ const END_STREAM: u8 = 1;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// Bytes that the other side may send on the connection, in addition to those of the RFC. No run
-/// receives as many.
+/// Bytes that the other side may send on the connection, in addition to the initial window of the
+/// RFC. No run receives so much that the window needs an update.
 const RECEIVED: u32 = 1 << 30;
 
-/// Bytes that the RFC permits to send before the first update.
+/// The initial window of the RFC: bytes that this side may send before the first update.
 const SENT: i64 = 65_535;
 
-/// A connection over which no byte has come for this time has failed.
+/// If no byte arrives for this time, the connection has failed.
 const STUCK: Duration = Duration::from_secs(10);
 
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: TcpStream,
-    /// The fields of each call, encoded.
+    /// The encoded header fields, which are the same for all calls.
     fields: Vec<u8>,
-    /// The number of the next call. Calls of clients have odd ones.
+    /// The number of the next call. Calls of clients have odd numbers.
     next: u32,
     /// Bytes of messages that may be sent.
     window: i64,
     out: Vec<u8>,
     received: Vec<u8>,
-    /// Messages of answers that have not ended.
+    /// The received bytes of answers that have not ended, by the numbers of their calls.
     answers: BTreeMap<u32, Vec<u8>>,
 }
 
@@ -131,7 +132,9 @@ impl Connection {
             SETTINGS if frame.flags & ACK == 0 => self.frame(SETTINGS, ACK, 0, &[]),
             PING if frame.flags & ACK == 0 => self.frame(PING, ACK, 0, payload),
             WINDOW_UPDATE if frame.stream == 0 => {
-                let more = payload.try_into().context("an update of four bytes")?;
+                let more = payload
+                    .try_into()
+                    .context("a window update without four bytes")?;
                 self.window += i64::from(u32::from_be_bytes(more) & i32::MAX.unsigned_abs());
             }
             RST_STREAM => bail!("call {} was reset", frame.stream),
@@ -182,7 +185,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The message of an answer, which has its length before it and is not compressed.
+/// Returns the message of an answer. `None` if the message is compressed, or if its length is not
+/// the one that the answer states before it.
 fn message_of(answer: &[u8]) -> Option<&[u8]> {
     let (head, message) = answer.split_first_chunk::<5>()?;
     let [compressed, len @ ..] = *head;
@@ -190,14 +194,14 @@ fn message_of(answer: &[u8]) -> Option<&[u8]> {
     (compressed == 0 && message.len() == len).then_some(message)
 }
 
-/// The fields of a call, without compression. A field in the static table of RFC 7541 is encoded as
-/// its index there.
+/// Encodes the header fields of a call. A field or a name in the static table of RFC 7541 is
+/// encoded as its index there. All other text stands as it is, without Huffman codes.
 fn fields_of(path: &str, authority: &str) -> Vec<u8> {
     const POST: u8 = 0x80 | 3;
     const HTTP: u8 = 0x80 | 6;
     let mut fields = vec![POST, HTTP];
-    // Literal fields that the table does not learn: 4 is ":path", 1 ":authority", 31
-    // "content-type".
+    // The receiver does not add these fields to its dynamic table. In the static table, 4 is
+    // ":path", 1 is ":authority" and 31 is "content-type".
     for (name, value) in [
         (&[4][..], path),
         (&[1], authority),

@@ -1,4 +1,4 @@
-//! A table that holds the items, and the rate of operations on it in this thread.
+//! Makes a table that holds the items, and measures the rate of operations on it in this thread.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use dunlin_store::{BATCH, Config, Key, Mode, Region, Seconds, Seed, Table, Write
 use super::{Draws, Items, KEY, Mix, Operation, fill, key};
 use harness::{signal, sys};
 
-/// Operations that are drawn together, between the stretches that are timed.
+/// Operations in one timed stretch. All of them are drawn before it begins.
 const DRAWN: usize = 1 << 14;
 
 /// Makes a table and writes all items into it.
@@ -41,10 +41,10 @@ pub(crate) fn make(items: Items, mode: Mode) -> anyhow::Result<Table> {
     Ok(table)
 }
 
-/// Operations per second over `span`, in batches of up to [`BATCH`]; with a batch of one, nothing
-/// is fetched ahead. Each value that is found is copied, as if into a response. The time is
-/// processor time of this thread, because the thread waits for no other; time for draws does not
-/// count.
+/// Measures operations per second over `span`. `batch` is the number of operations in a batch, at
+/// most [`BATCH`]; with one, nothing is fetched ahead. Each value that is found is copied, as if
+/// into a response. Only processor time of this thread counts: the thread never waits, so any other
+/// time belongs to other programs. Draws happen outside of the measured time.
 ///
 /// # Errors
 /// The system does not report processor time; or more than 1 % of the gets found nothing.
@@ -88,8 +88,8 @@ pub(crate) fn rate(
     Ok(operations as f64 / took.as_secs_f64())
 }
 
-/// The time of all tables of this process. It goes on, as in a service: an item that was read long
-/// ago is written when it is read again.
+/// The time that all tables of this process get. As in a service, it advances, so the measured gets
+/// also record accesses: a get writes to its item if the recorded access is too old.
 fn now() -> Seconds {
     static BEGUN: OnceLock<Instant> = OnceLock::new();
     let since = BEGUN.get_or_init(Instant::now).elapsed().as_secs();

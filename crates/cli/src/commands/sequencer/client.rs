@@ -17,16 +17,16 @@ use crate::say::print;
 
 const EXAMPLES: &str = "\
 Examples:
-  dunlin sequencer next orders --create           its first number is 1
+  dunlin sequencer next orders --create           makes the sequence; its first number is 1
   dunlin sequencer next orders
   dunlin sequencer next orders --count 1000       the first and the last number of a range
   dunlin sequencer next orders --server 10.0.0.2:31850 --server 10.0.0.3:31850
   dunlin sequencer status --json
 
-With several servers, the one that serves answers. A number that a failed command may have taken is
-never given again: there is a gap.
+If you name several servers, the numbers come from the one that gives them at the time. If a command
+fails, the numbers that it may have taken are never given again, so the sequence has a gap.
 
-Exit codes: 0, it is done; 1, there is no such sequence, or no server answers; 2, an option or the
+Exit codes: 0, success; 1, there is no such sequence, or no server answers; 2, an option or the
 usage is wrong.";
 
 /// The servers, and how to reach them.
@@ -79,7 +79,7 @@ pub(super) fn next(args: &NextArgs) -> anyhow::Result<()> {
 /// Shows the state of each server.
 ///
 /// # Errors
-/// One does not answer, or an option is wrong.
+/// A server does not answer, or an option is wrong.
 pub(super) fn status(args: &StatusArgs) -> anyhow::Result<()> {
     let server = &args.server;
     let settings = server.endpoint.settings()?;
@@ -125,15 +125,15 @@ fn advise(error: Error, args: &NextArgs) -> anyhow::Error {
     match error {
         Error::NoSequence => anyhow!("{error}: {}; --create makes it", args.name),
         Error::DeadlinePassed => anyhow!(
-            "{error}; start one with `dunlin sequencer serve --dir DIR --listen {at}`, see what \
-             `dunlin sequencer status --server {at}` shows, or wait longer with --timeout"
+            "{error}; start a server with `dunlin sequencer serve --dir DIR --listen {at}`, see \
+             what `dunlin sequencer status --server {at}` shows, or wait longer with --timeout"
         ),
         Error::Incompatible => anyhow!("{error}; see which program listens at {at}"),
         error => anyhow!(error),
     }
 }
 
-/// A client listens at a port that the system chooses.
+/// Makes the client's nexus, at a port that the system chooses.
 fn bind(settings: &Settings, server: SocketAddr) -> anyhow::Result<dunlin::Nexus> {
     let own = SocketAddr::new(bind_ip(server.ip()), 0);
     Ok(settings.nexus().bind(own)?)

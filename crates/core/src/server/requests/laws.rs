@@ -1,12 +1,13 @@
-//! The state of requests that the endpoint compares when it checks its laws (`law.rs`).
+//! The state of requests that the endpoint compares with its other parts when it checks its laws
+//! (`law.rs`).
 
 use super::{InboundRequest, Marks, RequestState, Requests, Template};
 use crate::handle::AssemblyIdx;
 use crate::session::slots::SlotRange;
 
 impl Requests {
-    /// Bytes of the requests in these slots that have arrived in part; `size_at` tells the bytes of
-    /// each place.
+    /// The sum of the sizes of all requests in these slots of which some packets, but not all, have
+    /// arrived. `size_at` returns the size of the whole request that is assembled at a place.
     pub(crate) fn receiving(&self, slots: SlotRange, size_at: impl Fn(AssemblyIdx) -> u64) -> u64 {
         let requests = slots.iter().filter_map(|at| self.request_at(at));
         let parts = requests.filter(|idx| self.at(*idx).state == RequestState::Receiving);
@@ -20,20 +21,20 @@ impl Requests {
         requests.all(|idx| self.at(idx).answer == *template)
     }
 
-    /// Whether each request in use is in a slot, unless its session is gone.
+    /// Whether each request in the table is in a slot, or its session is gone.
     pub(crate) fn is_count_right(&self) -> bool {
         let is_orphan = |request: &&InboundRequest| request.marks.has(Marks::ORPHAN);
         let orphans = self.table.iter().filter(is_orphan).count();
         self.count_in_slots() + orphans == self.table.live()
     }
 
-    /// A planted bug: an entry belongs to no slot.
+    /// A planted bug: takes an entry of the table that belongs to no slot.
     #[cfg(feature = "mutants")]
     pub(crate) fn leak(&mut self) {
         self.table.take();
     }
 
-    /// A planted bug: the answers of a slot are prepared for shorter packets.
+    /// A planted bug: prepares the answers of a request for shorter packets.
     #[cfg(feature = "mutants")]
     pub(crate) fn spoil_template(&mut self, idx: super::RequestIdx) {
         let single = &mut self.at_mut(idx).answer.single;

@@ -16,8 +16,8 @@ use crate::transfer::scoreboard::packets_of;
 use crate::transfer::transfers::{Lent, Transfers};
 
 impl Transfers {
-    /// Handles a packet of a response that has more than one (rule S13). The last packet ends the
-    /// call.
+    /// Handles a packet of a response that has more than one (rule S13). When the last missing
+    /// packet arrives, the call ends.
     #[cold]
     pub(crate) fn on_large_answer(
         &mut self,
@@ -82,8 +82,8 @@ impl Transfers {
         }
         let transfer = self.insert(session, idx, packets);
         lent.calls.begin_receiving(idx, transfer);
-        // The server sends the first packet unasked. Therefore, like a packet that left twice, it
-        // gives no round trip.
+        // The server sends the first packet unasked, so no round trip can be measured with it.
+        // Noting two sendings has that effect: a packet that was sent twice gives no sample.
         let entry = self.at_mut(transfer);
         entry.on_sent(0, lent.context.moment.now());
         entry.on_sent(0, lent.context.moment.now());
@@ -133,7 +133,7 @@ impl Transfers {
         }
         let line = lent.sessions.at_mut(session);
         if header.flags.has(Flags::ECN_ECHO) {
-            // The network marked the request or an RFR, on the same path.
+            // The network marked a packet on the way to the server: the request, or an RFR.
             lent.pacer.learn_mark(line, Way::Out, lent.context);
         }
         let answer = Sample {

@@ -49,7 +49,7 @@ fn packet_len(header: &Header) -> Option<usize> {
 }
 
 #[test]
-fn what_comes_and_goes_is_in_the_trace() {
+fn received_and_sent_packets_are_in_the_trace() {
     let (page, found) = page();
     let mut trace = Trace::begin(&found, None, 64).unwrap();
     let recorder = Recorder::new(Arc::clone(&page), 3, 64);
@@ -139,7 +139,7 @@ fn tokens_after_a_part_of_a_large_message_are_masked() {
 }
 
 #[test]
-fn of_a_packet_of_unknown_length_the_header_alone_is_kept() {
+fn only_the_header_of_a_packet_of_unknown_length_is_kept() {
     let (page, found) = page();
     let mut trace = Trace::begin(&found, None, 280).unwrap();
     let recorder = Recorder::new(page, 3, 280);
@@ -169,9 +169,9 @@ fn bytes_of_packets_are_wiped_when_their_endpoint_is_traced_no_more() {
     drop(first);
     let file = std::fs::read(&found.path).unwrap();
     let has = |byte: u8| file.windows(16).any(|bytes| bytes == [byte; 16]);
-    assert!(!has(0xA7), "they are still there");
-    assert!(has(0xB7), "those of another endpoint stay");
-    // The reader continues after them.
+    assert!(!has(0xA7), "the first endpoint's bytes are still there");
+    assert!(has(0xB7), "the bytes of another endpoint stay");
+    // The reader still gets the wiped packets, without their bytes, and then those after them.
     let lens: Vec<_> = taken(&mut trace).iter().map(|p| p.bytes.len()).collect();
     assert_eq!(lens, [0, 64, 0, 64, 0, 64]);
 }
@@ -222,7 +222,7 @@ fn an_endpoint_is_traced_as_long_as_the_trace_is_wanted() {
 }
 
 #[test]
-fn two_cannot_trace_at_the_same_time() {
+fn two_readers_cannot_trace_a_process_at_the_same_time() {
     let (_page, found) = page();
     let mut first = Trace::begin(&found, None, 40).unwrap();
     let second = std::thread::scope(|scope| {

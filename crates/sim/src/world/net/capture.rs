@@ -1,4 +1,4 @@
-//! Passes frames that arrive to a recorder. Called by `path`.
+//! Calls a function of the program with each frame when it arrives. Called by `path`.
 
 use std::fmt;
 
@@ -22,11 +22,11 @@ pub struct Captured<'a> {
     pub congestion: bool,
 }
 
-/// A function that gets each frame.
+/// The function that sees each frame when it arrives.
 pub struct Capture(Box<dyn FnMut(&Captured<'_>)>);
 
 impl Capture {
-    /// Calls `see` for every frame.
+    /// Makes a capture that calls `see` with every frame that arrives.
     pub fn new(see: impl FnMut(&Captured<'_>) + 'static) -> Self {
         Self(Box::new(see))
     }

@@ -1,4 +1,4 @@
-//! Lines of memcached's list.
+//! Lines in which memcached lists its keys.
 
 use super::listing;
 
