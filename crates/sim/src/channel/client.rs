@@ -2,9 +2,10 @@
 //!
 //! Invariant: every attempt that the machine hands out is, until it ends, a call of the endpoint,
 //! whose tag is the attempt's number. Called by the world, and by `stage`, which stands in for a
-//! nexus. `client/load.rs` has the functions for drills, `client/late.rs` a
-//! planted bug.
+//! nexus. `client/drops.rs` has the callers that drop their calls, `client/load.rs` the functions
+//! for drills, `client/late.rs` a planted bug.
 
+mod drops;
 mod late;
 mod load;
 
@@ -283,18 +284,6 @@ impl Client {
         }
     }
 
-    fn cancel_due(&mut self) {
-        while let Some((at, name, call)) = self.cancel.first().copied() {
-            if at > self.now {
-                return;
-            }
-            self.cancel.pop_first();
-            if self.ledger.borrow_mut().cancel(name) {
-                self.machine.on_cancel(call, self.now);
-            }
-        }
-    }
-
     /// Carries out the machine's actions.
     fn settle(&mut self) {
         while let Some(action) = self.machine.poll(self.now) {
@@ -418,19 +407,6 @@ impl Client {
         }
     }
 
-    fn cancel_attempt(&mut self, id: AttemptId) {
-        let mut attempts = self.attempts.values_mut();
-        let Some(attempt) = attempts.find(|attempt| attempt.id == id) else {
-            return self.violate(format!("{id:?} is cancelled, and is not under way"));
-        };
-        attempt.is_cancelled = true;
-        let call = attempt.call;
-        // A cancelled call completes like any other, unless it has completed already.
-        if self.rpc.cx().cancel(call) == Err(HandleError::WrongEndpoint) {
-            self.violate(format!("{call:?} is of another endpoint"));
-        }
-    }
-
     fn on_done(&mut self, done: Done) {
         let Some(attempt) = self.attempts.remove(&done.tag.0) else {
             return self.violate(format!("no attempt has the tag {:?}", done.tag));
@@ -449,17 +425,6 @@ impl Client {
         self.on_end(attempt.id, attempt.name, outcome);
         if self.rng.chance(self.plan.cancels) {
             self.drop_call(attempt.name);
-        }
-    }
-
-    /// Makes the caller drop a call before it ends.
-    fn drop_call(&mut self, name: usize) {
-        let mut names = self.names.iter();
-        let call = names
-            .find(|(_, other)| **other == name)
-            .map(|(call, _)| *call);
-        if let Some(call) = call.filter(|_| self.ledger.borrow_mut().cancel(name)) {
-            self.machine.on_cancel(call, self.now);
         }
     }
 
