@@ -2,12 +2,13 @@
 //!
 //! Invariant: every attempt that the machine hands out is, until it ends, a call of the endpoint,
 //! whose tag is the attempt's number. Called by the world, and by `stage`, which stands in for a
-//! nexus. `client/drops.rs` has the callers that drop their calls, `client/load.rs` the functions
-//! for drills, `client/late.rs` a planted bug.
+//! nexus. `client/drops.rs` has the callers that drop their calls, `client/picks.rs` the
+//! judge of picks, `client/load.rs` the functions for drills, `client/late.rs` a planted bug.
 
 mod drops;
 mod late;
 mod load;
+mod picks;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -20,6 +21,7 @@ use dunlin_core::{CallOptions, CloseReason, Cx, Done, HandleError, Nanos, RpcErr
 use dunlin_wire::ErrorCode;
 
 use self::late::{Late, is_lost};
+use self::picks::{Before, Picks};
 use super::bug::Bug;
 use super::desk::{Desk, Order};
 use super::ledger::Shared;
@@ -79,6 +81,7 @@ pub(super) struct Client {
     begin: VecDeque<Nanos>,
     cancel: BTreeSet<(Nanos, usize, CallId)>,
     plan: Plan,
+    picks: Picks,
 }
 
 impl Client {
@@ -120,6 +123,7 @@ impl Client {
             tags: 0,
             cancel: BTreeSet::new(),
             plan: plan.clone(),
+            picks: Picks::new(plan),
         }
     }
 
@@ -273,10 +277,17 @@ impl Client {
             key: Some(key),
             endpoint: None,
         };
+        let before = Before::of(&self.machine);
         let Ok(call) = self.machine.on_call(terms, now) else {
             return;
         };
-        let name = self.ledger.borrow_mut().begin(self.port.0, terms, now);
+        let mut ledger = self.ledger.borrow_mut();
+        let times = (now, ledger.calm());
+        if let Err(what) = self.picks.on_call(&before, &self.machine, key, times) {
+            ledger.violate(what);
+        }
+        let name = ledger.begin(self.port.0, terms, now);
+        drop(ledger);
         self.names.insert(call, name);
         if rng.chance(plan.cancels) {
             let at = now + Nanos(rng.exponential(5_000_000));

@@ -43,6 +43,8 @@ pub(super) struct Ledger {
     paid: BTreeMap<usize, u64>,
     /// The time at which the client of a link to a server that has failed must know that.
     failed: BTreeMap<(usize, LinkId), Nanos>,
+    /// The time at which the last fault so far is over.
+    calm: Nanos,
     tally: Tally,
     violation: Option<String>,
 }
@@ -168,6 +170,16 @@ impl Ledger {
         let call = &mut self.calls[name];
         (call.idle, call.is_free) = (Some(now), is_free);
         call.is_over = is_lost && !call.terms.idempotent;
+    }
+
+    /// Notes a fault that is over at `end`.
+    pub(super) fn strike(&mut self, end: Nanos) {
+        self.calm = self.calm.max(end);
+    }
+
+    /// The time at which the last fault so far is over.
+    pub(super) fn calm(&self) -> Nanos {
+        self.calm
     }
 
     /// Notes that a server has failed, and that the client of this link knows it at `by` at the
