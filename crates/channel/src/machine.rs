@@ -65,7 +65,7 @@ impl Machine {
             rng: Rng::new(seed),
             addresses: Addresses::new(),
             calls: Calls::new(),
-            picker: Picker::new(config.pick),
+            picker: Picker::new(&config),
             budget: Budget::full(now),
             lookups: Lookups::new(&config, now),
             actions: VecDeque::new(),

@@ -46,7 +46,34 @@ dunlin_core::mutants! {
         UnlistedPicked = "unlisted-picked",
         /// A call's failure says only whether its last attempt ran, even if an earlier one has run.
         LastAttemptAlone = "last-attempt-alone",
+        /// Round robin leaves the last server out.
+        TurnsSkipLast = "turns-skip-last",
+        /// Of two servers, the one that was drawn first gets the call, however busy it is.
+        FirstOfTwoPicked = "first-of-two-picked",
+        /// One of the two servers is always the first of all. Shares differ only while calls are
+        /// few.
+        FirstAlwaysDrawn = "first-always-drawn",
+        /// A key belongs to the server at a place in the list, so that most keys move when another
+        /// server leaves.
+        KeyIsPosition = "key-is-position",
+        /// Servers often have equal weights for a key, and the last of them owns it.
+        WeightsCoarse = "weights-coarse",
     }
     differences {}
     breaches {}
+}
+
+impl Mutant {
+    /// Whether the bug only changes which servers get how many calls. A single call does not show
+    /// it, so a judge has to count.
+    pub const fn is_of_shares(self) -> bool {
+        matches!(
+            self,
+            Self::TurnsSkipLast
+                | Self::FirstOfTwoPicked
+                | Self::FirstAlwaysDrawn
+                | Self::KeyIsPosition
+                | Self::WeightsCoarse
+        )
+    }
 }

@@ -11,7 +11,10 @@
 
 use dunlin_core::Rng;
 
+use crate::config::Config;
 use crate::handle::AddressId;
+#[cfg(feature = "mutants")]
+use crate::mutant::Mutant;
 
 /// The rule for picking a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,11 +43,18 @@ pub(crate) struct Picker {
     pick: Pick,
     /// The turn of round robin.
     turn: usize,
+    #[cfg(feature = "mutants")]
+    mutant: Option<Mutant>,
 }
 
 impl Picker {
-    pub(crate) const fn new(pick: Pick) -> Self {
-        Self { pick, turn: 0 }
+    pub(crate) const fn new(config: &Config) -> Self {
+        Self {
+            pick: config.pick,
+            turn: 0,
+            #[cfg(feature = "mutants")]
+            mutant: config.mutant,
+        }
     }
 
     /// Picks one of `ready`, and not `avoid` if there is another.
@@ -68,25 +78,61 @@ impl Picker {
             return None;
         }
         let picked = match (self.pick, key) {
-            (Pick::RoundRobin, _) => {
-                self.turn = self.turn.wrapping_add(1);
-                at(self.turn % count)
-            }
-            (Pick::Hash, Some(key)) => (0..count)
-                .map(at)
-                .max_by_key(|one| (weight(one.seed, key), one.id))?,
+            (Pick::RoundRobin, _) => at(self.next_turn(count)),
+            (Pick::Hash, Some(key)) => self.owner((0..count).map(at), key)?,
             (Pick::LeastOfTwo | Pick::Hash, _) => {
-                let first = draw(count, rng);
-                let [one, other] = match count {
-                    1 => [first, first],
-                    _ => [first, (first + 1 + draw(count - 1, rng)) % count],
-                }
-                .map(at);
+                let [one, other] = self.draw_two(count, rng).map(at);
                 let is_less = outstanding(other.id) < outstanding(one.id);
+                #[cfg(feature = "mutants")]
+                let is_less = is_less && !self.shows(Mutant::FirstOfTwoPicked);
                 if is_less { other } else { one }
             }
         };
         Some(picked.id)
+    }
+
+    fn next_turn(&mut self, count: usize) -> usize {
+        self.turn = self.turn.wrapping_add(1);
+        #[cfg(feature = "mutants")]
+        if self.shows(Mutant::TurnsSkipLast) {
+            return self.turn % (count - 1).max(1);
+        }
+        self.turn % count
+    }
+
+    /// The server of `all` to which a key belongs.
+    #[cfg_attr(not(feature = "mutants"), expect(clippy::unused_self))]
+    fn owner(&self, all: impl ExactSizeIterator<Item = Ready>, key: u64) -> Option<Ready> {
+        #[cfg(feature = "mutants")]
+        if self.shows(Mutant::KeyIsPosition) {
+            let at = key % all.len() as u64;
+            return all.into_iter().nth(usize::try_from(at).unwrap_or(0));
+        }
+        #[cfg(feature = "mutants")]
+        if self.shows(Mutant::WeightsCoarse) {
+            return all.max_by_key(|one| (weight(one.seed, key) >> 62, one.id));
+        }
+        all.max_by_key(|one| (weight(one.seed, key), one.id))
+    }
+
+    /// Draws two of `count` places, which are equal only if there is one place.
+    #[cfg_attr(not(feature = "mutants"), expect(clippy::unused_self))]
+    fn draw_two(&self, count: usize, rng: &mut Rng) -> [usize; 2] {
+        let first = draw(count, rng);
+        #[cfg(feature = "mutants")]
+        let first = match self.shows(Mutant::FirstAlwaysDrawn) {
+            true => 0,
+            false => first,
+        };
+        match count {
+            1 => [first, first],
+            _ => [first, (first + 1 + draw(count - 1, rng)) % count],
+        }
+    }
+
+    #[cfg(feature = "mutants")]
+    fn shows(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
     }
 }
 

@@ -326,13 +326,14 @@ impl ServerBuilder {
     /// # Errors
     /// The port is taken, two methods have one number, or another reason in [`ServeError`].
     pub fn start(self, at: impl ToSocketAddrs + fmt::Debug) -> Result<Running, ServeError> {
+        let longest = self.services.longest_message(self.limits);
         let make = self.services.make(self.layers, self.limits, self.threads)?;
         let nexus = self.nexus.any_port(self.any_port).bind(at);
         let nexus = nexus.map_err(ServeError::Nexus)?;
         let mut running = Running::new(nexus, self.times);
         // If a thread does not start, the drop of `running` ends the others.
         for _ in 0..self.threads {
-            running.spawn(&make, &self.endpoint)?;
+            running.spawn(&make, &self.endpoint, longest)?;
         }
         running.answer_questions(
             self.health.then_some(self.health_stuck),
@@ -345,6 +346,18 @@ impl ServerBuilder {
 }
 
 impl Services {
+    /// The greatest limit of a service for messages. `limits`: those of services without own ones.
+    fn longest_message(&self, limits: Limits) -> Option<usize> {
+        match self {
+            Self::Limited(own, _) => own.longest_message(),
+            Self::Futures(all) => {
+                let of = |(_, own): &(Serve, Option<Limits>)| own.unwrap_or(limits);
+                all.iter().filter_map(|it| of(it).longest_message()).max()
+            }
+            Self::None | Self::Polls(_) | Self::Mixed => None,
+        }
+    }
+
     fn make(self, layers: Layers, limits: Limits, threads: usize) -> Result<Arc<Make>, ServeError> {
         match self {
             Self::None => Err(ServeError::NoService),

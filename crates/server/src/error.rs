@@ -32,6 +32,14 @@ pub enum ServeError {
     LayersOfPolls,
     /// The server has limits, and a service of the poll API that they cannot hold back.
     LimitsOfPolls,
+    /// A service has a limit for messages that are longer than any that its endpoint receives.
+    MaxMessage {
+        /// The limit of the service in bytes, `server.max_message` or that of its
+        /// [`Limits`](crate::Limits).
+        service: usize,
+        /// The limit of the endpoint in bytes, `endpoint.max_message`.
+        endpoint: u32,
+    },
     /// A service panicked while it was made.
     Panicked,
 }
@@ -66,6 +74,12 @@ impl fmt::Display for ServeError {
                  `poll_within`, or without `limits` and the options `server.max_message`, \
                  `server.max_calls` and `server.timeout`",
             ),
+            Self::MaxMessage { service, endpoint } => write!(
+                f,
+                "`server.max_message` is {service} bytes and `endpoint.max_message` {endpoint} \
+                 bytes, but an endpoint receives no longer message; raise `endpoint.max_message`, \
+                 or lower `server.max_message` (in a program, the service's `Limits`)"
+            ),
             Self::Panicked => f.write_str("a service panicked while it was made"),
         }
     }
@@ -81,6 +95,7 @@ impl std::error::Error for ServeError {
             | Self::SameNumber(_)
             | Self::Mixed
             | Self::LimitsOfPolls
+            | Self::MaxMessage { .. }
             | Self::Panicked => None,
             #[cfg(feature = "reflect")]
             Self::SameName(_) => None,

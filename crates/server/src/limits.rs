@@ -48,7 +48,8 @@ struct Passed<'a>(&'a AtomicUsize);
 
 impl Limits {
     /// Sets the most bytes of a request's message, without metadata. Larger ones end with
-    /// `TOO_LARGE`, which proves that no handler ran; channels do not repeat them.
+    /// `TOO_LARGE`, which proves that no handler ran; channels do not repeat them. A server does
+    /// not start if this is more than its endpoints receive (`endpoint.max_message`).
     pub fn max_message(mut self, bytes: impl Into<Option<usize>>) -> Self {
         self.max_message = bytes.into();
         self
@@ -75,6 +76,10 @@ impl Limits {
             max_calls: self.max_calls.map(|calls| calls.div_ceil(threads.max(1))),
             ..self
         }
+    }
+
+    pub(crate) const fn longest_message(&self) -> Option<usize> {
+        self.max_message
     }
 
     pub(crate) fn are_exceeded_by(&self, bytes: usize) -> bool {

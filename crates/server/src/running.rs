@@ -101,11 +101,13 @@ impl Running {
         drained
     }
 
-    /// Starts one more thread, and waits until it serves.
+    /// Starts one more thread, and waits until it serves. `longest`: the length of the longest
+    /// message that a service takes, if that is limited.
     pub(crate) fn spawn(
         &mut self,
         make: &Arc<Make>,
         endpoint: &Arc<Endpoint>,
+        longest: Option<usize>,
     ) -> Result<(), ServeError> {
         let index = self.threads.len();
         let (nexus, phase) = (self.nexus.clone(), Arc::clone(&self.phase));
@@ -116,7 +118,8 @@ impl Running {
             let builder = endpoint(nexus.endpoint_builder().index(number));
             // The endpoint's builder has its own handle of the nexus, so this one can go.
             drop((endpoint, nexus));
-            let made = make(index, builder).map_err(ServeError::Endpoint);
+            let made = receives(builder, longest)
+                .and_then(|builder| make(index, builder).map_err(ServeError::Endpoint));
             let made = made.and_then(|mut seat| match seat.mistake() {
                 Some(mistake) => Err(mistake),
                 None => Ok(seat),
@@ -207,5 +210,18 @@ impl Drained {
         self.finished += report.begun.saturating_sub(report.left);
         self.refused += report.refused;
         self.cut_off += report.left;
+    }
+}
+
+/// The same builder, if its endpoint can receive the longest message that a service takes.
+fn receives(
+    builder: EndpointBuilder<Auto>,
+    longest: Option<usize>,
+) -> Result<EndpointBuilder<Auto>, ServeError> {
+    let mut endpoint = 0;
+    let builder = builder.config(|config| endpoint = config.max_message);
+    match longest.filter(|longest| *longest > endpoint as usize) {
+        Some(service) => Err(ServeError::MaxMessage { service, endpoint }),
+        None => Ok(builder),
     }
 }

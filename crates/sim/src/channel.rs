@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `plan.rs` | the decisions of a seed |
 //! | `ledger.rs` | every call with its runs and its end, and the laws for them |
+//! | `shares.rs` | the laws of shares, and `calm.rs` the plans of the runs that judge them |
 //! | `desk.rs` | wishes of processes that the world grants: sessions, look-ups |
 //! | `client.rs`, `server.rs` | the processes |
 //! | `stage.rs`, `faults.rs` | the control plane and the faults, in place of a nexus |
@@ -18,6 +19,7 @@
 //! itself handles requests, answers, deadlines and cancellations.
 
 mod bug;
+mod calm;
 mod client;
 mod desk;
 mod drill;
@@ -27,6 +29,7 @@ mod plan;
 mod run;
 mod script;
 mod server;
+mod shares;
 mod stage;
 
 #[cfg(feature = "mutants")]
@@ -36,3 +39,4 @@ pub use dunlin_channel::{Config, Counters, Pick};
 pub use ledger::Tally;
 pub use run::{Failure, Options, Report, run_seed};
 pub use script::{Answers, Played, Script, Strike, What, play};
+pub use shares::Judged;

@@ -17,11 +17,18 @@ fn servers(count: usize) -> Vec<Ready> {
     (0..count).map(server).collect()
 }
 
+fn picker(pick: Pick) -> Picker {
+    Picker::new(&Config {
+        pick,
+        ..Config::DEFAULT
+    })
+}
+
 /// The number of calls that each server gets out of `calls`, if `at_once` are under way and server
 /// i takes `takes[i]` steps for a call.
 fn shares(pick: Pick, takes: &[u64], at_once: usize, calls: usize, seed: u64) -> Vec<u64> {
     let (ready, mut rng) = (servers(takes.len()), Rng::new(seed));
-    let mut picker = Picker::new(pick);
+    let mut picker = picker(pick);
     let (mut got, mut under_way) = (vec![0; takes.len()], Vec::<(u64, usize)>::new());
     let mut now = 0;
     for call in 0..calls {
@@ -72,7 +79,7 @@ fn a_slow_server_gets_little_of_the_least_of_two() {
 }
 
 fn owner(ready: &[Ready], key: u64) -> AddressId {
-    let mut picker = Picker::new(Pick::Hash);
+    let mut picker = picker(Pick::Hash);
     let picked = picker.pick(ready, None, Some(key), |_| 0, &mut Rng::new(1));
     picked.expect("there are servers")
 }
@@ -111,7 +118,7 @@ proptest! {
     ) {
         let ready = servers(count);
         let avoid = ready.get(avoid).map(|one| one.id);
-        let (mut picker, mut rng) = (Picker::new(pick), Rng::new(seed));
+        let (mut picker, mut rng) = (picker(pick), Rng::new(seed));
         for _ in 0..20 {
             let picked = picker.pick(&ready, avoid, Some(key), |_| 0, &mut rng);
             prop_assert!(ready.iter().any(|one| Some(one.id) == picked));
@@ -124,7 +131,7 @@ proptest! {
     fn all_servers_are_avoided_equally(seed: u64) {
         let ready = servers(4);
         for pick in [Pick::RoundRobin, Pick::LeastOfTwo] {
-            let (mut picker, mut rng) = (Picker::new(pick), Rng::new(seed));
+            let (mut picker, mut rng) = (picker(pick), Rng::new(seed));
             let mut got = [0_u32; 4];
             for _ in 0..3000 {
                 let picked = picker.pick(&ready, Some(ready[1].id), None, |_| 0, &mut rng);

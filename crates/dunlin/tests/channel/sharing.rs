@@ -65,6 +65,32 @@ fn channels_to_one_server_share_a_session_until_the_last_one_is_dropped() {
     }
 }
 
+/// `dunlin top` and `dunlin stats` show the sums of a hub's channels, open and closed.
+#[test]
+fn tools_show_the_sums_of_all_channels() {
+    for way in WAYS {
+        let server = Server::start(way, "127.0.0.1:0", Role::Answers);
+        let hub = hub(way);
+        let [one, two] = [(); 2].map(|()| open(&hub, server.address));
+        [&one, &one, &two].into_iter().for_each(echo);
+        let shown = |calls, channels| {
+            let snapshot = hub.nexus().snapshot().unwrap();
+            let [endpoint] = snapshot.endpoints.as_slice() else {
+                panic!("{snapshot:?}");
+            };
+            let (counters, gauges) = (&endpoint.own_counters, &endpoint.own_gauges);
+            counters.get("channel_calls") == calls
+                && counters.get("channel_answered") == calls
+                && gauges.get("channels") == channels
+                && gauges.get("channel_sessions") == 1
+        };
+        until(|| shown(3, 2));
+        drop(one);
+        echo(&two);
+        until(|| shown(4, 1));
+    }
+}
+
 #[test]
 fn a_busy_channel_opens_further_sessions_and_leaves_room_for_others() {
     for way in WAYS {

@@ -171,6 +171,42 @@ fn limits_of_the_server_are_not_for_what_poll_serves() {
     );
 }
 
+/// A limit that no message can exceed, because the endpoint receives none that is so long.
+#[test]
+fn a_limit_above_the_longest_message_of_the_endpoint_is_an_error() {
+    let (least, most) = (1 << 20, 2 << 20);
+    let server = || {
+        let server = Way::Shm.server().threads(2);
+        server.endpoint(move |builder| builder.config(|config| config.max_message = 1 << 20))
+    };
+    let limits = |bytes| Limits::default().max_message(bytes);
+    let shop = |_: &_| ShopServer(Keeper::default());
+    let start = |bytes| {
+        [
+            server().limits(limits(bytes)).service(move |it| shop(&it)),
+            server().service_within(limits(bytes), move |it| shop(&it)),
+            server().poll_within(limits(bytes), |_| Keeper::default(), ShopPoll::register),
+        ]
+        .map(|server| server.start(ANY).map(drop))
+    };
+    for refused in start(most) {
+        let what = refused.unwrap_err().to_string();
+        let names = [
+            "`server.max_message` is 2097152",
+            "`endpoint.max_message` 1048576",
+            "raise",
+        ];
+        assert!(names.iter().all(|name| what.contains(name)), "{what}");
+    }
+    for started in start(least) {
+        started.unwrap();
+    }
+    // The limit of the other services counts only if there are such services.
+    let own = server().limits(limits(most));
+    let own = own.service_within(limits(least), move |it| shop(&it));
+    own.start(ANY).map(drop).unwrap();
+}
+
 #[test]
 fn a_message_above_the_limit_reaches_no_handler_of_the_poll_api() {
     for way in WAYS {

@@ -2,11 +2,13 @@
 //!
 //! Invariant: every attempt that the machine hands out is, until it ends, a call of the endpoint,
 //! whose tag is the attempt's number. Called by the world, and by `stage`, which stands in for a
-//! nexus. `client/load.rs` has the functions for drills, `client/late.rs` a
-//! planted bug.
+//! nexus. `client/drops.rs` has the callers that drop their calls, `client/picks.rs` the
+//! judge of picks, `client/load.rs` the functions for drills, `client/late.rs` a planted bug.
 
+mod drops;
 mod late;
 mod load;
+mod picks;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -19,6 +21,7 @@ use dunlin_core::{CallOptions, CloseReason, Cx, Done, HandleError, Nanos, RpcErr
 use dunlin_wire::ErrorCode;
 
 use self::late::{Late, is_lost};
+use self::picks::{Before, Picks};
 use super::bug::Bug;
 use super::desk::{Desk, Order};
 use super::ledger::Shared;
@@ -78,6 +81,7 @@ pub(super) struct Client {
     begin: VecDeque<Nanos>,
     cancel: BTreeSet<(Nanos, usize, CallId)>,
     plan: Plan,
+    picks: Picks,
 }
 
 impl Client {
@@ -119,6 +123,7 @@ impl Client {
             tags: 0,
             cancel: BTreeSet::new(),
             plan: plan.clone(),
+            picks: Picks::new(plan),
         }
     }
 
@@ -272,26 +277,21 @@ impl Client {
             key: Some(key),
             endpoint: None,
         };
+        let before = Before::of(&self.machine);
         let Ok(call) = self.machine.on_call(terms, now) else {
             return;
         };
-        let name = self.ledger.borrow_mut().begin(self.port.0, terms, now);
+        let mut ledger = self.ledger.borrow_mut();
+        let times = (now, ledger.calm());
+        if let Err(what) = self.picks.on_call(&before, &self.machine, key, times) {
+            ledger.violate(what);
+        }
+        let name = ledger.begin(self.port.0, terms, now);
+        drop(ledger);
         self.names.insert(call, name);
         if rng.chance(plan.cancels) {
             let at = now + Nanos(rng.exponential(5_000_000));
             self.cancel.insert((at, name, call));
-        }
-    }
-
-    fn cancel_due(&mut self) {
-        while let Some((at, name, call)) = self.cancel.first().copied() {
-            if at > self.now {
-                return;
-            }
-            self.cancel.pop_first();
-            if self.ledger.borrow_mut().cancel(name) {
-                self.machine.on_cancel(call, self.now);
-            }
         }
     }
 
@@ -418,19 +418,6 @@ impl Client {
         }
     }
 
-    fn cancel_attempt(&mut self, id: AttemptId) {
-        let mut attempts = self.attempts.values_mut();
-        let Some(attempt) = attempts.find(|attempt| attempt.id == id) else {
-            return self.violate(format!("{id:?} is cancelled, and is not under way"));
-        };
-        attempt.is_cancelled = true;
-        let call = attempt.call;
-        // A cancelled call completes like any other, unless it has completed already.
-        if self.rpc.cx().cancel(call) == Err(HandleError::WrongEndpoint) {
-            self.violate(format!("{call:?} is of another endpoint"));
-        }
-    }
-
     fn on_done(&mut self, done: Done) {
         let Some(attempt) = self.attempts.remove(&done.tag.0) else {
             return self.violate(format!("no attempt has the tag {:?}", done.tag));
@@ -449,17 +436,6 @@ impl Client {
         self.on_end(attempt.id, attempt.name, outcome);
         if self.rng.chance(self.plan.cancels) {
             self.drop_call(attempt.name);
-        }
-    }
-
-    /// Makes the caller drop a call before it ends.
-    fn drop_call(&mut self, name: usize) {
-        let mut names = self.names.iter();
-        let call = names
-            .find(|(_, other)| **other == name)
-            .map(|(call, _)| *call);
-        if let Some(call) = call.filter(|_| self.ledger.borrow_mut().cancel(name)) {
-            self.machine.on_cancel(call, self.now);
         }
     }
 

@@ -97,6 +97,7 @@ impl Drill {
             calls: 0,
             in_flight: CALLS,
             keys: 0,
+            first_key: 0,
             notices: false,
             versions: false,
             window: 64,
@@ -106,6 +107,7 @@ impl Drill {
             deadlines: Ppm::NEVER,
             cancels: Ppm::NEVER,
             faults: 0,
+            leaves: None,
             bug: None,
             rates: FaultRates {
                 loss,

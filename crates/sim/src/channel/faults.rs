@@ -41,6 +41,7 @@ impl Fault {
 
 impl Stage {
     pub(super) fn strike(&mut self, fault: Fault) {
+        self.note_fault(self.world.now());
         match fault {
             Fault::Crash(server, down) => self.crash(server, down),
             Fault::Start(server) => self.world.act(Act::Boot(PortId(server))),
@@ -74,7 +75,12 @@ impl Stage {
             self.lose_all(server, FAILURE, CloseReason::PeerFailed);
         }
         let at = self.world.now() + span;
+        self.note_fault(at);
         self.schedule(at, Event::Strike(Fault::Continue(server)));
+    }
+
+    fn note_fault(&self, end: Nanos) {
+        self.world.cluster.ledger.borrow_mut().strike(end);
     }
 
     fn drain(&mut self, server: usize, [most, away]: [Option<Nanos>; 2]) {

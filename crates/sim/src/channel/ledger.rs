@@ -5,7 +5,7 @@
 //! `run` asks at the end.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use dunlin_channel::{CallEnd, LinkId, Terms, Why};
@@ -35,10 +35,16 @@ struct Call {
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     calls: Vec<Call>,
+    /// The calls that have neither ended nor been dropped.
+    open: BTreeSet<usize>,
+    /// Number of calls that each client has begun.
+    begun: BTreeMap<usize, u64>,
     /// The price that each client has paid for repeats so far, in tenths of a repeat.
     paid: BTreeMap<usize, u64>,
     /// The time at which the client of a link to a server that has failed must know that.
     failed: BTreeMap<(usize, LinkId), Nanos>,
+    /// The time at which the last fault so far is over.
+    calm: Nanos,
     tally: Tally,
     violation: Option<String>,
 }
@@ -94,7 +100,10 @@ impl Ledger {
             is_free: true,
             is_over: false,
         });
-        self.calls.len() - 1
+        let name = self.calls.len() - 1;
+        self.open.insert(name);
+        *self.begun.entry(client).or_default() += 1;
+        name
     }
 
     /// Notes that a request is sent. `live`: number of attempts at the same call that are already
@@ -147,8 +156,8 @@ impl Ledger {
     fn pay(&mut self, client: usize, now: Nanos) {
         let paid = self.paid.entry(client).or_default();
         *paid += 10;
-        let calls = self.calls.iter().filter(|call| call.client == client);
-        let earned = 1000 + calls.count() as u64 + now.0.div_ceil(10_000_000);
+        let begun = self.begun.get(&client).copied().unwrap_or(0);
+        let earned = 1000 + begun + now.0.div_ceil(10_000_000);
         if *paid > earned {
             let what = format!("client {client} repeats {paid}/10 times of {earned}/10");
             self.violate(what);
@@ -161,6 +170,16 @@ impl Ledger {
         let call = &mut self.calls[name];
         (call.idle, call.is_free) = (Some(now), is_free);
         call.is_over = is_lost && !call.terms.idempotent;
+    }
+
+    /// Notes a fault that is over at `end`.
+    pub(super) fn strike(&mut self, end: Nanos) {
+        self.calm = self.calm.max(end);
+    }
+
+    /// The time at which the last fault so far is over.
+    pub(super) fn calm(&self) -> Nanos {
+        self.calm
     }
 
     /// Notes that a server has failed, and that the client of this link knows it at `by` at the
@@ -203,6 +222,7 @@ impl Ledger {
         let call = &mut self.calls[name];
         let is_open = call.end.is_none() && !call.is_cancelled;
         call.is_cancelled |= is_open;
+        self.open.remove(&name);
         self.tally.dropped += u64::from(is_open);
         is_open
     }
@@ -219,6 +239,7 @@ impl Ledger {
             }
             _ => {
                 call.end = Some(end);
+                self.open.remove(&name);
                 let took = now.since(call.begun);
                 return self.tally.on_end(end, took);
             }
@@ -239,15 +260,17 @@ impl Ledger {
         patience: Nanos,
         ready: Option<Nanos>,
     ) {
-        let open = |call: &&Call| call.client == client && call.end.is_none() && !call.is_cancelled;
+        let mut open = self.open.iter().map(|name| &self.calls[*name]);
         let is_late = |call: &&Call| {
+            let is_its = call.client == client;
             let deadline = call.terms.deadline.is_some_and(|end| now > end + LATE);
             let waits = |span| call.idle.is_some_and(|idle| now.since(idle) > span);
             let is_ready = ready.is_some_and(|ready| now.since(ready) > SLACK);
             let is_over = call.is_over && waits(LATE);
-            deadline || is_over || waits(patience + SLACK) || is_ready && waits(SLACK)
+            let waits_too_long = waits(patience + SLACK) || is_ready && waits(SLACK);
+            is_its && (deadline || is_over || waits_too_long)
         };
-        let late = self.calls.iter().filter(open).find(is_late).cloned();
+        let late = open.find(is_late).cloned();
         if let Some(late) = late {
             self.violate(format!(
                 "at {} ns a call should have ended: {late:?}",
@@ -258,8 +281,7 @@ impl Ledger {
 
     /// Number of calls that have neither ended nor been dropped.
     pub(super) fn open(&self) -> usize {
-        let is_open = |call: &&Call| call.end.is_none() && !call.is_cancelled;
-        self.calls.iter().filter(is_open).count()
+        self.open.len()
     }
 
     /// Number of calls that have ended.

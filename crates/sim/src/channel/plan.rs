@@ -17,8 +17,9 @@ pub(super) struct Plan {
     pub(super) calls: u32,
     /// Calls that each client keeps under way besides those: for each that ends, another begins.
     pub(super) in_flight: usize,
-    /// Number of different keys of calls; 0: each call has its own.
+    /// Number of different keys of calls; 0: each call has its own. They begin with `first_key`.
     pub(super) keys: u64,
+    pub(super) first_key: u64,
     /// Whether some calls are notifications.
     pub(super) notices: bool,
     /// Whether a server may come back as another version of the program.
@@ -33,6 +34,8 @@ pub(super) struct Plan {
     pub(super) deadlines: Ppm,
     pub(super) cancels: Ppm,
     pub(super) faults: u64,
+    /// A server that leaves the list of addresses at a time.
+    pub(super) leaves: Option<(usize, Nanos)>,
     /// The planted bug that a process or the stage shows.
     pub(super) bug: Option<Bug>,
     pub(super) rates: FaultRates,
@@ -52,7 +55,7 @@ pub(super) struct ServerPlan {
 }
 
 /// A random time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Takes {
     /// Exponentially distributed, with this mean.
     Mean(Nanos),
@@ -79,7 +82,15 @@ pub(super) const END: Nanos = Nanos::from_millis(6000);
 pub(super) const FAILURE: Nanos = Nanos::from_millis(300);
 
 impl Plan {
-    pub(super) fn draw(rng: &mut Rng) -> Self {
+    /// The plan of a seed. Every 16th is a calm one, whose shares are judged.
+    pub(super) fn draw(seed: u64, rng: &mut Rng) -> Self {
+        match seed.is_multiple_of(16) {
+            true => Self::calm(seed / 16, rng),
+            false => Self::wild(rng),
+        }
+    }
+
+    fn wild(rng: &mut Rng) -> Self {
         let storm = rng.one_in(5);
         let mut channel = Config {
             pick: *rng.pick(&[Pick::RoundRobin, Pick::LeastOfTwo, Pick::Hash]),
@@ -103,7 +114,8 @@ impl Plan {
             clients: 1 + rng.index(2),
             calls: if storm { 250 } else { 60 },
             in_flight: 0,
-            keys: 0,
+            keys: *rng.pick(&[0, 8, 40]),
+            first_key: 0,
             notices: true,
             versions: true,
             window: 8,
@@ -117,6 +129,7 @@ impl Plan {
             deadlines: *rng.pick(&[Ppm::NEVER, Ppm::percent(30)]),
             cancels: *rng.pick(&[Ppm::NEVER, Ppm::percent(15)]),
             faults: rng.between(0, 8),
+            leaves: None,
             bug: None,
             rates: FaultRates::draw(rng),
         }
@@ -126,7 +139,7 @@ impl Plan {
     pub(super) fn draw_key(&self, rng: &mut Rng) -> u64 {
         match self.keys {
             0 => rng.next_u64(),
-            keys => rng.below(keys),
+            keys => self.first_key + rng.below(keys),
         }
     }
 }
@@ -141,9 +154,22 @@ impl ServerPlan {
             precise: !rng.one_in(4),
         }
     }
+
+    /// Whether another server ends its calls as soon as this one.
+    pub(super) fn is_equal(&self, other: &Self) -> bool {
+        let ends = |it: &Self| (it.takes, it.refuses, it.fails);
+        ends(self) == ends(other)
+    }
 }
 
 impl Takes {
+    pub(super) const fn mean(self) -> Nanos {
+        match self {
+            Self::Mean(mean) => mean,
+            Self::UpTo(most) => Nanos(most.0 / 2),
+        }
+    }
+
     pub(super) fn draw(self, rng: &mut Rng) -> Nanos {
         Nanos(match self {
             Self::Mean(mean) => rng.exponential(mean.0),

@@ -12,6 +12,7 @@ use dunlin_core::Nanos;
 
 use super::faults::Fault;
 use super::plan::{CHAOS, END, Plan, SETTLE};
+use super::shares::Judged;
 use super::stage::{Event, Members, Stage};
 use crate::world::net::{FaultRates, Net, PortId};
 use crate::world::rng::Rng;
@@ -32,6 +33,8 @@ pub struct Report {
     pub seed: u64,
     /// Counters, summed over its channels.
     pub counters: Counters,
+    /// Judgements of shares.
+    pub judged: Judged,
     /// Iterations of event loops.
     pub iterations: u64,
     /// A number that changes with any change of the run.
@@ -96,7 +99,7 @@ const STEP: Nanos = Nanos::from_micros(500);
 impl Run {
     fn new(seed: u64, options: Options) -> Self {
         let mut rng = Rng::new(seed);
-        let plan = Plan::draw(&mut rng);
+        let plan = Plan::draw(seed, &mut rng);
         #[cfg(feature = "mutants")]
         let (mutant, bug) = options.mutant.map_or((None, None), |it| it.parts());
         #[cfg(feature = "mutants")]
@@ -145,6 +148,10 @@ impl Run {
             let fault = Fault::draw(servers, &mut self.stage.rng);
             self.stage.schedule(at, Event::Strike(fault));
         }
+        if let Some((server, at)) = self.plan.leaves {
+            let leave = Event::Strike(Fault::List(server, false));
+            self.stage.schedule(at, leave);
+        }
         self.run_until(CHAOS)?;
         self.stage
             .world
@@ -166,6 +173,7 @@ impl Run {
             0 => Ok(()),
             left => Err(format!("{left} attempts have not ended")),
         })?;
+        self.each(|client| client.judge_shares())?;
         self.stage.world.cluster.ledger.borrow_mut().check_all();
         self.check()
     }
@@ -257,15 +265,17 @@ impl Run {
     }
 
     pub(super) fn report(&mut self) -> Report {
-        let mut counters = Counters::default();
+        let (mut counters, mut judged) = (Counters::default(), Judged::default());
         for port in self.clients() {
             if let Some(client) = self.stage.client(port) {
                 counters = counters.plus(&client.counters());
+                judged = judged.plus(client.judged());
             }
         }
         Report {
             seed: self.seed,
             counters,
+            judged,
             iterations: self.stage.world.iterations(),
             digest: self.stage.world.net().borrow().digest(),
         }

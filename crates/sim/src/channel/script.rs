@@ -142,6 +142,7 @@ impl Script {
             calls: u32::try_from(calls).unwrap_or(u32::MAX),
             in_flight: 0,
             keys: self.keys,
+            first_key: 0,
             notices: false,
             versions: false,
             window: self.window,
@@ -151,6 +152,7 @@ impl Script {
             deadlines: Ppm::NEVER,
             cancels: self.dropped,
             faults: 0,
+            leaves: None,
             bug: None,
             rates: self.rates,
         }

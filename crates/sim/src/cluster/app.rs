@@ -14,6 +14,7 @@ use dunlin_core::{
     TimerToken,
 };
 use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::{SessionNum, Token};
 
 use super::fact::EndpointFact;
 use super::ledger::{Issue, Phase, Shared};
@@ -47,6 +48,9 @@ pub(super) struct App {
     free: Vec<usize>,
     /// Handles of the last requests whose clients no longer waited.
     given_up: VecDeque<Ticket>,
+    /// The tokens of the peers whose requests for a session this process has granted, by the
+    /// session's number.
+    granted: BTreeMap<SessionNum, Token>,
     /// Nested calls, each with the kept request for which it was made.
     nested: BTreeMap<u64, usize>,
     /// Calls that may still be cancelled.
@@ -63,6 +67,17 @@ pub(super) struct Known {
     pub(super) peer: PortId,
     /// Whether this process opened it. If so, the process opens another one when this one ends.
     pub(super) ours: bool,
+    /// The token of the process that opened it.
+    pub(super) token: Token,
+}
+
+impl Known {
+    /// The ledger's name for the session: the process that opened it, at `here` or at the peer, and
+    /// its token.
+    fn name(&self, here: PortId) -> (PortId, u32) {
+        let opener = if self.ours { here } else { self.peer };
+        (opener, self.token.0)
+    }
 }
 
 /// Purpose of a timer: the high byte of its token.
@@ -111,6 +126,7 @@ impl App {
             held: Vec::new(),
             free: Vec::new(),
             given_up: VecDeque::new(),
+            granted: BTreeMap::new(),
             nested: BTreeMap::new(),
             cancellable: BTreeMap::new(),
             remaining: 0,
@@ -151,6 +167,11 @@ impl App {
     pub(super) fn add_session(&mut self, known: Known) {
         self.sessions.push(known);
         self.unpaced.push(known.session);
+    }
+
+    /// Notes that a session was granted to a peer that has chosen this token.
+    pub(super) fn on_grant(&mut self, session: SessionNum, token: Token) {
+        self.granted.insert(session, token);
     }
 
     /// Sometimes, under faults, ends the session of the request that a handler is handling.
@@ -235,11 +256,12 @@ impl App {
                 // next event. Until then this process stands in for its peer.
                 let info = cx.session_info(session);
                 let peer = info.map_or(self.id.port, |info| PortId(port_of(info.peer)));
-                let ours = false;
+                let token = self.granted.remove(&session.number());
                 return self.add_session(Known {
                     session,
                     peer,
-                    ours,
+                    ours: false,
+                    token: token.unwrap_or_default(),
                 });
             }
         };
@@ -251,7 +273,7 @@ impl App {
         let known = self.sessions.remove(at);
         if known.ours {
             if reason == CloseReason::ConnectTimeout {
-                self.shared.lock().give_up(self.id.port, known.peer);
+                self.shared.lock().give_up(known.name(self.id.port));
             }
             let wait = Nanos(self.rng.log_between(1_000, REOPEN.0));
             self.reopen.push((cx.now() + wait, known.peer));
@@ -340,6 +362,7 @@ impl App {
             kind,
             from: self.id,
             to: known.peer,
+            session: known.name(self.id.port),
             at: cx.now(),
             deadline,
             answer_len,

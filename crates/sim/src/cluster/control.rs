@@ -135,10 +135,12 @@ impl Control {
             .connect(rpc, &mut self.ways, options, wish, now);
         let session = begun.ok()?;
         self.judge.on_connect(session, now, deadline);
+        let offer = rpc.lifecycle().offer_of(session);
         rpc.app_mut().add_session(Known {
             session,
             peer,
             ours: true,
+            token: offer.map(|offer| offer.token).unwrap_or_default(),
         });
         Some(session)
     }
@@ -218,7 +220,9 @@ impl Control {
             if let Some(ticket) = request
                 && let Some(key) = self.ways.commands.granted(ticket)
             {
-                self.judge.on_grant(ticket, key);
+                let token = self.judge.on_grant(ticket, key);
+                rpc.app_mut()
+                    .on_grant(key.session, token.unwrap_or_default());
             }
         }
     }

@@ -149,8 +149,8 @@ impl Judge {
     }
 
     /// Notes that another endpoint was granted a session, whose token must differ from those of all
-    /// earlier grants (rule W5).
-    pub(super) fn on_grant(&mut self, ticket: ConnectTicket, key: SessionKey) {
+    /// earlier grants (rule W5). Returns the token that the other endpoint chose.
+    pub(super) fn on_grant(&mut self, ticket: ConnectTicket, key: SessionKey) -> Option<Token> {
         let endpoint = key.endpoint;
         if self
             .proofs
@@ -161,13 +161,15 @@ impl Judge {
             self.proofs.sessions.insert(session);
         }
         let Some((peer, session, token)) = self.requests.remove(&ticket) else {
-            return self.violate("a request is granted twice");
+            self.violate("a request is granted twice");
+            return None;
         };
         if !self.granted.insert((peer, session, token.0)) {
             let session = session.0;
             let what = format!("session {session} is granted twice under one token");
             self.violate(&what);
         }
+        Some(token)
     }
 
     /// Notes that a session has ended at this side.

@@ -21,6 +21,9 @@ use judge::Call;
 
 mod judge;
 
+/// A session, named by the process that opened it and the token that this process chose.
+pub(super) type SessionName = (PortId, u32);
+
 /// A phase of a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Phase {
@@ -48,8 +51,8 @@ pub(super) struct Ledger {
     /// many ran.
     empties: (u64, u64),
     allowed: Allowed,
-    /// Endpoints that have given up a connect, each with the one that it asked.
-    given_up: BTreeSet<(PortId, PortId)>,
+    /// The sessions that their openers have given up before they were open.
+    given_up: BTreeSet<SessionName>,
     calls: Vec<Call>,
     pending: usize,
     violation: Option<String>,
@@ -114,6 +117,7 @@ pub(super) struct Issue {
     pub(super) kind: Kind,
     pub(super) from: ProcessId,
     pub(super) to: PortId,
+    pub(super) session: SessionName,
     /// The time at the caller.
     pub(super) at: Nanos,
     pub(super) deadline: Option<Nanos>,
@@ -202,6 +206,7 @@ impl Ledger {
             kind,
             from,
             to,
+            session,
             at,
             deadline,
             answer_len,
@@ -222,6 +227,7 @@ impl Ledger {
             kind,
             from,
             to,
+            session,
             phase: self.phase,
             issued: at,
             deadline,
@@ -236,9 +242,9 @@ impl Ledger {
         self.calls.len() as u64 - 1
     }
 
-    /// Notes that the process at `from` has given up a connect to that at `to`.
-    pub(super) fn give_up(&mut self, from: PortId, to: PortId) {
-        self.given_up.insert((from, to));
+    /// Notes that a session's opener has given it up before it was open.
+    pub(super) fn give_up(&mut self, session: SessionName) {
+        self.given_up.insert(session);
     }
 
     /// Notes that the endpoint did not take the call.
@@ -389,11 +395,12 @@ impl Ledger {
         }
     }
 
-    /// Whether the process that a call goes to has given up a connect to the caller. The caller may
-    /// have accepted it, and the session ends when the caller learns that.
+    /// Whether the process that a call goes to has given up the call's session. The caller may have
+    /// accepted it, and the session ends when the caller learns that.
     fn is_abandoned(&self, name: u64) -> bool {
         let call = usize::try_from(name).ok().and_then(|at| self.calls.get(at));
-        call.is_some_and(|call| self.given_up.contains(&(call.to, call.from.port)))
+        let is_its = |call: &Call| call.session.0 == call.to;
+        call.is_some_and(|call| is_its(call) && self.given_up.contains(&call.session))
     }
 
     fn find(&mut self, name: u64) -> Option<&mut Call> {

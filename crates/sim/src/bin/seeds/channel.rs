@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use dunlin_sim::channel::{Counters, Failure, Options, run_seed};
+use dunlin_sim::channel::{Counters, Failure, Judged, Options, run_seed};
 
 use super::{Arguments, FAILURES_SHOWN, rate};
 
@@ -39,7 +39,11 @@ fn run_one(seed: u64, options: Options) -> bool {
 fn run_many(arguments: &Arguments, options: Options) -> bool {
     let (start, count) = (Instant::now(), arguments.count.unwrap_or(1000));
     let next = AtomicU64::new(0);
-    let sums = Mutex::new((Counters::default(), Vec::<Failure>::new()));
+    let sums = Mutex::new((
+        Counters::default(),
+        Judged::default(),
+        Vec::<Failure>::new(),
+    ));
     let work = || {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
@@ -49,8 +53,11 @@ fn run_many(arguments: &Arguments, options: Options) -> bool {
             let result = run_seed(arguments.from.wrapping_add(at), options);
             let mut sums = sums.lock().expect("no thread panics while it counts");
             match result {
-                Ok(report) => sums.0 = sums.0.plus(&report.counters),
-                Err(failure) => sums.1.push(failure),
+                Ok(report) => {
+                    sums.0 = sums.0.plus(&report.counters);
+                    sums.1 = sums.1.plus(report.judged);
+                }
+                Err(failure) => sums.2.push(failure),
             }
         }
     };
@@ -59,7 +66,7 @@ fn run_many(arguments: &Arguments, options: Options) -> bool {
             scope.spawn(work);
         }
     });
-    let (counters, mut failures) = sums.into_inner().expect("all threads have ended");
+    let (counters, judged, mut failures) = sums.into_inner().expect("all threads have ended");
     failures.sort_by_key(|failure| failure.seed);
     let shown = usize::try_from(FAILURES_SHOWN).unwrap_or(usize::MAX);
     failures
@@ -74,7 +81,7 @@ fn run_many(arguments: &Arguments, options: Options) -> bool {
         );
     } else {
         println!("{count} seeds, {failed} failures, {calls} calls, {rate:.0} seeds/s");
-        println!("  {counters:?}");
+        println!("  {counters:?}\n  {judged:?}");
     }
     failures.is_empty()
 }

@@ -4,10 +4,11 @@ use super::*;
 
 #[test]
 fn seeds_get_everywhere() {
-    let mut total = Counters::default();
+    let (mut total, mut judged) = (Counters::default(), Judged::default());
     for seed in 1..=400 {
         let report = run_seed(seed, Options::default()).unwrap_or_else(|why| panic!("{why}"));
         total = total.plus(&report.counters);
+        judged = judged.plus(report.judged);
     }
     let reached = [
         total.answered,
@@ -22,6 +23,11 @@ fn seeds_get_everywhere() {
         total.drains,
     ];
     assert!(reached.iter().all(|count| *count > 10), "{total:?}");
+    let Judged {
+        equal, slow, left, ..
+    } = judged;
+    assert!(equal > 20 && slow > 4 && left > 3, "{judged:?}");
+    assert!(judged.within_ten > 1, "{judged:?}");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use dunlin_core::{CloseReason, Nanos, RpcError};
 use dunlin_wire::{ErrorCode, Ran};
 
-use super::{Allowed, NESTED_FAILED, Phase, REJECTED};
+use super::{Allowed, NESTED_FAILED, Phase, REJECTED, SessionName};
 use crate::cluster::message::{Kind, is_answer_of};
 use crate::world::ProcessId;
 use crate::world::net::PortId;
@@ -16,6 +16,7 @@ pub(super) struct Call {
     pub(super) kind: Kind,
     pub(super) from: ProcessId,
     pub(super) to: PortId,
+    pub(super) session: SessionName,
     pub(super) phase: Phase,
     pub(super) issued: Nanos,
     pub(super) deadline: Option<Nanos>,

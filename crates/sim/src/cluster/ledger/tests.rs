@@ -3,7 +3,7 @@
 use dunlin_core::{CloseReason, Nanos, RpcError};
 use dunlin_wire::{ErrorCode, Ran};
 
-use super::{Allowed, Issue, Ledger, Phase, Shared};
+use super::{Allowed, Issue, Ledger, Phase, SessionName, Shared};
 use crate::cluster::message::{Kind, answer_of};
 use crate::world::ProcessId;
 use crate::world::net::PortId;
@@ -14,6 +14,8 @@ const CALLER: ProcessId = ProcessId {
     life: 1,
 };
 const SERVER: PortId = PortId(1);
+/// The server opened it.
+const SESSION: SessionName = (SERVER, 7);
 const FORGETTING: Allowed = Allowed {
     anything: false,
     shortage: false,
@@ -27,6 +29,7 @@ fn issue(ledger: &mut Ledger, kind: Kind, parts: (bool, bool)) -> u64 {
         kind,
         from: CALLER,
         to,
+        session: SESSION,
         at,
         deadline,
         answer_len: 8,
@@ -150,6 +153,23 @@ fn the_calm_allows_no_failures() {
         end(ledger, call, Err(RpcError::PeerFailed(Ran::Unknown)));
     });
     assert!(verdict.is_some());
+}
+
+#[test]
+fn only_the_calls_of_a_session_that_was_given_up_may_end_with_it() {
+    let disconnected = |given_up: &[SessionName]| {
+        verdict(|ledger, _| {
+            (ledger.phase, ledger.lossy) = (Phase::Calm, false);
+            given_up.iter().for_each(|session| ledger.give_up(*session));
+            let call = issue(ledger, Kind::Echo, (false, false));
+            let error = RpcError::SessionClosed(CloseReason::Disconnected, Ran::Unknown);
+            end(ledger, call, Err(error));
+        })
+    };
+    assert_eq!(disconnected(&[SESSION]), None);
+    let others = [(SERVER, SESSION.1 + 1), (CALLER.port, SESSION.1)];
+    assert!(disconnected(&others).is_some());
+    assert!(disconnected(&[]).is_some());
 }
 
 #[test]

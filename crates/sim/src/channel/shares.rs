@@ -1,0 +1,102 @@
+//! The laws of shares: equal servers are within 10 % of each other, one that is ten times as slow
+//! gets at most 1/5 of an equal share, and a server that leaves takes at most 1.5/n of the keys
+//! along. With few calls, chance alone breaks such limits; then a share may be five standard
+//! deviations off instead, as one of 1.7 million is.
+//!
+//! Called by the judge of picks, `client/picks.rs`.
+
+/// The number of judgements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Judged {
+    /// Groups of equal servers.
+    pub equal: u64,
+    /// Those with enough calls for the limit of 10 %.
+    pub within_ten: u64,
+    /// Servers that were ten times as slow.
+    pub slow: u64,
+    /// Servers that left.
+    pub left: u64,
+}
+
+/// The least number of calls of an equal share. In a smaller one, chance hides every difference.
+const ENOUGH: u64 = 100;
+
+impl Judged {
+    /// The sum.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            equal: self.equal + other.equal,
+            within_ten: self.within_ten + other.within_ten,
+            slow: self.slow + other.slow,
+            left: self.left + other.left,
+        }
+    }
+}
+
+/// Five standard deviations of a count with this variance. The variance of a count of independent
+/// calls is at most its mean.
+const fn chance(variance: u64) -> u64 {
+    (25 * variance).isqrt()
+}
+
+/// Judges the calls of equal servers. `ahead`: by how many calls one of them may be ahead from the
+/// beginning.
+pub(super) fn equal(got: impl Iterator<Item = u64> + Clone, ahead: u64) -> Result<Judged, String> {
+    let servers = got.clone().count() as u64;
+    let share = got.clone().sum::<u64>() / servers.max(1);
+    if servers < 2 || share < ENOUGH {
+        return Ok(Judged::default());
+    }
+    let (least, most) = (got.clone().min(), got.max());
+    let apart = most.unwrap_or(0) - least.unwrap_or(0);
+    let limit = (share / 10).max(chance(2 * share));
+    match apart > limit + ahead {
+        true => Err(format!(
+            "equal servers are {apart} calls apart, at most {limit} are fair"
+        )),
+        false => Ok(Judged {
+            equal: 1,
+            within_ten: u64::from(limit == share / 10),
+            ..Judged::default()
+        }),
+    }
+}
+
+/// Judges a server that is ten times as slow as the others, and got `got` of the calls.
+pub(super) fn slow(got: u64, calls: u64, servers: u64) -> Result<Judged, String> {
+    let share = calls / servers;
+    let fifth = share / 5;
+    if share < ENOUGH {
+        return Ok(Judged::default());
+    }
+    match got > fifth + chance(fifth) {
+        true => Err(format!(
+            "a slow server gets {got} calls, an equal share is {share}"
+        )),
+        false => Ok(Judged {
+            slow: 1,
+            ..Judged::default()
+        }),
+    }
+}
+
+/// Judges the keys that moved when one of `servers` left.
+pub(super) fn moved(moved: u64, keys: u64, servers: u64) -> Result<Judged, String> {
+    let share = keys / servers;
+    if share < ENOUGH {
+        return Ok(Judged::default());
+    }
+    match 2 * moved * servers > 3 * keys {
+        true => Err(format!(
+            "{moved} of {keys} keys move when one of {servers} servers leaves"
+        )),
+        false => Ok(Judged {
+            left: 1,
+            ..Judged::default()
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;
