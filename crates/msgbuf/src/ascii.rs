@@ -1,25 +1,83 @@
-//! Short texts of ASCII, without a look at each byte, as a safe function for crates that forbid
-//! unsafe code. The standard library takes about ten instructions for each byte of a text that is
-//! too short or not aligned for its words. Called by `dunlin-service` for metadata.
+//! Short texts of ASCII, without a look at each byte, as a safe type for crates that forbid unsafe
+//! code. The standard library takes about ten instructions for each byte of a text that is too
+//! short or not aligned for its words. Called by `dunlin-service` for metadata.
+//!
+//! Invariant: the bytes of a [`Texts`] are ASCII if its mark says so.
 
-/// The bytes as text, if all are ASCII. For bytes that are not, `None`, even if they are UTF-8.
+/// Bytes with texts in them. They are looked at once: if all are ASCII, each part of them is a text
+/// without another look.
 ///
 /// ```
-/// # use dunlin_msgbuf::ascii;
-/// assert_eq!(ascii(b"north"), Some("north"));
-/// assert_eq!(ascii("n\u{f6}rd".as_bytes()), None);
+/// # use dunlin_msgbuf::Texts;
+/// let both = Texts::new(b"a=north");
+/// let (_, value) = both.split_at_checked(2).unwrap();
+/// assert_eq!(value.text(), Some("north"));
+/// assert_eq!(Texts::new("n\u{f6}rd".as_bytes()).text(), Some("n\u{f6}rd"));
+/// assert_eq!(Texts::new(b"\xFF").text(), None);
 /// ```
-#[inline]
-pub fn ascii(bytes: &[u8]) -> Option<&str> {
-    // SAFETY: bytes that are all ASCII are UTF-8.
-    is_ascii(bytes).then(|| unsafe { std::str::from_utf8_unchecked(bytes) })
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Texts<'a> {
+    bytes: &'a [u8],
+    /// False: some bytes may be others.
+    are_ascii: bool,
 }
 
-/// Bytes of 4 to 16 are looked at as the first and the last ones, which may overlap.
+impl<'a> Texts<'a> {
+    /// Looks at the bytes.
+    #[inline]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        let are_ascii = is_ascii(bytes);
+        Self { bytes, are_ascii }
+    }
+
+    /// The bytes.
+    #[inline]
+    pub const fn bytes(self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Whether all bytes are known to be ASCII.
+    #[inline]
+    pub const fn are_ascii(self) -> bool {
+        self.are_ascii
+    }
+
+    /// The first `len` bytes, and those after them; `None` if there are fewer.
+    #[inline]
+    pub fn split_at_checked(self, len: usize) -> Option<(Self, Self)> {
+        let Self { bytes, are_ascii } = self;
+        let (first, rest) = bytes.split_at_checked(len)?;
+        let of = |bytes| Self { bytes, are_ascii };
+        Some((of(first), of(rest)))
+    }
+
+    /// All bytes as one text, if they are UTF-8.
+    #[inline]
+    pub fn text(self) -> Option<&'a str> {
+        match self.are_ascii {
+            // SAFETY: bytes that are all ASCII are UTF-8.
+            true => Some(unsafe { std::str::from_utf8_unchecked(self.bytes) }),
+            false => unknown_text(self.bytes),
+        }
+    }
+}
+
+/// The bytes as text, if they are UTF-8. They may be ASCII, if others beside them are not.
+#[cold]
+fn unknown_text(bytes: &[u8]) -> Option<&str> {
+    let texts = Texts::new(bytes);
+    match texts.are_ascii {
+        true => texts.text(),
+        false => std::str::from_utf8(bytes).ok(),
+    }
+}
+
+/// Bytes of 4 to 32 are looked at as the first and the last ones, which may overlap.
 #[inline]
 fn is_ascii(bytes: &[u8]) -> bool {
     let all = match bytes.len() {
-        17.. => return long_is_ascii(bytes),
+        33.. => return long_is_ascii(bytes),
+        16.. => both::<16>(bytes, |bytes| bits(&bytes)),
         8.. => both(bytes, u64::from_le_bytes),
         4.. => both(bytes, |bytes| u32::from_le_bytes(bytes).into()),
         0 => 0,
@@ -31,6 +89,15 @@ fn is_ascii(bytes: &[u8]) -> bool {
 
 /// The highest bit of each byte.
 const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
+
+/// The bits of all words.
+#[inline]
+fn bits(bytes: &[u8]) -> u64 {
+    let (words, _) = bytes.as_chunks();
+    words
+        .iter()
+        .fold(0, |all, word| all | u64::from_le_bytes(*word))
+}
 
 /// The bits of the first and the last `N` bytes.
 #[inline]
@@ -44,9 +111,9 @@ fn both<const N: usize>(bytes: &[u8], word: impl Fn([u8; N]) -> u64) -> u64 {
 /// A call, so that the loop is not in each caller, where it takes registers from short texts.
 #[inline(never)]
 fn long_is_ascii(bytes: &[u8]) -> bool {
-    let words = bytes.as_chunks::<8>().0.iter().chain(bytes.last_chunk());
-    let all = words.fold(0, |all, word| all | u64::from_le_bytes(*word));
-    all & HIGH == 0
+    let chunks = bytes.as_chunks::<32>().0.iter();
+    let mut chunks = chunks.chain(bytes.last_chunk());
+    chunks.all(|chunk| bits(chunk) & HIGH == 0)
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ mod rows;
 mod sys;
 mod table;
 
-pub use ascii::ascii;
+pub use ascii::Texts;
 pub use buf::MsgBuf;
 pub use config::{Hugepages, PoolConfig, PoolError};
 pub use copy::{fresh_chunks, fresh_two, fresh_usual};

@@ -82,7 +82,7 @@ impl<'a> Front<'a> {
         }
         let (front, message) = out.split_at_mut(self.size());
         let (head, entries) = front.split_at_mut(HEAD);
-        head[..4].copy_from_slice(&length_field(self.size()));
+        head[..4].copy_from_slice(&length_field(self.size()).to_le_bytes());
         head[4..].copy_from_slice(&self.left.map_or(0, micros).to_le_bytes());
         short::copy(self.entries, entries);
         message
@@ -94,17 +94,15 @@ impl<'a> Front<'a> {
     }
 }
 
-/// Bytes 0 to 3. A reader that knows no metadata passes over a front whose length is in byte 0, and
-/// refuses the others, because their byte 0 is below 8.
+/// Bytes 0 to 3, as a number. A reader that knows no metadata passes over a front whose length is
+/// in byte 0, and refuses the others, because their byte 0 is below 8.
 #[inline]
-fn length_field(len: usize) -> [u8; 4] {
-    match u8::try_from(len) {
-        Ok(len) => [len, 0, 0, 0],
-        Err(_) => {
-            let [low, middle, high, ..] = len.to_le_bytes();
-            [0, low, middle, high]
-        }
-    }
+fn length_field(len: usize) -> u32 {
+    let [low, middle, high, ..] = len.to_le_bytes();
+    u32::from_le_bytes(match len {
+        ..=SHORT => [low, middle, high, 0],
+        _ => [0, low, middle, high],
+    })
 }
 
 /// The time in µs, rounded up, and never 0, which stands for a client that waits for ever.
@@ -118,28 +116,52 @@ fn micros(left: Nanos) -> u32 {
 /// A request that is split into the time left, the metadata and the message.
 pub(crate) type Split<'a> = (Option<Nanos>, Metadata<'a>, &'a [u8]);
 
-/// Splits a request that begins with a front. A call, so that a request without a front pays
-/// nothing for this code.
-#[inline(never)]
+/// Splits a request that begins with a front.
+#[inline(always)]
 pub(crate) fn read(bytes: &[u8]) -> Result<Split<'_>, DecodeError> {
-    let too_short = |needed| DecodeError::TooShort {
-        len: bytes.len(),
-        needed,
-    };
-    let (head, rest) = bytes.split_first_chunk::<HEAD>().ok_or(too_short(HEAD))?;
-    let len = match head[0] {
-        0 => u32::from_le_bytes([head[1], head[2], head[3], 0]) as usize,
-        len => usize::from(len),
-    };
-    let shortest = if head[0] == 0 { SHORT + 1 } else { HEAD };
-    if !(shortest..=LONGEST).contains(&len) {
-        return Err(DecodeError::Malformed);
+    match read_valid(bytes) {
+        Some((left_us, metadata, message)) => {
+            let left = (left_us != 0).then(|| Nanos::from_micros(left_us.into()));
+            Ok((left, metadata, message))
+        }
+        None => Err(why_not(bytes)),
     }
-    let split = rest.split_at_checked(len - HEAD);
-    let (entries, message) = split.ok_or(too_short(len))?;
+}
+
+/// Splits a request whose front is valid. A call, so that a request without a front pays nothing
+/// for this code.
+#[inline(never)]
+fn read_valid(bytes: &[u8]) -> Option<(u32, Metadata<'_>, &[u8])> {
+    let (head, rest) = bytes.split_first_chunk()?;
+    let (metadata, message) = metadata::split(rest, len_in(head)? - HEAD)?;
     let left_us = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
-    let left = (left_us != 0).then(|| Nanos::from_micros(left_us.into()));
-    Ok((left, metadata::check(entries)?, message))
+    Some((left_us, metadata, message))
+}
+
+/// The length of a front that begins with these bytes; `None` if it is impossible.
+#[inline]
+fn len_in(head: &[u8; HEAD]) -> Option<usize> {
+    match usize::from(head[0]) {
+        0 => {
+            let len = u32::from_le_bytes([head[1], head[2], head[3], 0]) as usize;
+            (SHORT + 1..=LONGEST).contains(&len).then_some(len)
+        }
+        len => (len >= HEAD).then_some(len),
+    }
+}
+
+/// Why a front is not valid.
+#[cold]
+fn why_not(bytes: &[u8]) -> DecodeError {
+    let needed = match bytes.first_chunk() {
+        Some(head) => len_in(head),
+        None => Some(HEAD),
+    };
+    let len = bytes.len();
+    match needed {
+        Some(needed) if needed > len => DecodeError::TooShort { len, needed },
+        _ => DecodeError::Malformed,
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! `metadata.rs` owns what is read.
 //!
 //! Invariant: the entries of either are valid, since [`Meta::add`] and
-//! `metadata::check` refuse others.
+//! `metadata::split` refuse others.
 
 use std::fmt;
 use std::ops::Range;
@@ -63,7 +63,7 @@ pub struct Meta {
 /// Facts about the keys of entries, so that a further entry is checked without a look at them.
 #[derive(Clone, Copy, Default)]
 struct Keys {
-    count: usize,
+    count: u32,
     has_trace: bool,
     /// The [`mark`] of each key. A key whose mark is not here is new.
     marks: u64,
@@ -162,7 +162,7 @@ impl Meta {
         if self.keys.may_have(key.as_bytes()) && self.has(key) {
             return Err(MetaError::Twice);
         }
-        if self.keys.count >= count {
+        if self.keys.count() >= count {
             return Err(MetaError::TooMany);
         }
         self.put(key, value.as_bytes());
@@ -242,7 +242,7 @@ impl Meta {
         if self.len + TRACE_ENTRY > MAX_ENTRIES {
             return Err(MetaError::TooLong);
         }
-        match self.keys.count < MAX_KEYS {
+        match self.keys.count() < MAX_KEYS {
             true => Ok(()),
             false => Err(MetaError::TooMany),
         }
@@ -282,6 +282,11 @@ impl Keys {
         has_trace: false,
         marks: 0,
     };
+
+    #[inline]
+    const fn count(&self) -> usize {
+        self.count as usize
+    }
 
     #[inline(always)]
     fn on_key(&mut self, key: &[u8]) {

@@ -2,23 +2,24 @@
 
 use std::fmt;
 
-use crate::codec::DecodeError;
+use dunlin_msgbuf::Texts;
+
 use crate::meta::{LENGTHS, MAX_KEY, MAX_KEYS, Meta, TRACE};
 use crate::short;
 use crate::trace::{self, TraceParent};
 
 /// The metadata of a request that has arrived.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct Metadata<'a>(&'a [u8]);
+#[derive(Clone, Copy, Default)]
+pub struct Metadata<'a>(Texts<'a>);
 
 /// The key and the value of an entry.
-type KeyAndValue<'a> = (&'a [u8], &'a [u8]);
+type KeyAndValue<'a> = (Texts<'a>, Texts<'a>);
 
 impl<'a> Metadata<'a> {
     /// The metadata with these entries, which are valid.
     #[inline]
-    pub(crate) const fn of(entries: &'a [u8]) -> Self {
-        Self(entries)
+    pub(crate) fn of(entries: &'a [u8]) -> Self {
+        Self(Texts::new(entries))
     }
 
     /// The value of this key, the first if a client has sent several. `None` for `traceparent`,
@@ -27,8 +28,8 @@ impl<'a> Metadata<'a> {
     pub fn get(&self, key: &str) -> Option<&'a str> {
         let key = key.as_bytes();
         let mut left = self.0;
-        while let Ok(Some((other, value))) = next(&mut left) {
-            if short::same(other, key) {
+        while let Some((other, value)) = next(&mut left) {
+            if short::same(other.bytes(), key) {
                 return text(key, value);
             }
         }
@@ -37,19 +38,20 @@ impl<'a> Metadata<'a> {
 
     /// The trace that the request belongs to.
     pub fn trace_parent(&self) -> Option<TraceParent> {
-        let found = self.entries().find(|(key, _)| is_trace(key))?.1;
-        found.try_into().ok().map(TraceParent::from_bytes)
+        let mut entries = self.entries();
+        let (_, value) = entries.find(|(key, _)| is_trace(key))?;
+        value.try_into().ok().map(TraceParent::from_bytes)
     }
 
     /// All entries but `traceparent`, in the client's order.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
-        self.entries()
-            .filter_map(|(key, value)| Some((short::text(key)?, text(key, value)?)))
+        self.texts()
+            .filter_map(|(key, value)| Some((key.text()?, text(key.bytes(), value)?)))
     }
 
     /// Whether there is no entry.
     pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.bytes().is_empty()
     }
 
     /// The metadata with memory of their own, to pass them on or to keep them.
@@ -59,47 +61,86 @@ impl<'a> Metadata<'a> {
 
     /// The entries as they are sent.
     pub(crate) const fn bytes(self) -> &'a [u8] {
-        self.0
+        self.0.bytes()
     }
 
-    pub(crate) fn entries(self) -> impl Iterator<Item = KeyAndValue<'a>> {
+    /// The entries with the bytes of their values.
+    pub(crate) fn entries(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        self.texts()
+            .map(|(key, value)| (key.bytes(), value.bytes()))
+    }
+
+    fn texts(self) -> impl Iterator<Item = KeyAndValue<'a>> {
         let mut left = self.0;
-        std::iter::from_fn(move || next(&mut left).ok().flatten())
+        std::iter::from_fn(move || next(&mut left))
     }
 }
 
-/// Checks entries that have arrived.
+/// Splits bytes that have arrived into metadata, which are the first `len` bytes, and the message.
+/// `None` if the metadata are not valid.
 #[inline]
-pub(crate) fn check(entries: &[u8]) -> Result<Metadata<'_>, DecodeError> {
-    let mut left = entries;
-    let mut count = 0;
-    while let Some((key, value)) = next(&mut left)? {
-        count += 1;
-        let is_value = match is_trace(key) {
-            true => value.len() == trace::LEN,
-            false => short::text(value).is_some(),
+pub(crate) fn split(bytes: &[u8], len: usize) -> Option<(Metadata<'_>, &[u8])> {
+    let (entries, message) = bytes.split_at_checked(len)?;
+    let texts = Texts::new(entries);
+    let (mut left, mut count) = (bytes, 0);
+    while left.len() > message.len() {
+        let len = match usual_len(left, texts.are_ascii()) {
+            Some(len) => len,
+            None => valid_len(left, texts.are_ascii())?,
         };
-        if !is_value || !is_key(key) || count > MAX_KEYS {
-            return Err(DecodeError::Malformed);
-        }
+        left = left.get(len..)?;
+        count += 1;
     }
-    Ok(Metadata(entries))
+    // The last entry may reach into the message.
+    let is_valid = left.len() == message.len() && count <= MAX_KEYS;
+    is_valid.then_some((Metadata(texts), message))
 }
 
-/// Takes the next entry, without a check of its key and its value; `None` at the end.
+/// The length of the entry with which these bytes begin, if its key is of one to eight letters, as
+/// most are, its value is ASCII, and if it is cheap to see that.
 #[inline]
-fn next<'a>(left: &mut &'a [u8]) -> Result<Option<KeyAndValue<'a>>, DecodeError> {
-    // A key has a character at least.
-    let Some(lengths) = left.first_chunk::<{ LENGTHS + 1 }>() else {
-        let is_end = left.is_empty();
-        return is_end.then_some(None).ok_or(DecodeError::Malformed);
+fn usual_len(bytes: &[u8], are_ascii: bool) -> Option<usize> {
+    let [a, b, c, key @ ..] = bytes.first_chunk::<{ LENGTHS + 8 }>()?;
+    let (key_len, value_len) = lengths_of([*a, *b, *c, key[0]]);
+    if !short::begin_with_letters(*key, key_len) {
+        return None;
+    }
+    let len = LENGTHS + key_len + value_len;
+    let is_usual = are_ascii || {
+        let value = bytes.get(LENGTHS + key_len..len)?;
+        Texts::new(value).are_ascii()
     };
-    let lengths = u32::from_le_bytes(*lengths) as usize;
-    let (key_len, value_len) = (lengths & 0xFF, lengths >> 8 & 0xFFFF);
-    let entry = left[LENGTHS..].split_at_checked(key_len + value_len);
-    let (entry, rest) = entry.ok_or(DecodeError::Malformed)?;
+    is_usual.then_some(len)
+}
+
+/// The length of the entry with which these bytes begin, if it is valid.
+#[inline(never)]
+fn valid_len(bytes: &[u8], are_ascii: bool) -> Option<usize> {
+    let (key_len, value_len) = lengths_of(*bytes.first_chunk()?);
+    let len = LENGTHS + key_len + value_len;
+    let (key, value) = bytes.get(LENGTHS..len)?.split_at(key_len);
+    let is_valid = match is_trace(key) {
+        true => value.len() == trace::LEN,
+        false => is_key(key) && (are_ascii || Texts::new(value).text().is_some()),
+    };
+    is_valid.then_some(len)
+}
+
+/// Takes the next of valid entries; `None` at the end.
+#[inline]
+fn next<'a>(left: &mut Texts<'a>) -> Option<KeyAndValue<'a>> {
+    let (key_len, value_len) = lengths_of(*left.bytes().first_chunk()?);
+    let (entry, rest) = left.split_at_checked(LENGTHS + key_len + value_len)?;
     *left = rest;
-    Ok(Some(entry.split_at(key_len)))
+    entry.split_at_checked(LENGTHS)?.1.split_at_checked(key_len)
+}
+
+/// The lengths of the key and of the value of an entry that begins with these bytes. The last is
+/// the key's first, which every entry has.
+#[inline]
+const fn lengths_of(bytes: [u8; LENGTHS + 1]) -> (usize, usize) {
+    let lengths = u32::from_le_bytes(bytes) as usize;
+    (lengths & 0xFF, lengths >> 8 & 0xFFFF)
 }
 
 #[inline]
@@ -113,9 +154,17 @@ pub(crate) fn is_trace(key: &[u8]) -> bool {
 }
 
 #[inline]
-fn text<'a>(key: &[u8], value: &'a [u8]) -> Option<&'a str> {
-    (!is_trace(key)).then(|| short::text(value)).flatten()
+fn text<'a>(key: &[u8], value: Texts<'a>) -> Option<&'a str> {
+    (!is_trace(key)).then(|| value.text()).flatten()
 }
+
+impl PartialEq for Metadata<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Metadata<'_> {}
 
 impl fmt::Debug for Metadata<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -123,3 +172,6 @@ impl fmt::Debug for Metadata<'_> {
         f.debug_map().entries(self.iter()).entries(trace).finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,8 +3,6 @@
 //! as its first and its last bytes, which may overlap, and a shorter one as three bytes, which may
 //! be the same. Copies of up to 32 bytes are made in the same way.
 
-use dunlin_msgbuf::ascii;
-
 /// The length from which on a text is not short.
 const SHORT: usize = 16;
 
@@ -40,6 +38,13 @@ pub(crate) fn fit_keys(bytes: &[u8]) -> bool {
     are_letters || fit_one_by_one(bytes)
 }
 
+/// Whether the first `len` of these bytes are letters, from 1 to 8.
+#[inline]
+pub(crate) const fn begin_with_letters(bytes: [u8; 8], len: usize) -> bool {
+    let beyond = beyond_letters(u64::from_le_bytes(bytes));
+    matches!(len, 1..=8) && beyond << (64 - 8 * len) & HIGH == 0
+}
+
 /// The highest bit of each byte.
 const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
 
@@ -55,20 +60,6 @@ const fn beyond_letters(word: u64) -> u64 {
 #[inline(never)]
 fn fit_one_by_one(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| IN_KEYS[usize::from(*byte)])
-}
-
-/// The bytes as text, if they are UTF-8.
-#[inline]
-pub(crate) fn text(bytes: &[u8]) -> Option<&str> {
-    match ascii(bytes) {
-        Some(text) => Some(text),
-        None => text_beyond_ascii(bytes),
-    }
-}
-
-#[cold]
-fn text_beyond_ascii(bytes: &[u8]) -> Option<&str> {
-    std::str::from_utf8(bytes).ok()
 }
 
 /// Whether both are the same.

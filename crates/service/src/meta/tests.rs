@@ -4,7 +4,7 @@ use dunlin_core::Nanos;
 
 use super::*;
 use crate::frame::{self, Front};
-use crate::metadata::check;
+use crate::metadata::split;
 
 const TRACE_TEXT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
@@ -54,7 +54,7 @@ fn metadata_that_are_full_have_room_for_a_trace() {
     assert_eq!(first.entries().len(), MAX_ENTRIES);
 }
 
-/// By [`check`], such metadata may arrive; [`Meta::add`] does not write them.
+/// By [`split`], such metadata may arrive; [`Meta::add`] does not write them.
 #[test]
 fn a_trace_is_not_added_to_arrived_metadata_without_room_for_it() {
     let mut long = Meta::new();
@@ -64,7 +64,9 @@ fn a_trace_is_not_added_to_arrived_metadata_without_room_for_it() {
         many.put(&format!("key{entry}"), b"");
     }
     for (full, error) in [(long, MetaError::TooLong), (many, MetaError::TooMany)] {
-        let mut copy = check(full.entries()).unwrap().to_owned();
+        let entries = full.entries();
+        let (arrived, _) = split(entries, entries.len()).unwrap();
+        let mut copy = arrived.to_owned();
         assert_eq!(copy.add(TRACE, TRACE_TEXT), Err(error));
         assert!(copy == full && arrives(&copy));
     }

@@ -43,25 +43,29 @@ fn each_byte_at_each_place_decides_whether_letters_fit() {
 }
 
 #[test]
+fn each_byte_at_each_place_decides_whether_a_word_begins_with_letters() {
+    for at in 0..8 {
+        for byte in 0..=u8::MAX {
+            let mut word = *b"abczmnyx";
+            word[at] = byte;
+            for len in 1..=8 {
+                let begins = byte.is_ascii_lowercase() || at >= len;
+                assert_eq!(begin_with_letters(word, len), begins, "{word:?} {len}");
+            }
+        }
+    }
+    for len in [0, 9, 10, 64, usize::MAX] {
+        assert!(!begin_with_letters([b'k'; 8], len), "{len}");
+    }
+}
+
+#[test]
 fn one_byte_makes_texts_differ() {
     for (text, _) in texts(0x80) {
         let whole = &texts(0)[..];
         for (other, _) in whole.iter().filter(|(_, is_whole)| *is_whole) {
             assert_eq!(same(&text, other), text == *other, "{text:?} {other:?}");
         }
-    }
-}
-
-#[test]
-fn bytes_are_text_if_they_are_utf_8() {
-    for (bytes, is_whole) in texts(0x80) {
-        assert_eq!(text(&bytes).is_some(), is_whole, "{bytes:?}");
-    }
-    for len in 0..40 {
-        let whole = "x".repeat(len) + "\u{e9}";
-        assert_eq!(text(whole.as_bytes()), Some(&*whole));
-        let cut = &whole.as_bytes()[..=len];
-        assert_eq!(text(cut), None, "{cut:?}");
     }
 }
 

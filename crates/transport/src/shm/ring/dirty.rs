@@ -131,6 +131,25 @@ impl Dirty {
         self.until = until;
     }
 
+    /// Notes that the cell `at` holds data, and takes the mark of the cell `after` it, the next or
+    /// the ring's first, at which the tail stands now. True if that cell has to be cleaned, which
+    /// the caller does now.
+    #[inline(always)]
+    pub(super) fn on_second(&mut self, at: usize, after: u32, until: u64) -> bool {
+        self.until = until;
+        let data = 1_u64 << (at % Self::RUN);
+        let bits = &mut self.bits[at / Self::RUN];
+        // Zero if the next cell's bit lies in the set's next word.
+        let next = data << 1;
+        if next == 0 || after == 0 {
+            *bits |= data;
+            return self.take(after);
+        }
+        let dirty = *bits & next != 0;
+        *bits = *bits & !next | data;
+        dirty
+    }
+
     /// False if the cell at which the tail stands at this position is certainly clean.
     #[inline(always)]
     pub(super) const fn is_possible(&self, position: u64) -> bool {

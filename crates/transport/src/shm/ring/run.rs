@@ -200,10 +200,8 @@ impl Producer {
             return false;
         }
         self.tail = after;
-        self.clean(after);
         // Before the packet, so that little has to stay in registers meanwhile.
-        self.dirty
-            .on_lone(fill.first + 1, more, self.lap_after(after));
+        self.note_lone::<TWO>(fill.first + 1, more);
         // SAFETY: the limit says that the cells are free, and the ring does not end before them.
         unsafe {
             match TWO {
@@ -215,6 +213,22 @@ impl Producer {
             fill.whole(0, first.last_chunk().expect("a line is longer"), len);
         }
         true
+    }
+
+    /// Notes that `count` cells from `at` on, up to the tail, hold data, and makes sure that the
+    /// tail's word does not look like a packet. `ONE`: the count is 1.
+    #[inline(always)]
+    fn note_lone<const ONE: bool>(&mut self, at: usize, count: usize) {
+        let until = self.lap_after(self.tail);
+        if !ONE {
+            self.clean(self.tail);
+            self.dirty.on_lone(at, count, until);
+            return;
+        }
+        let tail = self.cells.index(self.tail);
+        if self.dirty.on_second(at, tail, until) {
+            self.cells.word(tail).store(0, Ordering::Relaxed);
+        }
     }
 
     /// The cells from the tail to the ring's last, to write packets to.

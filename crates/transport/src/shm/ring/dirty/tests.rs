@@ -63,3 +63,19 @@ fn a_lone_packet_marks_all_cells_but_its_first() {
         }
     }
 }
+
+#[test]
+fn a_second_cell_is_marked_and_the_mark_of_the_next_tail_is_taken() {
+    for at in (0..COUNT).step_by(STEP) {
+        let after = (at + 1) % COUNT;
+        for before in [false, true] {
+            let mut flags = vec![before; COUNT as usize];
+            let mut dirty = set_of(&flags);
+            assert_eq!(dirty.on_second(at as usize, after, 7), before, "{at}");
+            flags[at as usize] = true;
+            flags[after as usize] = false;
+            assert!(dirty.is_possible(6) && !dirty.is_possible(7));
+            assert_eq!(flags_of(dirty), flags, "{at}");
+        }
+    }
+}
