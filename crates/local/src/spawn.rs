@@ -169,7 +169,6 @@ impl<F: Future> FirstPoll<'_, '_, F> {
             task,
         } = &mut **place;
         let is_over = state.poll(*task, waker, cx, |context| {
-            let mut future = future.as_mut();
             future.set(Some(make()));
             let is_over = is_ready(future.as_mut(), context);
             if is_over {
