@@ -1,7 +1,7 @@
 //! The handle of a channel, and the builder that opens one.
 
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use dunlin_channel::{Backoff, Counters, Pick, Retry, State};
@@ -40,8 +40,9 @@ use crate::resolve::Resolver;
 #[derive(Debug)]
 pub struct Channel {
     pub(crate) handle: Handle,
-    /// Room for a call that this handle will make ([`Self::poll_ready`]).
-    pub(crate) reserved: Option<Permit>,
+    /// The places that this handle has reserved for a call ([`Self::poll_ready`]): none or one. A
+    /// `bool` would have values to spare (`outgoing/stage.rs`).
+    reserved: u32,
     waiting: Waiting,
 }
 
@@ -211,7 +212,7 @@ impl Channel {
     pub(crate) const fn of(handle: Handle) -> Self {
         Self {
             handle,
-            reserved: None,
+            reserved: 0,
             waiting: Waiting::new(),
         }
     }
@@ -239,7 +240,9 @@ impl Channel {
     pub async fn permit(&self) -> Permit {
         let mut waiting = Waiting::new();
         let places = self.handle.places();
-        Permit(std::future::poll_fn(|context| places.poll_take(&mut waiting, context)).await)
+        let reserved = |()| Permit::of_reserved(places);
+        std::future::poll_fn(|context| places.poll_reserve(&mut waiting, context).map(reserved))
+            .await
     }
 
     /// Ready when this handle has reserved room for a call. It keeps that until it makes a call as
@@ -252,14 +255,19 @@ impl Channel {
         &mut self,
         context: &mut std::task::Context<'_>,
     ) -> Poll<Result<(), ChannelError>> {
-        if self.reserved.is_none() {
+        if self.reserved == 0 {
             let places = self.handle.places();
-            match places.poll_take(&mut self.waiting, context) {
-                Poll::Ready(place) => self.reserved = Some(Permit(place)),
-                Poll::Pending => return Poll::Pending,
-            }
+            ready!(places.poll_reserve(&mut self.waiting, context));
+            self.reserved = 1;
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Takes the place that this handle has reserved, for a call. Returns false if it has none.
+    #[cfg(feature = "tower")]
+    #[inline]
+    pub(crate) const fn take_place(&mut self) -> bool {
+        std::mem::replace(&mut self.reserved, 0) == 1
     }
 
     /// Waits until a server is ready.
@@ -325,6 +333,15 @@ impl Channel {
 impl Clone for Channel {
     fn clone(&self) -> Self {
         Self::of(self.handle.clone())
+    }
+}
+
+impl Drop for Channel {
+    #[inline]
+    fn drop(&mut self) {
+        if self.reserved == 1 {
+            self.handle.places().free();
+        }
     }
 }
 

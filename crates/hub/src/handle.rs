@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use dunlin_mailbox::{Places, Slot, TakenPlace};
+use dunlin_mailbox::{Places, Slot};
 
 use crate::board::Board;
 use crate::hub::Hub;
@@ -106,11 +106,6 @@ impl Handle {
         self.mailbox()
             .with(slot, |letter| drop(letter.on_dropped(kept_in(slot))));
         self.mailbox().release(slot);
-    }
-
-    /// Takes a place for a call. `None`: the channel has as many calls as it may have.
-    pub(crate) fn place(&self) -> Option<TakenPlace> {
-        self.places().take()
     }
 }
 

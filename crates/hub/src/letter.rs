@@ -1,6 +1,8 @@
 //! The content of a call's slot: its request on the way to the endpoint's thread, and its end on
 //! the way back.
 
+use std::time::Duration;
+
 use dunlin_channel::Terms;
 use dunlin_core::Nanos;
 use dunlin_mailbox::{Slot, TakenPlace};
@@ -34,6 +36,8 @@ pub(crate) struct Letter {
     /// The largest response, in bytes, that the caller accepts.
     pub(crate) room: usize,
     pub(crate) terms: Terms,
+    /// The time that the call has from its first poll.
+    pub(crate) span: Option<Duration>,
     body: Body,
     meta: Meta,
     /// The request has a front, because the call is typed or has metadata.
@@ -56,6 +60,7 @@ impl Default for Letter {
             req_type: ReqType(0),
             room: 0,
             terms: Terms::default(),
+            span: None,
             body: Body::default(),
             meta: Meta::default(),
             has_front: false,
@@ -69,27 +74,31 @@ impl Default for Letter {
 
 impl Letter {
     /// Prepares the slot for a call, whose request follows.
-    pub(crate) fn on_call(&mut self, channel: u32, req_type: ReqType, room: usize) {
+    #[inline]
+    pub(crate) fn on_call(
+        &mut self,
+        channel: u32,
+        req_type: ReqType,
+        room: usize,
+        span: Option<Duration>,
+    ) {
         self.place = None;
         self.channel = channel;
         self.req_type = req_type;
         self.room = room;
         self.terms = Terms::default();
+        self.span = span;
         self.end = None;
         self.is_notice = false;
         self.hops = Hops::default();
         self.meta.clear();
     }
 
-    /// Stores the place of a call that is sent.
-    pub(crate) fn on_place(&mut self, place: TakenPlace) {
-        self.place = Some(place);
-    }
-
-    /// Copies request, room and terms from another call.
+    /// Copies request, room, deadline and terms from another call.
     pub(crate) fn on_copy(&mut self, of: &Self) {
         self.room = of.room;
         self.terms = of.terms;
+        self.span = of.span;
         self.has_front = of.has_front;
         self.meta.clone_from(&of.meta);
         let message = of.body.message();
@@ -111,10 +120,13 @@ impl Letter {
         self.body.write(gap, len, write);
     }
 
-    /// The call is sent, and its attempts end at this time. Returns the bytes of their fronts.
-    pub(crate) fn on_sent(&mut self, deadline: Option<Nanos>) -> usize {
-        self.terms.deadline = deadline;
-        let gap = self.front(deadline).size();
+    /// The call is sent, and has this place from here on. Returns the bytes of the fronts of its
+    /// attempts.
+    pub(crate) fn on_sent(&mut self, place: TakenPlace, now: impl FnOnce() -> Nanos) -> usize {
+        self.place = Some(place);
+        let end = self.span.map(|span| now() + span.into());
+        self.terms.deadline = end.filter(|end| *end != Nanos::MAX);
+        let gap = self.front(self.terms.deadline).size();
         self.body.set_gap(gap);
         gap
     }
@@ -136,9 +148,11 @@ impl Letter {
         Ok(())
     }
 
-    /// The request is made to serve another one, whose trace it belongs to. A request type without
-    /// a bit for metadata has no trace.
-    pub(crate) fn on_under(&mut self, context: &Context<'_>) {
+    /// The request is made to serve another one: it has no more time than that one, and belongs to
+    /// its trace. A request type without a bit for metadata has no trace.
+    pub(crate) fn on_under(&mut self, context: &Context<'_>, now: Nanos) {
+        let left = context.shorten(self.span.map(Nanos::from), now);
+        self.span = left.map(|left| Duration::from_nanos(left.0));
         if self.req_type.0 <= MAX_TYPE {
             self.meta.under(context);
             self.has_front |= !self.meta.is_empty();

@@ -1,13 +1,16 @@
 //! A call over a channel, as a future that any thread may poll.
 
+mod stage;
+
 use std::fmt::Display;
 use std::ops::Deref;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use dunlin_core::{Clock, Nanos};
-use dunlin_mailbox::{Slot, TakenPlace};
+use dunlin_core::Clock;
+use dunlin_mailbox::{Places, Slot, TakenPlace};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_nexus::TscClock;
 use dunlin_service::spans::{CallSpan, Hops};
@@ -18,6 +21,8 @@ use dunlin_wire::control::EndpointIndex;
 use crate::error::ChannelError;
 use crate::handle::Handle;
 use crate::letter::Letter;
+
+use stage::{Now, Refusal, Stage};
 
 /// The default room for a response, in bytes.
 const ROOM: usize = 4096;
@@ -34,8 +39,6 @@ const OVER: &str = "a call is not polled after its end";
 #[derive(Debug)]
 pub struct Outgoing {
     channel: Handle,
-    permit: Option<Permit>,
-    deadline: Option<Duration>,
     stage: Stage,
     span: CallSpan,
 }
@@ -43,22 +46,10 @@ pub struct Outgoing {
 /// Room for one call of a channel, reserved by [`Channel::permit`](crate::Channel::permit).
 /// Dropping it frees the room.
 #[derive(Debug)]
-pub struct Permit(pub(crate) TakenPlace);
-
-#[derive(Clone, Copy, Debug)]
-enum Stage {
-    /// Not polled yet.
-    New(Slot),
-    /// It ends at its first poll.
-    Refused(Refusal),
-    Posted(Slot),
-    Over,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Refusal {
-    Full,
-    Endpoint,
+pub struct Permit {
+    places: Arc<Places>,
+    /// A call has the room.
+    is_used: bool,
 }
 
 /// A response, in a msgbuf. Any thread may drop it, which returns the msgbuf to its endpoint.
@@ -94,23 +85,23 @@ impl Outgoing {
         write: impl FnOnce(&mut Letter),
     ) -> Self {
         let stage = match channel.mailbox().hold() {
-            None => Stage::Refused(Refusal::Full),
-            Some(slot) => {
-                channel.mailbox().with(slot, |letter| {
-                    letter.on_call(channel.id(), req_type, room);
-                });
-                Stage::New(slot)
-            }
+            None => Now::Refused(Refusal::Full),
+            Some(slot) => Now::New {
+                slot,
+                has_place: false,
+            },
         };
         let outgoing = Self {
-            deadline: channel.deadline(),
-            permit: None,
-            stage,
+            stage: stage.into(),
             channel,
             span: CallSpan::new(),
         };
         // An encoder may panic, so it runs only now that `outgoing` owns the slot.
-        outgoing.write(write);
+        outgoing.write(|letter| {
+            let channel = &outgoing.channel;
+            letter.on_call(channel.id(), req_type, room, channel.deadline());
+            write(letter);
+        });
         outgoing
     }
 
@@ -122,8 +113,8 @@ impl Outgoing {
     }
 
     /// Ends the call if it has no answer this long after its first poll, repeats included.
-    pub fn deadline(mut self, span: Duration) -> Self {
-        self.deadline = Some(span);
+    pub fn deadline(self, span: Duration) -> Self {
+        self.write(|letter| letter.span = Some(span));
         self
     }
 
@@ -178,34 +169,46 @@ impl Outgoing {
 
     /// For a call that a handler makes to serve a request: the call ends when the client of that
     /// request stops waiting, if it has no earlier deadline, and belongs to the same trace.
-    pub fn under(mut self, context: &Served<'_>) -> Self {
-        let own = self.deadline.map(Nanos::from);
-        let deadline = context.shorten(own, TscClock::new().now());
-        self.deadline = deadline.map(|left| Duration::from_nanos(left.0));
-        self.write(|letter| letter.on_under(context));
+    pub fn under(self, context: &Served<'_>) -> Self {
+        self.write(|letter| letter.on_under(context, TscClock::new().now()));
         self
     }
 
     /// Uses the room that was reserved for the call. If the permit is from another channel, the
     /// call needs other room, as without a permit.
-    pub fn permit(mut self, permit: Permit) -> Self {
-        self.permit = permit.0.is_of(self.channel.places()).then_some(permit);
-        self
+    pub fn permit(self, mut permit: Permit) -> Self {
+        if !Arc::ptr_eq(&permit.places, self.channel.places()) {
+            return self;
+        }
+        permit.is_used = true;
+        self.with_place(true)
     }
 
-    /// Uses room that the call's own channel has reserved, if it has.
-    #[cfg(feature = "tower")]
+    /// Uses a place that is reserved in the call's own channel, if one is.
     #[inline]
-    pub(crate) fn on_room(&mut self, permit: Option<Permit>) {
-        if permit.is_some() {
-            self.permit = permit;
+    pub(crate) fn with_place(mut self, is_reserved: bool) -> Self {
+        if is_reserved {
+            match self.stage.now() {
+                Now::New {
+                    slot,
+                    has_place: false,
+                } => {
+                    self.stage = Now::New {
+                        slot,
+                        has_place: true,
+                    }
+                    .into()
+                }
+                _ => self.channel.places().free(),
+            }
         }
+        self
     }
 
     /// Whether the call may run twice, and late.
     pub fn is_idempotent(&self) -> bool {
         let read = |slot| self.channel.mailbox().with(slot, |it| it.terms.idempotent);
-        self.slot().is_some_and(read)
+        self.stage.new_slot().is_some_and(read)
     }
 
     /// Another call with the same request, for policies that repeat or hedge. `None`: this one has
@@ -223,86 +226,97 @@ impl Outgoing {
 
     /// A call with the same request over `channel`.
     pub(crate) fn at(&self, channel: &Handle) -> Option<Self> {
-        if let Stage::Refused(why) = self.stage {
+        if let Now::Refused(_) = self.stage.now() {
             return Some(Self {
                 channel: channel.clone(),
-                permit: None,
-                deadline: self.deadline,
-                stage: Stage::Refused(why),
+                stage: self.stage,
                 span: self.span.of_copy(),
             });
         }
-        let slot = self.slot()?;
+        let slot = self.stage.new_slot()?;
         let mut copied = self.channel.mailbox().with(slot, |letter| {
             Self::begin(channel.clone(), letter.req_type, 0, |copy| {
                 copy.on_copy(letter)
             })
         });
-        copied.deadline = self.deadline;
         copied.span = self.span.of_copy();
         Some(copied)
     }
 
     /// Sends the call, and does not wait for its end.
     pub(crate) fn notify(mut self) -> Result<(), ChannelError> {
-        self.seat();
-        let slot = match self.stage {
-            Stage::Refused(why) => return self.end_refused(why),
-            Stage::New(slot) => slot,
-            Stage::Posted(_) | Stage::Over => panic!("{OVER}"),
+        let (slot, has_place) = match self.stage.now() {
+            Now::New { slot, has_place } => (slot, has_place),
+            Now::Refused(why) => return self.end_refused(why),
+            Now::Posted(_) | Now::Over => panic!("{OVER}"),
+        };
+        let Some(place) = self.place(slot, has_place) else {
+            return self.end_refused(Refusal::Full);
         };
         let mailbox = self.channel.mailbox();
         mailbox.with(slot, |letter| {
             letter.is_notice = true;
             letter.terms.once = true;
+            letter.span = None;
             self.span.begin(Some(letter.req_type), letter.metadata());
-            letter.on_sent(None);
+            letter.on_sent(place, || TscClock::new().now());
         });
         // From here on the slot belongs to the thread.
-        self.stage = Stage::Over;
+        self.stage = Now::Over.into();
         mailbox.post(slot, &Context::from_waker(Waker::noop()));
         Ok(())
     }
 
-    /// The slot of a call that is not sent yet.
-    const fn slot(&self) -> Option<Slot> {
-        match self.stage {
-            Stage::New(slot) => Some(slot),
-            Stage::Refused(_) | Stage::Posted(_) | Stage::Over => None,
+    /// The place of a call that is about to be sent. If none is free, the call is refused.
+    #[inline]
+    fn place(&mut self, slot: Slot, has_place: bool) -> Option<TakenPlace> {
+        let places = self.channel.places();
+        if has_place || places.reserve() {
+            // From here on the letter has it.
+            let (taken, has_place) = (places.taken(), false);
+            self.stage = Now::New { slot, has_place }.into();
+            return Some(taken);
         }
-    }
-
-    /// Takes a place for a call that is about to be sent, or refuses the call.
-    fn seat(&mut self) {
-        let permitted = self.permit.take().map(|permit| permit.0);
-        match permitted.or_else(|| self.channel.place()) {
-            Some(place) => self.write(|letter| letter.on_place(place)),
-            None => self.refuse(Refusal::Full),
-        }
+        self.refuse(Refusal::Full);
+        None
     }
 
     fn write(&self, change: impl FnOnce(&mut Letter)) {
-        if let Stage::New(slot) = self.stage {
+        if let Some(slot) = self.stage.new_slot() {
             self.channel.mailbox().with(slot, change);
         }
     }
 
     fn refuse(&mut self, why: Refusal) {
-        if let Stage::New(slot) = self.stage {
-            self.channel.take_back(slot);
-            self.stage = Stage::Refused(why);
+        if let Now::New { slot, has_place } = self.stage.now() {
+            self.stage = Now::Refused(why).into();
+            self.take_back(slot, has_place);
         }
     }
 
-    fn post(&mut self, slot: Slot, context: &Context<'_>) -> Poll<Result<Answer, ChannelError>> {
-        let end = |span: Duration| TscClock::new().now() + span.into();
-        let deadline = self.deadline.map(end).filter(|end| *end != Nanos::MAX);
+    /// Gives back what a call has that is not sent.
+    fn take_back(&self, slot: Slot, has_place: bool) {
+        self.channel.take_back(slot);
+        if has_place {
+            self.channel.places().free();
+        }
+    }
+
+    fn post(
+        &mut self,
+        (slot, has_place): (Slot, bool),
+        context: &Context<'_>,
+    ) -> Poll<Result<Answer, ChannelError>> {
+        let Some(place) = self.place(slot, has_place) else {
+            return Poll::Ready(self.end_refused(Refusal::Full));
+        };
         let mailbox = self.channel.mailbox();
         mailbox.with(slot, |letter| {
             self.span.begin(Some(letter.req_type), letter.metadata());
-            self.channel.note_gap(letter.on_sent(deadline));
+            let gap = letter.on_sent(place, || TscClock::new().now());
+            self.channel.note_gap(gap);
         });
-        self.stage = Stage::Posted(slot);
+        self.stage = Now::Posted(slot).into();
         mailbox.post(slot, context);
         self.poll_end(slot, context)
     }
@@ -318,7 +332,7 @@ impl Outgoing {
         }
         let (hops, end) = mailbox.with(slot, |letter| (letter.hops, letter.on_seen()));
         mailbox.release(slot);
-        self.stage = Stage::Over;
+        self.stage = Now::Over.into();
         let end = end.expect("a call that has ended says how").map(Answer);
         self.end_span(hops, end.as_ref());
         Poll::Ready(end)
@@ -326,7 +340,7 @@ impl Outgoing {
 
     /// Ends a call that is not sent.
     fn end_refused<T>(&mut self, why: Refusal) -> Result<T, ChannelError> {
-        self.stage = Stage::Over;
+        self.stage = Now::Over.into();
         if matches!(why, Refusal::Full) {
             self.channel.board().on_full();
         }
@@ -358,14 +372,11 @@ impl Future for Outgoing {
     type Output = Result<Answer, ChannelError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if matches!(self.stage, Stage::New(_)) {
-            self.seat();
-        }
-        match self.stage {
-            Stage::New(slot) => self.post(slot, context),
-            Stage::Refused(why) => Poll::Ready(self.end_refused(why)),
-            Stage::Posted(slot) => self.poll_end(slot, context),
-            Stage::Over => panic!("{OVER}"),
+        match self.stage.now() {
+            Now::New { slot, has_place } => self.post((slot, has_place), context),
+            Now::Refused(why) => Poll::Ready(self.end_refused(why)),
+            Now::Posted(slot) => self.poll_end(slot, context),
+            Now::Over => panic!("{OVER}"),
         }
     }
 }
@@ -373,13 +384,31 @@ impl Future for Outgoing {
 impl Drop for Outgoing {
     /// Costs a few atomic operations, whatever the stage of the call.
     fn drop(&mut self) {
-        match self.stage {
-            Stage::New(slot) => self.channel.take_back(slot),
-            Stage::Posted(slot) => {
+        match self.stage.now() {
+            Now::New { slot, has_place } => self.take_back(slot, has_place),
+            Now::Posted(slot) => {
                 self.span.on_drop();
                 self.channel.mailbox().give_up(slot);
             }
-            Stage::Refused(_) | Stage::Over => {}
+            Now::Refused(_) | Now::Over => {}
+        }
+    }
+}
+
+impl Permit {
+    /// The room of a place that was reserved.
+    pub(crate) fn of_reserved(places: &Arc<Places>) -> Self {
+        Self {
+            places: Arc::clone(places),
+            is_used: false,
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if !self.is_used {
+            self.places.free();
         }
     }
 }

@@ -46,20 +46,14 @@ pin_project! {
     /// layers in itself, and allocates nothing.
     #[must_use = "a call that is not awaited is not made"]
     pub struct ThroughCall<S: Service<Outgoing>, M: Method> {
+        // Absent if the value cannot be encoded, and after the service has got the call.
+        call: Option<Outgoing>,
+        // Present as long as `call` is.
+        service: Option<S>,
+        // Present after that.
         #[pin]
-        stage: Stage<S, S::Future>,
+        sent: Option<S::Future>,
         method: PhantomData<fn() -> M>,
-    }
-}
-
-pin_project! {
-    #[project = StageNow]
-    enum Stage<S, F> {
-        /// The value cannot be encoded.
-        BadValue,
-        /// The call waits for the service to be ready.
-        New { service: S, call: Option<Outgoing> },
-        Sent { #[pin] future: F },
     }
 }
 
@@ -76,9 +70,7 @@ impl Channel {
 
 impl<S: Service<Outgoing>, M: Method> ThroughCall<S, M> {
     fn with(mut self, change: impl FnOnce(Outgoing) -> Outgoing) -> Self {
-        if let Stage::New { call, .. } = &mut self.stage {
-            *call = call.take().map(change);
-        }
+        self.call = self.call.map(change);
         self
     }
 
@@ -101,10 +93,7 @@ impl<S: Service<Outgoing>, M: Method> ThroughCall<S, M> {
     /// # Errors
     /// See [`MetaError`].
     pub fn meta(mut self, key: &str, value: &str) -> Result<Self, MetaError> {
-        if let Stage::New { call, .. } = &mut self.stage {
-            let with_key = call.take().map(|call| call.meta(key, value));
-            *call = with_key.transpose()?;
-        }
+        self.call = self.call.map(|call| call.meta(key, value)).transpose()?;
         Ok(self)
     }
 
@@ -135,25 +124,21 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let failed = |error: S::Error| Failure::of(ThroughError::from(error.into()));
-        let mut stage = self.project().stage;
-        loop {
-            let future = match stage.as_mut().project() {
-                StageNow::BadValue => return Poll::Ready(Err(Failure::BadValue)),
-                StageNow::New { service, call } => {
-                    if let Err(error) = ready!(service.poll_ready(context)) {
-                        return Poll::Ready(Err(failed(error)));
-                    }
-                    service.call(call.take().expect("a call is sent once"))
-                }
-                StageNow::Sent { future } => {
-                    return future.poll(context).map(|ended| {
-                        let answer = ended.map_err(failed)?;
-                        poll::read::<M, ThroughError>(&answer).map(M::Outcome::to_owned)
-                    });
-                }
-            };
-            stage.set(Stage::Sent { future });
+        let mut this = self.project();
+        if let Some(service) = this.service {
+            ready!(service.poll_ready(context)).map_err(failed)?;
+            if let Some(call) = this.call.take() {
+                this.sent.set(Some(service.call(call)));
+            }
+            *this.service = None;
         }
+        let Some(future) = this.sent.as_pin_mut() else {
+            return Poll::Ready(Err(Failure::BadValue));
+        };
+        future.poll(context).map(|ended| {
+            let answer = ended.map_err(failed)?;
+            poll::read::<M, ThroughError>(&answer).map(M::Outcome::to_owned)
+        })
     }
 }
 
@@ -170,15 +155,11 @@ where
         S: 'a;
 
     fn typed<'a, M: Method>(&'a self, (): (), value: &'a M::Request) -> ThroughCall<S, M> {
-        let stage = match outgoing::<M>(&self.channel, value) {
-            None => Stage::BadValue,
-            Some(call) => {
-                let (service, call) = (self.service.clone(), Some(call));
-                Stage::New { service, call }
-            }
-        };
+        let call = outgoing::<M>(&self.channel, value);
         ThroughCall {
-            stage,
+            service: call.is_some().then(|| self.service.clone()),
+            call,
+            sent: None,
             method: PhantomData,
         }
     }

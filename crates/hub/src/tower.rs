@@ -7,7 +7,7 @@ use tower_service::Service;
 
 use crate::channel::Channel;
 use crate::error::ChannelError;
-use crate::outgoing::{Answer, Outgoing, Permit};
+use crate::outgoing::{Answer, Outgoing};
 
 impl Service<Outgoing> for Channel {
     type Response = Answer;
@@ -22,14 +22,10 @@ impl Service<Outgoing> for Channel {
     /// Makes the call over this channel. If another channel has made `call`, this copies its
     /// request.
     #[inline]
-    fn call(&mut self, mut call: Outgoing) -> Outgoing {
-        let permit = self.reserved.take();
+    fn call(&mut self, call: Outgoing) -> Outgoing {
         match call.is_over(&self.handle) {
-            true => {
-                call.on_room(permit);
-                call
-            }
-            false => self.take_over(call, permit),
+            true => call.with_place(self.take_place()),
+            false => self.take_over(call),
         }
     }
 }
@@ -37,14 +33,18 @@ impl Service<Outgoing> for Channel {
 impl Channel {
     /// Makes a call of another channel over this one.
     #[cold]
-    fn take_over(&self, call: Outgoing, permit: Option<Permit>) -> Outgoing {
+    #[inline(never)]
+    fn take_over(&mut self, call: Outgoing) -> Outgoing {
+        let has_place = self.take_place();
         match call.at(&self.handle) {
-            Some(mut copy) => {
-                copy.on_room(permit);
-                copy
+            Some(copy) => copy.with_place(has_place),
+            // It has been sent, and goes on as it is.
+            None => {
+                if has_place {
+                    self.handle.places().free();
+                }
+                call
             }
-            // It has been sent.
-            None => call,
         }
     }
 }

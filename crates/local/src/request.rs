@@ -236,6 +236,12 @@ impl OwnedRequest {
         self.state().with(|cx| cx.now()).unwrap_or(Nanos::MAX)
     }
 
+    /// Takes the request out of here; `None` if it was taken before.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<Self> {
+        self.0.take().map(|parts| Self(Some(parts)))
+    }
+
     /// Answers with `code` as it is, because no handler has run.
     pub(crate) fn refuse(self, code: ErrorCode) -> Result<(), Error> {
         self.parts().span.on_refuse(code);

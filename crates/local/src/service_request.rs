@@ -21,6 +21,13 @@ use crate::request::OwnedRequest;
 pub struct ServiceRequest(OwnedRequest);
 
 impl ServiceRequest {
+    /// Takes the request out of here; `None` if it was taken before. Nothing else may be called
+    /// after that.
+    #[inline]
+    pub fn take(&mut self) -> Option<Self> {
+        self.0.take().map(Self)
+    }
+
     /// As [`OwnedRequest::take_buf`].
     ///
     /// # Errors

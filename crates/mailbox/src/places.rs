@@ -43,13 +43,13 @@ struct Waiting {
     waker: Waker,
 }
 
-/// A place that is taken; dropping it frees the place.
+/// A place that is taken. Dropping it frees the place.
 #[derive(Debug)]
 pub struct TakenPlace(Arc<Places>);
 
 /// A task that waits for a place. If it is dropped after it was woken, another one is woken.
 #[derive(Debug, Default)]
-pub struct Waiter(Option<Enrolled>);
+pub struct Waiter(Option<Arc<Enrolled>>);
 
 /// A task that is or was in the list.
 #[derive(Debug)]
@@ -74,31 +74,51 @@ impl Places {
     /// Takes a place, if one is free.
     #[inline]
     pub fn take(self: &Arc<Self>) -> Option<TakenPlace> {
-        // Made before the comparison: if no place is free, its drop takes the count back.
-        let place = TakenPlace(Arc::clone(self));
-        let before = self.count.fetch_add(TAKEN_ONE, Ordering::AcqRel);
-        (before / TAKEN_ONE < self.most).then_some(place)
+        self.reserve().then(|| self.taken())
     }
 
-    /// A place, once one is free; until then, the task of `context` waits as `waiter`.
+    /// Counts a place as taken, if one is free. Returns false if none is. The caller ends this by
+    /// [`Self::free`], or by dropping what [`Self::taken`] returns.
     #[inline]
-    pub fn poll_take(
-        self: &Arc<Self>,
-        waiter: &mut Waiter,
-        context: &Context<'_>,
-    ) -> Poll<TakenPlace> {
-        match self.take() {
-            Some(place) => {
-                waiter.0 = None;
-                Poll::Ready(place)
-            }
-            None => self.wait(waiter, context),
+    pub fn reserve(&self) -> bool {
+        let before = self.count.fetch_add(TAKEN_ONE, Ordering::AcqRel);
+        let is_free = before / TAKEN_ONE < self.most;
+        if !is_free {
+            self.free();
         }
+        is_free
+    }
+
+    /// Frees a place that [`Self::reserve`] has counted.
+    #[inline(never)]
+    pub fn free(&self) {
+        let before = self.count.fetch_sub(TAKEN_ONE, Ordering::AcqRel);
+        if !before.is_multiple_of(TAKEN_ONE) {
+            self.look();
+        }
+    }
+
+    /// The place that [`Self::reserve`] has counted.
+    #[inline]
+    pub fn taken(self: &Arc<Self>) -> TakenPlace {
+        TakenPlace(Arc::clone(self))
+    }
+
+    /// Reserves a place once one is free; until then, the task of `context` waits as `waiter`.
+    #[inline]
+    pub fn poll_reserve(self: &Arc<Self>, waiter: &mut Waiter, context: &Context<'_>) -> Poll<()> {
+        if !self.reserve() {
+            return self.wait(waiter, context);
+        }
+        if waiter.0.is_some() {
+            waiter.end();
+        }
+        Poll::Ready(())
     }
 
     /// Lets the task of `context` wait as `waiter`.
     #[cold]
-    fn wait(self: &Arc<Self>, waiter: &mut Waiter, context: &Context<'_>) -> Poll<TakenPlace> {
+    fn wait(self: &Arc<Self>, waiter: &mut Waiter, context: &Context<'_>) -> Poll<()> {
         let waker = context.waker().clone();
         if self.state.fetch_or(BUSY, Ordering::AcqRel) & BUSY != 0 {
             // Another thread has the list, and will give it back soon.
@@ -120,10 +140,13 @@ impl Places {
         waiter: &mut Waiter,
         waker: Waker,
     ) -> Option<Waker> {
-        let Enrolled { is_gone, .. } = waiter.0.get_or_insert_with(|| Enrolled {
-            places: Arc::clone(self),
-            is_gone: Arc::new(AtomicBool::new(false)),
+        let enrolled = waiter.0.get_or_insert_with(|| {
+            Arc::new(Enrolled {
+                places: Arc::clone(self),
+                is_gone: Arc::new(AtomicBool::new(false)),
+            })
         });
+        let is_gone = &enrolled.is_gone;
         let is_it = |it: &&mut Waiting| Arc::ptr_eq(&it.is_gone, is_gone);
         if let Some(waiting) = list.iter_mut().find(is_it) {
             return Some(std::mem::replace(&mut waiting.waker, waker));
@@ -185,19 +208,9 @@ impl Places {
     }
 }
 
-impl TakenPlace {
-    /// Whether this place is one of `places`.
-    pub fn is_of(&self, places: &Arc<Places>) -> bool {
-        Arc::ptr_eq(&self.0, places)
-    }
-}
-
 impl Drop for TakenPlace {
     fn drop(&mut self) {
-        let before = self.0.count.fetch_sub(TAKEN_ONE, Ordering::AcqRel);
-        if !before.is_multiple_of(TAKEN_ONE) {
-            self.0.look();
-        }
+        self.0.free();
     }
 }
 
@@ -205,6 +218,13 @@ impl Waiter {
     /// A task that does not wait yet.
     pub const fn new() -> Self {
         Self(None)
+    }
+
+    /// The task does not wait any more.
+    #[cold]
+    #[inline(never)]
+    fn end(&mut self) {
+        self.0 = None;
     }
 }
 

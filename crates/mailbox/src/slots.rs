@@ -23,6 +23,16 @@ const BLOCKS: usize = 16;
 pub struct Slot(pub(super) u32);
 
 impl Slot {
+    /// The slot that [`Self::to_bits`] has returned this for.
+    pub const fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
+    /// The slot as a number.
+    pub const fn to_bits(self) -> u32 {
+        self.0
+    }
+
     /// A small number, for the owner's tables.
     pub const fn index(self) -> usize {
         self.0 as usize

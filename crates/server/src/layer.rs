@@ -11,13 +11,15 @@ mod handlers;
 mod inbound;
 
 use std::error::Error as StdError;
-use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
 
 use dunlin_local::{Local, ServiceRequest, serve_method_of_service};
 use dunlin_service::{AsyncService, Error, META};
 use dunlin_transport::auto::Auto;
 use dunlin_wire::ReqType;
+use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use crate::limits::Gate;
@@ -109,21 +111,74 @@ where
     }
 }
 
-/// Sends a request through the layers.
-fn through<L>(
-    layered: &L,
-    request: ServiceRequest,
-    name: &'static str,
-) -> impl Future<Output = Result<(), Error>> + use<L>
+/// Sends a request through the layers. Those that are ready get it at once; others are asked again
+/// when the future is polled, with the waker of its task.
+#[inline]
+fn through<L>(layered: &L, request: ServiceRequest, name: &'static str) -> Through<L, L::Future>
 where
-    L: Service<Inbound, Response = ()> + Clone + 'static,
+    L: Service<Inbound, Response = ()> + Clone,
 {
     let (mut layered, inbound) = (layered.clone(), Inbound::new(request, name));
-    async move {
-        // A layer that fails drops the request, which answers the client.
-        if poll_fn(|context| layered.poll_ready(context)).await.is_ok() {
-            let _ = layered.call(inbound).await;
+    match layered.poll_ready(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(ready) => Through::passed(ready, layered, inbound),
+        Poll::Pending => Through::Waiting {
+            waiting: (layered, inbound),
+        },
+    }
+}
+
+pin_project! {
+    /// A request on its way through the layers.
+    #[project = Now]
+    #[project_replace = Before]
+    enum Through<L, F> {
+        /// The layers are not ready.
+        Waiting { waiting: (L, Inbound) },
+        /// The layers have the request.
+        Passed { #[pin] future: F },
+        /// A layer has failed. That dropped the request, which answers the client.
+        Over,
+    }
+}
+
+impl<L: Service<Inbound>> Through<L, L::Future> {
+    #[inline(always)]
+    fn passed(ready: Result<(), L::Error>, mut layered: L, inbound: Inbound) -> Self {
+        match ready {
+            Ok(()) => Self::Passed {
+                future: layered.call(inbound),
+            },
+            Err(_) => Self::Over,
         }
-        Ok(())
+    }
+
+    /// Asks the layers again, and gives them the request if they are ready.
+    #[cold]
+    #[inline(never)]
+    fn pass(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Now::Waiting { waiting } = self.as_mut().project() else {
+            return Poll::Ready(());
+        };
+        let ready = ready!(waiting.0.poll_ready(context));
+        if let Before::Waiting { waiting } = self.as_mut().project_replace(Self::Over) {
+            let (layered, inbound) = waiting;
+            self.set(Self::passed(ready, layered, inbound));
+        }
+        Poll::Ready(())
+    }
+}
+
+impl<L: Service<Inbound>> Future for Through<L, L::Future> {
+    type Output = Result<(), Error>;
+
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        if let Self::Waiting { .. } = *self {
+            ready!(self.as_mut().pass(context));
+        }
+        if let Now::Passed { future } = self.project() {
+            let _ = ready!(future.poll(context));
+        }
+        Poll::Ready(Ok(()))
     }
 }

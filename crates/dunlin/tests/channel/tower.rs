@@ -94,6 +94,13 @@ fn poll_ready_waits_for_room_and_keeps_it() {
         assert!(matches!(full, Err(ChannelError::Full)));
         drop(ready);
         channel.call(ECHO, b"").await.unwrap();
+        // So does dropping a call that has the room and is not sent.
+        let mut ready = channel.clone();
+        ServiceExt::<Outgoing>::ready(&mut ready).await.unwrap();
+        drop(Service::call(&mut ready, channel.call(ECHO, b"")));
+        let permit = channel.permit().await;
+        drop(channel.call(ECHO, b"").permit(permit));
+        channel.call(ECHO, b"").await.unwrap();
     });
 }
 

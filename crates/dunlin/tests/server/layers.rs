@@ -13,7 +13,7 @@ use dunlin::{
 };
 use tower::{Service, ServiceBuilder};
 
-use crate::service::{Book, Polled, WorkClient, WorkPoll, Worker};
+use crate::service::{Based, BasedClient, BasedServer, Book, Polled, WorkClient, WorkPoll, Worker};
 use crate::{PATIENCE, WAYS, Way, block_on};
 
 /// The requests that a layer has seen: method and tenant.
@@ -144,9 +144,12 @@ fn a_request_waits_in_a_layer_that_is_not_ready() {
     });
 }
 
-/// Polls a handler once, and drops it.
+/// Polls a handler once, or never, and drops it.
 #[derive(Clone)]
-struct Hasty(Handlers);
+struct Hasty {
+    inner: Handlers,
+    polls: bool,
+}
 
 impl Service<Inbound> for Hasty {
     type Response = ();
@@ -154,31 +157,68 @@ impl Service<Inbound> for Hasty {
     type Future = Pin<Box<dyn Future<Output = Result<(), AsyncError>>>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), AsyncError>> {
-        self.0.poll_ready(context)
+        self.inner.poll_ready(context)
     }
 
     fn call(&mut self, request: Inbound) -> Self::Future {
-        let mut handling = self.0.call(request);
+        let mut handling = self.inner.call(request);
+        let polls = self.polls;
         Box::pin(async move {
-            match futures::poll!(&mut handling) {
-                Poll::Ready(end) => end,
-                Poll::Pending => Ok(()),
+            if polls && let Poll::Ready(end) = futures::poll!(&mut handling) {
+                return end;
             }
+            Ok(())
         })
     }
 }
 
-#[test]
-fn a_handler_that_a_layer_drops_has_failed() {
+/// How three calls end whose handlers a layer drops, and the handlers that have run.
+fn drop_handlers(polls: bool, ran: Ran) -> usize {
     let book = Arc::<Book>::default();
     let server = Way::Shm.server().service(Worker::server(&book));
-    let server = server.layer(Hasty).start("127.0.0.1:0").unwrap();
+    let server = server.layer(move |inner| Hasty { inner, polls });
+    let server = server.start("127.0.0.1:0").unwrap();
     let work = WorkClient::over(Way::Shm.open(server.address()));
-    for hangs in 1..4 {
+    for _ in 0..3 {
         let failed = block_on(work.hang(&()).deadline(Duration::from_secs(10)));
         let failed = failed.unwrap_err();
-        assert!(failed.to_string().contains("handler failed"), "{failed}");
-        assert_eq!(book.hangs.load(Ordering::Relaxed), hangs);
+        assert_eq!(failed.ran(), ran, "{failed}");
+    }
+    book.hangs.load(Ordering::Relaxed)
+}
+
+#[test]
+fn a_handler_that_a_layer_drops_has_failed() {
+    assert_eq!(drop_handlers(true, Ran::Unknown), 3);
+}
+
+#[test]
+fn a_handler_that_a_layer_drops_before_its_first_poll_has_not_run() {
+    assert_eq!(drop_handlers(false, Ran::No), 0);
+}
+
+/// Panics with odd numbers.
+struct Even;
+
+impl Based for Even {
+    async fn twice(&self, number: u64, _: dunlin::service::Context<'_>) -> u64 {
+        assert!(number.is_multiple_of(2), "a handler fails");
+        2 * number
+    }
+}
+
+#[test]
+fn a_handler_below_layers_that_panics_fails_alone() {
+    let server = Way::Shm.server().service(|_| BasedServer(Even));
+    let server = server.layer(|handlers| handlers);
+    let server = server.start("127.0.0.1:0").unwrap();
+    let even = BasedClient::over(Way::Shm.open(server.address()));
+    for number in 0..10 {
+        let end = block_on(even.twice(&number).deadline(Duration::from_secs(10)));
+        match number % 2 {
+            0 => assert_eq!(end.unwrap(), 2 * number),
+            _ => assert_eq!(end.unwrap_err().ran(), Ran::Unknown),
+        }
     }
 }
 

@@ -21,9 +21,9 @@ fn written(letter: &mut Letter, left: Option<Nanos>) -> (ReqType, Vec<u8>) {
 fn kept(bytes: usize, event: impl FnOnce(&mut Letter)) -> usize {
     let mut letter = Letter::default();
     let place = Places::new(1).take().expect("it is the first");
-    letter.on_call(0, ReqType(1), 0);
-    letter.on_place(place);
+    letter.on_call(0, ReqType(1), 0, None);
     letter.on_body(&vec![0; bytes]);
+    letter.on_sent(place, || Nanos(0));
     event(&mut letter);
     letter.body.kept()
 }
@@ -75,22 +75,22 @@ fn a_typed_request_has_a_front_only_if_its_attempt_has_a_deadline() {
 #[test]
 fn metadata_stay_with_their_call_and_its_copies() {
     let mut letter = Letter::default();
-    letter.on_call(0, ReqType(7), 0);
+    letter.on_call(0, ReqType(7), 0, None);
     letter.on_body(b"abc");
     letter.on_meta(Key::new("k").unwrap(), "v").unwrap();
     let front = [13, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, b'k', b'v'];
     let expected = (ReqType(7 | META), [&front[..], b"abc"].concat());
     assert_eq!(written(&mut letter, None), expected);
     let mut copy = Letter::default();
-    copy.on_call(0, ReqType(7), 0);
+    copy.on_call(0, ReqType(7), 0, None);
     copy.on_copy(&letter);
     assert_eq!(written(&mut copy, None), expected);
     // The next call in the slot has none.
-    letter.on_call(0, ReqType(7), 0);
+    letter.on_call(0, ReqType(7), 0, None);
     letter.on_body(b"abc");
     assert_eq!(written(&mut letter, None), (ReqType(7), b"abc".to_vec()));
     // A request type that contains the bit for metadata cannot have metadata.
-    letter.on_call(0, ReqType(7 | META), 0);
+    letter.on_call(0, ReqType(7 | META), 0, None);
     assert_eq!(
         letter.on_meta(Key::new("k").unwrap(), "v"),
         Err(MetaError::Type)

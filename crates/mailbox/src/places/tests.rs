@@ -30,8 +30,8 @@ impl Task {
 
     fn poll(&mut self, places: &Arc<Places>) -> Option<TakenPlace> {
         let waker = Waker::from(Arc::clone(&self.alarm));
-        match places.poll_take(&mut self.waiter, &Context::from_waker(&waker)) {
-            Poll::Ready(place) => Some(place),
+        match places.poll_reserve(&mut self.waiter, &Context::from_waker(&waker)) {
+            Poll::Ready(()) => Some(places.taken()),
             Poll::Pending => None,
         }
     }

@@ -1,97 +1,197 @@
 //! The handlers of a service, as the tower service below all layers. Their futures are kept in
 //! places; the memory of a place serves one request after the other.
+//!
+//! The first poll of a [`Handling`] makes the handler's future in a place, polls it, and frees the
+//! place if the future is over, as most are: one virtual call does all this. Only a future that
+//! goes on takes its place along.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::hint::cold_path;
 use std::pin::Pin;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Context, Poll};
 
 use dunlin_local::ServiceRequest;
 use dunlin_service::{AsyncService, Error};
+use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use super::inbound::Inbound;
+use super::inbound::{Inbound, Unread};
 
 /// The handlers of one service on one thread. As a tower service, they are always ready; a clone is
 /// a handle.
 #[derive(Clone)]
 pub struct Handlers(Rc<Pool>);
 
-/// The future of one handler. Dropping it drops the handler's future, and with it the request.
+/// The handlers of a service, and places for their futures. Its handle is one word.
+struct Pool(Box<dyn Answers>);
+
+/// The future of one handler, which begins with the first poll. Dropping it drops the handler's
+/// future, and with it the request; before the first poll, that refuses the request.
 #[must_use = "a handler that is not awaited does not run"]
 pub struct Handling {
-    /// `None` only while this is dropped.
-    place: Option<Box<dyn FutureSlot>>,
-    pool: Rc<Pool>,
+    /// Present until the first poll.
+    new: Option<(Rc<Pool>, Unread)>,
+    /// Present after the first poll, if the future goes on.
+    going: Going,
 }
 
-/// Places for futures.
-struct Pool {
-    free: RefCell<Vec<Box<dyn FutureSlot>>>,
-    make: Box<dyn Fn() -> Box<dyn FutureSlot>>,
+/// Makes the futures of handlers.
+trait Answers {
+    /// Makes the future of a request, and polls it for the first time. If it goes on, `going` gets
+    /// its place.
+    fn begin(
+        &self,
+        request: ServiceRequest,
+        going: &mut Going,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), Error>>;
 }
 
-/// A place for the future of one handler.
-trait FutureSlot {
-    /// Makes the future of a request.
-    fn begin(&mut self, request: ServiceRequest);
+/// A future that goes on after its first poll, in its place.
+trait Held {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Error>>;
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>>;
-
-    /// Drops the future.
-    fn clear(&mut self);
+    /// Drops the future, and gives the place back to its pool.
+    fn leave(self: Pin<Box<Self>>);
 }
 
-struct FutureOf<M, F> {
+/// The place of a future. Dropping this drops the future.
+struct Going(Option<Pin<Box<dyn Held>>>);
+
+struct AnswersOf<M, F> {
     answer: M,
-    future: Pin<Box<Option<F>>>,
+    places: Rc<FreePlaces<F>>,
+}
+
+/// FreePlaces of which none has a future.
+struct FreePlaces<F> {
+    /// The place that became free last. Most requests are over before the next one comes, so they
+    /// do without the list.
+    last: Cell<Option<Pin<Box<PlaceOf<F>>>>>,
+    others: RefCell<Vec<Pin<Box<PlaceOf<F>>>>>,
+}
+
+pin_project! {
+    struct PlaceOf<F> {
+        #[pin]
+        future: Option<F>,
+        places: Weak<FreePlaces<F>>,
+    }
 }
 
 impl Handlers {
     pub(crate) fn of<S: AsyncService<ServiceRequest>>(service: S) -> Self {
         let service = Rc::new(service);
-        let make = move || {
-            let service = Rc::clone(&service);
-            place(move |request| Rc::clone(&service).answer(request))
-        };
-        Self(Rc::new(Pool {
-            free: RefCell::default(),
-            make: Box::new(make),
-        }))
+        Self::by(move |request| Rc::clone(&service).answer(request))
+    }
+
+    /// Handlers whose futures `answer` makes.
+    fn by<M, F>(answer: M) -> Self
+    where
+        M: Fn(ServiceRequest) -> F + 'static,
+        F: Future<Output = Result<(), Error>> + 'static,
+    {
+        let places = Rc::default();
+        Self(Rc::new(Pool(Box::new(AnswersOf { answer, places }))))
     }
 }
 
-/// A place for the futures that `answer` makes.
-fn place<M, F>(answer: M) -> Box<dyn FutureSlot>
-where
-    M: Fn(ServiceRequest) -> F + 'static,
-    F: Future<Output = Result<(), Error>> + 'static,
-{
-    Box::new(FutureOf {
-        answer,
-        future: Box::pin(None),
-    })
+impl<F> Default for FreePlaces<F> {
+    fn default() -> Self {
+        Self {
+            last: Cell::default(),
+            others: RefCell::default(),
+        }
+    }
 }
 
-impl<M, F> FutureSlot for FutureOf<M, F>
+impl<F> FreePlaces<F> {
+    #[inline]
+    fn take(self: &Rc<Self>) -> Pin<Box<PlaceOf<F>>> {
+        match self.last.take() {
+            Some(place) => place,
+            None => self.take_other(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_other(self: &Rc<Self>) -> Pin<Box<PlaceOf<F>>> {
+        let other = self.others.borrow_mut().pop();
+        other.unwrap_or_else(|| {
+            Box::pin(PlaceOf {
+                future: None,
+                places: Rc::downgrade(self),
+            })
+        })
+    }
+
+    #[inline]
+    fn keep(&self, place: Pin<Box<PlaceOf<F>>>) {
+        if let Some(before) = self.last.replace(Some(place)) {
+            cold_path();
+            self.others.borrow_mut().push(before);
+        }
+    }
+}
+
+impl<M, F> Answers for AnswersOf<M, F>
 where
     M: Fn(ServiceRequest) -> F,
-    F: Future<Output = Result<(), Error>>,
+    F: Future<Output = Result<(), Error>> + 'static,
 {
-    fn begin(&mut self, request: ServiceRequest) {
-        self.future.set(Some((self.answer)(request)));
+    fn begin(
+        &self,
+        request: ServiceRequest,
+        going: &mut Going,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), Error>> {
+        let mut place = self.places.take();
+        let mut future = place.as_mut().project().future;
+        future.set(Some((self.answer)(request)));
+        // If this panics, the place is dropped with its future.
+        let polled = match future.as_mut().as_pin_mut() {
+            Some(future) => future.poll(context),
+            None => Poll::Pending,
+        };
+        if polled.is_pending() {
+            cold_path();
+            going.0 = Some(place);
+            return Poll::Pending;
+        }
+        future.set(None);
+        self.places.keep(place);
+        polled
     }
+}
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        match self.future.as_mut().as_pin_mut() {
+impl<F: Future<Output = Result<(), Error>>> Held for PlaceOf<F> {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        match self.project().future.as_pin_mut() {
             Some(future) => future.poll(context),
             None => Poll::Pending,
         }
     }
 
-    fn clear(&mut self) {
-        self.future.set(None);
+    fn leave(mut self: Pin<Box<Self>>) {
+        let mut place = self.as_mut().project();
+        // If the future's drop panics, its place is dropped with it.
+        place.future.set(None);
+        if let Some(places) = place.places.upgrade() {
+            places.keep(self);
+        }
+    }
+}
+
+impl Drop for Going {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(place) = self.0.take() {
+            cold_path();
+            place.leave();
+        }
     }
 }
 
@@ -100,18 +200,16 @@ impl Service<Inbound> for Handlers {
     type Error = Error;
     type Future = Handling;
 
+    #[inline]
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, mut request: Inbound) -> Handling {
-        let pool = Rc::clone(&self.0);
-        let free = pool.free.borrow_mut().pop();
-        let mut place = free.unwrap_or_else(|| (pool.make)());
-        place.begin(request.take());
+    #[inline]
+    fn call(&mut self, request: Inbound) -> Handling {
         Handling {
-            place: Some(place),
-            pool,
+            new: Some((Rc::clone(&self.0), request.into_unread())),
+            going: Going(None),
         }
     }
 }
@@ -119,20 +217,17 @@ impl Service<Inbound> for Handlers {
 impl Future for Handling {
     type Output = Result<(), Error>;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        match &mut self.place {
-            Some(place) => place.poll(context),
-            None => Poll::Pending,
+    #[inline(always)]
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let Self { new, going } = self.get_mut();
+        if let Some((pool, mut request)) = new.take()
+            && let Some(request) = request.take()
+        {
+            return pool.0.begin(request, going, context);
         }
-    }
-}
-
-impl Drop for Handling {
-    fn drop(&mut self) {
-        if let Some(mut place) = self.place.take() {
-            // If the future's drop panics, its place is dropped with it.
-            place.clear();
-            self.pool.free.borrow_mut().push(place);
+        match &mut going.0 {
+            Some(place) => place.as_mut().poll(context),
+            None => Poll::Pending,
         }
     }
 }

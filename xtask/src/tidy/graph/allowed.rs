@@ -282,7 +282,7 @@ pub(super) const RULES: &[Rule] = &[
         )
     },
     Rule {
-        libraries: Some(&["signal-hook", "tower-service"]),
+        libraries: Some(&["pin-project-lite", "signal-hook", "tower-service"]),
         ..rule(
             "dunlin-server",
             &[
