@@ -168,6 +168,8 @@ impl<F: Future> FirstPoll<'_, '_, F> {
             waker,
             task,
         } = &mut **place;
+        // Looked up once, because the compiler would load the place again after each call.
+        let mut future = future.as_mut();
         let is_over = state.poll(*task, waker, cx, |context| {
             future.set(Some(make()));
             let is_over = is_ready(future.as_mut(), context);
