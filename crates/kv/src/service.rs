@@ -112,9 +112,7 @@ fn run_together<'a>(
         }
     }
     let keys = &mut keys[..requests.len()];
-    if keys.len() > 1 {
-        partition.ahead(keys);
-    }
+    partition.ahead(keys);
     for (number, (key, item)) in keys.iter().zip(items).enumerate() {
         if gets >> number & 1 == 0 {
             run_other(partition, key, item, time, cx);

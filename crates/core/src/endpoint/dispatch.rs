@@ -8,6 +8,7 @@ use dunlin_msgbuf::{MsgBuf, Pool};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::config::MAX_BATCH;
+use crate::endpoint::plain::batched::{find_whole, line_up};
 use crate::endpoint::rpc::{Endpoint, Engine};
 use crate::handle::{RequestIdx, Session};
 use crate::handler::background::{Job, JobResult};
@@ -363,9 +364,19 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         let (engine, rx) = (&mut self.engine, &self.rx);
         while let Some((req_type, count)) = gather(&mut engine.batch) {
             let mut data: [&[u8]; MAX_BATCH] = [&[]; MAX_BATCH];
+            let mut next = engine.batch[0].frame;
+            let mut lined_up = line_up(rx, next);
             for (data, entry) in data.iter_mut().zip(&engine.batch[..count]) {
-                let whole = rx.whole(entry.frame);
-                let frame = whole.unwrap_or_else(|| rx.frame(entry.frame).bytes);
+                if entry.frame != next {
+                    lined_up = line_up(rx, entry.frame);
+                }
+                next = entry.frame + 1;
+                let mut bytes = lined_up.next();
+                if bytes.is_none() {
+                    lined_up = line_up(rx, next);
+                    bytes = find_whole(rx, entry.frame);
+                }
+                let frame = bytes.unwrap_or_else(|| rx.frame(entry.frame).bytes);
                 *data = &frame[entry.data.clone()];
             }
             let data = &data[..count];

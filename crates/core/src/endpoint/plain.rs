@@ -17,7 +17,7 @@
 //!
 //! [`Bypasses::common`]: crate::Bypasses::common
 
-mod batched;
+pub(super) mod batched;
 
 use std::any::Any;
 use std::hint::cold_path;

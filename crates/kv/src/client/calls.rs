@@ -112,7 +112,7 @@ impl Call {
 /// The table of calls.
 #[derive(Debug)]
 pub(super) struct Calls {
-    places: Vec<Place>,
+    places: Vec<CallPlace>,
     /// The calls that are not plain, at the same places.
     others: Vec<Option<Call>>,
     free: Vec<u32>,
@@ -122,7 +122,7 @@ pub(super) struct Calls {
 
 /// A place of the table.
 #[derive(Debug)]
-struct Place {
+struct CallPlace {
     /// Names the call to the endpoint.
     tag: u64,
     /// The operation of a plain call, and when that ends at the latest.
@@ -267,7 +267,7 @@ impl Calls {
     #[inline(never)]
     fn add_place(&mut self) -> u32 {
         let number = u32::try_from(self.places.len()).expect("memory ends before that");
-        self.places.push(Place {
+        self.places.push(CallPlace {
             tag: FREE,
             token: Token::default(),
             deadline: Nanos::ZERO,

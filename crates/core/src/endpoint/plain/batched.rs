@@ -19,8 +19,14 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     pub(super) fn keep_whole(&mut self, rx: &impl Rx, first: usize, frames: usize) -> usize {
         // A tap must see each frame.
         let frames = if self.tap.is_some() { first } else { frames };
+        let mut lined_up = line_up(rx, first);
         for index in first..frames {
-            let words = rx.whole(index).and_then(words_of);
+            let mut bytes = lined_up.next();
+            if bytes.is_none() {
+                lined_up = line_up(rx, index + 1);
+                bytes = find_whole(rx, index);
+            }
+            let words = bytes.and_then(words_of);
             let is_whole = |(words, data): &(Words, &[u8])| data.len() == high(words[1]) as usize;
             let Some((words, data)) = words.filter(is_whole) else {
                 return index;
@@ -56,4 +62,17 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.keep_for_batch((req_type, inbound, session), index, data, max_response);
         Some(true)
     }
+}
+
+/// As [`Rx::lined_up`], for loops that need it in several places: inlined there, the compiler
+/// computes in advance where all rows would be.
+#[inline(never)]
+pub(crate) fn line_up<R: Rx>(rx: &R, first: usize) -> impl Iterator<Item = &[u8]> + use<'_, R> {
+    rx.lined_up(first)
+}
+
+/// As [`Rx::whole`], for a frame that does not come in a row.
+#[inline(never)]
+pub(crate) fn find_whole<R: Rx>(rx: &R, index: usize) -> Option<&[u8]> {
+    rx.whole(index)
 }
