@@ -26,17 +26,29 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 lined_up = line_up(rx, index + 1);
                 bytes = find_whole(rx, index);
             }
-            let words = bytes.and_then(words_of);
-            let is_whole = |(words, data): &(Words, &[u8])| data.len() == high(words[1]) as usize;
-            let Some((words, data)) = words.filter(is_whole) else {
-                return index;
-            };
-            let place = HEADER_LEN..HEADER_LEN + data.len();
-            if self.accept_for_batch(&words, index, place) != Some(true) {
+            if !self.keep_frame(bytes, index) {
                 return index;
             }
         }
         frames
+    }
+
+    /// As [`Self::keep_whole`], for the only frame of a burst. True if it is kept.
+    #[inline(never)]
+    pub(super) fn keep_lone(&mut self, rx: &impl Rx) -> bool {
+        self.tap.is_none() && self.keep_frame(rx.whole(0), 0)
+    }
+
+    /// Keeps a frame with these bytes, if it is an ordinary request with a batch handler.
+    #[inline(always)]
+    fn keep_frame(&mut self, bytes: Option<&[u8]>, index: usize) -> bool {
+        let words = bytes.and_then(words_of);
+        let is_whole = |(words, data): &(Words, &[u8])| data.len() == high(words[1]) as usize;
+        let Some((words, data)) = words.filter(is_whole) else {
+            return false;
+        };
+        let place = HEADER_LEN..HEADER_LEN + data.len();
+        self.accept_for_batch(&words, index, place) == Some(true)
     }
 
     /// Accepts a request with these header words, whose data is at this place of frame `index`, if
