@@ -19,7 +19,10 @@ const _: () = assert!(PER_NANO * 1_000_000_000 == 10 * REPEAT);
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     parts: u64,
+    /// When time was last added.
     filled: Nanos,
+    /// Calls that are not added yet.
+    calls: u64,
 }
 
 impl Budget {
@@ -27,15 +30,20 @@ impl Budget {
         Self {
             parts: MOST,
             filled: now,
+            calls: 0,
         }
     }
 
-    pub(crate) fn on_call(&mut self) {
-        self.add(PER_CALL);
+    /// Counts a call. Nothing is taken out before it is added, so it may be added later.
+    #[inline]
+    pub(crate) const fn on_call(&mut self) {
+        self.calls += 1;
     }
 
     /// Takes one repeat out; false if there is none.
     pub(crate) fn take(&mut self, now: Nanos) -> bool {
+        let calls = std::mem::take(&mut self.calls);
+        self.add(calls.saturating_mul(PER_CALL));
         self.add(now.since(self.filled).times(PER_NANO).0);
         self.filled = self.filled.max(now);
         let is_enough = self.parts >= REPEAT;

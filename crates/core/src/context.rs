@@ -114,10 +114,13 @@ impl Context {
     #[cold]
     #[inline(never)]
     fn note_call(&mut self, call: CallIdx) {
-        if self.moment.is_between_iterations() {
-            self.outbox.tell_when_sent(call);
+        if !self.moment.is_between_iterations() {
+            return self.expect_scan();
         }
-        self.expect_scan();
+        // Later calls must be noted as well, and the agenda knows that already.
+        self.agenda
+            .scan_within(self.moment.now(), self.config.scan_interval);
+        self.outbox.tell_soon(call);
     }
 
     /// Makes a scan look at a call that begins now within one interval.

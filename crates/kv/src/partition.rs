@@ -238,6 +238,12 @@ impl Partition {
         now: Seconds,
         see: impl FnOnce(Reply<'_>) -> T,
     ) -> T {
+        if let Request::Write(store) = request {
+            return see(match self.write((tag, store), key, now) {
+                Ok(version) => Reply::Written(version),
+                Err(status) => Reply::Refused(status),
+            });
+        }
         if !self.is_current(tag) {
             return see(Reply::Refused(Status::MapChanged));
         }
@@ -279,7 +285,6 @@ impl Partition {
 
     fn change(&mut self, request: &Request<'_>, key: &Key<'_>, now: Seconds) -> Reply<'static> {
         match request {
-            Request::Write(store) => self.write(store, key, now),
             Request::Count {
                 delta, if_version, ..
             } => match self.table.count(key, *delta, if_version.map(Version), now) {
@@ -299,12 +304,25 @@ impl Partition {
                     Err(error) => Reply::Refused(status_of_write(error)),
                 }
             }
-            Request::Get { .. } | Request::Slice { .. } => unreachable!("`run` has answered them"),
+            Request::Get { .. } | Request::Slice { .. } | Request::Write(_) => {
+                unreachable!("`run` has answered them")
+            }
         }
     }
 
-    fn write(&mut self, store: &Store<'_>, key: &Key<'_>, now: Seconds) -> Reply<'static> {
-        reply_to_write(self.table.write(key, &write_of(store, now), now))
+    /// Runs a write, and returns the version of its item.
+    #[inline]
+    pub(crate) fn write(
+        &mut self,
+        (tag, store): (u32, &Store<'_>),
+        key: &Key<'_>,
+        now: Seconds,
+    ) -> Result<u64, Status> {
+        if !self.is_current(tag) {
+            return Err(Status::MapChanged);
+        }
+        let written = self.table.write(key, &write_of(store, now), now);
+        written.map(|version| version.0).map_err(status_of_write)
     }
 
     /// Notes that the handler was called for a request with this ticket. If it goes on with a

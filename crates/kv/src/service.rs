@@ -16,7 +16,9 @@ use dunlin_store::{BATCH, Key, SLICE, Seconds};
 use dunlin_wire::ErrorCode;
 
 use crate::partition::{Partition, Reply, WholeReply, copy};
-use crate::wire::{Figures, KEYED, Keys, MAP, MULTI, Request, Status, Store, WHOLE, Whole};
+use crate::wire::{
+    Figures, KEYED, Keys, MAP, MULTI, Request, Status, Store, WHOLE, Whole, short_len, write_short,
+};
 
 /// The longest answer for which a batch prepares the buffers of its responses.
 pub const INLINE: usize = 1024;
@@ -110,9 +112,7 @@ fn run_together<'a>(
         }
     }
     let keys = &mut keys[..requests.len()];
-    if keys.len() > 1 {
-        partition.ahead(keys);
-    }
+    partition.ahead(keys);
     for (number, (key, item)) in keys.iter().zip(items).enumerate() {
         if gets >> number & 1 == 0 {
             run_other(partition, key, item, time, cx);
@@ -138,17 +138,39 @@ fn run_other(
     time: Seconds,
     cx: &mut Cx<'_>,
 ) {
+    if let Ok((tag, store)) = Store::decode(item.data()) {
+        debug_assert_eq!(key.bytes(), store.key, "`find_key` finds the key");
+        return run_write(partition, (tag, &store), key, item, time, cx);
+    }
     match Request::decode(item.data()) {
         Ok((tag, request)) => {
             debug_assert_eq!(key.bytes(), request.key(), "`find_key` finds the key");
-            if let Request::Write(store) = &request
-                && store.value.len() > SLICE
-            {
-                return write_part(partition, (tag, store), key, item, time, cx);
-            }
             partition.run((tag, &request), key, time, |reply| answer(item, &reply, cx));
         }
         Err(_) => refuse(partition, item, cx),
+    }
+}
+
+#[inline]
+fn run_write(
+    partition: &mut Partition,
+    (tag, store): (u32, &Store<'_>),
+    key: &Key<'_>,
+    item: BatchItem<'_>,
+    time: Seconds,
+    cx: &mut Cx<'_>,
+) {
+    if store.value.len() > SLICE {
+        return write_part(partition, (tag, store), key, item, time, cx);
+    }
+    match partition.write((tag, store), key, time) {
+        Ok(version) => {
+            // The batch has room for it.
+            let _ = item.reply(short_len(1), |out| {
+                write_short(Status::Written, &[version], out);
+            });
+        }
+        Err(status) => answer(item, &Reply::Refused(status), cx),
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) use figures::PUBLISHED;
 pub use figures::{COUNTERS, Figures, GAUGES};
 pub use format::{KEYED, MAP, MAX_KEYS, MAX_PARTITIONS, MULTI, Malformed, VERSION, WHOLE};
 pub use hot::HotKeys;
+pub(crate) use map::share;
 pub use map::{KeyPlace, Map, MapError};
 pub(crate) use multi::Record;
 pub use multi::{Keys, Records};

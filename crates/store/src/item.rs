@@ -173,6 +173,12 @@ impl Header {
         Shape::new(header, self.key_len.into(), self.value_len as usize, mode)
     }
 
+    /// Where the value of an item begins that is not cut.
+    #[inline]
+    pub(crate) fn value_at(&self) -> usize {
+        header_len(self.value_len as usize, self.is_wide) + usize::from(self.key_len)
+    }
+
     /// The stamp of a value that is longer than a slice.
     #[inline]
     pub(crate) fn stamp(&self, memory: &Region, place: Place) -> Option<Stamp> {

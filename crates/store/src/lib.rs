@@ -27,6 +27,7 @@
 mod check;
 mod classes;
 mod config;
+mod copy;
 mod departed;
 mod due;
 mod hash;
@@ -41,6 +42,7 @@ pub use config::{
     ACCESS_SECONDS, BATCH, Config, MAX_KEY, MAX_VALUE, MIN_MEMORY, MOST_SPLITS, MOST_WRITINGS,
     Mode, SLICE,
 };
+pub use copy::copy_short;
 pub use hash::{ROUTE_VERSION, Seed, route};
 pub use item::{Seconds, Stamp, Value, Version};
 pub use memory::Region;

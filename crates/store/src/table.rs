@@ -13,6 +13,7 @@ mod departure;
 mod hot;
 mod key;
 mod read;
+mod rewrite;
 mod room;
 mod scan;
 mod stats;

@@ -189,15 +189,21 @@ impl Agenda {
     /// Notes a new call: a scan must look at it within one interval. `all`: later calls must be
     /// noted as well.
     pub(crate) fn on_call(&mut self, now: Nanos, interval: Nanos, all: bool) {
+        self.scan_within(now, interval);
+        self.calls_from = match all {
+            true => Nanos::MAX,
+            false => self.next_scan.since(interval),
+        };
+    }
+
+    /// Makes a scan look at the calls within one interval.
+    #[inline]
+    pub(crate) fn scan_within(&mut self, now: Nanos, interval: Nanos) {
         let scan = now + interval;
         if self.next_scan > scan {
             self.next_scan = scan;
             self.at_latest(scan);
         }
-        self.calls_from = match all {
-            true => Nanos::MAX,
-            false => self.next_scan.since(interval),
-        };
     }
 
     /// Makes each call be noted, until one is with `all` unset.

@@ -8,6 +8,7 @@ use dunlin_msgbuf::{MsgBuf, Pool};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::config::MAX_BATCH;
+use crate::endpoint::plain::batched::{find_whole, line_up};
 use crate::endpoint::rpc::{Endpoint, Engine};
 use crate::handle::{RequestIdx, Session};
 use crate::handler::background::{Job, JobResult};
@@ -363,10 +364,13 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         let (engine, rx) = (&mut self.engine, &self.rx);
         while let Some((req_type, count)) = gather(&mut engine.batch) {
             let mut data: [&[u8]; MAX_BATCH] = [&[]; MAX_BATCH];
-            for (data, entry) in data.iter_mut().zip(&engine.batch[..count]) {
-                let whole = rx.whole(entry.frame);
-                let frame = whole.unwrap_or_else(|| rx.frame(entry.frame).bytes);
-                *data = &frame[entry.data.clone()];
+            match &engine.batch[..count] {
+                [entry] => {
+                    let whole = rx.whole(entry.frame);
+                    let frame = whole.unwrap_or_else(|| rx.frame(entry.frame).bytes);
+                    data[0] = &frame[entry.data.clone()];
+                }
+                entries => find_data(rx, entries, &mut data),
             }
             let data = &data[..count];
             match engine
@@ -378,6 +382,26 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
                 false => engine.run_batch(count, data),
             }
         }
+    }
+}
+
+/// Finds the bytes of several requests. Frames that come in a row are found one after the other.
+#[inline(always)]
+fn find_data<'a, R: Rx>(rx: &'a R, entries: &[BatchEntry], found: &mut [&'a [u8]]) {
+    let mut next = entries[0].frame;
+    let mut lined_up = line_up(rx, next);
+    for (found, entry) in found.iter_mut().zip(entries) {
+        if entry.frame != next {
+            lined_up = line_up(rx, entry.frame);
+        }
+        next = entry.frame + 1;
+        let mut bytes = lined_up.next();
+        if bytes.is_none() {
+            lined_up = line_up(rx, next);
+            bytes = find_whole(rx, entry.frame);
+        }
+        let frame = bytes.unwrap_or_else(|| rx.frame(entry.frame).bytes);
+        *found = &frame[entry.data.clone()];
     }
 }
 

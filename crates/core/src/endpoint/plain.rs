@@ -17,7 +17,7 @@
 //!
 //! [`Bypasses::common`]: crate::Bypasses::common
 
-mod batched;
+pub(super) mod batched;
 
 use std::any::Any;
 use std::hint::cold_path;
@@ -162,7 +162,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         let Self { rx, engine } = self;
         engine.catch_up();
         engine.dispatched = Dispatched::NOTHING;
-        let kept = engine.keep_whole(rx, 0, 1);
+        let kept = usize::from(engine.keep_lone(rx));
         let mut cursor = Cursor {
             plain: kept as u64,
             again: has_declined,

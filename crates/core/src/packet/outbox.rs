@@ -271,6 +271,17 @@ impl Outbox {
         self.sent.push(call);
     }
 
+    /// As [`Self::tell_when_sent`]. Without a call, unless there are more such packets than in any
+    /// burst before.
+    #[inline(always)]
+    pub(crate) fn tell_soon(&mut self, call: CallIdx) {
+        if self.sent.len() == self.sent.capacity() {
+            return self.tell_when_sent(call);
+        }
+        self.unusual = true;
+        self.sent.push(call);
+    }
+
     /// Notes that the header of the last packet, an answer, must contain the time since its request
     /// arrived (rule W4). `burst_time` is the time of this iteration's burst.
     #[inline(never)]

@@ -1,12 +1,13 @@
 //! Beginning operations: each becomes a call with an encoded request, which goes at once or waits.
 
 use dunlin_channel::Failures;
-use dunlin_core::{Cx, Nanos};
+use dunlin_core::{CallOptions, Cx, Nanos};
+use dunlin_msgbuf::MsgBuf;
 use dunlin_store::{HOT_KEYS, MAX_KEY};
 
-use super::calls::{Call, Job, Owner, Part, Route};
+use super::calls::{Call, Job, Part, Route};
 use super::machine::Client;
-use super::options::Token;
+use super::options::{Options, Token};
 use crate::error::Error;
 use crate::wire::{Figures, KEYED, Request, SCAN_ROOM, WHOLE, Whole};
 
@@ -15,6 +16,33 @@ const HOT_ROOM: usize = 16 + 2 * HOT_KEYS * (9 + MAX_KEY);
 
 /// Bytes of an answer before the value, for a value without a stamp.
 const HEAD: usize = 24;
+
+impl Options {
+    /// The call for an operation on one key.
+    pub(super) fn keyed(&self, job: Job, message: MsgBuf, deadline: Nanos) -> Call {
+        let (_, request) = Request::decode(message.data()).expect("this client has encoded it");
+        Call {
+            job,
+            room: self.room_for(request.is_get()),
+            is_read: request.is_read(),
+            request: Some(message),
+            deadline,
+            failures: Failures::default(),
+            not_before: Nanos::ZERO,
+            route: Route::Key,
+            req_type: KEYED,
+        }
+    }
+
+    /// Bytes for which the answer to an operation on one key needs room.
+    #[inline]
+    fn room_for(&self, is_get: bool) -> usize {
+        match is_get {
+            true => HEAD + self.expected_value as usize,
+            false => HEAD,
+        }
+    }
+}
 
 impl Client {
     /// Begins an operation on one key, with a deadline or the client's own. Its end comes from
@@ -32,7 +60,7 @@ impl Client {
     ) -> Result<(), Error> {
         check(request)?;
         let deadline = self.deadline(deadline, cx);
-        self.begin_keyed((request, None), Owner::Program(token), deadline, cx)
+        self.begin_keyed((request, None), token, deadline, cx)
     }
 
     /// As [`Self::begin`], with the hash that routes the key.
@@ -46,7 +74,7 @@ impl Client {
     ) -> Result<(), Error> {
         check(request)?;
         let deadline = self.deadline(deadline, cx);
-        self.begin_keyed((request, Some(hash)), Owner::Program(token), deadline, cx)
+        self.begin_keyed((request, Some(hash)), token, deadline, cx)
     }
 
     /// Begins a request for a whole partition.
@@ -86,56 +114,120 @@ impl Client {
         deadline: Nanos,
         cx: &mut Cx<'_>,
     ) -> Result<(), Error> {
-        let request = Request::Get { key };
-        self.begin_keyed((&request, None), Owner::Part(part), deadline, cx)
+        self.begin_other(&Request::Get { key }, Job::Part(part), deadline, cx)
     }
 
     #[inline]
     fn begin_keyed(
         &mut self,
         (request, hash): (&Request<'_>, Option<u64>),
-        owner: Owner,
+        token: Token,
+        deadline: Nanos,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Error> {
+        // Each is compiled by itself, so that it does not ask several times which one it is.
+        match *request {
+            Request::Get { key } => {
+                self.begin_one((&Request::Get { key }, hash), token, deadline, cx)
+            }
+            Request::Write(store) => {
+                self.begin_one((&Request::Write(store), hash), token, deadline, cx)
+            }
+            _ => self.begin_rare((request, hash), token, deadline, cx),
+        }
+    }
+
+    #[inline(never)]
+    fn begin_rare(
+        &mut self,
+        request: (&Request<'_>, Option<u64>),
+        token: Token,
+        deadline: Nanos,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Error> {
+        self.begin_one(request, token, deadline, cx)
+    }
+
+    #[inline(always)]
+    fn begin_one(
+        &mut self,
+        (request, hash): (&Request<'_>, Option<u64>),
+        token: Token,
+        deadline: Nanos,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Error> {
+        let way = self.lanes.way_of_key(request.key(), hash);
+        let Some(way) = way.filter(|_| deadline > cx.now()) else {
+            return self.have_wait(request, token, deadline, cx);
+        };
+        let (place, tag, spare) = self.calls.begin_plain(token, deadline);
+        let Some(mut message) = sized(spare, request.size(), cx) else {
+            self.calls.give_back(place);
+            return Err(Error::NoBuffer);
+        };
+        request.encode(way.tag, message.data_mut());
+        let Ok(response) = cx.buf(self.options.room_for(request.is_get())) else {
+            cx.recycle(self.calls.end_plain(place, message));
+            return Err(Error::NoBuffer);
+        };
+        self.repeats.on_request();
+        let options = CallOptions {
+            deadline: Some(deadline.since(cx.now())),
+        };
+        match cx.call_with(way.session, KEYED, message, response, tag, options) {
+            Ok(_) => {}
+            Err(refused) => {
+                let issued = self.on_refused_call(place, refused, cx);
+                self.conclude(place, issued, cx);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has an operation wait for a session, or end because its deadline has passed.
+    #[cold]
+    #[inline(never)]
+    fn have_wait(
+        &mut self,
+        request: &Request<'_>,
+        token: Token,
+        deadline: Nanos,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Error> {
+        self.begin_other(request, Job::Plain(token), deadline, cx)
+    }
+
+    /// Begins an operation on one key whose call is not plain.
+    fn begin_other(
+        &mut self,
+        request: &Request<'_>,
+        job: Job,
         deadline: Nanos,
         cx: &mut Cx<'_>,
     ) -> Result<(), Error> {
         let mut message = cx.buf(request.size()).map_err(|_| Error::NoBuffer)?;
-        let way = self.way_of_key(request.key(), hash);
-        request.encode(way.map_or(0, |(_, tag)| tag), message.data_mut());
-        let expected = match request {
-            Request::Get { .. } => self.options.expected_value as usize,
-            _ => 0,
-        };
-        let place = self.calls.insert(Call {
-            job: match owner {
-                Owner::Program(token) => Job::Plain(token),
-                Owner::Part(part) => Job::Part(part),
-            },
-            request: None,
-            room: HEAD + expected,
-            deadline,
-            failures: Failures::default(),
-            not_before: Nanos::ZERO,
-            route: Route::Key,
-            req_type: KEYED,
-            is_read: request.is_read(),
-        });
-        self.repeats.on_request();
-        match way {
-            Some((session, _)) if deadline > cx.now() => {
-                let issued = self.issue_on(session, place, message, cx);
-                self.conclude(place, issued, cx);
-            }
-            _ => {
-                self.calls.get_mut(place).request = Some(message);
-                self.try_place(place, cx);
-            }
-        }
+        request.encode(0, message.data_mut());
+        let call = self.options.keyed(job, message, deadline);
+        self.dispatch(call, cx);
         Ok(())
     }
 
     /// The time at which an operation ends at the latest.
     pub(super) fn deadline(&self, wanted: Option<Nanos>, cx: &Cx<'_>) -> Nanos {
         wanted.unwrap_or_else(|| cx.now() + self.options.deadline)
+    }
+}
+
+/// A buffer of this length: the spare one, unless it is too short.
+#[inline(always)]
+fn sized(spare: Option<MsgBuf>, len: usize, cx: &mut Cx<'_>) -> Option<MsgBuf> {
+    match spare {
+        Some(mut spare) if spare.capacity() >= len => {
+            let resized = spare.resize(len);
+            debug_assert!(resized.is_ok());
+            Some(spare)
+        }
+        _ => cx.buf(len).ok(),
     }
 }
 

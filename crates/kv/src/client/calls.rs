@@ -1,5 +1,9 @@
 //! The calls of a client: one for each request, under way or waiting, in a table whose places are
 //! used again.
+//!
+//! Most calls are plain: operations on one key, which end with their first answer. Of these the
+//! table keeps two words, because everything else is in their requests, which the endpoint gives
+//! back. One that must wait, or that needs a second attempt, becomes a [`Call`] then.
 
 use dunlin_channel::Failures;
 use dunlin_core::{Nanos, Tag};
@@ -7,15 +11,20 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ReqType;
 
 use super::options::Token;
-use crate::wire::{KEYED, Map, Request};
+use crate::wire::{Map, Request};
 
 /// Marks the tags of clients among those of their endpoint: "kv". After it come the number of the
-/// client, a generation, and the place of the call.
+/// client, the kind of the call, and its place. A place is free only after the end of its call, so
+/// no two calls under way have one tag.
 const MARK: u64 = 0x6b76 << 48;
 const CLIENT_SHIFT: u32 = 36;
-const GENERATION_SHIFT: u32 = 28;
-const GENERATIONS: u64 = (1 << (CLIENT_SHIFT - GENERATION_SHIFT)) - 1;
-const PLACES: u64 = (1 << GENERATION_SHIFT) - 1;
+
+/// The kinds of calls.
+const PLAIN: u64 = 1 << 32;
+const OTHER: u64 = 1 << 33;
+
+/// The tag of a free place. No call has it, because no table has so high a place.
+const FREE: u64 = u64::MAX;
 
 /// Most clients of one endpoint.
 pub(crate) const MAX_CLIENTS: usize = 1 << (48 - CLIENT_SHIFT);
@@ -98,25 +107,33 @@ impl Call {
             }
         }
     }
-
-    /// The operation of the program, if the call is all of it, and has one key.
-    #[inline]
-    pub(super) fn plain_token(&self) -> Option<Token> {
-        match self.job {
-            Job::Plain(token) if self.req_type == KEYED => Some(token),
-            _ => None,
-        }
-    }
 }
 
 /// The table of calls.
 #[derive(Debug)]
 pub(super) struct Calls {
+    places: Vec<CallPlace>,
+    /// The calls that are not plain, at the same places.
+    others: Vec<Option<Call>>,
+    free: Vec<u32>,
     /// The upper bits of the tags of this client's calls.
     mark: u64,
-    places: Vec<(u64, Option<Call>)>,
-    free: Vec<u32>,
 }
+
+/// A place of the table.
+#[derive(Debug)]
+struct CallPlace {
+    /// Names the call to the endpoint.
+    tag: u64,
+    /// The operation of a plain call, and when that ends at the latest.
+    token: Token,
+    deadline: Nanos,
+    /// The buffer of the last request, for the next one: this is faster than the endpoint's pool.
+    spare: Option<MsgBuf>,
+}
+
+/// The longest request whose buffer a place keeps.
+const SPARE: usize = 512;
 
 /// The number of the client that has a call with this tag; `None`: no client has.
 #[inline]
@@ -131,9 +148,10 @@ impl Calls {
     pub(super) fn new(client: u16) -> Self {
         debug_assert!(usize::from(client) < MAX_CLIENTS, "an endpoint has fewer");
         Self {
-            mark: MARK | u64::from(client) << CLIENT_SHIFT,
             places: Vec::new(),
+            others: Vec::new(),
             free: Vec::new(),
+            mark: MARK | u64::from(client) << CLIENT_SHIFT,
         }
     }
 
@@ -141,67 +159,131 @@ impl Calls {
         self.places.len() - self.free.len()
     }
 
+    /// The call with this tag.
     #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+    pub(super) fn find(&self, tag: Tag) -> Option<u32> {
+        let number = tag.0 as u32;
+        let place = self.places.get(number as usize)?;
+        (place.tag == tag.0).then_some(number)
+    }
+
+    /// The tag by which the endpoint names a call.
+    pub(super) fn tag(&self, place: u32) -> Tag {
+        Tag(self.places[place as usize].tag)
+    }
+
+    // Plain calls.
+
+    /// A plain call for an operation of the program, which leaves now: its place and tag. If the
+    /// place has a buffer, the caller puts the request into it.
+    #[inline]
+    pub(super) fn begin_plain(
+        &mut self,
+        token: Token,
+        deadline: Nanos,
+    ) -> (u32, Tag, Option<MsgBuf>) {
+        let number = self.take_place();
+        let place = &mut self.places[number as usize];
+        place.tag = self.mark | PLAIN | u64::from(number);
+        place.token = token;
+        place.deadline = deadline;
+        (number, Tag(place.tag), place.spare.take())
+    }
+
+    /// The operation of a call, if that is plain.
+    #[inline]
+    pub(super) fn plain_token(&self, number: u32) -> Option<Token> {
+        let place = &self.places[number as usize];
+        (place.tag & PLAIN != 0).then_some(place.token)
+    }
+
+    /// Ends a plain call, and keeps the buffer of its request, or gives that back.
+    #[inline]
+    pub(super) fn end_plain(&mut self, number: u32, request: MsgBuf) -> Option<MsgBuf> {
+        let place = &mut self.places[number as usize];
+        let too_long = if request.capacity() <= SPARE {
+            let before = place.spare.replace(request);
+            debug_assert!(before.is_none(), "a call takes the buffer of its place");
+            // To find out that there is nothing to drop costs a call.
+            std::mem::forget(before);
+            None
+        } else {
+            Some(request)
+        };
+        self.give_back(number);
+        too_long
+    }
+
+    // Other calls.
+
     pub(super) fn insert(&mut self, call: Call) -> u32 {
-        let place = self.free.pop().unwrap_or_else(|| self.add_place());
-        self.places[place as usize].1 = Some(call);
-        place
+        let number = self.take_place();
+        self.put(number, call);
+        number
+    }
+
+    /// Takes the request of a call back from the endpoint. `keyed` makes the call of a plain one.
+    pub(super) fn take_back(
+        &mut self,
+        number: u32,
+        request: MsgBuf,
+        keyed: impl FnOnce(Job, MsgBuf, Nanos) -> Call,
+    ) {
+        match self.plain_token(number) {
+            Some(token) => {
+                let deadline = self.places[number as usize].deadline;
+                self.put(number, keyed(Job::Plain(token), request, deadline));
+            }
+            None => self.get_mut(number).request = Some(request),
+        }
+    }
+
+    pub(super) fn get_mut(&mut self, number: u32) -> &mut Call {
+        let call = self.others[number as usize].as_mut();
+        call.expect("the place belongs to a call that is not plain")
+    }
+
+    pub(super) fn remove(&mut self, number: u32) -> Call {
+        let call = self.others[number as usize].take();
+        self.give_back(number);
+        call.expect("the place belongs to a call that is not plain")
+    }
+
+    fn put(&mut self, number: u32, call: Call) {
+        self.places[number as usize].tag = self.mark | OTHER | u64::from(number);
+        self.others[number as usize] = Some(call);
+    }
+
+    // Places.
+
+    #[inline]
+    fn take_place(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| self.add_place())
     }
 
     /// Makes a place that is free.
     #[cold]
     #[inline(never)]
     fn add_place(&mut self) -> u32 {
-        self.places.push((0, None));
-        u32::try_from(self.places.len() - 1).expect("memory ends before that")
-    }
-
-    #[inline]
-    pub(super) fn get_mut(&mut self, place: u32) -> &mut Call {
-        let call = self.places[place as usize].1.as_mut();
-        call.expect("the place belongs to a call")
-    }
-
-    #[inline]
-    pub(super) fn remove(&mut self, place: u32) -> Call {
-        let call = self.places[place as usize].1.take();
-        self.give_back(place);
-        call.expect("the place belongs to a call")
-    }
-
-    /// Ends a call that has neither a request nor anything else to give back.
-    #[inline]
-    pub(super) fn end_plain(&mut self, place: u32) {
-        let call = self.places[place as usize].1.take();
-        debug_assert!(
-            call.as_ref()
-                .is_none_or(|call| { call.plain_token().is_some() && call.request.is_none() })
-        );
-        // To find out that there is nothing to drop costs a call.
-        std::mem::forget(call);
-        self.give_back(place);
+        let number = u32::try_from(self.places.len()).expect("memory ends before that");
+        self.places.push(CallPlace {
+            tag: FREE,
+            token: Token::default(),
+            deadline: Nanos::ZERO,
+            spare: None,
+        });
+        self.others.push(None);
+        number
     }
 
     /// A later call may have the place.
     #[inline]
-    fn give_back(&mut self, place: u32) {
-        let (generation, _) = &mut self.places[place as usize];
-        *generation = (*generation + 1) & GENERATIONS;
-        self.free.push(place);
-    }
-
-    /// The tag by which the endpoint names a call.
-    #[inline]
-    pub(super) fn tag(&self, place: u32) -> Tag {
-        let (generation, _) = self.places[place as usize];
-        Tag(self.mark | generation << GENERATION_SHIFT | u64::from(place))
-    }
-
-    /// The call with this tag.
-    #[inline]
-    pub(super) fn find(&self, tag: Tag) -> Option<u32> {
-        let place = u32::try_from(tag.0 & PLACES).expect("it was masked");
-        let (_, call) = self.places.get(place as usize)?;
-        (call.is_some() && tag == self.tag(place)).then_some(place)
+    pub(super) fn give_back(&mut self, number: u32) {
+        self.places[number as usize].tag = FREE;
+        self.free.push(number);
     }
 }
+
+#[cfg(test)]
+mod tests;

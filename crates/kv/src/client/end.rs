@@ -34,9 +34,46 @@ pub enum Reply {
     /// The figures of a partition.
     Figures(Box<Figures>),
     /// Keys of a partition, and where the scan goes on, if it does.
-    Keys(Vec<Vec<u8>>, Option<u64>),
+    Keys(Box<(Vec<Vec<u8>>, Option<u64>)>),
     /// The keys of a partition that clients read most.
-    Hot(HotKeys),
+    Hot(Box<HotKeys>),
+}
+
+// Each end is moved several times.
+const _: () = assert!(size_of::<End>() == 32);
+
+/// Ends that the program has not taken yet, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Ends {
+    /// The oldest ones, the next one last: to take it is faster than to take the first of a ring.
+    turned: Vec<End>,
+    /// Those that came after them.
+    fresh: Vec<End>,
+}
+
+impl Ends {
+    #[inline]
+    pub(super) fn push(&mut self, end: End) {
+        self.fresh.push(end);
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<End> {
+        if self.turned.is_empty() {
+            self.turn();
+        }
+        self.turned.pop()
+    }
+
+    #[inline(never)]
+    fn turn(&mut self) {
+        std::mem::swap(&mut self.turned, &mut self.fresh);
+        self.turned.reverse();
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.turned.is_empty() && self.fresh.is_empty()
+    }
 }
 
 /// An item of a get, which still lies in the message that has brought it, if it fits into one.
@@ -145,11 +182,11 @@ impl Item {
 impl Reply {
     /// The result of a request for a whole partition, from the bytes of its answer.
     pub(crate) fn of_whole(bytes: &[u8]) -> Result<Self, Status> {
-        if let Ok((keys, next)) = Scanned::decode(bytes) {
-            return Ok(Self::Keys(keys, next));
+        if let Ok(scanned) = Scanned::decode(bytes) {
+            return Ok(Self::Keys(Box::new(scanned)));
         }
         if let Ok(hot) = HotKeys::decode(bytes) {
-            return Ok(Self::Hot(hot));
+            return Ok(Self::Hot(Box::new(hot)));
         }
         match (Figures::decode(bytes), Answer::decode(bytes)) {
             (Ok(figures), _) => Ok(Self::Figures(Box::new(figures))),
@@ -202,14 +239,14 @@ impl Reply {
 
     pub(crate) fn hot(self) -> Result<HotKeys, Error> {
         match self {
-            Self::Hot(hot) => Ok(hot),
+            Self::Hot(hot) => Ok(*hot),
             _ => Err(Error::Incompatible),
         }
     }
 
     pub(crate) fn keys(self) -> Result<(Vec<Vec<u8>>, Option<u64>), Error> {
         match self {
-            Self::Keys(keys, next) => Ok((keys, next)),
+            Self::Keys(scanned) => Ok(*scanned),
             _ => Err(Error::Incompatible),
         }
     }
@@ -219,8 +256,14 @@ impl End {
     /// Gives the memory of a result back to the endpoint's pool, faster than dropping it.
     #[inline]
     pub fn recycle(self, cx: &mut Cx<'_>) {
-        if let Ok(Reply::Found(Found(Content::Message(message)))) = self.result {
-            cx.recycle(Some(message));
+        match self.result {
+            Ok(Reply::Found(Found(Content::Message(message)))) => cx.recycle(Some(message)),
+            // To find out that there is nothing to drop costs a call.
+            Ok(written @ Reply::Written(_)) => std::mem::forget(written),
+            _ => {}
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

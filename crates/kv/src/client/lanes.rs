@@ -8,8 +8,10 @@
 //! One whose endpoint is not in the server's map any more stays down.
 
 use dunlin_core::{Nanos, Session};
+use dunlin_store::route;
 
 use super::options::Options;
+use crate::wire::share;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
@@ -45,12 +47,22 @@ struct Lane {
     is_down: bool,
 }
 
+/// The way to a partition: a session with its endpoint, where the server has the current map.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    pub(super) session: Session,
+    /// The tag of the map, which requests carry.
+    pub(super) tag: u32,
+}
+
 /// The lanes. The first is that to the endpoint that is asked first; it stays, whatever the map.
 #[derive(Debug)]
 pub(super) struct Lanes {
     lanes: Vec<Lane>,
     /// The place in `lanes` of each partition's lane. A lane stays at its place.
     of_partitions: Vec<u16>,
+    /// The way to each partition, from the states of the lanes.
+    ways: Vec<Option<Way>>,
     /// The tag of the current map.
     tag: Option<u32>,
 }
@@ -100,6 +112,7 @@ impl Lanes {
         Self {
             lanes: vec![Lane::new(first)],
             of_partitions: Vec::new(),
+            ways: Vec::new(),
             tag: None,
         }
     }
@@ -119,6 +132,7 @@ impl Lanes {
             let place = u16::try_from(place).expect("a place for each endpoint");
             self.of_partitions.push(place);
         }
+        self.find_ways();
     }
 
     /// The place of the lane to an endpoint, which is made if there is none.
@@ -196,55 +210,74 @@ impl Lanes {
 
     /// Notes that a session is ready for its greeting. False: it is not this client's session.
     pub(super) fn on_connected(&mut self, session: Session) -> bool {
-        let Some(lane) = self.of(session) else {
-            return false;
-        };
-        lane.state = State::Greeting(session);
-        true
+        self.change(session, |lane, _| lane.state = State::Greeting(session))
     }
 
     /// Notes that the server has answered the greeting.
     pub(super) fn on_greeted(&mut self, session: Session, tag: u32) {
-        if let Some(lane) = self.of(session) {
+        self.change(session, |lane, _| {
             lane.state = State::Open(session, tag);
             lane.failures = 0;
             lane.tag = Some(tag);
             lane.is_down = false;
-        }
+        });
     }
 
     /// Notes that a server has another map than its session's greeting said. True: the lane must be
     /// greeted again.
     pub(super) fn on_map_changed(&mut self, session: Session) -> bool {
-        match self.of(session) {
-            Some(lane) if matches!(lane.state, State::Open(..)) => {
+        let mut was_open = false;
+        self.change(session, |lane, _| {
+            was_open = matches!(lane.state, State::Open(..));
+            if was_open {
                 lane.state = State::Greeting(session);
-                true
             }
-            _ => false,
-        }
+        });
+        was_open
     }
 
     pub(super) fn on_closed(&mut self, session: Session, now: Nanos, options: &Options) {
-        let tag = self.tag;
-        if let Some(lane) = self.of(session) {
-            lane.fail(tag, now, options);
-        }
+        self.change(session, |lane, tag| lane.fail(tag, now, options));
     }
 
-    /// The session to the endpoint of a partition, and the tag of the current map, if the server
-    /// there has that map.
+    /// The way to a partition, if that is open.
+    pub(super) fn way(&self, partition: u16) -> Option<Way> {
+        self.ways.get(usize::from(partition)).copied().flatten()
+    }
+
+    /// The way to the partition of a key. `hash` is the one that routes the key, if the caller has
+    /// it; the key is hashed only if there are several partitions.
     #[inline]
-    pub(super) fn open(&self, partition: u16) -> Option<(Session, u32)> {
-        let place = *self.of_partitions.get(usize::from(partition))?;
-        match self.lanes[usize::from(place)].state {
-            State::Open(session, tag) if Some(tag) == self.tag => Some((session, tag)),
-            _ => None,
+    pub(super) fn way_of_key(&self, key: &[u8], hash: Option<u64>) -> Option<Way> {
+        match &self.ways[..] {
+            [only] => *only,
+            ways => {
+                let hash = hash.unwrap_or_else(|| route(key));
+                *ways.get(usize::from(share(hash, ways.len())))?
+            }
         }
     }
 
-    fn of(&mut self, session: Session) -> Option<&mut Lane> {
+    /// Changes the lane with this session; the function gets the tag of the current map, too.
+    /// False: there is none.
+    fn change(&mut self, session: Session, to: impl FnOnce(&mut Lane, Option<u32>)) -> bool {
         let is_it = |lane: &&mut Lane| lane.session() == Some(session);
-        self.lanes.iter_mut().find(is_it)
+        let Some(lane) = self.lanes.iter_mut().find(is_it) else {
+            return false;
+        };
+        to(lane, self.tag);
+        self.find_ways();
+        true
+    }
+
+    /// Finds the ways anew, after a lane or the map has changed.
+    fn find_ways(&mut self) {
+        self.ways.clear();
+        for place in &self.of_partitions {
+            self.ways.push(match self.lanes[usize::from(*place)].state {
+                State::Open(session, tag) if Some(tag) == self.tag => Some(Way { session, tag }),
+                _ => None,
+            });
+        }
     }
 }

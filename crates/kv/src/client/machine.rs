@@ -6,7 +6,7 @@ use dunlin_channel::Repeats;
 use dunlin_core::{Cx, Nanos, Session, SessionEvent};
 
 use super::calls::Calls;
-use super::end::End;
+use super::end::{End, Ends};
 use super::lanes::{Lanes, LinkState};
 use super::multi::Multis;
 #[cfg(feature = "mutants")]
@@ -25,7 +25,7 @@ pub struct Client {
     pub(super) multis: Multis,
     /// Calls that wait for a session or for the map, in order.
     pub(super) waiting: VecDeque<u32>,
-    pub(super) ends: VecDeque<End>,
+    pub(super) ends: Ends,
     /// True if something has changed for waiting calls, so that they are tried again.
     pub(super) is_stirred: bool,
     /// The earliest deadline of the waiting calls, or an earlier time.
@@ -54,7 +54,7 @@ impl Client {
             calls: Calls::new(number),
             multis: Multis::default(),
             waiting: VecDeque::new(),
-            ends: VecDeque::new(),
+            ends: Ends::default(),
             is_stirred: false,
             next_deadline: Nanos::MAX,
             retry_at: Nanos::MAX,
@@ -78,7 +78,7 @@ impl Client {
 
     /// The next end of an operation.
     pub fn next_end(&mut self) -> Option<End> {
-        self.ends.pop_front()
+        self.ends.pop()
     }
 
     /// An endpoint with which the client wants a session. The owner begins to make one, and passes

@@ -8,7 +8,6 @@ use dunlin_wire::{ErrorCode, Ran};
 use super::calls::{Call, Job, Long, Owner};
 use super::end::{End, Found, Item, Reply};
 use super::machine::Client;
-use super::options::Token;
 use crate::error::Error;
 use crate::wire::{Answer, FoundItem, Map, Request, Status, WHOLE, short_len};
 
@@ -25,46 +24,52 @@ impl Client {
         };
         // A place in the backlog is free.
         self.is_stirred |= !self.waiting.is_empty();
-        let call = self.calls.get_mut(place);
-        if done.result.is_ok()
-            && let Some(token) = call.plain_token()
-            && FoundItem::is_whole(done.response.data())
-        {
-            self.on_found(place, token, [done.request, done.response], cx);
+        // One by one: moved as a whole, they would go through memory.
+        let Done {
+            session,
+            tag: _,
+            result,
+            request,
+            response,
+        } = done;
+        let token = self.calls.plain_token(place).filter(|_| result.is_ok());
+        let Some(token) = token else {
+            self.on_other((place, session), result, [request, response], cx);
             return None;
-        }
-        self.on_other(place, done, cx);
+        };
+        let reply = if FoundItem::is_whole(response.data()) {
+            let found = Found::in_message(response);
+            #[cfg(feature = "mutants")]
+            let found = self.old_read(&request, found);
+            Reply::Found(found)
+        } else if let Some(version) = Answer::written(response.data()) {
+            cx.recycle(Some(response));
+            Reply::Written(version)
+        } else {
+            self.on_other((place, session), result, [request, response], cx);
+            return None;
+        };
+        cx.recycle(self.calls.end_plain(place, request));
+        let result = Ok(reply);
+        self.ends.push(End { token, result });
         None
-    }
-
-    /// The answer to a get: an item whose value is in it.
-    #[inline]
-    fn on_found(
-        &mut self,
-        place: u32,
-        token: Token,
-        [request, response]: [MsgBuf; 2],
-        cx: &mut Cx<'_>,
-    ) {
-        let found = Found::in_message(response);
-        #[cfg(feature = "mutants")]
-        let found = self.old_read(&request, found);
-        cx.recycle(Some(request));
-        self.calls.end_plain(place);
-        let result = Ok(Reply::Found(found));
-        self.ends.push_back(End { token, result });
     }
 
     /// Any other end of a call.
     #[inline(never)]
-    fn on_other(&mut self, place: u32, done: Done, cx: &mut Cx<'_>) {
-        let call = self.calls.get_mut(place);
-        call.request = Some(done.request);
-        match done.result {
-            Ok(()) => self.on_answer(place, done.session, done.response, cx),
+    fn on_other(
+        &mut self,
+        (place, session): (u32, Session),
+        result: Result<(), RpcError>,
+        [request, response]: [MsgBuf; 2],
+        cx: &mut Cx<'_>,
+    ) {
+        self.take_back(place, request);
+        match result {
+            Ok(()) => self.on_answer(place, session, response, cx),
             Err(error) => {
-                cx.recycle([done.response]);
-                self.on_failure(place, done.session, error, cx);
+                cx.recycle([response]);
+                self.on_failure(place, session, error, cx);
             }
         }
     }
@@ -323,7 +328,6 @@ impl Client {
     }
 
     /// Ends the operation of a call with a result.
-    #[inline]
     pub(super) fn succeed(&mut self, place: u32, reply: Reply, cx: &mut Cx<'_>) {
         self.end(place, Ok(reply), cx);
     }
@@ -333,13 +337,12 @@ impl Client {
         self.end(place, Err(error), cx);
     }
 
-    #[inline]
     fn end(&mut self, place: u32, result: Result<Reply, Error>, cx: &mut Cx<'_>) {
         let call = self.calls.remove(place);
         cx.recycle(call.request);
         match call.job {
             Job::Plain(token) | Job::Long(Owner::Program(token), _) => {
-                self.ends.push_back(End { token, result });
+                self.ends.push(End { token, result });
             }
             Job::Part(part) | Job::Long(Owner::Part(part), _) => self.on_part(part, result),
             Job::Keys(multi, _) => self.on_keys_failed(multi, result.err()),
@@ -349,7 +352,7 @@ impl Client {
 
     /// Notes the end of a get of many.
     pub(super) fn push_end(&mut self, end: End) {
-        self.ends.push_back(end);
+        self.ends.push(end);
     }
 }
 

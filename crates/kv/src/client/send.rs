@@ -35,7 +35,6 @@ impl Client {
     }
 
     /// Has a call wait or fail that the endpoint has not taken.
-    #[inline]
     pub(super) fn conclude(&mut self, place: u32, issued: Issued, cx: &mut Cx<'_>) {
         match issued {
             Issued::Yes => {}
@@ -134,18 +133,6 @@ impl Client {
         self.end_late_multis(cx.now());
     }
 
-    /// The session on which an operation on this key goes, and the tag that its request carries.
-    /// `hash` is the one that routes the key, if the caller has it.
-    #[inline]
-    pub(super) fn way_of_key(&self, key: &[u8], hash: Option<u64>) -> Option<(Session, u32)> {
-        let map = self.map.as_ref()?;
-        let partition = match hash {
-            Some(hash) => map.partition_of(hash),
-            None => map.partition_with(key),
-        };
-        self.lanes.open(partition)
-    }
-
     /// Issues a call whose request is here.
     fn issue(&mut self, place: u32, cx: &mut Cx<'_>) -> Issued {
         let call = self.calls.get_mut(place);
@@ -163,17 +150,16 @@ impl Client {
         if partition >= map.partitions() {
             return Issued::No(Error::NoPartition);
         }
-        let Some((session, tag)) = self.lanes.open(partition) else {
+        let Some(way) = self.lanes.way(partition) else {
             return Issued::Later;
         };
         let mut request = call.request.take().expect(HAS_REQUEST);
-        set_tag(request.data_mut(), tag);
-        self.issue_on(session, place, request, cx)
+        set_tag(request.data_mut(), way.tag);
+        self.issue_on(way.session, place, request, cx)
     }
 
     /// Gives a call with this request to the endpoint.
-    #[inline]
-    pub(super) fn issue_on(
+    fn issue_on(
         &mut self,
         session: Session,
         place: u32,
@@ -198,8 +184,13 @@ impl Client {
     /// The endpoint has not taken a call.
     #[cold]
     #[inline(never)]
-    fn on_refused_call(&mut self, place: u32, refused: CallError, cx: &mut Cx<'_>) -> Issued {
-        self.calls.get_mut(place).request = Some(refused.request);
+    pub(super) fn on_refused_call(
+        &mut self,
+        place: u32,
+        refused: CallError,
+        cx: &mut Cx<'_>,
+    ) -> Issued {
+        self.take_back(place, refused.request);
         cx.recycle([refused.response]);
         match refused.kind {
             CallErrorKind::Overloaded | CallErrorKind::NoSession => Issued::Later,
@@ -208,6 +199,13 @@ impl Client {
                 unreachable!("a client is driven by the endpoint that has its sessions")
             }
         }
+    }
+
+    /// Takes the request of a call back from the endpoint.
+    pub(super) fn take_back(&mut self, place: u32, request: MsgBuf) {
+        let options = &self.options;
+        let keyed = |job, request, deadline| options.keyed(job, request, deadline);
+        self.calls.take_back(place, request, keyed);
     }
 
     /// Asks for the map over a session that has just opened, or whose server has another one.

@@ -1,7 +1,7 @@
 //! An answer before it is bytes: its length, and how it is written into the response, so that a
 //! value is copied once, from the log into the response buffer.
 
-use dunlin_store::{Item, SLICE, Seconds, Stamp, Value};
+use dunlin_store::{Item, SLICE, Seconds, Stamp, Value, copy_short};
 
 use crate::wire::{Head, Status, short_len, write_short};
 
@@ -75,7 +75,7 @@ impl Reply<'_> {
 #[inline]
 pub(crate) fn copy(value: &Value<'_>, room: &mut [u8]) {
     match value.as_slice() {
-        Some(bytes) if bytes.len() == room.len() => room.copy_from_slice(bytes),
+        Some(bytes) if bytes.len() == room.len() => copy_short(room, bytes),
         _ => {
             value.copy_from(0, room);
         }

@@ -9,7 +9,7 @@
 
 use dunlin_store::SLICE;
 
-use super::cursor::{Cursor, Pen};
+use super::cursor::{Cursor, halves};
 use super::format::Malformed;
 
 /// Bytes before the value of a found item, which is no longer than a slice.
@@ -150,13 +150,14 @@ pub(crate) const fn short_len(numbers: usize) -> usize {
 }
 
 /// Writes an answer of [`short_len`] bytes, and returns the room after the numbers.
+#[inline]
 pub(crate) fn write_short<'a>(status: Status, numbers: &[u64], out: &'a mut [u8]) -> &'a mut [u8] {
-    let mut pen = Pen::new(out);
-    pen.put(&[status as u8, 0, 0, 0, 0, 0, 0, 0]);
-    for number in numbers {
-        pen.put(&number.to_le_bytes());
+    let (fixed, rest) = out.split_at_mut(short_len(numbers.len()));
+    let words = std::iter::once(status as u64).chain(numbers.iter().copied());
+    for (place, word) in fixed.as_chunks_mut().0.iter_mut().zip(words) {
+        *place = word.to_le_bytes();
     }
-    pen.rest()
+    rest
 }
 
 impl<'a> Answer<'a> {
@@ -176,6 +177,16 @@ impl<'a> Answer<'a> {
         Ok(answer)
     }
 
+    /// The version in an answer that says that an item was written.
+    #[inline]
+    pub(crate) fn written(bytes: &[u8]) -> Option<u64> {
+        let ([status, version], []) = bytes.as_chunks::<8>() else {
+            return None;
+        };
+        let is_it = u64::from_le_bytes(*status) == Status::Written as u64;
+        is_it.then(|| u64::from_le_bytes(*version))
+    }
+
     /// Reads an answer from the front of `cursor`.
     #[inline]
     pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
@@ -193,13 +204,6 @@ impl<'a> Answer<'a> {
             refused => Self::Refused(refused),
         })
     }
-}
-
-/// The lower and the upper half of a word.
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the lower half")]
-const fn halves(word: u64) -> [u32; 2] {
-    [word as u32, (word >> 32) as u32]
 }
 
 impl<'a> FoundItem<'a> {
@@ -230,8 +234,12 @@ impl<'a> FoundItem<'a> {
     /// Whether an answer is an item with its whole value.
     #[inline]
     pub(crate) fn is_whole(answer: &'a [u8]) -> bool {
-        let item = Self::read(&mut Cursor(answer));
-        item.is_ok_and(|item| FOUND + item.len as usize == answer.len() && !item.is_long())
+        let Some((head, value)) = answer.split_first_chunk::<FOUND>() else {
+            return false;
+        };
+        let [start, _, end] = [0, 1, 2].map(|at| u64::from_le_bytes(head.as_chunks().0[at]));
+        let ([status, _], [len, _]) = (halves(start), halves(end));
+        status == Status::Found as u32 && len as usize == value.len() && value.len() <= SLICE
     }
 
     /// The value in an answer that [`Self::is_whole`].

@@ -63,6 +63,13 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// The lower and the upper half of a word.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+pub(super) const fn halves(word: u64) -> [u32; 2] {
+    [word as u32, (word >> 32) as u32]
+}
+
 /// Room that is written from the front. It must be long enough.
 pub(super) struct Pen<'a> {
     out: &'a mut [u8],
@@ -79,11 +86,5 @@ impl<'a> Pen<'a> {
     pub(super) fn put(&mut self, bytes: &[u8]) {
         self.out[self.at..self.at + bytes.len()].copy_from_slice(bytes);
         self.at += bytes.len();
-    }
-
-    /// The rest of the room.
-    #[inline]
-    pub(super) fn rest(self) -> &'a mut [u8] {
-        &mut self.out[self.at..]
     }
 }

@@ -110,8 +110,7 @@ impl Map {
     #[inline]
     #[must_use]
     pub fn partition_of(&self, hash: u64) -> u16 {
-        let partition = (u128::from(hash) * self.endpoints.len() as u128) >> 64;
-        u16::try_from(partition).expect("less than the number of partitions")
+        share(hash, self.endpoints.len())
     }
 
     /// The partition that has a key. It is hashed only if there are several.
@@ -190,6 +189,13 @@ impl Map {
             (0..partitions).map(|_| cursor.u16()).collect();
         Ok((Self::new(tag, mode, endpoints?)?, own))
     }
+}
+
+/// The partition, of this number of them, of a key whose [`route`] is `hash`.
+#[inline]
+pub(crate) fn share(hash: u64, partitions: usize) -> u16 {
+    let partition = (u128::from(hash) * partitions as u128) >> 64;
+    u16::try_from(partition).expect("less than the number of partitions")
 }
 
 impl From<Malformed> for MapError {

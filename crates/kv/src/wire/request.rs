@@ -7,15 +7,21 @@
 //! ..  key, and of a write the value
 //! ```
 
-use dunlin_store::{Delta, MAX_KEY, MAX_VALUE, Verb};
+use dunlin_store::{Delta, MAX_KEY, MAX_VALUE, Verb, copy_short};
 
-use super::cursor::{Cursor, Pen};
+use super::cursor::{Cursor, Pen, halves};
 use super::format::{Malformed, VERSION};
 
 /// The option that the operation depends on the item's version.
 const IF_VERSION: u8 = 1;
 
 const HEADER: usize = 8;
+
+/// Bytes of a write before its key.
+const WRITE: usize = HEADER + 16;
+
+/// Why a request fits where it is written.
+const ROOM: &str = "the caller has made room for the request";
 
 /// Why the length of a key fits into a byte.
 const CHECKED: &str = "the caller has checked the key";
@@ -124,6 +130,68 @@ impl<'a> Store<'a> {
             if_version: None,
         }
     }
+
+    /// Writes the request into room of its size.
+    #[inline(always)]
+    fn encode(&self, tag: u32, out: &mut [u8]) {
+        let (fixed, room) = out.split_first_chunk_mut::<WRITE>().expect(ROOM);
+        let options = options(self.if_version);
+        let words = [
+            header(self.code(), self.key.len(), options, tag),
+            self.if_version.unwrap_or(0),
+            u64::from(self.flags) | u64::from(self.lifetime) << 32,
+        ];
+        for (place, word) in fixed.as_chunks_mut().0.iter_mut().zip(words) {
+            *place = word.to_le_bytes();
+        }
+        let (key, value) = room.split_at_mut(self.key.len());
+        copy_short(key, self.key);
+        copy_short(value, self.value);
+    }
+
+    /// Reads a write and the tag of its map.
+    ///
+    /// # Errors
+    /// If the bytes are not a write of this version.
+    #[inline]
+    pub(crate) fn decode(bytes: &'a [u8]) -> Result<(u32, Self), Malformed> {
+        let mut cursor = Cursor(bytes);
+        let [start, version, times] = cursor.words()?;
+        let ([start, tag], [flags, lifetime]) = (halves(start), halves(times));
+        let [VERSION, code, key_len, options] = start.to_le_bytes() else {
+            return Err(Malformed);
+        };
+        let verb = verb(code).ok_or(Malformed)?;
+        let if_version = match (options, version) {
+            (IF_VERSION, version) => Some(version),
+            (0, 0) => None,
+            _ => return Err(Malformed),
+        };
+        let key = cursor.bytes(key_len.into())?;
+        if key.is_empty() || key.len() > MAX_KEY || cursor.0.len() > MAX_VALUE {
+            return Err(Malformed);
+        }
+        let store = Self {
+            verb,
+            key,
+            value: cursor.0,
+            flags,
+            lifetime,
+            if_version,
+        };
+        Ok((tag, store))
+    }
+
+    #[inline]
+    const fn code(&self) -> u8 {
+        match self.verb {
+            Verb::Set => code::SET,
+            Verb::Add => code::ADD,
+            Verb::Replace => code::REPLACE,
+            Verb::Append => code::APPEND,
+            Verb::Prepend => code::PREPEND,
+        }
+    }
 }
 
 impl<'a> Request<'a> {
@@ -146,6 +214,12 @@ impl<'a> Request<'a> {
     #[must_use]
     pub const fn is_read(&self) -> bool {
         matches!(self, Self::Get { .. } | Self::Slice { .. })
+    }
+
+    /// Whether it asks for an item, from its beginning on.
+    #[inline]
+    pub(crate) const fn is_get(&self) -> bool {
+        matches!(self, Self::Get { .. })
     }
 
     /// Whether key and value have lengths that the protocol allows.
@@ -177,40 +251,33 @@ impl<'a> Request<'a> {
     ///
     /// # Panics
     /// If `out` is shorter, or the key longer than 255 bytes; see [`Self::is_in_range`].
-    #[inline]
+    #[inline(always)]
     pub fn encode(&self, tag: u32, out: &mut [u8]) {
-        let Self::Get { key } = self else {
-            return self.encode_fields(tag, out);
-        };
-        assert!(u8::try_from(key.len()).is_ok(), "{CHECKED}");
-        let (header, room) = out.split_first_chunk_mut().expect("the caller's room");
-        *header = get_header(key.len(), tag).to_le_bytes();
-        room[..key.len()].copy_from_slice(key);
+        match self {
+            Self::Get { key } => {
+                let (place, room) = out.split_first_chunk_mut().expect(ROOM);
+                *place = header(code::GET, key.len(), 0, tag).to_le_bytes();
+                copy_short(room, key);
+            }
+            Self::Write(store) => store.encode(tag, out),
+            _ => self.encode_fields(tag, out),
+        }
     }
 
-    /// Writes a request that is not a get.
+    /// Writes a request that is neither a get nor a write.
+    #[inline(never)]
     fn encode_fields(&self, tag: u32, out: &mut [u8]) {
         let key = self.key();
-        let key_len = u8::try_from(key.len()).expect(CHECKED);
-        let options = match self.if_version() {
-            Some(_) => IF_VERSION,
-            None => 0,
-        };
         let version = self.if_version().unwrap_or(0).to_le_bytes();
         let mut pen = Pen::new(out);
-        pen.put(&[VERSION, self.code(), key_len, options]);
-        pen.put(&tag.to_le_bytes());
+        let options = options(self.if_version());
+        pen.put(&header(self.code(), key.len(), options, tag).to_le_bytes());
         match self {
-            Self::Get { .. } => {}
+            Self::Get { .. } | Self::Write(_) => {}
             Self::Slice { stamp, from, .. } => {
                 pen.put(&stamp.to_le_bytes());
                 pen.put(&from.to_le_bytes());
                 pen.put(&[0; 4]);
-            }
-            Self::Write(store) => {
-                pen.put(&version);
-                pen.put(&store.flags.to_le_bytes());
-                pen.put(&store.lifetime.to_le_bytes());
             }
             Self::Count { delta, .. } => {
                 let (Delta::Up(by) | Delta::Down(by)) = delta;
@@ -224,9 +291,6 @@ impl<'a> Request<'a> {
             }
         }
         pen.put(key);
-        if let Self::Write(store) = self {
-            pen.put(store.value);
-        }
     }
 
     /// Reads a request and the tag of its map.
@@ -237,6 +301,9 @@ impl<'a> Request<'a> {
     pub fn decode(bytes: &'a [u8]) -> Result<(u32, Self), Malformed> {
         let mut cursor = Cursor(bytes);
         let [version, code, key_len, options] = cursor.take()?;
+        if verb(code).is_some() {
+            return Store::decode(bytes).map(|(tag, store)| (tag, Self::Write(store)));
+        }
         let tag = cursor.u32()?;
         let key_len = usize::from(key_len);
         if version != VERSION || options & !IF_VERSION != 0 || !(1..=MAX_KEY).contains(&key_len) {
@@ -258,11 +325,11 @@ impl<'a> Request<'a> {
     /// comparison checks the whole header.
     #[inline]
     pub(crate) fn decode_get(bytes: &'a [u8], tag: u32) -> Option<&'a [u8]> {
-        let (header, key) = bytes.split_first_chunk::<HEADER>()?;
+        let (start, key) = bytes.split_first_chunk::<HEADER>()?;
         if !(1..=MAX_KEY).contains(&key.len()) {
             return None;
         }
-        let is_get = u64::from_le_bytes(*header) == get_header(key.len(), tag);
+        let is_get = u64::from_le_bytes(*start) == header(code::GET, key.len(), 0, tag);
         is_get.then_some(key)
     }
 
@@ -321,40 +388,10 @@ impl<'a> Request<'a> {
                 let key = cursor.bytes(key_len)?;
                 Self::Touch { key, lifetime }
             }
-            _ => return Self::decode_write(cursor, code, key_len, is_conditional),
+            _ => return Err(Malformed),
         };
         cursor.end()?;
         Ok(request)
-    }
-
-    fn decode_write(
-        mut cursor: Cursor<'a>,
-        code: u8,
-        key_len: usize,
-        is_conditional: bool,
-    ) -> Result<Self, Malformed> {
-        let verb = match code {
-            code::SET => Verb::Set,
-            code::ADD => Verb::Add,
-            code::REPLACE => Verb::Replace,
-            code::APPEND => Verb::Append,
-            code::PREPEND => Verb::Prepend,
-            _ => return Err(Malformed),
-        };
-        let if_version = condition(&mut cursor, is_conditional)?;
-        let (flags, lifetime) = (cursor.u32()?, cursor.u32()?);
-        let key = cursor.bytes(key_len)?;
-        if cursor.0.len() > MAX_VALUE {
-            return Err(Malformed);
-        }
-        Ok(Self::Write(Store {
-            verb,
-            key,
-            value: cursor.0,
-            flags,
-            lifetime,
-            if_version,
-        }))
     }
 
     fn if_version(&self) -> Option<u64> {
@@ -369,13 +406,7 @@ impl<'a> Request<'a> {
         match self {
             Self::Get { .. } => code::GET,
             Self::Slice { .. } => code::SLICE,
-            Self::Write(store) => match store.verb {
-                Verb::Set => code::SET,
-                Verb::Add => code::ADD,
-                Verb::Replace => code::REPLACE,
-                Verb::Append => code::APPEND,
-                Verb::Prepend => code::PREPEND,
-            },
+            Self::Write(store) => store.code(),
             Self::Count { delta, .. } => match delta {
                 Delta::Up(_) => code::UP,
                 Delta::Down(_) => code::DOWN,
@@ -386,11 +417,34 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The header of a get, as a number.
+/// The verb of a write; `None`: the code is not one of a write.
 #[inline]
-fn get_header(key_len: usize, tag: u32) -> u64 {
-    let start = u16::from_le_bytes([VERSION, code::GET]);
-    u64::from(start) | (key_len as u64) << 16 | u64::from(tag) << 32
+const fn verb(code: u8) -> Option<Verb> {
+    Some(match code {
+        code::SET => Verb::Set,
+        code::ADD => Verb::Add,
+        code::REPLACE => Verb::Replace,
+        code::APPEND => Verb::Append,
+        code::PREPEND => Verb::Prepend,
+        _ => return None,
+    })
+}
+
+/// The header of a request, as a number.
+///
+/// # Panics
+/// If the key is longer than 255 bytes.
+#[inline]
+fn header(code: u8, key_len: usize, options: u8, tag: u32) -> u64 {
+    let key_len = u8::try_from(key_len).expect(CHECKED);
+    let start = u32::from_le_bytes([VERSION, code, key_len, options]);
+    u64::from(start) | u64::from(tag) << 32
+}
+
+/// The options of a request that has or has not this condition.
+#[inline]
+fn options(if_version: Option<u64>) -> u8 {
+    if_version.map_or(0, |_| IF_VERSION)
 }
 
 /// The version that an item must have. Without the option, the field is 0.

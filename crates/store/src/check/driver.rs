@@ -120,7 +120,7 @@ impl Driver {
     }
 
     /// Looks ahead at some keys, deletes the items of some, which moves entries of the others, and
-    /// then gets all these keys, although the look-ahead is out of date.
+    /// writes others; then gets all these keys, although the look-ahead is out of date.
     fn ahead(&mut self, from: u16) -> Result<(), Difference> {
         let bytes: Vec<Vec<u8>> = (from..from.saturating_add(40)).map(key_bytes).collect();
         let mut keys: Vec<Key<'_>> = bytes.iter().map(|key| self.key(key)).collect();
@@ -128,7 +128,26 @@ impl Driver {
         for key in keys.iter().step_by(3) {
             self.delete(key, Condition::None)?;
         }
+        for (number, key) in keys.iter().enumerate().skip(1).step_by(3) {
+            self.write_alike(key, number)?;
+        }
         keys.iter().try_for_each(|key| self.get(key))
+    }
+
+    /// Sets the value of a key to another one, in most cases of the same length. Every other one
+    /// has flags and an expiry.
+    fn write_alike(&mut self, key: &Key<'_>, number: usize) -> Result<(), Difference> {
+        let before = self.model.get(key.bytes()).cloned();
+        let len = before.as_ref().map_or(9, |thing| thing.value.len());
+        let value = vec![b'a'; len + usize::from(number.is_multiple_of(5))];
+        let flags = u32::from(number.is_multiple_of(2));
+        let write = Write {
+            flags,
+            expiry: (flags != 0).then_some(Seconds(self.now.0 + 3)),
+            ..Write::set(&value)
+        };
+        let written = self.table.write(key, &write, self.now);
+        self.compare_write(key, &write, written, before)
     }
 
     fn get_batch(&mut self, from: u16, count: u16) -> Result<(), Difference> {

@@ -40,7 +40,7 @@ pub(super) enum Operation {
     /// Sweeps this number of cache lines.
     Sweep(u64),
     Wait(u32),
-    /// Looks ahead at some keys, as a batch does, deletes some of them, and gets all.
+    /// Looks ahead at some keys, as a batch does, deletes and writes some of them, and gets all.
     Ahead(u16),
     /// Reads a value slice by slice, and writes a long one to a key after the first slice.
     Slices(u16, u16),

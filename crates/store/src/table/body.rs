@@ -222,11 +222,8 @@ impl Table {
     #[inline]
     pub(super) fn find(&mut self, key: &Key<'_>, now: Seconds) -> Option<Found> {
         self.settle(now);
-        if self.epoch != 0 {
-            let bucket = self.index.bucket(key.hash());
-            if !self.index.is_fresh(&self.memory, bucket, self.epoch) {
-                self.empty_bucket(bucket);
-            }
+        if !self.is_fresh(key) {
+            self.empty_bucket(self.index.bucket(key.hash()));
         }
         let found = self.look_up(key)?;
         if found.header.is_expired(now) && !self.has(Mutant::Expired) {
@@ -234,6 +231,25 @@ impl Table {
             return None;
         }
         Some(found)
+    }
+
+    /// The item of a key, if it is in the slot that was noted, has not expired, and no work is due
+    /// for its bucket.
+    #[inline(always)]
+    pub(super) fn find_noted(&self, key: &Key<'_>, now: Seconds) -> Option<Found> {
+        let slot = key.likely()?;
+        if self.flush_at.is_some() || !self.is_fresh(key) {
+            return None;
+        }
+        let found = self.found_at(slot, key)?;
+        (!found.header.is_expired(now)).then_some(found)
+    }
+
+    /// Whether the bucket of a key has seen all flushes.
+    #[inline]
+    fn is_fresh(&self, key: &Key<'_>) -> bool {
+        let bucket = || self.index.bucket(key.hash());
+        self.epoch == 0 || self.index.is_fresh(&self.memory, bucket(), self.epoch)
     }
 
     /// Gets the slot and reads the item again: an item that is passed on must lie in memory, so
@@ -258,7 +274,7 @@ impl Table {
     }
 
     /// The item of the entry in a slot, if it has this key.
-    #[inline]
+    #[inline(always)]
     fn found_at(&self, slot: Slot, key: &Key<'_>) -> Option<Found> {
         let entry = self.index.entry(&self.memory, slot);
         if self.has(Mutant::NotedSlot) {

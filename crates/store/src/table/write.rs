@@ -109,7 +109,21 @@ impl Table {
     ///
     /// # Errors
     /// [`WriteError`]; the item stays as it was.
+    #[inline]
     pub fn write(
+        &mut self,
+        key: &Key<'_>,
+        write: &Write<'_>,
+        now: Seconds,
+    ) -> Result<Version, WriteError> {
+        match self.rewrite(key, write, now) {
+            Some(version) => Ok(version),
+            None => self.write_otherwise(key, write, now),
+        }
+    }
+
+    #[inline(never)]
+    fn write_otherwise(
         &mut self,
         key: &Key<'_>,
         write: &Write<'_>,

@@ -19,18 +19,36 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     pub(super) fn keep_whole(&mut self, rx: &impl Rx, first: usize, frames: usize) -> usize {
         // A tap must see each frame.
         let frames = if self.tap.is_some() { first } else { frames };
+        let mut lined_up = line_up(rx, first);
         for index in first..frames {
-            let words = rx.whole(index).and_then(words_of);
-            let is_whole = |(words, data): &(Words, &[u8])| data.len() == high(words[1]) as usize;
-            let Some((words, data)) = words.filter(is_whole) else {
-                return index;
-            };
-            let place = HEADER_LEN..HEADER_LEN + data.len();
-            if self.accept_for_batch(&words, index, place) != Some(true) {
+            let mut bytes = lined_up.next();
+            if bytes.is_none() {
+                lined_up = line_up(rx, index + 1);
+                bytes = find_whole(rx, index);
+            }
+            if !self.keep_frame(bytes, index) {
                 return index;
             }
         }
         frames
+    }
+
+    /// As [`Self::keep_whole`], for the only frame of a burst. True if it is kept.
+    #[inline(never)]
+    pub(super) fn keep_lone(&mut self, rx: &impl Rx) -> bool {
+        self.tap.is_none() && self.keep_frame(rx.whole(0), 0)
+    }
+
+    /// Keeps a frame with these bytes, if it is an ordinary request with a batch handler.
+    #[inline(always)]
+    fn keep_frame(&mut self, bytes: Option<&[u8]>, index: usize) -> bool {
+        let words = bytes.and_then(words_of);
+        let is_whole = |(words, data): &(Words, &[u8])| data.len() == high(words[1]) as usize;
+        let Some((words, data)) = words.filter(is_whole) else {
+            return false;
+        };
+        let place = HEADER_LEN..HEADER_LEN + data.len();
+        self.accept_for_batch(&words, index, place) == Some(true)
     }
 
     /// Accepts a request with these header words, whose data is at this place of frame `index`, if
@@ -56,4 +74,17 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.keep_for_batch((req_type, inbound, session), index, data, max_response);
         Some(true)
     }
+}
+
+/// As [`Rx::lined_up`], for loops that need it in several places: inlined there, the compiler
+/// computes in advance where all rows would be.
+#[inline(never)]
+pub(crate) fn line_up<R: Rx>(rx: &R, first: usize) -> impl Iterator<Item = &[u8]> + use<'_, R> {
+    rx.lined_up(first)
+}
+
+/// As [`Rx::whole`], for a frame that does not come in a row.
+#[inline(never)]
+pub(crate) fn find_whole<R: Rx>(rx: &R, index: usize) -> Option<&[u8]> {
+    rx.whole(index)
 }
