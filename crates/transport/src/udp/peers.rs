@@ -54,7 +54,7 @@ pub(super) struct Peer {
     pub(super) loopback: bool,
     /// Whether the connection over which the peer was added is from another address.
     pub(super) foreign: bool,
-    /// Our address to which it sends; `None`: it may choose among several.
+    /// Our address to which it sends; `None`: it has several.
     pub(super) own: Option<IpAddr>,
 }
 
@@ -141,6 +141,9 @@ impl Peers {
         if let Some(&index) = self.by_key.get(&key) {
             let slot = &mut self.slots[index as usize];
             slot.uses = slot.uses.checked_add(1)?;
+            if slot.peer.own != peer.own {
+                slot.peer.own = None;
+            }
             return Some(id(index, slot.generation));
         }
         let index = self.take_slot(key, peer)?;

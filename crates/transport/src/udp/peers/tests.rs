@@ -228,3 +228,31 @@ fn reach_follows_the_peer_and_shows_ipv4_as_such() {
     peers.remove(id);
     assert_eq!(peers.reach(id), None);
 }
+
+#[test]
+fn only_a_peer_that_is_alone_and_sends_to_one_of_our_addresses_may_be_tied() {
+    let mut peers = Peers::new(10);
+    let add_at = |peers: &mut Peers, n: u16, own: u8| {
+        let (endpoint, addr) = name(n);
+        let mut peer = Peer::new(addr, SHAPE, 65536, 1440);
+        peer.own = Some([127, 0, 0, own].into());
+        peers.add(endpoint, addr, peer).unwrap()
+    };
+    assert_eq!(peers.only(), None);
+    let first = add_at(&mut peers, 1, 1);
+    let aim = peers.only().unwrap();
+    assert_eq!(aim.peer, RawAddr::new(name(1).1));
+    assert_eq!(add_at(&mut peers, 1, 1), first);
+    assert_eq!(peers.only(), Some(aim));
+    let second = add_at(&mut peers, 2, 1);
+    assert_eq!(peers.only(), None);
+    peers.release(second);
+    assert_eq!(peers.only(), Some(aim));
+    let pending = peers.begin_offer(&info(3)).unwrap();
+    assert_eq!(peers.only(), None);
+    peers.end_offer(&pending);
+    assert_eq!(peers.only(), Some(aim));
+    // Another session of the same peer leads to another of our addresses.
+    assert_eq!(add_at(&mut peers, 1, 2), first);
+    assert_eq!(peers.only(), None);
+}
