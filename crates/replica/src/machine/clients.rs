@@ -223,7 +223,7 @@ impl Clients {
 
     /// Notes a write that was applied.
     pub(super) fn note(&mut self, name: Name, entry: &[u8], answer: &Answer) {
-        self.keep(name.client);
+        // The record was kept when the write was looked up.
         if let Some(record) = self.records.get_mut(&name.client) {
             let write = Write {
                 meaning: meaning(entry),
