@@ -229,12 +229,13 @@ impl Clients {
                 meaning: meaning(entry),
                 answer: answer.clone(),
             };
-            match record.place_of(name.number) {
-                Ok(place) => record.writes[place].1 = write,
-                Err(place) if place == record.writes.len() => {
-                    record.writes.push_back((name.number, write));
-                }
-                Err(place) => record.writes.insert(place, (name.number, write)),
+            match record.writes.back() {
+                Some((last, _)) if *last >= name.number => match record.place_of(name.number) {
+                    Ok(place) => record.writes[place].1 = write,
+                    Err(place) => record.writes.insert(place, (name.number, write)),
+                },
+                // Nearly all writes come in order.
+                _ => record.writes.push_back((name.number, write)),
             }
         }
     }

@@ -10,13 +10,17 @@ pub(super) fn meaning(write: &[u8]) -> u64 {
     mix(u32::from_le_bytes(head).into(), rest)
 }
 
-/// Multiplies pairs of words of eight bytes, and adds both halves of each product. The last pair is
-/// filled up with zeros, and the length follows.
+/// Multiplies pairs of words of eight bytes, and adds both halves of each product. The last pair
+/// are the last bytes, of which some were in the pair before; fewer than sixteen are filled up with
+/// zeros. The length follows.
 pub(super) fn mix(hash: u64, bytes: &[u8]) -> u64 {
     let (pairs, rest) = bytes.as_chunks::<16>();
     let hash = pairs.iter().fold(hash, |hash, pair| step(hash, *pair));
-    let mut last = [0; 16];
-    last[..rest.len()].copy_from_slice(rest);
+    let last = bytes.last_chunk().copied().unwrap_or_else(|| {
+        let mut last = [0; 16];
+        last[..rest.len()].copy_from_slice(rest);
+        last
+    });
     let len = (bytes.len() as u128).to_le_bytes();
     step(step(hash, last), len)
 }
