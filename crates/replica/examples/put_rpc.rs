@@ -2,7 +2,7 @@
 //! that every run executes the same instructions. `cargo xtask budget` runs it under callgrind.
 //!
 //! ```text
-//! cargo run --release -p dunlin-replica --example put_rpc -- [PART] [IN_FLIGHT] [COUNT]
+//! cargo run --release -p dunlin-replica --example put_rpc -- [PART] [IN_FLIGHT] [COUNT] [WINDOW]
 //! ```
 //!
 //! A client makes `COUNT` puts of keys of 16 bytes and values of 64, as in `dunlin bench replica`,
@@ -29,6 +29,10 @@ const WARM_UP: u64 = 2000;
 /// Keys, of which each put draws one: so few that a put that is counted replaces an item, as nearly
 /// all do in a store that has run for a while.
 const KEYS: u32 = 1 << 10;
+
+/// The window of the client's sessions, with a credit for each request, unless `WINDOW` says
+/// another.
+const WINDOW: u64 = 64;
 
 /// The time that passes in a round of turns until a replica leads.
 const ROUND: Nanos = Nanos::from_millis(1);
@@ -200,6 +204,9 @@ fn channel(halves: &mut [ShmHalves], near: usize, far: usize) -> (PeerId, PeerId
 /// Makes the sessions that replicas and client wish for.
 fn grant_wishes(seats: &mut [ReplicaRpc], client: &mut ClientRpc, peers: &Peers) {
     let (options, now) = (SessionOptions::DEFAULT, Nanos(1));
+    // As many as may be under way, like the client of `dunlin bench replica`.
+    let window = u32::try_from(argument(3, WINDOW)).expect("a window is small");
+    let wide = options.with_window(window).with_credits(window);
     let place = |address: &String| address.parse::<usize>().expect("it is a place");
     for near in 0..REPLICAS {
         while let Some(address) = seats[near].app_mut().wish(now) {
@@ -214,7 +221,7 @@ fn grant_wishes(seats: &mut [ReplicaRpc], client: &mut ClientRpc, peers: &Peers)
     while let Some(address) = client.app_mut().wish(now) {
         let far = place(&address);
         let numbers = [peers[REPLICAS][far], peers[far][REPLICAS]];
-        let [session, _] = connect(client, &mut seats[far], numbers, &options);
+        let [session, _] = connect(client, &mut seats[far], numbers, &wide);
         client.app_mut().on_connecting(&address, session);
     }
 }

@@ -65,8 +65,8 @@ pub use service::{Host, serve};
 pub use wire::{
     Answer, BOOTSTRAP, Compare, Event, EventKind, Follower, Found, JOIN, MAX_ADDRESS, MAX_ITEMS,
     MAX_KEY, MAX_LIFETIME, MAX_MEMBERS, MAX_STEPS, MAX_VALUE, Malformed, Member, Members,
-    MembersError, Name, OPERATE, ORDER, OTHER_ITEMS, Operation, Order, PARCEL, PIECE, Parcel, Part,
-    Piece, Request, Role, Roster, STATUS, STRANGER, Status, Steps, TAKEN, TWIN, UNABLE, UNSAVED,
-    VERSION, WINDOW, Write,
+    MembersError, Name, Names, OPERATE, ORDER, OTHER_ITEMS, Operation, Order, PARCEL, PIECE,
+    Parcel, Part, Piece, Request, Role, Roster, STATUS, STRANGER, Status, Steps, TAKEN, TWIN,
+    UNABLE, UNSAVED, VERSION, WINDOW, Write,
 };
 pub use work::{Disk, DiskFigures, Items, LogWrite, Remains, Saved, Work};

@@ -35,6 +35,8 @@ pub struct Log {
     base: IndexAndTerm,
     entries: VecDeque<Entry>,
     bytes: u64,
+    /// Most bytes of entries that Raft gets for a message, unless the first is longer.
+    message_bytes: u64,
     /// Entries from before the last snapshot of a leader, which are to be freed.
     stale: VecDeque<Entry>,
     /// The snapshot for followers; `None` until Raft has asked for one.
@@ -62,6 +64,7 @@ impl Log {
             base,
             entries: VecDeque::new(),
             bytes: 0,
+            message_bytes: u64::MAX,
             stale: VecDeque::new(),
             snapshot: None,
             dropped: Vec::new(),
@@ -78,11 +81,17 @@ impl Log {
             base: remains.base,
             bytes: remains.entries.iter().map(size_of).sum(),
             entries: remains.entries.into(),
+            message_bytes: u64::MAX,
             stale: VecDeque::new(),
             snapshot: None,
             dropped: Vec::new(),
             is_asked: Cell::new(false),
         }
+    }
+
+    /// Sets the most bytes of entries that Raft gets for a message.
+    pub(crate) const fn limit_messages(&mut self, bytes: u64) {
+        self.message_bytes = bytes;
     }
 
     /// The index before the first entry.
@@ -292,7 +301,7 @@ impl Storage for Log {
         low: u64,
         high: u64,
         max_size: impl Into<Option<u64>>,
-        _context: GetEntriesContext,
+        context: GetEntriesContext,
     ) -> raft::Result<Vec<Entry>> {
         let (Some(low), Some(high)) = (self.place(low), self.place(high)) else {
             return Err(StorageError::Compacted.into());
@@ -300,19 +309,22 @@ impl Storage for Log {
         if high > self.entries.len() {
             return Err(StorageError::Unavailable.into());
         }
-        let most = max_size.into().unwrap_or(u64::MAX);
+        // Only those for a message could come later, so they are told apart by that.
+        let most = match context.can_async() {
+            true => self.message_bytes,
+            false => max_size.into().unwrap_or(u64::MAX),
+        };
+        let entries = self.entries.range(low..high);
+        if most == u64::MAX {
+            return Ok(entries.cloned().collect());
+        }
         let mut size = 0;
         let fits = |entry: &&Entry| {
             let is_first = size == 0;
             size += size_of(entry);
             is_first || size <= most
         };
-        Ok(self
-            .entries
-            .range(low..high)
-            .take_while(fits)
-            .cloned()
-            .collect())
+        Ok(entries.take_while(fits).cloned().collect())
     }
 
     fn term(&self, index: u64) -> raft::Result<u64> {

@@ -45,7 +45,7 @@ mod tend;
 mod waiting;
 
 use dunlin_core::{Nanos, Rng};
-use raft::eraftpb::{Message, MessageType};
+use raft::eraftpb::{Entry, Message, MessageType};
 use raft::{Config, RawNode, Ready, SnapshotStatus, StateRole};
 use slog::{Discard, Logger, o};
 
@@ -104,7 +104,8 @@ impl<A> Node<A> {
     /// If the options are out of range, or the image does not name this node.
     #[must_use]
     pub fn new(id: u64, image: Image, options: Options) -> Self {
-        let (log, mut machine) = image.open();
+        let (mut log, mut machine) = image.open();
+        log.limit_messages(options.append_bytes);
         plant(&mut machine, &options);
         let config = Config {
             id,
@@ -127,7 +128,9 @@ impl<A> Node<A> {
             true => Options::ELECTION_TICKS + 1,
             false => 0,
         };
-        let raft = RawNode::new(&config, log, &logger).expect("the options are in range");
+        let mut raft = RawNode::new(&config, log, &logger).expect("the options are in range");
+        // The log limits messages itself; Raft would count the bytes of each entry's encoding.
+        raft.raft.max_msg_size = u64::MAX;
         Self {
             mute_ticks,
             raft,
@@ -253,7 +256,9 @@ impl<A> Node<A> {
             self.take(ready, out);
         }
         self.apply_earlier(out);
-        self.drop_arrived();
+        if self.arrived.is_some() {
+            self.drop_arrived();
+        }
         if let Some(journal) = &mut self.journal {
             journal.take_free(&mut out.messages);
         }
@@ -367,7 +372,15 @@ impl<A> Node<A> {
 
     /// Draws a new time-out if Raft has, and answers all operations if this node does not lead, or
     /// those of an earlier term.
+    #[inline]
     fn on_change(&mut self, rng: &mut Rng, out: &mut Output<A>) {
+        let is_idle = self.leads() || self.waiting.is_idle();
+        if !is_idle || !self.pace.is_kept(&self.raft.raft) {
+            self.follow_change(rng, out);
+        }
+    }
+
+    fn follow_change(&mut self, rng: &mut Rng, out: &mut Output<A>) {
         let has_changed = self.pace.on_step(&mut self.raft.raft, rng);
         if has_changed {
             self.lease.end();
@@ -379,25 +392,44 @@ impl<A> Node<A> {
         }
     }
 
-    /// Proposes all writes that wait as one message, so that Raft appends them together.
+    /// Proposes all writes that wait as one message, so that Raft appends them together, or as
+    /// several, if they are long: Raft sends each follower a message for each of them.
     fn propose(&mut self) {
-        let own = std::mem::take(&mut self.own);
-        let mut entries = self.waiting.take_requests();
-        if !self.leads() || (entries.is_empty() && own.is_empty()) {
+        let mut own = self.own.len();
+        let mut entries = Vec::with_capacity(own + self.waiting.requests());
+        if own > 0 {
+            entries.extend(self.own.drain(..).map(|it| entry_with(&it)));
+        }
+        self.waiting.take_requests(&mut entries);
+        if !self.leads() {
             return;
         }
-        let last = self.raft.raft.raft_log.last_index() + own.len() as u64;
-        entries.splice(..0, own.iter().map(|it| entry_with(it)));
-        let message = Message {
-            msg_type: MessageType::MsgPropose,
-            from: self.raft.raft.id,
-            entries: entries.into(),
-            ..Message::default()
-        };
-        match self.raft.step(message) {
-            Ok(()) => self.waiting.on_appended(last),
-            Err(_) => self.waiting.on_dropped(),
+        while !entries.is_empty() {
+            let later = entries.split_off(self.count_together(&entries));
+            let count = entries.len() - std::mem::take(&mut own).min(entries.len());
+            let last = self.raft.raft.raft_log.last_index() + (entries.len() - count) as u64;
+            let message = Message {
+                msg_type: MessageType::MsgPropose,
+                from: self.raft.raft.id,
+                entries: std::mem::replace(&mut entries, later).into(),
+                ..Message::default()
+            };
+            match self.raft.step(message) {
+                Ok(()) => self.waiting.on_appended(last, count),
+                Err(_) => self.waiting.on_dropped(count),
+            }
         }
+    }
+
+    /// The number of entries, from the first, that are short enough for one message.
+    fn count_together(&self, entries: &[Entry]) -> usize {
+        let mut bytes = 0;
+        let mut fits = |entry: &Entry| {
+            bytes += entry.data.len() as u64;
+            bytes <= self.options.append_bytes
+        };
+        let more = entries.iter().position(|it| !fits(it));
+        more.map_or(entries.len(), |count| count.max(1))
     }
 
     /// Asks for the index at which the gets that wait may be answered. A leader does not know it

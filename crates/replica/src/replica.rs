@@ -13,6 +13,7 @@ mod due;
 mod lives;
 mod log_clock;
 mod outbox;
+mod parcels;
 mod peers;
 mod pieces;
 mod seat;
@@ -272,15 +273,20 @@ impl Replica {
         seat.is_some_and(|seat| seat.on_order(order, self.id))
     }
 
-    /// Takes a parcel of another replica, and returns the place of that one, for
-    /// [`Self::on_kept`].
+    /// Takes a parcel of another replica that has come on a session. [`Self::on_kept`] gets the
+    /// returned place of that replica, and whether the parcel has names.
     ///
     /// # Errors
     /// [`ErrorCode::UNDECODABLE`]; [`STRANGER`]: it is not for this one, or of a stranger.
     /// [`TWIN`](crate::TWIN): another process has the sender's number.
-    pub(crate) fn on_parcel(&mut self, bytes: &[u8], now: Nanos) -> Result<usize, ErrorCode> {
+    pub(crate) fn on_parcel(
+        &mut self,
+        bytes: &[u8],
+        session: Session,
+        now: Nanos,
+    ) -> Result<(usize, bool), ErrorCode> {
         match &mut self.seat {
-            Some(seat) => seat.on_parcel(bytes, self.id, now),
+            Some(seat) => seat.on_parcel(bytes, session, self.id, now),
             None => Err(match Parcel::decode(bytes) {
                 Ok(_) => STRANGER,
                 Err(_) => ErrorCode::UNDECODABLE,
@@ -288,8 +294,8 @@ impl Replica {
         }
     }
 
-    /// Takes the ticket of a parcel of the replica at a place.
-    pub(crate) fn on_kept(&mut self, place: usize, ticket: Ticket) {
+    /// Takes the ticket of a parcel.
+    pub(crate) fn on_kept(&mut self, place: (usize, bool), ticket: Ticket) {
         if let Some(seat) = &mut self.seat {
             seat.on_kept(place, ticket);
         }

@@ -94,7 +94,7 @@ fn on_order<App: Host>(app: &mut App, incoming: RpcRequest<'_>, cx: &mut Cx<'_>)
 
 fn on_parcel<App: Host>(app: &mut App, incoming: RpcRequest<'_>, cx: &mut Cx<'_>) {
     let replica = app.replica();
-    match replica.on_parcel(incoming.data(), cx.now()) {
+    match replica.on_parcel(incoming.data(), incoming.session(), cx.now()) {
         Ok(place) => replica.on_kept(place, incoming.keep(cx)),
         Err(ErrorCode::UNDECODABLE) => incoming.refuse(cx, ErrorCode::UNDECODABLE),
         Err(code) => incoming.reject(cx, code),

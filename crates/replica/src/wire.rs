@@ -24,18 +24,19 @@ pub use answer::{Answer, Found};
 pub(crate) use answer::{MAX_ITEM, Page};
 pub(crate) use event::Events;
 pub use event::{Event, EventKind};
-pub(crate) use format::MAX_INDEX;
 pub(crate) use format::PAGE;
 pub use format::{
     BOOTSTRAP, JOIN, MAX_ADDRESS, MAX_ITEMS, MAX_KEY, MAX_LIFETIME, MAX_MEMBERS, MAX_STEPS,
     MAX_VALUE, Malformed, OPERATE, ORDER, OTHER_ITEMS, PARCEL, PIECE, STATUS, STRANGER, TAKEN,
     TWIN, UNABLE, UNSAVED, VERSION, WINDOW,
 };
+pub(crate) use format::{MAX_INDEX, MOST_MESSAGES};
 pub use members::{Member, Members, MembersError};
 pub use order::Order;
-pub(crate) use parcel::Envelope;
-pub use parcel::Parcel;
+pub(crate) use parcel::{Envelope, put_message};
+pub use parcel::{Names, Parcel};
 pub use piece::Piece;
+pub(crate) use request::without_name;
 pub use request::{Name, Operation, Request};
 pub(crate) use roster::MAX_SEATS;
 pub use roster::{Part, Roster};

@@ -3,7 +3,7 @@
 use dunlin_sim::Rng;
 
 use super::*;
-use crate::wire::{Member, Name};
+use crate::wire::{Member, Name, Names};
 
 fn messages() -> Vec<Vec<u8>> {
     let member = |id| Member {
@@ -28,11 +28,14 @@ fn messages() -> Vec<Vec<u8>> {
     };
     let mut part = vec![0; Piece::HEAD + 5];
     piece.encode(&mut part);
-    let parcel = Parcel {
+    let names = Names {
         cluster: 1,
         from: 2,
         to: 3,
         life: 4,
+    };
+    let parcel = |names| Parcel {
+        names,
         are_two: false,
         messages: Vec::new(),
     };
@@ -46,7 +49,8 @@ fn messages() -> Vec<Vec<u8>> {
         Roster::first(&members).to_bytes(),
         Status::idle(4).to_bytes(),
         Order::Join(member(9)).to_bytes(),
-        parcel.to_bytes(),
+        parcel(None).to_bytes(),
+        parcel(Some(names)).to_bytes(),
         part,
     ]
 }

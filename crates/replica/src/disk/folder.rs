@@ -72,6 +72,8 @@ pub enum DiskError {
     Taken(PathBuf),
     /// A newer version of this library has written a part of it.
     Newer(PathBuf, NewerPart),
+    /// An older version has written its log: the format, and the one that is read.
+    Older(PathBuf, u8, u8),
     /// Its content is damaged, or was not written by a replica.
     Broken(PathBuf, String),
     /// The file system refuses.
@@ -176,6 +178,7 @@ impl Folder {
             Loss::Unreadable(error) => DiskError::Io(log.clone(), error),
             Loss::Incomplete(why) => broken(why),
             Loss::Newer(newer) => DiskError::Newer(self.path.clone(), newer),
+            Loss::Older(format, known) => DiskError::Older(self.path.clone(), format, known),
         })?;
         // The engine syncs its files, but not the name of the first one.
         let synced = sync_names(&log).and_then(|()| sync_names(&self.path));
@@ -325,6 +328,13 @@ impl fmt::Display for DiskError {
             Self::Newer(path, newer) => write!(
                 f,
                 "{} holds {newer}; use the newer program, which can go on with it",
+                path.display()
+            ),
+            Self::Older(path, format, known) => write!(
+                f,
+                "{} holds a log of format {format}, and this program reads format {known}; back it \
+                 up with the program that has written it (`dunlin replica backup`), and restore \
+                 the backup with this one",
                 path.display()
             ),
             Self::Broken(path, why) => write!(

@@ -12,10 +12,8 @@ use crate::wire::Malformed;
 use crate::wire::cursor::{Cursor, put_words};
 use crate::work::LogWrite;
 
-/// The version of the format.
-const VERSION: u8 = 2;
-/// The version whose writes have no numbers.
-const UNNUMBERED: u8 = 1;
+/// The version of the format. The entries of earlier ones are requests of version 1.
+const VERSION: u8 = 3;
 
 /// Items in the engine: parts, as entries of a group of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -118,14 +116,20 @@ impl State {
         NewerPart::find("the record of the log's state", version, VERSION)
     }
 
+    /// The version of a record of an older library, and the version that this one reads.
+    pub(super) fn older(bytes: &[u8]) -> Option<(u8, u8)> {
+        let version = bytes.first().copied();
+        let older = version.filter(|version| (1..VERSION).contains(version))?;
+        Some((older, VERSION))
+    }
+
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor(bytes);
-        let version = cursor.u8()?;
-        if ![VERSION, UNNUMBERED].contains(&version) {
+        if cursor.u8()? != VERSION {
             return Err(Malformed);
         }
         cursor.zeros::<7>()?;
-        let mut state = Self {
+        let state = Self {
             term: cursor.u64()?,
             vote: cursor.u64()?,
             commit: cursor.u64()?,
@@ -136,11 +140,8 @@ impl State {
                 first: cursor.u64()?,
                 last: cursor.u64()?,
             },
-            number: 0,
+            number: cursor.u64()?,
         };
-        if version != UNNUMBERED {
-            state.number = cursor.u64()?;
-        }
         cursor.end()?;
         Ok(state)
     }

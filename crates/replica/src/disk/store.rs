@@ -66,6 +66,8 @@ pub enum Loss {
     Incomplete(String),
     /// A newer version of this library has written it.
     Newer(NewerPart),
+    /// An older version of this library has written it: the format, and the one that is read.
+    Older(u8, u8),
 }
 
 impl From<Error> for Loss {
@@ -109,7 +111,7 @@ impl<F: FileSystem> Store<F> {
     ///
     /// # Errors
     /// [`Loss`]: the files cannot be read, another process has them, an entry is missing that the
-    /// record of the state counts, the log ends before a write that was acknowledged, or a newer
+    /// record of the state counts, the log ends before a write that was acknowledged, or another
     /// version has written the record. A torn last write is no loss: no message speaks of it.
     ///
     /// # Panics
@@ -434,6 +436,9 @@ fn read<F: FileSystem>(
     // The engine has verified the check sum.
     if let Some(newer) = State::newer(&bytes) {
         return Err(Loss::Newer(newer));
+    }
+    if let Some((format, known)) = State::older(&bytes) {
+        return Err(Loss::Older(format, known));
     }
     let state = State::decode(&bytes);
     let mut state = state.map_err(|_| incomplete("the record of its state is damaged"))?;

@@ -223,18 +223,19 @@ impl Clients {
 
     /// Notes a write that was applied.
     pub(super) fn note(&mut self, name: Name, entry: &[u8], answer: &Answer) {
-        self.keep(name.client);
+        // The record was kept when the write was looked up.
         if let Some(record) = self.records.get_mut(&name.client) {
             let write = Write {
                 meaning: meaning(entry),
                 answer: answer.clone(),
             };
-            match record.place_of(name.number) {
-                Ok(place) => record.writes[place].1 = write,
-                Err(place) if place == record.writes.len() => {
-                    record.writes.push_back((name.number, write));
-                }
-                Err(place) => record.writes.insert(place, (name.number, write)),
+            match record.writes.back() {
+                Some((last, _)) if *last >= name.number => match record.place_of(name.number) {
+                    Ok(place) => record.writes[place].1 = write,
+                    Err(place) => record.writes.insert(place, (name.number, write)),
+                },
+                // Nearly all writes come in order.
+                _ => record.writes.push_back((name.number, write)),
             }
         }
     }

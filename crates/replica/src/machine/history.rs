@@ -1,8 +1,8 @@
 //! The last changes of items, for clients that watch keys.
 //!
 //! The history is no part of the state: a replica that goes on from a snapshot has none of the
-//! changes before it. Keys and values lie one after the other in one buffer, so that noting a
-//! change allocates nothing, and forgetting one touches no memory that has left the caches.
+//! changes before it. Keys and values lie one after the other in blocks, so that few changes
+//! allocate, and forgetting one touches no memory that has left the caches.
 //! Invariant: it has all changes after `base`, in the order of their entries. Called by `machine`.
 
 use std::collections::VecDeque;
@@ -11,6 +11,9 @@ use crate::wire::{Event, EventKind, Events};
 
 /// Most bytes of changes that are kept, and of those of one entry.
 const MOST: usize = 16 << 20;
+
+/// Bytes of a block. One change that is longer has a block of its own.
+const BLOCK: usize = 64 << 10;
 
 /// Bytes that a change counts in addition to its key and value.
 const EVENT: usize = 64;
@@ -23,7 +26,7 @@ pub(super) enum Change<'a> {
     Expired,
 }
 
-/// The kind of a change whose bytes are in the buffer.
+/// The kind of a change whose bytes are in a block.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Put,
@@ -36,8 +39,9 @@ enum Kind {
 struct Noted {
     index: u64,
     kind: Kind,
-    /// Bytes that were noted before those of this change, since the beginning.
-    start: u64,
+    /// The number of its block, and the place of its bytes there.
+    block: u64,
+    start: usize,
     key_len: usize,
     value_len: usize,
 }
@@ -48,9 +52,11 @@ pub(super) struct History {
     base: u64,
     events: VecDeque<Noted>,
     /// Their keys and values.
-    bytes: VecDeque<u8>,
-    /// Bytes that were forgotten since the beginning.
-    forgotten: u64,
+    blocks: VecDeque<Vec<u8>>,
+    /// The number of the first block.
+    first_block: u64,
+    /// Bytes of all blocks.
+    bytes: usize,
     /// Only the last change of each key is shown.
     #[cfg(feature = "mutants")]
     shows_last: bool,
@@ -61,8 +67,9 @@ impl History {
         Self {
             base,
             events: VecDeque::new(),
-            bytes: VecDeque::new(),
-            forgotten: 0,
+            blocks: VecDeque::new(),
+            first_block: 0,
+            bytes: 0,
             #[cfg(feature = "mutants")]
             shows_last: false,
         }
@@ -77,8 +84,8 @@ impl History {
     /// Forgets all changes; those of entries after this one follow.
     pub(super) fn begin_after(&mut self, base: u64) {
         self.events.clear();
-        self.bytes.clear();
-        (self.base, self.forgotten) = (base, 0);
+        self.blocks.clear();
+        (self.base, self.bytes) = (base, 0);
     }
 
     /// Notes a change by the entry of this index.
@@ -88,18 +95,32 @@ impl History {
             Change::Deleted => (Kind::Deleted, &[][..]),
             Change::Expired => (Kind::Expired, &[][..]),
         };
+        let block = self.block_for(key.len() + value.len());
+        let start = block.len();
+        block.extend_from_slice(key);
+        block.extend_from_slice(value);
         self.events.push_back(Noted {
             index,
             kind,
-            start: self.forgotten + self.bytes.len() as u64,
+            block: self.first_block + self.blocks.len() as u64 - 1,
+            start,
             key_len: key.len(),
             value_len: value.len(),
         });
-        self.bytes.extend(key);
-        self.bytes.extend(value);
-        while self.bytes.len() + EVENT * self.events.len() > MOST {
+        while self.bytes + EVENT * self.events.len() > MOST {
             self.forget();
         }
+    }
+
+    /// The last block, if it has room for a change of this length, or a new one.
+    fn block_for(&mut self, len: usize) -> &mut Vec<u8> {
+        let has_room = |it: &Vec<u8>| it.capacity() - it.len() >= len;
+        if !self.blocks.back().is_some_and(has_room) {
+            let block = Vec::with_capacity(len.max(BLOCK));
+            self.bytes += block.capacity();
+            self.blocks.push_back(block);
+        }
+        self.blocks.back_mut().expect("there is one now")
     }
 
     /// Forgets the changes of the oldest entry.
@@ -108,10 +129,14 @@ impl History {
             return;
         };
         self.base = oldest;
-        while let Some(event) = self.events.pop_front_if(|event| event.index == oldest) {
-            let len = event.key_len + event.value_len;
-            self.bytes.drain(..len);
-            self.forgotten += len as u64;
+        while self.events.pop_front_if(|it| it.index == oldest).is_some() {}
+        let after = self.first_block + self.blocks.len() as u64;
+        let first = self.events.front().map_or(after, |event| event.block);
+        while self.first_block < first
+            && let Some(block) = self.blocks.pop_front()
+        {
+            self.first_block += 1;
+            self.bytes -= block.capacity();
         }
     }
 
@@ -136,8 +161,7 @@ impl History {
     }
 
     fn has_prefix(&self, noted: &Noted, prefix: &[u8]) -> bool {
-        let start = self.place(noted);
-        prefix.len() <= noted.key_len && self.bytes.range(start..start + prefix.len()).eq(prefix)
+        prefix.len() <= noted.key_len && self.bytes_of(noted).starts_with(prefix)
     }
 
     /// Whether a later change has the same key.
@@ -148,21 +172,20 @@ impl History {
         later.into_iter().any(|it| self.event(it).key == key)
     }
 
-    /// Where the bytes of a change begin in the buffer.
-    fn place(&self, noted: &Noted) -> usize {
-        usize::try_from(noted.start - self.forgotten).expect("the buffer has it")
+    /// The key of a change and its value.
+    fn bytes_of(&self, noted: &Noted) -> &[u8] {
+        let block = usize::try_from(noted.block - self.first_block);
+        let block = &self.blocks[block.expect("the blocks are in memory")];
+        &block[noted.start..noted.start + noted.key_len + noted.value_len]
     }
 
     fn event(&self, noted: &Noted) -> Event {
-        let start = self.place(noted);
-        let bytes = |start: usize, len: usize| -> Vec<u8> {
-            self.bytes.range(start..start + len).copied().collect()
-        };
+        let (key, value) = self.bytes_of(noted).split_at(noted.key_len);
         Event {
             index: noted.index,
-            key: bytes(start, noted.key_len),
+            key: key.to_vec(),
             kind: match noted.kind {
-                Kind::Put => EventKind::Put(bytes(start + noted.key_len, noted.value_len)),
+                Kind::Put => EventKind::Put(value.to_vec()),
                 Kind::Deleted => EventKind::Deleted,
                 Kind::Expired => EventKind::Expired,
             },

@@ -1,26 +1,39 @@
 //! Check sums of writes and states. Called by `clients` and `image`.
 
-/// The bytes of a write that say what it does. The number below which its client has all answers
+use crate::wire::without_name;
+
+/// The check sum of a write, without its name: the number below which its client has all answers
 /// may change when the write is repeated.
-pub(super) fn meaning(entry: &[u8]) -> u64 {
-    const FIRST: std::ops::Range<usize> = 24..32;
-    let (head, tail) = (&entry[..FIRST.start], &entry[FIRST.end..]);
+pub(super) fn meaning(write: &[u8]) -> u64 {
+    let (head, rest) = without_name(write).unwrap_or(([0; 4], write));
     // It tells a client's mistake from a repeat, and guards against nothing else.
-    mix(mix(0xcbf2_9ce4_8422_2325, head), tail)
+    mix(u32::from_le_bytes(head).into(), rest)
 }
 
-/// FNV-1a over words of eight bytes, so that it costs an eighth of the multiplications; the last
-/// word is filled up with zeros, and its length follows.
+/// Multiplies pairs of words of eight bytes, and adds both halves of each product. The last pair
+/// are the last bytes, of which some were in the pair before; fewer than sixteen are filled up with
+/// zeros. The length follows.
 pub(super) fn mix(hash: u64, bytes: &[u8]) -> u64 {
-    let step = |hash: u64, word: u64| {
-        let product = (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
-        product ^ (product >> 32)
-    };
-    let (words, rest) = bytes.as_chunks::<8>();
-    let hash = words
-        .iter()
-        .fold(hash, |hash, word| step(hash, u64::from_le_bytes(*word)));
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    step(step(hash, u64::from_le_bytes(last)), rest.len() as u64)
+    let (pairs, rest) = bytes.as_chunks::<16>();
+    let hash = pairs.iter().fold(hash, |hash, pair| step(hash, *pair));
+    let last = bytes.last_chunk().copied().unwrap_or_else(|| {
+        let mut last = [0; 16];
+        last[..rest.len()].copy_from_slice(rest);
+        last
+    });
+    let len = (bytes.len() as u128).to_le_bytes();
+    step(step(hash, last), len)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the lower half of a product"
+)]
+fn step(hash: u64, pair: [u8; 16]) -> u64 {
+    const WORDS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xcbf2_9ce4_8422_2325];
+    let pair = u128::from_le_bytes(pair);
+    let (one, other) = (pair as u64, (pair >> 64) as u64);
+    let product = u128::from(one ^ hash ^ WORDS[0]) * u128::from(other ^ WORDS[1]);
+    // With the hash before, no pair of words makes it forget the others.
+    hash.rotate_left(23) ^ (product as u64) ^ (product >> 64) as u64
 }

@@ -16,8 +16,10 @@ impl<A> Node<A> {
     pub(super) fn on_committed(&mut self, entries: Vec<Entry>, out: &mut Output<A>) {
         match self.leads() {
             true => {
-                let left = self.backlog.take();
-                self.apply(&left, out);
+                if !self.backlog.is_empty() {
+                    let left = self.backlog.take();
+                    self.apply(&left, out);
+                }
                 self.apply(&entries, out);
             }
             false => self.backlog.add(entries),
@@ -26,8 +28,8 @@ impl<A> Node<A> {
 
     /// Applies the entries that this node has left since the run before.
     pub(super) fn apply_earlier(&mut self, out: &mut Output<A>) {
-        let earlier = self.backlog.take_earlier();
-        if !earlier.is_empty() {
+        if self.backlog.has_earlier() {
+            let earlier = self.backlog.take_earlier();
             self.apply(&earlier, out);
             self.note_applied();
         }

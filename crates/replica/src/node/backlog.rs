@@ -29,6 +29,11 @@ impl Backlog {
         }
     }
 
+    /// Whether entries were there before this run.
+    pub(super) const fn has_earlier(&self) -> bool {
+        self.earlier > 0
+    }
+
     /// Moves out the entries that were there before this run.
     pub(super) fn take_earlier(&mut self) -> Vec<Entry> {
         match std::mem::take(&mut self.earlier) {

@@ -18,6 +18,13 @@ pub(super) struct Pace {
 }
 
 impl Pace {
+    /// Whether term and part are those of the last step, and the time-out is the one drawn then.
+    #[inline]
+    pub(super) fn is_kept<T: Storage>(&self, raft: &Raft<T>) -> bool {
+        self.seen == Some((raft.term, raft.state))
+            && raft.randomized_election_timeout() == self.ticks
+    }
+
     /// Returns whether term or part have changed.
     pub(super) fn on_step<T: Storage>(&mut self, raft: &mut Raft<T>, rng: &mut Rng) -> bool {
         let now = Some((raft.term, raft.state));

@@ -1,7 +1,7 @@
 //! Entries and promises on their way into the log: the one in memory, and that of the disk.
 
 use raft::Ready;
-use raft::eraftpb::Entry;
+use raft::eraftpb::{Entry, Message};
 
 use super::Node;
 use super::journal::{Journal, promise_of};
@@ -49,15 +49,24 @@ impl<A> Node<A> {
     /// Writes entries and promises into the log in memory. Then the messages leave that speak of
     /// them.
     pub(super) fn keep(&mut self, mut ready: Ready, out: &mut Output<A>) {
-        out.messages.append(&mut ready.take_messages());
+        add(&mut out.messages, ready.take_messages());
         let entries = self.take_entries(&mut ready, out);
         self.raft.mut_store().append(entries);
-        out.messages.append(&mut ready.take_persisted_messages());
+        add(&mut out.messages, ready.take_persisted_messages());
         let number = ready.number();
         // Not `advance_append`, which looks for more work at once. There is none, unless this node
         // is the only voter; the next look finds it.
         self.raft.advance_append_async(ready);
         self.raft.on_persist_ready(number);
+    }
+
+    /// Takes back the memory of messages that have been sent: Raft writes the next ones there.
+    pub(crate) fn on_sent(&mut self, mut messages: Vec<Message>) {
+        messages.clear();
+        let raft = &mut self.raft.raft;
+        if raft.msgs.is_empty() && raft.msgs.capacity() < messages.capacity() {
+            raft.msgs = messages;
+        }
     }
 
     /// Hands entries and promises to the disk. Messages that speak of them wait.
@@ -118,5 +127,14 @@ impl<A> Node<A> {
                 self.waiting.on_applied(entry.index, answer, out);
             }
         }
+    }
+}
+
+#[inline]
+fn add(messages: &mut Vec<Message>, mut more: Vec<Message>) {
+    match messages.is_empty() {
+        _ if more.is_empty() => {}
+        true => *messages = more,
+        false => messages.append(&mut more),
     }
 }

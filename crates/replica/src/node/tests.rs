@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::wire::Answer;
-use crate::wire::{Member, Members, Name, Operation, Parcel, Request};
+use crate::wire::{Member, Members, Name, Names, Operation, Parcel, Request};
 use crate::work::Saved;
 use crate::work::Work;
 use raft::eraftpb::Entry;
@@ -421,11 +421,14 @@ fn no_message_of_another_process_makes_raft_panic() {
         for _ in 0..100 {
             let node = stage.nodes.get_mut(&1).unwrap();
             for _ in 0..rng.below(4) {
-                let parcel = Parcel {
+                let names = Names {
                     cluster: 0,
                     from: 2,
                     to: 1,
                     life: 1,
+                };
+                let parcel = Parcel {
+                    names: Some(names),
                     are_two: false,
                     messages: vec![hostile(node, &mut rng)],
                 };

@@ -11,7 +11,7 @@ use raft::eraftpb::Entry;
 
 use super::output::Output;
 use crate::wire::Answer;
-use crate::wire::change::entry_with;
+use crate::wire::change::Shared;
 
 #[derive(Debug)]
 struct Get<A> {
@@ -23,8 +23,9 @@ struct Get<A> {
 pub(super) struct Waiting<A> {
     most: usize,
     under_way: usize,
-    /// Writes that the next run proposes.
-    requests: Vec<Entry>,
+    /// The bytes of the writes that the next run proposes, one after the other, and their ends.
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
     askers: Vec<A>,
     /// Writes in the log, by the indices of their entries.
     appended: VecDeque<(u64, A)>,
@@ -44,7 +45,8 @@ impl<A> Waiting<A> {
         Self {
             most,
             under_way: 0,
-            requests: Vec::new(),
+            bytes: Vec::new(),
+            ends: Vec::new(),
             askers: Vec::new(),
             appended: VecDeque::new(),
             gets: Vec::new(),
@@ -66,7 +68,8 @@ impl<A> Waiting<A> {
             return self.busy.push(asker);
         }
         self.under_way += 1;
-        self.requests.push(entry_with(request));
+        self.bytes.extend_from_slice(request);
+        self.ends.push(self.bytes.len());
         self.askers.push(asker);
     }
 
@@ -78,11 +81,29 @@ impl<A> Waiting<A> {
         self.gets.push(Get { key, asker });
     }
 
-    /// Moves out the writes to propose. There is room for as many at once, because the next run
-    /// will have about as many.
-    pub(super) fn take_requests(&mut self) -> Vec<Entry> {
-        let room = Vec::with_capacity(self.requests.len());
-        std::mem::replace(&mut self.requests, room)
+    /// Whether no operation is under way.
+    pub(super) const fn is_idle(&self) -> bool {
+        self.under_way == 0
+    }
+
+    /// Writes that the next run proposes.
+    pub(super) const fn requests(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Moves out the writes to propose. Their entries share one copy of their bytes, because they
+    /// leave the log about when the others do.
+    pub(super) fn take_requests(&mut self, entries: &mut Vec<Entry>) {
+        if self.ends.is_empty() {
+            return;
+        }
+        let shared = Shared::new(&self.bytes);
+        let mut begin = 0;
+        entries.extend(self.ends.drain(..).map(|end| {
+            let place = std::mem::replace(&mut begin, end)..end;
+            shared.write(place)
+        }));
+        self.bytes.clear();
     }
 
     /// Whether some gets wait to be asked for.
@@ -90,16 +111,17 @@ impl<A> Waiting<A> {
         !self.gets.is_empty()
     }
 
-    /// The writes are in the log, after this index.
-    pub(super) fn on_appended(&mut self, last: u64) {
+    /// The next writes are in the log, this number of them, after this index.
+    pub(super) fn on_appended(&mut self, last: u64, count: usize) {
         let indices = last + 1..;
-        self.appended.extend(indices.zip(self.askers.drain(..)));
+        self.appended
+            .extend(indices.zip(self.askers.drain(..count)));
     }
 
-    /// Raft has not taken the writes.
-    pub(super) fn on_dropped(&mut self) {
-        self.under_way -= self.askers.len();
-        self.busy.append(&mut self.askers);
+    /// Raft has not taken the next writes.
+    pub(super) fn on_dropped(&mut self, count: usize) {
+        self.under_way -= count;
+        self.busy.extend(self.askers.drain(..count));
     }
 
     /// Answers the write whose entry was applied, if it came to this leader.
@@ -174,7 +196,8 @@ impl<A> Waiting<A> {
         }
         self.on_won(out);
         self.under_way = 0;
-        self.requests.clear();
+        self.bytes.clear();
+        self.ends.clear();
         let gets = self.gets.drain(..).map(|get| get.asker);
         out.answers
             .extend(self.askers.drain(..).chain(gets).map(moved));

@@ -8,11 +8,13 @@
 //! A place that changes hands must not keep its session: the next peer's messages would go to the
 //! process of the one before, which refuses them, and the session would never end.
 
-use dunlin_core::Ticket;
+use dunlin_core::Session;
 
 use super::lives::Lives;
+use super::parcels::Unanswered;
 use super::seat::Seat;
 use super::transfer::Sending;
+use crate::wire::Names;
 
 /// Another member.
 #[derive(Debug)]
@@ -21,7 +23,9 @@ pub(super) struct Peer {
     /// Calls that have not ended, those with parts of snapshots included.
     pub(super) calls: u32,
     /// Its parcels that have not been answered.
-    pub(super) tickets: Vec<Ticket>,
+    pub(super) parcels: Vec<Unanswered>,
+    /// A session on which it has answered a parcel with names, and the names in its answer.
+    pub(super) met: Option<(Session, Names)>,
     /// The snapshot that it gets.
     pub(super) sending: Option<Sending>,
     pub(super) lives: Lives,
@@ -32,14 +36,20 @@ impl Peer {
         Self {
             id,
             calls: 0,
-            tickets: Vec::new(),
+            parcels: Vec::new(),
+            met: None,
             sending: None,
             lives: Lives::default(),
         }
     }
 
+    /// Whether it waits for an answer, or gets a snapshot.
+    pub(super) const fn has_work(&self) -> bool {
+        !self.parcels.is_empty() || self.sending.is_some()
+    }
+
     fn is_unused(&self) -> bool {
-        self.calls == 0 && self.tickets.is_empty() && self.sending.is_none()
+        self.calls == 0 && self.parcels.is_empty() && self.sending.is_none()
     }
 }
 

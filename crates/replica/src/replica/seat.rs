@@ -1,27 +1,22 @@
 //! A seat: the node of a replica, and its sessions with the other members.
 //!
-//! A parcel of another member is answered in the run that it starts, with all messages for that
-//! member that answer others: so a follower's answer to an append is the response of the call that
-//! has brought it (eRPC §7.1). All other messages travel in calls of their own, one for each member
-//! and run, or several if they are long: long calls would miss their deadline. A call that fails
-//! tells Raft that messages may be lost. Called by `replica`.
+//! Handlers note what comes in, and each run lets the node work on it, answers clients, and sends
+//! the other members their messages (`parcels.rs`). Called by `replica`.
 
 use std::task::Waker;
 
-use dunlin_core::{CallOptions, Cx, Done, Nanos, RpcError, Session, SessionEvent, Tag, Ticket};
-use dunlin_wire::ErrorCode;
+use dunlin_core::{Cx, Done, Nanos, Session, SessionEvent, Ticket};
 use raft::eraftpb::Message;
 
 use super::log_clock::LogClock;
-use super::outbox::{is_answer, is_snapshot, take_for};
+use super::outbox::Packer;
+use super::parcels::Guests;
 use super::peers::Peer;
 use super::watchers::Watchers;
 use crate::lanes::{Lanes, Pauses};
 use crate::node::{Image, Node, Output};
 use crate::options::Options;
-use crate::wire::{
-    Envelope, Operation, Order, PARCEL, Parcel, Request, Roster, STRANGER, Status, TWIN,
-};
+use crate::wire::{Operation, Order, Request, Roster, Status};
 use crate::work::Disk;
 
 /// Marks the tags of a replica's calls among those of its endpoint: "rs".
@@ -29,12 +24,6 @@ pub(super) const MARK: u64 = 0x7273 << 48;
 
 /// Marks the calls with parts of snapshots among those of a replica.
 pub(super) const PART: u64 = 1 << 32;
-
-/// Most messages in the response to a parcel.
-const MOST_ANSWERS: usize = 16;
-
-/// Calls to one member that have not ended. Messages for it are dropped while there are more.
-const MOST_CALLS: u32 = 32;
 
 /// Most other members and strangers.
 const MOST_PEERS: usize = 32;
@@ -53,8 +42,8 @@ pub(super) struct Seat {
     first: Roster,
     pub(super) cluster: u64,
     /// The number of this process, drawn in its first run.
-    life: u64,
-    has_twin: bool,
+    pub(super) life: u64,
+    pub(super) has_twin: bool,
     pub(super) node: Node<Ticket>,
     /// `None`: the log is in memory alone.
     pub(super) disk: Option<Box<dyn Disk>>,
@@ -77,8 +66,8 @@ pub(super) struct Seat {
     /// Parts of snapshots that have come and are not answered.
     pub(super) parts: Vec<Ticket>,
     pub(super) piece_bytes: usize,
-    /// Most bytes of a parcel with several messages.
-    parcel_bytes: usize,
+    pub(super) packer: Packer,
+    pub(super) guests: Guests,
     /// Something has come in since the last run.
     pub(super) is_stirred: bool,
     clock: LogClock,
@@ -88,8 +77,6 @@ pub(super) struct Seat {
     /// An operation has come in that needs the log's time.
     needs_time: bool,
     pub(super) output: Output<Ticket>,
-    /// Messages for one member, empty between two runs.
-    batch: Vec<Message>,
 }
 
 impl Seat {
@@ -116,14 +103,14 @@ impl Seat {
             orders: Vec::new(),
             parts: Vec::new(),
             piece_bytes: options.piece_bytes,
-            parcel_bytes: usize::try_from(options.append_bytes).unwrap_or(usize::MAX),
+            packer: Packer::new(usize::try_from(options.append_bytes).unwrap_or(usize::MAX)),
+            guests: Guests::default(),
             is_stirred: true,
             clock: LogClock::of(options),
             watchers: Watchers::default(),
             most_watchers: options.operations,
             needs_time: false,
             output: Output::default(),
-            batch: Vec::new(),
             first,
         };
         seat.meet(id);
@@ -199,59 +186,12 @@ impl Seat {
         can_obey
     }
 
-    /// Whether a parcel is for this member, and of another one.
-    pub(super) fn accepts(&self, parcel: &Envelope, own: u64) -> bool {
-        parcel.cluster == self.cluster && parcel.to == own && self.knows(parcel.from, own)
-    }
-
     /// Whether messages of a member can be taken: it is known, or it may have joined without this
     /// member's knowledge.
     pub(super) fn knows(&self, id: u64, own: u64) -> bool {
         let is_known = self.peers.iter().any(|peer| peer.id == id);
         let has_room = || self.peers.len() < MOST_PEERS || self.free_lane().is_some();
         is_known || (id != 0 && id != own && has_room())
-    }
-
-    /// Takes a parcel, and returns the lane of its sender.
-    pub(super) fn on_parcel(
-        &mut self,
-        bytes: &[u8],
-        own: u64,
-        now: Nanos,
-    ) -> Result<usize, ErrorCode> {
-        let before = self.inbox.len();
-        let envelope = Envelope::take(bytes, &mut self.inbox);
-        let envelope = envelope.map_err(|_| ErrorCode::UNDECODABLE)?;
-        let admitted = self.admit(&envelope, own, now);
-        match admitted {
-            Ok(_) => self.is_stirred = true,
-            Err(_) => self.inbox.truncate(before),
-        }
-        admitted
-    }
-
-    pub(super) fn on_kept(&mut self, lane: usize, ticket: Ticket) {
-        self.peers[lane].tickets.push(ticket);
-    }
-
-    /// The lane of a parcel's sender, if its messages count.
-    fn admit(&mut self, parcel: &Envelope, own: u64, now: Nanos) -> Result<usize, ErrorCode> {
-        if !self.accepts(parcel, own) {
-            return Err(STRANGER);
-        }
-        let lane = self.lane_of(parcel.from);
-        match self.accepts_life(lane, parcel, now) {
-            true => Ok(lane),
-            false if self.peers[lane].lives.are_two() => Err(TWIN),
-            false => Err(STRANGER),
-        }
-    }
-
-    /// Takes the life of a parcel's sender. False: its messages do not count.
-    fn accepts_life(&mut self, lane: usize, parcel: &Envelope, now: Nanos) -> bool {
-        self.has_twin |= parcel.are_two;
-        let late = self.deadline.times(2);
-        self.peers[lane].lives.on_parcel(parcel.life, now, late)
     }
 
     /// Whether a member refuses this one because another process has its number.
@@ -275,25 +215,15 @@ impl Seat {
         None
     }
 
-    fn on_parcel_done(&mut self, lane: usize, done: &Done, own: u64, now: Nanos) {
-        let before = self.inbox.len();
-        let envelope = Envelope::take(done.response.data(), &mut self.inbox);
-        let counts = envelope.is_ok_and(|it| {
-            done.result.is_ok() && self.accepts(&it, own) && self.accepts_life(lane, &it, now)
-        });
-        if !counts {
-            self.inbox.truncate(before);
-            self.notes.push(Note::Unreachable(self.peers[lane].id));
-        }
-        self.has_twin |= matches!(done.result, Err(RpcError::Rejected(TWIN, _)));
-    }
-
     pub(super) fn on_session(&mut self, event: SessionEvent, now: Nanos) {
         match event {
             SessionEvent::Connected(session) => {
                 self.lanes.on_connected(session);
             }
-            SessionEvent::Closed { session, .. } => self.lanes.on_closed(session, now),
+            SessionEvent::Closed { session, .. } => {
+                self.guests.on_closed(session);
+                self.lanes.on_closed(session, now);
+            }
             SessionEvent::Accepted(_) => {}
         }
     }
@@ -331,15 +261,51 @@ impl Seat {
             self.next_tick = cx.now() + self.tick;
             self.node.on_tick();
         }
+        if !self.notes.is_empty() {
+            self.take_notes();
+        }
+        for message in self.inbox.drain(..) {
+            self.node.on_message(message);
+        }
+        if !self.orders.is_empty() {
+            self.take_orders();
+        }
+        if let Some(disk) = &mut self.disk {
+            self.node.on_saved(disk.saved(cx.now()));
+        }
+        self.node.on_time(cx.now());
+        self.set_time(cx.now());
+        self.node.run(cx.rng(), &mut self.output);
+        self.meet(own);
+        while let Some(session) = self.ended.pop() {
+            // Its peer may have ended it.
+            let _ = cx.disconnect(session);
+        }
+        if let Some(disk) = &mut self.disk {
+            let work = self.output.work.drain(..);
+            work.for_each(|work| disk.submit(work, cx.now()));
+        }
+        // Clients first: what the others get after a commit is not urgent.
+        self.answer(cx);
+        self.answer_parts(cx);
+        self.send_all(own, cx);
+        if self.watchers.len() > 0 {
+            self.watchers.run(&self.node, &self.moved(), cx);
+        }
+    }
+
+    #[cold]
+    fn take_notes(&mut self) {
         for note in self.notes.drain(..) {
             match note {
                 Note::Unreachable(id) => self.node.on_unreachable(id),
                 Note::Sent(id, is_whole) => self.node.on_snapshot_sent(id, is_whole),
             }
         }
-        for message in self.inbox.drain(..) {
-            self.node.on_message(message);
-        }
+    }
+
+    #[cold]
+    fn take_orders(&mut self) {
         for order in self.orders.drain(..) {
             match order {
                 Order::Transfer(to) => self.node.hand_over(to),
@@ -347,33 +313,6 @@ impl Seat {
                 Order::Join(member) => self.node.on_join(member),
                 Order::Leave(id) => self.node.on_leave(id),
             }
-        }
-        if let Some(disk) = &mut self.disk {
-            self.node.on_saved(disk.saved(cx.now()));
-        }
-        self.node.on_time(cx.now());
-        self.set_time(cx.now());
-        let mut output = std::mem::take(&mut self.output);
-        self.node.run(cx.rng(), &mut output);
-        self.meet(own);
-        for session in self.ended.drain(..) {
-            // Its peer may have ended it.
-            let _ = cx.disconnect(session);
-        }
-        if let Some(disk) = &mut self.disk {
-            let work = output.work.drain(..);
-            work.for_each(|work| disk.submit(work, cx.now()));
-        }
-        // Clients first: what the others get after a commit is not urgent.
-        self.answer(&mut output, cx);
-        self.answer_parts(cx);
-        for lane in 0..self.peers.len() {
-            self.send(own, lane, &mut output.messages, cx);
-        }
-        output.messages.clear();
-        self.output = output;
-        if self.watchers.len() > 0 {
-            self.watchers.run(&self.node, &self.moved(), cx);
         }
     }
 
@@ -389,97 +328,6 @@ impl Seat {
         let due = due.filter(|_| !self.node.is_full());
         if needs_time || due.is_some_and(|due| self.clock.removes(time, due)) {
             self.node.on_clock(time);
-        }
-    }
-
-    /// Sends a member the messages for it.
-    fn send(&mut self, own: u64, lane: usize, messages: &mut Vec<Message>, cx: &mut Cx<'_>) {
-        let peer = &self.peers[lane];
-        let to = peer.id;
-        let has_work = !peer.tickets.is_empty() || peer.sending.is_some();
-        if !has_work && !messages.iter().any(|it| it.to == to) {
-            return;
-        }
-        let envelope = Envelope {
-            cluster: self.cluster,
-            from: own,
-            to,
-            life: self.life,
-            are_two: peer.lives.are_two(),
-        };
-        let mut batch = std::mem::take(&mut self.batch);
-        take_for(to, messages, &mut batch);
-        let answers = self.reply_to(lane, &envelope, &batch, cx);
-        while let Some(message) = batch.pop_if(|it| is_snapshot(it)) {
-            self.begin_sending(lane, message);
-        }
-        self.send_piece(own, lane, cx);
-        for part in Parcel::split(&batch[answers..], self.parcel_bytes) {
-            if !self.call(lane, &envelope, part, cx) {
-                self.node.on_unreachable(to);
-            }
-        }
-        batch.clear();
-        self.batch = batch;
-    }
-
-    /// Answers the parcels of a member: the last one with the messages that answer others, of which
-    /// it returns the number.
-    fn reply_to(
-        &mut self,
-        lane: usize,
-        envelope: &Envelope,
-        batch: &[Message],
-        cx: &mut Cx<'_>,
-    ) -> usize {
-        let mut reply = |ticket, messages| {
-            // The other member may have given up.
-            let _ = cx.reply(ticket, envelope.size(messages), |out| {
-                envelope.encode(messages, out);
-            });
-        };
-        let tickets = &mut self.peers[lane].tickets;
-        let Some(last) = tickets.pop() else {
-            return 0;
-        };
-        let answers = batch.iter().take(MOST_ANSWERS);
-        let answers = answers.take_while(|it| is_answer(it)).count();
-        reply(last, &batch[..answers]);
-        tickets.drain(..).for_each(|ticket| reply(ticket, &[]));
-        answers
-    }
-
-    /// Sends a parcel in a call. False: it cannot go.
-    fn call(
-        &mut self,
-        lane: usize,
-        envelope: &Envelope,
-        messages: &[Message],
-        cx: &mut Cx<'_>,
-    ) -> bool {
-        let session = self.lanes.open(lane);
-        let Some(session) = session.filter(|_| self.peers[lane].calls < MOST_CALLS) else {
-            return false;
-        };
-        let request = cx.buf(envelope.size(messages));
-        let response = cx.buf(Parcel::room(MOST_ANSWERS));
-        let (Ok(mut request), Ok(response)) = (request, response) else {
-            return false;
-        };
-        envelope.encode(messages, request.data_mut());
-        let options = CallOptions {
-            deadline: Some(self.deadline),
-        };
-        let tag = Tag(MARK | lane as u64);
-        match cx.call_with(session, PARCEL, request, response, tag, options) {
-            Ok(_) => {
-                self.peers[lane].calls += 1;
-                true
-            }
-            Err(refused) => {
-                cx.recycle([refused.request, refused.response]);
-                false
-            }
         }
     }
 }

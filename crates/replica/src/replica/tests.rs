@@ -1,9 +1,12 @@
 //! Seats that are taken again, and options that cannot work.
 
+use dunlin_core::{CloseReason, SessionOptions};
+use dunlin_testkit::instructions::{SharedTicks, endpoint};
+use dunlin_transport::shm::{self, Shm};
 use raft::eraftpb::{Message, MessageType};
 
 use super::*;
-use crate::wire::{Envelope, Member};
+use crate::wire::{Member, Names};
 
 fn members(port: u16) -> Members {
     let member = |id| Member {
@@ -55,15 +58,37 @@ fn a_replica_with_a_fault_does_not_start() {
     let _ = Replica::new(1, options);
 }
 
-/// A parcel to replica 1.
-fn envelope(from: u64) -> Envelope {
-    Envelope {
+/// The names of a parcel to replica 1.
+fn names(from: u64) -> Names {
+    Names {
         cluster: members(7).cluster(),
         from,
         to: 1,
         life: 1,
-        are_two: false,
     }
+}
+
+/// A parcel with a heartbeat.
+fn heartbeat(names: Option<Names>) -> Vec<u8> {
+    let message = Message {
+        msg_type: MessageType::MsgHeartbeat,
+        term: 2,
+        ..Message::default()
+    };
+    let parcel = Parcel {
+        names,
+        are_two: false,
+        messages: vec![message],
+    };
+    parcel.to_bytes()
+}
+
+/// Two sessions.
+fn sessions() -> [Session; 2] {
+    let halves = Shm::open(shm::Options::default()).unwrap();
+    let mut endpoint = endpoint::<Shm, _, _>((), SharedTicks::default(), halves, 0);
+    let options = SessionOptions::default();
+    [(); 2].map(|()| endpoint.lifecycle().open(&options).unwrap())
 }
 
 #[test]
@@ -71,19 +96,9 @@ fn messages_of_a_refused_parcel_do_not_count() {
     let roster = Roster::first(&members(7));
     let image = Image::of(roster.clone());
     let mut seat = Seat::new(1, roster, image, &Options::DEFAULT);
-    let message = Message {
-        msg_type: MessageType::MsgHeartbeat,
-        term: 2,
-        ..Message::default()
-    };
-    let bytes_of = |from| {
-        let (envelope, messages) = (envelope(from), std::slice::from_ref(&message));
-        let mut bytes = vec![0; envelope.size(messages)];
-        envelope.encode(messages, &mut bytes);
-        bytes
-    };
+    let bytes_of = |from| heartbeat(Some(names(from)));
     let mut on_parcel = |bytes: &[u8]| {
-        let taken = seat.on_parcel(bytes, 1, Nanos::ZERO);
+        let taken = seat.on_parcel(bytes, Session::NONE, 1, Nanos::ZERO);
         (taken.map(|_| ()), seat.inbox.len())
     };
     assert_eq!(on_parcel(&bytes_of(2)), (Ok(()), 1));
@@ -97,23 +112,53 @@ fn messages_of_a_refused_parcel_do_not_count() {
 fn messages_of_another_cluster_or_for_another_member_are_refused() {
     let roster = Roster::first(&members(7));
     let mut seat = Seat::new(1, roster.clone(), Image::of(roster), &Options::DEFAULT);
-    let message = Message {
-        msg_type: MessageType::MsgHeartbeat,
-        term: 2,
-        ..Message::default()
-    };
-    let mut on_parcel = |envelope: Envelope| {
-        let messages = std::slice::from_ref(&message);
-        let mut bytes = vec![0; envelope.size(messages)];
-        envelope.encode(messages, &mut bytes);
-        let taken = seat.on_parcel(&bytes, 1, Nanos::ZERO);
+    let mut on_parcel = |names: Names| {
+        let bytes = heartbeat(Some(names));
+        let taken = seat.on_parcel(&bytes, Session::NONE, 1, Nanos::ZERO);
         (taken.map(|_| ()), seat.inbox.len())
     };
-    let sound = envelope(2);
+    let sound = names(2);
     let cluster = sound.cluster + 1;
-    assert_eq!(on_parcel(Envelope { cluster, ..sound }), (Err(STRANGER), 0));
-    assert_eq!(on_parcel(Envelope { to: 3, ..sound }), (Err(STRANGER), 0));
+    assert_eq!(on_parcel(Names { cluster, ..sound }), (Err(STRANGER), 0));
+    assert_eq!(on_parcel(Names { to: 3, ..sound }), (Err(STRANGER), 0));
     assert_eq!(on_parcel(sound), (Ok(()), 1));
+}
+
+#[test]
+fn a_parcel_without_names_has_those_of_its_session() {
+    let roster = Roster::first(&members(7));
+    let mut seat = Seat::new(1, roster.clone(), Image::of(roster), &Options::DEFAULT);
+    let [first, second] = sessions();
+    let mut on_parcel = |names, session| {
+        let taken = seat.on_parcel(&heartbeat(names), session, 1, Nanos::ZERO);
+        if matches!(names, Some(Names { life: 9, .. })) {
+            seat.on_session(
+                SessionEvent::Closed {
+                    session: first,
+                    reason: CloseReason::PeerFailed,
+                },
+                Nanos::ZERO,
+            );
+        }
+        let senders: Vec<u64> = seat.inbox.drain(..).map(|it| it.from).collect();
+        (taken.map(|it| it.1), senders)
+    };
+    let refused = (Err(STRANGER), Vec::new());
+    assert_eq!(on_parcel(None, first), refused);
+    assert_eq!(on_parcel(Some(Names { to: 3, ..names(2) }), first), refused);
+    assert_eq!(on_parcel(None, first), refused, "no names of a refused one");
+    assert_eq!(on_parcel(Some(names(2)), first), (Ok(true), vec![2]));
+    assert_eq!(on_parcel(Some(names(3)), second), (Ok(true), vec![3]));
+    assert_eq!(on_parcel(None, first), (Ok(false), vec![2]));
+    assert_eq!(on_parcel(None, second), (Ok(false), vec![3]));
+    // Another life of the same member, whose session then ends.
+    let next = Names {
+        life: 9,
+        ..names(2)
+    };
+    assert_eq!(on_parcel(Some(next), first), (Ok(true), vec![2]));
+    assert_eq!(on_parcel(None, first), refused);
+    assert_eq!(on_parcel(None, second), (Ok(false), vec![3]));
 }
 
 #[test]
@@ -125,7 +170,7 @@ fn strangers_take_the_places_of_other_strangers_and_not_those_of_members() {
         seat.lane_of(id);
     }
     assert_eq!(seat.lane_of(200), seat.lane_of(200));
-    let mut parcel = envelope(300);
+    let mut parcel = names(300);
     assert!(seat.accepts(&parcel, 1), "a stranger has a place");
     let lanes: Vec<usize> = [2, 3].map(|id| seat.lane_of(id)).into();
     for id in 400..500 {

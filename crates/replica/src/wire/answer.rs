@@ -162,22 +162,7 @@ impl Answer {
 
     /// Writes the answer into `out`, which has its length.
     pub fn encode(&self, out: &mut [u8]) {
-        let mut list = Vec::new();
         let (number, bytes) = match self {
-            Self::Items { more, items } => {
-                for item in items {
-                    put_words(&mut list, &[item.version]);
-                    put_counted(&mut list, &item.key);
-                    put_counted(&mut list, &item.value);
-                }
-                (u64::from(*more), &list[..])
-            }
-            Self::Events { next, events } => {
-                events.iter().for_each(|event| put_event(&mut list, event));
-                (*next, &list[..])
-            }
-            Self::Found(version, value) => (*version, &value[..]),
-            Self::Moved(address) => (0, &address[..]),
             Self::Written(number)
             | Self::Differs(number)
             | Self::Deleted(number)
@@ -187,8 +172,31 @@ impl Answer {
             Self::Missing | Self::Expired | Self::Busy | Self::Misnamed | Self::Full => {
                 (0, &b""[..])
             }
+            Self::Found(version, value) => (*version, &value[..]),
+            Self::Moved(address) => (0, &address[..]),
+            Self::Items { .. } | Self::Events { .. } => return self.encode_list(out),
         };
         put(self.kind(), number, bytes, out);
+    }
+
+    fn encode_list(&self, out: &mut [u8]) {
+        let mut list = Vec::new();
+        let number = match self {
+            Self::Items { more, items } => {
+                for item in items {
+                    put_words(&mut list, &[item.version]);
+                    put_counted(&mut list, &item.key);
+                    put_counted(&mut list, &item.value);
+                }
+                u64::from(*more)
+            }
+            Self::Events { next, events } => {
+                events.iter().for_each(|event| put_event(&mut list, event));
+                *next
+            }
+            _ => 0,
+        };
+        put(self.kind(), number, &list, out);
     }
 
     /// The length of the answer to a get of an item, which has a version and a value.
@@ -282,8 +290,10 @@ fn take_items(mut cursor: Cursor<'_>) -> Result<Vec<Found>, Malformed> {
 
 fn put(kind: u8, number: u64, bytes: &[u8], out: &mut [u8]) {
     let (head, tail) = out.split_at_mut(Answer::HEAD);
-    head.fill(0);
-    head[..2].copy_from_slice(&[VERSION, kind]);
-    head[8..].copy_from_slice(&number.to_le_bytes());
-    tail.copy_from_slice(bytes);
+    let first = u64::from_le_bytes([VERSION, kind, 0, 0, 0, 0, 0, 0]);
+    let words = u128::from(first) | u128::from(number) << 64;
+    head.copy_from_slice(&words.to_le_bytes());
+    if !bytes.is_empty() {
+        tail.copy_from_slice(bytes);
+    }
 }

@@ -121,11 +121,19 @@ fn take_ids(cursor: &mut Cursor<'_>) -> Result<Vec<u64>, Malformed> {
 
 /// A copy of bytes that several entries share.
 #[derive(Debug)]
-pub(super) struct Shared(Bytes);
+pub(crate) struct Shared(Bytes);
 
 impl Shared {
-    pub(super) fn new(bytes: &[u8]) -> Self {
+    pub(crate) fn new(bytes: &[u8]) -> Self {
         Self(copied(bytes))
+    }
+
+    /// An entry with a part of the bytes, which are those of a write, and without an index yet.
+    pub(crate) fn write(&self, place: Range<usize>) -> Entry {
+        Entry {
+            data: self.0.slice(place),
+            ..Entry::default()
+        }
     }
 
     /// An entry with a part of the bytes, as of [`entry_of`].
@@ -137,8 +145,7 @@ impl Shared {
         Entry {
             term,
             index,
-            data: self.0.slice(place),
-            ..Entry::default()
+            ..self.write(place)
         }
     }
 }

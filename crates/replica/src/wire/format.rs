@@ -3,11 +3,16 @@
 
 use dunlin_wire::{ErrorCode, ReqType};
 
-/// The version of the protocol, the first byte of every message but a parcel.
+/// The version of the protocol, the first byte of every message but a request and a parcel.
 pub const VERSION: u8 = 1;
 
-/// The version of [parcels](super::Parcel), their first byte. Those of version 1 had fixed fields.
-pub(crate) const PARCEL_VERSION: u8 = 2;
+/// The version of [requests](super::Request), their first byte, and so that of entries in logs.
+/// Those of version 1 had fixed fields.
+pub(crate) const REQUEST_VERSION: u8 = 2;
+
+/// The version of [parcels](super::Parcel), their first byte. Those of version 1 had fixed fields,
+/// and those of version 2 had their names always.
+pub(crate) const PARCEL_VERSION: u8 = 3;
 
 /// An operation of a client ([`Request`](super::Request)).
 pub const OPERATE: ReqType = ReqType(0x7200);
@@ -57,7 +62,7 @@ pub const MAX_STEPS: usize = 128;
 /// The longest lifetime of an item, in milliseconds: 100 years.
 pub const MAX_LIFETIME: u64 = 100 * 365 * 24 * 3600 * 1000;
 /// Most messages in a parcel.
-pub(super) const MOST_MESSAGES: usize = 256;
+pub(crate) const MOST_MESSAGES: usize = 256;
 /// The largest term or index. No log grows to it, and numbers up to it can be added.
 pub(crate) const MAX_INDEX: u64 = 1 << 62;
 /// Numbers of one client's operations that may be under way at a time.

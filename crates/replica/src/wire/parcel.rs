@@ -3,17 +3,20 @@
 //!
 //! The codec is this crate's own; nothing of the network reaches the parser of `protobuf`. Numbers
 //! are short, and a field that most messages leave empty has no bytes: an append with a short write
-//! crosses two links and two threads before a client has its answer. Messages that a replica gives
-//! to itself, proposals and requests to read have no bytes: clients talk to the leader. Positions
-//! of entries follow from that of their message, so a message cannot have gaps. Numbers with which
-//! Raft would panic, and entries that no replica could apply, are malformed.
+//! crosses two links and two threads before a client has its answer. For the same reason a parcel
+//! leaves its names out when its session has them (`replica/parcels.rs`). Messages that a replica
+//! gives to itself, proposals and requests to read have no bytes: clients talk to the leader.
+//! Positions of entries follow from that of their message, so a message cannot have gaps. Numbers
+//! with which Raft would panic, and entries that no replica could apply, are malformed.
+
+use std::borrow::Cow;
 
 use raft::eraftpb::{Entry, Message, MessageType};
 
 use super::change::{Change, Shared, bytes_of};
-use super::cursor::Cursor;
+use super::cursor::{Cursor, put_words};
 use super::format::{MAX_INDEX, MOST_MESSAGES, Malformed, PARCEL_VERSION};
-use super::pen::{Pen, size_of_number};
+use super::pen::{put_number, size_of_number};
 use super::request::Request;
 
 /// Kinds of messages, each with its number.
@@ -35,15 +38,19 @@ const REJECTS: u8 = 0x10;
 const HAS_CONTEXT: u8 = 0x20;
 const HAS_HINT: u8 = 0x40;
 
+/// The bits of a parcel's second byte.
+const ARE_TWO: u8 = 1;
+const HAS_NAMES: u8 = 2;
+
+/// The bytes before the messages of a parcel without names, by whether the receivers are two.
+const NAMELESS: [[u8; 2]; 2] = [[PARCEL_VERSION, 0], [PARCEL_VERSION, ARE_TWO]];
+
 /// Most bytes of a number.
 const NUMBER: usize = size_of_number(u64::MAX);
-/// Bytes of a parcel before its numbers: version, flag, cluster and life.
-const FIXED: usize = 18;
-/// Most bytes of a parcel without messages.
-const HEAD: usize = FIXED + 3 * NUMBER;
-/// Most bytes of a message without context and entries, and the fewest.
+/// Most bytes of a parcel without messages: version, bits and names.
+const HEAD: usize = 2 + 16 + 2 * NUMBER;
+/// Most bytes of a message without context and entries.
 const MESSAGE: usize = 2 + 6 * NUMBER;
-const LEAST_MESSAGE: usize = 5;
 /// The fewest bytes of an entry.
 const LEAST_ENTRY: usize = 2;
 /// Entries for which room is made at once, whatever number a peer names.
@@ -51,9 +58,9 @@ const EXPECTED: usize = 1024;
 /// Most bytes of a message's context, in which a heartbeat carries the number of a read.
 const MAX_CONTEXT: usize = 64;
 
-/// Messages from one replica to another.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Parcel {
+/// The cluster of a parcel and its two replicas.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Names {
     /// The name of the cluster.
     pub cluster: u64,
     /// The sender's number.
@@ -62,10 +69,26 @@ pub struct Parcel {
     pub to: u64,
     /// The number that the sender's process has drawn at its start. It is not 0.
     pub life: u64,
+}
+
+/// Messages from one replica to another.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Parcel {
+    /// `None`: they are those of an earlier parcel of the session.
+    pub names: Option<Names>,
     /// The sender knows that two processes have the receiver's number.
     pub are_two: bool,
-    /// The messages, all from this sender to this receiver.
+    /// The messages, all from this sender to this receiver. Without names, their numbers are 0.
     pub messages: Vec<Message>,
+}
+
+impl Names {
+    /// Writes the numbers of sender and receiver into the messages of a parcel.
+    pub(crate) fn sign(&self, messages: &mut [Message]) {
+        for message in messages {
+            (message.from, message.to) = (self.from, self.to);
+        }
+    }
 }
 
 impl Parcel {
@@ -88,25 +111,6 @@ impl Parcel {
                 .is_none_or(|it| it.data.is_empty())
     }
 
-    /// Splits messages for parcels of at most this length. A message that is longer by itself gets
-    /// a parcel of its own.
-    pub(crate) fn split(messages: &[Message], most: usize) -> impl Iterator<Item = &[Message]> {
-        let mut rest = messages;
-        std::iter::from_fn(move || {
-            let mut size = HEAD;
-            let mut fits = |message: &Message| {
-                size += size_of(message);
-                size <= most
-            };
-            let several = &rest[..rest.len().min(MOST_MESSAGES)];
-            let count = several.iter().position(|it| !fits(it));
-            let count = count.unwrap_or(several.len());
-            let (part, others) = rest.split_at(count.max(1).min(rest.len()));
-            rest = others;
-            (!part.is_empty()).then_some(part)
-        })
-    }
-
     /// The bytes of the parcel.
     ///
     /// # Panics
@@ -114,14 +118,13 @@ impl Parcel {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let envelope = Envelope {
-            cluster: self.cluster,
-            from: self.from,
-            to: self.to,
-            life: self.life,
+            names: self.names,
             are_two: self.are_two,
         };
-        let mut bytes = vec![0; envelope.size(&self.messages)];
-        envelope.encode(&self.messages, &mut bytes);
+        let mut bytes = envelope.to_bytes().into_owned();
+        for message in &self.messages {
+            put_message(&mut bytes, message);
+        }
         bytes
     }
 
@@ -133,10 +136,7 @@ impl Parcel {
         let mut messages = Vec::new();
         let envelope = Envelope::take(bytes, &mut messages)?;
         Ok(Self {
-            cluster: envelope.cluster,
-            from: envelope.from,
-            to: envelope.to,
-            life: envelope.life,
+            names: envelope.names,
             are_two: envelope.are_two,
             messages,
         })
@@ -146,10 +146,7 @@ impl Parcel {
 /// A parcel without its messages; see the fields of [`Parcel`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Envelope {
-    pub(crate) cluster: u64,
-    pub(crate) from: u64,
-    pub(crate) to: u64,
-    pub(crate) life: u64,
+    pub(crate) names: Option<Names>,
     pub(crate) are_two: bool,
 }
 
@@ -165,77 +162,62 @@ impl Envelope {
     }
 
     fn take_all(bytes: &[u8], messages: &mut Vec<Message>) -> Result<Self, Malformed> {
-        let mut cursor = Cursor(bytes);
-        if cursor.u8()? != PARCEL_VERSION {
+        let (&[PARCEL_VERSION, bits], rest) = bytes.split_first_chunk().ok_or(Malformed)? else {
             return Err(Malformed);
-        }
-        let envelope = Self {
-            are_two: cursor.flag()?,
-            cluster: cursor.u64()?,
-            life: cursor.u64()?,
-            from: cursor.number()?,
-            to: cursor.number()?,
         };
-        let count = cursor.number_of_parts(LEAST_MESSAGE)?;
-        if envelope.life == 0 || count > MOST_MESSAGES {
+        if bits & !(ARE_TWO | HAS_NAMES) != 0 {
             return Err(Malformed);
         }
-        messages.reserve(count);
+        let mut cursor = Cursor(rest);
+        let envelope = Self {
+            names: match bits & HAS_NAMES {
+                0 => None,
+                _ => Some(take_names(&mut cursor)?),
+            },
+            are_two: bits & ARE_TWO != 0,
+        };
+        let before = messages.len();
         let mut source = Source { bytes, copy: None };
-        for _ in 0..count {
+        while !cursor.0.is_empty() {
+            if messages.len() - before == MOST_MESSAGES {
+                return Err(Malformed);
+            }
             // It is read where it stays, because it is long.
             messages.push(Message::default());
             let message = messages.last_mut().expect("it was pushed");
-            (message.from, message.to) = (envelope.from, envelope.to);
             take_message(&mut cursor, &mut source, message)?;
         }
-        cursor.end()?;
+        if let Some(names) = &envelope.names {
+            names.sign(&mut messages[before..]);
+        }
         Ok(envelope)
     }
 
-    /// Bytes of a parcel with these messages.
-    pub(crate) fn size(&self, messages: &[Message]) -> usize {
-        let numbers = [self.from, self.to, messages.len() as u64];
-        let numbers: usize = numbers.map(size_of_number).iter().sum();
-        FIXED + numbers + messages.iter().map(size_of).sum::<usize>()
-    }
-
-    /// Writes a parcel with these messages, whose size `out` has.
-    ///
-    /// # Panics
-    /// If a message has no bytes; see [`Parcel::carries`].
-    pub(crate) fn encode(&self, messages: &[Message], out: &mut [u8]) {
-        let mut pen = Pen(out);
-        pen.bytes(&[PARCEL_VERSION, u8::from(self.are_two)]);
-        pen.bytes(&self.cluster.to_le_bytes());
-        pen.bytes(&self.life.to_le_bytes());
-        for number in [self.from, self.to, messages.len() as u64] {
-            pen.number(number);
-        }
-        for message in messages {
-            put_message(&mut pen, message);
-        }
+    /// The bytes of a parcel before its messages.
+    pub(crate) fn to_bytes(self) -> Cow<'static, [u8]> {
+        let Some(names) = &self.names else {
+            return Cow::Borrowed(&NAMELESS[usize::from(self.are_two)]);
+        };
+        let mut bytes = NAMELESS[usize::from(self.are_two)].to_vec();
+        bytes[1] |= HAS_NAMES;
+        put_words(&mut bytes, &[names.cluster, names.life]);
+        put_number(&mut bytes, names.from);
+        put_number(&mut bytes, names.to);
+        Cow::Owned(bytes)
     }
 }
 
-/// The bytes of a message.
-fn size_of(message: &Message) -> usize {
-    let size = |numbers: &[u64]| -> usize { numbers.iter().copied().map(size_of_number).sum() };
-    let mut sum = 1 + size(&place_of(message));
-    if has_hint(message) {
-        sum += size(&hint_of(message));
+fn take_names(cursor: &mut Cursor<'_>) -> Result<Names, Malformed> {
+    let names = Names {
+        cluster: cursor.u64()?,
+        life: cursor.u64()?,
+        from: cursor.number()?,
+        to: cursor.number()?,
+    };
+    match names.life {
+        0 => Err(Malformed),
+        _ => Ok(names),
     }
-    if !message.context.is_empty() {
-        sum += 1 + message.context.len();
-    }
-    if is_append(message) {
-        let parts = message.entries.iter().map(|entry| {
-            let len = bytes_of(entry).len();
-            size(&[entry.term, len as u64]) + len
-        });
-        sum += size(&[message.entries.len() as u64]) + parts.sum::<usize>();
-    }
-    sum
 }
 
 /// The numbers that each message has, in the order in which they are written.
@@ -257,37 +239,40 @@ const fn has_hint(message: &Message) -> bool {
     message.commit_term != 0 || message.reject_hint != 0
 }
 
-fn put_message(pen: &mut Pen<'_>, message: &Message) {
+/// Appends a message to a parcel.
+///
+/// # Panics
+/// If a message has no bytes; see [`Parcel::carries`].
+pub(crate) fn put_message(out: &mut Vec<u8>, message: &Message) {
     let kind = KINDS.iter().find(|(_, kind)| *kind == message.msg_type);
     let (number, _) = kind.expect("only messages with a number are sent");
     let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
     let (context, has_hint) = (&message.context, has_hint(message));
-    let bits = [
-        bit(message.reject, REJECTS),
-        bit(!context.is_empty(), HAS_CONTEXT),
-        bit(has_hint, HAS_HINT),
-    ];
-    pen.bytes(&[number | bits[0] | bits[1] | bits[2]]);
+    let bits = bit(message.reject, REJECTS)
+        | bit(!context.is_empty(), HAS_CONTEXT)
+        | bit(has_hint, HAS_HINT);
+    out.reserve(Parcel::RESPONSE);
+    out.push(number | bits);
     for number in place_of(message) {
-        pen.number(number);
+        put_number(out, number);
     }
     if has_hint {
         for number in hint_of(message) {
-            pen.number(number);
+            put_number(out, number);
         }
     }
     if !context.is_empty() {
         let len = u8::try_from(context.len()).expect("the node's own, of eight bytes");
-        pen.bytes(&[len]);
-        pen.bytes(context);
+        out.push(len);
+        out.extend_from_slice(context);
     }
     if is_append(message) {
-        pen.number(message.entries.len() as u64);
+        put_number(out, message.entries.len() as u64);
         for entry in &message.entries {
             let data = bytes_of(entry);
-            pen.number(entry.term);
-            pen.number(data.len() as u64);
-            pen.bytes(data);
+            put_number(out, entry.term);
+            put_number(out, data.len() as u64);
+            out.extend_from_slice(data);
         }
     }
 }
@@ -323,7 +308,7 @@ fn take_message(
     message: &mut Message,
 ) -> Result<(), Malformed> {
     let first = cursor.u8()?;
-    let kind = KINDS.iter().find(|(own, _)| *own == first & KIND);
+    let kind = KINDS.get(usize::from(first & KIND).wrapping_sub(1));
     message.msg_type = kind.ok_or(Malformed)?.1;
     message.reject = first & REJECTS != 0;
     message.term = cursor.number()?;

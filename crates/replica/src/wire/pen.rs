@@ -1,8 +1,8 @@
-//! Short numbers, and bytes written into a message whose length is known.
+//! Short numbers.
 //!
 //! A number has seven of its bits in each byte, the lowest first; all bytes but the last have the
 //! highest bit set. The last one is not zero unless it is the only one, so a number has one form.
-//! Called by `parcel`.
+//! Called by `parcel` and `request`.
 
 use super::cursor::Cursor;
 use super::format::Malformed;
@@ -15,42 +15,35 @@ pub(super) const fn size_of_number(number: u64) -> usize {
     (70 - (number | 1).leading_zeros() as usize) / 7
 }
 
-/// Writes a message from its front. Invariant: its writer has counted the bytes before.
-pub(super) struct Pen<'a>(pub(super) &'a mut [u8]);
-
-impl Pen<'_> {
-    #[inline]
-    pub(super) fn bytes(&mut self, bytes: &[u8]) {
-        let all = std::mem::take(&mut self.0);
-        let (place, rest) = all.split_at_mut(bytes.len());
-        place.copy_from_slice(bytes);
-        self.0 = rest;
+/// Appends a number.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the bits of one byte")]
+pub(super) fn put_number(out: &mut Vec<u8>, number: u64) {
+    let mut rest = number;
+    while rest >= u64::from(MORE) {
+        out.push(rest as u8 | MORE);
+        rest >>= 7;
     }
-
-    #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the bits of one byte")]
-    pub(super) fn number(&mut self, number: u64) {
-        let all = std::mem::take(&mut self.0);
-        let (mut rest, mut at) = (number, 0);
-        while rest >= u64::from(MORE) {
-            all[at] = rest as u8 | MORE;
-            (rest, at) = (rest >> 7, at + 1);
-        }
-        all[at] = rest as u8;
-        self.0 = &mut all[at + 1..];
-    }
+    out.push(rest as u8);
 }
 
 impl Cursor<'_> {
     /// A number of one to ten bytes.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "most have one byte, and an entry has five numbers"
+    )]
     pub(super) fn number(&mut self) -> Result<u64, Malformed> {
-        match self.u8()? {
+        let (first, rest) = self.0.split_first().ok_or(Malformed)?;
+        self.0 = rest;
+        match *first {
             byte if byte < MORE => Ok(byte.into()),
             byte => self.rest_of_number(byte),
         }
     }
 
+    #[inline(never)]
     fn rest_of_number(&mut self, first: u8) -> Result<u64, Malformed> {
         let mut number = u64::from(first & !MORE);
         for shift in (7..64).step_by(7) {

@@ -1,7 +1,13 @@
 //! Operations of clients. The bytes of a write are also the bytes of its log entry, so the leader
-//! copies them once and every replica reads them with the same function.
+//! copies them once and every replica reads them with the same function. Numbers are short, because
+//! an entry crosses the network to each follower; those that never are large have a fixed place,
+//! because each replica reads an entry when it comes and when it is applied.
 
-use super::format::{MAX_INDEX, MAX_ITEMS, MAX_KEY, MAX_LIFETIME, MAX_VALUE, Malformed, VERSION};
+use super::cursor::{Cursor, put_words};
+use super::format::{
+    MAX_INDEX, MAX_ITEMS, MAX_KEY, MAX_LIFETIME, MAX_VALUE, Malformed, REQUEST_VERSION,
+};
+use super::pen::put_number;
 use super::steps::Steps;
 
 const GET: u8 = 1;
@@ -15,8 +21,8 @@ const PUT_FOR: u8 = 8;
 const CLOCK: u8 = 9;
 const WATCH: u8 = 10;
 
-/// Bytes before the key.
-const HEAD: usize = 40;
+/// Most bytes before the key: version, operation, length of the key, name and number.
+const HEAD: usize = 4 + 8 + 1 + 10 + 10;
 
 /// The name of a write, by which a repeated one is recognised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,11 +64,6 @@ pub enum Operation<'a> {
 }
 
 impl Operation<'_> {
-    /// Whether a client makes it without a name: it changes nothing, or no client may make it.
-    const fn is_unnamed(&self) -> bool {
-        self.is_read() || matches!(self, Self::Open | Self::Clock(_))
-    }
-
     /// Whether it reads, and has no log entry.
     #[must_use]
     pub const fn is_read(&self) -> bool {
@@ -181,18 +182,22 @@ impl<'a> Request<'a> {
 
     /// Appends the bytes of the request.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let name = self.name.unwrap_or(Name {
-            client: 0,
-            number: 0,
-            first: 0,
-        });
-        let (number, value) = self.number_and_value();
-        out.extend_from_slice(&[VERSION, self.kind()]);
+        let (kind, (number, value)) = (self.kind(), self.number_and_value());
+        out.extend_from_slice(&[REQUEST_VERSION, kind]);
         let len = u16::try_from(self.key.len()).unwrap_or(u16::MAX);
         out.extend_from_slice(&len.to_le_bytes());
-        out.extend_from_slice(&[0; 4]);
-        for word in [name.client, name.number, name.first, number] {
-            out.extend_from_slice(&word.to_le_bytes());
+        if is_named(kind) {
+            let name = self.name.unwrap_or(Name {
+                client: 0,
+                number: 0,
+                first: 0,
+            });
+            put_words(out, &[name.client]);
+            out.push(name.open().unwrap_or(u8::MAX));
+            put_number(out, name.number);
+        }
+        if has_number(kind) {
+            put_number(out, number);
         }
         out.extend_from_slice(self.key);
         out.extend_from_slice(value);
@@ -204,7 +209,8 @@ impl<'a> Request<'a> {
     /// The bytes of the request.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEAD + self.key.len() + 64);
+        let (_, value) = self.number_and_value();
+        let mut bytes = Vec::with_capacity(HEAD + self.key.len() + value.len());
         self.encode(&mut bytes);
         bytes
     }
@@ -214,94 +220,112 @@ impl<'a> Request<'a> {
     /// # Errors
     /// [`Malformed`], also for a key or value of a length that is not allowed.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        // An entry is read on each replica when it comes and when it is applied, so the head is
-        // read at once.
-        let (head, rest) = bytes.split_first_chunk::<HEAD>().ok_or(Malformed)?;
-        let [version, kind, key_len @ .., 0, 0, 0, 0] = *word(head, 0) else {
+        let Some((&[REQUEST_VERSION, kind, key_len @ ..], rest)) = bytes.split_first_chunk::<4>()
+        else {
             return Err(Malformed);
         };
-        if version != VERSION {
-            return Err(Malformed);
-        }
-        let key_len = usize::from(u16::from_le_bytes(key_len));
-        let (key, rest) = rest.split_at_checked(key_len).ok_or(Malformed)?;
-        let [client, number, first, wanted] =
-            [1, 2, 3, 4].map(|place| u64::from_le_bytes(*word(head, place)));
-        let name = Name {
-            client,
-            number,
-            first,
+        let mut cursor = Cursor(rest);
+        let name = match is_named(kind) {
+            true => Some(Name::take(&mut cursor)?),
+            false => None,
         };
-        let operation = operation_of(kind, wanted, rest)?;
+        let number = match has_number(kind) {
+            true => cursor.number()?,
+            false => 0,
+        };
         let request = Self {
-            name: (!operation.is_unnamed()).then_some(name),
-            key,
-            operation,
+            name,
+            key: cursor.bytes(u16::from_le_bytes(key_len).into())?,
+            operation: operation_of(kind, number, cursor.0)?,
         };
-        let is_named = name
-            != (Name {
-                client: 0,
-                number: 0,
-                first: 0,
-            });
-        let fits = is_named == request.name.is_some() && request.is_in_range();
-        fits.then_some(request).ok_or(Malformed)
+        request.is_in_range().then_some(request).ok_or(Malformed)
     }
 
     /// Whether the lengths and numbers are allowed.
     #[must_use]
     pub fn is_in_range(&self) -> bool {
-        let least = match self.operation {
-            Operation::Open | Operation::Transact(_) => {
-                return self.key.is_empty() && self.is_counted();
-            }
-            // Lifetimes are added to it.
-            Operation::Clock(time) => return self.key.is_empty() && time <= MAX_INDEX,
-            Operation::Range(..) | Operation::Watch(_) => 0,
-            _ => 1,
-        };
-        let (number, value) = self.number_and_value();
+        let len = self.key.len();
         let fits = match self.operation {
+            Operation::Put(value) | Operation::CompareAndSet(_, value) => {
+                len > 0 && value.len() <= MAX_VALUE
+            }
+            Operation::PutFor(lifetime, value) => {
+                len > 0 && value.len() <= MAX_VALUE && (1..=MAX_LIFETIME).contains(&lifetime)
+            }
+            Operation::Get | Operation::Delete => len > 0,
+            Operation::Open | Operation::Transact(_) => len == 0,
+            // Lifetimes are added to it.
+            Operation::Clock(time) => len == 0 && time <= MAX_INDEX,
             Operation::Range(limit, after) => {
                 (1..=MAX_ITEMS).contains(&limit) && after.len() <= MAX_KEY
             }
-            Operation::PutFor(..) => (1..=MAX_LIFETIME).contains(&number),
             Operation::Watch(from) => from <= MAX_INDEX,
-            _ => true,
         };
-        let key = (least..=MAX_KEY).contains(&self.key.len());
-        fits && key && value.len() <= MAX_VALUE && self.is_counted()
+        fits && len <= MAX_KEY && self.is_counted()
     }
 
     /// Whether the numbers of its name are allowed.
     fn is_counted(&self) -> bool {
-        let is_counted =
-            |name: Name| name.client > 0 && name.first > 0 && name.number >= name.first;
+        let is_counted = |name: Name| name.client > 0 && name.first > 0 && name.open().is_some();
         self.name.is_none_or(is_counted)
     }
 }
 
-/// Eight bytes of a head.
-const fn word(head: &[u8; HEAD], place: usize) -> &[u8; 8] {
-    &head.as_chunks::<8>().0[place]
+impl Name {
+    /// Writes from the first without an answer up to this one; `None`: too many for any client.
+    fn open(&self) -> Option<u8> {
+        u8::try_from(self.number.checked_sub(self.first)?).ok()
+    }
+
+    fn take(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        let (head, rest) = cursor.0.split_first_chunk::<9>().ok_or(Malformed)?;
+        let [client @ .., open] = *head;
+        cursor.0 = rest;
+        let number = cursor.number()?;
+        let first = number.checked_sub(open.into()).ok_or(Malformed)?;
+        Ok(Self {
+            client: u64::from_le_bytes(client),
+            number,
+            first,
+        })
+    }
 }
 
-/// Reads the number and the bytes after the key.
+/// The bytes of a write before its name, and those after it. Both together say what it does.
+pub(crate) fn without_name(write: &[u8]) -> Result<([u8; 4], &[u8]), Malformed> {
+    let (head, rest) = write.split_first_chunk::<4>().ok_or(Malformed)?;
+    let mut cursor = Cursor(rest);
+    cursor.bytes(8 + 1)?;
+    cursor.number()?;
+    Ok((*head, cursor.0))
+}
+
+/// Whether an operation has a name: it changes keys.
+const fn is_named(kind: u8) -> bool {
+    matches!(kind, PUT | DELETE | COMPARE_AND_SET | TRANSACT | PUT_FOR)
+}
+
+/// Whether an operation has a number of its own.
+const fn has_number(kind: u8) -> bool {
+    matches!(kind, COMPARE_AND_SET | RANGE | PUT_FOR | CLOCK | WATCH)
+}
+
+/// Reads the bytes after the key.
 fn operation_of(kind: u8, number: u64, rest: &[u8]) -> Result<Operation<'_>, Malformed> {
-    let operation = match (kind, number) {
-        (PUT, 0) => return Ok(Operation::Put(rest)),
-        (COMPARE_AND_SET, _) => return Ok(Operation::CompareAndSet(number, rest)),
-        (TRANSACT, 0) => return Ok(Operation::Transact(Steps::decode(rest)?)),
-        (RANGE, _) => {
+    let operation = match kind {
+        PUT => return Ok(Operation::Put(rest)),
+        COMPARE_AND_SET => return Ok(Operation::CompareAndSet(number, rest)),
+        TRANSACT => return Ok(Operation::Transact(Steps::decode(rest)?)),
+        RANGE => {
             let limit = u32::try_from(number).map_err(|_| Malformed)?;
             return Ok(Operation::Range(limit, rest));
         }
-        (PUT_FOR, _) => return Ok(Operation::PutFor(number, rest)),
-        (GET, 0) => Operation::Get,
-        (OPEN, 0) => Operation::Open,
-        (DELETE, 0) => Operation::Delete,
-        (CLOCK, _) => Operation::Clock(number),
-        (WATCH, _) => Operation::Watch(number),
+        PUT_FOR => return Ok(Operation::PutFor(number, rest)),
+        GET => Operation::Get,
+        OPEN => Operation::Open,
+        DELETE => Operation::Delete,
+        CLOCK => Operation::Clock(number),
+        WATCH => Operation::Watch(number),
         _ => return Err(Malformed),
     };
     match rest.is_empty() {

@@ -23,47 +23,60 @@ fn word(number: u8) -> String {
 
 /// Requests and their bytes.
 fn requests() -> Vec<(Request<'static>, String)> {
-    let name = "0102030405060708".to_owned() + &word(7) + &word(5);
-    let unnamed = word(0).repeat(3);
+    let name = "0102030405060708".to_owned() + "02" + "07";
+    let write = |head: &str, rest: &str| head.to_owned() + &name + rest;
     let cas = Operation::CompareAndSet(9, b"value");
     vec![
-        (
-            Request::get(b"key"),
-            "0101030000000000".to_owned() + &unnamed + &word(0) + "6b6579",
-        ),
-        (
-            Request::OPEN,
-            "0102000000000000".to_owned() + &unnamed + &word(0),
-        ),
+        (Request::get(b"key"), "020103006b6579".to_owned()),
+        (Request::OPEN, "02020000".to_owned()),
         (
             Request::write(NAME, b"key", Operation::Put(b"value")),
-            "0103030000000000".to_owned() + &name + &word(0) + "6b6579" + "76616c7565",
+            write("02030300", "6b657976616c7565"),
         ),
         (
             Request::write(NAME, b"k", Operation::Delete),
-            "0104010000000000".to_owned() + &name + &word(0) + "6b",
+            write("02040100", "6b"),
         ),
         (
             Request::write(NAME, b"key", cas),
-            "0105030000000000".to_owned() + &name + &word(9) + "6b6579" + "76616c7565",
+            write("02050300", "096b657976616c7565"),
         ),
         (
-            Request::write(NAME, b"k", Operation::PutFor(9, b"v")),
-            "0108010000000000".to_owned() + &name + &word(9) + "6b" + "76",
+            Request::write(NAME, b"k", Operation::PutFor(300, b"v")),
+            write("02080100", "ac026b76"),
         ),
         (
             Request::range(b"k", 9, b"ka"),
-            "0107010000000000".to_owned() + &unnamed + &word(9) + "6b" + "6b61",
+            "02070100096b6b61".to_owned(),
         ),
-        (
-            Request::watch(b"k", 9),
-            "010a010000000000".to_owned() + &unnamed + &word(9) + "6b",
-        ),
-        (
-            Request::clock(9),
-            "0109000000000000".to_owned() + &unnamed + &word(9),
-        ),
+        (Request::watch(b"k", 9), "020a0100096b".to_owned()),
+        (Request::clock(9), "0209000009".to_owned()),
     ]
+}
+
+#[test]
+fn a_name_with_more_writes_under_way_than_any_client_has_is_refused() {
+    let write = |first| {
+        let name = Name {
+            number: 300,
+            first,
+            ..NAME
+        };
+        Request::write(name, b"k", Operation::Delete)
+    };
+    assert_eq!(Request::decode(&write(45).to_bytes()), Ok(write(45)));
+    assert!(!write(44).is_in_range() && !write(301).is_in_range());
+    let with = |open: u8, number: u8| {
+        let head = &write(300).to_bytes()[..12];
+        let bytes = [head, &[open, number], b"k"].concat();
+        Request::decode(&bytes).map(|it| it.name.unwrap().first)
+    };
+    assert_eq!((with(8, 9), with(9, 9)), (Ok(1), Err(Malformed)));
+    assert_eq!(
+        with(10, 9),
+        Err(Malformed),
+        "fewer writes than are under way"
+    );
 }
 
 #[test]
@@ -223,10 +236,12 @@ fn append() -> Parcel {
         ..Message::default()
     };
     Parcel {
-        cluster: 7,
-        from: 1,
-        to: 2,
-        life: 3,
+        names: Some(Names {
+            cluster: 7,
+            from: 1,
+            to: 2,
+            life: 3,
+        }),
         are_two: false,
         messages: vec![message, rejection],
     }
@@ -234,14 +249,24 @@ fn append() -> Parcel {
 
 #[test]
 fn parcels_have_their_bytes() {
-    let head = "0200".to_owned() + &[7, 3].map(word).concat() + "010202";
+    let head = "0302".to_owned() + &[7, 3].map(word).concat() + "0102";
     // Kind and bits, numbers, the context, and the entries.
     let message = "2106050908".to_owned() + "01cc" + "02";
-    let entries = "0529".to_owned() + &hex(&put()) + "0600";
+    let entries = "050f".to_owned() + &hex(&put()) + "0600";
     let rejection = "52060000000403";
     let bytes = append().to_bytes();
-    assert_eq!(hex(&bytes), head + &message + &entries + rejection);
+    let messages = message + &entries + rejection;
+    assert_eq!(hex(&bytes), head + &messages);
     assert_eq!(Parcel::decode(&bytes), Ok(append()));
+    let mut later = append();
+    (later.names, later.are_two) = (None, true);
+    for message in &mut later.messages {
+        (message.from, message.to) = (0, 0);
+    }
+    let bytes = later.to_bytes();
+    assert_eq!(hex(&bytes), "0301".to_owned() + &messages);
+    assert_eq!(Parcel::decode(&bytes), Ok(later));
+    assert_eq!(Parcel::decode(&[3, 4]), Err(Malformed));
 }
 
 #[test]
@@ -277,7 +302,10 @@ fn a_put_takes_few_bytes_on_the_way_to_a_follower() {
     }]
     .into();
     parcel.messages.truncate(1);
-    assert_eq!(parcel.to_bytes().len(), write.len() + 33);
+    parcel.names = None;
+    (parcel.messages[0].from, parcel.messages[0].to) = (0, 0);
+    assert_eq!(write.len(), 16 + 64 + 14);
+    assert_eq!(parcel.to_bytes().len(), write.len() + 14);
     assert_eq!(Parcel::decode(&parcel.to_bytes()), Ok(parcel));
 }
 
@@ -297,35 +325,10 @@ fn entries_of_several_messages_have_their_own_bytes() {
 }
 
 #[test]
-fn long_messages_travel_apart_and_short_ones_together() {
-    let long = append().messages[0].clone();
+fn a_parcel_has_so_few_messages_that_a_peer_cannot_make_its_receiver_reserve_much() {
     let short = append().messages[1].clone();
-    let size = |messages: Vec<Message>| {
-        let parcel = Parcel {
-            messages,
-            ..append()
-        };
-        parcel.to_bytes().len()
-    };
-    let both = size(vec![long.clone(), short.clone()]) - size(Vec::new());
-    let most = Parcel::room(0) + both;
-    let messages = [&short, &long, &long, &short, &short];
-    let messages = messages.map(Message::clone).to_vec();
-    let lengths = |most| -> Vec<usize> {
-        let parts: Vec<&[Message]> = Parcel::split(&messages, most).collect();
-        assert_eq!(parts.concat(), messages);
-        parts.iter().map(|it| it.len()).collect()
-    };
-    assert_eq!(lengths(most), [2, 2, 1]);
-    assert_eq!(lengths(usize::MAX), [5]);
-    assert_eq!(lengths(0), [1; 5]);
-    assert_eq!(Parcel::split(&[], most).count(), 0);
-    // A receiver takes 256, so that a peer cannot make it reserve memory for more.
-    let many = vec![short; 257];
-    let parts = Parcel::split(&many, usize::MAX);
-    assert_eq!(parts.map(<[_]>::len).collect::<Vec<_>>(), [256, 1]);
     let of = |count: usize| Parcel {
-        messages: many[..count].to_vec(),
+        messages: vec![short.clone(); count],
         ..append()
     };
     assert_eq!(Parcel::decode(&of(256).to_bytes()), Ok(of(256)));
@@ -384,6 +387,13 @@ fn pieces_have_their_bytes() {
     assert_eq!(Piece::decode(&bytes[..Piece::HEAD - 1]), Err(Malformed));
 }
 
+/// The bytes of the only message of a parcel.
+fn message_of(parcel: &Parcel) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put_message(&mut bytes, &parcel.messages[0]);
+    bytes
+}
+
 #[test]
 fn no_prefix_and_no_longer_message_decodes() {
     let refuses = |bytes: &[u8], decode: &dyn Fn(&[u8]) -> bool| {
@@ -393,7 +403,16 @@ fn no_prefix_and_no_longer_message_decodes() {
         }
         assert!(!decode(&[bytes, &[0]].concat()));
     };
-    refuses(&append().to_bytes(), &|it| Parcel::decode(it).is_ok());
+    let one = Parcel {
+        messages: vec![append().messages.remove(0)],
+        ..append()
+    };
+    // Bytes that end before a message, or after it, are a parcel.
+    let names = one.to_bytes().len() - message_of(&one).len();
+    refuses(&one.to_bytes(), &|it| {
+        Parcel::decode(it).is_ok_and(|it| !it.messages.is_empty())
+    });
+    refuses(&one.to_bytes()[..names], &|it| Parcel::decode(it).is_ok());
     refuses(&members().to_bytes(), &|it| Members::decode(it).is_ok());
     refuses(&Status::idle(3).to_bytes(), &|it| {
         Status::decode(it).is_ok()

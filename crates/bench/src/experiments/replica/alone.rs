@@ -10,13 +10,10 @@ use raft::storage::MemStorage;
 use raft::{Config, RawNode, Ready};
 use slog::{Discard, Logger, o};
 
-use super::client::{KEY, VALUE, key_of};
+use super::client::{HEAD, KEY, VALUE, key_of};
 use crate::harness::rtt::Recorder;
 use crate::harness::ticks;
 use dunlin::Rng;
-
-/// Bytes of an entry: those of a request of the key-value store.
-const HEAD: usize = 40;
 
 /// Puts between two looks at the clock. Then all nodes drop old entries.
 const BLOCK: u64 = 256;

@@ -69,12 +69,28 @@ fn put_items(path: &Path, version: u8) {
 fn a_record_of_a_newer_version_is_named_and_kept() {
     let folder = Scratch::new("newer-state");
     let path = seated(&folder);
-    put_state(&path, 3);
+    put_state(&path, 4);
     for _ in 0..2 {
-        expect_newer(&path, "the record of the log's state", 3);
+        expect_newer(&path, "the record of the log's state", 4);
     }
     put_state(&path, 0);
     expect_broken(&path, "the record of its state is damaged");
+}
+
+#[test]
+fn a_log_of_an_older_version_is_named_and_kept() {
+    for version in [1, 2] {
+        let folder = Scratch::new("older-state");
+        let path = seated(&folder);
+        put_state(&path, version);
+        for _ in 0..2 {
+            let why = refusal(&path);
+            let expected = format!("holds a log of format {version}, and this program reads");
+            assert!(why.contains(&expected), "{why}");
+            assert!(why.contains("dunlin replica backup"), "{why}");
+            assert!(!why.contains("Move the directory away"), "{why}");
+        }
+    }
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn a_follower_that_does_not_catch_up_holds_the_log_back_only_so_far() {
 #[test]
 fn a_log_drops_entries_when_it_has_too_many_bytes() {
     let options = Options {
-        kept_bytes: 2000,
+        kept_bytes: 1500,
         ..Options::DEFAULT
     };
     let mut stage = Stage::with(3, options);

@@ -2,13 +2,12 @@
 
 use super::super::cursor::Cursor;
 use super::super::format::Malformed;
-use super::{Pen, size_of_number};
+use super::{put_number, size_of_number};
 
 fn written(number: u64) -> Vec<u8> {
-    let mut bytes = vec![0xff; size_of_number(number)];
-    let mut pen = Pen(&mut bytes);
-    pen.number(number);
-    assert!(pen.0.is_empty(), "{number} is shorter than was counted");
+    let mut bytes = Vec::new();
+    put_number(&mut bytes, number);
+    assert_eq!(bytes.len(), size_of_number(number), "{number}");
     bytes
 }
 
