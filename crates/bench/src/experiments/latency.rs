@@ -95,7 +95,10 @@ pub(crate) fn case(transport: Transport, size: u32) -> Case {
         Transport::Shm => case.against(ShmRtt { size }),
         #[cfg(feature = "full")]
         Transport::Auto => case.against(ShmRtt { size }),
-        Transport::Udp => case.against(UdpRtt { size }),
+        Transport::Udp => case.against(UdpRtt {
+            size,
+            is_connected: false,
+        }),
         #[cfg(feature = "full")]
         Transport::Xdp | Transport::XdpNative | Transport::Dpdk => {
             let kind = transport.link().expect("they need one");

@@ -59,9 +59,22 @@ pub(crate) fn cases(transports: &[Transport]) -> Vec<Case> {
                 "raw",
                 "udp",
                 &params(size),
-                udp_rtt::UdpRtt { size },
+                udp_rtt::UdpRtt {
+                    size,
+                    is_connected: false,
+                },
             ));
         }
+        let size = 32;
+        cases.push(Case::new(
+            "raw",
+            "udp",
+            &[("size", u64::from(size)), ("connected", 1)],
+            udp_rtt::UdpRtt {
+                size,
+                is_connected: true,
+            },
+        ));
         for segments in SEGMENTS {
             let params = [
                 ("size", u64::from(udp_rate::SIZE)),

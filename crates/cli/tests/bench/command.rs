@@ -109,7 +109,7 @@ fn rows_have_the_documented_fields_in_order() {
     assert_eq!(count("shm rtt_p999"), 5);
     assert_eq!(count("shm messages_per_s"), 1);
     assert_eq!(count("shm exchanges_per_s"), 2);
-    assert_eq!(count("udp rtt_p99"), 5);
+    assert_eq!(count("udp rtt_p99"), 6);
     assert_eq!(count("udp packets_per_s"), 3);
     assert_eq!(count("none copied"), 2);
     assert_eq!(count("none tick_read"), 1);
