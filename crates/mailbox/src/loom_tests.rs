@@ -319,7 +319,7 @@ fn a_task_never_misses_a_place_that_becomes_free() {
         let alarm = StdArc::new(Alarm(Count::new(0)));
         let waker = Waker::from(StdArc::clone(&alarm));
         let mut waiter = Waiter::default();
-        let taken = places.poll_take(&mut waiter, &Context::from_waker(&waker));
+        let taken = places.poll_reserve(&mut waiter, &Context::from_waker(&waker));
         frees.join().unwrap();
         assert!(taken.is_ready() || alarm.0.load(Ordering::SeqCst) > 0);
     });
@@ -337,7 +337,7 @@ fn a_task_that_goes_away_takes_no_turn() {
             let waker = Waker::from(StdArc::clone(alarm));
             assert!(
                 places
-                    .poll_take(waiter, &Context::from_waker(&waker))
+                    .poll_reserve(waiter, &Context::from_waker(&waker))
                     .is_pending()
             );
         }

@@ -109,7 +109,7 @@ fn xdp_talks_to_udp_and_udp_to_xdp() {
                 change(options);
                 options.udp.gso = gso;
             };
-            let pack = packs(&change);
+            let pack = packs(change);
             let mut to_udp = echo::<Xdp, Udp>(&network, is_v6, change);
             // The kernel's neighbour leaves sums to the device.
             let sums = to_udp.near("rx_partial_sums");
