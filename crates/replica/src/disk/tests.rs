@@ -1,6 +1,6 @@
 //! Directories that can and cannot be used, and logs that are read back; `tests/room.rs` has disks
-//! with little room, `tests/syncs.rs` one whose syncs fail, and `tests/newer.rs` data of newer
-//! versions.
+//! with little room, `tests/syncs.rs` one whose syncs fail, `tests/newer.rs` data of newer versions,
+//! and `tests/older.rs` a backup of an earlier one.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,6 +9,7 @@
 )]
 
 mod newer;
+mod older;
 mod room;
 mod syncs;
 

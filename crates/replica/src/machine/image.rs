@@ -9,7 +9,7 @@ use super::Machine;
 use super::arrival::Arrival;
 use super::clients::Clients;
 use super::frozen::Budget;
-use super::meaning::mix;
+use super::meaning::digest_of;
 use super::ruin::Ruin;
 use crate::wire::cursor::{put_count, put_words};
 use crate::wire::{Malformed, VERSION};
@@ -95,7 +95,7 @@ impl Machine {
 
     /// A digest of the state.
     pub(crate) fn digest(&self) -> u64 {
-        mix(0, &self.image_with(&self.clients))
+        digest_of(&self.image_with(&self.clients))
     }
 
     fn image_with(&self, clients: &Clients) -> Vec<u8> {

@@ -13,7 +13,7 @@ pub(super) fn meaning(write: &[u8]) -> u64 {
 /// Multiplies pairs of words of eight bytes, and adds both halves of each product. The last pair
 /// are the last bytes, of which some were in the pair before; fewer than sixteen are filled up with
 /// zeros. The length follows.
-pub(super) fn mix(hash: u64, bytes: &[u8]) -> u64 {
+fn mix(hash: u64, bytes: &[u8]) -> u64 {
     let (pairs, rest) = bytes.as_chunks::<16>();
     let hash = pairs.iter().fold(hash, |hash, pair| step(hash, *pair));
     let last = bytes.last_chunk().copied().unwrap_or_else(|| {
@@ -36,4 +36,21 @@ fn step(hash: u64, pair: [u8; 16]) -> u64 {
     let product = u128::from(one ^ hash ^ WORDS[0]) * u128::from(other ^ WORDS[1]);
     // With the hash before, no pair of words makes it forget the others.
     hash.rotate_left(23) ^ (product as u64) ^ (product >> 64) as u64
+}
+
+/// The digest of a state: FNV-1a over words of eight bytes, of which the last one is filled up with
+/// zeros, and then over its length. Backups contain it, so it stays the same in later versions.
+pub(super) fn digest_of(image: &[u8]) -> u64 {
+    let step = |hash: u64, word: u64| {
+        let product = (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        product ^ (product >> 32)
+    };
+    let (words, rest) = image.as_chunks::<8>();
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    step(
+        step(words.fold(0, step), u64::from_le_bytes(last)),
+        rest.len() as u64,
+    )
 }

@@ -1,0 +1,32 @@
+//! Backups that an earlier program has written. Its log is refused with the advice to take one.
+
+use super::Backup;
+
+/// A backup by the program before requests had their version 2: the keys `a` and `c`, after a put
+/// of each and of a key that was deleted.
+const BACKUP: &str = "\
+    64756e6c696e426b01000000000000000a000000000000006ce05d664e4ba277\
+    01000000000000000a0000000000000000000000000000000200000004000000\
+    00000000000000000000000001000000610700000076616c75652d6108000000\
+    00000000000000000000000001000000630700000076616c75652d6304000000\
+    318aa653b9188bf6010000000000000004000000000000000100000001000000\
+    0000000029d05b47aa08ca3301030000000000000400000000000000338aa653\
+    b9188bf601000000000000000600000000000000010000000100000000000000\
+    9151baa271b6120a01030000000000000600000000000000358aa653b9188bf6\
+    01000000000000000800000000000000010000000100000000000000d1f4c146\
+    15bfca7001030000000000000800000000000000378aa653b9188bf601000000\
+    000000000a00000000000000010000000100000000000000b2789b2766757f32\
+    01050000000000000600000000000000";
+
+fn bytes_of(digits: &str) -> Vec<u8> {
+    let pairs = digits.as_bytes().chunks(2);
+    let text = pairs.map(|pair| str::from_utf8(pair).unwrap());
+    text.map(|pair| u8::from_str_radix(pair, 16).unwrap())
+        .collect()
+}
+
+#[test]
+fn a_backup_by_an_earlier_program_is_read() {
+    let backup = Backup::decode(&bytes_of(BACKUP)).unwrap();
+    assert_eq!((backup.applied(), backup.keys()), (10, 2));
+}
