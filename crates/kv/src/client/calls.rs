@@ -34,7 +34,7 @@ pub(crate) const MAX_CLIENTS: usize = 1 << (48 - CLIENT_SHIFT);
 pub(super) enum Job {
     /// The first call over a session.
     Greeting,
-    /// The operation of a program; a get, if the flag is set.
+    /// The operation of a program.
     Plain(Token),
     /// A get of a value that is longer than an answer, with the slices so far.
     Long(Owner, Box<Long>),

@@ -1,6 +1,6 @@
 //! Directories that can and cannot be used, and logs that are read back; `tests/room.rs` has disks
-//! with little room, `tests/syncs.rs` one whose syncs fail, `tests/newer.rs` data of newer versions,
-//! and `tests/older.rs` a backup of an earlier one.
+//! with little room, `tests/syncs.rs` one whose syncs fail, `tests/newer.rs` data of newer
+//! versions, and `tests/older.rs` a backup of an earlier one.
 
 #![allow(
     clippy::unwrap_used,
