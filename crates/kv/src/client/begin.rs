@@ -158,7 +158,7 @@ impl Client {
     ) -> Result<(), Error> {
         let way = self.lanes.way_of_key(request.key(), hash);
         let Some(way) = way.filter(|_| deadline > cx.now()) else {
-            return self.begin_other(request, Job::Plain(token), deadline, cx);
+            return self.have_wait(request, token, deadline, cx);
         };
         let (place, tag, spare) = self.calls.begin_plain(token, deadline);
         let Some(mut message) = sized(spare, request.size(), cx) else {
@@ -184,9 +184,21 @@ impl Client {
         Ok(())
     }
 
-    /// Begins an operation on one key that is a part of another one, or has to wait for a session,
-    /// or whose deadline has passed.
+    /// Has an operation wait for a session, or end because its deadline has passed. This is a rare
+    /// call of its own, which saves the common path two loads.
+    #[cold]
     #[inline(never)]
+    fn have_wait(
+        &mut self,
+        request: &Request<'_>,
+        token: Token,
+        deadline: Nanos,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Error> {
+        self.begin_other(request, Job::Plain(token), deadline, cx)
+    }
+
+    /// Begins an operation on one key whose call is not plain.
     fn begin_other(
         &mut self,
         request: &Request<'_>,
