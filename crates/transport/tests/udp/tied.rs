@@ -116,6 +116,7 @@ fn the_end_of_a_peer_is_no_error_of_a_packet() {
     for _ in 0..3 {
         a.send(&packets(to_b, 1, 56));
     }
+    a.assert_silent();
     let next = UdpSocket::bind(port).unwrap();
     next.set_nonblocking(true).unwrap();
     a.send(&packets(to_b, 1, 56));
