@@ -65,7 +65,7 @@ struct AnswersOf<M, F> {
     places: Rc<FreePlaces<F>>,
 }
 
-/// FreePlaces of which none has a future.
+/// The places without a future.
 struct FreePlaces<F> {
     /// The place that became free last. Most requests are over before the next one comes, so they
     /// do without the list.
