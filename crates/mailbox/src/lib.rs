@@ -132,10 +132,16 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
 
     /// Posts a call that is held. Its end wakes the task of `context`.
     pub fn post(&self, slot: Slot, context: &Context<'_>) {
-        let cell = self.slots.cell(slot);
-        cell.wakeup.register(context.waker());
-        cell.state.store(POSTED, Ordering::Release);
+        self.prepare(slot, context);
         self.push(slot);
+    }
+
+    /// Posts a call like [`Self::post`], without ringing the bell. The caller rings it after the
+    /// last call of its burst.
+    pub fn post_quietly(&self, slot: Slot, context: &Context<'_>) {
+        self.prepare(slot, context);
+        self.link(slot);
+        self.end_if_closed();
     }
 
     /// Ready once the call has ended. From then on the content belongs to the caller again.
@@ -178,7 +184,8 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
 
     // The owner's side.
 
-    /// The bell, on which an owner that is a task registers its waker.
+    /// The bell, on which an owner that is a task registers its waker, and which a caller rings
+    /// after [`Self::post_quietly`].
     pub const fn bell(&self) -> &B {
         &self.bell
     }
@@ -290,11 +297,29 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
 
     // Inside.
 
+    fn prepare(&self, slot: Slot, context: &Context<'_>) {
+        let cell = self.slots.cell(slot);
+        cell.wakeup.register(context.waker());
+        cell.state.store(POSTED, Ordering::Release);
+    }
+
+    /// Puts a slot into the list, and rings.
     fn push(&self, slot: Slot) {
         #[cfg(all(test, loom))]
         if self.flaw == Flaw::RingsFirst {
             self.bell.ring();
         }
+        self.link(slot);
+        #[cfg(all(test, loom))]
+        if self.flaw == Flaw::RingsFirst {
+            return;
+        }
+        self.bell.ring();
+        self.end_if_closed();
+    }
+
+    /// Puts a slot into the list.
+    fn link(&self, slot: Slot) {
         let next = &self.slots.cell(slot).next;
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
@@ -307,13 +332,12 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
                 Err(now) => head = now,
             }
         }
-        #[cfg(all(test, loom))]
-        if self.flaw == Flaw::RingsFirst {
-            return;
-        }
-        self.bell.ring();
-        // If `refuse` ran before this slot was in the list, the exchange above has read the value
-        // that `refuse` left in `head`. Therefore this thread sees that the mailbox is closed.
+    }
+
+    /// Ends the calls in the list if the mailbox is closed, after the calling thread has put a slot
+    /// into it. If `refuse` ran before that, the exchange in `link` has read the value that `refuse`
+    /// left in `head`. Therefore this thread sees that the mailbox is closed.
+    fn end_if_closed(&self) {
         if self.is_closed.load(Ordering::Relaxed) {
             self.refuse();
         }

@@ -1,19 +1,22 @@
-//! One request on the endpoint's side: a future that passes the request to the executor and waits
-//! until the request has ended. Dropping the future gives the request up.
+//! One request on the endpoint's side: passes the request to the executor and waits until the
+//! request has ended. Dropping it gives the request up.
 
-use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use dunlin_core::Nanos;
 use dunlin_mailbox::Slot;
 
+use crate::burst::{Bursts, Leader};
 use crate::desk::Desk;
 use crate::letter::{Arrived, Letter};
 
-#[must_use = "a request that is not awaited is not passed on"]
+#[must_use = "a request that is not polled is not passed on"]
 pub(crate) struct Call<'a> {
     desk: &'a Desk,
     slot: Slot,
     stage: Stage,
+    /// This request is the first of its burst.
+    leader: Option<Leader<'a>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,6 +34,7 @@ impl<'a> Call<'a> {
             desk,
             slot,
             stage: Stage::Held,
+            leader: None,
         })
     }
 
@@ -45,18 +49,30 @@ impl<'a> Call<'a> {
     pub(crate) fn with<R>(&self, run: impl FnOnce(&mut Letter) -> R) -> R {
         self.desk.mailbox().with(self.slot, run)
     }
-}
 
-impl Future for Call<'_> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+    /// Passes the request on, and waits until it has ended. `now` reads the endpoint's clock.
+    pub(crate) fn poll(
+        &mut self,
+        bursts: &'a Bursts,
+        now: impl FnOnce() -> Nanos,
+        context: &Context<'_>,
+    ) -> Poll<()> {
         let mailbox = self.desk.mailbox();
         if self.stage == Stage::Held {
             self.stage = Stage::Posted;
-            mailbox.post(self.slot, context);
+            mailbox.post_quietly(self.slot, context);
+            self.leader = bursts.on_post(self.desk, now);
+            if self.leader.is_some() {
+                context.waker().wake_by_ref();
+            }
             self.desk.end_if_stopped();
             return Poll::Pending;
+        }
+        if let Some(leader) = &mut self.leader {
+            match leader.act(now()) {
+                true => context.waker().wake_by_ref(),
+                false => self.leader = None,
+            }
         }
         let ended = mailbox.poll_end(self.slot, context);
         if ended.is_ready() {

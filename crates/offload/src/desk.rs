@@ -54,10 +54,15 @@ impl Desk {
         }
     }
 
+    /// Wakes the dispatcher.
+    pub(crate) fn ring(&self) {
+        self.mailbox.bell().ring();
+    }
+
     /// The endpoint is gone, with all its requests: wakes the dispatcher, which then ends.
     pub(crate) fn on_over(&self) {
         self.is_over.store(true, Ordering::Release);
-        self.mailbox.bell().ring();
+        self.ring();
     }
 
     /// Frees a slot whose call is over.

@@ -13,6 +13,7 @@
 //! | `spawn.rs` | the trait of an executor |
 //! | `offload.rs` | the service on the endpoint's side |
 //! | `call.rs` | one request on the endpoint's side, until it ends |
+//! | `burst.rs` | when the endpoint wakes the dispatcher |
 //! | `letter.rs` | the content of a slot: the request on its way, and the response |
 //! | `desk.rs` | the mailbox that both sides share, and its end |
 //! | `dispatcher.rs` | the task that takes requests from the mailbox and spawns their handlers |
@@ -20,8 +21,8 @@
 //! | `handler.rs` | the future of one handler: its cancellation and its panics |
 //!
 //! The mailbox is of the kind that channels use (`dunlin_mailbox`), with the endpoint as its caller
-//! and the executor as its owner. So a burst of requests wakes the executor once, and a burst of
-//! responses the endpoint once. The number of requests is limited. A request that its client gives
+//! and the executor as its owner. A burst of requests wakes the executor once (`burst.rs`), and a
+//! burst of responses the endpoint once. The number of requests is limited. A request that its client gives
 //! up is dropped on both sides.
 //!
 //! Copies: the endpoint passes on the msgbuf with its copy of the request. The response is encoded
@@ -33,6 +34,7 @@
 //! `HANDLER_FAILED`; one whose handler has not begun ends with `SHUTTING_DOWN`.
 #![forbid(unsafe_code)]
 
+mod burst;
 mod call;
 mod desk;
 mod dispatcher;

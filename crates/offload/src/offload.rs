@@ -1,5 +1,6 @@
 //! A service on the endpoint's side, whose handlers run on an executor.
 
+use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use dunlin_local::ServiceRequest;
 use dunlin_service::spans::RequestSpan;
 use dunlin_service::{AsyncService, Error, IncomingRequest, META, Refusal, SendService};
 
+use crate::burst::Bursts;
 use crate::call::Call;
 use crate::desk::Desk;
 use crate::dispatcher;
@@ -27,6 +29,7 @@ const LIMIT: u32 = 4096;
 #[derive(Debug)]
 pub struct Offload<S> {
     desk: Arc<Desk>,
+    bursts: Bursts,
     service: PhantomData<fn() -> S>,
 }
 
@@ -45,6 +48,7 @@ impl<S: SendService<OffloadedRequest>> Offload<S> {
         spawn.spawn(dispatcher);
         Self {
             desk,
+            bursts: Bursts::default(),
             service: PhantomData,
         }
     }
@@ -64,7 +68,7 @@ impl<S: SendService<OffloadedRequest>> AsyncService<ServiceRequest> for Offload<
             return request.refuse(Refusal::Overloaded);
         };
         let mut call = call.with_request(arrived(&mut request)?);
-        (&mut call).await;
+        poll_fn(|context| call.poll(&self.bursts, || request.now(), context)).await;
         match call.with(Letter::take_end) {
             End::Reply(body) => request.reply_from(body),
             End::LongReply => call.with(|letter| {
