@@ -335,8 +335,8 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
     }
 
     /// Ends the calls in the list if the mailbox is closed, after the calling thread has put a slot
-    /// into it. If `refuse` ran before that, the exchange in `link` has read the value that `refuse`
-    /// left in `head`. Therefore this thread sees that the mailbox is closed.
+    /// into it. If `refuse` ran before that, the exchange in `link` has read the value that
+    /// `refuse` left in `head`. Therefore this thread sees that the mailbox is closed.
     fn end_if_closed(&self) {
         if self.is_closed.load(Ordering::Relaxed) {
             self.refuse();

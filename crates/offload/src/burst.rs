@@ -5,8 +5,8 @@
 //! requests of a burst before it wakes the dispatcher. The future of the burst's first request sees
 //! to that: until then, it asks to be polled after each iteration of the endpoint.
 //!
-//! Invariant: while a burst is being collected, there is one [`Leader`], and the dispatcher is woken
-//! when that is dropped, if not before.
+//! Invariant: while a burst is being collected, there is one [`Leader`], and the dispatcher is
+//! woken when that is dropped, if not before.
 
 use std::cell::Cell;
 use std::thread;

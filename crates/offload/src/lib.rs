@@ -22,8 +22,8 @@
 //!
 //! The mailbox is of the kind that channels use (`dunlin_mailbox`), with the endpoint as its caller
 //! and the executor as its owner. A burst of requests wakes the executor once (`burst.rs`), and a
-//! burst of responses the endpoint once. The number of requests is limited. A request that its client gives
-//! up is dropped on both sides.
+//! burst of responses the endpoint once. The number of requests is limited. A request that its
+//! client gives up is dropped on both sides.
 //!
 //! Copies: the endpoint passes on the msgbuf with its copy of the request. The response is encoded
 //! into the same msgbuf if it fits, otherwise into memory of the slot. The endpoint copies it from
