@@ -127,8 +127,8 @@ pub(crate) fn receive<'a>(fd: BorrowedFd<'_>, room: &'a mut [u8]) -> io::Result<
     Ok(&room[..len])
 }
 
-/// bpf(2). `attributes` has the size that the command reads. The caller keeps the memory to which
-/// its pointers lead during the call.
+/// bpf(2). `attributes` has the size that the command reads. The caller keeps the memory behind its
+/// pointers alive during the call.
 ///
 /// # Safety
 /// Every address in `attributes` that the command follows leads to memory that the kernel may use

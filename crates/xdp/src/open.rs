@@ -38,8 +38,8 @@ pub struct Options {
     /// The interface, by name. With the name of a VLAN interface, frames have its tag, and the
     /// program is attached to the interface below.
     pub interface: String,
-    /// The first of its queues. Packets that the interface puts into a queue that the endpoint does
-    /// not have come through the kernel.
+    /// The first of its queues. Packets in queues that the endpoint does not have come through the
+    /// kernel.
     pub queue: u32,
     /// How many queues the endpoint has, from the first one on: 1 or more. Each has a region of its
     /// own. Packets leave by the first one.
@@ -349,8 +349,8 @@ fn index_of(name: &CStr) -> io::Result<u32> {
         .map_err(|error| explain(error, &format!("there is no interface {name:?}")))
 }
 
-/// The address to bind. If the given one stands for any address, this is one of the interface's own
-/// of the same family, and not one of the link alone if there is another.
+/// The address to bind. If the given one stands for any address, this is an address of the
+/// interface of the same family, and a link-local one only if there is no other.
 fn ip_on(name: &CStr, given: IpAddr) -> io::Result<IpAddr> {
     let is_of_link = |ip: &IpAddr| match ip {
         IpAddr::V4(ip) => ip.is_link_local(),

@@ -91,11 +91,11 @@ pub struct XdpRx {
     /// The headers of the last packet.
     seen: Seen,
     marked: Marks,
-    /// Room for [`RX_BURST`] packets of several pieces, those of the burst that are there, and the
-    /// payload of each.
+    /// Room for [`RX_BURST`] packets of several pieces; the packets of the burst that lie there;
+    /// and the payload of each.
     joined: Vec<u8>,
     apart: Marks,
-    /// Those that are marked or apart.
+    /// Packets of the burst that are marked or lie in `joined`.
     special: Marks,
     payloads: [(usize, usize); RX_BURST],
     refused: [u64; REFUSALS.len()],

@@ -323,7 +323,7 @@ impl Part {
     }
 }
 
-/// Frames of a part, as a loop over many of them uses them: without a look at the ledger for each.
+/// The frames of a part, for a loop over many of them, which does not look up the ledger each time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a> {
     lent: &'a [AtomicBool],

@@ -173,7 +173,7 @@ impl Ways {
         way.form.as_mut().ok_or(Fall::NoNeighbour)
     }
 
-    /// How packets to a peer leave in frames. `None` says nothing; then ask [`Self::take`].
+    /// How packets to a peer leave in frames. If `None`, ask [`Self::take`] for the way.
     #[inline]
     pub(crate) fn ready(&mut self, peer: PeerId) -> Option<&mut Form> {
         let is_up = self.is_up;

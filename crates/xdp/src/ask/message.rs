@@ -86,7 +86,7 @@ impl Request {
         bytes
     }
 
-    /// The request in bytes of a stranger; `None` if it has another form.
+    /// Reads a request from untrusted bytes; `None` if they have another form.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; REQUEST] = bytes.try_into().ok()?;
         if bytes[..4] != MARK {
@@ -142,7 +142,7 @@ fn ip(octets: [u8; 16]) -> IpAddr {
     Ipv6Addr::from(octets).to_canonical()
 }
 
-/// Kinds of refusals that a process tells apart, with their codes. Code 0 is a grant.
+/// Kinds of refusals that a process distinguishes, with their codes. Code 0 is a grant.
 const KINDS: [(u8, io::ErrorKind); 5] = [
     (1, io::ErrorKind::PermissionDenied),
     (2, io::ErrorKind::ResourceBusy),

@@ -27,7 +27,7 @@ pub(crate) struct Hand {
     part: Part,
     shown: [Shown; RX_BURST],
     shown_count: usize,
-    /// The first of them have nothing unusual, as the owner says.
+    /// The first of them have nothing unusual, according to the owner.
     plain: usize,
     /// Further frames.
     frames: Box<[u32]>,
@@ -182,7 +182,7 @@ impl Hand {
         self.shown_count += 1;
     }
 
-    /// How often it shows bytes or nothing.
+    /// The number of places that it shows, with or without bytes.
     #[inline]
     pub(crate) fn shown(&self) -> usize {
         self.shown_count
@@ -213,12 +213,12 @@ impl Hand {
         (index < self.shown_count).then(|| unsafe { shown.bytes() })
     }
 
-    /// Shows nothing any more.
+    /// Stops showing packets.
     pub(crate) fn hide(&mut self) {
         self.hide_from(0);
     }
 
-    /// Keeps the frames of what is shown from this place on, and shows nothing any more.
+    /// Keeps the frames of the places from `first` on, and stops showing all places.
     #[inline]
     fn hide_from(&mut self, first: usize) {
         for index in first..self.shown_count {
@@ -230,7 +230,7 @@ impl Hand {
         (self.shown_count, self.plain) = (0, 0);
     }
 
-    /// Shows nothing any more, and lends the frames, as far as the ring has room for them.
+    /// Stops showing packets, and lends the frames, as far as the ring has room for them.
     #[inline]
     pub(crate) fn lend(&mut self, fill: &mut Producer<u64>) {
         let view = self.part.view();

@@ -52,7 +52,7 @@ fn know(host: &Host, ip: &str, mac: &str) {
         .unwrap();
 }
 
-/// A relay between two hosts. It ends with this value.
+/// A relay between two hosts. Dropping this value ends it.
 struct Relay {
     left: Network,
     right: Network,
@@ -269,7 +269,7 @@ fn treat(
     }
 }
 
-/// Sets both bits of ECN in an IPv4 header, and mends its sum (RFC 1624).
+/// Sets both bits of ECN in an IPv4 header, and corrects its sum (RFC 1624).
 fn mark(ip: &mut [u8]) {
     let word = |ip: &[u8], at: usize| u16::from_be_bytes([ip[at], ip[at + 1]]);
     let before = word(ip, 0);

@@ -38,8 +38,8 @@ const PLACE: usize = RULE + 160;
 const UDP_4: u32 = 2;
 const UDP_6: u32 = 6;
 
-/// Says that the further fields of a rule count (`FLOW_EXT`). Some drivers say so of every rule
-/// that they show; it means nothing if all of their masks are zero.
+/// Set if the further fields of a rule count (`FLOW_EXT`). Some drivers set it in every rule that
+/// they show; it means nothing if the masks of all these fields are zero.
 const FURTHER_COUNT: u32 = 0x8000_0000;
 
 /// Where the destination address and port lie among the fields, for both kinds.
