@@ -1,4 +1,4 @@
-//! Every packet that has left is either lent or copied for one cause.
+//! Every packet that has left was either lent or copied for one cause.
 
 use super::*;
 

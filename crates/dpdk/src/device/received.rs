@@ -1,7 +1,7 @@
 //! Received packets, in the arrays that DPDK fills, and the bytes of them that are shown.
 //!
-//! Most packets of a burst have the headers and the length of the last ones. Of those, nothing is
-//! stored: their payloads lie at the same distance from their handles.
+//! Most packets of a burst have the headers and the length of the packets before. For these,
+//! nothing is stored: their payloads lie at the same distance from their handles.
 //!
 //! Invariants: the packets at the places below `count` are ours and shown, the first `alike.count`
 //! of them alike; those at `fresh` are ours, and have just come. The parent module fills the
@@ -130,8 +130,8 @@ impl Received {
     }
 
     /// Passes the fresh packets on to `find`, which returns the payload of each, and whether the
-    /// network marked it; only the payload is shown. Those that `find` refuses leave the batch, for
-    /// `other`.
+    /// network marked it; only the payload is shown. Packets that `find` refuses leave the batch,
+    /// and go to `other`.
     #[inline]
     pub(crate) fn sift<E>(
         &mut self,
@@ -161,10 +161,10 @@ impl Received {
         (handle, bytes, self.lens[at])
     }
 
-    /// Adds a packet of which only the payload is shown.
+    /// Adds a packet, and shows only its payload.
     ///
     /// # Panics
-    /// If the batch is full, or the packet is shorter than that.
+    /// If the batch is full, or the payload ends after the packet.
     pub(crate) fn push_payload(&mut self, packet: Packet, payload: Payload) {
         let part: *const [u8] = &raw const packet.bytes()[payload.range()];
         self.is_mixed = true;

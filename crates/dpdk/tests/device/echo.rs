@@ -164,8 +164,8 @@ impl<A: Connect, B: Connect> Echo<A, B> {
         }
     }
 
-    /// Checks that large calls end soon after their last packet. The shortest time of a few counts,
-    /// because others use this processor, too.
+    /// Checks that large calls end soon after their last packet. The shortest of a few times
+    /// counts, because other threads use this processor, too.
     pub(crate) fn ends_soon(&mut self) {
         let times = (0..10).map(|_| self.silence_after(1_000_000));
         let shortest = times.min().unwrap();

@@ -190,7 +190,7 @@ fn a_device_with_interrupts_wakes_an_endpoint_without_the_keeper() {
     let socket = host.run(|| UdpSocket::bind("10.83.6.1:0")).unwrap();
     let mut fds = Vec::new();
     Dpdk::fds(&dpdk.rx, &dpdk.tx, &mut fds);
-    // The first is that of the keeper.
+    // The first is the keeper's.
     let [_, bell] = fds[..] else {
         panic!("the device has no interrupts: {fds:?}")
     };

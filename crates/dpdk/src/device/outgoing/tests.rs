@@ -62,7 +62,7 @@ fn outgoing() -> Outgoing {
     Outgoing::new(START, u32::try_from(WHOLE - START).unwrap())
 }
 
-/// Fills packets with one byte, and the given ones of it.
+/// Fills a packet of `len` bytes for each of `contents`, with that byte.
 fn fill(packets: &mut Outgoing, len: usize, contents: &[u8]) -> usize {
     packets.fill(len, contents, |bytes, content| {
         bytes[..len].fill(*content);
