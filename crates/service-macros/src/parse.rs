@@ -11,8 +11,8 @@ use syn::{
     parse_quote,
 };
 
-/// The largest number of a method. The 256 numbers after it belong to Dunlin's own services. All
-/// larger request types are those of methods with metadata.
+/// The largest number of a method. The 256 numbers after it belong to Dunlin's own services. Larger
+/// request types are used for calls with metadata.
 const LAST_NUMBER: u16 = 0x7EFF;
 
 /// An error has its own encoding, so the attribute must see the error type.

@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// The line of an error, without a wildcard.
+/// Whether the handler ran, for each error, without a wildcard.
 fn expected(error: &Error) -> Ran {
     match error {
         Error::Rpc(error) => error.ran(),
@@ -20,7 +20,7 @@ fn expected(error: &Error) -> Ran {
     }
 }
 
-/// The line of a failure, without a wildcard.
+/// Whether the handler ran, for each failure, without a wildcard.
 fn of_failure(failure: &Failure<u8>) -> Ran {
     match failure {
         Failure::Method(_) | Failure::BadResponse(_) => Ran::Yes,

@@ -23,8 +23,8 @@ pub(super) enum Step {
 }
 
 /// The form that a type asks for, with the name of the visitor that takes it, which differs for
-/// types of one name in two modules, and for two uses of a generic type. Two types may have one
-/// name nevertheless; then the second is described as the first.
+/// types of one name in two modules, and for two uses of a generic type. If two types share this
+/// name too, the second is described as the first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Form {
     seen: Seen,
