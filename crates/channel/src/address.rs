@@ -85,7 +85,7 @@ pub(crate) struct Address {
     seed: u64,
     is_listed: bool,
     is_draining: bool,
-    /// The last link could not be opened or was lost, and none has opened since.
+    /// The last link could not be opened or was lost, and no link has opened since.
     is_troubled: bool,
     links: Vec<LinkId>,
     open: u32,

@@ -20,11 +20,12 @@ use crate::mutant::Mutant;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Pick {
-    /// Each in turn.
+    /// Takes each server in turn.
     RoundRobin,
-    /// The one of two, drawn at random, that has fewer calls outstanding.
+    /// Draws two servers at random, and takes the one with fewer outstanding calls.
     LeastOfTwo,
-    /// The one to which a call's key belongs. Calls without a key go to the least of two.
+    /// Takes the server to which a call's key belongs. Calls without a key go to the less busy of
+    /// two.
     Hash,
 }
 

@@ -52,7 +52,7 @@ pub enum Reason {
 pub enum State {
     /// No link yet, and nothing has failed.
     Connecting,
-    /// All is well.
+    /// Calls are served, and everything works.
     Ready,
     /// Calls are served, but something has failed.
     Degraded,

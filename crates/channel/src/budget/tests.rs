@@ -1,4 +1,4 @@
-//! Compares the bucket with the same sums since the start, in whole numbers of 10⁻⁹ repeats.
+//! Compares the bucket with sums over the whole time, in whole numbers of 10⁻⁹ repeats.
 
 use proptest::prelude::*;
 
