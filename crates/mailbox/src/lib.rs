@@ -212,7 +212,7 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
         let cell = self.slots.cell(slot);
         let is_wanted = change(&cell.state, TAKEN, ENDED);
         if is_wanted {
-            // Another call may have the slot by now; its task then wakes once for nothing.
+            // Another call may have the slot by now; its task is then woken once without need.
             cell.wakeup.wake();
         }
         is_wanted

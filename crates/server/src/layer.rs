@@ -111,8 +111,8 @@ where
     }
 }
 
-/// Sends a request through the layers. Those that are ready get it at once; others are asked again
-/// when the future is polled, with the waker of its task.
+/// Sends a request through the layers. If they are ready, they get it at once; otherwise they are
+/// asked again when the future is polled, with the waker of its task.
 #[inline]
 fn through<L>(layered: &L, request: ServiceRequest, name: &'static str) -> Through<L, L::Future>
 where
