@@ -31,7 +31,7 @@ pub(crate) fn parse(source: &Source<'_>) -> Result<Tree, Diagnostic> {
     }
 }
 
-/// The first node that is not C, or is nested too deeply. Walks without recursion.
+/// Finds the first node that is not C, or is nested too deeply. Does not recurse.
 fn first_fault(tree: &Tree) -> Option<(Node<'_>, String)> {
     let mut cursor = tree.walk();
     loop {

@@ -20,7 +20,7 @@ use crate::turn::Permit;
 /// The most lanes of a batch.
 pub(crate) const MAX_LANES: usize = 64;
 
-/// Has the items of a batch.
+/// Gives the items of a batch, and takes their values.
 pub(crate) trait Source<F: Future> {
     /// The next look-up and the number of its item, if one may begin now. After `None`, the batch
     /// asks again when another look-up has ended.

@@ -57,8 +57,8 @@ impl Drop for Still<'_> {
     }
 }
 
-/// Look-ups to begin, one after the other, and those that have ended. At most `most` are under way,
-/// and once `most` are under way, none begins before all of them have ended.
+/// Look-ups to begin, one after the other, and those that have ended. At most `most` are in flight.
+/// Once `most` are in flight, no look-up begins before all of these have ended.
 struct Script<'a> {
     begun: usize,
     look_ups: Vec<Still<'a>>,

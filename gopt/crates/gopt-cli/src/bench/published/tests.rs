@@ -1,4 +1,4 @@
-//! A published figure is shown next to the best width of the same look-up, and nowhere else.
+//! A published figure is shown only next to the best width of the same look-up.
 
 use harness::row::{Row, Spread};
 use serde_json::json;
