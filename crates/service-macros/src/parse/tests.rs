@@ -65,7 +65,7 @@ fn a_service_is_read_as_it_is_written() {
 }
 
 #[test]
-fn what_is_no_service_is_refused() {
+fn a_trait_that_cannot_be_a_service_is_refused() {
     let cfg = "a service is the same in every build; `#[cfg]` goes in front of `#[service]`";
     for (item, said) in [
         ("struct Kv;", "expected `trait`"),
@@ -178,7 +178,7 @@ fn a_base_is_added_to_the_numbers_of_a_service() {
 }
 
 #[test]
-fn a_method_is_a_name_a_message_and_what_it_returns() {
+fn a_method_has_a_name_a_message_and_a_result() {
     for (function, said) in [
         ("async fn set(key: u64);", "write `fn` alone"),
         ("unsafe fn set(key: u64);", "never `unsafe`"),

@@ -105,7 +105,7 @@ fn a_frame_beyond_the_room_is_not_filled() {
 }
 
 #[test]
-fn no_packet_is_lost_or_twice_there_whatever_the_device_takes() {
+fn no_packet_is_lost_or_duplicated_whatever_the_device_takes() {
     let (mut memory, mut packets) = (Memory::new(4 * BATCH), outgoing());
     let mut apart: Vec<Packet> = Vec::new();
     let mut wanted: Vec<u8> = Vec::new();
