@@ -165,7 +165,7 @@ pub(crate) fn load(path: &CStr) -> Result<Functions, String> {
     let version = unsafe { (functions.version)() };
     if version != VERSION {
         return Err(format!(
-            "it has version {version} of the functions, not {VERSION}; build it anew"
+            "it has version {version} of the functions, not {VERSION}; build it again"
         ));
     }
     Ok(functions)

@@ -347,13 +347,13 @@ impl fmt::Display for MetaError {
         f.write_str(match self {
             Self::Key => "a key of metadata has 1 to 64 characters of a-z, 0-9, '.', '_' and '-'",
             Self::Reserved => "keys of metadata that begin with `dunlin.` are reserved",
-            Self::Twice => "a key of metadata stands twice",
+            Self::Twice => "a key of metadata occurs twice",
             Self::TooMany => "a request has at most 32 keys of metadata, traceparent included",
             Self::TooLong => {
                 "the metadata of a request have at most 1016 bytes, 40 of them for \
                               traceparent"
             }
-            Self::Trace => "the value of traceparent has not the form of W3C's Trace Context",
+            Self::Trace => "the value of traceparent does not have the form of W3C's Trace Context",
             Self::Type => "a request type above 32767 has no bit for metadata",
         })
     }

@@ -80,7 +80,7 @@ impl Tables {
         let socket = || ffi::socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE);
         let (questions, events) = (socket()?, socket()?);
         ffi::bind_netlink(events.as_fd(), GROUPS)
-            .map_err(|error| explain(error, "the kernel tells no changes of routes"))?;
+            .map_err(|error| explain(error, "the kernel reports no changes of routes"))?;
         let mut tables = Self {
             questions,
             events,

@@ -83,7 +83,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
         let mut object = Map::new();
         while let Some((key, Strict(value))) = entries.next_entry::<String, _>()? {
             if object.contains_key(&key) {
-                return Err(A::Error::custom(format!("the key `{key}` stands twice")));
+                return Err(A::Error::custom(format!("the key `{key}` occurs twice")));
             }
             object.insert(key, value);
         }
