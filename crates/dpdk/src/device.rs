@@ -266,7 +266,7 @@ impl TxQueue {
         let (handles, lens) = packets.complete();
         let tails = tails.map_or(std::ptr::null(), |it| it.0[..handles.len()].as_ptr());
         // SAFETY: the device is open, the packets are ours and at most as long as the pool's, and
-        // only this value sends. Packets that the device takes are not used any more. The tails are
+        // only this value sends. Packets that the device takes are no longer used. The tails are
         // as many, and `Tails::add` vouches for their bytes.
         let sent = unsafe {
             (self.0.functions.send)(

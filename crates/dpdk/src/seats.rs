@@ -22,7 +22,7 @@ pub(crate) struct Seats {
 
 impl Seats {
     /// No endpoints yet. Processes choose different ports first, so that packets for an endpoint
-    /// that has gone seldom reach another.
+    /// that has gone rarely reach another.
     pub(crate) fn new() -> Self {
         Self {
             inboxes: Mutex::default(),

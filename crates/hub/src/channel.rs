@@ -126,7 +126,7 @@ impl ChannelBuilder {
     }
 
     /// Connects only to this endpoint of each server, which gets all calls that name none. So the
-    /// channel's state is that of this endpoint. Without it, a channel is gone if the first
+    /// channel's state shows only this endpoint. Without it, a channel is gone if the first
     /// endpoints of all servers are gone, unless servers announce how many endpoints they have. It
     /// has priority over [`Self::endpoints_per_server`], which a hub's options may set for all
     /// channels.

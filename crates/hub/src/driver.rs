@@ -214,7 +214,7 @@ impl Driver {
         }
     }
 
-    /// Ends an attempt whose request no server holds any more.
+    /// Ends an attempt whose request no server still holds.
     fn on_ended(
         &mut self,
         index: usize,

@@ -61,7 +61,7 @@ pub(crate) struct Trunk<S> {
     members: BTreeMap<Member, Standing>,
     turns: VecDeque<Member>,
     said: Option<Said>,
-    /// A session was lost: no attempt begins any more, and the other sessions end with their last
+    /// A session was lost: no further attempt begins, and the other sessions end with their last
     /// attempts.
     is_broken: bool,
     /// The trunk opens no further session before this time.

@@ -160,7 +160,7 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
         self.slots.give_back(slot);
     }
 
-    /// Drops a posted call, which the caller does not want any more.
+    /// Drops a posted call, which the caller no longer wants.
     pub fn give_up(&self, slot: Slot) {
         let state = &self.slots.cell(slot).state;
         #[cfg(all(test, loom))]

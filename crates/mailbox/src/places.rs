@@ -220,7 +220,7 @@ impl Waiter {
         Self(None)
     }
 
-    /// The task does not wait any more.
+    /// The task no longer waits.
     #[cold]
     #[inline(never)]
     fn end(&mut self) {

@@ -1,5 +1,5 @@
-//! Metadata of requests (rule T2): keys with values, from the client to the server, for tracing,
-//! tenants and the like. A [`Meta`] is written, a [`Metadata`] read. Both hold the entries as they
+//! Metadata of requests (rule T2): keys with values, from the client to the server, such as traces
+//! and tenants. A [`Meta`] is written, a [`Metadata`] read. Both hold the entries as they
 //! are sent: length of the key (1 byte), length of the value (2), key, value.
 //!
 //! `metadata.rs` owns what is read.

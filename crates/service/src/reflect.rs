@@ -130,7 +130,7 @@ impl MethodReflection {
         }
     }
 
-    /// The name, with that of the service: `Kv.get`.
+    /// The name, after the name of the service: `Kv.get`.
     pub const fn name(&self) -> &'static str {
         self.name
     }

@@ -254,7 +254,7 @@ pub(crate) fn addresses(interface: &CStr) -> io::Result<Vec<IpAddr>> {
             found.extend(unsafe { address(entry.ifa_addr) });
         }
     }
-    // SAFETY: this is the list from above, and nothing points into it any more.
+    // SAFETY: this is the list from above, and nothing points into it now.
     unsafe { libc::freeifaddrs(first) };
     Ok(found)
 }

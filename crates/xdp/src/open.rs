@@ -60,7 +60,7 @@ pub struct Options {
     pub endpoints: u32,
     /// Whether the driver sends and receives the frames of the region where they lie. It needs
     /// [`Mode::Native`] and a driver that can do so with frames of several pieces. The first
-    /// endpoint of a queue determines it. No driver was at hand to test it.
+    /// endpoint of a queue determines it. It is not tested, because no such driver was available.
     pub zero_copy: bool,
     /// Whether datagrams whose checksum covers only the pseudo header are accepted. They come from
     /// neighbours in the same kernel or in a guest of it, whose devices do not compute the rest.

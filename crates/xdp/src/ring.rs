@@ -149,7 +149,7 @@ impl<E: RingEntry> Memory<E> {
         let first = position & (self.count - 1);
         let count = count.min(self.count - first);
         let [first, count] = [first, count].map(|entries| entries as usize * E::WORDS);
-        // SAFETY: the words from `first` on are those of entries below the ring's number of them.
+        // SAFETY: the words from `first` on belong to entries within the ring.
         let words = unsafe { std::slice::from_raw_parts(self.words.as_ptr().add(first), count) };
         words.chunks_exact(E::WORDS)
     }

@@ -64,7 +64,7 @@ struct Side {
 #[derive(Debug)]
 struct Silent;
 
-/// Every address is that of a neighbour, with an Ethernet address that follows from it.
+/// Every address belongs to a neighbour, whose Ethernet address follows from it.
 #[derive(Debug)]
 struct Direct;
 

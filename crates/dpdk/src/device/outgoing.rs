@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::packet::{BATCH, Packet};
 
-/// Places for all packets, and for the complete packets of a further burst, so that packets seldom
+/// Places for all packets, and for the complete packets of a further burst, so that packets rarely
 /// move.
 const PLACES: usize = 4 * BATCH;
 

@@ -58,8 +58,8 @@ fn echo(number: u8, prefix: &str, bits: u8, is_dpdk_client: bool) {
     kernel_finds(host, &interface, prefix);
 }
 
-/// Makes the kernel forget the device, and waits until it has found it again. There is no endpoint
-/// any more, so the thread that keeps the device answers.
+/// Makes the kernel forget the device, and waits until it has found it again. No endpoint is left,
+/// so the thread that keeps the device answers.
 fn kernel_finds(host: &Host, interface: &str, prefix: &str) {
     host.ip(&format!("neigh del {prefix}2 dev {interface}"))
         .unwrap();

@@ -79,7 +79,7 @@ pub fn to_json<T: Serialize + ?Sized>(value: &T) -> Option<String> {
     String::from_utf8(json).ok()
 }
 
-/// Finds the place at which JSON differs from `T`, because serde's errors seldom name the field. A
+/// Finds the place at which JSON differs from `T`, because serde's errors rarely name the field. A
 /// type may accept other JSON than its fields show; if no difference is found, the reason is
 /// `otherwise`.
 fn explain<T: DeserializeOwned>(json: &str, look: Look<'_>, otherwise: String) -> Misfit {

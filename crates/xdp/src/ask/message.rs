@@ -41,11 +41,11 @@ pub(crate) struct Claim {
 /// The subject of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wish {
-    /// The socket of a queue, with a region of this many frames. The descriptor is that of the
-    /// region's memory.
+    /// The socket of a queue, with a region of this many frames. The request carries the descriptor
+    /// of the region's memory.
     Queue { frames: u32 },
-    /// The socket of an endpoint, whose rings have this many entries. The descriptor is that of the
-    /// queue's socket.
+    /// The socket of an endpoint, whose rings have this many entries. The request carries the
+    /// descriptor of the queue's socket.
     Endpoint { entries: u32, claim: Claim },
 }
 

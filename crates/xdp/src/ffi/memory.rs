@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use libc::c_int;
 
-/// Zeroed memory of `bytes` bytes, which cannot shrink or grow any more.
+/// Zeroed memory of `bytes` bytes, which can no longer shrink or grow.
 pub(crate) fn sealed(bytes: u64) -> io::Result<OwnedFd> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: the name ends with a zero byte.

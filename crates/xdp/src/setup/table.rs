@@ -33,7 +33,7 @@ pub struct Grant {
     pub umem_bytes: u64,
     /// Whether the daemon asks the device to put the packets of each endpoint into the endpoint's
     /// queue, by a rule that ends with the endpoint. Devices without rules, and grants of a VLAN,
-    /// have none. No device was at hand to test it.
+    /// have none. It is not tested on a device, because none was available.
     pub rules: bool,
 }
 

@@ -246,8 +246,8 @@ impl Hand {
     }
 }
 
-/// Lends the frames of `items`, as far as the ring has room. Returns the number of items that have
-/// no frame any more.
+/// Lends the frames of `items`, as far as the ring has room. Returns the number of items that no
+/// longer have a frame.
 #[inline]
 fn lend_all<T>(
     view: View<'_>,

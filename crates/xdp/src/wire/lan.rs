@@ -19,7 +19,7 @@ use crate::ffi;
 use crate::ring::Desc;
 use dunlin_packet::{ETHERNET, IPV4};
 
-/// Where the destination address stands in a frame.
+/// The place of the destination address in a frame.
 const DESTINATION: usize = ETHERNET + IPV4 - 4;
 
 /// The kernel's ends of all endpoints.

@@ -2,7 +2,7 @@
 //! variable outside of the lanes, which no lane changes. Each such place that a lane writes counts
 //! as a variable, so that `flow` sees its writes and reads. Made after `names`; read by `flow`.
 //!
-//! Two pointers may lead to the same memory, and a pointer may stand in a field or be a local of
+//! Two pointers may lead to the same memory, and a pointer may be in a field or be a local of
 //! the lane; such places are not found.
 
 use std::collections::HashSet;
