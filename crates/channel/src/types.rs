@@ -30,7 +30,7 @@ pub struct Opened {
     pub endpoint: u32,
     /// Number of endpoints of the server that serve.
     pub endpoints: u32,
-    /// Number of requests that the link has under way at the same time; further ones wait in the
+    /// Number of requests that the link has in flight at the same time; further ones wait in the
     /// driver.
     pub window: u32,
     /// The server drains already.

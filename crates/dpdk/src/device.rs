@@ -223,7 +223,7 @@ impl RxQueue {
         (!rule.is_null()).then_some(Rule(opened, rule))
     }
 
-    /// Adds up to `most` received packets, as far as there is room. Returns their number.
+    /// Adds up to `most` received packets, while there is room. Returns their number.
     #[inline]
     pub(crate) fn receive(&mut self, batch: &mut Received, most: usize) -> usize {
         let (handles, bytes, lens) = batch.places(most);

@@ -180,7 +180,7 @@ impl Port {
         })
     }
 
-    /// Adds the payloads of received packets for `own` to a batch, as far as it has room. The
+    /// Adds the payloads of received packets for `own` to a batch, while it has room. The
     /// packets of others go to their inboxes. Does nothing if another thread is receiving.
     #[inline]
     pub(crate) fn receive(&self, own: &Home, seen: &mut Seen, batch: &mut Received) -> Looked {

@@ -1,4 +1,4 @@
-//! The look-ups of names that are under way, for all channels of a thread. Channels that share
+//! The running look-ups of names, for all channels of a thread. Channels that share
 //! sessions with a server lose them together, and then all look its name up. So a name has one
 //! look-up at a time, and one thread. A channel that asks during a look-up gets the answer of the
 //! next look-up: the answer of the running one may be older than the loss for which the channel

@@ -370,7 +370,7 @@ impl Thread {
         }
     }
 
-    /// Issues attempts that wait, as far as there is room; each channel in its turn. True if there
+    /// Issues attempts that wait, while there is room; channels take turns. True if there
     /// were any.
     fn on_turns(&mut self, now: Nanos) -> bool {
         let mut were_any = false;

@@ -24,7 +24,7 @@ use crate::under::trace_under;
 
 /// A client stub's access to an endpoint: `dunlin::Caller`.
 pub trait Link {
-    /// A call under way.
+    /// A call in flight.
     type Call: Future<Output = Result<Self::Reply, Self::Failed>> + Unpin;
     /// The response of a call.
     type Reply: AsRef<[u8]>;

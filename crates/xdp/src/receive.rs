@@ -285,8 +285,8 @@ impl XdpRx {
         }
     }
 
-    /// Shows the next packets, as far as they have the headers of the last one. Returns the number
-    /// of all packets of the burst.
+    /// Shows the next packets, up to one whose headers differ from the last one's. Returns the
+    /// number of all packets of the burst.
     #[inline]
     fn show_alike(&mut self) -> usize {
         let Self { arrivals, seen, .. } = self;

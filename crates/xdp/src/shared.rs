@@ -83,8 +83,8 @@ impl SharedRings {
         inner.fill.wants_wakeup()
     }
 
-    /// Takes the completed frames of this share, as far as they are the `expected` ones, in that
-    /// order. Returns their number, and whether other frames wait for [`Self::take_completed`].
+    /// Takes the completed frames of this share, while they are the `expected` ones, in that order.
+    /// Returns their number, and whether other frames wait for [`Self::take_completed`].
     #[inline]
     pub(crate) fn take_expected(&self, share: usize, expected: &[usize]) -> (usize, bool) {
         let inner = &mut *self.lock();

@@ -197,8 +197,8 @@ impl XdpTx {
         self.given
     }
 
-    /// Sends the first packets of a lane, as far as each leaves in a frame of its own and fits a
-    /// line. Returns their number.
+    /// Sends the first packets of a lane, while each leaves in a frame of its own and fits a line.
+    /// Returns their number.
     #[inline]
     fn send_short(&mut self, burst: Burst<'_>) -> usize {
         let Some(lane) = burst.lane else {

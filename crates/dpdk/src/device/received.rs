@@ -99,8 +99,8 @@ impl Received {
         self.is_mixed |= start == 0;
     }
 
-    /// Shows the first fresh packets alike, as far as they are as long as the first of them and
-    /// `knows` accepts them: the payload of each lies at `place`. Does nothing if other packets are
+    /// Shows fresh packets alike, up to one whose length differs from the first or that `knows`
+    /// refuses: the payload of each lies at `place`. Does nothing if other packets are
     /// shown, or if the handles do not say where the packets lie.
     #[inline]
     pub(crate) fn show_alike(&mut self, place: Range<usize>, knows: impl Fn(&[u8]) -> bool) {

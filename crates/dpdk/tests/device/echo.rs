@@ -14,7 +14,7 @@ use dunlin_wire::ReqType;
 
 const ECHO: ReqType = ReqType(1);
 
-/// Calls under way at a time.
+/// Calls in flight at a time.
 const TOGETHER: u64 = 4;
 
 /// How long a peer may be silent.

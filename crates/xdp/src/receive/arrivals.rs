@@ -175,8 +175,8 @@ impl Arrivals {
         piece
     }
 
-    /// Shows the next packets, as far as each is in one piece and `find` finds its payload. Returns
-    /// the number of places that are shown then.
+    /// Shows the next packets, up to one that is not in one piece or in which `find` finds no
+    /// payload. Returns the number of places that are shown then.
     #[inline]
     pub(crate) fn show_while(
         &mut self,

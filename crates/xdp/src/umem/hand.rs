@@ -122,8 +122,8 @@ impl Hand {
         }
     }
 
-    /// Takes entries of the ring, and their frames, as far as each is in one piece, good, and as
-    /// long as the first of them, and `find` finds bytes to show in it. Returns their number.
+    /// Takes entries of the ring, and their frames, while each is good, in one piece, and as long
+    /// as the first, and `find` finds bytes to show in it. Returns their number.
     #[inline]
     pub(crate) fn show_while(
         &mut self,
@@ -230,7 +230,7 @@ impl Hand {
         (self.shown_count, self.plain) = (0, 0);
     }
 
-    /// Stops showing packets, and lends the frames, as far as the ring has room for them.
+    /// Stops showing packets, and lends the frames for which the ring has room.
     #[inline]
     pub(crate) fn lend(&mut self, fill: &mut Producer<u64>) {
         let view = self.part.view();
@@ -246,7 +246,7 @@ impl Hand {
     }
 }
 
-/// Lends the frames of `items`, as far as the ring has room. Returns the number of items that no
+/// Lends the frames of `items` for which the ring has room. Returns the number of items that no
 /// longer have a frame.
 #[inline]
 fn lend_all<T>(
