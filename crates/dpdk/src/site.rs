@@ -46,7 +46,7 @@ pub struct Site {
     /// the device (rte_flow); all other endpoints share the first. Such rules are not tested on a
     /// device, because no driver with rules was available.
     pub queues: u16,
-    /// Arguments for DPDK itself. All devices of a process have the same.
+    /// Arguments for DPDK itself. All devices of a process have the same arguments.
     pub arguments: Vec<String>,
 }
 

@@ -71,8 +71,8 @@ where
     }
 }
 
-/// Serves a typed service on the program's own endpoint, with a layer around its handlers. The
-/// layer is that of [`ServerBuilder::layer`](crate::ServerBuilder::layer).
+/// Serves a typed service on the program's own endpoint, with a layer around its handlers.
+/// [`ServerBuilder::layer`](crate::ServerBuilder::layer) says what a layer does.
 pub fn serve_layered<S, L>(local: &mut Local<Auto>, service: S, layer: impl FnOnce(Handlers) -> L)
 where
     S: AsyncService<ServiceRequest>,

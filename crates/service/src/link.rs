@@ -125,7 +125,7 @@ impl Refusal {
 
 /// A service whose methods are futures; the attribute implements it.
 pub trait AsyncService<R: IncomingRequest>: 'static {
-    /// The service's name, which is that of its trait.
+    /// The service's name: the name of its trait.
     const NAME: &'static str;
 
     /// The numbers of the service's methods.
@@ -142,7 +142,7 @@ pub trait AsyncService<R: IncomingRequest>: 'static {
 /// A service whose methods are futures that any thread may run; the attribute with the option
 /// `send` implements it.
 pub trait SendService<R: IncomingRequest>: Send + Sync + 'static {
-    /// The service's name, which is that of its trait.
+    /// The service's name: the name of its trait.
     const NAME: &'static str;
 
     /// The numbers of the service's methods.

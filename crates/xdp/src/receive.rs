@@ -8,8 +8,8 @@
 //! takes packets from one of them, and the next burst from another.
 //!
 //! Invariant: the frames of a burst come from the source that `source` names, and are ours until
-//! the next burst. Those of a ring lie in the region of `arrivals`, and never in one of `others`.
-//! Called by the event loop, and by `connect`.
+//! the next burst. Frames from a ring lie in the region of `arrivals`, and never in one of
+//! `others`. Called by the event loop, and by `connect`.
 
 pub(crate) mod arrivals;
 
@@ -67,7 +67,7 @@ impl Marks {
         self.0 |= 1 << index;
     }
 
-    /// The first packet that has it.
+    /// The first packet with this mark.
     #[inline]
     fn first(self) -> usize {
         self.0.trailing_zeros() as usize

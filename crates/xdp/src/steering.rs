@@ -241,7 +241,7 @@ impl Steering {
     /// miss a socket while others end. Returns the number of removed addresses.
     ///
     /// # Errors
-    /// Those of `living`.
+    /// The errors of `living`.
     pub(crate) fn forget_dead(
         &self,
         living: impl Fn() -> io::Result<Vec<u64>>,

@@ -1,4 +1,4 @@
-//! Look-ups by table.
+//! When names are looked up: on time, after a loss, and again after a failure.
 
 use super::*;
 
