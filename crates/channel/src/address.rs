@@ -1,6 +1,6 @@
 //! One address: its links, its outstanding requests, and its state.
 //!
-//! | state | links | from it |
+//! | state | links | next state |
 //! |---|---|---|
 //! | connecting | none open, nothing failed | a link opens: ready; fails: gone |
 //! | ready | open ones | a link is lost: degraded; the last one: gone |

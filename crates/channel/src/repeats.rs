@@ -45,8 +45,8 @@ pub struct Repeats {
 }
 
 impl Repeats {
-    /// With a full budget. `seed` spreads the pauses: clients that failed at the same time do not
-    /// try again at the same time.
+    /// Starts with a full budget. `seed` spreads the pauses: clients that failed at the same time
+    /// do not try again at the same time.
     #[must_use]
     pub fn new(retry: Retry, seed: u64) -> Self {
         Self {

@@ -71,7 +71,7 @@ pub(crate) struct Port {
 /// The packets of a burst.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Looked {
-    /// All of them, and those that were refused as corrupt.
+    /// The number of all packets, and of those that were refused as corrupt.
     pub(crate) packets: usize,
     pub(crate) corrupt: u64,
 }

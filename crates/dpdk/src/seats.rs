@@ -34,7 +34,7 @@ impl Seats {
     /// makes for this port. `make` gets the number of endpoints too.
     ///
     /// # Errors
-    /// `AddrInUse` if another endpoint has it, or all are taken; or that of `make`.
+    /// `AddrInUse` if another endpoint has it, or all are taken; or the error of `make`.
     pub(crate) fn take(
         &self,
         wanted: u16,

@@ -162,7 +162,7 @@ impl<S: Copy + PartialEq> Trunk<S> {
         least.map(|(at, _)| at)
     }
 
-    /// Most attempts of a member.
+    /// Most attempts that a member may have at once.
     fn most(&self) -> u32 {
         let room: u32 = self.lines.iter().map(|line| line.window).sum();
         self.share_of(room.min(MAX_LINES * self.widest()))

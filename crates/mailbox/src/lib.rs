@@ -6,7 +6,7 @@
 //! operations: no thread waits for another one, so a caller that the kernel has stopped holds up no
 //! other. Slots are used again, so after the first calls nothing is allocated.
 //!
-//! | state of a slot | its content belongs to | from it |
+//! | state of a slot | its content belongs to | next state |
 //! |---|---|---|
 //! | held | the caller | posted: posted; released: free |
 //! | posted | the list | the owner takes it: taken; dropped: dropped |

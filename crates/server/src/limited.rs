@@ -33,7 +33,7 @@ pub struct LimitedRpc<A> {
     limits: Limits,
 }
 
-/// The state of the endpoint: that of the program, and the limits of its services.
+/// The state of the endpoint: the program's state, and the limits of its services.
 struct Guarded<A> {
     app: A,
     /// The handlers, by request type, each with the index of its gate.

@@ -118,7 +118,7 @@ fn receive(queue: &mut Queue, number: usize, most: usize) {
     }
 }
 
-/// Sends packets: alone, those of the lane, or in a datagram of several parts.
+/// Sends packets: a single one, the lane's, or a datagram of several parts.
 fn send(queue: &mut Queue, number: usize, how: u8, rest: &mut Program<'_>) {
     let header = queue.header;
     let frames = queue.sides[number].frames.as_mut().expect("it is there");

@@ -1,8 +1,8 @@
 //! The system calls of this crate: `libc` in, values and errors out. Only reads of files in
 //! `/proc`, [`await_programs`], and messages of `descriptors` may block.
 //!
-//! Owns every call to the kernel but those of `mapping`. Called by `open`, `socket`, `steering` and
-//! `roads`; `socket(7)`, `bpf(2)`, `netlink(7)`, `Documentation/networking/af_xdp.rst`.
+//! Owns every call to the kernel except those in `mapping`. Called by `open`, `socket`, `steering`
+//! and `roads`; `socket(7)`, `bpf(2)`, `netlink(7)`, `Documentation/networking/af_xdp.rst`.
 
 pub(crate) mod descriptors;
 pub(crate) mod ethtool;
@@ -259,7 +259,7 @@ pub(crate) fn addresses(interface: &CStr) -> io::Result<Vec<IpAddr>> {
     Ok(found)
 }
 
-/// The address in the kernel's form as an address of IP, if it is one.
+/// Converts an address of the kernel to an IP address, if it is one.
 ///
 /// # Safety
 /// `address` is null, or points to an address of the family that it names.

@@ -44,8 +44,8 @@ pub struct Options {
     /// How many queues the endpoint has, from the first one on: 1 or more. Each has a region of its
     /// own. Packets leave by the first one.
     pub queues: u32,
-    /// The number of the VLAN whose tag frames have, or 0 for none. `None`: that of the interface,
-    /// if it is one of a VLAN. Packets that the kernel sends for the endpoint have the tag only in
+    /// The number of the VLAN whose tag frames have, or 0 for none. `None`: the VLAN of the
+    /// interface, if it has one. The kernel tags the packets that it sends for the endpoint only in
     /// the latter case.
     pub vlan: Option<u16>,
     /// Where the kernel runs the program that steers.
@@ -102,7 +102,7 @@ impl Transport for Xdp {
 }
 
 /// An open socket of the kernel, and its place at its queue and its interface. Both halves share
-/// that of the first queue.
+/// the first queue's.
 #[derive(Debug)]
 struct Opened {
     /// Empty when the endpoint ends. Dropped before the interface.

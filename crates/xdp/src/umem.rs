@@ -122,8 +122,8 @@ impl Umem {
         at
     }
 
-    /// The ledger of the half for receiving, and those of `shares` equal shares of the half for
-    /// sending. Call this once.
+    /// The ledger of the half for receiving, and one for each of `shares` equal shares of the half
+    /// for sending. Call this once.
     pub(crate) fn split(self: &Arc<Self>, shares: u32) -> (Ledger, Vec<Ledger>) {
         let half = self.frames / 2;
         let share = half / shares;

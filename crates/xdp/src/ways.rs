@@ -34,7 +34,7 @@ pub(crate) enum Fall {
     Down,
     /// The packet does not fit a frame.
     Long,
-    /// Packets are no longer steered to us, so that the peer's come through the kernel, too.
+    /// Packets are no longer steered to us, so the peer's packets come through the kernel, too.
     Unsteered,
 }
 

@@ -180,7 +180,7 @@ impl<A: Connect, B: Connect> Echo<A, B> {
         [near, B::counters(rx, tx)]
     }
 
-    /// A counter that only this transport has, of both sides.
+    /// A counter that only this transport has, at both sides.
     pub(crate) fn details(&mut self, name: &str) -> [u64; 2] {
         let (mut near, mut far) = (0, 0);
         let look = |known: &str, count: u64, to: &mut u64| {

@@ -27,7 +27,7 @@ const TEXT_OF_BYTE: usize = 8;
             serde's `Serialize` and `Deserialize`; for a codec of your own, implement `InJson`"
 )]
 pub trait InJson<C>: Sized {
-    /// The type, for people. Adds the definitions of named types.
+    /// Describes the type for people. Adds the definitions of named types.
     fn kind(types: &mut Types) -> Kind;
 
     /// Reads a value.

@@ -1,5 +1,6 @@
-//! Text as a `Value` of JSON, in which no object has a key twice; serde_json keeps the last one. A
-//! `Value` takes up to 80 times the memory of its text, so its callers limit the text.
+//! Reads text as a `Value` of JSON, and refuses an object that has a key twice, where serde_json
+//! would keep the last value. A `Value` takes up to 80 times the memory of its text, so callers
+//! limit the text.
 
 use std::fmt;
 

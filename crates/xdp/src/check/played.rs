@@ -36,7 +36,7 @@ pub(super) struct Side {
     pub(super) rx: Memory<Desc>,
     pub(super) tx: Memory<Desc>,
     pub(super) device: Arc<Answering>,
-    /// Where the entries begin that are not checked yet.
+    /// Where the unchecked entries begin.
     checked: u32,
     /// Where the kernel reads next.
     pub(super) sent: u32,

@@ -180,9 +180,9 @@ pub(super) fn count(index: u32) -> io::Result<usize> {
 /// The rules of a device.
 #[derive(Debug)]
 struct Table {
-    /// Those of our form.
+    /// The rules of our form.
     rules: Vec<FlowRule>,
-    /// The places of all.
+    /// The places of all rules.
     taken: BTreeSet<u32>,
     size: u64,
     /// Whether the driver chooses places.

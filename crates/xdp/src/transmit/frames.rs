@@ -20,7 +20,7 @@ use dunlin_packet::{Header, Stamp, Sum};
 /// Most frames of one datagram.
 pub(crate) const PIECES: usize = 4;
 
-/// Frames that the kernel may have before a burst asks for those that it has sent. A smaller number
+/// Frames that the kernel may have before a burst takes the sent ones back. A smaller number
 /// keeps fewer frames in use, so more of them stay in the processor's caches.
 const UNCLAIMED: usize = 32;
 
@@ -377,7 +377,7 @@ impl Frames {
 
 impl Drop for Frames {
     /// Lets the kernel send the last packets, for up to `LAST_KICKS` kicks, and takes back the
-    /// frames of those that it does not send, for the next endpoint with this share.
+    /// frames that it has not sent, for the next endpoint with this share.
     fn drop(&mut self) {
         for _ in 0..LAST_KICKS {
             if !self.kick() || !self.pending {

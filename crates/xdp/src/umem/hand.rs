@@ -113,7 +113,7 @@ impl Hand {
         Part::piece(frame, desc)
     }
 
-    /// Adds a frame to those of which nothing is shown.
+    /// Keeps a frame of which nothing is shown.
     fn keep(&mut self, frame: u32) {
         // There is a place for every frame, unless the kernel gives it back to two endpoints.
         if let Some(place) = self.frames.get_mut(self.count) {
@@ -188,7 +188,7 @@ impl Hand {
         self.shown_count
     }
 
-    /// Notes that the first `count` of what is shown have nothing unusual.
+    /// Notes that the first `count` shown places have nothing unusual.
     #[inline]
     pub(crate) fn set_plain(&mut self, count: usize) {
         self.plain = count.min(self.shown_count);

@@ -181,7 +181,7 @@ impl Ends {
 }
 
 /// The next frame, as it was on the wire: the kernel takes a tag off before it shows the frame, and
-/// names it apart.
+/// reports it separately.
 fn receive(fd: &OwnedFd, room: &mut [u8]) -> Option<Vec<u8>> {
     #[repr(align(8))]
     struct Control([u8; 64]);

@@ -2,13 +2,13 @@
 //! `struct ethtool_rx_flow_spec`, `linux/ethtool.h`): the datagrams for an address and a port come
 //! to a queue.
 //!
-//! Pure. Numbers of the host are in its order, those that are compared with packets in the order of
-//! the network. Used by `rules`.
+//! Pure. Numbers for the host are in its byte order, numbers to compare with packets in that of the
+//! network. Used by `rules`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
 
-/// Commands: the number of rules, one of them, the places of all; end one, make one.
+/// Commands: count the rules, read one, list the places of all, end one, make one.
 pub(super) const COUNT: u32 = 0x2e;
 pub(super) const ONE: u32 = 0x2f;
 pub(super) const ALL: u32 = 0x30;
