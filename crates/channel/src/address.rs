@@ -1,6 +1,6 @@
 //! One address: its links, its outstanding requests, and its state.
 //!
-//! | state | links | from it |
+//! | state | links | next state |
 //! |---|---|---|
 //! | connecting | none open, nothing failed | a link opens: ready; fails: gone |
 //! | ready | open ones | a link is lost: degraded; the last one: gone |
@@ -85,7 +85,7 @@ pub(crate) struct Address {
     seed: u64,
     is_listed: bool,
     is_draining: bool,
-    /// The last link could not be opened or was lost, and none has opened since.
+    /// The last link could not be opened or was lost, and no link has opened since.
     is_troubled: bool,
     links: Vec<LinkId>,
     open: u32,

@@ -1,5 +1,5 @@
-//! The addresses of a channel with their links: which are ready, and when the channel tries the
-//! others again.
+//! The addresses of a channel with their links: which are ready, and when the channel tries other
+//! addresses again.
 //!
 //! Invariants: each listed address without a link has a time for its next try; `ready` holds each
 //! address that may be picked, but only the first of those that lead to the same process.
@@ -329,8 +329,8 @@ impl Addresses {
         }
     }
 
-    /// Whether the channel may open another link to a server. `has_one`: it has an open link to the
-    /// endpoint, but all of them are full.
+    /// Whether the channel may open another link to a server. `has_one`: it has open links to the
+    /// endpoint, all of which are full.
     fn may_grow(
         &self,
         address: &Address,

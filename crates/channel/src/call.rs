@@ -46,7 +46,7 @@ pub(crate) struct Call {
     /// limit of attempts.
     patient_until: Option<Nanos>,
     live: [Option<AttemptId>; MAX_ATTEMPTS],
-    /// Whether the call ran, as far as the ended attempts prove.
+    /// Whether the call ran, as far as its ended attempts prove it.
     ran: Ran,
     /// The address of the last attempt.
     last: Option<AddressId>,

@@ -23,7 +23,7 @@ pub struct Counters {
     pub free_repeats: u64,
     /// Repeats that the budget paid for.
     pub paid_repeats: u64,
-    /// Second requests at the same time as a first one; the budget paid for each.
+    /// Requests that were sent while another attempt had no answer; the budget paid for each.
     pub hedges: u64,
     /// Repeats and hedges that were not made because the budget was empty.
     pub unpaid: u64,

@@ -1,5 +1,5 @@
-//! The times of look-ups: regularly, and soon after a loss. A look-up may have several sources, and
-//! the next one begins only after one of these has ended. So if all hang, no other look-up begins.
+//! The times of look-ups: regularly, and soon after a loss. A look-up may have several sources. The
+//! next look-up begins only after one of these has ended, so if all hang, no other look-up begins.
 
 use dunlin_core::Nanos;
 

@@ -50,8 +50,8 @@ dunlin_core::mutants! {
         TurnsSkipLast = "turns-skip-last",
         /// Of two servers, the one that was drawn first gets the call, however busy it is.
         FirstOfTwoPicked = "first-of-two-picked",
-        /// One of the two servers is always the first of all. Shares differ only while calls are
-        /// few.
+        /// One of the two drawn servers is always the first in the list. Shares differ only while
+        /// calls are few.
         FirstAlwaysDrawn = "first-always-drawn",
         /// A key belongs to the server at a place in the list, so that most keys move when another
         /// server leaves.

@@ -3,7 +3,7 @@
 //! - Round robin: each in turn.
 //! - The least of two: of two servers, drawn at random, the one with fewer attempts outstanding. A
 //!   server that takes ten times as long to answer keeps its attempts ten times as long, so it gets
-//!   a tenth of the calls if enough calls are under way (Mitzenmacher, "The power of two choices in
+//!   a tenth of the calls if enough calls are in flight (Mitzenmacher, "The power of two choices in
 //!   randomized load balancing", 2001).
 //! - Hash: the server whose number, mixed with the key, is highest (Thaler and Ravishankar, "Using
 //!   name-based mappings to increase hit rates", 1998). When one of n servers leaves, only its keys
@@ -20,11 +20,12 @@ use crate::mutant::Mutant;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Pick {
-    /// Each in turn.
+    /// Takes each server in turn.
     RoundRobin,
-    /// The one of two, drawn at random, that has fewer calls outstanding.
+    /// Draws two servers at random, and takes the one with fewer outstanding calls.
     LeastOfTwo,
-    /// The one to which a call's key belongs. Calls without a key go to the least of two.
+    /// Takes the server to which a call's key belongs. Calls without a key go to the less busy of
+    /// two.
     Hash,
 }
 

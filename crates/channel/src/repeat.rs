@@ -7,7 +7,7 @@
 //! | was not taken: the link's backlog is full | after a pause, free of charge |
 //! | `SHUTTING_DOWN` of a server that keeps the rules of codes | at once, free of charge |
 //! | `OVERLOADED` of such a server | after a pause, from the budget |
-//! | ended without an answer, so that it may have run; the call is idempotent | likewise |
+//! | ended without an answer and may have run; idempotent call | after a pause, from the budget |
 //! | anything else; a notification that has left | never |
 
 use dunlin_core::{CallErrorKind, RpcError};

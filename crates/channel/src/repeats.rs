@@ -6,8 +6,8 @@
 //! the request, which the client keeps.
 //!
 //! An attempt whose session has ended counts, but its repeat is free of charge: it waits for
-//! another session, as new requests do meanwhile, so the server gets no more than these and the
-//! requests that were under way.
+//! another session, as new requests do meanwhile, so the server gets no more than the new requests
+//! and those that were in flight.
 
 use dunlin_core::{Nanos, Rng};
 
@@ -45,8 +45,8 @@ pub struct Repeats {
 }
 
 impl Repeats {
-    /// With a full budget. `seed` spreads the pauses: clients that failed at the same time do not
-    /// try again at the same time.
+    /// Starts with a full budget. `seed` spreads the pauses: clients that failed at the same time
+    /// do not try again at the same time.
     #[must_use]
     pub fn new(retry: Retry, seed: u64) -> Self {
         Self {

@@ -50,7 +50,7 @@ impl<H: Handle, T> Slab<H, T> {
             generation: 0,
             thing: Some(thing),
         });
-        // Reserved here, so that no removal allocates.
+        // This room is reserved now, so that no removal allocates.
         self.free.reserve(self.places.len());
         H::from_parts(index, 0)
     }

@@ -30,7 +30,7 @@ pub struct Opened {
     pub endpoint: u32,
     /// Number of endpoints of the server that serve.
     pub endpoints: u32,
-    /// Number of requests that the link has under way at the same time; further ones wait in the
+    /// Number of requests that the link has in flight at the same time; further ones wait in the
     /// driver.
     pub window: u32,
     /// The server drains already.
@@ -52,7 +52,7 @@ pub enum Reason {
 pub enum State {
     /// No link yet, and nothing has failed.
     Connecting,
-    /// All is well.
+    /// Calls are served, and everything works.
     Ready,
     /// Calls are served, but something has failed.
     Degraded,

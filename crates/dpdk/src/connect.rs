@@ -77,9 +77,9 @@ impl Connect for Dpdk {
         out.extend(rx.seat().port.bell());
     }
 
-    /// Without interrupts, the keeper wakes an endpoint. If both sides of a call slept meanwhile,
-    /// each packet would wait for two of its looks, and congestion control would take that for a
-    /// queue.
+    /// Without interrupts, the keeper wakes an endpoint. If both sides of a call slept between its
+    /// packets, each packet would wait for two looks of the keeper, and congestion control would
+    /// take that wait for a queue.
     fn least_spin(rx: &DpdkRx) -> Duration {
         match rx.seat().port.bell() {
             Some(_) => Duration::ZERO,
@@ -87,11 +87,11 @@ impl Connect for Dpdk {
         }
     }
 
-    /// From now on, the thread that received a packet for this endpoint rings for it, or the device
+    /// From now on, the thread that receives a packet for this endpoint wakes it, or the device
     /// itself does.
     fn arm(rx: &mut DpdkRx, tx: &mut DpdkTx) -> Arm {
         tx.settle();
-        // No device rings for what it has sent.
+        // No device wakes an endpoint when it has sent a packet.
         if tx.has_lent() || !rx.seat().inbox.sleep() {
             return Arm::Ready;
         }
@@ -112,7 +112,7 @@ impl Connect for Dpdk {
         rx.counters().plus(&tx.counters())
     }
 
-    /// Those of the device, which are the same at all of its endpoints, and copies of this one.
+    /// Counters of the device, the same at all of its endpoints, and of this endpoint's copies.
     fn details(rx: &DpdkRx, tx: &DpdkTx, show: &mut dyn FnMut(&'static str, u64)) {
         rx.seat().port.show_counters(show);
         tx.show_copies(show);
@@ -134,7 +134,7 @@ const ALL: [&str; NAMES.len() + COPIES.len()] = {
 };
 
 impl DpdkTx {
-    /// The peer, if a way leads to it; otherwise its use ends.
+    /// Returns the peer if a way leads to it, and releases it otherwise.
     fn reached(&mut self, peer: PeerId) -> Result<PeerId, ConnectError> {
         if self.add_way(peer) {
             return Ok(peer);

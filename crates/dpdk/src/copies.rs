@@ -1,9 +1,10 @@
 //! Counts the packets of an endpoint whose data was copied into packets of the device, by cause.
 //!
-//! Only long packets are counted one by one; the others are all that have left but these and those
-//! whose data was lent. So short packets cost nothing here. Owned by `leaving`.
+//! Only long packets are counted one by one. The number of the others is the number of sent
+//! packets, less these and the packets whose data was lent. So short packets cost nothing here.
+//! Owned by `leaving`.
 
-/// Names of the counters: those of packets that are not counted, then those of [`Cause`].
+/// Names of the counters: of packets that are not counted one by one, then of each [`Cause`].
 pub(crate) const COPIES: [&str; 6] = [
     "tx_copied_off",
     "tx_copied_device",

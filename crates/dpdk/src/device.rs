@@ -91,8 +91,8 @@ impl Bell {
         Some(self.0.facts.bell).filter(|bell| *bell >= 0)
     }
 
-    /// Forgets the packets so far. If `on`, the descriptor becomes readable when the next one
-    /// comes; otherwise it need not.
+    /// Forgets the packets so far. If `on`, the descriptor becomes readable when the next packet
+    /// comes; otherwise it may stay unreadable.
     pub(crate) fn listen(&self, on: bool) {
         if let Some(bell) = self.fd() {
             // SAFETY: the device is open, and the descriptor is its own.
@@ -136,7 +136,7 @@ impl Parts {
     }
 }
 
-/// The tails of the packets of a batch, by their places.
+/// For each packet of a batch, the data after its own bytes, which the device reads in a msgbuf.
 #[derive(Debug)]
 pub(crate) struct Tails([Tail; BATCH]);
 
@@ -144,7 +144,7 @@ pub(crate) struct Tails([Tail; BATCH]);
 unsafe impl Send for Tails {}
 
 impl Tails {
-    /// Bytes of packets that have none.
+    /// The tail of a packet that has none.
     const NONE: Tail = Tail {
         handle: std::ptr::null_mut(),
         bytes: std::ptr::null(),
@@ -157,10 +157,10 @@ impl Tails {
         Self([Self::NONE; BATCH])
     }
 
-    /// Adds one to the packet at a place; the empty packet belongs to it from then on.
+    /// Adds a tail to the packet at a place; the empty packet belongs to the tail from then on.
     ///
     /// # Safety
-    /// The bytes stay unchanged, and `done` stays where it is, until the device sets that to 1.
+    /// The bytes stay unchanged, and `done` stays where it is, until the device sets `done` to 1.
     pub(crate) unsafe fn add(
         &mut self,
         place: usize,
@@ -176,8 +176,8 @@ impl Tails {
         };
     }
 
-    /// Forgets all, after the first `sent` packets were sent, and the others are free. Returns the
-    /// number of those that were sent.
+    /// Forgets all tails, after the first `sent` packets were sent and the others freed. Returns
+    /// the number of tails that were sent.
     pub(crate) fn clear(&mut self, sent: usize) -> u64 {
         let count = self.0[..sent].iter().filter(|it| !it.handle.is_null());
         let count = count.count() as u64;
@@ -190,7 +190,7 @@ impl Tails {
 #[derive(Debug)]
 pub(crate) struct RxQueue(&'static Opened, u16);
 
-/// A rule of a device. It ends with this value.
+/// A rule of a device. Dropping this value ends the rule.
 #[derive(Debug)]
 pub(crate) struct Rule(&'static Opened, *mut c_void);
 
@@ -223,7 +223,7 @@ impl RxQueue {
         (!rule.is_null()).then_some(Rule(opened, rule))
     }
 
-    /// Adds packets that have come, at most `most`, as far as there is room. Returns their number.
+    /// Adds up to `most` received packets, while there is room. Returns their number.
     #[inline]
     pub(crate) fn receive(&mut self, batch: &mut Received, most: usize) -> usize {
         let (handles, bytes, lens) = batch.places(most);
@@ -260,13 +260,13 @@ pub(crate) struct TxQueue(&'static Opened, Shared);
 
 impl TxQueue {
     /// Hands the complete packets to the device, which takes the first of them. The others stay,
-    /// with their tails.
+    /// and keep their tails.
     #[inline]
     pub(crate) fn send(&mut self, packets: &mut Outgoing, tails: Option<&Tails>) {
         let (handles, lens) = packets.complete();
         let tails = tails.map_or(std::ptr::null(), |it| it.0[..handles.len()].as_ptr());
         // SAFETY: the device is open, the packets are ours and at most as long as the pool's, and
-        // only this value sends. Packets that the device takes are not used any more. The tails are
+        // only this value sends. Packets that the device takes are no longer used. The tails are
         // as many, and `Tails::add` vouches for their bytes.
         let sent = unsafe {
             (self.0.functions.send)(
@@ -305,7 +305,8 @@ impl TxQueue {
         unsafe { (self.0.functions.is_up)(self.0.facts.port) != 0 }
     }
 
-    /// Makes the device give back what it has sent. Without effect if it cannot be asked.
+    /// Makes the device give back the packets that it has sent. Without effect if it cannot be
+    /// asked.
     pub(crate) fn ask(&mut self) {
         // SAFETY: the device is open.
         unsafe { (self.0.functions.ask)(self.0.facts.port) };
@@ -323,8 +324,8 @@ impl Pool {
         Outgoing::new(start as usize, room)
     }
 
-    /// Adds empty packets, up to [`BATCH`], if there are fewer than `wanted`. There are still fewer
-    /// after that if the pool has too few.
+    /// If there are fewer than `wanted` empty packets, adds some, up to [`BATCH`]. If the pool has
+    /// too few, there may still be fewer than `wanted`.
     #[inline]
     pub(crate) fn refill(&self, packets: &mut Outgoing, wanted: usize) {
         if packets.empty() < wanted {

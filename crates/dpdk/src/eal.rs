@@ -22,11 +22,11 @@ enum Outcome {
     Failed(String),
 }
 
-/// The arguments of the only attempt, and its outcome. `None`: there was none yet.
+/// The arguments of the only attempt, and its outcome. `None` before the attempt.
 static STARTED: Mutex<Option<(Vec<String>, Outcome)>> = Mutex::new(None);
 
-/// Options that would end the process, or make it depend on another process. Each has the value
-/// that would do so; `None`: every value would.
+/// Options that would end the process, or make it depend on another process. Each has the forbidden
+/// value; `None`: every value is forbidden.
 const REFUSED: [(&str, Option<&str>); 4] = [
     ("--help", None),
     ("--log-level", Some("help")),
@@ -81,7 +81,7 @@ fn again(
     }
 }
 
-/// Checks what can be checked before the attempt.
+/// Makes the checks that are possible before the attempt.
 fn check(given: &[String], hugepages: &Path) -> io::Result<()> {
     if let Some(refused) = refused(given) {
         return Err(invalid(format!(
@@ -168,7 +168,7 @@ fn is_option(argument: &str, option: &str) -> bool {
     }
 }
 
-/// Huge pages of any size that no process has.
+/// The number of free huge pages, of any size.
 fn free_hugepages(folder: &Path) -> u64 {
     let pools = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let free = pools.filter_map(|pool| {

@@ -51,7 +51,7 @@ pub(crate) struct Facts {
     pub(crate) port: u16,
     /// Bytes of the longest IP packet.
     pub(crate) mtu: u16,
-    /// Queues of received packets: one, or those that were wished if the device has rules.
+    /// Queues of received packets: one, or as many as were wished if the device has rules.
     pub(crate) queues: u16,
     pub(crate) mac: [u8; 6],
     /// Whether [`Functions::ask`] has an effect: 0 or 1.
@@ -64,10 +64,10 @@ pub(crate) struct Facts {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Tail {
-    /// An empty packet, to which they belong meanwhile; null: there are none.
+    /// An empty packet, to which the bytes belong meanwhile; null if there is no tail.
     pub(crate) handle: *mut c_void,
     pub(crate) bytes: *const u8,
-    /// Becomes 1 when the device needs them no longer.
+    /// Becomes 1 when the device no longer needs the bytes.
     pub(crate) done: *const AtomicU8,
     pub(crate) len: u32,
 }
@@ -117,8 +117,8 @@ functions! {
     open = c"dunlin_dpdk_open"(*const c_char, *const c_char, *const Wish, *mut Facts) -> c_int;
     /// Gets up to a number of packets from a device (low half) and its queue (high half). Writes
     /// their handles and lengths. If all are of one pool, in one piece, not shared, and begin at
-    /// the same distance from their handles, also that; otherwise 0, and the addresses of the first
-    /// bytes.
+    /// the same distance from their handles, also writes that distance; otherwise 0, and the
+    /// addresses of the first bytes.
     receive = c"dunlin_dpdk_receive"
         (u32, *mut *mut c_void, *mut *mut u8, *mut u32, u32, *mut u32) -> u32;
     /// Gets empty packets from a pool: all or none.
@@ -126,15 +126,15 @@ functions! {
     /// Hands packets to a device, which takes the first of them. The list of tails has one for each
     /// packet, or is null.
     send = c"dunlin_dpdk_send"(u16, *const *mut c_void, *const u32, *const Tail, u32) -> u32;
-    /// Lets a device read memory (1), or no more (0).
+    /// Lets a device read memory (1), or ends that permission (0).
     share = c"dunlin_dpdk_share"(u16, *mut c_void, usize, c_int) -> c_int;
     /// Gives packets back to their pools. The last number is 0 only if all are of one pool, in one
     /// piece, and not shared.
     free = c"dunlin_dpdk_free"(*const *mut c_void, u32, u32);
     /// Makes a device give back packets that it has sent.
     ask = c"dunlin_dpdk_ask"(u16);
-    /// Makes the bell of a device ring when a packet comes to one of its first queues (1), or no
-    /// more (0).
+    /// Makes the bell of a device ring when a packet comes to one of its first queues (1), or stops
+    /// that (0).
     listen = c"dunlin_dpdk_listen"(u16, u16, c_int, c_int);
     /// Makes a device put the datagrams for an address in its IPv6 form and a port into a queue of
     /// their own. Returns the rule, or null.
@@ -165,7 +165,7 @@ pub(crate) fn load(path: &CStr) -> Result<Functions, String> {
     let version = unsafe { (functions.version)() };
     if version != VERSION {
         return Err(format!(
-            "it has version {version} of the functions, not {VERSION}; build it anew"
+            "it has version {version} of the functions, not {VERSION}; build it again"
         ));
     }
     Ok(functions)

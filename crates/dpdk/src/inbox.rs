@@ -81,7 +81,7 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// An empty inbox for up to `capacity` packets, if `room` has as much.
+    /// An empty inbox for up to `capacity` packets, if `room` has room for them.
     pub(crate) fn new(home: Home, capacity: usize, room: Arc<Room>) -> io::Result<Self> {
         Ok(Self {
             home,
@@ -121,7 +121,7 @@ impl Inbox {
         }
     }
 
-    /// Takes packets, oldest first, until `take` wants no more of them.
+    /// Takes packets, oldest first, until `take` returns false.
     #[inline]
     pub(crate) fn take(&self, mut take: impl FnMut(Arrived) -> bool) {
         if self.is_empty() {

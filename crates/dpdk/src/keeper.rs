@@ -31,8 +31,8 @@ static ADDED: Condvar = Condvar::new();
 /// The moment from which the thread counts the time.
 static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Keeps a device from now on. Its time begins before its first packet, which would else be as old
-/// as the thread at the first look.
+/// Keeps a device from now on. Its time begins before its first packet; otherwise, at the first
+/// look, that packet would seem to be as old as the thread.
 pub(crate) fn keep(port: &'static Port) {
     port.begin(in_ms(BEGIN.elapsed()));
     KEPT.lock()

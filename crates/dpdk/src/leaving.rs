@@ -262,7 +262,8 @@ impl Leaving {
     }
 
     /// Counts `len` more bytes and one more packet in the open datagram of a way, and returns it;
-    /// the caller writes the bytes. Opens a new one if it has no room. `None` if the pool is empty.
+    /// the caller writes the bytes. Opens a new datagram if that one has no room. `None` if the
+    /// pool is empty.
     #[inline]
     fn open_for<'a>(&mut self, way: &'a mut Way, len: usize) -> Option<&'a mut Open> {
         let len = u32::try_from(len).expect("it fits a datagram");
@@ -301,7 +302,7 @@ impl Leaving {
         self.packets.take_empty()
     }
 
-    /// Sends the complete datagrams if there are as many as may be, and takes empty packets from
+    /// Sends the complete datagrams if there is no room for more, and takes empty packets from
     /// the pool if there are too few for `wanted` more.
     #[inline]
     fn make_room(&mut self, wanted: usize) {

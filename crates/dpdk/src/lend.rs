@@ -1,5 +1,5 @@
 //! Bytes that the device reads in the msgbufs, and the place in the sequence of packets up to which
-//! it needs none of them (rule S12). Devices finish in any order; places advance in order.
+//! it no longer needs them (rule S12). Devices finish in any order; places advance in order.
 //!
 //! Invariants: a flag belongs to the device from [`Lent::lend`] until it is 1, and is neither
 //! written nor freed here meanwhile. Owned by `transmit`, which keeps the bytes unchanged until
@@ -17,7 +17,7 @@ pub(crate) const MOST: usize = 512;
 /// Packets whose bytes are lent, oldest first.
 #[derive(Debug)]
 pub(crate) struct Lent {
-    /// One for each packet, in turn: 1 when the device needs its bytes no longer.
+    /// One for each packet, in turn: 1 when the device no longer needs its bytes.
     flags: Box<[AtomicU8]>,
     /// The places of the packets in the sequence, and the flag of the oldest.
     places: VecDeque<u64>,
@@ -48,8 +48,8 @@ impl Lent {
         self.places.len() < MOST
     }
 
-    /// Notes that the device gets the packet at this place, which is not below the places before.
-    /// Returns the flag that the device sets. There must be room.
+    /// Notes that the device gets the packet at this place, which is at or after all earlier
+    /// places. Returns the flag that the device sets. There must be room.
     pub(crate) fn lend(&mut self, place: u64) -> &AtomicU8 {
         debug_assert!(self.places.len() < MOST, "the caller looks for room");
         let flag = &self.flags[(self.oldest + self.places.len()) % MOST];
@@ -58,7 +58,7 @@ impl Lent {
         flag
     }
 
-    /// The place up to which the device needs no bytes; `given` if it has none.
+    /// The place up to which the device no longer needs bytes; `given` if it has none.
     #[inline]
     pub(crate) fn done(&mut self, given: TxSeq) -> TxSeq {
         if self.is_empty() {

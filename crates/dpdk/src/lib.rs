@@ -3,14 +3,14 @@
 //!
 //! The crate is built without DPDK. At run time it loads `libdunlin_dpdk.so`, a few hundred lines
 //! of C that hand bursts of packets over (`native/`), from the places that [`library`] names.
-//! Frames are read and written by `dunlin-packet`, and are those of `udp`: to its peers an endpoint
-//! looks like one of `udp`. Since no kernel answers for the address of the device, this crate
-//! answers questions of neighbours, and nothing else of IP; the control plane uses another
+//! `dunlin-packet` reads and writes frames, which have the form of `udp`'s packets: to its peers an
+//! endpoint looks like one of `udp`. Since no kernel answers for the address of the device, this
+//! crate answers questions of neighbours, and nothing else of IP; the control plane uses another
 //! interface.
 //!
 //! Packets are copied into and out of the device's pool, so a burst is done when it returns (rule
 //! S12). If the operator wants it, and the device can say when it has sent packets, it reads the
-//! data of long packets in the msgbufs. Unsafe code stands in `ffi`, `eal`, `device`, `leaving` and
+//! data of long packets in the msgbufs. Unsafe code is in `ffi`, `eal`, `device`, `leaving` and
 //! `transmit`.
 
 mod auto;

@@ -1,5 +1,5 @@
-//! Finds `libdunlin_dpdk.so`, the part of this crate that is linked with DPDK. Programs are not, so
-//! they start without DPDK too.
+//! Finds `libdunlin_dpdk.so`, the part of this crate that is linked with DPDK. Programs are not
+//! linked with DPDK, so they also start where it is missing.
 //!
 //! The search: the file that the environment variable [`VARIABLE`] names; if it is not set, the
 //! folder of the program, the folder `lib` next to that, and the system's folders (`ld.so(8)`). A

@@ -61,7 +61,7 @@ struct NeighbourEntry<P> {
 /// The consequences of the passing of time.
 #[derive(Debug)]
 pub(crate) struct Due<P> {
-    /// Neighbours to ask for, each with the one address that gets the question, if not all do.
+    /// Neighbours to ask for, each with the address that gets the question, or `None` for all.
     pub(crate) questions: Vec<(IpAddr, Option<Mac>)>,
     /// Packets that have waited too long.
     pub(crate) lost: Vec<P>,
@@ -100,13 +100,13 @@ impl<P> Neighbours<P> {
         }
     }
 
-    /// Says what time it is, before the first use.
+    /// Sets the time, before the first use.
     pub(crate) fn begin(&mut self, now_ms: u64) {
         self.now_ms = now_ms;
     }
 
-    /// Adds one use of a neighbour. True if the caller must ask for it now: it is new, or was asked
-    /// for some time ago and may have been replaced since.
+    /// Adds one use of a neighbour. True if the caller must ask for it now: it is new, or the last
+    /// question is old and the neighbour may have been replaced since.
     #[must_use]
     pub(crate) fn add(&mut self, ip: IpAddr) -> bool {
         let now_ms = self.now_ms;
@@ -131,7 +131,7 @@ impl<P> Neighbours<P> {
         }
     }
 
-    /// Takes one use away. A known address is kept until it is old.
+    /// Removes one use. A known address is kept until it is old.
     pub(crate) fn release(&mut self, ip: IpAddr) {
         if let Some(entry) = self.entries.get_mut(&ip) {
             entry.uses = entry.uses.saturating_sub(1);
@@ -176,7 +176,7 @@ impl<P> Neighbours<P> {
     }
 
     /// Notes the address that a neighbour mentions without a question. True if the caller must ask,
-    /// because it differs from the one that we know: a process that starts anew has another.
+    /// because it differs from the known one: a process that restarts has another address.
     #[must_use]
     pub(crate) fn on_hint(&mut self, ip: IpAddr, mac: Mac) -> bool {
         let now_ms = self.now_ms;
@@ -219,7 +219,7 @@ impl<P> Neighbours<P> {
             }
             if entry.is_open(is_old) && entry.is_due(now_ms) {
                 // The first question goes to the neighbour alone, so that the others need not read
-                // it; if that has no answer, the address may be another one now.
+                // it. Without an answer to that, the address may have changed.
                 let is_first = entry.asks == 0 && !entry.is_doubted;
                 due.questions.push((*ip, entry.mac.filter(|_| is_first)));
                 entry.note_question(now_ms);

@@ -28,7 +28,7 @@ static PORTS: Mutex<Vec<&'static Port>> = Mutex::new(Vec::new());
 pub struct Options {
     /// The device and its place in its network, in the form of [`Site`]. There is no default.
     pub device: String,
-    /// The port, the sizes, the packing and the limits of peers. The address is that of the device,
+    /// The port, the sizes, the packing and the limits of peers. The address is the device's,
     /// and options of sockets have no effect.
     pub udp: udp::Options,
 }

@@ -4,9 +4,9 @@
 //! Any endpoint receives for all: packets of the others go to their inboxes. If the device can
 //! steer packets by port, an endpoint may have a further queue of its own (`rules`).
 //!
-//! Invariants: a thread that holds the lock of a queue of received packets may take the others, and
-//! one that holds another takes none; each is held for a burst at most. Called by `receive`,
-//! `transmit`, `connect` and `keeper`.
+//! Invariants: a thread that holds the lock of a queue of received packets may take the other
+//! locks, and a thread that holds one of those takes none; each lock is held for a burst at most.
+//! Called by `receive`, `transmit`, `connect` and `keeper`.
 
 mod asking;
 mod seat;
@@ -71,7 +71,7 @@ pub(crate) struct Port {
 /// The packets of a burst.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Looked {
-    /// All of them, and those that were refused as corrupt.
+    /// The number of all packets, and of those that were refused as corrupt.
     pub(crate) packets: usize,
     pub(crate) corrupt: u64,
 }
@@ -180,15 +180,15 @@ impl Port {
         })
     }
 
-    /// Adds the payloads of received packets for `own` to a batch, as far as it has room. The
+    /// Adds the payloads of received packets for `own` to a batch, while it has room. The
     /// packets of others go to their inboxes. Does nothing if another thread is receiving.
     #[inline]
     pub(crate) fn receive(&self, own: &Home, seen: &mut Seen, batch: &mut Received) -> Looked {
         self.receive_from(&self.receiving, own, seen, batch)
     }
 
-    /// As [`Self::receive`], from an endpoint's own queue. Not inlined: then the path of endpoints
-    /// that share a queue, which are the most, is as short as without it.
+    /// As [`Self::receive`], from an endpoint's own queue. Not inlined, so that the path of
+    /// endpoints that share a queue, the common case, stays short.
     #[inline(never)]
     pub(crate) fn receive_own(
         &self,
@@ -274,15 +274,15 @@ impl Port {
         self.is_polled.store(false, Ordering::Relaxed);
     }
 
-    /// Notes that an endpoint no longer sleeps. The packet that woke it may be in the queue of
-    /// another one, which sleeps on and which no interrupt wakes now.
+    /// Notes that an endpoint no longer sleeps. The packet that caused the interrupt may be in the
+    /// queue of another endpoint, which still sleeps and which no interrupt wakes now.
     pub(crate) fn on_wake(&self) {
         if self.sleepers.on_wake() && self.rules.has_queues() {
             self.look_for_all();
         }
     }
 
-    /// Says what time it is before the first packet. Called by the keeper.
+    /// Sets the time, before the first packet. Called by the keeper.
     pub(crate) fn begin(&self, now_ms: u64) {
         lock(&self.neighbours).begin(now_ms);
     }
@@ -333,7 +333,7 @@ impl Port {
             }
         };
         self.tally.on_refused(why);
-        // A link carries packets for others, and nothing is wrong with those.
+        // A link also carries packets for others, which are not corrupt.
         !matches!(
             why,
             Refused::Type | Refused::Mac | Refused::Vlan | Refused::Destination
@@ -390,7 +390,7 @@ impl Port {
         dropped
     }
 
-    /// Makes the device give back what it has sent.
+    /// Makes the device give back the packets that it has sent.
     pub(crate) fn settle(&self) {
         if self.answers {
             lock(&self.sending).ask();
@@ -459,8 +459,8 @@ impl Port {
         }
     }
 
-    /// Gives a packet to an endpoint of this device. One that is lost is counted where it would be
-    /// if it came over the link.
+    /// Gives a packet to an endpoint of this device. A lost packet is counted as if it had come
+    /// over the link.
     pub(crate) fn deliver(&self, number: u16, arrived: Arrived) {
         match self.seats.find(number) {
             Some(inbox) => inbox.give(arrived, &self.pool),

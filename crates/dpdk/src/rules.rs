@@ -73,7 +73,7 @@ impl Rules {
 }
 
 impl Own {
-    /// The queue, at which the owner now looks.
+    /// Returns the queue, and notes that the owner looks at it now.
     #[inline]
     pub(crate) fn poll(&self) -> &'static Mutex<RxQueue> {
         if !self.queue.is_polled.load(Ordering::Relaxed) {

@@ -22,7 +22,7 @@ pub(crate) struct Seats {
 
 impl Seats {
     /// No endpoints yet. Processes choose different ports first, so that packets for an endpoint
-    /// that has gone seldom reach another.
+    /// that has gone rarely reach another.
     pub(crate) fn new() -> Self {
         Self {
             inboxes: Mutex::default(),
@@ -34,7 +34,7 @@ impl Seats {
     /// makes for this port. `make` gets the number of endpoints too.
     ///
     /// # Errors
-    /// `AddrInUse` if another endpoint has it, or all are taken; or that of `make`.
+    /// `AddrInUse` if another endpoint has it, or all are taken; or the error of `make`.
     pub(crate) fn take(
         &self,
         wanted: u16,

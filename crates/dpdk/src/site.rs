@@ -44,9 +44,9 @@ pub struct Site {
     pub lend: u32,
     /// Most queues for received packets. Each queue but the first serves one endpoint, by a rule of
     /// the device (rte_flow); all other endpoints share the first. Such rules are not tested on a
-    /// device, because no driver that has them was at hand.
+    /// device, because no driver with rules was available.
     pub queues: u16,
-    /// Arguments for DPDK itself. All devices of a process have the same.
+    /// Arguments for DPDK itself. All devices of a process have the same arguments.
     pub arguments: Vec<String>,
 }
 

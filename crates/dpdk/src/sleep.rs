@@ -48,8 +48,8 @@ impl Sleepers {
         }
     }
 
-    /// Notes that an endpoint no longer sleeps. True if interrupts were on until now: the one that
-    /// has come may be for another endpoint.
+    /// Notes that an endpoint no longer sleeps. True if interrupts were on until now: the packet
+    /// that has come may be for another endpoint.
     pub(crate) fn on_wake(&self) -> bool {
         let mut state = self.state();
         state.asleep -= 1;

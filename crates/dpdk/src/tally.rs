@@ -95,12 +95,12 @@ impl Tally {
         add(&self.refused[why as usize], 1);
     }
 
-    /// Counts what has happened this many times.
+    /// Counts `count` events of one kind.
     pub(crate) fn on(&self, event: Event, count: u64) {
         add(&self.own[event as usize], count);
     }
 
-    /// The counters in the order of [`NAMES`]. `drops`: those of the device.
+    /// The counters in the order of [`NAMES`]. `drops`: the device's own counters of drops.
     pub(crate) fn counts(&self, drops: [u64; DROPS.len()]) -> impl Iterator<Item = u64> {
         let all = self.own.iter().chain(&self.refused);
         let counts = all.map(|count| count.load(Ordering::Relaxed));

@@ -97,8 +97,8 @@ impl DpdkTx {
         }
     }
 
-    /// Adds a packet to the datagram of its peer, or sends it in one of its own. `place` is the
-    /// packet's number in the sequence of all packets.
+    /// Adds a packet to the open datagram of its peer, or sends it in a datagram of its own.
+    /// `place` is the packet's number in the sequence of all packets.
     fn add(&mut self, peer: PeerId, inline: Option<&[u8]>, data: BufRef, place: u64) {
         let leaving = &mut self.leaving;
         let Some(way) = self.ways.get(peer) else {

@@ -12,7 +12,7 @@ use crate::device::Packet;
 use crate::port::Port;
 use crate::site::Hop;
 
-/// The Ethernet address in headers while that of the neighbour is not known.
+/// The Ethernet address in headers while the neighbour's is not known.
 const UNKNOWN: Mac = [0; 6];
 
 /// The way to one peer.

@@ -1,5 +1,5 @@
-//! The log of DPDK, whose last lines errors show. DPDK writes it to a pipe; the keeper empties
-//! that, so there is room for new ones.
+//! The log of DPDK, whose last lines errors show. DPDK writes it to a pipe, which the keeper
+//! empties, so there is room for new lines.
 //!
 //! Owned by the process, as DPDK is. Called by `eal`, `device` and `keeper`.
 
@@ -35,7 +35,7 @@ pub(crate) fn listen() -> io::Result<RawFd> {
     Ok(write.into_raw_fd())
 }
 
-/// Takes the words that DPDK has written.
+/// Reads the lines that DPDK has written.
 pub(crate) fn collect() {
     let mut words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
     words.collect();

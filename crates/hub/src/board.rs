@@ -16,8 +16,8 @@ use crate::error::{AddressError, Reasons};
 pub struct ChannelState {
     /// The state of the channel as a whole.
     pub state: State,
-    /// The channel's addresses. For a name, they are those that the last look-up found; a name
-    /// without an address stands here itself.
+    /// The channel's addresses. For a name, the addresses that the last look-up found; a name
+    /// without an address is listed itself.
     pub addresses: Vec<AddressState>,
 }
 
@@ -36,7 +36,7 @@ pub struct AddressState {
 pub(crate) struct Board {
     shown: Mutex<Shown>,
     counters: Mutex<Counters>,
-    /// Calls that handles of the channel have refused, which its thread never gets.
+    /// Calls that handles of the channel have refused, so that its thread never got them.
     full: AtomicU64,
 }
 
@@ -130,7 +130,7 @@ impl Board {
         });
     }
 
-    /// Removes a task that waits no longer.
+    /// Removes a task that no longer waits.
     pub(crate) fn forget(&self, name: u64) {
         self.lock().waiting.retain(|waiting| waiting.name != name);
     }
@@ -149,8 +149,8 @@ impl Board {
 
     // Called by the endpoint's thread.
 
-    /// Shows the counters, with the calls that handles have refused; returns these, and those that
-    /// it has shown before.
+    /// Shows the counters, with the calls that handles have refused. Returns the new counters and
+    /// the previous ones.
     pub(crate) fn count(&self, mut counters: Counters) -> [Counters; 2] {
         counters.full += self.full.load(Ordering::Relaxed);
         let mut shown = self.counters.lock().unwrap_or_else(PoisonError::into_inner);

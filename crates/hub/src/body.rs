@@ -67,7 +67,7 @@ impl Body {
         if let Some(buf) = self.buf.as_mut().filter(|_| self.is_in_buf) {
             if buf.resize(total.max(from + len)).is_ok() {
                 buf.data_mut().copy_within(from..from + len, gap);
-                // It has become shorter, or has its length.
+                // The buffer gets shorter, or keeps its length, so this cannot fail.
                 let _ = buf.resize(total);
                 self.gap = gap;
                 return;

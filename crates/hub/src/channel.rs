@@ -60,8 +60,8 @@ pub struct ChannelBuilder {
     pause: Backoff,
 }
 
-/// Shows changes of a channel's state; if several have come meanwhile, only the last. It does not
-/// keep the channel open.
+/// Shows changes of a channel's state; of several changes since the last look, only the last. It
+/// does not keep the channel open.
 #[derive(Debug)]
 pub struct Watch {
     board: Arc<Board>,
@@ -103,8 +103,8 @@ impl ChannelBuilder {
 
     /// Adds the servers that a resolver of the program finds, to those of [`Self::address`]; call
     /// it again for more resolvers. The channel asks it in a thread of its own, when it opens,
-    /// every 30 s ([`Self::lookup`]), and soon after it has lost a session. If that fails, the
-    /// channel keeps the addresses that it has, and asks again within 1 s if it has none.
+    /// every 30 s ([`Self::lookup`]), and soon after it has lost a session. If the resolver fails,
+    /// the channel keeps the addresses that it has, and asks again within 1 s if it has none.
     pub fn resolver(mut self, resolver: impl Resolve) -> Self {
         self.resolvers.push(Resolver::new(resolver));
         self
@@ -126,16 +126,17 @@ impl ChannelBuilder {
     }
 
     /// Connects only to this endpoint of each server, which gets all calls that name none. So the
-    /// channel's state is that of this endpoint. Without it, a channel is gone if the first
-    /// endpoints of all servers are, unless these announce how many they have. It has priority over
-    /// [`Self::endpoints_per_server`], which a hub's options may set for all channels.
+    /// channel's state shows only this endpoint. Without it, a channel is gone if the first
+    /// endpoints of all servers are gone, unless servers announce how many endpoints they have. It
+    /// has priority over [`Self::endpoints_per_server`], which a hub's options may set for all
+    /// channels.
     pub fn endpoint(mut self, index: u16) -> Self {
         self.endpoint = Some(index);
         self
     }
 
-    /// Chooses how the channel picks a server for a call. By default it takes the one of two that
-    /// has fewer calls.
+    /// Chooses how the channel picks a server for a call. By default it takes the one of two
+    /// servers that has fewer calls.
     pub fn pick(mut self, pick: Pick) -> Self {
         self.options.pick = pick;
         self
@@ -169,8 +170,8 @@ impl ChannelBuilder {
         self
     }
 
-    /// Limits the calls that have not ended, including those that were dropped or whose deadline
-    /// has passed, but whose requests a server may still hold. A further one fails with
+    /// Limits the calls that have not ended. A call that was dropped, or whose deadline has passed,
+    /// counts while a server may still hold its request. A further call fails with
     /// [`ChannelError::Full`]. [`Self::open`] refuses zero.
     pub fn queue(mut self, calls: usize) -> Self {
         self.options.queue = calls;
@@ -245,8 +246,8 @@ impl Channel {
             .await
     }
 
-    /// Ready when this handle has reserved room for a call. It keeps that until it makes a call as
-    /// a tower service; a clone of the handle does not get it.
+    /// Ready when this handle has reserved room for a call. The handle keeps that room until it
+    /// makes a call as a tower service; a clone of the handle does not get it.
     ///
     /// # Errors
     /// None yet.

@@ -2,7 +2,7 @@
 //!
 //! Invariants: until its end is reported, every attempt that the machine hands out either is a call
 //! of the endpoint or waits for its link's turn in a trunk. A session has at most as many calls of
-//! the endpoint as its window. The endpoint transmits all of those without delay, so a request that
+//! the endpoint as its window. The endpoint transmits these calls without delay, so a request that
 //! waits has provably not left, while any other request of a lost link may have run.
 //!
 //! Called by `thread.rs`.
@@ -214,7 +214,7 @@ impl Driver {
         }
     }
 
-    /// Ends an attempt of which no server holds anything any more.
+    /// Ends an attempt whose request no server still holds.
     fn on_ended(
         &mut self,
         index: usize,
@@ -286,7 +286,7 @@ impl Driver {
         now.since(&before)
     }
 
-    /// Whether no attempt is left of which a server may still hold something.
+    /// Whether no attempt is left whose request a server may still hold.
     pub(crate) fn is_idle(&self) -> bool {
         self.attempts.iter().all(Option::is_none)
     }

@@ -127,7 +127,7 @@ impl fmt::Display for ChannelError {
             Self::Full => f.write_str("the channel has too many calls; wait for one to end"),
             Self::Address(address) => write!(f, "{address:?} is not a host and a port"),
             Self::NoAddress => {
-                f.write_str("the channel has no address and no resolver; give it one at least")
+                f.write_str("the channel has no address and no resolver; give it at least one")
             }
             Self::NoQueue => f.write_str(
                 "the channel's `queue` is 0, so every call would fail with `Full`; set `queue` to \

@@ -24,7 +24,7 @@ struct Inner {
     board: Arc<Board>,
     options: ChannelOptions,
     places: Arc<Places>,
-    /// The bytes of the last request's front. The next one has probably as many.
+    /// The bytes of the last request's front. The next front probably has as many.
     gap: AtomicUsize,
     /// Keeps the hub: its threads end with the last channel.
     hub: Hub,

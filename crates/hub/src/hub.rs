@@ -73,7 +73,7 @@ impl HubBuilder {
         self
     }
 
-    /// Sets the options of its nexus, except its own figures, which are those of the channels.
+    /// Sets the options of its nexus. The nexus always shows the figures of the channels.
     pub fn nexus(mut self, nexus: NexusBuilder) -> Self {
         self.nexus = nexus;
         self
@@ -94,8 +94,8 @@ impl HubBuilder {
         self
     }
 
-    /// Sets all options that an operator tunes. A channel uses those for channels unless it is
-    /// opened with others.
+    /// Sets all options that an operator tunes. A channel uses the options for channels unless it
+    /// is opened with other ones.
     pub fn options(mut self, options: ChannelOptions) -> Self {
         self.options = options;
         self
@@ -219,7 +219,7 @@ impl Drop for Running {
             return;
         };
         // A thread of the hub may drop the last handle, in a waker. It cannot join itself, and ends
-        // without it.
+        // without a join.
         if handle.thread().id() != std::thread::current().id() {
             // The calls of the thread have ended, whether it has panicked or not.
             let _ = handle.join();

@@ -45,8 +45,7 @@ impl Inbox {
 
     /// The time until which the endpoint may block.
     pub(crate) fn limit(&self) -> Nanos {
-        // This looks at the mailbox after the bell was reset. Without this, a wake-up could be
-        // lost.
+        // Looking at the mailbox after the bell was reset keeps a wake-up from being lost.
         let Post { mailbox, orders } = &*self.post;
         match mailbox.is_empty() && mailbox.all_are_woken() && !orders.any() {
             true => self.wakeup,

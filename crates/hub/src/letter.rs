@@ -20,7 +20,8 @@ use dunlin_mailbox as mailbox;
 /// a channel that has had 4096 concurrent calls.
 const KEPT: usize = 2 << 10;
 
-/// The slots that are used first, and most, keep more: requests of up to 64 KiB, in all 8 MiB.
+/// The slots that are used first, and most often, keep more: requests of up to 64 KiB, in all 8
+/// MiB.
 const KEPT_FIRST: usize = 128 << 10;
 const FIRST: usize = 64;
 
@@ -148,8 +149,8 @@ impl Letter {
         Ok(())
     }
 
-    /// The request is made to serve another one: it has no more time than that one, and belongs to
-    /// its trace. A request type without a bit for metadata has no trace.
+    /// The request is made to serve another request: it has no more time than the other, and
+    /// belongs to its trace. A request type without a bit for metadata has no trace.
     pub(crate) fn on_under(&mut self, context: &Context<'_>, now: Nanos) {
         let left = context.shorten(self.span.map(Nanos::from), now);
         self.span = left.map(|left| Duration::from_nanos(left.0));
@@ -200,7 +201,7 @@ impl Letter {
         self.place.take()
     }
 
-    /// Takes the place back from an attempt that has ended, and of which no server holds anything.
+    /// Takes the place back from an attempt that has ended, and whose request no server holds.
     pub(crate) fn return_place(&mut self, place: TakenPlace) {
         self.place = Some(place);
     }
@@ -228,8 +229,8 @@ pub(crate) const fn kept_in(slot: Slot) -> usize {
     }
 }
 
-/// Ends a call that the thread has taken. If the caller has dropped it, the thread will find it,
-/// with its content, in the mailbox.
+/// Ends a call that the thread has taken. If the caller has dropped the call, the thread will find
+/// the slot, with its content, in the mailbox.
 pub(crate) fn end(mailbox: &Mailbox, slot: Slot, end: Result<MsgBuf, ChannelError>) {
     let is_notice = mailbox.with(slot, |letter| {
         letter.on_end(end, kept_in(slot));

@@ -1,7 +1,8 @@
-//! The look-ups of names that are under way, for all channels of a thread. Channels that share
+//! The running look-ups of names, for all channels of a thread. Channels that share
 //! sessions with a server lose them together, and then all look its name up. So a name has one
 //! look-up at a time, and one thread. A channel that asks during a look-up gets the answer of the
-//! next one: the answer of this one may be older than the loss for which the channel asks.
+//! next look-up: the answer of the running one may be older than the loss for which the channel
+//! asks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,7 +32,8 @@ impl Names {
         true
     }
 
-    /// A look-up has ended. Returns those that get its answer, and true if another one must begin.
+    /// A look-up has ended. Returns the sources that get its answer, and true if another look-up
+    /// must begin.
     pub(crate) fn on_end(&mut self, name: &str) -> (Vec<Asker>, bool) {
         let Some(waiting) = self.0.get_mut(name) else {
             return (Vec::new(), false);

@@ -15,7 +15,7 @@ use dunlin_mailbox::Bell;
 pub(crate) enum Order {
     /// A channel opens.
     Open(u32, Box<Plan>, Arc<Board>),
-    /// A channel has no handle and no call any more.
+    /// A channel has neither a handle nor a call left.
     Close(u32),
     /// The addresses that a look-up of one of a channel's sources has found; `None`: it has found
     /// none.
@@ -42,7 +42,7 @@ pub(crate) struct Orders {
 #[derive(Debug, Default)]
 struct List {
     orders: Vec<Order>,
-    /// The thread has ended, and takes no orders any more.
+    /// The thread has ended, and takes no more orders.
     is_closed: bool,
 }
 

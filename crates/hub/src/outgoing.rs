@@ -184,7 +184,7 @@ impl Outgoing {
         self.with_place(true)
     }
 
-    /// Uses a place that is reserved in the call's own channel, if one is.
+    /// Uses a place that is reserved in the call's own channel, if there is one.
     #[inline]
     pub(crate) fn with_place(mut self, is_reserved: bool) -> Self {
         if is_reserved {
@@ -267,7 +267,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// The place of a call that is about to be sent. If none is free, the call is refused.
+    /// Takes a place for a call that is about to be sent. If none is free, the call is refused.
     #[inline]
     fn place(&mut self, slot: Slot, has_place: bool) -> Option<TakenPlace> {
         let places = self.channel.places();
@@ -294,7 +294,7 @@ impl Outgoing {
         }
     }
 
-    /// Gives back what a call has that is not sent.
+    /// Releases the slot and the place of a call that is not sent.
     fn take_back(&self, slot: Slot, has_place: bool) {
         self.channel.take_back(slot);
         if has_place {
@@ -396,7 +396,7 @@ impl Drop for Outgoing {
 }
 
 impl Permit {
-    /// The room of a place that was reserved.
+    /// The permit for a place that was reserved.
     pub(crate) fn of_reserved(places: &Arc<Places>) -> Self {
         Self {
             places: Arc::clone(places),

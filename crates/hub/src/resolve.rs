@@ -100,7 +100,7 @@ impl Sources {
         unknown.filter_map(|source| Some((&**source.resolver.name()?, source.has_failed)))
     }
 
-    /// Begins the look-ups of all sources that have none under way.
+    /// Begins the look-ups of all sources that have no running one.
     pub(crate) fn begin(&mut self) -> Vec<LookUp> {
         let sources = self.moving.iter_mut().enumerate();
         let idle = sources.filter(|(_, source)| !source.is_under_way);

@@ -31,13 +31,13 @@ const LAST_ITERATIONS: usize = 1000;
 /// Counters of channels are shown this often.
 const COUNT_EVERY: Nanos = Nanos::from_millis(100);
 
-/// The call of a slot that was taken.
+/// The call in a slot that the thread has taken.
 type Running = Option<(u32, CallId)>;
 
 pub(crate) struct Thread {
     rpc: Rpc<Auto, Inbox>,
     post: Arc<Post>,
-    /// Each in memory of its own: a node of the map would keep room for eleven.
+    /// Each driver is in a box: a node of the map would keep room for eleven drivers.
     channels: BTreeMap<u32, Box<Driver>>,
     trunks: Trunks,
     names: Names,
@@ -113,7 +113,7 @@ impl Thread {
             Step::Wait => {}
             Step::WakeFirst => {
                 mailbox.wake_first();
-                // If the task has not run, it may be waiting for this processor.
+                // If the woken task has not run, it may be waiting for this processor.
                 if self.rpc.call_count() == 0 && mailbox.is_empty() {
                     thread::yield_now();
                 }
@@ -370,7 +370,7 @@ impl Thread {
         }
     }
 
-    /// Issues attempts that wait, as far as there is room; each channel in its turn. True if there
+    /// Issues attempts that wait, while there is room; channels take turns. True if there
     /// were any.
     fn on_turns(&mut self, now: Nanos) -> bool {
         let mut were_any = false;

@@ -42,15 +42,15 @@ pub enum ThroughError {
 }
 
 pin_project! {
-    /// A typed call through layers, like [`TypedCall`](crate::TypedCall). It has the future of the
-    /// layers in itself, and allocates nothing.
+    /// A typed call through layers, like [`TypedCall`](crate::TypedCall). It contains the future of
+    /// the layers, and allocates nothing.
     #[must_use = "a call that is not awaited is not made"]
     pub struct ThroughCall<S: Service<Outgoing>, M: Method> {
-        // Absent if the value cannot be encoded, and after the service has got the call.
+        // The call; absent if the value cannot be encoded, and once the service has the call.
         call: Option<Outgoing>,
         // Present as long as `call` is.
         service: Option<S>,
-        // Present after that.
+        // Present once the service has the call.
         #[pin]
         sent: Option<S::Future>,
         method: PhantomData<fn() -> M>,
@@ -178,7 +178,7 @@ where
 }
 
 impl From<BoxError> for ThroughError {
-    /// Recovers the channel's own error, if a layer has passed it on in its box.
+    /// Returns the channel's own error, if a layer has passed it on in a box.
     fn from(error: BoxError) -> Self {
         match error.downcast::<ChannelError>() {
             Ok(error) => Self::Channel(*error),

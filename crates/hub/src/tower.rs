@@ -38,7 +38,7 @@ impl Channel {
         let has_place = self.take_place();
         match call.at(&self.handle) {
             Some(copy) => copy.with_place(has_place),
-            // It has been sent, and goes on as it is.
+            // The call has been sent, and goes on unchanged.
             None => {
                 if has_place {
                     self.handle.places().free();

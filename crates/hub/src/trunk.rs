@@ -61,7 +61,7 @@ pub(crate) struct Trunk<S> {
     members: BTreeMap<Member, Standing>,
     turns: VecDeque<Member>,
     said: Option<Said>,
-    /// A session was lost: no attempt begins any more, and the other sessions end with their last
+    /// A session was lost: no further attempt begins, and the other sessions end with their last
     /// attempts.
     is_broken: bool,
     /// The trunk opens no further session before this time.
@@ -135,8 +135,8 @@ impl<S: Copy + PartialEq> Trunk<S> {
         self.line().is_some() && self.has_less(member, most) && !self.waits_any(most)
     }
 
-    /// Whether a further session must be opened, because a member waits for which no session has
-    /// room.
+    /// Whether a further session must be opened, because no session has room for a member that
+    /// waits.
     pub(crate) fn must_grow(&self, now: Nanos) -> bool {
         let are_open = || self.lines.iter().all(|line| line.window > 0);
         let may_grow = !self.is_broken && now >= self.grow_from;
@@ -162,7 +162,7 @@ impl<S: Copy + PartialEq> Trunk<S> {
         least.map(|(at, _)| at)
     }
 
-    /// Most attempts of a member.
+    /// Most attempts that a member may have at once.
     fn most(&self) -> u32 {
         let room: u32 = self.lines.iter().map(|line| line.window).sum();
         self.share_of(room.min(MAX_LINES * self.widest()))
@@ -275,8 +275,8 @@ impl<S: Copy + PartialEq> Trunk<S> {
         self.said = Some(said);
     }
 
-    /// A session has ended, or could not be made. Returns whether it was open; true also if it was
-    /// the only one, so that the members lose the trunk.
+    /// A session has ended, or could not be made. Returns true if it was open, or if it was the
+    /// only one; then the members lose the trunk.
     pub(crate) fn on_closed(&mut self, session: S, now: Nanos) -> bool {
         let at = self.lines.iter().position(|line| line.session == session);
         let Some(at) = at else { return false };
@@ -300,8 +300,8 @@ impl<S: Copy + PartialEq> Trunk<S> {
         std::mem::take(&mut self.members).into_keys().collect()
     }
 
-    /// Removes a session that must end now: those without an attempt if the trunk is broken, and
-    /// all if it has no member and is not broken.
+    /// Removes a session that must end now. If the trunk is broken, that is one without an attempt;
+    /// if not, any session, but only if the trunk has no member.
     pub(crate) fn take_useless(&mut self) -> Option<S> {
         let is_useless = |line: &Line<S>| line.issued == 0 || !self.is_broken;
         let may_end = self.is_broken || self.members.is_empty();

@@ -40,8 +40,8 @@ pub(crate) struct Trunks {
     /// The time at which trunks that could not open a session try again.
     grow_at: Option<Nanos>,
     made: u64,
-    /// While a server drains: the longest time between two questions for a late answer at other
-    /// times.
+    /// While a server drains: the endpoint's usual limit for the time between two questions for a
+    /// late answer.
     calm: Option<Nanos>,
 }
 
@@ -147,7 +147,7 @@ impl Trunks {
         }
     }
 
-    /// Opens a further session if a member waits for which no session has room.
+    /// Opens a further session if no session has room for a member that waits.
     fn grow(&mut self, id: TrunkId, endpoint: &mut Endpoint, now: Nanos) {
         let trunk = self.all.get_mut(&id);
         let Some(trunk) = trunk.filter(|it| it.must_grow(now)) else {
@@ -296,15 +296,14 @@ impl Trunks {
         }
     }
 
-    /// Ends the sessions of a trunk that nothing needs any more, and forgets a trunk without
-    /// sessions.
+    /// Ends the sessions that a trunk no longer needs, and forgets a trunk without sessions.
     fn end_useless(&mut self, id: TrunkId, endpoint: &mut Endpoint) {
         let Some(trunk) = self.all.get_mut(&id) else {
             return;
         };
         while let Some(session) = trunk.take_useless() {
             self.by_session.remove(&session);
-            // It may have ended already, before this thread has seen that event.
+            // The session may have ended already, but this thread has not seen that event yet.
             let _ = endpoint.disconnect(session);
         }
         if trunk.is_over() {

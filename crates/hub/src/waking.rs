@@ -43,7 +43,7 @@ enum Stage {
 #[derive(Debug, Default)]
 pub(crate) struct Waking {
     stage: Stage,
-    /// The time at which the stage began; that of `GaveWay` is that of the wake-up.
+    /// The time at which the stage began; for `GaveWay`, the time of the wake-up.
     since: Nanos,
 }
 

@@ -6,7 +6,7 @@
 //! operations: no thread waits for another one, so a caller that the kernel has stopped holds up no
 //! other. Slots are used again, so after the first calls nothing is allocated.
 //!
-//! | state of a slot | its content belongs to | from it |
+//! | state of a slot | its content belongs to | next state |
 //! |---|---|---|
 //! | held | the caller | posted: posted; released: free |
 //! | posted | the list | the owner takes it: taken; dropped: dropped |
@@ -166,7 +166,7 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
         self.slots.give_back(slot);
     }
 
-    /// Drops a posted call, which the caller does not want any more.
+    /// Drops a posted call, which the caller no longer wants.
     pub fn give_up(&self, slot: Slot) {
         let state = &self.slots.cell(slot).state;
         #[cfg(all(test, loom))]
@@ -219,7 +219,7 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
         let cell = self.slots.cell(slot);
         let is_wanted = change(&cell.state, TAKEN, ENDED);
         if is_wanted {
-            // Another call may have the slot by now; its task then wakes once for nothing.
+            // Another call may have the slot by now; its task is then woken once without need.
             cell.wakeup.wake();
         }
         is_wanted

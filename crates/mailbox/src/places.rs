@@ -77,8 +77,8 @@ impl Places {
         self.reserve().then(|| self.taken())
     }
 
-    /// Counts a place as taken, if one is free. Returns false if none is. The caller ends this by
-    /// [`Self::free`], or by dropping what [`Self::taken`] returns.
+    /// Counts a place as taken, if one is free. Returns false if none is. The caller frees it by
+    /// [`Self::free`], or by dropping the value of [`Self::taken`].
     #[inline]
     pub fn reserve(&self) -> bool {
         let before = self.count.fetch_add(TAKEN_ONE, Ordering::AcqRel);
@@ -220,7 +220,7 @@ impl Waiter {
         Self(None)
     }
 
-    /// The task does not wait any more.
+    /// The task no longer waits.
     #[cold]
     #[inline(never)]
     fn end(&mut self) {

@@ -32,7 +32,7 @@ impl Wakeup {
             .busy
             .compare_exchange(0, LEAVING, Ordering::Acquire, Ordering::Acquire);
         if alone.is_err() {
-            // The task is being woken, perhaps by the waker before this one.
+            // The task is being woken, perhaps through its previous waker.
             return waker.wake_by_ref();
         }
         let before = {

@@ -71,7 +71,7 @@ impl<S: SendService<OffloadedRequest>, E: Spawn> Dispatcher<S, E> {
         let _ = catch_unwind(AssertUnwindSafe(|| self.spawn.spawn(span.around(handler))));
     }
 
-    /// A lease for a call, in the memory of the slot's last lease if no handler uses that any more.
+    /// A lease for a call, in the memory of the slot's last lease if no handler still uses that.
     fn new_lease(&mut self, slot: Slot) -> Arc<Lease> {
         let index = slot.index();
         if self.leases.len() <= index {

@@ -80,7 +80,7 @@ impl IncomingRequest for OffloadedRequest {
     }
 
     fn reply(mut self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Error> {
-        // `write` may panic, so the request ends only after it.
+        // `write` may panic, so the request ends only once it has returned.
         if let Some(body) = &mut self.body
             && body.resize(len).is_ok()
         {

@@ -80,13 +80,13 @@ impl<T: Open> Asker<T> {
             let deadline = self.deadline;
             self.rpc.iterate(|_| deadline);
         }
-        // The announcement comes before the grant. If there is none by now, none will come.
+        // The announcement comes before the grant. If it has not come by now, it will not come.
         Ok(self.rpc.app().serving.and_then(|serving| serving.health))
     }
 
     /// Ends a session.
     pub(crate) fn disconnect(&mut self, session: Session) {
-        // If it has ended meanwhile, this fails.
+        // This fails if the session has ended meanwhile.
         let _ = self.rpc.disconnect(session);
     }
 
@@ -118,7 +118,7 @@ impl<T: Open> Asker<T> {
         }
     }
 
-    /// The reason for which a session could not be made, if that is why a call has no answer.
+    /// If a call has no answer because a session could not be made, the reason for that.
     pub(crate) fn not_connected(&self, session: Session) -> Option<ConnectError> {
         self.rpc.failure(session).map(ConnectError::Failed)
     }

@@ -346,7 +346,8 @@ impl ServerBuilder {
 }
 
 impl Services {
-    /// The greatest limit of a service for messages. `limits`: those of services without own ones.
+    /// The greatest limit of a service for messages. `limits`: for services without limits of their
+    /// own.
     fn longest_message(&self, limits: Limits) -> Option<usize> {
         match self {
             Self::Limited(own, _) => own.longest_message(),

@@ -34,7 +34,7 @@ impl Health {
 
     /// Answers a question.
     pub(crate) fn answer(&self, request: Request<'_>, cx: &mut Cx<'_>) {
-        // No service has a name that is not UTF-8, or this one.
+        // A name that is not UTF-8 becomes this one, which no service has.
         let name = std::str::from_utf8(request.data()).unwrap_or("\u{FFFD}");
         let (status, reason) = self.judge(name, cx.now());
         let mut bytes = [0; MAX_HEALTH_ANSWER];

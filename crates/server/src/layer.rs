@@ -71,8 +71,8 @@ where
     }
 }
 
-/// Serves a typed service on the program's own endpoint, with a layer around its handlers. The
-/// layer is that of [`ServerBuilder::layer`](crate::ServerBuilder::layer).
+/// Serves a typed service on the program's own endpoint, with a layer around its handlers.
+/// [`ServerBuilder::layer`](crate::ServerBuilder::layer) says what a layer does.
 pub fn serve_layered<S, L>(local: &mut Local<Auto>, service: S, layer: impl FnOnce(Handlers) -> L)
 where
     S: AsyncService<ServiceRequest>,
@@ -111,8 +111,8 @@ where
     }
 }
 
-/// Sends a request through the layers. Those that are ready get it at once; others are asked again
-/// when the future is polled, with the waker of its task.
+/// Sends a request through the layers. If they are ready, they get it at once; otherwise they are
+/// asked again when the future is polled, with the waker of its task.
 #[inline]
 fn through<L>(layered: &L, request: ServiceRequest, name: &'static str) -> Through<L, L::Future>
 where

@@ -33,7 +33,7 @@ pub struct LimitedRpc<A> {
     limits: Limits,
 }
 
-/// The state of the endpoint: that of the program, and the limits of its services.
+/// The state of the endpoint: the program's state, and the limits of its services.
 struct Guarded<A> {
     app: A,
     /// The handlers, by request type, each with the index of its gate.
@@ -154,8 +154,8 @@ impl Gate {
         }
     }
 
-    /// Lets a request pass. If the service has a time-out, returns when the request ends if its
-    /// handler keeps it.
+    /// Lets a request pass. If the service has a time-out, returns the time at which the request
+    /// ends, should its handler keep it.
     fn admit(&mut self, request: &Request<'_>, cx: &Cx<'_>) -> Result<Option<Nanos>, ErrorCode> {
         let Ok((context, message)) = poll::message_of(request, cx) else {
             return Err(ErrorCode::UNDECODABLE);

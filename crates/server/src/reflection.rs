@@ -127,7 +127,7 @@ impl Reflection {
             ));
         };
         let Some(service) = service else {
-            let option = "its trait has not the option `reflect`";
+            let option = "its trait lacks the option `reflect`";
             return Err(format!("`{name}` cannot be called by JSON: {option}"));
         };
         let found = service

@@ -170,8 +170,8 @@ impl Running {
         };
         let own = EndpointIndex(self.endpoints());
         self.health = answers.are_some().then_some(own);
-        // Announced before the endpoint exists: until then a client that asks for any endpoint may
-        // get every one that exists.
+        // Announced before the endpoint exists: without an announcement, a client that asks for any
+        // endpoint may get each one that exists.
         self.announce(false);
         if answers.are_some() {
             let builder = endpoint(self.nexus.endpoint_builder().index(own.0));

@@ -154,7 +154,7 @@ fn answering(
     }
 }
 
-/// The match arm of one method number, in the glue for futures.
+/// The match arm for the number of one method, in the glue for futures.
 fn answer_arm(service: &Service, method: &Method) -> TokenStream {
     let Service { krate, name, .. } = service;
     let Method {

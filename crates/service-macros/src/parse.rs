@@ -11,8 +11,8 @@ use syn::{
     parse_quote,
 };
 
-/// The largest number of a method. The 256 numbers after it belong to Dunlin's own services. All
-/// larger request types are those of methods with metadata.
+/// The largest number of a method. The 256 numbers after it belong to Dunlin's own services. Larger
+/// request types are used for calls with metadata.
 const LAST_NUMBER: u16 = 0x7EFF;
 
 /// An error has its own encoding, so the attribute must see the error type.
@@ -130,15 +130,15 @@ impl Parse for Options {
                 options.krate = input.call(Path::parse_mod_style)?;
             } else if is_word(input, "base") {
                 let word = input.parse::<Ident>()?;
-                absent(options.base.map(|_| word), "the base stands twice")?;
+                absent(options.base.map(|_| word), "the base is given twice")?;
                 input.parse::<Token![=]>()?;
                 options.base = Some(Base::parse(input)?);
             } else if is_word(input, "send") {
                 let word = input.parse::<Ident>()?;
-                absent(options.send.replace(word), "`send` stands twice")?;
+                absent(options.send.replace(word), "`send` is given twice")?;
             } else if is_word(input, "reflect") {
                 let word = input.parse::<Ident>()?;
-                absent(options.reflect.replace(word), "`reflect` stands twice")?;
+                absent(options.reflect.replace(word), "`reflect` is given twice")?;
             } else {
                 absent(options.codec.as_ref(), "the codec is named twice")?;
                 let expected = "`codec = ...`, `base = ...`, `send`, `reflect` or `crate = ...`";
@@ -165,7 +165,7 @@ impl Parse for Numbered {
                 break;
             }
             if is_word(input, "idempotent") {
-                absent(numbered.idempotent.as_ref(), "`idempotent` stands twice")?;
+                absent(numbered.idempotent.as_ref(), "`idempotent` is given twice")?;
                 numbered.idempotent = Some(input.parse()?);
             } else {
                 absent(numbered.codec.as_ref(), "the codec is named twice")?;

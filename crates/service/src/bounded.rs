@@ -1,7 +1,7 @@
 //! A deserializer around another one, with limits for the work that a peer's bytes can cause. A
-//! message of a type that contains itself is decoded by recursion, so its depth is limited by
-//! [`LEVELS`], as that of JSON is; and elements without bytes (`Vec<()>`) have a limit of their
-//! number. It also notes fields that a type does not have, and refuses numbers that are no `f32`.
+//! message of a type that contains itself is decoded by recursion, so [`LEVELS`] limits its depth,
+//! as for JSON. The number of elements without bytes (`Vec<()>`) is limited too. It also notes
+//! fields that a type does not have, and refuses numbers that are no `f32`.
 //!
 //! Only options, lists, maps and enumerations count as levels: a type cannot contain itself without
 //! one of them. The level is an argument, so the compiler computes it for types that do not contain
@@ -27,7 +27,7 @@ pub(crate) const LEVELS: u8 = 128;
 #[cfg(feature = "postcard")]
 const EMPTY_ELEMENTS: usize = 4096;
 
-/// The limits of one message, and the notes about it.
+/// The limits of one message, and what its type has passed over.
 #[derive(Debug)]
 pub(crate) struct Watch {
     /// Elements of lists and maps that may still come.

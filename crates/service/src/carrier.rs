@@ -11,7 +11,7 @@ use crate::link::{self, Link, Unary};
 use crate::method::Method;
 use crate::outcome::{ErrorOf, SuccessOf};
 
-/// A way for typed calls.
+/// Carries typed calls.
 pub trait Carrier {
     /// The destination of a client's calls: a session; for a channel, `()`.
     type At: Copy + Debug;

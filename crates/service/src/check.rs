@@ -2,10 +2,10 @@
 
 use crate::frame::{self, Front};
 
-/// Reads bytes as a request with a front. One that is accepted is written as the same bytes.
+/// Reads bytes as a request with a front. If the request is valid, writing it gives the same bytes.
 ///
 /// # Panics
-/// If it is not.
+/// If it does not.
 pub fn front(bytes: &[u8]) {
     let Ok((left, metadata, message)) = frame::read(bytes) else {
         return;
@@ -13,7 +13,7 @@ pub fn front(bytes: &[u8]) {
     let meta = metadata.to_owned();
     let front = Front::with(left, &meta);
     if front.size() == 0 {
-        // A front that says nothing need not be sent.
+        // An empty front need not be sent.
         assert_eq!(bytes.len(), 8 + message.len());
         return;
     }

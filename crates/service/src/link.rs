@@ -24,7 +24,7 @@ use crate::under::trace_under;
 
 /// A client stub's access to an endpoint: `dunlin::Caller`.
 pub trait Link {
-    /// A call under way.
+    /// A call in flight.
     type Call: Future<Output = Result<Self::Reply, Self::Failed>> + Unpin;
     /// The response of a call.
     type Reply: AsRef<[u8]>;
@@ -125,7 +125,7 @@ impl Refusal {
 
 /// A service whose methods are futures; the attribute implements it.
 pub trait AsyncService<R: IncomingRequest>: 'static {
-    /// The service's name, which is that of its trait.
+    /// The service's name: the name of its trait.
     const NAME: &'static str;
 
     /// The numbers of the service's methods.
@@ -142,7 +142,7 @@ pub trait AsyncService<R: IncomingRequest>: 'static {
 /// A service whose methods are futures that any thread may run; the attribute with the option
 /// `send` implements it.
 pub trait SendService<R: IncomingRequest>: Send + Sync + 'static {
-    /// The service's name, which is that of its trait.
+    /// The service's name: the name of its trait.
     const NAME: &'static str;
 
     /// The numbers of the service's methods.

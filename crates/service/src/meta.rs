@@ -1,5 +1,5 @@
-//! Metadata of requests (rule T2): keys with values, from the client to the server, for tracing,
-//! tenants and the like. A [`Meta`] is written, a [`Metadata`] read. Both hold the entries as they
+//! Metadata of requests (rule T2): keys with values, from the client to the server, such as traces
+//! and tenants. A [`Meta`] is written, a [`Metadata`] read. Both hold the entries as they
 //! are sent: length of the key (1 byte), length of the value (2), key, value.
 //!
 //! `metadata.rs` owns what is read.
@@ -60,7 +60,7 @@ pub struct Meta {
     keys: Keys,
 }
 
-/// Facts about the keys of entries, so that a further entry is checked without a look at them.
+/// Facts about the keys of entries, so that a further entry is checked without reading them.
 #[derive(Clone, Copy, Default)]
 struct Keys {
     count: u32,
@@ -187,8 +187,8 @@ impl Meta {
         Ok(())
     }
 
-    /// Adds a trace, or replaces the one that is there. Adds none to metadata that have arrived,
-    /// without a trace, and leave no room for one.
+    /// Adds a trace, or replaces the one that is there. Metadata that have arrived may have no
+    /// trace and no room for one; to these, it adds none.
     pub fn set_trace(&mut self, trace: TraceParent) {
         match self.trace_range() {
             Some(range) => self.memory[range].copy_from_slice(trace.bytes()),
@@ -196,8 +196,8 @@ impl Meta {
         }
     }
 
-    /// Adds a trace. Adds none if there is one already, or if these metadata have arrived, without
-    /// a trace, and leave no room for one.
+    /// Adds a trace, unless there is one already. Metadata that have arrived may have no room for a
+    /// trace; to these, it adds none.
     pub(crate) fn add_trace(&mut self, trace: TraceParent) {
         if !self.keys.has_trace && self.room_for_trace().is_ok() {
             self.put(TRACE, trace.bytes());
@@ -302,7 +302,7 @@ impl Keys {
     }
 }
 
-/// One bit for a key. Few of the keys that a program uses together have the same.
+/// One bit for a key. Few of the keys that a program uses together share a bit.
 #[inline]
 const fn mark(key: &[u8]) -> u64 {
     let ([first, ..], [.., last]) = (key, key) else {
@@ -347,13 +347,13 @@ impl fmt::Display for MetaError {
         f.write_str(match self {
             Self::Key => "a key of metadata has 1 to 64 characters of a-z, 0-9, '.', '_' and '-'",
             Self::Reserved => "keys of metadata that begin with `dunlin.` are reserved",
-            Self::Twice => "a key of metadata stands twice",
+            Self::Twice => "a key of metadata occurs twice",
             Self::TooMany => "a request has at most 32 keys of metadata, traceparent included",
             Self::TooLong => {
                 "the metadata of a request have at most 1016 bytes, 40 of them for \
                               traceparent"
             }
-            Self::Trace => "the value of traceparent has not the form of W3C's Trace Context",
+            Self::Trace => "the value of traceparent does not have the form of W3C's Trace Context",
             Self::Type => "a request type above 32767 has no bit for metadata",
         })
     }

@@ -97,7 +97,7 @@ pub(crate) fn split(bytes: &[u8], len: usize) -> Option<(Metadata<'_>, &[u8])> {
 }
 
 /// The length of the entry with which these bytes begin, if its key is of one to eight letters, as
-/// most are, its value is ASCII, and if it is cheap to see that.
+/// most are, and if it is cheap to see that its value is ASCII.
 #[inline]
 fn usual_len(bytes: &[u8], are_ascii: bool) -> Option<usize> {
     let [a, b, c, key @ ..] = bytes.first_chunk::<{ LENGTHS + 8 }>()?;
@@ -126,7 +126,7 @@ fn valid_len(bytes: &[u8], are_ascii: bool) -> Option<usize> {
     is_valid.then_some(len)
 }
 
-/// Takes the next of valid entries; `None` at the end.
+/// Takes the next entry of valid ones; `None` at the end.
 #[inline]
 fn next<'a>(left: &mut Texts<'a>) -> Option<KeyAndValue<'a>> {
     let (key_len, value_len) = lengths_of(*left.bytes().first_chunk()?);

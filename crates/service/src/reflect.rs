@@ -40,7 +40,7 @@ pub use {dunlin_service_macros::Shape, shape::Shape};
 /// A service whose methods a server can describe and call by JSON. For a trait `Kv` with
 /// `#[service(reflect)]`, that is `KvReflection`.
 pub trait Reflected {
-    /// The service's name, which is that of its trait.
+    /// The service's name: the name of its trait.
     const NAME: &'static str;
     /// The methods, in the order of the trait.
     const METHODS: &'static [MethodReflection];
@@ -95,7 +95,7 @@ pub enum BadResponse {
 }
 
 impl ServiceReflection {
-    /// The service with this name, which is that of its trait.
+    /// The service with this name: the name of its trait.
     pub const fn new(name: &'static str, methods: &'static [MethodReflection]) -> Self {
         Self { name, methods }
     }
@@ -130,7 +130,7 @@ impl MethodReflection {
         }
     }
 
-    /// The name, with that of the service: `Kv.get`.
+    /// The name, after the name of the service: `Kv.get`.
     pub const fn name(&self) -> &'static str {
         self.name
     }

@@ -48,8 +48,8 @@ pub(crate) const fn begin_with_letters(bytes: [u8; 8], len: usize) -> bool {
 /// The highest bit of each byte.
 const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
 
-/// Has the highest bit of a byte if one is not in `a` to `z`. The lowest such byte borrows nothing
-/// from lower ones, so its bit is right, whatever those of higher bytes are.
+/// Sets the highest bit of a byte that is not in `a` to `z`. The lowest such byte borrows nothing
+/// from lower bytes, so its bit is right; the bits of higher bytes may be wrong.
 #[inline]
 const fn beyond_letters(word: u64) -> u64 {
     const FIRST: u64 = u64::from_le_bytes([b'a'; 8]);

@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// Bytes of the binary form.
 pub(crate) const LEN: usize = 26;
 
-/// Where the fields stand in the binary form, in its order.
+/// The places of the fields in the binary form, in order.
 const FIELDS: [std::ops::Range<usize>; 4] = [0..1, 1..17, 17..25, 25..26];
 
 /// A trace, and the span in it that made the request.

@@ -8,8 +8,8 @@ use crate::trace::TraceParent;
 
 impl Meta {
     /// Adds the trace of the request that `context` belongs to. Adds none if there is one already,
-    /// or if these metadata have arrived, without a trace, and leave no room for one. With the
-    /// feature `tracing`, the trace continues with the request's own span, if that is entered.
+    /// or if these metadata have arrived and have no room for a trace. With the feature `tracing`,
+    /// the trace continues with the request's own span, if that is entered.
     pub fn under(&mut self, context: &Context<'_>) {
         if let Some(trace) = trace_under(context) {
             self.add_trace(trace);

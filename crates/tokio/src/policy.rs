@@ -44,7 +44,7 @@ impl Repeat {
         }
     }
 
-    /// Sets the limit for the first wait, and that for all waits.
+    /// Sets the limits for the first wait and for all waits.
     #[must_use]
     pub const fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         (self.next, self.longest) = (first, longest);

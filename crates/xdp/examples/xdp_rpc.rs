@@ -1,7 +1,7 @@
 //! RPCs between two endpoints of `xdp` without a device, in one thread and with a clock that only
-//! counts. A kernel in user space carries the frames from the rings of each to those of the other.
-//! `cargo xtask budget` runs it under callgrind, and compares the cost of the transport, without
-//! that of the kernel, with `budget.toml`.
+//! counts. A kernel in user space carries the frames from the rings of each endpoint to the
+//! other's. `cargo xtask budget` runs it under callgrind, and compares the cost of the transport,
+//! without that of the kernel, with `budget.toml`.
 //!
 //! ```text
 //! cargo run --release -p dunlin-xdp --features wire --example xdp_rpc -- \

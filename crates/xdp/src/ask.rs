@@ -1,7 +1,7 @@
 //! A process without privilege asks the daemon of `setup` for bound sockets.
 //!
-//! Each request has a connection of its own. The daemon keeps that of an endpoint, and removes the
-//! endpoint's entries when it closes. Called by `queue` and `open`.
+//! Each request has a connection of its own. The daemon keeps the connection of an endpoint, and
+//! removes the endpoint's entries when the connection closes. Called by `queue` and `open`.
 
 pub(crate) mod message;
 
@@ -16,7 +16,7 @@ use crate::ffi::descriptors;
 use crate::socket::explain;
 use message::{ANSWER, Claim, QueueId, Request, Wish, read_answer};
 
-/// Longest time for an answer of the daemon, which may wait for a queue that becomes free.
+/// Longest time for an answer of the daemon, which may wait until a queue becomes free.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Longest time to wait until the daemon has removed the entries of an endpoint that ends.
@@ -26,7 +26,7 @@ const LAST_PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Client(PathBuf);
 
-/// The entries that the daemon keeps for an endpoint. They end with this value.
+/// The entries that the daemon keeps for an endpoint. Dropping this value removes them.
 #[derive(Debug)]
 pub(crate) struct Lease {
     stream: UnixStream,
@@ -41,8 +41,8 @@ impl Client {
     /// The socket of a queue, with a region of `frames` frames in this memory.
     ///
     /// # Errors
-    /// The daemon's refusal; `OutOfMemory` if this user may have less; the kernel's error if there
-    /// is no daemon.
+    /// The daemon's refusal; `OutOfMemory` if this user may have fewer frames; the kernel's error
+    /// if there is no daemon.
     pub(crate) fn queue(
         &self,
         place: QueueId,

@@ -118,7 +118,7 @@ fn receive(queue: &mut Queue, number: usize, most: usize) {
     }
 }
 
-/// Sends packets: alone, those of the lane, or in a datagram of several parts.
+/// Sends packets: a single one, the lane's, or a datagram of several parts.
 fn send(queue: &mut Queue, number: usize, how: u8, rest: &mut Program<'_>) {
     let header = queue.header;
     let frames = queue.sides[number].frames.as_mut().expect("it is there");
@@ -162,7 +162,7 @@ fn send(queue: &mut Queue, number: usize, how: u8, rest: &mut Program<'_>) {
 fn kick(queue: &mut Queue, number: usize, answer: u8) {
     let side = &mut queue.sides[number];
     side.device.answer(answer);
-    // Whether the interface is down is the caller's affair.
+    // A kick also reports whether the interface is down, which does not matter here.
     let _ = side.frames.as_mut().map(Frames::kick);
     side.device.answer(0);
 }
@@ -222,8 +222,8 @@ fn jump(queue: &mut Queue, number: usize, rest: &mut Program<'_>) {
     }
 }
 
-/// Writes any entry to any place of a ring but that of packets to send, which the endpoint reads
-/// only at its end; and flags.
+/// Writes any entry to any place of a ring, or any flags. Entries of the transmit ring are left
+/// alone, because the endpoint reads them only when it ends.
 fn scribble(queue: &mut Queue, number: usize, rest: &mut Program<'_>) {
     queue.on_lie();
     let (how, at) = (rest.number(1), rest.word(1));
@@ -269,7 +269,7 @@ impl Program<'_> {
         self.word(bytes) as usize
     }
 
-    /// An entry near a frame, or any.
+    /// An entry near a frame, or an arbitrary one.
     fn desc(&mut self) -> Desc {
         let how = self.number(1);
         let addr = match how & 1 {

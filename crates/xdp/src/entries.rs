@@ -1,8 +1,8 @@
 //! The entries of an endpoint at a queue, in the maps of the program: the number of its socket, and
 //! its address, whose packets come to the socket.
 //!
-//! Invariant: they end with this value. Made by `open` for endpoints of this process, and by the
-//! daemon of `setup` for those of others.
+//! Invariant: dropping this value removes them. Made by `open` for endpoints of this process, and
+//! by the daemon of `setup` for those of others.
 
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -1,8 +1,8 @@
 //! The system calls of this crate: `libc` in, values and errors out. Only reads of files in
 //! `/proc`, [`await_programs`], and messages of `descriptors` may block.
 //!
-//! Owns every call to the kernel but those of `mapping`. Called by `open`, `socket`, `steering` and
-//! `roads`; `socket(7)`, `bpf(2)`, `netlink(7)`, `Documentation/networking/af_xdp.rst`.
+//! Owns every call to the kernel except those in `mapping`. Called by `open`, `socket`, `steering`
+//! and `roads`; `socket(7)`, `bpf(2)`, `netlink(7)`, `Documentation/networking/af_xdp.rst`.
 
 pub(crate) mod descriptors;
 pub(crate) mod ethtool;
@@ -127,8 +127,8 @@ pub(crate) fn receive<'a>(fd: BorrowedFd<'_>, room: &'a mut [u8]) -> io::Result<
     Ok(&room[..len])
 }
 
-/// bpf(2). `attributes` has the size that the command reads. The caller keeps the memory to which
-/// its pointers lead during the call.
+/// bpf(2). `attributes` has the size that the command reads. The caller keeps the memory behind its
+/// pointers alive during the call.
 ///
 /// # Safety
 /// Every address in `attributes` that the command follows leads to memory that the kernel may use
@@ -254,12 +254,12 @@ pub(crate) fn addresses(interface: &CStr) -> io::Result<Vec<IpAddr>> {
             found.extend(unsafe { address(entry.ifa_addr) });
         }
     }
-    // SAFETY: this is the list from above, and nothing points into it any more.
+    // SAFETY: this is the list from above, and nothing points into it now.
     unsafe { libc::freeifaddrs(first) };
     Ok(found)
 }
 
-/// The address in the kernel's form as an address of IP, if it is one.
+/// Converts an address of the kernel to an IP address, if it is one.
 ///
 /// # Safety
 /// `address` is null, or points to an address of the family that it names.

@@ -3,7 +3,7 @@
 //!
 //! The crate uses no library for this but `libc`. The raw parts are [`ring`] (the four rings of a
 //! socket), [`umem`] (the region of frames), [`socket`], [`steering`] (the BPF program, assembled
-//! here, and its maps); `dunlin-packet` reads and writes frames. Unsafe code stands in
+//! here, and its maps); `dunlin-packet` reads and writes frames. Unsafe code is in
 //! `ffi`, `mapping`, `ring`, `umem` and `steering`.
 
 #[cfg(not(loom))]

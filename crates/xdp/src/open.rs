@@ -38,14 +38,14 @@ pub struct Options {
     /// The interface, by name. With the name of a VLAN interface, frames have its tag, and the
     /// program is attached to the interface below.
     pub interface: String,
-    /// The first of its queues. Packets that the interface puts into a queue that the endpoint does
-    /// not have come through the kernel.
+    /// The first of its queues. Packets in queues that the endpoint does not have come through the
+    /// kernel.
     pub queue: u32,
     /// How many queues the endpoint has, from the first one on: 1 or more. Each has a region of its
     /// own. Packets leave by the first one.
     pub queues: u32,
-    /// The number of the VLAN whose tag frames have, or 0 for none. `None`: that of the interface,
-    /// if it is one of a VLAN. Packets that the kernel sends for the endpoint have the tag only in
+    /// The number of the VLAN whose tag frames have, or 0 for none. `None`: the VLAN of the
+    /// interface, if it has one. The kernel tags the packets that it sends for the endpoint only in
     /// the latter case.
     pub vlan: Option<u16>,
     /// Where the kernel runs the program that steers.
@@ -60,7 +60,7 @@ pub struct Options {
     pub endpoints: u32,
     /// Whether the driver sends and receives the frames of the region where they lie. It needs
     /// [`Mode::Native`] and a driver that can do so with frames of several pieces. The first
-    /// endpoint of a queue determines it. No driver was at hand to test it.
+    /// endpoint of a queue determines it. It is not tested, because no such driver was available.
     pub zero_copy: bool,
     /// Whether datagrams whose checksum covers only the pseudo header are accepted. They come from
     /// neighbours in the same kernel or in a guest of it, whose devices do not compute the rest.
@@ -102,7 +102,7 @@ impl Transport for Xdp {
 }
 
 /// An open socket of the kernel, and its place at its queue and its interface. Both halves share
-/// that of the first queue.
+/// the first queue's.
 #[derive(Debug)]
 struct Opened {
     /// Empty when the endpoint ends. Dropped before the interface.
@@ -349,8 +349,8 @@ fn index_of(name: &CStr) -> io::Result<u32> {
         .map_err(|error| explain(error, &format!("there is no interface {name:?}")))
 }
 
-/// The address to bind. If the given one stands for any address, this is one of the interface's own
-/// of the same family, and not one of the link alone if there is another.
+/// The address to bind. If the given one stands for any address, this is an address of the
+/// interface of the same family, and a link-local one only if there is no other.
 fn ip_on(name: &CStr, given: IpAddr) -> io::Result<IpAddr> {
     let is_of_link = |ip: &IpAddr| match ip {
         IpAddr::V4(ip) => ip.is_link_local(),

@@ -245,7 +245,7 @@ impl Holder {
     }
 }
 
-/// The way by which packets come to an endpoint's socket. It ends with this value.
+/// The entries that lead packets to an endpoint's socket. Dropping this value removes them.
 #[derive(Debug)]
 pub(crate) enum Lead {
     /// Entries of this process.
@@ -415,7 +415,7 @@ impl Queue {
     fn fill(&self, share: usize) {
         let [of_share, all] = [self.share_frames(), self.receiving.count()];
         let number = u32::try_from(share).expect("there are few shares");
-        // Fewer than the number of shares are left over; the last share gets them too.
+        // The last share also gets the rest of the division.
         let end = match share + 1 == self.sending.len() {
             true => all,
             false => (number + 1) * of_share,
@@ -471,7 +471,7 @@ fn sizes(bytes: u64, shares: u32, pinnable: Option<u64>) -> io::Result<impl Iter
     Ok(std::iter::successors(Some(first), half))
 }
 
-/// Opens a queue, with a region of the first of these sizes that is granted. `open` takes a number
+/// Opens a queue with a region of the first size that is granted. `open` takes a number
 /// of frames.
 fn open_with_region<T>(
     mut sizes: impl Iterator<Item = u64>,

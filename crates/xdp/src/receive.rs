@@ -8,8 +8,8 @@
 //! takes packets from one of them, and the next burst from another.
 //!
 //! Invariant: the frames of a burst come from the source that `source` names, and are ours until
-//! the next burst. Those of a ring lie in the region of `arrivals`, and never in one of `others`.
-//! Called by the event loop, and by `connect`.
+//! the next burst. Frames from a ring lie in the region of `arrivals`, and never in one of
+//! `others`. Called by the event loop, and by `connect`.
 
 pub(crate) mod arrivals;
 
@@ -67,7 +67,7 @@ impl Marks {
         self.0 |= 1 << index;
     }
 
-    /// The first packet that has it.
+    /// The first packet with this mark.
     #[inline]
     fn first(self) -> usize {
         self.0.trailing_zeros() as usize
@@ -91,11 +91,11 @@ pub struct XdpRx {
     /// The headers of the last packet.
     seen: Seen,
     marked: Marks,
-    /// Room for [`RX_BURST`] packets of several pieces, those of the burst that are there, and the
-    /// payload of each.
+    /// Room for [`RX_BURST`] packets of several pieces; the packets of the burst that lie there;
+    /// and the payload of each.
     joined: Vec<u8>,
     apart: Marks,
-    /// Those that are marked or apart.
+    /// Packets of the burst that are marked or lie in `joined`.
     special: Marks,
     payloads: [(usize, usize); RX_BURST],
     refused: [u64; REFUSALS.len()],
@@ -285,8 +285,8 @@ impl XdpRx {
         }
     }
 
-    /// Shows the next packets, as far as they have the headers of the last one. Returns the number
-    /// of all packets of the burst.
+    /// Shows the next packets, up to one whose headers differ from the last one's. Returns the
+    /// number of all packets of the burst.
     #[inline]
     fn show_alike(&mut self) -> usize {
         let Self { arrivals, seen, .. } = self;

@@ -1,5 +1,5 @@
-//! Sentences about the kernel's refusals: the step that failed, and the capability or the part of
-//! the kernel that it lacks, as far as the number of the error tells.
+//! Sentences about the kernel's refusals: the step that failed, and the missing capability or part
+//! of the kernel, as far as the error number shows it.
 //!
 //! Pure. Called by `socket` and `steering`.
 

@@ -142,14 +142,14 @@ impl<E: RingEntry> Memory<E> {
         unsafe { self.flags.as_ref() }
     }
 
-    /// The places of up to `count` entries from this position on, as far as they follow each other
-    /// in memory.
+    /// The places of up to `count` entries from this position on, up to the end of the ring's
+    /// memory.
     #[inline]
     fn run(&self, position: u32, count: u32) -> ChunksExact<'_, AtomicU64> {
         let first = position & (self.count - 1);
         let count = count.min(self.count - first);
         let [first, count] = [first, count].map(|entries| entries as usize * E::WORDS);
-        // SAFETY: the words from `first` on are those of entries below the ring's number of them.
+        // SAFETY: the words from `first` on belong to entries within the ring.
         let words = unsafe { std::slice::from_raw_parts(self.words.as_ptr().add(first), count) };
         words.chunks_exact(E::WORDS)
     }
@@ -248,8 +248,8 @@ impl<E: RingEntry> Producer<E> {
         true
     }
 
-    /// The places of the next entries that can be written, as far as they follow each other in
-    /// memory. Call [`Self::advance`] for those that were written.
+    /// The places of the next entries that can be written, up to the end of the ring's memory. Call
+    /// [`Self::advance`] for those that were written.
     #[inline]
     pub(crate) fn places(&mut self) -> impl ExactSizeIterator<Item = Writable<'_, E>> {
         let room = self.room(1);
@@ -380,8 +380,8 @@ impl<E: RingEntry> Consumer<E> {
         Some(entry)
     }
 
-    /// The next entries, if [`Self::available`] has shown them, as far as they follow each other in
-    /// memory. Call [`Self::advance`] to take some.
+    /// The next entries, if [`Self::available`] has shown them, up to the end of the ring's memory.
+    /// Call [`Self::advance`] to take some.
     #[inline]
     pub(crate) fn entries(&self) -> impl ExactSizeIterator<Item = E> + '_ {
         let known = self.seen.wrapping_sub(self.at);

@@ -80,7 +80,7 @@ impl Tables {
         let socket = || ffi::socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE);
         let (questions, events) = (socket()?, socket()?);
         ffi::bind_netlink(events.as_fd(), GROUPS)
-            .map_err(|error| explain(error, "the kernel tells no changes of routes"))?;
+            .map_err(|error| explain(error, "the kernel reports no changes of routes"))?;
         let mut tables = Self {
             questions,
             events,
@@ -111,7 +111,7 @@ impl Tables {
 
     /// The first message of the kernel's answer.
     fn ask(&mut self, question: &[u8]) -> Option<Message> {
-        // An answer that came late would be taken for that of the next question.
+        // An answer that came late would be taken for the answer to the next question.
         while ffi::receive(self.questions.as_fd(), &mut self.room).is_ok() {}
         ffi::send(self.questions.as_fd(), question).ok()?;
         let answer = ffi::receive(self.questions.as_fd(), &mut self.room).ok()?;

@@ -83,8 +83,8 @@ impl SharedRings {
         inner.fill.wants_wakeup()
     }
 
-    /// Takes the completed frames of this share, as far as they are the `expected` ones, in that
-    /// order. Returns their number, and whether other frames wait for [`Self::take_completed`].
+    /// Takes the completed frames of this share, while they are the `expected` ones, in that order.
+    /// Returns their number, and whether other frames wait for [`Self::take_completed`].
     #[inline]
     pub(crate) fn take_expected(&self, share: usize, expected: &[usize]) -> (usize, bool) {
         let inner = &mut *self.lock();
@@ -129,11 +129,11 @@ impl SharedRings {
             bad += unknown.count() as u64;
         }
         completion.available(1);
-        // No more than it shows now, however fast the kernel is.
+        // Only the entries that it shows now, however fast the kernel adds others.
         while completion.entries().len() > 0 {
             let mut count = 0;
             for addr in completion.entries() {
-                // Most frames are the caller's.
+                // Most frames belong to the caller.
                 if !take(addr) {
                     bad += u64::from(!shares.give(inboxes, share, addr));
                 }

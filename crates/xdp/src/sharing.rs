@@ -8,8 +8,8 @@
 //! maps, and takes the first answer. It keeps the descriptors, so the program stays as long as any
 //! of the processes lives, whichever made it.
 //!
-//! Invariants: each end of a connection checks that the other end is the same user's, and a process
-//! that asks waits no longer than its caller permits. Called by `queue`.
+//! Invariants: each end of a connection checks that the other end belongs to the same user, and a
+//! process that asks waits no longer than its caller permits. Called by `queue`.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -84,7 +84,7 @@ impl Shared {
     fn serve(&self) {
         while !self.has_ended.load(Ordering::Acquire) {
             match self.listener.accept() {
-                // A process that has gone away, or that is another user's, gets nothing.
+                // A process that has gone away, or belongs to another user, gets nothing.
                 Ok((stream, _)) => drop(self.give(&stream)),
                 Err(_) if self.has_ended.load(Ordering::Acquire) => return,
                 Err(_) => std::thread::sleep(AFTER_FAILURE),
@@ -138,7 +138,8 @@ pub(crate) fn adopt(index: u32, deadline: Instant) -> Option<(Steering, Mode)> {
     }
 }
 
-/// Connects to the process that offers its program under this name, if the process is this user's.
+/// Connects to the process that offers its program under this name, if the process belongs to this
+/// user.
 fn ask(name: &[u8], user: u32) -> io::Result<OwnedFd> {
     let stream = descriptors::connect(name)?;
     check_user(stream.as_fd(), user)?;

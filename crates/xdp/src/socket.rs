@@ -210,7 +210,7 @@ impl Device for Socket {
     fn kick(&self) -> Kicked {
         match ffi::kick(self.fd.as_fd()) {
             Ok(()) => Kicked::Done,
-            // The kernel takes a limited number at once; or memory for packets is short.
+            // The kernel takes a limited number of packets at once, or lacks memory for them.
             Err(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS | libc::ENOMEM | libc::EINTR) => {
                 Kicked::Again
             }

@@ -172,7 +172,7 @@ impl Steering {
             .map_err(|error| explain(error, UNSTEERED))
     }
 
-    /// Like [`Self::steer`], but for an owner that has not shown that the address is its own: the
+    /// Like [`Self::steer`], but for an owner that has not proven that it has the address: the
     /// address must not have another owner, at any queue, among those that `living` returns.
     ///
     /// # Errors
@@ -241,7 +241,7 @@ impl Steering {
     /// miss a socket while others end. Returns the number of removed addresses.
     ///
     /// # Errors
-    /// Those of `living`.
+    /// The errors of `living`.
     pub(crate) fn forget_dead(
         &self,
         living: impl Fn() -> io::Result<Vec<u64>>,

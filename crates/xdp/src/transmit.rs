@@ -57,7 +57,7 @@ pub struct XdpTx {
     look_in: u32,
     falls: [u64; FALLS.len()],
     /// Packets that left in a datagram with others, and those that left alone from a msgbuf. All
-    /// other packets in frames are short; the path of these counts nothing further.
+    /// other packets in frames are short, and their path keeps no further counters.
     packed: u64,
     alone: u64,
     counters: Counters,
@@ -197,8 +197,8 @@ impl XdpTx {
         self.given
     }
 
-    /// Sends the first packets of a lane, as far as each leaves in a frame of its own and fits a
-    /// line. Returns their number.
+    /// Sends the first packets of a lane, while each leaves in a frame of its own and fits a line.
+    /// Returns their number.
     #[inline]
     fn send_short(&mut self, burst: Burst<'_>) -> usize {
         let Some(lane) = burst.lane else {
@@ -222,8 +222,9 @@ impl XdpTx {
         burst.staged.len() - rest.len()
     }
 
-    /// Sends the packets with numbers from `first` to below `end`, one peer after the other. Apart,
-    /// so that the loop over short packets that leave alone keeps its registers.
+    /// Sends the packets with numbers from `first` to below `end`, one peer after the other. This
+    /// is a function of its own, so that the loop over short packets that leave alone keeps its
+    /// registers.
     #[inline(never)]
     fn send_window(&mut self, burst: Burst<'_>, first: usize, end: usize) {
         let peer = burst.peer(first);
@@ -300,8 +301,8 @@ impl XdpTx {
         self.close_open(&mut open, form);
     }
 
-    /// Sends a short packet in a datagram of its own. False if it takes the general way: if it is
-    /// long or strange, or if no frame is free.
+    /// Sends a short packet in a datagram of its own. False if it must take the general path,
+    /// because it is long or unusual, or no frame is free.
     #[inline]
     fn send_alone(&mut self, burst: Burst<'_>, index: usize, form: &mut Form) -> bool {
         let packet = burst.packet(index);

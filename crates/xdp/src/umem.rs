@@ -122,8 +122,8 @@ impl Umem {
         at
     }
 
-    /// The ledger of the half for receiving, and those of `shares` equal shares of the half for
-    /// sending. Call this once.
+    /// The ledger of the half for receiving, and one for each of `shares` equal shares of the half
+    /// for sending. Call this once.
     pub(crate) fn split(self: &Arc<Self>, shares: u32) -> (Ledger, Vec<Ledger>) {
         let half = self.frames / 2;
         let share = half / shares;
@@ -323,7 +323,7 @@ impl Part {
     }
 }
 
-/// Frames of a part, as a loop over many of them uses them: without a look at the ledger for each.
+/// The frames of a part, for a loop over many of them, which does not look up the ledger each time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a> {
     lent: &'a [AtomicBool],

@@ -4,8 +4,8 @@
 //! The kernel reports no event for that, and to ask it for each burst would cost too much. But then
 //! all packets come through the socket. So the receiving half raises a doubt when packets come that
 //! way, and the sending half asks at its next look at changes whether the interface still has the
-//! program. Packets may come through the socket for other reasons for ever, so the looks between
-//! two questions double, up to [`MOST`].
+//! program. Packets may come through the socket for other reasons for ever, so the number of looks
+//! between two questions doubles, up to [`MOST`].
 //!
 //! Made by `open`. The receiving half has the [`Doubt`], the sending half the rest.
 
@@ -51,7 +51,7 @@ impl Programs for Tables {
     }
 }
 
-/// The kernel's tables, with a last change when packets are steered no longer.
+/// The kernel's tables, and a last change when packets are no longer steered.
 #[derive(Debug)]
 pub(crate) struct Watched<P> {
     tables: P,

@@ -34,7 +34,7 @@ pub(crate) enum Fall {
     Down,
     /// The packet does not fit a frame.
     Long,
-    /// Packets are no longer steered to us, so that the peer's come through the kernel, too.
+    /// Packets are no longer steered to us, so the peer's packets come through the kernel, too.
     Unsteered,
 }
 
@@ -173,7 +173,7 @@ impl Ways {
         way.form.as_mut().ok_or(Fall::NoNeighbour)
     }
 
-    /// How packets to a peer leave in frames. `None` says nothing; then ask [`Self::take`].
+    /// How packets to a peer leave in frames. If `None`, ask [`Self::take`] for the way.
     #[inline]
     pub(crate) fn ready(&mut self, peer: PeerId) -> Option<&mut Form> {
         let is_up = self.is_up;

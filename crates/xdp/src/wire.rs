@@ -1,6 +1,6 @@
 //! Two endpoints without a device or privileges: a kernel in user space carries frames from the
 //! transmit ring of each to the receive ring of the other, when the program says so. So the program
-//! can count the work of the transport apart from that of the kernel (`cargo xtask budget`).
+//! can count the work of the transport apart from the kernel's (`cargo xtask budget`).
 //!
 //! Everything else is as over an interface: the endpoints have a socket each, and the kernel asks
 //! for a system call for each burst, which does nothing here.
@@ -64,7 +64,7 @@ struct Side {
 #[derive(Debug)]
 struct Silent;
 
-/// Every address is that of a neighbour, with an Ethernet address that follows from it.
+/// Every address belongs to a neighbour, whose Ethernet address follows from it.
 #[derive(Debug)]
 struct Direct;
 

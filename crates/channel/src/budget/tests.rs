@@ -1,4 +1,4 @@
-//! Compares the bucket with the same sums since the start, in whole numbers of 10⁻⁹ repeats.
+//! Compares the bucket with sums over the whole time, in whole numbers of 10⁻⁹ repeats.
 
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ fn ten_calls_or_a_tenth_of_a_second_are_one_repeat() {
 
 proptest! {
     #[test]
-    fn no_more_is_taken_than_came_in(
+    fn no_more_repeats_are_taken_than_were_added(
         steps in proptest::collection::vec((0..3_u8, 0..200_000_000_u64), 1..400),
     ) {
         let mut budget = Budget::full(Nanos::ZERO);

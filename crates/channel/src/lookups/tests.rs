@@ -1,4 +1,4 @@
-//! Look-ups by table.
+//! When names are looked up: on time, after a loss, and again after a failure.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn names_are_looked_up_every_half_minute() {
 }
 
 #[test]
-fn a_loss_brings_the_next_one_forward() {
+fn a_loss_brings_the_next_look_up_forward() {
     let mut lookups = lookups();
     assert!(lookups.begin(Nanos::ZERO));
     lookups.on_end(Nanos(1));
@@ -35,7 +35,7 @@ fn a_loss_brings_the_next_one_forward() {
 }
 
 #[test]
-fn one_that_hangs_is_the_only_one() {
+fn while_a_look_up_hangs_no_other_begins() {
     let mut lookups = lookups();
     assert!(lookups.begin(Nanos::ZERO));
     lookups.on_loss(SECOND.times(40));

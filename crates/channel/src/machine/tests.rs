@@ -96,7 +96,7 @@ fn a_call_that_may_have_run_is_not_repeated() {
 }
 
 #[test]
-fn an_idempotent_one_goes_to_another_server() {
+fn a_repeat_of_an_idempotent_call_goes_to_another_server() {
     let (mut machine, _) = open(&["a", "b"], Config::DEFAULT);
     call(&mut machine, true, MILLI);
     let (attempt, first) = sent(&mut machine, MILLI);
@@ -363,7 +363,7 @@ fn a_closed_channel_ends_its_calls_and_its_links() {
 }
 
 #[test]
-fn an_empty_list_is_a_channel_that_connects() {
+fn a_channel_with_an_empty_list_is_connecting() {
     let mut machine = Machine::new(Config::DEFAULT, 1, Nanos::ZERO);
     assert_eq!(machine.state(), State::Connecting);
     machine.on_addresses([], Nanos::ZERO);

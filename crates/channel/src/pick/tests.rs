@@ -1,4 +1,4 @@
-//! Shares of calls, and keys that move. The servers are numbers; a list of the calls under way
+//! Shares of calls, and keys that move. The servers are numbers; a list of the calls in flight
 //! simulates the time that each server takes.
 
 use dunlin_core::Rng;
@@ -24,7 +24,7 @@ fn picker(pick: Pick) -> Picker {
     })
 }
 
-/// The number of calls that each server gets out of `calls`, if `at_once` are under way and server
+/// The number of calls that each server gets out of `calls`, if `at_once` are in flight and server
 /// i takes `takes[i]` steps for a call.
 fn shares(pick: Pick, takes: &[u64], at_once: usize, calls: usize, seed: u64) -> Vec<u64> {
     let (ready, mut rng) = (servers(takes.len()), Rng::new(seed));
@@ -67,7 +67,7 @@ fn equal_servers_get_equal_shares() {
 
 #[test]
 fn a_slow_server_gets_little_of_the_least_of_two() {
-    // With few calls under way, many servers have equal numbers of them.
+    // With few calls in flight, many servers have equal numbers of them.
     for (count, at_once, seed) in [(2, 16, 1), (3, 16, 2), (3, 64, 3), (8, 64, 4)] {
         let mut takes = vec![1; count];
         takes[0] = 10;

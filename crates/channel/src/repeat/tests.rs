@@ -109,7 +109,7 @@ fn a_call_that_may_not_run_twice_is_repeated_only_if_it_has_not_run() {
 }
 
 #[test]
-fn what_ran_is_never_repeated() {
+fn a_call_that_ran_is_never_repeated() {
     for fault in faults() {
         let is_repeated = repeat(&fault, true) != Repeat::Never;
         assert!(!is_repeated || fault.ran() != Ran::Yes, "{fault:?}");

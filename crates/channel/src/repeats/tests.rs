@@ -57,7 +57,8 @@ fn many_requests_that_fail_share_a_budget() {
     }
     // A tenth of the requests, the budget of the beginning, and ten for each of five seconds.
     assert!((1000..=1100 + 50).contains(&paid), "{paid}");
-    // A request whose session has ended waits for another one, and has as many attempts.
+    // A request whose session has ended waits for another session, and has no more attempts than
+    // others.
     let mut failures = Failures::default();
     for is_repeated in [true, true, false] {
         let when = repeats.on_failure(&mut failures, &lost(), true, NOW);

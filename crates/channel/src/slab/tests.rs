@@ -7,7 +7,7 @@ use crate::handle::CallId;
 
 proptest! {
     #[test]
-    fn a_handle_finds_its_own_thing_or_nothing(
+    fn a_handle_finds_its_own_entry_or_nothing(
         steps in proptest::collection::vec((any::<bool>(), any::<prop::sample::Index>()), 1..200),
     ) {
         let mut slab: Slab<CallId, usize> = Slab::new();

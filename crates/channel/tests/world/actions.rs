@@ -263,7 +263,7 @@ impl World {
         self.spread(link)
     }
 
-    /// Reports that the link and the attempts over it are gone, in either order.
+    /// Reports the loss of a link and of the attempts over it, in either order.
     fn on_lost(&mut self, link: LinkId, reason: CloseReason) -> Result<(), String> {
         if !self.driver.links.contains_key(&link) {
             return Ok(());
@@ -307,7 +307,7 @@ impl World {
             return Ok(());
         }
         if server.is_stopped {
-            // The request runs when the server goes on, whatever the client has done by then.
+            // The request runs when the server goes on, whatever the client has done meanwhile.
             return self.run_late(attempt, &entry);
         }
         if entry.is_dropped {

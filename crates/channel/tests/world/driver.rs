@@ -63,7 +63,7 @@ pub(crate) struct Call {
     pub(crate) refusals: u32,
     pub(crate) is_cancelled: bool,
     pub(crate) end: Option<CallEnd>,
-    /// The time since which no attempt at the call has been under way.
+    /// The time since which no attempt at the call has been in flight.
     pub(crate) idle: Option<Nanos>,
     /// The next attempt costs nothing.
     pub(crate) is_free: bool,

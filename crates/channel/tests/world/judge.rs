@@ -209,7 +209,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// Checks that everything works after the world has been sound for a while.
+    /// Checks that everything works after some time without faults.
     pub(crate) fn check_settled(&self) -> Result<(), String> {
         let machine = self.driver.machine();
         let mut views = machine.addresses();

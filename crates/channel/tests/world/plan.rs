@@ -22,9 +22,9 @@ pub(crate) struct Plan {
 /// The limit of actions and of steps; no sound run reaches it.
 pub(crate) const ACTIONS: u64 = 50_000;
 pub(crate) const CHAOS: Nanos = Nanos::from_secs(3);
-/// Time after the faults in which everything must be well again.
+/// Time after the faults within which everything must work again.
 pub(crate) const SETTLE: Nanos = Nanos::from_secs(4);
-/// Time after that in which every call must end.
+/// Time after that within which every call must end.
 pub(crate) const END: Nanos = Nanos::from_secs(12);
 
 impl Plan {
@@ -45,7 +45,7 @@ impl Plan {
             calls: if one_in(rng, 8) { 8 } else { 4096 },
             ..Config::DEFAULT
         };
-        // Either one link for each endpoint, as in a hub, or the most that there can be.
+        // One link for each endpoint, as in a hub, or as many as there can be.
         config.links_per_endpoint = if config.links_per_server == 2 { 1 } else { 8 };
         config.retry.attempts = 1 + u8::try_from(rng.below(4)).unwrap_or(0);
         Self {

@@ -1,4 +1,5 @@
-//! The run of a seed: faults first, then a sound world in which everything must work again.
+//! The run of a seed: faults first, then a time without faults, in which everything must work
+//! again.
 
 use dunlin_core::Nanos;
 

@@ -19,8 +19,9 @@ pub(crate) struct Server {
     pub(crate) window: usize,
     /// The longest time of a handler.
     pub(crate) takes_us: u32,
-    /// How many of a hundred requests it refuses; after it, how many fail in it.
+    /// How many of a hundred requests it refuses.
     pub(crate) refuses: u32,
+    /// How many of a hundred accepted requests fail at it.
     pub(crate) fails: u32,
 }
 
@@ -36,7 +37,7 @@ pub(crate) enum Fault {
     Start(usize),
     /// The list of addresses loses the server, or gets it back.
     List(usize, bool),
-    /// Everything is well again.
+    /// All faults end.
     Heal,
 }
 

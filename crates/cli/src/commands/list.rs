@@ -125,7 +125,7 @@ impl Service {
     fn shown(&self) -> String {
         let mut text = format!("{}\n", self.name);
         let Some(methods) = &self.methods else {
-            return text + "  its trait has not the option `reflect`, so only its name is known\n";
+            return text + "  its trait lacks the option `reflect`, so only its name is known\n";
         };
         let rows: Vec<_> = methods.iter().map(Method::columns).collect();
         let width = |column: fn(&[String; 3]) -> &String| {

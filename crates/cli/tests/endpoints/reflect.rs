@@ -91,7 +91,7 @@ fn list_shows_services_methods_and_types() {
     let out = run(&["list", &address]);
     let expected = "\
 Hidden
-  its trait has not the option `reflect`, so only its name is known
+  its trait lacks the option `reflect`, so only its name is known
 
 Sum
   Sum.add(Pair) -> Result<u64, Overflow>  1 Postcard  idempotent

@@ -1,4 +1,4 @@
-//! Every packet that has left is either lent or copied for one cause.
+//! Every packet that has left was either lent or copied for one cause.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn counts(copies: &Copies, sent: u64) -> Vec<(&'static str, u64)> {
 }
 
 #[test]
-fn what_is_neither_lent_nor_long_has_the_cause_of_the_endpoint() {
+fn packets_neither_lent_nor_long_have_the_cause_of_the_endpoint() {
     for (other, name) in [
         (Other::Off, "tx_copied_off"),
         (Other::Device, "tx_copied_device"),

@@ -10,7 +10,8 @@ use std::ops::Range;
 
 use super::packet::{BATCH, Packet};
 
-/// Places for all packets, and for the complete ones of another burst, so that packets seldom move.
+/// Places for all packets, and for the complete packets of a further burst, so that packets rarely
+/// move.
 const PLACES: usize = 4 * BATCH;
 
 /// Bytes of a short frame, for which each packet has room.
@@ -113,7 +114,7 @@ impl Outgoing {
         if self.end == PLACES {
             self.move_down();
         }
-        // The first empty one makes room.
+        // The first empty packet makes room.
         self.handles[self.end] = self.handles[self.ready];
         self.lens[self.ready] = packet.len();
         self.handles[self.ready] = packet.into_handle();
@@ -121,9 +122,9 @@ impl Outgoing {
         self.end += 1;
     }
 
-    /// Fills empty packets, one for each of `contents`, as far as there are some and room for
-    /// complete ones. `write` gets each, and its content, until it returns false. Each has `len`
-    /// bytes then. Returns their number.
+    /// Fills an empty packet for each of `contents`, while there are empty packets and room for
+    /// complete ones. `write` gets each packet with its content, until it returns false. Each
+    /// filled packet has `len` bytes. Returns their number.
     ///
     /// # Panics
     /// If that is more than [`SHORT`].

@@ -27,7 +27,7 @@ impl Packet {
     /// The packet with this handle, whose first `len` bytes lie at `bytes`.
     ///
     /// # Safety
-    /// They do, and the caller, to which the packet belonged, uses it no more.
+    /// The bytes do lie there, and the caller, to which the packet belonged, no longer uses it.
     ///
     /// # Panics
     /// If an address is 0.

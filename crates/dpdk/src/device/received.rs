@@ -1,7 +1,7 @@
 //! Received packets, in the arrays that DPDK fills, and the bytes of them that are shown.
 //!
-//! Most packets of a burst have the headers and the length of the last ones. Of those, nothing is
-//! stored: their payloads lie at the same distance from their handles.
+//! Most packets of a burst have the headers and the length of the packets before. For these,
+//! nothing is stored: their payloads lie at the same distance from their handles.
 //!
 //! Invariants: the packets at the places below `count` are ours and shown, the first `alike.count`
 //! of them alike; those at `fresh` are ours, and have just come. The parent module fills the
@@ -99,8 +99,8 @@ impl Received {
         self.is_mixed |= start == 0;
     }
 
-    /// Shows the first fresh packets alike, as far as they are as long as the first of them and
-    /// `knows` accepts them: the payload of each lies at `place`. Does nothing if other packets are
+    /// Shows fresh packets alike, up to one whose length differs from the first or that `knows`
+    /// refuses: the payload of each lies at `place`. Does nothing if other packets are
     /// shown, or if the handles do not say where the packets lie.
     #[inline]
     pub(crate) fn show_alike(&mut self, place: Range<usize>, knows: impl Fn(&[u8]) -> bool) {
@@ -130,8 +130,8 @@ impl Received {
     }
 
     /// Passes the fresh packets on to `find`, which returns the payload of each, and whether the
-    /// network marked it; only the payload is shown. Those that `find` refuses leave the batch, for
-    /// `other`.
+    /// network marked it; only the payload is shown. Packets that `find` refuses leave the batch,
+    /// and go to `other`.
     #[inline]
     pub(crate) fn sift<E>(
         &mut self,
@@ -161,10 +161,10 @@ impl Received {
         (handle, bytes, self.lens[at])
     }
 
-    /// Adds a packet of which only the payload is shown.
+    /// Adds a packet, and shows only its payload.
     ///
     /// # Panics
-    /// If the batch is full, or the packet is shorter than that.
+    /// If the batch is full, or the payload ends after the packet.
     pub(crate) fn push_payload(&mut self, packet: Packet, payload: Payload) {
         let part: *const [u8] = &raw const packet.bytes()[payload.range()];
         self.is_mixed = true;

@@ -1,9 +1,10 @@
 //! Regions of msgbufs that a device may read where they lie.
 //!
 //! Invariants: a region that lives is made readable once, and stays so, because the device may have
-//! packets with its bytes at any time. One that has gone is taken from the device before another is
-//! made readable, which may be at the same addresses; DPDK keeps some 120 of them at most. If the
-//! device has not given all packets of an endpoint back, it keeps all regions. Owned by `TxQueue`.
+//! packets with its bytes at any time. A region that has gone is taken from the device before
+//! another is made readable, which may have the same addresses; DPDK keeps some 120 of them at
+//! most. If the device has not given all packets of an endpoint back, it keeps all regions. Owned
+//! by `TxQueue`.
 
 use std::ffi::c_void;
 

@@ -37,7 +37,7 @@ fn given_arguments_replace_ours() {
 }
 
 #[test]
-fn what_can_be_known_before_is_refused_before() {
+fn faults_that_are_known_before_the_start_prevent_it() {
     let none = Path::new("/nothing/here");
     let kind = |given: &[&str]| check(&strings(given), none).map_err(|error| error.kind());
     assert_eq!(kind(&[]), Err(io::ErrorKind::OutOfMemory));
@@ -68,7 +68,7 @@ fn what_can_be_known_before_is_refused_before() {
 }
 
 #[test]
-fn other_arguments_are_refused_with_both() {
+fn other_arguments_are_refused_and_the_error_shows_both() {
     let failed = Outcome::Failed("it was so".to_owned());
     let earlier = strings(&["--no-huge"]);
     let error = again(&earlier, &failed, &earlier).unwrap_err();

@@ -23,7 +23,8 @@ impl Drop for Seat {
         self.own = None;
         let number = self.inbox.home().address.port();
         self.port.seats.leave(number);
-        // A thread that found the inbox before may still add a packet, which goes with the inbox.
+        // A thread that found the inbox earlier may still add a packet, which is freed with the
+        // inbox.
         self.inbox.close(&self.port.pool());
     }
 }

@@ -286,7 +286,7 @@ fn each_endpoint_gets_a_queue_as_long_as_there_are_some() {
     assert_eq!(burst(&mut next), <[Vec<u8>; 0]>::default());
     assert_eq!(count(&next, "rx_unknown_port"), 1);
     drop((second, third, next));
-    // One packet is in reserve, with those that were taken with it.
+    // The port takes packets for its reserve 32 at a time.
     assert_eq!(played(0).held, 32);
 }
 

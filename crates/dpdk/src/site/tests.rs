@@ -35,7 +35,7 @@ fn packets_for_other_networks_go_to_the_gateway() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_the_reason() {
+fn an_impossible_site_is_refused_with_the_reason() {
     for (text, part) in [
         ("", "the form is"),
         ("net_memif0", "the form is"),

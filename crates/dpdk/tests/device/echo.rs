@@ -14,7 +14,7 @@ use dunlin_wire::ReqType;
 
 const ECHO: ReqType = ReqType(1);
 
-/// Calls under way at a time.
+/// Calls in flight at a time.
 const TOGETHER: u64 = 4;
 
 /// How long a peer may be silent.
@@ -164,8 +164,8 @@ impl<A: Connect, B: Connect> Echo<A, B> {
         }
     }
 
-    /// Checks that large calls end soon after their last packet. The shortest time of a few counts,
-    /// because others use this processor, too.
+    /// Checks that large calls end soon after their last packet. The shortest of a few times
+    /// counts, because other threads use this processor, too.
     pub(crate) fn ends_soon(&mut self) {
         let times = (0..10).map(|_| self.silence_after(1_000_000));
         let shortest = times.min().unwrap();
@@ -180,7 +180,7 @@ impl<A: Connect, B: Connect> Echo<A, B> {
         [near, B::counters(rx, tx)]
     }
 
-    /// A counter that only this transport has, of both sides.
+    /// A counter that only this transport has, at both sides.
     pub(crate) fn details(&mut self, name: &str) -> [u64; 2] {
         let (mut near, mut far) = (0, 0);
         let look = |known: &str, count: u64, to: &mut u64| {

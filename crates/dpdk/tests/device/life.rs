@@ -176,7 +176,7 @@ fn sleep() {
     println!("#{}", used.as_micros());
 }
 
-/// Reports the first frame that comes, and waits for its end.
+/// Reports the first frame that comes, and waits to be killed.
 fn report_frames(socket: &str) {
     let device = format!("net_memif1,role=server,socket={socket};ip=10.84.0.1/24");
     let mut device = Bare::open(&format!("{device};{}", pair::ARGUMENTS)).unwrap();

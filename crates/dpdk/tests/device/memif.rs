@@ -45,7 +45,7 @@ fn a_large_call_ends_soon_after_its_last_packet() {
     let (_socket, devices) = pair::devices(10, |number| format!("ip=10.82.10.{number}/24"));
     let [near, far] = devices.map(|device| open(&device));
     Echo::<Dpdk, Dpdk>::new(near, far).ends_soon();
-    // Both at one device, which is not used then.
+    // Two endpoints at one device, so packets do not go through it.
     let device = format!("net_ring8;ip=10.82.11.1/24;{}", pair::ARGUMENTS);
     let [near, far] = [(); 2].map(|()| open(&device));
     Echo::<Dpdk, Dpdk>::new(near, far).ends_soon();
@@ -107,7 +107,7 @@ fn endpoints_of_one_device_talk_without_it_in_long_frames() {
     options.udp.data_size = 8000;
     let [near, far] = [(); 2].map(|()| Dpdk::open(&options).unwrap());
     assert_eq!(near.limits.data_size, 8000);
-    // It has no rules, so both endpoints share one queue, and it says so.
+    // It has no rules, so both endpoints share one queue, and the counters show that.
     assert_eq!(count(&far.rx, "rx_rules"), 0);
     assert_eq!(count(&far.rx, "rx_rules_refused"), 2);
     Echo::<Dpdk, Dpdk>::new(near, far).all_lengths();
@@ -184,7 +184,7 @@ pub(crate) fn packet_to(peer: PeerId) -> TxItem {
     }
 }
 
-/// Adds a peer that says it is at an address that no host has.
+/// Adds a peer that offers an address of no host.
 pub(crate) fn silent_peer(halves: &mut Halves<DpdkRx, DpdkTx>) -> PeerId {
     let mut absent = Udp::open(&udp::Options {
         advertise: Some([10, 82, 5, 9].into()),
@@ -244,7 +244,7 @@ fn a_peer_with_another_mtu_gets_packets_that_fit() {
             assert_ne!(sizes[0], sizes[1], "each fits its own device");
             let mut echo = Echo::<Dpdk, Dpdk>::new(near, far);
             echo.all_lengths();
-            // A message of 20 000 bytes needs as many packets as the shorter MTU says.
+            // The shorter MTU decides how many packets a message of 20 000 bytes needs.
             let before = echo.counters().map(|it| it.tx_packets);
             echo.calls(1, 20_000);
             let sent = echo.counters().map(|it| it.tx_packets);

@@ -9,7 +9,7 @@ pub(crate) fn open(device: &str) -> Halves<DpdkRx, DpdkTx> {
     Dpdk::open(&options(device)).unwrap()
 }
 
-/// The options for that.
+/// The options of such an endpoint.
 pub(crate) fn options(device: &str) -> Options {
     Options {
         device: device.to_owned(),

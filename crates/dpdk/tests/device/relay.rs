@@ -1,5 +1,5 @@
-//! RPCs over two links of memif with a relay of ours between them, which loses, delays and changes
-//! packets. It passes the questions of neighbours unchanged.
+//! RPCs over two links of memif, with a relay between them that loses, delays and changes packets.
+//! It passes the questions of neighbours unchanged.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -15,7 +15,7 @@ fn dpdk_talks_to_dpdk_over_the_driver_of_af_xdp() {
     };
     let ends = [(&network.left, 1), (&network.right, 2)];
     let [near, far] = ends.map(|(host, number)| {
-        // The fewer packets, the sooner each of them is used.
+        // With fewer packets, each of them is used sooner.
         let device = link::device(host, number, 1500, ",packets=4095");
         host.run(|| open(&device))
     });

@@ -58,8 +58,8 @@ fn echo(number: u8, prefix: &str, bits: u8, is_dpdk_client: bool) {
     kernel_finds(host, &interface, prefix);
 }
 
-/// Makes the kernel forget the device, and waits until it has found it again. There is no endpoint
-/// any more, so the thread that keeps the device answers.
+/// Makes the kernel forget the device, and waits until it has found it again. No endpoint is left,
+/// so the thread that keeps the device answers.
 fn kernel_finds(host: &Host, interface: &str, prefix: &str) {
     host.ip(&format!("neigh del {prefix}2 dev {interface}"))
         .unwrap();
@@ -190,7 +190,7 @@ fn a_device_with_interrupts_wakes_an_endpoint_without_the_keeper() {
     let socket = host.run(|| UdpSocket::bind("10.83.6.1:0")).unwrap();
     let mut fds = Vec::new();
     Dpdk::fds(&dpdk.rx, &dpdk.tx, &mut fds);
-    // The first is that of the keeper.
+    // The first is the keeper's.
     let [_, bell] = fds[..] else {
         panic!("the device has no interrupts: {fds:?}")
     };

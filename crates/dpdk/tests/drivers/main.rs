@@ -13,7 +13,7 @@ mod link;
 mod opening;
 mod vhost;
 
-/// The devices of these tests come one by one, so only the arguments of DPDK are common.
+/// The devices of these tests come one by one, so they share only the arguments of DPDK.
 mod pair {
     pub(crate) const ARGUMENTS: &str = "--no-huge -m 1600";
 }

@@ -237,7 +237,7 @@ fn unknown_methods_are_answered_with_those_that_there_are() {
         ),
         (
             "Work.run",
-            "`Work.run` cannot be called by JSON: its trait has not the option `reflect`",
+            "`Work.run` cannot be called by JSON: its trait lacks the option `reflect`",
         ),
         (&long, "a method's name has at most 255 bytes"),
     ] {

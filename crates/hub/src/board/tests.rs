@@ -1,4 +1,4 @@
-//! Tasks are woken by changes alone.
+//! Only changes wake tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -141,7 +141,7 @@ impl Driver {
                 },
                 around,
             );
-            // Another link may have no room, and its attempts must not move back and forth.
+            // Otherwise attempts would move back and forth between links without room.
             if to != link {
                 return;
             }
@@ -161,7 +161,7 @@ impl Driver {
             return;
         };
         match attempt.and_then(|attempt| attempt.issued) {
-            // The endpoint reports its end as it does for other calls, or has done so already.
+            // The endpoint reports the end of this call, as of others, or has reported it already.
             Some(issued) => {
                 let (index, call) = (id.index(), attempt.expect("it was issued").call);
                 self.take_place(index, call, around);

@@ -164,8 +164,8 @@ impl Driver {
         let mut server = DefaultHasher::new();
         view.map(|view| view.name).hash(&mut server);
         let opened = Opened {
-            // Two addresses of one process count as one server if the process announces its
-            // services.
+            // If the process announces its services, two addresses of the process count as one
+            // server.
             server: said.map_or_else(|| server.finish(), |said| said.process),
             endpoint: facts.endpoint.into(),
             endpoints: said.map_or(1, |said| said.serving.endpoints.into()),
@@ -251,10 +251,11 @@ impl Driver {
     }
 
     /// The endpoint of a server for this channel's first link: the one that the channel names. If
-    /// it names none, and the server has announced how many serve, channels share them out, and a
-    /// channel tries another one after each link that has ended; the first one serves in any case.
-    /// A server announces that even if the endpoint of the link does not answer, so a thread that
-    /// is stuck keeps no channel away from the others.
+    /// it names none, and the server has announced how many endpoints serve, different channels
+    /// take different endpoints, and a channel tries another one after each link that has ended.
+    /// Without an announcement, it is the first endpoint. A server announces its endpoints even if
+    /// the endpoint of the link does not answer, so a stuck thread does not keep a channel from the
+    /// others.
     fn any_endpoint(&self, address: AddressId, server: &str, around: &Around<'_>) -> u16 {
         if let Some(endpoint) = self.endpoint {
             return endpoint;

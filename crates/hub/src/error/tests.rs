@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// The line of an error, without a wildcard.
+/// Whether the call ran, for each error, without a wildcard.
 fn expected(error: &ChannelError) -> Ran {
     match error {
         ChannelError::NoServer(_)
@@ -68,7 +68,7 @@ fn the_end_of_a_call_says_whether_any_attempt_ran() {
             assert_eq!(error.ran(), ran, "{error}");
         }
     }
-    // The deadline belongs to the call, so its error covers all attempts.
+    // The deadline belongs to the call, so the error concerns all attempts.
     let why = Why::DeadlinePassed;
     let ran = Ran::No;
     let end = ChannelError::of(Failure { why, ran }, reasons);

@@ -1,4 +1,4 @@
-//! Channels that ask for names while look-ups are under way.
+//! Channels that ask for names while look-ups run.
 
 use super::*;
 

@@ -6,7 +6,7 @@ use dunlin_mailbox::Slot;
 
 #[derive(Clone, Copy)]
 pub(super) struct Stage(
-    /// The step above, the slot below.
+    /// The step in the upper half, the slot in the lower half.
     u64,
 );
 

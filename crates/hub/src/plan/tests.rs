@@ -22,7 +22,7 @@ fn names_are_looked_up_and_numbers_are_not() {
 }
 
 #[test]
-fn what_is_no_address_is_named() {
+fn an_error_names_a_text_that_is_no_address() {
     for wrong in [
         "",
         "host",

@@ -41,7 +41,7 @@ fn a_look_up_that_hangs_holds_up_no_other_source() {
 }
 
 #[test]
-fn a_failure_keeps_what_was_found() {
+fn a_failure_keeps_the_addresses_that_were_found() {
     let mut sources = Sources::new(Vec::new(), vec![resolver(Ok("127.0.0.1:1"))]);
     let look_up = sources.begin().pop().unwrap();
     assert!(sources.on_end(0, look_up.resolver.run()));

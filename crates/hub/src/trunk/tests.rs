@@ -44,7 +44,7 @@ fn a_member_alone_has_the_whole_room_and_one_of_several_leaves_an_eighth() {
     assert_eq!(fill(&mut trunk(1, 2), member(0)), 1);
 }
 
-/// A channel whose calls always wait gets one turn for each turn of another channel.
+/// A channel whose calls always wait gets as many turns as each other channel.
 #[test]
 fn a_greedy_member_has_one_turn_of_each_round() {
     let (mut trunk, count) = (trunk(4, 5), 5);

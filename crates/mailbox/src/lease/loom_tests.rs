@@ -50,7 +50,7 @@ fn drops_while_a_worker_ends(owner: Owner) {
         let at_caller = mailbox.clone();
         let caller = thread::spawn(move || {
             at_caller.give_up(slot);
-            // If the slot is free already, this takes the same one.
+            // If the slot is free already, this takes the same slot.
             let next = at_caller.hold().expect("there are four");
             at_caller.with(next, |it| it.0 = 2);
             at_caller.with(next, |it| {

@@ -3,7 +3,7 @@
 //!
 //! The first poll of a [`Handling`] makes the handler's future in a place, polls it, and frees the
 //! place if the future is over, as most are: one virtual call does all this. Only a future that
-//! goes on takes its place along.
+//! goes on keeps its place.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

@@ -65,7 +65,7 @@ fn a_service_is_read_as_it_is_written() {
 }
 
 #[test]
-fn what_is_no_service_is_refused() {
+fn a_trait_that_cannot_be_a_service_is_refused() {
     let cfg = "a service is the same in every build; `#[cfg]` goes in front of `#[service]`";
     for (item, said) in [
         ("struct Kv;", "expected `trait`"),
@@ -90,10 +90,13 @@ fn what_is_no_service_is_refused() {
             "kodec = Fixed",
             "expected `codec = ...`, `base = ...`, `send`, `reflect` or `crate = ...`",
         ),
-        ("base = 1, base = 2", "the base stands twice"),
-        ("send, codec = Fixed, send", "`send` stands twice"),
+        ("base = 1, base = 2", "the base is given twice"),
+        ("send, codec = Fixed, send", "`send` is given twice"),
         ("send = true", "expected `,`"),
-        ("reflect, codec = Fixed, reflect", "`reflect` stands twice"),
+        (
+            "reflect, codec = Fixed, reflect",
+            "`reflect` is given twice",
+        ),
         ("base = 32511", "a base is from 0 to 32510"),
         ("base = -1", "a base is from 0 to 32510"),
         ("codec = Fixed, codec = Prost", "the codec is named twice"),
@@ -140,7 +143,7 @@ fn numbers_are_explicit_and_in_range_and_never_used_twice() {
         ),
         (
             "#[method(2, idempotent, idempotent)]",
-            "`idempotent` stands twice",
+            "`idempotent` is given twice",
         ),
         (
             "#[notify(2, idempotent)]",
@@ -178,7 +181,7 @@ fn a_base_is_added_to_the_numbers_of_a_service() {
 }
 
 #[test]
-fn a_method_is_a_name_a_message_and_what_it_returns() {
+fn a_method_has_a_name_a_message_and_a_result() {
     for (function, said) in [
         ("async fn set(key: u64);", "write `fn` alone"),
         ("unsafe fn set(key: u64);", "never `unsafe`"),

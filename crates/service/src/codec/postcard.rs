@@ -25,8 +25,8 @@ impl<T: Serialize + DeserializeOwned> Codec<T> for Postcard {
     }
 
     fn decode(bytes: &[u8]) -> Result<T, DecodeError> {
-        // Postcard itself has no limits: it recurses as deeply as a peer's bytes say, and a list of
-        // `()` is as long as they say.
+        // Postcard itself has no limits: the bytes of a peer decide how deeply it recurses, and how
+        // long a list of `()` is.
         let mut reader = postcard::Deserializer::from_bytes(bytes);
         let watch = Watch::of_bytes(bytes.len());
         match T::deserialize(watch.around(&mut reader)) {

@@ -101,7 +101,7 @@ fn a_fixed_layout_is_read_where_it_lies_at_any_address() {
 }
 
 #[test]
-fn a_layout_that_has_grown_reads_what_the_old_one_wrote() {
+fn a_layout_that_has_grown_reads_messages_of_the_old_one() {
     let (id, weight) = (U32::new(1), U32::new(2));
     let whole = bytes_of::<Growing<4>, _>(&Large { id, weight });
     for (len, weight) in [(4, 0), (5, 2), (8, 2)] {
@@ -115,7 +115,7 @@ fn a_layout_that_has_grown_reads_what_the_old_one_wrote() {
 }
 
 #[test]
-fn postcard_passes_over_what_is_behind_a_value() {
+fn postcard_ignores_bytes_after_a_value() {
     let (text, author) = ("text".to_owned(), "author".to_owned());
     let bytes = bytes_of::<Postcard, _>(&LongNote {
         text: text.clone(),

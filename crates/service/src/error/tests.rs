@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// The line of an error, without a wildcard.
+/// Whether the handler ran, for each error, without a wildcard.
 fn expected(error: &Error) -> Ran {
     match error {
         Error::Rpc(error) => error.ran(),
@@ -20,7 +20,7 @@ fn expected(error: &Error) -> Ran {
     }
 }
 
-/// The line of a failure, without a wildcard.
+/// Whether the handler ran, for each failure, without a wildcard.
 fn of_failure(failure: &Failure<u8>) -> Ran {
     match failure {
         Failure::Method(_) | Failure::BadResponse(_) => Ran::Yes,
@@ -64,7 +64,7 @@ fn every_error_and_every_failure_says_if_the_handler_ran() {
 }
 
 #[test]
-fn a_code_of_the_typed_layer_keeps_what_it_proves() {
+fn a_code_of_the_typed_layer_keeps_its_proof() {
     for keeps_rules in [true, false] {
         let ran = if keeps_rules { Ran::No } else { Ran::Unknown };
         let of = |code| Failure::<u8>::from(Error::Rpc(RpcError::rejected(code, keeps_rules)));

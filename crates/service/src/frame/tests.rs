@@ -34,7 +34,7 @@ impl Vector {
     }
 }
 
-/// The reader of the last release without metadata (e5df222), which knows eight bytes.
+/// The reader of the last release without metadata (e5df222). It knows only the first eight bytes.
 fn read_before_metadata(bytes: &[u8]) -> Option<&[u8]> {
     let len = usize::from(*bytes.first()?);
     let message = bytes.get(len..)?;

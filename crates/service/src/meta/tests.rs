@@ -54,7 +54,7 @@ fn metadata_that_are_full_have_room_for_a_trace() {
     assert_eq!(first.entries().len(), MAX_ENTRIES);
 }
 
-/// By [`split`], such metadata may arrive; [`Meta::add`] does not write them.
+/// [`split`] accepts such metadata, although [`Meta::add`] does not write them.
 #[test]
 fn a_trace_is_not_added_to_arrived_metadata_without_room_for_it() {
     let mut long = Meta::new();

@@ -62,7 +62,7 @@ fn entry(key: &str, value: &[u8]) -> Vec<u8> {
     [&[key_len], &value_len[..], key.as_bytes(), value].concat()
 }
 
-/// Entries of every kind, alone and beside others.
+/// Entries of every kind, alone and together with others.
 fn samples() -> Vec<Vec<u8>> {
     let usual = [entry("tenant", b"north"), entry("user", b"7f9c24e8")].concat();
     let trace = entry(TRACE, b"\0\x0a\xf7abcdefghijklmno\xffpqrstu\x01");

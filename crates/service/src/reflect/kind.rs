@@ -101,7 +101,7 @@ impl Types {
         found.map(|(_, content)| content)
     }
 
-    /// All definitions, each after those that it was found to need.
+    /// All definitions, each after the definitions that it needs.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Content)> {
         let all = self.defined.iter();
         all.map(|(name, content)| (&**name, content))

@@ -27,7 +27,7 @@ const TEXT_OF_BYTE: usize = 8;
             serde's `Serialize` and `Deserialize`; for a codec of your own, implement `InJson`"
 )]
 pub trait InJson<C>: Sized {
-    /// The type, for people. Adds the definitions of named types.
+    /// Describes the type for people. Adds the definitions of named types.
     fn kind(types: &mut Types) -> Kind;
 
     /// Reads a value.
@@ -40,13 +40,14 @@ pub trait InJson<C>: Sized {
     fn to_json(&self) -> Option<String>;
 }
 
-/// The type `T` of serde's, for implementations of [`InJson`]. Adds the definitions of named types.
+/// The type `T`, which serde knows, for implementations of [`InJson`]. Adds the definitions of
+/// named types.
 pub fn kind_of<T: DeserializeOwned>(types: &mut Types) -> Kind {
     probe::kind_of::<T>(types)
 }
 
-/// Reads a value of a type of serde's, for implementations of [`InJson`]. Serde passes over fields
-/// that it does not know; here, they are an error.
+/// Reads a value of a type that serde knows, for implementations of [`InJson`]. Serde passes over
+/// fields that it does not know; here, they are an error.
 ///
 /// # Errors
 /// If the text is not a value of this type.
@@ -69,8 +70,8 @@ pub fn from_json<T: DeserializeOwned>(json: &str) -> Result<T, Misfit> {
     }
 }
 
-/// Writes a value of a type of serde's, for implementations of [`InJson`]. Numbers that JSON does
-/// not have are the strings `NaN`, `inf` and `-inf`.
+/// Writes a value of a type that serde knows, for implementations of [`InJson`]. Numbers that JSON
+/// does not have are the strings `NaN`, `inf` and `-inf`.
 pub fn to_json<T: Serialize + ?Sized>(value: &T) -> Option<String> {
     let mut json = Vec::new();
     let mut writer = serde_json::Serializer::new(&mut json);
@@ -78,7 +79,7 @@ pub fn to_json<T: Serialize + ?Sized>(value: &T) -> Option<String> {
     String::from_utf8(json).ok()
 }
 
-/// Finds the place at which JSON differs from `T`, because serde's errors seldom name the field. A
+/// Finds the place at which JSON differs from `T`, because serde's errors rarely name the field. A
 /// type may accept other JSON than its fields show; if no difference is found, the reason is
 /// `otherwise`.
 fn explain<T: DeserializeOwned>(json: &str, look: Look<'_>, otherwise: String) -> Misfit {

@@ -17,8 +17,8 @@ pub struct Misfit(String);
 pub(super) enum Look<'a> {
     /// Fields that their type does not have, which serde ignores: usually, they are misspelled.
     Unknown,
-    /// Also values of another type, and the missing field that this error of serde names. A type
-    /// does not show which fields may be missing.
+    /// Also values of another type, and the missing field that this error of serde names: a type
+    /// does not show which fields are optional.
     Serde(&'a str),
     /// Also values of another type, and all missing fields.
     #[cfg(feature = "fixed")]
@@ -196,7 +196,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a value may be of this type. In doubt it may: serde decides.
+/// Whether a value may be of this type. If in doubt, true: serde decides.
 fn is_word(word: &str, value: &Value) -> bool {
     let within = |bits: u32| value.as_u64().is_some_and(|it| it >> (bits - 1) >> 1 == 0);
     let signed = |bits: u32| {

@@ -1,7 +1,7 @@
 //! Finds the fields of a type that implements serde's `Deserialize`, without a value of the type. A
 //! deserializer follows a path into the type: a field, a field of that field, and so on. At the end
-//! of the path it notes what the type asks for, and fails. So no value is ever made, except of the
-//! elements of a tuple that come before the one on the path.
+//! of the path it notes what the type asks for, and fails. So no value is ever made, except for the
+//! elements of a tuple before the one on the path.
 //!
 //! A type that does not ask for its parts (an untagged enumeration, say) is `any`.
 

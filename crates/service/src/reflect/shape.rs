@@ -7,7 +7,7 @@ use zerocopy::byteorder::{ByteOrder, F32, F64, I16, I32, I64, I128, U16, U32, U6
 use super::kind::{Kind, Types};
 
 /// A type of a fixed layout, or a part of one, as JSON. Derive it for messages: their fields are
-/// integers and floating-point numbers, those of zerocopy among them, arrays, `()`, and types that
+/// integers and floating-point numbers (also zerocopy's), arrays, `()`, and types that
 /// have a `Shape` themselves.
 ///
 /// ```
@@ -31,7 +31,7 @@ use super::kind::{Kind, Types};
     note = "derive `Shape` for `{Self}`: `#[derive(Shape)]`"
 )]
 pub trait Shape: Sized {
-    /// The type, for people. Adds the definitions of named types.
+    /// Describes the type for people. Adds the definitions of named types.
     fn kind(types: &mut Types) -> Kind;
 
     /// Reads a value. `None`: the JSON is not a value of this type.

@@ -121,7 +121,7 @@ fn a_type_of_serdes_shows_its_fields() {
 }
 
 #[test]
-fn types_that_contain_themselves_or_share_a_name_are_told_apart() {
+fn types_that_contain_themselves_or_share_a_name_are_distinguished() {
     assert_eq!(described::<Tree>().1, ["Tree: branches: [Tree]"]);
     assert_eq!(
         described::<Pages>().1,

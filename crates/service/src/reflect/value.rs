@@ -1,5 +1,6 @@
-//! Text as a `Value` of JSON, in which no object has a key twice; serde_json keeps the last one. A
-//! `Value` takes up to 80 times the memory of its text, so its callers limit the text.
+//! Reads text as a `Value` of JSON, and refuses an object that has a key twice, where serde_json
+//! would keep the last value. A `Value` takes up to 80 times the memory of its text, so callers
+//! limit the text.
 
 use std::fmt;
 
@@ -83,7 +84,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
         let mut object = Map::new();
         while let Some((key, Strict(value))) = entries.next_entry::<String, _>()? {
             if object.contains_key(&key) {
-                return Err(A::Error::custom(format!("the key `{key}` stands twice")));
+                return Err(A::Error::custom(format!("the key `{key}` occurs twice")));
             }
             object.insert(key, value);
         }

@@ -1,4 +1,4 @@
-//! A serializer around that of JSON, which has strings for the numbers that JSON does not have:
+//! A serializer around serde_json's, which writes the numbers that JSON does not have as strings:
 //! serde_json would write them as `null`, like an option without a value. Called by `message.rs`.
 
 use serde::ser::{

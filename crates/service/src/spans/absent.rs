@@ -8,7 +8,7 @@ use dunlin_wire::{ErrorCode, ReqType};
 use crate::meta::Meta;
 use crate::trace::TraceParent;
 
-/// A future that enters the span of a request, of which there is none.
+/// A future in the span of its request; here the future itself, because there is no span.
 pub type Traced<F> = F;
 
 /// The span of a request: none.

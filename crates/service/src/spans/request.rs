@@ -32,7 +32,8 @@ impl RequestSpan {
         data: &[u8],
         peer: impl FnOnce() -> Option<Peer>,
     ) -> Self {
-        // No span around the endpoint's turn has caused the request, so none is its parent.
+        // The span that is entered here, if any, did not cause the request, so it is not its
+        // parent.
         let span = info_span!(
             target: "dunlin::server",
             parent: None,

@@ -49,7 +49,8 @@ pub(super) fn set_parent(span: &Span, parent: impl FnOnce() -> Option<TraceParen
 }
 
 /// The trace of the span that is entered now, for a call made to serve a request that has come with
-/// the trace `given`. A span of another trace is not the request's, so then `given` itself.
+/// the trace `given`. A span of another trace does not belong to the request; then this is `given`
+/// itself.
 pub(crate) fn current_or(given: Option<TraceParent>) -> Option<TraceParent> {
     let own = trace_of(&Span::current());
     let fits = |own: &TraceParent| given.is_none_or(|given| own.trace() == given.trace());

@@ -9,7 +9,7 @@ use dunlin::{Channel, service};
 
 #[service(codec = Postcard, send)]
 pub(crate) trait Jobs {
-    /// Takes this many milliseconds, and returns the number of the job.
+    /// The job is a number and a time in milliseconds. Waits for that time, and returns the number.
     #[method(1)]
     fn run(job: (u64, u64)) -> u64;
 

@@ -41,11 +41,11 @@ pub(crate) struct Claim {
 /// The subject of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wish {
-    /// The socket of a queue, with a region of this many frames. The descriptor is that of the
-    /// region's memory.
+    /// The socket of a queue, with a region of this many frames. The request carries the descriptor
+    /// of the region's memory.
     Queue { frames: u32 },
-    /// The socket of an endpoint, whose rings have this many entries. The descriptor is that of the
-    /// queue's socket.
+    /// The socket of an endpoint, whose rings have this many entries. The request carries the
+    /// descriptor of the queue's socket.
     Endpoint { entries: u32, claim: Claim },
 }
 
@@ -86,7 +86,7 @@ impl Request {
         bytes
     }
 
-    /// The request in bytes of a stranger; `None` if it has another form.
+    /// Reads a request from untrusted bytes; `None` if they have another form.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; REQUEST] = bytes.try_into().ok()?;
         if bytes[..4] != MARK {
@@ -142,7 +142,7 @@ fn ip(octets: [u8; 16]) -> IpAddr {
     Ipv6Addr::from(octets).to_canonical()
 }
 
-/// Kinds of refusals that a process tells apart, with their codes. Code 0 is a grant.
+/// Kinds of refusals that a process distinguishes, with their codes. Code 0 is a grant.
 const KINDS: [(u8, io::ErrorKind); 5] = [
     (1, io::ErrorKind::PermissionDenied),
     (2, io::ErrorKind::ResourceBusy),

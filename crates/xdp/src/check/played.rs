@@ -36,7 +36,7 @@ pub(super) struct Side {
     pub(super) rx: Memory<Desc>,
     pub(super) tx: Memory<Desc>,
     pub(super) device: Arc<Answering>,
-    /// Where the entries begin that are not checked yet.
+    /// Where the unchecked entries begin.
     checked: u32,
     /// Where the kernel reads next.
     pub(super) sent: u32,
@@ -59,7 +59,7 @@ pub(super) struct Queue {
     pub(super) header: Header,
 }
 
-/// A ring as both sides have it.
+/// The memory of a ring, for both of its sides.
 fn ring<E: RingEntry>(count: u32) -> Memory<E> {
     Memory::anonymous(count).expect("memory for a ring")
 }
@@ -143,7 +143,7 @@ impl Queue {
                 options: 0,
             },
         );
-        // Otherwise the end of a value would wait for the kernel.
+        // Otherwise dropping the frames would wait for the kernel.
         side.device.answer(0);
         side.frames = None;
         // A new endpoint has a new ring.
@@ -205,8 +205,8 @@ impl Queue {
         self.completion.produce(at.wrapping_add(waiting));
     }
 
-    /// Writes bytes to any place of the region. The kernel may do so with frames that it has; other
-    /// bytes change for a reader that has seen them, and nothing else.
+    /// Writes bytes to any place of the region. The kernel may do so with frames that it has. In
+    /// another frame, a reader sees other bytes than before, and nothing else changes.
     pub(super) fn scribble(&self, frame: u64, bytes: &[u8]) {
         let frame = frame % u64::from(HALF);
         self.umem.copy_in(frame * FRAME as u64 + HEADROOM, bytes);

@@ -33,7 +33,7 @@ fn an_honest_kernel_carries_datagrams_of_both_endpoints() {
 }
 
 #[test]
-fn lies_of_every_kind_are_survived() {
+fn the_rings_survive_lies_of_every_kind() {
     let kinds: [&[u8]; 10] = [
         // Entries: outside, too long, with strange options, of the other half.
         &[10, 1, 255, 255, 255, 255, 255, 255, 255, 255, 0, 60],

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use libc::c_int;
 
-/// Zeroed memory of `bytes` bytes, which cannot shrink or grow any more.
+/// Zeroed memory of `bytes` bytes, which can no longer shrink or grow.
 pub(crate) fn sealed(bytes: u64) -> io::Result<OwnedFd> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: the name ends with a zero byte.
@@ -22,7 +22,7 @@ pub(crate) fn sealed(bytes: u64) -> io::Result<OwnedFd> {
 /// Checks that the memory has this many bytes and keeps them.
 ///
 /// # Errors
-/// `InvalidInput` if it has not, or may shrink; the kernel's if it is no such memory.
+/// `InvalidInput` if its length differs or it may shrink; the kernel's if it is no memory file.
 pub(crate) fn check_sealed(memory: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     // SAFETY: takes numbers.
     let seals: c_int = unsafe { libc::fcntl(memory.as_raw_fd(), libc::F_GET_SEALS) };

@@ -16,9 +16,9 @@ const VERSION: u32 = 0x2008_0522;
 /// Lower and upper halves of the effective, permitted and inheritable sets.
 type Sets = [[u32; 3]; 2];
 
-/// Keeps the capabilities that AF_XDP needs, as far as the calling thread has them, and gives up
-/// all others for ever. If the thread is root's, it becomes that of `user`, with the group of the
-/// same number and no other, so that it may not open the files of root. Threads that it starts
+/// Keeps the capabilities of the calling thread that AF_XDP needs, and gives up all others for
+/// ever. A thread of root becomes one of `user`, with the group of the same number
+/// and no other, so that it may not open the files of root. Threads that it starts
 /// later have no more than it has.
 ///
 /// # Errors
@@ -48,8 +48,9 @@ pub(crate) fn keep_those_of_xdp(user: u32) -> io::Result<()> {
     capability_call(libc::SYS_capset, &mut sets)
 }
 
-/// Makes the calling thread one of this user, and of the group of the same number alone. The calls
-/// of the C library would concern all threads, also those of programs that only call this crate.
+/// Changes the calling thread's user to this one, and its groups to the group of the same number.
+/// The calls of the C library would change all threads, also those of programs that only call this
+/// crate.
 fn become_user(user: u32) -> io::Result<()> {
     for (call, numbers) in [
         // No groups: their number, and no list.

@@ -175,8 +175,8 @@ impl Arrivals {
         piece
     }
 
-    /// Shows the next packets, as far as each is in one piece and `find` finds its payload. Returns
-    /// how often something is shown then.
+    /// Shows the next packets, up to one that is not in one piece or in which `find` finds no
+    /// payload. Returns the number of places that are shown then.
     #[inline]
     pub(crate) fn show_while(
         &mut self,
@@ -216,7 +216,7 @@ impl Arrivals {
         self.hand.set_plain(count);
     }
 
-    /// The bytes of a shown packet, if it is one of those.
+    /// The bytes of a shown packet, if it is whole and not marked.
     #[inline]
     pub(crate) fn plain_bytes(&self, index: usize) -> Option<&[u8]> {
         self.hand.plain_bytes(index)
@@ -228,7 +228,7 @@ impl Arrivals {
         self.hand.bytes(index)
     }
 
-    /// Shows nothing any more. Gives the kernel all frames, and the places of all taken entries, if
+    /// Stops showing packets. Gives the kernel all frames, and the places of all taken entries, if
     /// they are many or if no packet waits. Entries and frames go together, so that all receive
     /// rings of a queue have no more places than there are frames.
     #[inline]

@@ -68,7 +68,7 @@ pub struct Link {
 /// The interface whose frames carry those of another one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Below {
-    /// None: its frames are those on the wire.
+    /// None: its own frames are on the wire.
     #[default]
     Itself,
     /// An interface whose frames have the tag of a VLAN (802.1Q).

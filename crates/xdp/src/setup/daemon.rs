@@ -54,7 +54,7 @@ pub struct Daemon {
     note: Note,
 }
 
-/// Takes the sentences of the daemon for its operator.
+/// Takes the daemon's messages to its operator.
 struct Note(Box<dyn Fn(&str) + Send + Sync>);
 
 impl fmt::Debug for Note {
@@ -65,12 +65,12 @@ impl fmt::Debug for Note {
 
 impl Daemon {
     /// A daemon with this table, in the network namespace of the threads that serve. It calls
-    /// `note` with a sentence for its operator when a device refuses a rule.
+    /// `note` with a message for its operator when a device refuses a rule.
     pub fn new(table: Table, note: impl Fn(&str) + Send + Sync + 'static) -> Arc<Self> {
         Self::with_rules(table, Rules::default(), note)
     }
 
-    /// A daemon with this table, which makes rules by these.
+    /// A daemon with this table, which makes rules through `rules`.
     pub(super) fn with_rules(
         table: Table,
         rules: Rules,
@@ -91,8 +91,8 @@ impl Daemon {
     }
 
     /// Gives up all privileges of the calling thread and of threads that it starts later, except
-    /// the capabilities that the daemon needs. If the thread is root's, it becomes that of this
-    /// user, and of the group of the same number alone.
+    /// the capabilities that the daemon needs. A thread of root becomes one of this user, with the
+    /// group of the same number and no other.
     ///
     /// # Errors
     /// The kernel's.
@@ -119,8 +119,8 @@ impl Daemon {
         let Some(turn) = self.enter(user) else {
             let why = format!("user {user} has too many connections");
             let full = io::Error::new(io::ErrorKind::ResourceBusy, why);
-            // Too small to wait for room in the socket of a new connection. A process that has gone
-            // does not get it, which is no reason to let others wait.
+            // The refusal fits the socket of a new connection, so the write does not wait. It fails
+            // if the process has gone, which must not make others wait.
             let _ = (&stream).write_all(&refusal(&full));
             return Ok(());
         };
@@ -251,7 +251,7 @@ struct Held {
     _interface: Arc<Interface>,
 }
 
-/// A queue whose socket a request opens, while no other may.
+/// The right of one request to open the socket of a queue.
 pub(super) struct Opening<'a> {
     daemon: &'a Daemon,
     place: (u32, u32),
@@ -263,7 +263,7 @@ impl Drop for Opening<'_> {
     }
 }
 
-/// A connection's place among those that live.
+/// A place among the live connections.
 #[derive(Debug)]
 pub(super) struct Turn {
     daemon: Arc<Daemon>,

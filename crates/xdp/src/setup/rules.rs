@@ -7,7 +7,7 @@
 //! afterwards as it was made.
 //!
 //! Invariant: a rule of ours ends with its endpoint's connection, or when the daemon ends. If the
-//! device already has a rule that says the same, no other is made, and that rule stays. While a
+//! device already has an equal rule, no other is made, and that rule stays. While a
 //! connection uses a rule, even the operator's, no other connection changes it. The daemon ends a
 //! rule that it has not made only if a connection gets exactly the rule's address and port at
 //! another queue, because a killed daemon may have left such a rule. Owned by `daemon`.
@@ -77,7 +77,7 @@ impl Live {
     }
 }
 
-/// A rule of an endpoint. It ends with this value, if the daemon has made it.
+/// A rule of an endpoint. Dropping this value ends the rule, if the daemon has made it.
 #[derive(Debug)]
 pub(crate) struct Kept {
     rules: Arc<Rules>,
@@ -180,9 +180,9 @@ pub(super) fn count(index: u32) -> io::Result<usize> {
 /// The rules of a device.
 #[derive(Debug)]
 struct Table {
-    /// Those of our form.
+    /// The rules of our form.
     rules: Vec<FlowRule>,
-    /// The places of all.
+    /// The places of all rules.
     taken: BTreeSet<u32>,
     size: u64,
     /// Whether the driver chooses places.

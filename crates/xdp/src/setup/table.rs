@@ -33,7 +33,7 @@ pub struct Grant {
     pub umem_bytes: u64,
     /// Whether the daemon asks the device to put the packets of each endpoint into the endpoint's
     /// queue, by a rule that ends with the endpoint. Devices without rules, and grants of a VLAN,
-    /// have none. No device was at hand to test it.
+    /// have none. It is not tested on a device, because none was available.
     pub rules: bool,
 }
 
@@ -194,7 +194,7 @@ fn most_bytes(grants: &[&Grant]) -> u64 {
 }
 
 /// Checks the entries of an endpoint's rings: one for each frame that it sends, which are at most
-/// half of the region. So the rings of all its connections take less than the region may.
+/// half of the region. So the rings of one connection need less memory than the region may have.
 fn check_entries(entries: u32, region: u64) -> io::Result<()> {
     let most = (region / FRAME as u64).min(u64::from(MAX_FRAMES)) / 2;
     match (1..=most).contains(&u64::from(entries)) {

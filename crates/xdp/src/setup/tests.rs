@@ -180,7 +180,7 @@ fn the_program_of_a_daemon_is_offered_to_no_process() {
         assert!(other.is_err(), "the daemon's program is not for endpoints");
         drop((granted, host));
         until(|| network.left.xdp_programs() == 0);
-        // That of a process is.
+        // A process offers its program.
         let shared = Interface::get(index, Mode::Generic, Access::OfUser).unwrap();
         assert!(offered());
         drop(shared);
@@ -258,7 +258,7 @@ fn an_endpoint_without_a_rule_gets_the_packets_of_its_queue() {
         assert_eq!((asker.rule.get(), device.shown()), (None, Vec::new()));
         drop((granted, host));
         until(|| network.left.xdp_programs() == 0);
-        // That of the kernel, at a device without rules.
+        // The kernel's error for a device without rules.
         let refused = rules_of("link0").unwrap_err();
         assert_eq!(refused.kind(), std::io::ErrorKind::Unsupported, "{refused}");
     });
@@ -321,7 +321,7 @@ fn strange_requests_get_a_reason_or_nothing() {
         let open = ffi::memory::sealed(4096).unwrap();
         let queue = |frames| Wish::Queue { frames };
         assert!(said(elsewhere, queue(MIN_FRAMES), &open).contains("namespace"));
-        // The memory is shorter than the request says, or is none.
+        // The memory is shorter than the request says, or the descriptor is no memory.
         assert!(said(here, queue(MIN_FRAMES), &open).contains("another length"));
         let file: OwnedFd = std::fs::File::open("/proc/self/exe").unwrap().into();
         said(here, queue(MIN_FRAMES), &file);

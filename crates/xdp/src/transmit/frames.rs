@@ -20,8 +20,8 @@ use dunlin_packet::{Header, Stamp, Sum};
 /// Most frames of one datagram.
 pub(crate) const PIECES: usize = 4;
 
-/// Frames that the kernel may have before a burst asks for those that it has sent. The fewer, the
-/// fewer frames are in use, and the more of them are in the processor's caches.
+/// Frames that the kernel may have before a burst takes the sent ones back. A smaller number
+/// keeps fewer frames in use, so more of them stay in the processor's caches.
 const UNCLAIMED: usize = 32;
 
 /// Most kicks at the end of an endpoint, for packets that the kernel does not take at once, and the
@@ -309,7 +309,7 @@ impl Frames {
         self.tx.is_broken() || completion
     }
 
-    /// Checks what always holds of its frames.
+    /// Checks the invariants of its frames.
     #[cfg(feature = "check")]
     pub(crate) fn check(&self) {
         self.supply.check();
@@ -377,7 +377,7 @@ impl Frames {
 
 impl Drop for Frames {
     /// Lets the kernel send the last packets, for up to `LAST_KICKS` kicks, and takes back the
-    /// frames of those that it does not send, for the next endpoint with this share.
+    /// frames that it has not sent, for the next endpoint with this share.
     fn drop(&mut self) {
         for _ in 0..LAST_KICKS {
             if !self.kick() || !self.pending {

@@ -27,7 +27,7 @@ pub(crate) struct Hand {
     part: Part,
     shown: [Shown; RX_BURST],
     shown_count: usize,
-    /// The first of them have nothing unusual, as the owner says.
+    /// The first of them have nothing unusual, according to the owner.
     plain: usize,
     /// Further frames.
     frames: Box<[u32]>,
@@ -113,7 +113,7 @@ impl Hand {
         Part::piece(frame, desc)
     }
 
-    /// Adds a frame to those of which nothing is shown.
+    /// Keeps a frame of which nothing is shown.
     fn keep(&mut self, frame: u32) {
         // There is a place for every frame, unless the kernel gives it back to two endpoints.
         if let Some(place) = self.frames.get_mut(self.count) {
@@ -122,8 +122,8 @@ impl Hand {
         }
     }
 
-    /// Takes entries of the ring, and their frames, as far as each is in one piece, good, and as
-    /// long as the first of them, and `find` finds bytes to show in it. Returns their number.
+    /// Takes entries of the ring, and their frames, while each is good, in one piece, and as long
+    /// as the first, and `find` finds bytes to show in it. Returns their number.
     #[inline]
     pub(crate) fn show_while(
         &mut self,
@@ -182,13 +182,13 @@ impl Hand {
         self.shown_count += 1;
     }
 
-    /// How often it shows bytes or nothing.
+    /// The number of places that it shows, with or without bytes.
     #[inline]
     pub(crate) fn shown(&self) -> usize {
         self.shown_count
     }
 
-    /// Notes that the first `count` of what is shown have nothing unusual.
+    /// Notes that the first `count` shown places have nothing unusual.
     #[inline]
     pub(crate) fn set_plain(&mut self, count: usize) {
         self.plain = count.min(self.shown_count);
@@ -213,12 +213,12 @@ impl Hand {
         (index < self.shown_count).then(|| unsafe { shown.bytes() })
     }
 
-    /// Shows nothing any more.
+    /// Stops showing packets.
     pub(crate) fn hide(&mut self) {
         self.hide_from(0);
     }
 
-    /// Keeps the frames of what is shown from this place on, and shows nothing any more.
+    /// Keeps the frames of the places from `first` on, and stops showing all places.
     #[inline]
     fn hide_from(&mut self, first: usize) {
         for index in first..self.shown_count {
@@ -230,7 +230,7 @@ impl Hand {
         (self.shown_count, self.plain) = (0, 0);
     }
 
-    /// Shows nothing any more, and lends the frames, as far as the ring has room for them.
+    /// Stops showing packets, and lends the frames for which the ring has room.
     #[inline]
     pub(crate) fn lend(&mut self, fill: &mut Producer<u64>) {
         let view = self.part.view();
@@ -246,8 +246,8 @@ impl Hand {
     }
 }
 
-/// Lends the frames of `items`, as far as the ring has room. Returns the number of items that have
-/// no frame any more.
+/// Lends the frames of `items` for which the ring has room. Returns the number of items that no
+/// longer have a frame.
 #[inline]
 fn lend_all<T>(
     view: View<'_>,

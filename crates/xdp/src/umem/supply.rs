@@ -35,7 +35,7 @@ pub(crate) struct Returning<'a> {
 }
 
 impl Supply {
-    /// The frames of a share. Those that the kernel has still come back in any order.
+    /// The frames of a share. Frames that the kernel has at this time come back in any order.
     pub(super) fn new(ledger: Ledger) -> Self {
         let all = 0..ledger.lent.len();
         let is_lent = |frame: &usize| ledger.lent[*frame].swap(true, Ordering::Relaxed);

@@ -69,7 +69,7 @@ fn questions_become_rare_while_the_program_is_there() {
 }
 
 #[test]
-fn no_answer_says_nothing() {
+fn a_missing_answer_proves_nothing() {
     let (mut watch, played, doubt) = watched(7);
     played.program.store(99, Ordering::Relaxed);
     for _ in 0..10 * MOST {

@@ -1,5 +1,5 @@
 //! A network in user space for any number of endpoints, without a device or privileges: a kick of
-//! an endpoint carries its frames to the endpoints for which they are. Tests run the transport over
+//! an endpoint carries its frames to the endpoints that they address. Tests run the transport over
 //! it.
 //!
 //! Invariant: an endpoint is in the network as long as one of its halves lives. A frame for another
@@ -19,7 +19,7 @@ use crate::ffi;
 use crate::ring::Desc;
 use dunlin_packet::{ETHERNET, IPV4};
 
-/// Where the destination address stands in a frame.
+/// The place of the destination address in a frame.
 const DESTINATION: usize = ETHERNET + IPV4 - 4;
 
 /// The kernel's ends of all endpoints.

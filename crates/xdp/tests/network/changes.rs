@@ -26,7 +26,7 @@ fn packet(peer: PeerId, number: u8) -> TxItem {
 }
 
 #[test]
-fn the_neighbours_address_is_the_kernels_and_follows_it() {
+fn the_neighbours_address_follows_the_kernels_table() {
     let Some(network) = Network::new() else {
         return;
     };
@@ -143,7 +143,7 @@ fn until_it_leaves(end: &mut End<Xdp>, peer: PeerId) {
 }
 
 #[test]
-fn a_gateway_leads_on() {
+fn packets_reach_a_peer_through_a_gateway() {
     let Some(network) = Network::new() else {
         return;
     };
@@ -174,7 +174,7 @@ fn a_gateway_leads_on() {
 }
 
 #[test]
-fn an_interface_that_goes_leaves_the_endpoint_alive() {
+fn an_endpoint_outlives_its_interface() {
     let Some(network) = Network::new() else {
         return;
     };

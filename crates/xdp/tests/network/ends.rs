@@ -281,8 +281,8 @@ where
     }
 
     /// Makes large calls, and then none, and checks that each is complete, with its msgbufs back,
-    /// soon after its last packet. The shortest time of a few counts, because others use this
-    /// processor, too.
+    /// soon after its last packet. The shortest of a few times counts, because other threads use
+    /// this processor, too.
     pub(crate) fn ends_soon(&mut self) {
         let times = (0..10).map(|_| self.silence_after(1_000_000));
         let shortest = times.min().unwrap();

@@ -39,7 +39,7 @@ fn a_strangers_datagram_is_a_frame_and_fragments_come_through_the_socket() {
 }
 
 #[test]
-fn other_ports_are_the_kernels() {
+fn packets_for_other_ports_go_to_the_kernel() {
     let Some(network) = Network::new() else {
         return;
     };

@@ -74,7 +74,7 @@ fn a_strangers_program_is_named_and_stays() {
 }
 
 #[test]
-fn what_cannot_be_opened_says_why_and_leaves_nothing() {
+fn an_endpoint_that_does_not_open_says_why_and_leaves_nothing() {
     let Some(network) = Network::new() else {
         return;
     };

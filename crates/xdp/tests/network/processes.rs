@@ -26,7 +26,7 @@ pub(crate) struct Holder {
     pub(crate) address: SocketAddr,
 }
 
-/// The number of frames that a holder got, and of those that the program steered to it.
+/// How many frames a holder got, and how many of them the program steered to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Got {
     pub(crate) frames: u64,
@@ -106,8 +106,7 @@ impl Holder {
         }
     }
 
-    /// Sends datagrams to it; returns the number that it got, and of those that the program
-    /// steered.
+    /// Sends datagrams to it; returns how many it got, and how many of them the program steered.
     pub(crate) fn reached_from(&mut self, socket: &UdpSocket) -> Got {
         let before = self.got(0);
         for number in 0..TOGETHER {
@@ -133,7 +132,7 @@ impl Drop for Holder {
     }
 }
 
-/// The next line that the child itself has written, without those of its test harness.
+/// The next line that the child itself has written; skips the lines of its test harness.
 fn next(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
     let mut said = lines.map(Result::unwrap);
     let line = said.find_map(|line| {

@@ -35,14 +35,14 @@ fn sockets(network: &Network) -> Vec<UdpSocket> {
     network.left.run(|| (0..SOCKETS).map(open).collect())
 }
 
-/// Sends a datagram from each socket. Returns the number of those that the program steered to the
-/// endpoint, which gets them all.
+/// Sends a datagram from each socket. The endpoint gets them all; returns how many of them the
+/// program steered to it.
 fn steered(from: &[UdpSocket], to: &mut End<Xdp>) -> u64 {
     let (address, before) = (to.halves.rx.local_addr(), to.detail("rx_datagrams"));
     for (number, socket) in (0_u32..).zip(from) {
         socket.send_to(&number.to_le_bytes(), address).unwrap();
     }
-    // The kernel may join those that come through its socket.
+    // The kernel may join datagrams that come through its socket.
     let (mut came, mut numbers) = (0, Vec::new());
     until(|| {
         for frame in to.frames() {
@@ -71,7 +71,7 @@ fn an_endpoint_gets_the_packets_of_all_of_its_queues() {
         drop(all);
         // A program that another test starts just now has a copy of the descriptor until it runs.
         until(|| network.right.xdp_programs() == 0);
-        // Those of the other queues come through the kernel.
+        // Packets of the other queues come through the kernel.
         let mut some = End::open(&network.right, 1, &options(&network.right, mode, 2));
         let steered = steered(&from, &mut some);
         assert!(

@@ -52,7 +52,7 @@ fn know(host: &Host, ip: &str, mac: &str) {
         .unwrap();
 }
 
-/// A relay between two hosts. It ends with this value.
+/// A relay between two hosts. Dropping this value ends it.
 struct Relay {
     left: Network,
     right: Network,
@@ -181,7 +181,7 @@ impl Ends {
 }
 
 /// The next frame, as it was on the wire: the kernel takes a tag off before it shows the frame, and
-/// names it apart.
+/// reports it separately.
 fn receive(fd: &OwnedFd, room: &mut [u8]) -> Option<Vec<u8>> {
     #[repr(align(8))]
     struct Control([u8; 64]);
@@ -269,7 +269,7 @@ fn treat(
     }
 }
 
-/// Sets both bits of ECN in an IPv4 header, and mends its sum (RFC 1624).
+/// Sets both bits of ECN in an IPv4 header, and corrects its sum (RFC 1624).
 fn mark(ip: &mut [u8]) {
     let word = |ip: &[u8], at: usize| u16::from_be_bytes([ip[at], ip[at + 1]]);
     let before = word(ip, 0);

@@ -36,7 +36,7 @@ where
             assert_eq!(count, 0, "{name}");
         }
     }
-    // Drops of the kernel's side of the rings. A `udp` endpoint has none.
+    // Packets that the kernel's side of the rings dropped. A `udp` endpoint has none.
     for name in [
         "rx_kernel_dropped",
         "rx_kernel_unfilled",

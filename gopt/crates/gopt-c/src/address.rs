@@ -27,7 +27,8 @@ pub(crate) fn check(
         carriers: HashSet::new(),
         escapes: Vec::new(),
     };
-    // A pointer may be copied before the statement that fills it: repeat until nothing is new.
+    // A pointer may be copied before the statement that fills it, so this repeats until it finds
+    // nothing new.
     loop {
         let known = pass.carriers.len();
         pass.escapes.clear();

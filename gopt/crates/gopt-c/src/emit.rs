@@ -454,8 +454,8 @@ const SWITCH: &str = "\
     } while (0)
 ";
 
-/// gcc believes that a switch may lead to any label of the function. So it warns that a variable
-/// which one path writes and reads may be read on another path that did not write it.
+/// gcc believes that a switch may lead to any label of the function. So if one path writes a
+/// variable and reads it, gcc warns that another path may read it without having written it.
 const QUIET: &str = "\
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored \"-Wmaybe-uninitialized\"

@@ -226,7 +226,7 @@ impl<'t> Planner<'_, 't> {
             let outside = foreach.same_outside;
             if outside.is_some_and(|it| self.live.leaves_loop(self.flow, lane, it)) {
                 let name = &self.names.variables[foreach.variable].name;
-                let reason = format!("`{name}` is read behind the loop, where it means nothing");
+                let reason = format!("`{name}` is read after the loop, where it means nothing");
                 self.refuse(index.start_byte(), reason);
             }
             if !self.flow.marks.iter().any(|mark| mark.lane == lane) {
@@ -240,7 +240,7 @@ impl<'t> Planner<'_, 't> {
                 .iter()
                 .find(|(_, jump, of)| *of == lane && *jump != Jump::Next);
             if let Some((statement, _, _)) = stop {
-                let reason = "items behind the one that ends the loop may have run in part";
+                let reason = "items after the one that ends the loop may have run in part";
                 let at = statement.start_byte();
                 self.warnings
                     .push(Diagnostic::warning(self.source.text, at, reason));

@@ -12,7 +12,7 @@ use crate::source::Source;
 const DEPTH: usize = 400;
 
 /// The message if nothing more is known.
-const NO_C: &str = "this is not C, or it is none without its `#` lines, which `--preprocess` obeys";
+const NO_C: &str = "this is not C, or not without its `#` lines, which `--preprocess` obeys";
 
 pub(crate) fn parse(source: &Source<'_>) -> Result<Tree, Diagnostic> {
     let mut parser = Parser::new();
@@ -31,7 +31,7 @@ pub(crate) fn parse(source: &Source<'_>) -> Result<Tree, Diagnostic> {
     }
 }
 
-/// The first node that is not C, or is nested too deeply. Walks without recursion.
+/// Finds the first node that is not C, or is nested too deeply. Does not recurse.
 fn first_fault(tree: &Tree) -> Option<(Node<'_>, String)> {
     let mut cursor = tree.walk();
     loop {

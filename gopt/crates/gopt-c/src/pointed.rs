@@ -2,7 +2,7 @@
 //! variable outside of the lanes, which no lane changes. Each such place that a lane writes counts
 //! as a variable, so that `flow` sees its writes and reads. Made after `names`; read by `flow`.
 //!
-//! Two pointers may lead to the same memory, and a pointer may stand in a field or be a local of
+//! Two pointers may lead to the same memory, and a pointer may be in a field or be a local of
 //! the lane; such places are not found.
 
 use std::collections::HashSet;
@@ -84,7 +84,7 @@ impl Path {
         })
     }
 
-    /// Whether one of the two places is the other one or a part of it.
+    /// Whether the two places are equal, or one is a part of the other.
     fn overlaps(&self, other: &Self) -> bool {
         let contains = |outer: &str, inner: &str| {
             let rest = inner.strip_prefix(outer);
@@ -180,7 +180,8 @@ impl Pass<'_, '_> {
         }
     }
 
-    /// The variable, if the lvalue is one, and not a place to which one leads.
+    /// The variable, if the lvalue names a variable itself, and not a place to which a variable
+    /// leads.
     fn variable(&self, node: Node<'_>) -> Option<usize> {
         match node.kind() {
             "identifier" => self.names.of(node),

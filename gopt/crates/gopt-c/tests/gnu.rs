@@ -64,7 +64,7 @@ fn a_word_over_two_lines_is_named() {
 }
 
 #[test]
-fn a_computed_goto_beside_a_lane_is_named() {
+fn a_computed_goto_in_a_function_with_a_lane_is_named() {
     let computed = "    void *p = &&l;\nl:\n    if (n < 0)\n        @goto *p;\n    foreach";
     let text = lane("", MARK).replace("    foreach", computed);
     refused(&text, &["a computed `goto`", "`switch`"]);
@@ -142,7 +142,7 @@ int main(void)
 "#;
 
 #[test]
-fn what_gnu_adds_does_the_same_before_and_after() {
+fn programs_in_gnu_c_do_the_same_before_and_after() {
     let folder = Folder::new("gnu");
     let output = transform(PROGRAM, DEFAULT_LANES).expect("nothing in it is refused");
     for compiler in compilers() {

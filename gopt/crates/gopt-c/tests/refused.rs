@@ -131,7 +131,7 @@ fn names_that_clash() {
         "elsewhere",
     );
     let after = "void f(int *t, int n) { int i; foreach (@i, n) { g_expensive(t); } t[i] = 1; }";
-    refused(after, "read behind the loop");
+    refused(after, "read after the loop");
     let last = "int f(int *t, int n) { int v; foreach (i, n) { @v = t[i]; } return v; }";
     refused(last, "the item that ran last");
 }

@@ -189,7 +189,7 @@ fn places_that_items_do_not_share_through_a_pointer_are_not_warned_of() {
 }
 
 #[test]
-fn what_no_other_item_can_spoil_is_not_warned_of() {
+fn writes_that_no_other_item_can_spoil_get_no_warning() {
     for (file, function, lane) in [
         (
             "int count;",

@@ -156,7 +156,7 @@ fn wrong_usage_is_exit_code_2() {
 }
 
 #[test]
-fn what_cannot_be_done_is_exit_code_1_before_anything_is_measured() {
+fn an_impossible_command_exits_with_1_before_anything_is_measured() {
     for (args, reason) in [
         (["--table-mib", "1048576"], "MiB are available"),
         (["--json", "/proc/none/rows"], "cannot make /proc/none/rows"),

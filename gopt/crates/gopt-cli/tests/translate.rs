@@ -105,7 +105,7 @@ fn an_input_becomes_an_output() {
 }
 
 #[test]
-fn what_fails_says_why_and_writes_nothing() {
+fn a_failed_command_says_why_and_writes_nothing() {
     let folder = Folder::new("cli-bad");
     let path = folder.path("");
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path(name), bytes);
@@ -164,7 +164,7 @@ fn what_fails_says_why_and_writes_nothing() {
 }
 
 #[test]
-fn what_lanes_share_is_warned_of_and_refused_when_strict() {
+fn places_that_lanes_share_are_warned_of_and_refused_when_strict() {
     let folder = Folder::new("cli-strict");
     let path = folder.path("");
     let shared = "\

@@ -1,5 +1,5 @@
-//! The look-ups in C, over the tables that Rust made, with the same algorithms, results and work
-//! around them. The sources are in `c/`; the build script gives the marked ones to gopt for C.
+//! The look-ups in C, over the tables that Rust made, with the same algorithms, results and
+//! surrounding work. The sources are in `c/`; the build script gives the marked ones to gopt for C.
 //!
 //! Invariants: the layout of all values that Rust gives to C is checked at compile time (`layout`).
 //! C reads only tables that their constructors filled (`tables`), and only keys that were checked.

@@ -35,8 +35,8 @@ impl Lookup for Ipv6 {
     #[inline(always)]
     fn find(&self, address: u128) -> Option<u32> {
         let mut word = *self.trie.first_word(address);
-        // Shifting two words is faster than counting the used bits if all are in registers; in
-        // memory, counting is faster.
+        // Shifting two words is faster than counting the used bits while all values are in
+        // registers; with values in memory, counting is faster.
         let mut rest = address << FIRST_BITS;
         loop {
             match step(word) {

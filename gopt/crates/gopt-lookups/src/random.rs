@@ -13,21 +13,21 @@ impl Random {
         Self { state: seed }
     }
 
-    /// Any 64 bits.
+    /// 64 random bits.
     #[inline]
     pub const fn bits(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         mix(self.state)
     }
 
-    /// A number below `limit`, or 0 if there is none.
+    /// A number below `limit`, or 0 if `limit` is 0.
     #[inline]
     pub fn below(&mut self, limit: u64) -> u64 {
         let scaled = (u128::from(self.bits()) * u128::from(limit)) >> 64;
         u64::try_from(scaled).expect("less than the limit")
     }
 
-    /// An index below `len`, or 0 if there is none.
+    /// An index below `len`, or 0 if `len` is 0.
     #[inline]
     pub fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.below(len as u64)).expect("less than a usize")

@@ -41,7 +41,7 @@ fn every_step_of_a_chain_is_a_line() {
 }
 
 #[test]
-fn a_hit_and_a_miss_of_a_hash_table_read_what_they_must() {
+fn a_hit_and_a_miss_of_a_hash_table_read_the_expected_lines() {
     let mut cuckoo = Cuckoo::new(17).unwrap();
     cuckoo.insert(5, 1).unwrap();
     assert_eq!(touched(&cuckoo, 5), 1, "the first bucket has it");

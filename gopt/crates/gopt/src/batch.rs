@@ -92,7 +92,7 @@ impl<const CAP: usize> Batch<CAP> {
     /// order in which look-ups end. Takes the next item when a lane is free.
     ///
     /// # Panics
-    /// If `lookup`, a look-up, `done` or the iterator panics. Then all look-ups under way are
+    /// If `lookup`, a look-up, `done` or the iterator panics. Then all look-ups in flight are
     /// dropped.
     #[inline]
     pub fn for_each<I, F, L, D>(self, items: I, lookup: L, done: D)

@@ -2,7 +2,7 @@
 //!
 //! Invariants: the busy lanes form a ring of links, and a lane is in the ring exactly while it
 //! holds a look-up that has not ended. A look-up stays at its address until it is dropped there,
-//! once. A panic unwinds through the destructor of [`Ring`], which drops every look-up under way.
+//! once. A panic unwinds through the destructor of [`Ring`], which drops every look-up in flight.
 //! Only `batch.rs` uses this module.
 //!
 //! The unsafe code has three reasons: it pins elements of an array, which the compiler cannot
@@ -20,7 +20,7 @@ use crate::turn::Permit;
 /// The most lanes of a batch.
 pub(crate) const MAX_LANES: usize = 64;
 
-/// Has the items of a batch.
+/// Gives the items of a batch, and takes their values.
 pub(crate) trait Source<F: Future> {
     /// The next look-up and the number of its item, if one may begin now. After `None`, the batch
     /// asks again when another look-up has ended.

@@ -22,7 +22,7 @@ use crate::turn;
 /// bytes, or a prefetch brings more.
 const LINE_BYTES: usize = 64;
 
-/// The most lines that [`load`] prefetches. A core has 10 to 16 buffers for lines under way, and
+/// The most lines that [`load`] prefetches. A core has 10 to 16 buffers for lines in flight, and
 /// hardware prefetchers find longer runs by themselves.
 const LINES: usize = 8;
 

@@ -1,4 +1,4 @@
-//! After a panic anywhere in a batch, every look-up under way and every value is dropped once.
+//! After a panic anywhere in a batch, every look-up in flight and every value is dropped once.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -71,7 +71,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn any_batch_at_any_width_gives_what_plain_execution_gives(
+    fn any_batch_at_any_width_gives_the_values_of_plain_execution(
         cells in cells(),
         starts in prop::collection::vec(0..105_usize, 0..LONGEST),
         width in 1..=64_usize,

@@ -89,8 +89,8 @@ impl Results {
         let [rounds, counted] = self.rounds;
         if counted < rounds {
             text += &format!(
-                "\n{} of {rounds} rounds do not count: the machine changed its state in them, or \
-                 was in another one than in most",
+                "\n{} of {rounds} rounds do not count: the machine changed its state during \
+                 them, or was in another state than in most rounds",
                 rounds - counted
             );
         }

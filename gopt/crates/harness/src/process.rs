@@ -122,7 +122,7 @@ impl Process {
     /// which it ended.
     fn why_it_ended(&mut self) -> anyhow::Error {
         loop {
-            // Reports of before its end tell nothing about it.
+            // Earlier reports do not explain the end.
             if let Err(why) = self.receive::<serde_json::Value>(LAST_WORDS) {
                 return why;
             }

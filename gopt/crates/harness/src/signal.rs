@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::sys;
 
-/// The user pressed Ctrl-C (or the system asked us to end).
+/// The user pressed Ctrl-C, or the system asked this process to end.
 #[derive(Clone, Copy, Debug)]
 pub struct Interrupted;
 

@@ -29,13 +29,13 @@ pub struct State {
     pub left_out: usize,
 }
 
-/// A row's account of the machine's state during its rounds.
+/// The state of the machine during a row's rounds, or the reason why there is none.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Condition {
     /// All rounds that count were measured in this state.
     Steady(State),
-    /// There is no such state.
+    /// There is no such state, for this reason.
     Without(Reason),
 }
 
@@ -75,7 +75,7 @@ impl Condition {
         }
     }
 
-    /// The account of an older row, which has none.
+    /// The condition of an older row, which did not record one.
     pub(crate) fn of_older() -> Self {
         Self::Without(Reason::NotRecorded)
     }
@@ -129,8 +129,8 @@ pub fn states(rounds: &[Option<f64>]) -> Vec<Group> {
     groups
 }
 
-/// Start and length of the longest run of sorted rounds that agree. If several are equally long,
-/// the first of them.
+/// Start and length of the longest run of sorted rounds that agree. Of several equally long runs,
+/// the first.
 fn widest(sorted: &[(f64, usize)]) -> Option<(usize, usize)> {
     let stretch = |begin: usize| {
         let fastest = sorted[begin].0;

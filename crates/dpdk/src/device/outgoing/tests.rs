@@ -62,7 +62,7 @@ fn outgoing() -> Outgoing {
     Outgoing::new(START, u32::try_from(WHOLE - START).unwrap())
 }
 
-/// Fills packets with one byte, and the given ones of it.
+/// Fills a packet of `len` bytes for each of `contents`, with that byte.
 fn fill(packets: &mut Outgoing, len: usize, contents: &[u8]) -> usize {
     packets.fill(len, contents, |bytes, content| {
         bytes[..len].fill(*content);
@@ -105,7 +105,7 @@ fn a_frame_beyond_the_room_is_not_filled() {
 }
 
 #[test]
-fn no_packet_is_lost_or_twice_there_whatever_the_device_takes() {
+fn no_packet_is_lost_or_duplicated_whatever_the_device_takes() {
     let (mut memory, mut packets) = (Memory::new(4 * BATCH), outgoing());
     let mut apart: Vec<Packet> = Vec::new();
     let mut wanted: Vec<u8> = Vec::new();

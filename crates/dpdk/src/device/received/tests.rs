@@ -98,7 +98,7 @@ fn packets_come_after_those_of_the_inbox() {
     assert_eq!(show(&mut batch), []);
     assert_eq!(shown(&batch), [(8, true), (10, false), (11, false)]);
     assert!(batch.give_up().1, "they may be of two pools");
-    // The next burst begins anew.
+    // The next burst starts with an empty batch.
     receive(&mut memory, &mut batch, &CONTENTS[..2], true);
     show(&mut batch);
     assert_eq!(shown(&batch), SHOWN[..2]);

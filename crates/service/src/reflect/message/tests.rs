@@ -172,8 +172,8 @@ fn a_structure_without_fields_is_null_as_its_description_shows() {
 }
 
 #[test]
-fn a_key_stands_once_in_an_object() {
-    let twice = "the key `left` stands twice at line 1 column 39";
+fn an_object_with_a_key_twice_is_refused() {
+    let twice = "the key `left` occurs twice at line 1 column 39";
     let json = r#"{"left": 1, "right": [1, 2], "left": 2}"#;
     let misfit = <Pair as InJson<Fixed>>::from_json(json).unwrap_err();
     assert_eq!(misfit.to_string(), twice);

@@ -22,9 +22,9 @@ pub(super) enum Step {
     Variant(&'static str),
 }
 
-/// The form that a type asks for, with the name of the visitor that takes it, which differs for
-/// types of one name in two modules, and for two uses of a generic type. Two types may have one
-/// name nevertheless; then the second is described as the first.
+/// The form that a type asks for, with the name of the visitor that takes it. That name differs for
+/// types of one name in two modules, and for two uses of a generic type. If two types share the
+/// visitor's name too, the second is described as the first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Form {
     seen: Seen,

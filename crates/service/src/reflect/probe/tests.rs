@@ -67,7 +67,7 @@ fn defined<T: serde::de::DeserializeOwned>() -> Vec<String> {
 }
 
 #[test]
-fn types_of_one_name_are_told_apart() {
+fn types_with_the_same_name_are_distinguished() {
     assert_eq!(
         defined::<Wrap<Wrap<u8>>>(),
         ["Wrap#2 { inner: u8 }", "Wrap { inner: Wrap#2 }"]
@@ -82,7 +82,7 @@ fn types_of_one_name_are_told_apart() {
 }
 
 #[test]
-fn json_of_types_of_one_name_is_accepted() {
+fn json_of_types_with_the_same_name_is_accepted() {
     let nested = from_json::<Wrap<Wrap<Last>>>(r#"{"inner": {"inner": {"last": 1}}}"#);
     let inner = Wrap {
         inner: Last { last: 1 },

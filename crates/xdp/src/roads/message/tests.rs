@@ -68,8 +68,8 @@ fn routes_to_ourselves_are_no_roads() {
     assert_eq!(message(2), Some(Message::OtherRoute));
 }
 
-/// The kernel's description of an interface on top of interface 3, with these details, and with
-/// this attribute more.
+/// The kernel's description of an interface on top of interface 3, with these details, and with one
+/// more attribute.
 fn above(kind: &[u8], data: &[(u16, &[u8])], more: Option<(u16, &[u8])>) -> Below {
     let mut details = Vec::new();
     attribute(&mut details, 1, kind);

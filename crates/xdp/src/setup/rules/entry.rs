@@ -2,13 +2,13 @@
 //! `struct ethtool_rx_flow_spec`, `linux/ethtool.h`): the datagrams for an address and a port come
 //! to a queue.
 //!
-//! Pure. Numbers of the host are in its order, those that are compared with packets in the order of
-//! the network. Used by `rules`.
+//! Pure. Numbers for the host are in its byte order, numbers to compare with packets in that of the
+//! network. Used by `rules`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
 
-/// Commands: the number of rules, one of them, the places of all; end one, make one.
+/// Commands: count the rules, read one, list the places of all, end one, make one.
 pub(super) const COUNT: u32 = 0x2e;
 pub(super) const ONE: u32 = 0x2f;
 pub(super) const ALL: u32 = 0x30;
@@ -38,8 +38,8 @@ const PLACE: usize = RULE + 160;
 const UDP_4: u32 = 2;
 const UDP_6: u32 = 6;
 
-/// Says that the further fields of a rule count (`FLOW_EXT`). Some drivers say so of every rule
-/// that they show; it means nothing if all of their masks are zero.
+/// Set if the further fields of a rule count (`FLOW_EXT`). Some drivers set it in every rule that
+/// they show; it means nothing if the masks of all these fields are zero.
 const FURTHER_COUNT: u32 = 0x8000_0000;
 
 /// Where the destination address and port lie among the fields, for both kinds.

@@ -14,7 +14,7 @@ pub(in crate::setup) enum How {
     /// As `Four`; it refuses a list with more places than it has rules, as mlx5 does.
     Exact,
     /// As `Four`; another program ends a rule after each count, and the list has a zero for it, as
-    /// that of mlx4 has.
+    /// mlx4's has.
     Fills,
     /// As `Four`; another program makes a rule between the first count and the first list.
     Grows,

@@ -1,4 +1,4 @@
-//! A table grants what stands in it, and a table that contradicts itself is refused.
+//! A table grants exactly its entries, and a table that contradicts itself is refused.
 
 use super::*;
 

@@ -41,7 +41,7 @@ fn world(count: u32) -> World {
 }
 
 impl World {
-    /// Receives entries, and shows two bytes of each. Returns the number of shown ones.
+    /// Receives entries, and shows two bytes of each. Returns how many are shown.
     fn show(&mut self, entries: &[Desc]) -> usize {
         for entry in entries {
             assert!(self.received.push(*entry));

@@ -121,7 +121,7 @@ fn frames_are_not_lent_in_front_of_an_open_datagram() {
 }
 
 #[test]
-fn the_next_endpoint_keeps_what_the_last_one_left() {
+fn the_next_endpoint_takes_over_the_frames_of_the_last_one() {
     let ledger = ledger(3);
     let mut first = ledger.own();
     let lent = lend(&mut first, 3);
@@ -140,7 +140,7 @@ fn the_next_endpoint_keeps_what_the_last_one_left() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }))]
     #[test]
-    fn a_frame_is_free_or_the_kernels(steps in proptest::collection::vec(any::<[u8; 3]>(), 0..60)) {
+    fn each_frame_is_free_or_lent(steps in proptest::collection::vec(any::<[u8; 3]>(), 0..60)) {
         let mut supply = ledger(1).own();
         let all: BTreeSet<u64> = free(&mut supply).into_iter().collect();
         let first = *all.first().unwrap();

@@ -26,8 +26,8 @@ impl Flow<'_> {
         found.collect()
     }
 
-    /// The first of the stores to one variable from which, within the same item, a path leads to a
-    /// switch and then to a read.
+    /// The first store to a variable from which, within the same item, a path leads to a switch and
+    /// then to a read.
     fn lost(&self, lane: usize, variable: usize, stores: &[Point]) -> Option<usize> {
         for &store in stores {
             let Step::Store(number) = self.steps[store] else {

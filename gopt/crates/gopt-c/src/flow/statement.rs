@@ -26,7 +26,7 @@ impl<'t> Builder<'_, 't> {
             "break_statement" | "continue_statement" | "return_statement" => self.jump(node, at),
             "type_definition" => at,
             kind if kind.starts_with("seh_") || kind.starts_with("preproc_") => {
-                self.refuse(node, "this statement is no C");
+                self.refuse(node, "this statement is not C");
                 at
             }
             _ => self.expression(node, at, true),

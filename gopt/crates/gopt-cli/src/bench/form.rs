@@ -23,7 +23,7 @@ pub(super) enum Form {
     /// The batched form of Aho-Corasick, which has no forms `gopt` and `hand`.
     Batch,
     CBatch,
-    /// No look-up: random lines, in groups.
+    /// Not a look-up: reads random lines, in groups.
     Lines,
 }
 

@@ -78,7 +78,7 @@ pub(super) fn check(
     };
     ensure!(
         !compilers.is_empty(),
-        "neither gcc nor clang is there to check with"
+        "--check needs gcc or clang, and neither is installed"
     );
     let folder = Folder::with_header()?;
     let sources = [("original", original), ("result", result)];

@@ -46,7 +46,7 @@ const STRICT: [&str; 4] = ["-std=gnu11", "-Wall", "-Wextra", "-Werror"];
 const KEYS: usize = 333;
 
 fn bytes<T>(values: &[T]) -> &[u8] {
-    // SAFETY: this is called for integers, and for structures of integers without gaps.
+    // SAFETY: this is only called for integers, and for structures of integers without gaps.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 

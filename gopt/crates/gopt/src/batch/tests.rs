@@ -39,7 +39,7 @@ fn ended_look_ups_are_not_visited_again() {
 }
 
 #[test]
-fn the_width_bounds_what_is_under_way() {
+fn the_width_bounds_the_look_ups_in_flight() {
     for width in 1..=8 {
         let under_way = RefCell::new((0, 0));
         let enter = async || {

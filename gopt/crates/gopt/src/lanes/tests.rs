@@ -57,8 +57,8 @@ impl Drop for Still<'_> {
     }
 }
 
-/// Look-ups to begin, one after the other, and those that have ended. At most `most` are under way,
-/// and once `most` are under way, none begins before all of them have ended.
+/// Look-ups to begin, one after the other, and those that have ended. At most `most` are in flight.
+/// Once `most` are in flight, no look-up begins before all of these have ended.
 struct Script<'a> {
     begun: usize,
     look_ups: Vec<Still<'a>>,
@@ -144,7 +144,7 @@ fn lanes_that_had_to_wait_are_used_again() {
 }
 
 #[test]
-fn a_panic_drops_what_is_under_way() {
+fn a_panic_drops_the_look_ups_in_flight() {
     for (begun, busy) in [(1, 1), (3, 3), (64, 64), (80, 64)] {
         let drops = Cell::new(0);
         let mut script = Script::new((0..begun).map(|_| Still::new(9, &drops)), 99);

@@ -47,7 +47,7 @@ pub struct Bars {
 }
 
 impl Bars {
-    /// The content of its element, and the height of the element.
+    /// The content of the chart's element, and the element's height.
     pub(super) fn draw(&self) -> (String, f64) {
         let mut out = String::new();
         svg::text(&mut out, "title", (0.0, 18.0), Anchor::Start, &self.title);

@@ -88,7 +88,7 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// The content of its element, and the height of the element.
+    /// The content of the chart's element, and the element's height.
     pub(super) fn draw(&self) -> (String, f64) {
         let mut out = String::new();
         let bottom = TOP + PLOT;

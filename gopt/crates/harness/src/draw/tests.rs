@@ -41,7 +41,7 @@ fn every_point_lies_on_the_picture_and_a_hollow_one_is_in_doubt() {
             .lines()
             .filter(|it| it.starts_with("<circle"))
             .collect();
-        // One of them is in the legend.
+        // One of the circles is in the legend.
         assert_eq!(circles.len(), 4, "{inner}");
         assert_eq!(inner.matches("k0 doubt").count(), 1);
         for circle in circles {
@@ -60,7 +60,7 @@ fn every_point_lies_on_the_picture_and_a_hollow_one_is_in_doubt() {
 }
 
 #[test]
-fn what_has_no_place_on_a_logarithmic_axis_is_left_out() {
+fn values_without_a_place_on_a_logarithmic_axis_are_left_out() {
     let points = vec![
         Point::at(0.0, 5.0),
         Point::at(10.0, 0.0),

@@ -19,7 +19,7 @@ fn figures_have_three_digits_and_a_unit() {
 }
 
 #[test]
-fn short_ones_have_the_digits_that_they_need() {
+fn short_figures_have_the_digits_that_they_need() {
     assert_eq!(short(1_000.0, "ns"), "1 µs");
     assert_eq!(short(1_500.0, "ns"), "1.5 µs");
     assert_eq!(short(0.25, ""), "0.25");

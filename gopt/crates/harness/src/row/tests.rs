@@ -3,7 +3,7 @@
 use super::*;
 use crate::state::State;
 
-/// A spread of 5 % around a median of 400 ns, twice the baseline.
+/// A row with a spread of 5 % around a median of 400 ns, twice the baseline.
 pub(crate) fn sample() -> Row {
     let spread = Spread {
         median: 400.0,

@@ -30,7 +30,7 @@ fn no_ping_pong_is_no_state() {
 }
 
 #[test]
-fn the_states_of_a_machine_that_flips_are_told_apart() {
+fn the_states_of_a_machine_that_flips_are_distinguished() {
     let pings = [110.0, 490.0, 300.0, 95.0, 280.0, 120.0, 310.0, 270.0, 480.0];
     let all = members(&pings);
     assert_eq!(all, [vec![2, 4, 6, 7], vec![0, 3, 5], vec![1, 8]]);
@@ -132,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn steady_is_what_the_fastest_and_the_slowest_say(
+    fn a_round_is_steady_if_its_fastest_and_slowest_ping_pongs_agree(
         pings in prop::collection::vec(80.0..600.0, 1..6)
     ) {
         let slowest = pings.iter().copied().fold(0.0, f64::max);

@@ -62,7 +62,7 @@ pub fn resident_bytes() -> io::Result<u64> {
     }
 }
 
-/// Bytes of this process's resident memory, and the bytes of it that are anonymous memory on huge
+/// Bytes of this process's resident memory, and how many of them are anonymous memory on huge
 /// pages.
 ///
 /// # Errors

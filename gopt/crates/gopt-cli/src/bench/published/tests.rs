@@ -1,4 +1,4 @@
-//! A published figure is shown next to the best width of the same look-up, and nowhere else.
+//! A published figure is shown only next to the best width of the same look-up.
 
 use harness::row::{Row, Spread};
 use serde_json::json;
@@ -19,7 +19,7 @@ fn row(lookup: &str, shape: &str, form: &str, batch: u32, ratio: f64) -> Row {
 }
 
 #[test]
-fn a_figure_of_the_paper_stands_beside_the_best_width() {
+fn a_figure_of_the_paper_is_shown_next_to_the_best_width() {
     let rows = [
         row("cuckoo", "tight", "c-gopt", 8, 1.5),
         row("cuckoo", "tight", "c-gopt", 16, 2.0),

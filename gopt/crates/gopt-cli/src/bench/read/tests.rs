@@ -29,7 +29,7 @@ fn rows_are_read_as_they_were_written() {
 }
 
 #[test]
-fn what_is_no_row_of_this_experiment_is_refused_with_its_place() {
+fn a_line_that_is_no_row_of_this_experiment_is_refused_with_its_place() {
     let mut future = good(EXPERIMENT);
     future.run.format = 2;
     let cases = [

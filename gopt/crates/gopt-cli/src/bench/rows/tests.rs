@@ -101,7 +101,7 @@ fn a_round_without_a_rate_for_each_cell_is_an_error() {
 }
 
 #[test]
-fn rates_of_lines_are_those_beside_all_look_ups() {
+fn rates_of_lines_come_from_the_rounds_of_all_look_ups() {
     let jobs = [Lookup::Mica, Lookup::Btree].map(|lookup| job(lookup, &[8]));
     let mut lines = LineRates::default();
     for (job, rate) in jobs.iter().zip([10.0, 20.0]) {
