@@ -25,9 +25,9 @@ const HEADERS: usize = 14 + 20 + 8;
 /// Where the headers of IP and UDP begin. The sum of UDP begins there, too.
 const IP: usize = 14;
 const UDP: usize = IP + 20;
-/// Bytes of the library's header. The payload has as many bytes before its message.
+/// Bytes of the library's header. The message begins at this offset in the payload.
 pub(crate) const LIBRARY_HEADER: usize = 24;
-/// The port of both sides, which tells their packets from others on the link, such as those of ARP.
+/// The port of both sides, which tells their packets from others on the link, such as ARP packets.
 const PORT: u16 = 7_771;
 
 /// How long a side tries to send when the device takes no packets: its peer may have just opened.
@@ -169,9 +169,8 @@ impl Form {
 }
 
 impl Side {
-    /// Opens a side that sends and receives payloads of these numbers of bytes, and puts the thread
-    /// on its seat. DPDK starts its own threads before that, so they may run on any
-    /// processor.
+    /// Opens a side that sends and receives payloads of these lengths, and puts the thread on its
+    /// seat. DPDK starts its own threads before that, so they may run on any processor.
     fn open(end: &End, seat: Seat, out: usize, into: usize) -> anyhow::Result<Self> {
         end.enter()?;
         seat.prepare()?;
@@ -201,7 +200,7 @@ impl Side {
     }
 
     /// Receives up to `most` packets, each in one piece, and calls `take` with the payload of each
-    /// right one. Returns the number of received packets.
+    /// valid one. Returns the number of received packets.
     #[inline]
     fn receive(&mut self, most: u32, mut take: impl FnMut(&[u8])) -> u32 {
         let form = &self.into;
@@ -213,7 +212,7 @@ impl Side {
     }
 }
 
-/// Whether a packet, of which this may be only the first piece, comes from the other side.
+/// Whether a packet comes from the other side; `packet` may be only its first piece.
 #[inline]
 fn is_ours(packet: &[u8]) -> bool {
     packet.get(IP + 9) == Some(&17)

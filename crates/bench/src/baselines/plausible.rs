@@ -5,7 +5,7 @@
 /// Largest plausible round trip of one cache line between two processes, in ns.
 const SHM_RTT_NS: f64 = 320.0;
 
-/// Most time, in ns, that each further cache line of a packet may add to that round trip, in both
+/// The most time, in ns, that each further cache line of a packet may add to that round trip, both
 /// directions together. The processor fetches these lines in parallel, so each costs less than the
 /// first.
 const SHM_RTT_LINE_NS: f64 = 60.0;

@@ -207,7 +207,7 @@ fn ping_udp(server: SocketAddr, params: &Params) -> anyhow::Result<f64> {
 /// The median, in ns, of one trip after each silence; the first trip does not count.
 ///
 /// # Errors
-/// Those of `trip`, which returns whether the answer is right; or an answer is wrong.
+/// `trip` fails, or returns false because an answer is wrong.
 #[expect(
     clippy::cast_precision_loss,
     reason = "nanoseconds of a trip are far below 2^53"

@@ -92,7 +92,7 @@ const PUBLISHED: &[Published] = &[
     ),
 ];
 
-/// The metrics of [`Gets`]. In a measurement, the rate of echoes stands after their values.
+/// The metrics of [`Gets`]. A measurement appends the rate of echoes to their values.
 const GETS: [Metric; 3] = [
     Metric {
         name: "gets_per_s",
@@ -106,7 +106,7 @@ const GETS: [Metric; 3] = [
     Metric::alone("tree_per_s", "1/s"),
 ];
 
-/// The metrics of [`Mixed`]. In a measurement, the figures of echoes stand after their values.
+/// The metrics of [`Mixed`]. A measurement appends the figures of echoes to their values.
 const MIXED: [Metric; 5] = [
     mixed("gets_per_s", "1/s", 5),
     mixed("get_p50", "ns", 6),

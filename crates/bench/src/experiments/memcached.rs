@@ -66,7 +66,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// Gets that are sent together, in commands of their own or as keys of one command.
 const TOGETHER: u32 = 100;
 
-/// Percentage of its processor from which on the load generator may limit the rate.
+/// If the load generator uses this percentage of its processor or more, it may limit the rate.
 const BUSY: f64 = 90.0;
 
 /// The ways of asking over TCP, each with the number of connections.
@@ -77,8 +77,8 @@ const WAYS: [(Way, u32); 4] = [
     (Way::Many(TOGETHER), 4),
 ];
 
-/// The ways of asking with the native client, each with the number of connections over TCP that
-/// together have as many gets under way, and the number of gets that it begins together.
+/// The ways of asking with the native client. Each has the number of TCP connections that together
+/// have as many gets in flight, and the number of gets that the client begins together.
 const NATIVE_WAYS: [(Way, u32, usize); 5] = [
     (Way::Single, 1, 1),
     (Way::Single, 16, 1),
@@ -210,8 +210,8 @@ fn cases(sweep: &Sweep<'_>) -> Vec<Case> {
     cases
 }
 
-/// The rate of native clients beside a crowd of idle connections, against a server without a front
-/// end.
+/// The rate of native clients while the server has a crowd of idle connections, against a server
+/// without a front end.
 fn crowd_case(transport: Transport, stocked: impl Fn(Kind) -> Stocked) -> Case {
     let native = |kind| Native {
         server: stocked(kind),
@@ -362,7 +362,7 @@ impl Native {
         ]
     }
 
-    /// A step with as many gets under way as over TCP.
+    /// A step with as many gets in flight as over TCP.
     fn step(&self, span: Duration) -> Step {
         let (gets, keys) = match self.way {
             Way::Single => (self.connections, 1),

@@ -1,6 +1,6 @@
 //! `rate`: RPCs per second with many in flight; the baseline is the rate of raw packets over the
-//! same medium. `one_way`: one process issues, the other serves. `symmetric`: each does both, and
-//! the figure is that of the slower process.
+//! same medium. `one_way`: one process issues, the other serves. `symmetric`: each process does
+//! both, and the figure is the rate of the slower one.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -106,8 +106,8 @@ pub(crate) struct Rate {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Params {
     setting: Setting,
-    /// The server to connect to. A process without one listens, and begins to issue requests when
-    /// the other process does.
+    /// The server to connect to. If there is none, this process listens, and begins to issue
+    /// requests when the other process does.
     server: Option<SocketAddr>,
     batch: u32,
     size: u16,

@@ -15,7 +15,7 @@
 //! | `replica/apart.rs` | replicas in processes of their own |
 //! | `replica/killed.rs` | leaders that are killed |
 //! | `replica/disk.rs` | replicas with disks, and the disk alone |
-//! | `replica/many.rs` | puts of which many are under way, and ten minutes of them |
+//! | `replica/many.rs` | many puts in flight, and ten minutes of them |
 //! | `replica/folder.rs` | directories of a measurement |
 //! | `replica/simulated.rs` | puts and killed leaders in the simulator |
 
@@ -129,7 +129,7 @@ const ONE: [Metric; 6] = [
 #[derive(Clone, Copy, Debug)]
 struct One(Transport);
 
-/// The same number of puts under way, to etcd with its files below a directory.
+/// Puts to etcd, with the same number in flight; etcd has its files below a directory.
 struct EtcdPuts {
     etcd: Resident<Etcd>,
     below: PathBuf,
@@ -189,7 +189,7 @@ fn simulated_cases() -> [Case; 2] {
     ]
 }
 
-/// Replicas with disks. A file system in memory is no disk, so its rows say which one it was.
+/// Replicas with disks. A file system in memory is no disk, so rows name the file system.
 fn case_on_disk(transport: Transport) -> Case {
     let [replicas, outstanding] = params(disk::OUTSTANDING);
     let found = disk::file_system(&disk::folder()).unwrap_or_else(|_| "unknown".to_owned());

@@ -4,7 +4,7 @@
 //! names, or a pair of virtual interfaces that this process makes as root. Devices of DPDK make a
 //! new link of their own for each measurement (`device`).
 //!
-//! Invariant: a link that was made ends with this process, and its namespaces have no name. A child
+//! Invariant: a link that this process made ends with it, and its namespaces have no name. A child
 //! enters its end before it opens anything. Called by experiments in the parent, and by the roles
 //! of its children.
 

@@ -53,12 +53,12 @@ pub(crate) struct LossyRx<R> {
 /// A frame of the burst.
 #[derive(Debug)]
 enum Shown {
-    /// The one with this index in the burst of the transport below.
+    /// The frame with this index in the burst of the transport below.
     Below(usize),
     Late(Vec<u8>),
 }
 
-/// Most bursts that a late frame waits. An endpoint that spins makes some hundred of them in a
+/// The most bursts that a late frame waits. An endpoint that spins makes some hundred of them in a
 /// round trip.
 const MOST_LATE: u64 = 1_000;
 

@@ -118,7 +118,7 @@ pub(crate) struct Loss {
 
 /// A transport, with the options that experiments set.
 pub(crate) trait Medium: Open {
-    /// Most sessions that connect at the same time.
+    /// The most sessions that connect at the same time.
     const CONNECTING: usize = 256;
 
     /// Switches packing and segmentation.
@@ -418,10 +418,10 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts one.
+    /// Starts a server.
     ///
     /// # Errors
-    /// It does not start.
+    /// The server does not start.
     pub(crate) fn start(params: &server::Params) -> anyhow::Result<Self> {
         let mut process = Process::spawn(server::ROLE, Seat::default(), params)?;
         let address = process.receive(patience(Duration::ZERO))?;
@@ -431,7 +431,7 @@ impl Server {
     /// Its counts and its use of resources so far.
     ///
     /// # Errors
-    /// It has ended.
+    /// The server has ended.
     pub(crate) fn side(&mut self) -> anyhow::Result<Side> {
         self.process.send(&())?;
         self.process.receive(patience(Duration::ZERO))

@@ -32,7 +32,7 @@ const PLACES: usize = 128;
 /// Bytes of the payload of an acknowledgement.
 const ACK: usize = 32;
 
-/// Most pieces that are taken from the ring together.
+/// The most pieces taken from the ring at once.
 const BURST: u32 = 64;
 
 /// A sender that gets no acknowledgement for this long has lost packets.

@@ -17,10 +17,10 @@ use crate::harness::subject::{Medium, Setting, over};
 use harness::process::{Parent, Process, Role};
 use harness::seat::Seat;
 
-/// Has an index.
+/// Serves an index.
 pub(super) const ROLE: Role = Role::new("index-serve", hold);
 
-/// Answered with the first [`ANSWER`] bytes of the request.
+/// An echo: the answer is the first [`ANSWER`] bytes of the request.
 pub(super) const ECHO: ReqType = ReqType(0x10);
 
 /// Bytes of the answer to a get: its kind, and a value.
@@ -56,10 +56,10 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts one, and waits until it is filled.
+    /// Starts a server, and waits until its index is filled.
     ///
     /// # Errors
-    /// It does not start.
+    /// The server does not start.
     pub(super) fn start(setting: Setting, scans: Scans, alone: Duration) -> anyhow::Result<Self> {
         let setting = Setting {
             workers: usize::from(scans == Scans::Workers),
@@ -75,10 +75,10 @@ impl Server {
         Ok(Self { found, process })
     }
 
-    /// Ends it, and returns its counts.
+    /// Ends the server, and returns its counts.
     ///
     /// # Errors
-    /// It has ended before.
+    /// The server has already ended.
     pub(super) fn stop(&mut self) -> anyhow::Result<Side> {
         self.process.send(&())?;
         self.process.receive(patience(Duration::ZERO))

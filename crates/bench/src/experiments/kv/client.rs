@@ -31,8 +31,8 @@ pub(in crate::experiments) const WARM_UP: Duration = Duration::from_millis(20);
 /// The largest window of a session, with a credit for each of its calls.
 const WINDOW: u32 = 64;
 
-/// Longest wait for the server's first answer, for the first operation that ends after the span of
-/// a step, and for the last ones of a step.
+/// The longest wait for the server's first answer, for the first operation that ends after the span
+/// of a step, and for a step's last operations.
 const STUCK: Duration = Duration::from_secs(8);
 
 /// Iterations between two looks at the clock.

@@ -79,7 +79,7 @@ impl Connection {
     /// Begins a call with this message. It leaves with the next [`Self::turn`].
     ///
     /// # Errors
-    /// The other side takes no more bytes now.
+    /// The connection's send window is used up.
     pub(super) fn begin(&mut self, message: &[u8]) -> anyhow::Result<u32> {
         let call = self.next;
         self.next += 2;
@@ -168,7 +168,7 @@ struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The first frame, and the bytes after it; `None` if it is not whole.
+    /// The first frame, and the bytes after it; `None` if the frame is incomplete.
     fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
         let [a, b, c, kind, flags, stream @ ..] = *head;

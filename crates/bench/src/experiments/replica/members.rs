@@ -26,7 +26,7 @@ use harness::seat::Seat;
 /// Runs three replicas.
 pub(super) const ROLE: Role = Role::new("replicas", replicate);
 
-/// Answered with the first [`ANSWER`] bytes of the request.
+/// An echo: the answer is the first [`ANSWER`] bytes of the request.
 pub(super) const ECHO: ReqType = ReqType(0x10);
 
 /// Bytes of the answer to a put.
@@ -35,13 +35,13 @@ pub(super) const ANSWER: usize = dunlin::replica::Answer::HEAD;
 /// Replicas of a cluster.
 const REPLICAS: u64 = 3;
 
-/// An election takes less, even on a busy machine.
+/// An election takes less time, even on a busy machine.
 const ELECTING: Duration = Duration::from_secs(10);
 
 /// Turns between two looks at the clock.
 const BLOCK: u32 = 256;
 
-/// The number of puts at first that do not count: fewer than the client makes before its own count.
+/// The first puts do not count. They are fewer than the puts of the client's warm-up.
 const WARMING_PUTS: u64 = 50;
 
 /// The work of the process.
@@ -79,20 +79,20 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts them, and waits for a leader.
+    /// Starts the replicas, and waits for a leader.
     ///
     /// # Errors
-    /// They do not start.
+    /// The process does not start.
     pub(super) fn start(params: &Params) -> anyhow::Result<Self> {
         let mut process = Process::spawn(ROLE, Seat::default(), params)?;
         let found = process.receive(patience(ELECTING + 2 * params.alone))?;
         Ok(Self { found, process })
     }
 
-    /// Ends them.
+    /// Ends the process.
     ///
     /// # Errors
-    /// They have ended before.
+    /// The process has already ended.
     pub(super) fn stop(&mut self) -> anyhow::Result<Seen> {
         self.process.send(&())?;
         self.process.receive(patience(Duration::ZERO))

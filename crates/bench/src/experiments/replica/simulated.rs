@@ -120,7 +120,7 @@ impl Stage {
         }
     }
 
-    /// Runs the world for this time, with sessions for all that want one.
+    /// Runs the world for this time, and makes the sessions that processes want.
     fn run_for(&mut self, time: Nanos) {
         let end = self.world.now() + time;
         while self.world.now() < end {
@@ -220,7 +220,7 @@ fn peer(port: PortId) -> PeerId {
     PeerId(u32::try_from(port.0).expect("there are four"))
 }
 
-/// Opens a session that waits for an answer.
+/// Opens a session, which then waits for the answer to its offer.
 fn offer<App>(rpc: &mut SimEndpoint<App>) -> Option<(Session, SessionOffer)> {
     let mut lifecycle = rpc.lifecycle();
     let session = lifecycle.open(&SessionOptions::default()).ok()?;

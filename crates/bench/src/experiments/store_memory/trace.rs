@@ -134,7 +134,7 @@ impl Client {
             self.send(group.iter(), |request, number| {
                 request.extend_from_slice(b"mg ");
                 request.extend_from_slice(&items::key(*number));
-                // The client wants to know whether there is an item, and no value.
+                // The client asks only whether the item exists, and needs no value.
                 request.extend_from_slice(b" s\r\n");
             })?;
             for number in group {

@@ -119,7 +119,7 @@ pub(super) const fn mix(number: u64) -> u64 {
     Rng::new(number).next_u64()
 }
 
-/// The number, below `items`, of the item with this rank. Some ranks have the same item.
+/// The number, below `items`, of the item with this rank. Some ranks share an item.
 #[inline]
 fn scatter(rank: u32, items: u32) -> u32 {
     let wide = mix(rank.into()) >> 32;

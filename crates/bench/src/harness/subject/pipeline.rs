@@ -198,8 +198,8 @@ impl Pipeline {
 }
 
 impl Choice {
-    /// The index of the next call's session, and that of a later call's session, if it is known.
-    /// Both are below `count`, which is not 0.
+    /// The index of the next call's session, and the index of a later call's session, if it is
+    /// known. Both are below `count`, which is not 0.
     #[inline]
     fn next(&mut self, count: usize) -> (usize, Option<usize>) {
         match self {

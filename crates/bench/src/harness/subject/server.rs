@@ -38,7 +38,7 @@ impl Params {
     }
 }
 
-/// Most bytes of a response of a background handler.
+/// The most bytes in a response of a background handler.
 const MAX_RESPONSE: usize = 1024;
 
 /// Times that slow handlers took, in ns; worker threads record them too.

@@ -65,7 +65,7 @@ impl<T: Copy> Ring<T> {
     /// Reads the next entry, which [`Self::available`] has shown.
     #[inline]
     pub(super) fn pop(&mut self) -> T {
-        // SAFETY: as `push`; the kernel has written the entry and waits for `release`.
+        // SAFETY: as in `push`; the kernel has written the entry and waits for `release`.
         let entry = unsafe { self.entries.add(self.index()).read() };
         self.ours = self.ours.wrapping_add(1);
         entry

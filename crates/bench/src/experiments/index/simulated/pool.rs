@@ -22,7 +22,7 @@ impl Pool {
         }
     }
 
-    /// When a job that comes now is done.
+    /// Gives a worker a job now, and returns when the job will be done.
     fn take(&self, now: Nanos) -> Nanos {
         let mut idle_from = lock(&self.idle_from);
         let first = idle_from.iter_mut().min().expect("there are workers");

@@ -23,7 +23,7 @@ const LIFETIME: u32 = 1;
 /// The key of the long value. Keys of items have another length.
 const LARGE_KEY: &[u8] = b"the long value";
 
-/// The work, which goes on while a step wants it.
+/// The work, which goes on during steps with `Step::beside`.
 #[derive(Debug)]
 pub(super) struct Beside {
     is_on: bool,
@@ -78,7 +78,7 @@ impl Beside {
         self.small.at != u64::MAX && self.large.at != u64::MAX
     }
 
-    /// Begins what is due.
+    /// Begins the operations that are due.
     ///
     /// # Errors
     /// An operation cannot begin.

@@ -14,8 +14,8 @@ use crate::harness::items::{Draws, Items, Mix, Operation};
 use crate::harness::rtt::Recorder;
 use crate::harness::ticks::{self, Stretch};
 
-/// Operations that are drawn before the first step. A step with more repeats them from the first
-/// one. Their items together do not fit into any cache.
+/// Operations that are drawn before the first step. A step with more operations repeats them. Their
+/// items together do not fit into any cache.
 const DRAWN: usize = 1 << 21;
 
 /// The most operations under way, a power of two: the number of calls that may wait at a session.
@@ -183,7 +183,7 @@ impl Flow {
         Some(slot)
     }
 
-    /// The operation of a slot; of a multi-get, the get of each key.
+    /// The operation of a slot; for a multi-get, one get for each key.
     #[inline]
     pub(super) fn operations(&self, slot: u32) -> &[Operation] {
         let (at, _) = self.slots[slot as usize];
