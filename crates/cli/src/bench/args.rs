@@ -73,7 +73,7 @@ pub(crate) struct Args {
     pub(super) experiment: Named,
     #[command(flatten)]
     pub(super) selection: Selection,
-    /// About how long all rounds together may take; cases for which no time is left are left out
+    /// About how long all rounds may take together; cases that do not fit in are left out
     #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<Duration>,
     /// Rounds; a row has the median, the smallest and the largest of them
@@ -83,10 +83,10 @@ pub(crate) struct Args {
     /// One JSON object per row, into a file or (`-`) to the standard output
     #[arg(long, value_name = "FILE|-")]
     pub(super) json: Option<Target>,
-    /// A picture of the rows: all charts that `dunlin report` would show of them
+    /// A picture of the rows, with all charts that `dunlin report` would show
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
-    /// Run the measuring threads before all others of a busy machine (needs root)
+    /// Run the measuring threads before all other threads, on a busy machine (needs root)
     #[arg(long)]
     pub(super) realtime: bool,
     /// Show the counters and the resources of both processes of each measurement

@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     print(&text)
 }
 
-/// True if the name is that of the option, or of a group that contains it.
+/// True if the name stands for the option, or for a group that contains it.
 fn is_in(name: &str, entry: &Entry) -> bool {
     let rest = entry
         .setting

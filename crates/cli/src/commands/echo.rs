@@ -75,8 +75,8 @@ impl Over {
         match self {
             Self::Shm => "--transport shm ",
             Self::Udp => "--transport udp ",
-            // A client with the default transport reaches these. Another host than the server's has
-            // other names for its interfaces and devices.
+            // A client with the default transport reaches these. On another host than the server's,
+            // interfaces and devices have other names.
             Self::Auto | Self::Xdp(_) | Self::AutoXdp(_) | Self::Dpdk(_) | Self::AutoDpdk(_) => "",
         }
     }
@@ -181,7 +181,7 @@ pub(crate) struct TransportArgs {
 pub(crate) struct EndpointArgs {
     #[arg(long, value_name = "T", default_value = "auto", help = TRANSPORT)]
     pub(crate) transport: Over,
-    /// How long a thread looks for packets before it blocks, such as `50 us`; `spin`: for ever
+    /// How long a thread polls for packets before it blocks, such as `50 us`; `spin`: forever
     #[arg(long, value_name = "TIME|spin")]
     idle: Option<String>,
     #[command(flatten)]

@@ -9,7 +9,7 @@ use dunlin_bench::experiments;
 use harness::machine::FORMAT;
 use harness::row::Row;
 
-/// Most bytes of a file of rows; all experiments together make less than one megabyte.
+/// The most bytes of a file of rows; all experiments together make less than one megabyte.
 const LARGEST: u64 = 256 << 20;
 
 /// All rows of all files.

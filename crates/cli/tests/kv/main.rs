@@ -352,7 +352,7 @@ fn a_dump_has_all_items_and_damaged_ones_are_refused() {
     // The second at which an item expires may differ by one.
     assert!(sorted(&damaged) == sorted(&dump));
     assert_eq!(other.object(&["load", &damaged])["loaded"], 2002);
-    // Lines after the end go away, and the end stands there once.
+    // Lines after the end mark are removed, and the file has one end mark.
     std::fs::write(&damaged, [&whole[..], b"more\n"].concat()).unwrap();
     server.text(&["dump", "--resume", &damaged]);
     assert!(std::fs::read(&damaged).unwrap() == whole);

@@ -14,8 +14,8 @@ use crate::{Server, ask, tcp};
 
 const PACKAGE: &str = "github.com/prometheus/memcached_exporter/cmd/memcached_exporter";
 
-/// Series that the exporter has of memcached alone: they belong to its slabs, or to the way in
-/// which these order their items, or name its version.
+/// Series that the exporter has only for memcached: they belong to its slabs or to the order of
+/// items in slabs, or name its version.
 const THEIRS: [&str; 4] = [
     "memcached_slab_",
     "memcached_lru_",

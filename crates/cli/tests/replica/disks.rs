@@ -19,7 +19,7 @@ fn on_disks(folder: &Folder) -> Cluster {
 }
 
 impl Cluster {
-    /// Starts a replica again that was killed.
+    /// Restarts a killed replica.
     fn restart(&mut self, place: usize, folder: &Folder) {
         let path = folder.path(&place.to_string());
         let address = self.0[place].address.clone();

@@ -105,7 +105,7 @@ impl Stage {
         self.folder.path(&format!("{name}-{place}"))
     }
 
-    /// A file that changes the syncs of a replica, or that they have left.
+    /// A file that changes the syncs of a replica, or that a sync has written.
     fn file(&self, place: usize, name: &str) -> PathBuf {
         self.folder.join(format!("syncs-{place}/{name}"))
     }

@@ -24,7 +24,7 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// Longest time from the end of a program's output to its own end.
 const ENDING: Duration = Duration::from_secs(5);
 
-/// Most bytes of output that are read: an answer has a few hundred.
+/// The most bytes of output that are read; an answer has a few hundred.
 const MOST: u64 = 1 << 20;
 
 /// A measurement that failed, and the reason: the program ended with an error or took too long. The
@@ -219,7 +219,7 @@ impl Drop for Running {
     }
 }
 
-/// The text that a pipe brings until it is closed.
+/// Reads a pipe as text until it is closed.
 fn read(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (tx, rx) = mpsc::channel();
     thread::spawn(move || {
@@ -229,7 +229,7 @@ fn read(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
             let _ = pipe.by_ref().take(MOST).read_to_end(&mut bytes);
             let _ = std::io::copy(&mut pipe, &mut std::io::sink());
         }
-        // The other end is gone if the comparison no longer waits.
+        // The receiver is gone if the comparison no longer waits.
         let _ = tx.send(String::from_utf8_lossy(&bytes).into_owned());
     });
     rx

@@ -64,7 +64,7 @@ pub(super) struct Comparison {
     pub(super) other_run: Option<Value>,
 }
 
-/// The number of rounds tried, of those in which the state changed, and of those that failed.
+/// How many rounds were tried, in how many of them the state changed, and how many failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Tried {
     pub(super) rounds: usize,
@@ -88,7 +88,7 @@ pub(super) fn tried(rounds: &[Round], other: usize, failed: usize) -> Tried {
 }
 
 /// The comparisons with program `other`: every figure that both have, in every state with enough
-/// rounds; if there is none, in the state with most rounds, which gives no verdict.
+/// rounds. If no state has enough, compares in the state with the most rounds, without a verdict.
 pub(super) fn comparisons(rounds: &[Round], other: usize) -> Vec<Comparison> {
     let groups = groups(rounds, other);
     let enough = groups.iter().take_while(|group| suffices(group)).count();

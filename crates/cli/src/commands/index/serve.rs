@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// Where to write a snapshot at the end
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Where to listen; without it, what `nexus.listen` says
+    /// Where to listen; by default, the address in `nexus.listen`
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
     #[command(flatten)]

@@ -31,8 +31,8 @@ pub(super) struct Args {
     pub(super) server: ServerArgs,
 }
 
-/// Keys whose items are read and written at once. A scan may bring a thousand keys, and a value has
-/// up to 1 MiB, and four times as many bytes in the file.
+/// Keys whose items are read and written at once. A scan may return a thousand keys. A value has up
+/// to 1 MiB, and takes up to four times as much in the file.
 const AT_ONCE: usize = 64;
 
 /// A dump that is being written.
@@ -106,14 +106,14 @@ impl Dump {
     }
 
     /// Opens a file to go on after its last mark, and cuts off the lines after that mark. `None`:
-    /// the dump in the file is whole.
+    /// the dump in the file is complete.
     fn reopen(path: &Path, tag: u32) -> anyhow::Result<Option<Self>> {
         let mut file = OpenOptions::new().read(true).write(true).open(path)?;
         let (mut lines, mut reader) = (Lines::new(BufReader::new(&file)), Reader::default());
         let (mut last, mut is_good) = (None, true);
         while is_good && let Some(line) = lines.next()? {
             is_good = reader.on_line(line).is_ok();
-            // The end of a dump that goes on is written anew.
+            // The end mark is not counted: a dump that goes on writes a new one.
             let is_mark = line.starts_with(b"\t") && !reader.may_end();
             if is_good && is_mark && lines.is_whole {
                 let at = reader.mark().or(reader.tag().map(Mark::start));
@@ -172,7 +172,7 @@ impl Dump {
         let asked: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         let items = kv.get_many(&asked)?;
         let mut bytes = Vec::new();
-        // A key without an item has left the table since the scan.
+        // If a key has no item, the item has left the table since the scan.
         for (key, item) in keys.iter().zip(items) {
             let Some(item) = item else { continue };
             let start = bytes.len();
@@ -221,7 +221,8 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// The next line without its end. A line that is too long is cut at a length that shows that.
+    /// The next line without its end. A line that is too long is cut, but not below the length that
+    /// shows this.
     pub(super) fn next(&mut self) -> std::io::Result<Option<&[u8]>> {
         self.line.clear();
         let most = MAX_LINE as u64 + 2;

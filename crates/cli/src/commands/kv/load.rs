@@ -1,7 +1,7 @@
 //! `dunlin kv load`: writes the items of a file, or of a running memcached, to a server.
 //!
 //! A file is read twice. The first time, each line is checked and nothing is written, so a dump
-//! that is cut off or changed is refused as a whole; of a list, bad lines are named and left out.
+//! that is cut off or changed is refused as a whole; in a list, bad lines are named and skipped.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -22,7 +22,7 @@ use super::server::ServerArgs;
 use super::source::Source;
 use crate::say::print;
 
-/// Bad lines that are named; of further ones only the number is shown.
+/// The most bad lines that are named; further ones are only counted.
 const NAMED: u64 = 10;
 
 /// The marks of a dump. A list has none, so a file with one of them is a dump even if its first
@@ -51,7 +51,7 @@ struct Counts {
     loaded: u64,
     expired: u64,
     bad: u64,
-    /// Items of memcached that left it before they were read.
+    /// Items that left memcached before they were read.
     gone: u64,
 }
 

@@ -77,7 +77,7 @@ pub(crate) struct Args {
     /// Refuses `flush_all`
     #[arg(short = 'F', long)]
     disable_flush_all: bool,
-    /// Where `dunlin kv` connects; without it, a port that is free
+    /// Where `dunlin kv` connects; by default, a free port
     #[arg(
         long = "native",
         value_name = "HOST:PORT",
@@ -116,7 +116,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     serve::serve(&plan, settings)
 }
 
-/// Refuses a limit above the table's, and warns of one below, because the table does not keep it.
+/// Refuses a limit above the table's. Warns of a lower one, because the table does not enforce it.
 fn check_longest(size: Option<&str>) -> Result<(), Misuse> {
     let Some(text) = size else { return Ok(()) };
     let size = serve::size(text).map_err(|why| Misuse(format!("-I {text}: {why}")))?;

@@ -48,19 +48,19 @@ Exit codes: 0, Ctrl-C ended it; 1, it cannot listen or serve; 2, an option or th
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Memory for all items, such as `512MiB`; it is taken at the start; without it, what
-    /// `kv.memory` says: 1 GiB
+    /// Memory for all items, such as `512MiB`, which the server takes at its start; by default, the
+    /// value of `kv.memory`, 1 GiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<usize>,
-    /// Whether items leave when the memory is used, or writes fail; without it, what `kv.mode`
-    /// says: `cache`
+    /// Whether items leave when the memory is full, or writes fail; by default, the value of
+    /// `kv.mode`, `cache`
     #[arg(long, value_enum)]
     mode: Option<ModeArg>,
-    /// Threads, each with a partition of the keys; without it, what `kv.threads` says: 1
+    /// Threads, each with a partition of the keys; by default, the value of `kv.threads`, 1
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=MAX_PARTITIONS as i64))]
     threads: Option<u16>,
-    /// Where to listen; without it, what `nexus.listen` says
+    /// Where to listen; by default, the address in `nexus.listen`
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
     #[command(flatten)]
@@ -76,7 +76,7 @@ pub(super) struct Plan {
     pub(super) memory: usize,
     pub(super) mode: Mode,
     pub(super) threads: u16,
-    /// Where to listen; without it, what `nexus.listen` says.
+    /// Where to listen; by default, the address in `nexus.listen`.
     pub(super) listen: Option<String>,
     pub(super) front: FrontPlan,
     pub(super) endpoint: EndpointArgs,
@@ -169,7 +169,7 @@ pub(super) fn serve(args: &Plan, mut settings: Settings) -> anyhow::Result<()> {
     )
 }
 
-/// Refuses a memory that no table can have, or that the machine has not.
+/// Refuses a size of memory that no table can have, or that the machine does not have.
 fn check_memory(args: &Plan) -> anyhow::Result<()> {
     let least = dunlin::kv::store::MIN_MEMORY * usize::from(args.threads);
     if args.memory < least {
@@ -271,8 +271,8 @@ fn serve_all<T: Configurable>(
     report(args, &all, begin)
 }
 
-/// A version that no earlier process at this place has used: the time in nanoseconds. No table has
-/// had more than one write in each of them.
+/// A version that no earlier process at this address has used: the time in nanoseconds. No table
+/// makes more than one write per nanosecond.
 fn first_version() -> anyhow::Result<u64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
     Ok(u64::try_from(now.as_nanos())?)

@@ -19,7 +19,7 @@ A line is a command of `dunlin kv`, without these two words: set \"a key\" 'a va
 Quotation marks and backslashes are those of a shell. `help` lists the commands, `help get` explains
 one, and `quit` ends the shell.";
 
-/// Options of the connection. They belong to the shell, which has only one.
+/// Options of the connection. They belong to the shell, which has only one connection.
 const OF_SHELL: [&str; 7] = [
     "server",
     "when_down",

@@ -21,7 +21,7 @@ const MAX_VALUE: usize = 1 << 30;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Its two connections.
+/// A memcached, with two connections to it.
 pub(super) struct Source {
     list: BufReader<TcpStream>,
     read: BufReader<TcpStream>,
@@ -30,10 +30,10 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Connects to it.
+    /// Connects to a memcached.
     ///
     /// # Errors
-    /// None listens there.
+    /// Nothing listens there.
     pub(super) fn open(address: &str) -> anyhow::Result<Self> {
         let address = resolve(address)?;
         let connect = || -> std::io::Result<_> {

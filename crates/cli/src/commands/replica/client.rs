@@ -103,7 +103,7 @@ pub(super) struct PutArgs {
     /// The value; `-` reads it from the standard input
     #[arg(allow_negative_numbers = true)]
     value: String,
-    /// The time after which the item goes; without it, the item stays
+    /// The time after which the item expires; without it, the item stays
     #[arg(long = "for", value_name = "TIME", value_parser = span)]
     lifetime: Option<Duration>,
     #[command(flatten)]
@@ -153,7 +153,7 @@ pub(super) struct TransactArgs {
     /// A key to remove. Can be repeated
     #[arg(long = "delete", value_name = "KEY")]
     deletes: Vec<String>,
-    /// The time after which the written items go; without it, they stay
+    /// The time after which the written items expire; without it, they stay
     #[arg(long = "for", value_name = "TIME", value_parser = span)]
     lifetime: Option<Duration>,
     #[command(flatten)]
@@ -247,7 +247,7 @@ fn connect<T: Configurable>(
         ..ClientOptions::DEFAULT
     };
     let endpoint = settings.endpoint::<T>(&nexus);
-    // As they were given: so do the replicas name each other.
+    // Addresses stay as they were given, because the replicas name each other in the same form.
     let addresses = cluster.cluster.iter().cloned();
     let connect = settings.connect_options();
     Ok(Connection::open_with(
@@ -349,7 +349,7 @@ fn print_words<const N: usize>(words: [&[u8]; N]) -> anyhow::Result<()> {
     print_bytes(&bytes)
 }
 
-/// Shows changes until a signal comes, or until there were as many as the user wants.
+/// Shows changes until a signal comes, or until it has shown as many as the user wants.
 fn watch<T: Configurable>(
     args: &WatchArgs,
     connection: &mut Connection<T>,
@@ -361,7 +361,7 @@ fn watch<T: Configurable>(
     let mut is_gone = false;
     while left > 0 && signal::check().is_ok() {
         let watched = connection.watch(&prefix, from);
-        // The next leader goes on.
+        // The watch goes on with the next leader.
         let waits = from > 0 && matches!(watched, Err(Error::Unavailable));
         if waits != is_gone {
             is_gone = waits;

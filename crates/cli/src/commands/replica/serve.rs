@@ -39,12 +39,12 @@ on.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Where to listen; without it, what `nexus.listen` says
+    /// Where to listen; by default, the address in `nexus.listen`
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
     /// The shortest time without a leader after which the replica asks for votes; the longest is
-    /// twice as long. All replicas of a cluster should have the same value. Without it, what
-    /// `replica.election` says
+    /// twice as long. All replicas of a cluster should have the same value. By default, the value
+    /// of `replica.election`
     #[arg(long, value_name = "TIME", value_parser = election)]
     election: Option<Duration>,
     /// The directory for its log and items, which is made if it does not exist. A write is answered
@@ -126,7 +126,7 @@ fn serve<T: Configurable>(args: &Args, settings: &Settings, nexus: &Nexus) -> an
     report(args, driver.replica(), begin)
 }
 
-/// A replica that goes on with what its directory holds.
+/// A replica that goes on with the data in its directory.
 fn on_disk(
     path: &Path,
     fresh: u64,

@@ -60,10 +60,10 @@ pub(crate) struct Args {
         requires = "cluster"
     )]
     name: String,
-    /// Where to listen; without it, what `nexus.listen` says
+    /// Where to listen; by default, the address in `nexus.listen`
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
-    /// Serves even if a server that is alive has the directory: that one stops first
+    /// Serves even if a live server has the directory: that server stops first
     #[arg(long)]
     take_over: bool,
     #[command(flatten)]
@@ -233,7 +233,7 @@ fn report<T: Configurable>(
     ))
 }
 
-/// The error of a server that did not end because it was asked to.
+/// The error of a server that ended for another reason than a signal.
 fn judge(args: &Args, ending: Ending) -> anyhow::Result<()> {
     let place = &args.place;
     Err(match ending {

@@ -31,7 +31,7 @@ const OUTBOUND: u32 = 2;
 #[derive(Debug)]
 pub(super) struct Writer<W> {
     out: W,
-    /// Most bytes of a packet that are kept, headers included.
+    /// The most bytes of a packet that are kept, headers included.
     longest: u32,
     /// Numbers of the endpoints' interfaces.
     interfaces: BTreeMap<u16, u32>,

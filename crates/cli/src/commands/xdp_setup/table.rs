@@ -125,7 +125,7 @@ fn parse(text: &str) -> Result<Plan, String> {
     })
 }
 
-/// The user that owns no file, of most systems.
+/// The user that owns no files, on most systems.
 fn user_without_files() -> u32 {
     65_534
 }
