@@ -2,8 +2,8 @@
 //! field, without the unit that may end the field's name.
 //!
 //! Invariant, kept by `tests.rs`: every field of the option structs has a row here, and a row sets
-//! its field and nothing else. A new field without a row fails that test. Ranges are those that the
-//! option structs accept. All of `settings` reads this table, and so does `dunlin config`.
+//! its field and nothing else. A new field without a row fails that test. The ranges are the ones
+//! that the option structs accept. All of `settings` reads this table, and so does `dunlin config`.
 
 mod endpoint;
 mod kv;

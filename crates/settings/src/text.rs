@@ -63,7 +63,7 @@ impl Setting {
             Unit::Ip => {
                 let ip: IpAddr = text.parse().ok()?;
                 // If the row has no word for a missing address, peers send to this address, so it
-                // must be that of a host.
+                // must be the address of a host.
                 let fits = self.words.is_empty() || !ip.is_unspecified();
                 fits.then_some(Value::Ip(ip))
             }
@@ -148,7 +148,7 @@ impl Setting {
         }
     }
 
-    /// The fault of a text that is refused, if more than the range is known of it.
+    /// The fault of a text that is refused, if there is more to say than the range.
     pub(super) fn fault(&self, text: &str) -> Option<String> {
         match self.unit {
             Unit::Device => fault_of_device(text.trim()),

@@ -1,5 +1,5 @@
-//! Rows of the transports. `Auto` has the rows of `shm` and `udp`, `Xdp` those of `xdp` and `udp`,
-//! and `Dpdk` those of `dpdk` and `udp`.
+//! Rows of the transports. `Auto` has the rows of `shm` and `udp`, `Xdp` the rows of `xdp` and
+//! `udp`, and `Dpdk` the rows of `dpdk` and `udp`.
 
 use dunlin_core::transport::MAX_INLINE;
 use dunlin_transport::shm::Options as ShmOptions;
