@@ -36,7 +36,7 @@ pub struct Call {
     state: ManuallyDrop<Option<Rc<State>>>,
     /// Present until the call is issued.
     request: ManuallyDrop<Option<MsgBuf>>,
-    /// `None`, also before the call is issued: the pool gives one.
+    /// If it is `None` when the call is issued, the pool provides one.
     response: ManuallyDrop<Option<MsgBuf>>,
     /// A [`ReqType`], kept in 32 bits because the compiler reads 32 bits of it, and such a read
     /// stalls just after a narrower write.
@@ -174,7 +174,7 @@ impl Call {
                 },
             };
             let options = CallOptions {
-                // If it is `Nanos::MAX`, so is the sum with any time.
+                // `Nanos::MAX` stays `Nanos::MAX` whatever time is added.
                 deadline: Some(self.deadline),
             };
             let (session, req_type) = (self.id.session(), req_type_of(self.req_type));

@@ -39,7 +39,7 @@ struct Polling<'a, 'b> {
 }
 
 impl Executor {
-    /// The task of `block_on` is the first.
+    /// Makes the first task, which is for `block_on`.
     pub(super) fn set_up(&mut self, state: &State) {
         let main = self.tasks.add(Origin::Main, &state.remote);
         debug_assert_eq!(main, MAIN);

@@ -275,7 +275,8 @@ impl<T: Open> Local<T> {
 impl<T: Open> Drop for Local<T> {
     /// Ends all sessions and calls. Futures in other executors that wait for a call get an error.
     fn drop(&mut self) {
-        // Before the futures: no handler has failed, so no client gets an answer that says so.
+        // Sessions end before the futures: no handler has failed, so no client must get an answer
+        // that reports a failure.
         self.endpoint(|endpoint| {
             let sessions: Vec<_> = endpoint.sessions().collect();
             for session in sessions {

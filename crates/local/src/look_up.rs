@@ -1,5 +1,5 @@
-//! A look-up of a server's addresses as a future: in a thread of its own, unless the addresses are
-//! known, so the endpoint's thread goes on.
+//! Looks up a server's addresses, as a future. Unless the addresses are known, a separate thread
+//! looks them up, so the endpoint's thread goes on.
 
 use std::io;
 use std::net::SocketAddr;

@@ -199,13 +199,13 @@ impl State {
         }
     }
 
-    /// Whether nothing is to be done between two iterations.
+    /// True if there is nothing to do between two iterations.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         !self.is_stirred.get() && !self.remote.any()
     }
 
-    /// Begins to do everything that waits. Work that comes from here on waits for the next round.
+    /// Begins the work that waits. Work that comes later waits for the next round.
     pub(super) fn settle(&self) {
         self.is_stirred.set(false);
     }
