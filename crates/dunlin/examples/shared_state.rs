@@ -11,7 +11,7 @@ use dunlin::{Channel, Server, service};
 
 #[service(codec = Postcard)]
 trait Bank {
-    /// Adds an amount to an account (account, amount), and returns what is there then.
+    /// Adds an amount to an account (account, amount), and returns the new balance.
     #[method(1)]
     fn pay(payment: (u64, u64)) -> u64;
 

@@ -171,7 +171,7 @@ fn a_typed_call_is_a_task_of_tokio() {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();
     runtime.block_on(async {
-        // The call needs neither the client nor the key.
+        // The call borrows neither the client nor the key.
         let calls = (0..64).map(|key| {
             let store = StoreClient::over(channel.clone());
             tokio::spawn(store.get(&(2 * key)))

@@ -59,7 +59,7 @@ impl Listener {
         Some(Self(socket))
     }
 
-    /// Datagrams that have come for this port since the last look.
+    /// Datagrams that have come for this port since the last call.
     fn heard(&self, port: u16) -> Vec<Vec<u8>> {
         let mut buffer = [0; 2048];
         let mut heard = Vec::new();
@@ -84,8 +84,8 @@ fn free_port() -> u16 {
         .port()
 }
 
-/// Sessions of a server and of its client, each of which has another peer: the kernel drops
-/// strangers' datagrams for an endpoint with one peer alone (`transport/src/udp/tie.rs`).
+/// Sessions of the server and of its client. Each of the two has a second peer, because the kernel
+/// drops strangers' datagrams for an endpoint with a single peer (`transport/src/udp/tie.rs`).
 const SESSIONS: u32 = 2;
 
 fn datagrams<T: Named>() {

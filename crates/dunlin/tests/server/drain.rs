@@ -20,8 +20,8 @@ const TASKS: u64 = 40;
 /// The longest handler, in milliseconds.
 const LONGEST: u64 = 20;
 
-/// A drain takes less. The longest handler takes 20 ms, and the time-out of a drain is 30 s; the
-/// rest is for a machine that does other work.
+/// Every drain takes less time. The longest handler takes 20 ms, and the time-out of a drain is 30
+/// s; the rest is for a machine that does other work.
 const SOON: Duration = Duration::from_secs(10);
 
 pub(crate) fn start(way: Way, at: &str, book: &Arc<Book>) -> Running {

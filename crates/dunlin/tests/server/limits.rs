@@ -82,7 +82,7 @@ fn calls_above_the_limit_are_refused_until_others_end() {
         let server = server.service(move |_| ShopServer(made.clone()));
         let server = server.start(ANY).unwrap();
         let shop = ShopClient::over(way.open(server.address()));
-        // One on each thread: the limit is one of the server.
+        // One call on each thread: the limit holds for the whole server.
         let mut calls = [0, 1].map(|thread| Box::pin(shop.hang(&()).endpoint(thread)));
         until(|| {
             for call in &mut calls {
@@ -93,7 +93,7 @@ fn calls_above_the_limit_are_refused_until_others_end() {
         let mut client = client(way, &server);
         assert_eq!(call(&mut client, "Shop.visits", "null"), OVERLOADED);
         assert_eq!(call(&mut client, "Shop.visits", "null"), OVERLOADED);
-        // The client gives one up.
+        // The client gives up one call.
         drop(calls);
         until(|| call(&mut client, "Shop.visits", "null") == Ok("2".to_owned()));
     }
@@ -112,7 +112,7 @@ fn a_call_without_a_deadline_ends_at_the_time_out() {
         for server in [layered, offloaded.start(ANY).unwrap()] {
             let mut client = client(way, &server);
             assert_eq!(call(&mut client, "Shop.hang", "null"), TIMED_OUT);
-            // It runs no longer, so its place is free.
+            // The call no longer runs, so its place is free.
             assert!(call(&mut client, "Shop.visits", "null").is_ok());
             // The client's own deadline counts instead.
             let deadline = Some(Duration::from_millis(200));
