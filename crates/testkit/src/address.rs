@@ -13,7 +13,7 @@ pub fn own_host() -> String {
     let [.., high, low] = std::process::id().to_be_bytes();
     let host = HOSTS.fetch_add(1, Ordering::Relaxed);
     assert_ne!(host, 0, "there is another address");
-    // Addresses with 0 are those of everyday use: 127.0.0.1.
+    // Addresses with a 0 here, such as 127.0.0.1, are in everyday use.
     format!("127.{}.{low}.{host}:0", high.max(1))
 }
 

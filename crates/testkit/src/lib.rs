@@ -19,7 +19,7 @@
 //! | [`child`], [`wait`] | the program of a test in its own process; waits for other processes |
 //! | [`network`] | two network namespaces of the kernel, with a link between them |
 //! | [`descriptors`] | as many open files as a test needs |
-//! | [`folder`] | a folder for files, which goes away with its test |
+//! | [`folder`] | a folder for files, which is removed after its test |
 //! | [`user`] | a thread whose sockets are those of another user |
 //!
 //! Invariant: nothing but [`wait`], [`child`] and [`clock::WallClock`] reads the machine's clock,

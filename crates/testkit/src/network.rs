@@ -118,8 +118,8 @@ impl Drop for Network {
 }
 
 impl Host {
-    /// Number of XDP programs at this end of the link. A program that its process has just left may
-    /// still be there: children of other tests keep copies of its descriptor until they execute
+    /// Number of XDP programs at this end of the link. The program of a process that has just ended
+    /// may still be there: children of other tests keep copies of its descriptor until they execute
     /// their programs.
     ///
     /// # Panics

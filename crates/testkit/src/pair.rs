@@ -327,7 +327,7 @@ impl Pair {
         }
     }
 
-    /// Lets time pass at the client and drops its packets, whose headers are returned.
+    /// Lets time pass at the client and drops its packets. Returns their headers.
     pub fn pass_alone(&mut self, span: Nanos) -> Vec<Header> {
         let end = self.clock.read() + span;
         let mut lost = Vec::new();

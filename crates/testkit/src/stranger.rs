@@ -12,10 +12,10 @@ use dunlin_wire::control::{
     MAX_INSIGHT, Message,
 };
 
-/// Most bytes that a [`Flood`] offers to a connection at once.
+/// The most bytes that a [`Flood`] offers to a connection at once.
 pub const MOST_AT_ONCE: usize = 64 << 10;
 
-/// Most bytes of answers that a [`Flood`] reads at once.
+/// The most bytes of answers that a [`Flood`] reads at once.
 const ANSWERS: usize = 256 << 10;
 
 /// The encoded form of a message.

@@ -1,5 +1,5 @@
-//! Waits for what other threads, processes or the kernel do. How long that takes depends on the
-//! scheduler, so a wait is long, and ends as soon as the condition holds.
+//! Waits for other threads, processes or the kernel. How long they take depends on the scheduler,
+//! so a wait has a long limit, and ends as soon as its condition holds.
 
 use std::time::{Duration, Instant};
 

@@ -58,7 +58,7 @@ pub fn errors<T: Transport>(world: &mut World<T>) {
     world.settle();
 }
 
-/// Calls slow handlers, and then others.
+/// Calls slow handlers, and then fast ones.
 pub fn slow<T: Transport>(world: &mut World<T>) {
     round(world, SLOW, ROUND);
     round(world, ECHO, ROUND);

@@ -16,7 +16,7 @@ use dunlin_core::{
     SessionOptions, Tag,
 };
 
-/// Most sessions at the same time.
+/// The most sessions at the same time.
 const SESSIONS: usize = 3;
 /// Number of rounds without faults within which all calls and sessions must end.
 const ROUNDS: usize = 20_000;
