@@ -12,10 +12,10 @@ use crate::words::{Counts, Deeds, Event, Stats};
 /// How many times slower the healthy client may be while its own server is attacked than while
 /// another server is. In both cases the attackers take the same processor time, in the same bursts.
 const SLOWER: u64 = 3;
-/// Most growth of the server's memory over the whole run.
+/// The most growth of the server's memory over the whole run.
 const GROWTH_KIB: u64 = 64 << 10;
-/// Most growth in the second half of a run, by the line that fits best; it allows a pool to get one
-/// more region.
+/// The most growth in the second half of a run, by the line that fits best; it allows a pool to get
+/// one more region.
 const LATE_GROWTH_KIB: f64 = 4096.0;
 /// With fewer samples of the memory than this, a run is too short to be judged by halves.
 const LOOKS: usize = 100;

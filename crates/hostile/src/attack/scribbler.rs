@@ -88,7 +88,7 @@ fn scribe(parent: &Parent) -> anyhow::Result<()> {
         let _ = say(&Parent);
         std::process::exit(0);
     }));
-    // It does not matter how an attacker ends.
+    // An attacker may end in any way.
     let _ = scribble(target.address, span, &mut Rng::new(seed));
     say(parent)?;
     std::process::exit(0);
