@@ -52,13 +52,13 @@ pub(crate) struct Args {
     /// Prints the counts as one JSON array, with an object for each row and side.
     #[arg(long)]
     json: bool,
-    /// Prints the rows as they would stand in the file, and compares nothing.
+    /// Prints the rows in the form of the file, and compares nothing.
     #[arg(long, conflicts_with = "json")]
     print: bool,
 }
 
-/// How often a row is counted that is above its ceiling, and of which the least counts. A program
-/// with a real clock has more to do if a busy machine lets it wait.
+/// A row above its ceiling is counted up to this often, and the lowest counts are used. A program
+/// with a real clock executes more instructions if a busy machine makes it wait.
 const TRIES: usize = 5;
 
 /// The count of one row, and its ceiling.

@@ -21,8 +21,9 @@ use crate::workspaces::{self, FOLDERS};
 /// the machine may be busy.
 const TOTAL: Duration = Duration::from_secs(30 * 60);
 
-/// Number of lines about failed tests, and of last lines, of a failed step's output that are
-/// repeated at the end of a run, so that a log of which only the end is left still shows the cause.
+/// For each failed step, the end of a run repeats up to this many lines about failed tests and this
+/// many last lines of the step's output. So the cause shows even if only the end of the log is
+/// left.
 const TELLING_LINES: usize = 60;
 
 /// The arguments of `cargo xtask ci`.
@@ -218,9 +219,9 @@ fn test(planted: &str) -> Step {
     sh("test", 40, script).of_tests()
 }
 
-/// The pages of the crates, as a user reads them, and then with those of private items. The first
-/// run finds links from public pages to private items; the second one all other broken links, also
-/// in the comments of private modules, which only developers read.
+/// The pages of the crates, as a user reads them, and then together with the pages of private
+/// items. The first run finds links from public pages to private items; the second one all other
+/// broken links, also in the comments of private modules, which only developers read.
 const DOCS: &str = "export RUSTDOCFLAGS='-D warnings'; \
      cargo doc --workspace --no-deps --locked && \
      cargo doc --workspace --no-deps --locked --document-private-items";

@@ -36,7 +36,7 @@ pub(super) enum Build {
     Xdp,
 }
 
-/// Names of the functions in which a transport works for each side, if its work is apart.
+/// Names of the functions in which a transport works for each side, if its work is counted alone.
 const APART: [&str; 2] = ["apart::Client as", "apart::Server as"];
 
 impl Build {

@@ -10,8 +10,9 @@ use serde_json::Value;
 use super::step::{Step, sh};
 use crate::workspaces::FOLDERS;
 
-/// Fuzz targets that read what any client may send to a service that is open to strangers: both
-/// protocols of the key-value service, and the whole front end. They run for [`LONG_FUZZ_SECONDS`].
+/// Fuzz targets that read bytes which any client may send to a service that is open to strangers:
+/// both protocols of the key-value service, and the whole front end. They run for
+/// [`LONG_FUZZ_SECONDS`].
 const LONG_FUZZ: [&str; 2] = ["kv", "memcached"];
 
 const LONG_FUZZ_SECONDS: u32 = 60;
@@ -53,7 +54,7 @@ pub(super) fn examples(metadata: &Value) -> anyhow::Result<Vec<Step>> {
         let examples: Vec<(&str, &str)> = targets
             .iter()
             .filter(|target| target["kind"][0] == "example")
-            // The command above builds none that needs a feature.
+            // The command above builds no example that needs a feature.
             .filter(|target| target["required-features"].is_null())
             .filter_map(|target| Some((target["name"].as_str()?, target["src_path"].as_str()?)))
             .collect();

@@ -80,7 +80,7 @@ fn failures<'a>(lines: &[&'a str]) -> impl Iterator<Item = &'a str> {
         .flatten()
 }
 
-/// Takes what steps print.
+/// Receives the output of steps.
 pub(super) type Show<'s> = &'s (dyn Fn(&[u8]) + Sync);
 
 /// Runs all steps and shows their output; the result is in their order.

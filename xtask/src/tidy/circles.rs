@@ -18,7 +18,7 @@ use uses::Module;
 /// The list of known circles.
 const KNOWN: &str = "xtask/circles.txt";
 
-/// Most files of a folder in one circle.
+/// The most files of a folder in one circle.
 const FILES: usize = 3;
 
 /// The files that each file needs.

@@ -14,10 +14,10 @@ use super::tree::{File, Tree};
 const CRATE: &str = "crates/core/src/";
 const PLACE: &str = "crates/core/src/protocol";
 
-/// Most files with methods of `Core`.
+/// The most files with methods of `Core`.
 const FILES: usize = 4;
 
-/// Most methods of `Core`, including those in builds with planted bugs, and functions with an
+/// The most methods of `Core`, including those in builds with planted bugs, and functions with an
 /// argument `&mut Core`.
 const METHODS: usize = 40;
 

@@ -134,7 +134,7 @@ const PARTS: &[Part] = &[
     },
 ];
 
-/// Most functions of all parts together that only get or set a field.
+/// The most functions, in all parts together, that only get or set a field.
 const PLAIN_FUNCTIONS: usize = 10;
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {

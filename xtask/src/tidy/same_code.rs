@@ -1,5 +1,5 @@
-//! Compares the Rust code, without comments, with that of another revision: for commits that claim
-//! to change only comments. It compares the tokens of every Rust file; doc comments count as
+//! Compares the Rust code, without comments, with the code of another revision: for commits that
+//! claim to change only comments. It compares the tokens of every Rust file; doc comments count as
 //! comments.
 
 use std::path::Path;
