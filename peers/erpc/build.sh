@@ -10,7 +10,7 @@
 #   erpc-no-control-4k   without, and with packets of 4 KB
 #   erpc-dpdk-shipped, erpc-dpdk-no-control   over DPDK, between two devices of memif
 # Needs git, g++ and libnuma-dev; and libdpdk-dev and pkg-config for the last two, which are left out
-# without. What is built there already is built anew.
+# without. Programs that exist already are built again.
 set -euo pipefail
 
 if [ $# -ne 2 ]; then

@@ -48,10 +48,10 @@ using Rpc = erpc::Rpc<erpc::CTransport>;
 using erpc::MsgBuffer;
 
 constexpr uint8_t kEcho = 1, kSink = 2;
-constexpr size_t kMark = 16 << 10;   // Bytes of a large message between two words that are looked at
+constexpr size_t kMark = 16 << 10;   // Bytes of a large message between two words that are checked
 constexpr size_t kSinkAnswer = 32;   // Bytes of the answer to a large request
 constexpr size_t kSessions = 8;      // Of `rate`
-constexpr int kBlock = 64;           // Iterations between two looks at the time
+constexpr int kBlock = 64;           // Iterations between two checks of the time
 constexpr double kWarmUp = 0.05;     // Seconds before the first request that counts
 constexpr double kStuck = 10;        // Seconds after which connecting is given up
 constexpr size_t kSlots = 1 << 20;   // Of a histogram, one for each tick
@@ -71,7 +71,7 @@ struct Case {
   size_t answer_size() const { return is_bandwidth() ? kSinkAnswer : size; }
 } want;
 
-// What both processes see.
+// Memory that both processes share.
 struct Shared {
   volatile int server_is_up, sides_ready, server_has_measured, is_over;
   volatile double server_rate;
@@ -307,8 +307,8 @@ void sit_on(int cpu) {
   if (sched_setaffinity(0, sizeof(set), &set) != 0) fail("cannot run on that processor");
 }
 
-// eRPC's sessions are managed over UDP, at ports of a narrow range. Pairs of processes that run at
-// the same time should not meet.
+// eRPC manages its sessions over UDP, at ports of a narrow range. Pairs of processes that run at
+// the same time should use different ports.
 std::string address(int process) {
   static const int pair = getppid() % 16;
   return "127.0.0.1:" + std::to_string(erpc::kBaseSmUdpPort + 2 * pair + process);
@@ -437,7 +437,7 @@ size_t number(const std::string &text) {
   return value;
 }
 
-// Takes a word that the experiment has.
+// Takes the value of a word that the experiment must have.
 size_t take(std::map<std::string, std::string> *words, const char *name) {
   const auto found = words->find(name);
   if (found == words->end()) fail(std::string(name) + "=... is missing");

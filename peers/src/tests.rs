@@ -1,4 +1,4 @@
-//! Arguments that the command line accepts, and those that it refuses before anything is built.
+//! Arguments that the command line accepts, and arguments that it refuses before anything is built.
 
 use clap::error::ErrorKind;
 

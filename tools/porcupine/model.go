@@ -100,7 +100,7 @@ func step(state item, in input, out output) []interface{} {
 }
 
 // take adds to a counter, whose value is the next number, and whose version is the number of calls
-// so far. It may leave numbers out.
+// so far. It may skip numbers.
 func take(state item, in input, out output) []interface{} {
 	isNext := out.outcome == "given" && in.b == state.version && out.c >= state.number
 	taken := item{exists: true, number: out.c + in.a, version: in.b + 1, first: never, last: never}
@@ -150,7 +150,7 @@ func written(in input, out output, lifetime uint64) item {
 	return written
 }
 
-// expiry is the time at which an item expires that was written at a time. Servers count seconds.
+// expiry is the time at which an item written at a given time expires. Servers count seconds.
 func expiry(at int64, lifetime uint64) int64 {
 	if at == never {
 		return never

@@ -22,7 +22,7 @@ const PART: usize = 32 << 10;
 /// of the part, and the length of the message; four bytes each.
 const HEAD: usize = 16;
 
-/// Most slots of a client.
+/// The most slots of a client.
 const SLOTS: usize = 1024;
 
 /// Silence after which the requests in flight count as lost.
