@@ -5,8 +5,7 @@
 //! Dunlin. In this workspace they would stand in the `Cargo.lock` of every contributor, and the
 //! features that they need in shared libraries would make cargo compile Dunlin's crates again.
 //!
-//! Exit codes: those of the measuring program; 1, it cannot be built; 2, wrong arguments; 130,
-//! Ctrl-C.
+//! Exit codes: the measuring program's; 1, it cannot be built; 2, wrong arguments; 130, Ctrl-C.
 #![forbid(unsafe_code)]
 
 #[path = "../measure/src/args.rs"]

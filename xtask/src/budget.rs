@@ -312,7 +312,7 @@ fn say(args: &Args, text: &str) {
 fn progress(text: &str) {
     let mut err = std::io::stderr();
     if err.is_terminal() {
-        // Progress that cannot be shown is no failure.
+        // A failure to show progress does not fail the run.
         let _ = write!(err, "\r\x1b[K{text}").and_then(|()| err.flush());
     }
 }

@@ -17,8 +17,8 @@ use turns::Ran;
 
 use crate::workspaces::{self, FOLDERS};
 
-/// All steps together should take less than this on two cores. Exceeding it is no failure, because
-/// the machine may be busy.
+/// All steps together should take less than this on two cores. Exceeding it is not a failure,
+/// because the machine may be busy.
 const TOTAL: Duration = Duration::from_secs(30 * 60);
 
 /// For each failed step, the end of a run repeats up to this many lines about failed tests and this
@@ -59,7 +59,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
     let begin = Instant::now();
     let show = |output: &[u8]| {
         let mut out = std::io::stdout().lock();
-        // A reader that has gone away is no failure of a step.
+        // The step has not failed if the reader has closed the pipe.
         let _ = out.write_all(output).and_then(|()| out.flush());
     };
     let ran = turns::run(root, &steps, &show)?;

@@ -46,7 +46,7 @@ pub(crate) enum Command {
     List(list::Args),
     /// Calls a method of a server, with JSON
     Call(call::Args),
-    /// Shows the features of this machine, and how to get those that it lacks
+    /// Shows the features of this machine, and how to get the missing ones
     Info(info::Args),
     /// Serves an ordered index, or sends requests to such a server
     #[cfg(feature = "index")]

@@ -34,7 +34,7 @@ struct Desk {
 impl Bank for Desk {
     async fn pay(&self, (account, amount): (u64, u64), _: Context<'_>) -> u64 {
         self.payments.set(self.payments.get() + 1);
-        // The guard is gone before the next `await`.
+        // The guard is dropped before the next `await`.
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         let balance = accounts.entry(account).or_default();
         *balance += amount;

@@ -1,5 +1,4 @@
-//! How endpoints connect: over which transport, with packets of which size, and at which address
-//! (design §9, §12).
+//! The transport, the packet size and the addresses with which endpoints connect (design §9, §12).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -229,7 +229,7 @@ fn growth(values: &[u64]) -> f64 {
     2.0 * middle * together / squares
 }
 
-/// The faults that are certain already, however the run goes on.
+/// The faults that are already certain, however the run continues.
 pub(crate) fn at_once(seen: &Seen) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut some = |count: u64, fault: fn(u64) -> Fault| {

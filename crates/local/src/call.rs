@@ -308,7 +308,7 @@ impl Reply {
         (request.expect(ENDED), response.expect(ENDED))
     }
 
-    /// The response's msgbuf. The request's goes back to the pool.
+    /// The response's msgbuf. The request's msgbuf returns to the pool.
     pub fn into_response(mut self) -> MsgBuf {
         self.response.take().expect(ENDED)
     }

@@ -96,8 +96,8 @@ impl Caller {
         }
     }
 
-    /// The sessions of this endpoint that open and close from now on, those that peers make
-    /// included.
+    /// The sessions of this endpoint that open and close from now on, including sessions that peers
+    /// make.
     pub fn events(&self) -> Events {
         Events::new(Rc::clone(self.state()))
     }

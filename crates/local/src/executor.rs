@@ -1,8 +1,8 @@
 //! All futures of a `Local`, and how the executor polls one: it lends the endpoint to the future,
 //! and notes the number of its task, by which events wake it.
 //!
-//! A future that panics is dropped at once. Within an iteration, the panic then goes on to the
-//! endpoint, which ends it as it ends those of dispatch handlers and continuations. With a second
+//! A future that panics is dropped at once. Within an iteration, the panic then propagates to the
+//! endpoint, which catches it like a panic of a dispatch handler or a continuation. With a second
 //! guard here, the compiler would inline no poll.
 //!
 //! `budget.toml` has the instructions of a call and of a request, in its section `faces`.
@@ -95,7 +95,8 @@ impl Executor {
     }
 
     /// Polls the future of a task that is not `MAIN`, if there is one. If the future panics, it is
-    /// dropped, with all that it holds, such as a request without an answer; and the panic goes on.
+    /// dropped, with all that it holds, such as a request without an answer; and the panic
+    /// propagates.
     #[inline(always)]
     pub(super) fn poll(&mut self, task: u32, state: &State, cx: &mut Cx<'_>) {
         self.poll_task::<true>(task, state, cx);

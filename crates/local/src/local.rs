@@ -124,7 +124,7 @@ impl<T: Open> Local<T> {
     }
 
     /// Runs a future until it ends, and meanwhile all spawned futures and all handlers. While
-    /// nothing happens, the thread blocks as the endpoint's `Idle` says.
+    /// nothing happens, the thread blocks as the endpoint's `Idle` demands.
     pub fn block_on<F: Future>(&mut self, begin: impl FnOnce(Caller) -> F) -> F::Output {
         let mut main = pin!(begin(self.caller()));
         let mut output = None;
@@ -158,7 +158,7 @@ impl<T: Open> Local<T> {
         self.endpoint(Rpc::park)
     }
 
-    /// A descriptor that becomes readable when something comes for a parked endpoint.
+    /// A descriptor that becomes readable when something arrives for a parked endpoint.
     ///
     /// # Errors
     /// If the process has no descriptor left.
@@ -215,7 +215,7 @@ impl<T: Open> Local<T> {
         self.endpoint(|endpoint| endpoint.pool_use())
     }
 
-    /// The number of timers that are kept, including those of dropped futures.
+    /// The number of timers that are kept, including timers of dropped futures.
     pub fn timers(&self) -> usize {
         self.state.timers.borrow().len()
     }

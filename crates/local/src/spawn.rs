@@ -18,7 +18,7 @@ use crate::task::{Origin, TaskTable};
 /// The futures of the handlers of one type. Polling an empty place is never ready.
 pub(super) trait Handlers {
     /// Makes the future of a request, and polls it for the first time. If the future is not ready,
-    /// its task polls it from then on. A panic goes on to the endpoint, after the future was
+    /// its task polls it from then on. A panic propagates to the endpoint, after the future was
     /// dropped.
     fn begin(
         &mut self,

@@ -298,7 +298,7 @@ impl State {
     }
 
     /// Wakes all futures that wait for sessions, because a session has opened or closed; each
-    /// future checks whether its own session is the one.
+    /// future checks whether it was its own session.
     pub(super) fn wake_for_sessions(&self) {
         for future in self.sessions.borrow_mut().drain(..) {
             self.wake(future);

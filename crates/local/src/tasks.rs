@@ -30,7 +30,7 @@ impl Tasks {
         self.executor.set_up(&self.state);
     }
 
-    /// Keeps the handler of a type. `name`: that of the spans of these requests.
+    /// Keeps the handler of a type. `name` is the name of these requests' spans.
     pub(super) fn serve<H, F>(&mut self, req_type: ReqType, name: &'static str, mut handler: H)
     where
         H: FnMut(OwnedRequest, Caller) -> F + 'static,

@@ -2,7 +2,7 @@
 //! to it.
 //!
 //! Invariant: a value that fits its row's range and words can be written; any other is refused and
-//! changes nothing. Called by `settings.rs` alone.
+//! changes nothing. Only `settings.rs` calls this.
 
 use std::net::IpAddr;
 use std::time::Duration;

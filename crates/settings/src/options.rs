@@ -100,7 +100,7 @@ pub struct SequencerOptions {
     pub lease: Duration,
 }
 
-/// Options of a replica, except those that only its command has.
+/// Options of a replica, except options that only its command has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplicaOptions {
     /// The shortest time without a leader after which a replica asks for votes. Heartbeats come

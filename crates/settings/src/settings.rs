@@ -16,8 +16,8 @@ const CONFIG: &str = "DUNLIN_CONFIG";
 /// The prefix of the variables that set options.
 const PREFIX: &str = "DUNLIN_";
 
-/// Variables with that prefix that are not options: the one that names the file, the one that names
-/// a library (`dunlin_dpdk::library`), and those that this project's tests read.
+/// Variables with that prefix that are not options: for the name of the file, for the name of a
+/// library (`dunlin_dpdk::library`), and for this project's tests.
 const OTHER_VARIABLES: [&str; 9] = [
     CONFIG,
     "DUNLIN_DPDK_LIBRARY",

@@ -30,7 +30,7 @@ pub(super) const GROUPS: [&[Setting]; 12] = [
     replica::REPLICA,
 ];
 
-/// Pairs of options of which the first must not be more than the second.
+/// Pairs of options. The first option of a pair must not be more than the second.
 pub(super) const NOT_MORE_THAN: [(&str, &str); 7] = [
     // A link whose peer has sent Hello must not lose its place to half-open links.
     ("nexus.max_half_open", "nexus.max_links"),

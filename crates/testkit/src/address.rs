@@ -1,5 +1,5 @@
-//! Loopback addresses of a test's own. A port of 127.0.0.1 that was free a moment ago may be taken
-//! by another test before a server comes back to it; no other process uses these addresses.
+//! Loopback addresses of a test's own. Another test may take a port of 127.0.0.1 that was free a
+//! moment ago before a server binds it; no other process uses these addresses.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -66,7 +66,7 @@ impl Child {
     /// The child's next line, without the text before its `#`.
     ///
     /// # Panics
-    /// If none comes within [`PATIENCE`].
+    /// If no line arrives within [`PATIENCE`].
     #[track_caller]
     pub fn line(&self) -> String {
         let line = self.lines.recv_timeout(PATIENCE);

@@ -2,7 +2,7 @@
 //! endpoints that read it, and turns of a client and a server in one thread. So every run of such a
 //! program executes the same instructions.
 //!
-//! Callgrind collects inside [`counted`] alone. The program names the functions that it attributes
+//! Callgrind collects only inside [`counted`]. The program names the functions that it attributes
 //! to each side, `client_turn` and `server_turn`.
 
 use dunlin_core::transport::{Halves, Transport};

@@ -1,5 +1,5 @@
-//! Endpoints in one thread with a clock, a network and workers that a test moves; used by
-//! integration tests and fuzz targets alone.
+//! Endpoints in one thread with a clock, a network and workers that a test moves; only integration
+//! tests and fuzz targets use them.
 //!
 //! | module | what it owns |
 //! |---|---|
@@ -20,7 +20,7 @@
 //! | [`network`] | two network namespaces of the kernel, with a link between them |
 //! | [`descriptors`] | as many open files as a test needs |
 //! | [`folder`] | a folder for files, which is removed after its test |
-//! | [`user`] | a thread whose sockets are those of another user |
+//! | [`user`] | a thread whose sockets belong to another user |
 //!
 //! Invariant: nothing but [`wait`], [`child`] and [`clock::WallClock`] reads the machine's clock,
 //! and nothing draws a number that its caller did not seed.

@@ -88,8 +88,8 @@ pub struct Flood {
 }
 
 impl Flood {
-    /// Asks over this number of connections, and replaces each that the server closes. The server
-    /// closes those that acknowledge no heartbeat.
+    /// Asks over this number of connections, and replaces each connection that the server closes.
+    /// The server closes connections that acknowledge no heartbeat.
     ///
     /// # Errors
     /// The server cannot be reached.

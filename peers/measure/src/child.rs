@@ -191,7 +191,7 @@ pub(crate) fn processors() -> anyhow::Result<Option<Processors>> {
     })
 }
 
-/// Keeps this thread, and those that it starts, on this processor.
+/// Keeps this thread, and threads that it starts, on this processor.
 pub(crate) fn take(processor: usize) -> anyhow::Result<()> {
     let mut own = CpuSet::new();
     own.set(processor);

@@ -1,5 +1,5 @@
-//! The samples of a run that count: those that were measured in the machine's most frequent state,
-//! which is the same for all peers, so that their rows may be compared.
+//! The samples of a run that count: only samples in the machine's most frequent state. It is the
+//! same for all peers, so that their rows may be compared.
 
 use harness::state::{Condition, Group, Reason, states, steady};
 

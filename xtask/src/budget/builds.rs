@@ -29,14 +29,14 @@ pub(super) enum Build {
     Index,
     /// Numbers of the sequencer, and echoes of the same lengths, built like `Measured`.
     Sequencer,
-    /// RPCs over DPDK, built like `Measured`; it counts the transport alone, without the driver.
+    /// RPCs over DPDK, built like `Measured`; it counts only the transport, without the driver.
     Dpdk,
-    /// RPCs over the rings of AF_XDP, built like `Measured`; it counts the transport alone, without
-    /// the kernel, which a program in user space plays.
+    /// RPCs over the rings of AF_XDP, built like `Measured`; it counts only the transport. A
+    /// program in user space plays the kernel, and does not count.
     Xdp,
 }
 
-/// Names of the functions in which a transport works for each side, if its work is counted alone.
+/// Names of the functions in which a transport works for each side, if only its work is counted.
 const APART: [&str; 2] = ["apart::Client as", "apart::Server as"];
 
 impl Build {

@@ -1,5 +1,5 @@
 //! Runs a program under callgrind and reads the cost of each side: instructions, stores and loads
-//! in its functions, including those of the functions that they call.
+//! in its functions, including the functions that they call.
 //!
 //! Callgrind collects only inside `counted`, so set-up and warm-up do not count. Its profile
 //! contains the cost of each call from there, so one run gives the costs of both sides. For calls

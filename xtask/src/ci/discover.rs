@@ -39,7 +39,7 @@ pub(super) fn planted(metadata: &Value) -> anyhow::Result<String> {
 }
 
 /// The examples of all crates. An example is a program that ends by itself, with exit code 0, and
-/// prints the content of the file `NAME.out` next to it. Only `x_server` may run for ever, if there
+/// prints the content of the file `NAME.out` next to it. Only `x_server` may run forever, if there
 /// is an `x_client`, which then runs at the same time. One command builds all examples, with the
 /// features that the tests use: for a single crate, cargo would choose other features, and
 /// recompile every crate below it.

@@ -4,7 +4,7 @@
 //! `use`, or by a path, as in the types of signatures.
 //!
 //! The existing circles are listed in `xtask/circles.txt`. The list may only shrink: tidy reports a
-//! file that enters a circle, and a line whose circle is gone.
+//! file that enters a circle, and a line whose circle no longer exists.
 
 mod uses;
 

@@ -6,7 +6,7 @@ use super::tree::{File, Tree};
 
 const PAGE: &str = "docs/decisions/system-calls.md";
 
-/// Crates for tests alone.
+/// Crates that only tests use.
 const FOR_TESTS: [&str; 1] = ["crates/testkit/"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {

@@ -64,7 +64,7 @@ fn compare(path: &str, before: Option<&str>, after: Option<&File>) -> Option<Fin
     })
 }
 
-/// Every token except those of doc comments, with its line.
+/// Every token outside of doc comments, with its line.
 fn tokens(text: &str) -> Option<Vec<(String, usize)>> {
     let mut tokens = Vec::new();
     flatten(text.parse().ok()?, &mut tokens);

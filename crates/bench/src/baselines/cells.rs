@@ -167,7 +167,7 @@ impl<'a> Writer<'a> {
 
     /// Writes all messages of a burst, from the last to the first, and publishes them to the
     /// reader. The reader polls the first cell, so it fetches no line that is still being written.
-    /// If there is no room for all, returns false and leaves the burst as it is; otherwise the
+    /// If there is not enough room, returns false and leaves the burst unchanged; otherwise the
     /// burst is empty afterwards.
     #[inline]
     pub(crate) fn write_run(&mut self, burst: &mut Burst) -> bool {

@@ -1,4 +1,4 @@
-//! Baselines over AF_XDP and DPDK. Their packets are as long as those of the library and use the
+//! Baselines over AF_XDP and DPDK. Their packets are as long as the library's packets and use the
 //! same link, and both sides write and check checksums.
 //!
 //! [`Side`] writes and reads these packets; `rtt`, `exchange`, `bulk` and `wake` measure. The

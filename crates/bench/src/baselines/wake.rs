@@ -27,7 +27,7 @@ pub(crate) const ECHO: Role = Role::new("wake-echo", echo);
 /// Bytes of a packet.
 const SIZE: usize = 32;
 
-/// The lanes: one each way. After them comes the word on which the server sleeps.
+/// The lanes: one each way. After them lies the word on which the server sleeps.
 const SHAPE: Shape = Shape {
     cells: 8,
     size: SIZE,

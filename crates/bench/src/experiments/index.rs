@@ -126,7 +126,7 @@ const fn mixed(name: &'static str, unit: &'static str, index: usize) -> Metric {
     }
 }
 
-/// Gets alone.
+/// Only gets.
 #[derive(Clone, Copy, Debug)]
 struct Gets(Transport);
 

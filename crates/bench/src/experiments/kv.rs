@@ -167,7 +167,7 @@ fn cases(sweep: &Sweep<'_>) -> Vec<Case> {
         cases.extend(LOADS.map(|load| usual.open(transport, load)));
         cases.push(usual.disturbed(transport));
     }
-    // A cache writes a value of 1 MiB over one that is as long, in one piece.
+    // A cache overwrites a value of 1 MiB with an equally long one, in one piece.
     let cache = Table {
         is_cache: true,
         ..Table::new((items_mib / SMALLER).max(1), VALUE)

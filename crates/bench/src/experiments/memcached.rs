@@ -96,8 +96,8 @@ const METRICS: [Metric; 5] = [
 ];
 
 /// The native client spins on a processor of its own, so its rows have no `generator_percent`. It
-/// times each get of a pipeline alone, but over TCP all gets of a pipeline are timed together; so
-/// only the rates of pipelines are compared.
+/// times each get of a pipeline separately, but over TCP all gets of a pipeline are timed together.
+/// So only the rates of pipelines are compared.
 const NATIVE_METRICS: [Metric; 3] = [
     against("gets_per_s", "1/s", 0),
     against("rtt_p50", "ns", 2),

@@ -1,6 +1,6 @@
 //! `parallel`: large messages that share a path. Eight equal requests on one session must take
-//! about the same time. The goodput of 60 echoes of 64 KiB over eight sessions is compared with
-//! that of TCP with a connection for each session.
+//! about the same time. The goodput of 60 echoes of 64 KiB over eight sessions is compared with the
+//! goodput of TCP with a connection for each session.
 
 mod tcp;
 

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `replica/members.rs` | the process with the replicas |
 //! | `replica/client.rs` | the process that puts and echoes |
-//! | `replica/alone.rs` | Raft by itself |
+//! | `replica/alone.rs` | Raft without network and codec |
 //! | `replica/etcd.rs`, `replica/grpc.rs` | three members of etcd, and a client of them |
 //! | `replica/apart.rs` | replicas in processes of their own |
 //! | `replica/killed.rs` | leaders that are killed |
@@ -189,7 +189,7 @@ fn simulated_cases() -> [Case; 2] {
     ]
 }
 
-/// Replicas with disks. A file system in memory is no disk, so rows name the file system.
+/// Replicas with disks. A file system in memory is not a disk, so rows name the file system.
 fn case_on_disk(transport: Transport) -> Case {
     let [replicas, outstanding] = params(disk::OUTSTANDING);
     let found = disk::file_system(&disk::folder()).unwrap_or_else(|_| "unknown".to_owned());

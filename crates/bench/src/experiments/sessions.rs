@@ -101,7 +101,7 @@ struct Sessions {
     sessions: u32,
 }
 
-/// Speed alone, with few sessions.
+/// Only the speed, with few sessions.
 #[derive(Clone, Copy, Debug)]
 struct Few {
     transport: Transport,

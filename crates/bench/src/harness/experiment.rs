@@ -23,7 +23,7 @@ pub struct Experiment {
     pub about: &'static str,
     /// All its cases.
     pub(crate) cases: fn(&Sweep<'_>) -> anyhow::Result<Vec<Case>>,
-    /// The roles of the processes that it starts, except those that another experiment lists.
+    /// The roles of the processes that it starts, except roles that another experiment lists.
     pub(crate) roles: &'static [Role],
     /// Transports over which it is measured unless the command names others.
     pub(crate) transports: &'static [Transport],

@@ -1,8 +1,8 @@
 //! A link between two processes, for transports that need an interface or a device.
 //!
-//! A link of interfaces lies between two network namespaces. Its ends are those that the command
-//! names, or a pair of virtual interfaces that this process makes as root. Devices of DPDK make a
-//! new link of their own for each measurement (`device`).
+//! A link of interfaces lies between two network namespaces. Its ends are named by the command, or
+//! are a pair of virtual interfaces that this process makes as root. Devices of DPDK make a new
+//! link of their own for each measurement (`device`).
 //!
 //! Invariant: a link that this process made ends with it, and its namespaces have no name. A child
 //! enters its end before it opens anything. Called by experiments in the parent, and by the roles
@@ -55,7 +55,7 @@ impl Mode {
 pub(crate) enum Kind {
     /// Interfaces, and frames that AF_XDP takes in this mode.
     Xdp(Mode),
-    /// Interfaces, and the kernel's stack alone.
+    /// Interfaces, and only the kernel's stack.
     Kernel,
     /// Devices of DPDK.
     Dpdk,

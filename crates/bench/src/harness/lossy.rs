@@ -1,5 +1,5 @@
-//! A transport with losses: a receiving half that wraps the one of `udp`, `xdp` or `dpdk` and drops
-//! some frames, or keeps them back for a while, without the transport's knowledge. A frame is one
+//! A transport with losses: a receiving half that wraps the receiving half of `udp`, `xdp` or
+//! `dpdk`. It drops some frames, or delays them, without the transport's knowledge. A frame is one
 //! datagram, or several that the kernel has merged.
 //!
 //! Invariant: the seed and the order of frames determine which frames are lost or late. Called by
@@ -46,7 +46,7 @@ pub(crate) struct LossyRx<R> {
     late: Ppm,
     rng: Rng,
     shown: Vec<Shown>,
-    /// Frames that are late, each with the number of bursts until it comes.
+    /// Frames that are late, each with the number of bursts until its delivery.
     kept_back: VecDeque<(u32, Vec<u8>)>,
 }
 

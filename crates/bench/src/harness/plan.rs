@@ -54,7 +54,7 @@ pub fn groups(cases: &mut [Case], plan: Plan) -> impl Iterator<Item = (&mut [Cas
 
 /// Measures every case in every round. If a case's figures depend on the machine's speed, a
 /// ping-pong comes before and after each of its measurements. A round that fails is counted, and
-/// the next one begins: [`Case::check`] tells whether a case has values. The cases keep their
+/// the next one begins: [`Case::check`] reports whether a case has values. The cases keep their
 /// values even if this ends early.
 ///
 /// # Errors

@@ -24,8 +24,8 @@ pub(crate) enum Over {
     Xdp(XdpQueue),
     /// Shared memory on one host, AF_XDP otherwise.
     AutoXdp(XdpQueue),
-    /// DPDK, without the kernel: the device and its address. `None`: as the option `dpdk.device`
-    /// says.
+    /// DPDK, without the kernel: the device and its address. `None`: the value of the option
+    /// `dpdk.device`.
     Dpdk(Option<String>),
     /// Shared memory on one host, DPDK otherwise.
     AutoDpdk(Option<String>),
@@ -35,7 +35,7 @@ pub(crate) enum Over {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct XdpQueue {
     interface: String,
-    /// `None`: as the option `xdp.queue` says.
+    /// `None`: the value of the option `xdp.queue`.
     queue: Option<String>,
 }
 

@@ -60,7 +60,7 @@ impl AddAssign for Served {
     }
 }
 
-/// Serves until a signal comes.
+/// Serves until a signal arrives.
 ///
 /// # Errors
 /// If it cannot listen there, an endpoint cannot be opened, or an option is wrong.
@@ -139,7 +139,7 @@ fn wait_open(opened: &Receiver<anyhow::Result<()>>, endpoints: u16) -> anyhow::R
     Ok(())
 }
 
-/// Serves with one endpoint until a signal comes.
+/// Serves with one endpoint until a signal arrives.
 fn echo<T: Configurable>(
     settings: &Settings,
     nexus: &Nexus,

@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// The address of the server; the usual port is 31850
     #[arg(value_name = "HOST[:PORT]")]
     address: String,
-    /// The name of a service, which is that of its trait; by default, the whole server
+    /// The name of a service, which is its trait's name; by default, asks about the whole server
     #[arg(value_name = "SERVICE", default_value = "", hide_default_value = true)]
     service: String,
     /// Longest time to wait for the answer

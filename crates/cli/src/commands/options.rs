@@ -9,7 +9,7 @@ use dunlin::settings::SettingsError;
 /// Options of Dunlin on the command line.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct OptionArgs {
-    /// Configuration file (TOML), in place of the one that DUNLIN_CONFIG names
+    /// Configuration file (TOML), in place of the file that DUNLIN_CONFIG names
     #[arg(long, value_name = "FILE", visible_alias = "config")]
     file: Option<PathBuf>,
     /// Sets an option, over file and variables; can be repeated; `dunlin config` lists all

@@ -46,7 +46,7 @@ pub(crate) fn bind_ip(to: IpAddr) -> IpAddr {
 
 /// The endpoint that asks a server. Its nexus is hidden, because it lives for milliseconds. A probe
 /// runs in the server's container, with the server's variables, so it takes any free UDP port, not
-/// the one that they name.
+/// the port that they name.
 ///
 /// # Errors
 /// The nexus cannot listen.

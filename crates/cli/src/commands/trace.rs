@@ -34,7 +34,7 @@ Ctrl-C without an output file.";
 
 /// Time between two messages that ask the process to go on with the trace.
 const WORD_EVERY: Duration = Duration::from_millis(100);
-/// Pause when no packet has come.
+/// Pause when no packet has arrived.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The arguments of `dunlin trace`.

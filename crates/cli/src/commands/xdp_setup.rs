@@ -77,7 +77,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Serves until a signal comes.
+/// Serves until a signal arrives.
 ///
 /// # Errors
 /// The table is wrong, or the socket cannot be opened.

@@ -175,7 +175,7 @@ fn dissects(network: &Network, name: &str, listen: &str, transport: &str) {
         assert!(Instant::now() < deadline, "nothing is captured");
         call(&network.left, &address);
     }
-    // A tracer writes its last packets when it ends; tshark loses those that it has not written.
+    // A tracer writes its last packets when it ends; tshark loses packets that it has not written.
     network.left.run(|| mark_end(&network.right));
     until(|| has_end(&on_wire));
     capturing.finish();

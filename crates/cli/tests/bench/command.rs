@@ -263,8 +263,8 @@ fn a_process_of_a_measurement_that_dies_costs_one_round() {
         ]
         .concat(),
     );
-    // Kills the client before it reports. A parent that only waited for the report would wait for
-    // ever.
+    // Kills the client before it reports. A parent that only waited for the report would wait
+    // forever.
     signal(*children.iter().max().unwrap(), "-KILL");
     let begin = Instant::now();
     let out = parent.wait_with_output().unwrap();

@@ -248,7 +248,7 @@ fn a_command_whose_reader_has_gone_ends_without_a_word() {
         while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
         }
-        // A command that goes on has no code.
+        // A command that still runs has no code.
         let _ = child.kill();
         let out = child.wait_with_output().unwrap();
         assert_eq!(text(&out.stderr), "", "{args:?}");
@@ -277,7 +277,8 @@ fn info_says_what_there_is_and_what_to_do() {
     assert!(text(&run(&["info"]).stdout).contains("huge pages"));
 }
 
-/// Runs in a process that can make the memory file of a doorbell, but not that of a channel.
+/// Runs in a process that can make the memory file of a doorbell, but not the larger file of a
+/// channel.
 #[test]
 fn info_shows_that_endpoints_fall_back_to_udp_and_why() {
     let script = "trap '' XFSZ; ulimit -f 64; exec \"$0\" info --json";

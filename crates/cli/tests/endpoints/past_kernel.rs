@@ -1,5 +1,5 @@
 //! Commands over `xdp` and `dpdk`: services and their clients, the cost of endpoints without work,
-//! and peers whose data address is not that of their control connection.
+//! and peers whose data address differs from the address of their control connection.
 
 use std::process::Output;
 use std::time::Duration;

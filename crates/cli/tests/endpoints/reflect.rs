@@ -80,7 +80,7 @@ fn server(reflect: bool) -> (Server, String) {
     (server, address)
 }
 
-/// The exit code of a command, its output, and what it says about errors.
+/// The exit code of a command, its output, and its error messages.
 fn ended(out: &Output) -> (Option<i32>, &str, &str) {
     (out.status.code(), text(&out.stdout), text(&out.stderr))
 }

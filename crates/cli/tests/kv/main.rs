@@ -344,7 +344,7 @@ fn a_dump_has_all_items_and_damaged_ones_are_refused() {
     let (whole, damaged) = (std::fs::read(&dump).unwrap(), folder.path("damaged"));
     nothing_of_a_damaged_dump_is_loaded(&other, &whole, &damaged);
 
-    // A dump that was cut off goes on where it was, and only at the same server.
+    // A dump that was cut off resumes where it ended, and only at the same server.
     std::fs::write(&damaged, &whole[..whole.len() * 2 / 3]).unwrap();
     let refusal = other.failure(&["dump", "--resume", &damaged]);
     assert!(refusal.contains("started anew"), "{refusal}");

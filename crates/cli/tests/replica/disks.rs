@@ -198,8 +198,7 @@ fn two_processes_with_one_number_both_end_and_the_cluster_goes_on() {
     ]);
 }
 
-/// Writes a term into a directory after which there is no other, so that Raft panics when it asks
-/// for votes.
+/// Writes the largest term into a directory, so that Raft panics when it asks for votes.
 fn promise_the_last_term(path: &std::path::Path) {
     let opened = dunlin::replica::open(path, 1).unwrap();
     let mut disk = opened.disk;

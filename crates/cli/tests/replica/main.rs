@@ -412,7 +412,7 @@ fn a_message_that_contradicts_the_log_is_dropped_and_the_replica_goes_on() {
         *liar.app()
     });
     inquirer.status(&cluster.0[0].address).unwrap();
-    // Without the third, a majority needs the one that got the message.
+    // Without the third replica, a majority needs the replica that got the message.
     cluster.0[2].kill();
     let rest = cluster.addresses()[..2].join(",");
     text(&[

@@ -1,4 +1,4 @@
-//! The output of commands: bytes that are no text, and news of the cluster.
+//! The output of commands: bytes that are not text, and news of the cluster.
 
 use dunlin_testkit::folder::Folder;
 

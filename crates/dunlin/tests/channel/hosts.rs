@@ -71,7 +71,7 @@ pub(crate) fn call(port: &str) {
     until(|| echo().is_ok());
     println!("#answered");
     until(|| !is_known());
-    // Several look-ups fail, and the channel keeps what it has found before.
+    // Several look-ups fail, and the channel keeps the addresses that it found before.
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(echo().unwrap().data(), b"by name");
     println!("#kept");

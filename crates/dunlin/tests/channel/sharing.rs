@@ -112,7 +112,7 @@ fn a_busy_channel_opens_further_sessions_and_leaves_room_for_others() {
     }
 }
 
-/// Long calls of several channels need more sessions than one channel alone may have.
+/// Long calls of several channels need more sessions than a single channel may have.
 #[test]
 fn long_calls_of_some_channels_do_not_block_those_of_others() {
     for way in WAYS {

@@ -20,11 +20,11 @@ pub(crate) trait Store {
     #[method(1)]
     fn get(key: u64) -> Result<String, u64>;
 
-    /// The client's patience in microseconds; 0: for ever.
+    /// The client's patience in microseconds; 0: forever.
     #[method(2)]
     fn patience(nothing: ()) -> u64;
 
-    /// The number of the server; one that holds requests never answers.
+    /// The number of the server; a server that holds requests never answers.
     #[method(3)]
     fn take(nothing: ()) -> u32;
 

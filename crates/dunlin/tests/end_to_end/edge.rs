@@ -105,7 +105,7 @@ impl Aim {
 }
 
 /// Makes RPCs, some after a pause of the client, some with a pause of the server. Returns the times
-/// of those that took too long although the machine was not busy.
+/// of the RPCs that took too long although the machine was not busy.
 fn ask<T: Named>(client: &mut Client<T>, session: Session, threads: &Threads) -> Vec<Duration> {
     let (begin, mut count) = (Instant::now(), 0);
     let (mut longest, mut lost) = (Duration::ZERO, Vec::new());

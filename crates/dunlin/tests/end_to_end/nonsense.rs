@@ -47,19 +47,19 @@ struct Listener(UdpSocket);
 
 impl Listener {
     fn new() -> Option<Self> {
-        // SAFETY: asks for a socket; the result is checked.
+        // SAFETY: the call takes only numbers; its result is checked.
         let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_UDP) };
         if socket < 0 {
             dunlin_testkit::skip("listening to what others receive needs root");
             return None;
         }
-        // SAFETY: the system has just given this descriptor to us alone.
+        // SAFETY: the system has just given us this descriptor, and nothing else owns it.
         let socket = UdpSocket::from(unsafe { OwnedFd::from_raw_fd(socket) });
         socket.set_nonblocking(true).unwrap();
         Some(Self(socket))
     }
 
-    /// Datagrams that have come for this port since the last call.
+    /// Datagrams that have arrived for this port since the last call.
     fn heard(&self, port: u16) -> Vec<Vec<u8>> {
         let mut buffer = [0; 2048];
         let mut heard = Vec::new();

@@ -20,7 +20,7 @@ async fn calls(cx: Caller, session: Session, count: usize) {
             panic!("ten seconds passed");
         };
         assert_eq!(reply.unwrap().data(), b"twenty bytes, or so");
-        // One more call, alone, with a deadline.
+        // One more call, by itself, with a deadline.
         let request = cx.copy(b"x").unwrap();
         let call = cx
             .call(session, ECHO, request)

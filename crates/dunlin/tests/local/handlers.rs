@@ -139,7 +139,7 @@ impl Drop for Noted {
     }
 }
 
-/// A server whose `NEVER` waits for ever, and whose `ECHO` answers how many such futures were
+/// A server whose `NEVER` waits forever, and whose `ECHO` answers how many such futures were
 /// dropped.
 fn count_dropped(local: &mut Local<Shm>) {
     let dropped = Rc::new(Cell::new(0));

@@ -56,7 +56,7 @@ fn role(way: Way, address: &str, file: &Path) -> String {
     format!("Recorded {way:?} {address} {}", file.display())
 }
 
-/// Serves until a signal comes.
+/// Serves until a signal arrives.
 pub(crate) fn serve(words: &[&str]) {
     let &[way, address, file] = words else {
         panic!("{words:?} is not a role");

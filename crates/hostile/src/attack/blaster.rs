@@ -217,7 +217,7 @@ impl Blaster {
         }
     }
 
-    /// Forges a packet about a request with a number near that of a genuine packet.
+    /// Forges a packet about a request whose number is near a genuine packet's number.
     fn forged(&mut self, genuine: &[u8]) -> Option<Vec<u8>> {
         let header = Header::decode(genuine).ok()?;
         let kind = KINDS[self.below(KINDS.len())];

@@ -91,7 +91,7 @@ fn a_client_that_is_slower_than_while_another_server_is_attacked_is_a_fault() {
         (0..4).for_each(&mut add);
     };
     assert!(matches!(with(slow)[..], [Fault::Slow { .. }]));
-    // Slow calls in a storm are no fault, because a storm fills the server's socket.
+    // Slow calls in a storm are not a fault, because a storm fills the server's socket.
     let storm = |seen: &mut Seen| seen.add(Phase::Storm, phase(90_000_000), Vec::new());
     assert_eq!(with(storm), []);
     // One slow phase among fast ones does not change the median.

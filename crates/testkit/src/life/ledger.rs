@@ -245,7 +245,7 @@ fn is_kept(terms: &Terms) -> bool {
 /// each forged packet moves a slot by one window, and an input has few steps.
 const REACH: u32 = 1 << 20;
 
-/// Whether the copy's request number is one that no slot awaits (rule S2).
+/// True if no slot awaits the copy's request number (rule S2).
 fn is_far_off(real: &[u8], copy: &[u8]) -> bool {
     let [Ok(real), Ok(copy)] = [real, copy].map(Header::decode) else {
         return false;

@@ -47,7 +47,7 @@ impl EchoSend for Service {
 /// `Server` with a service of the poll API.
 pub(crate) struct PolledServer;
 
-/// Typed services, whose handlers run where the name says.
+/// Typed services; the name states where their handlers run.
 pub(crate) enum Typed {
     /// On the endpoint's thread, without `Server`.
     Local,

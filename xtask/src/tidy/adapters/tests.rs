@@ -1,4 +1,4 @@
-//! Two thin adapters pass; one that is long, one that decides, and one that is missing are found.
+//! Two thin adapters pass. The check finds a long adapter, one that decides, and a missing one.
 
 use super::*;
 

@@ -141,7 +141,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Sends what the window allows, and takes acknowledgements.
+    /// Sends the packets that the window allows, and takes acknowledgements.
     #[inline]
     fn turn(&mut self) {
         let before = self.sent;

@@ -36,7 +36,7 @@ const BLOCK: u32 = 1024;
 struct Params {
     setting: Setting,
     scans: Scans,
-    /// How long to measure the tree alone.
+    /// How long to measure direct gets from the tree.
     alone: Duration,
 }
 
@@ -44,7 +44,7 @@ struct Params {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Found {
     pub(super) address: SocketAddr,
-    /// Gets per second from the tree alone; 0 if they were not measured.
+    /// Direct gets per second from the tree; 0 if they were not measured.
     pub(super) tree_per_s: f64,
 }
 

@@ -4,8 +4,8 @@
 //! assigned to threads in turn, and each has a session with one thread: with a random assignment,
 //! the queues of some threads would be many times the mean, and gets would wait for gets.
 //!
-//! The network is the paper's CX3, where an echo of 32 bytes takes 2.1 µs. Gets and scans cost the
-//! thread that runs them the time that they take on the tree alone, which is measured first.
+//! The network is the paper's CX3, where an echo of 32 bytes takes 2.1 µs. A get or a scan costs
+//! its thread the time that it takes directly on the tree, which is measured first.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -48,7 +48,7 @@ const OUTSTANDING: usize = 2;
 const SPAN: Nanos = Nanos::from_millis(10);
 const WARM_UP: Nanos = Nanos::from_millis(1);
 
-/// The times and the rate of gets have a baseline; the costs on the tree alone have none.
+/// The times and the rate of gets have a baseline; the costs on the tree have none.
 const METRICS: [Metric; 5] = [
     Metric {
         name: "get_p99",

@@ -58,7 +58,7 @@ impl Server {
     /// Starts a server with a cache or a store, and waits until its table is filled.
     ///
     /// # Errors
-    /// There is no memory, or the system starts no process.
+    /// There is no memory, or the system cannot start a process.
     pub(super) fn start(items: Items, is_cache: bool) -> anyhow::Result<Self> {
         let mut process = Process::spawn(ROLE, Seat::default(), &(items, is_cache))?;
         process.receive::<()>(FILLING)?;

@@ -146,7 +146,7 @@ pub(super) fn cases() -> Vec<Case> {
             cases.push(shape.case("12"));
         }
     }
-    // The paper's figure has sets alone.
+    // The paper's figure has only sets.
     let sets = Mix {
         gets: 0,
         ..Mix::USUAL

@@ -26,7 +26,7 @@ pub(super) const ROLE: Role = Role::new("replica-put", put);
 pub(super) const KEY: usize = 16;
 /// Bytes of a value.
 pub(super) const VALUE: usize = 64;
-/// Keys, of which each put draws one (eRPC §7.1).
+/// Each put draws one of this number of keys (eRPC §7.1).
 const KEYS: u32 = 1_000_000;
 
 /// Bytes of a put before its key, if the put's number takes three bytes.
@@ -104,7 +104,7 @@ struct Begun {
     at: u64,
 }
 
-/// A client with its endpoint, and what it has done.
+/// A client with its endpoint and its operations.
 struct Putter<T: Medium> {
     rpc: Rpc<T, App>,
     connect: ConnectOptions,

@@ -95,8 +95,8 @@ impl Connection {
         Ok(call)
     }
 
-    /// Sends what has not left yet, waits for bytes, and returns the calls that have ended, each
-    /// with the message of its answer.
+    /// Sends the bytes that have not left yet, waits for bytes, and returns the calls that have
+    /// ended, each with the message of its answer.
     ///
     /// # Errors
     /// The connection or a call has failed.
@@ -185,8 +185,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Returns the message of an answer. `None` if the message is compressed, or if its length is not
-/// the one that the answer states before it.
+/// Returns the message of an answer. `None` if the message is compressed, or if its length differs
+/// from the length that the answer states.
 fn message_of(answer: &[u8]) -> Option<&[u8]> {
     let (head, message) = answer.split_first_chunk::<5>()?;
     let [compressed, len @ ..] = *head;

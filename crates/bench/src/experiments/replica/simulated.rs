@@ -1,7 +1,7 @@
 //! Replicas and a client in the simulator, on the paper's CX5 cluster: hosts at 40 Gb/s and one
-//! switch that adds 300 ns. An echo of 32 bytes takes 2.3 µs there, of which each host adds 850 ns
-//! (eRPC §6.1), and three steps of Raft add 0.9 µs to two such echoes (eRPC §7.1), so a step takes
-//! 300 ns of the thread.
+//! switch that adds 300 ns. An echo of 32 bytes takes 2.3 µs there, including 850 ns in each host
+//! (eRPC §6.1). Three steps of Raft add 0.9 µs to two such echoes (eRPC §7.1), so a step takes 300
+//! ns of the thread.
 //!
 //! | file | what it owns |
 //! |---|---|

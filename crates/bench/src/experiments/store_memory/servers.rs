@@ -113,7 +113,7 @@ impl Hits {
         most.filter(|most| *most > 0.0)
     }
 
-    /// Starts the server with its own `-m`, or with the largest one that fits into the memory of
+    /// Starts the server with its own `-m`, or with the largest `-m` that fits into the memory of
     /// the other.
     fn start(&self) -> anyhow::Result<(Running, u32)> {
         let mut memory_mib = self.server.memory_mib;

@@ -145,8 +145,8 @@ fn grow(parent: &Parent) -> anyhow::Result<()> {
     parent.say(&vec![worst, grown, bytes_an_item(&table)])
 }
 
-/// Writes items into a cache until its log wraps, and counts those that are gone; then writes twice
-/// as many, and compares the growth of this process with the region.
+/// Writes items into a cache until its log wraps, and counts the items that are lost. Then writes
+/// twice as many, and compares the growth of this process with the region.
 ///
 /// # Errors
 /// There is no memory.

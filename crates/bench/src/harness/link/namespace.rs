@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 /// The kernel's, for example because the process lacks `CAP_SYS_ADMIN`.
 pub(super) fn make() -> io::Result<File> {
     in_thread(|| {
-        // SAFETY: the call takes a number, and moves this thread alone.
+        // SAFETY: the call takes a number, and moves only this thread.
         match unsafe { libc::unshare(libc::CLONE_NEWNET) } {
             0 => File::open("/proc/thread-self/ns/net"),
             _ => Err(io::Error::last_os_error()),
@@ -24,7 +24,7 @@ pub(super) fn make() -> io::Result<File> {
 /// # Errors
 /// The kernel's, for example because the process lacks `CAP_SYS_ADMIN`.
 pub(super) fn enter(namespace: &File) -> io::Result<()> {
-    // SAFETY: the descriptor is live, and the call moves this thread alone.
+    // SAFETY: the descriptor is live, and the call moves only this thread.
     match unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

@@ -47,7 +47,8 @@ pub(super) enum Verdict {
     NotMeasured,
 }
 
-/// One figure of this build next to that of another program, in one state of the machine.
+/// One figure of this build next to the same figure of another program, in one state of the
+/// machine.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Comparison {
     pub(super) metric: String,

@@ -51,7 +51,7 @@ pub(crate) struct Args {
     endpoint: EndpointArgs,
 }
 
-/// Serves until a signal comes.
+/// Serves until a signal arrives.
 ///
 /// # Errors
 /// It cannot listen there, a snapshot cannot be read or written, or an option is wrong.

@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit};
 
 use super::facts::{Fact, field, file};
 
-/// Descriptors for a program with some hundred peers over shared memory, each of which takes three.
+/// Descriptors for a program with some hundred peers over shared memory; each peer takes three.
 const DESCRIPTORS: u64 = 4096;
 
 pub(super) fn look() -> Vec<Fact> {

@@ -1,5 +1,5 @@
-//! `dunlin kv dump`: writes all items of a server to a file, with a mark after each scan, so that a
-//! dump that was interrupted goes on from its last mark.
+//! `dunlin kv dump`: writes all items of a server to a file, with a mark after each scan, so that
+//! an interrupted dump can resume from its last mark.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Seek, SeekFrom, Write};
@@ -24,7 +24,7 @@ pub(super) struct Args {
     /// The file; it must not exist, unless --resume is given
     #[arg(value_name = "FILE")]
     path: PathBuf,
-    /// Goes on with a dump that was interrupted
+    /// Resumes an interrupted dump
     #[arg(long)]
     resume: bool,
     #[command(flatten)]
@@ -45,7 +45,7 @@ struct Dump {
 /// Writes the file.
 ///
 /// # Errors
-/// The server or the file system refuses, or a signal has come.
+/// The server or the file system refuses, or a signal has arrived.
 pub(super) fn run<T: Configurable>(
     args: &Args,
     kv: &mut Connections<T>,
@@ -105,7 +105,7 @@ impl Dump {
         Ok(Some(Self::at(file, Sum::default(), Mark::start(tag))))
     }
 
-    /// Opens a file to go on after its last mark, and cuts off the lines after that mark. `None`:
+    /// Opens a file to resume after its last mark, and cuts off the lines after that mark. `None`:
     /// the dump in the file is complete.
     fn reopen(path: &Path, tag: u32) -> anyhow::Result<Option<Self>> {
         let mut file = OpenOptions::new().read(true).write(true).open(path)?;
@@ -113,7 +113,7 @@ impl Dump {
         let (mut last, mut is_good) = (None, true);
         while is_good && let Some(line) = lines.next()? {
             is_good = reader.on_line(line).is_ok();
-            // The end mark is not counted: a dump that goes on writes a new one.
+            // The end mark is not counted: a resumed dump writes a new one.
             let is_mark = line.starts_with(b"\t") && !reader.may_end();
             if is_good && is_mark && lines.is_whole {
                 let at = reader.mark().or(reader.tag().map(Mark::start));

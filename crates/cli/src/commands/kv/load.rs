@@ -38,7 +38,7 @@ pub(super) struct Args {
     /// Copies the items of the memcached that runs there
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "path")]
     from: Option<String>,
-    /// Goes on from this line of the file
+    /// Resumes from this line of the file
     #[arg(long, value_name = "N", default_value = "1", conflicts_with = "from")]
     from_line: u64,
     #[command(flatten)]
@@ -58,7 +58,7 @@ struct Counts {
 /// Loads the items.
 ///
 /// # Errors
-/// The source cannot be read, the server refuses, lines are bad, or a signal has come.
+/// The source cannot be read, the server refuses, lines are bad, or a signal has arrived.
 pub(super) fn run<T: Configurable>(
     args: &Args,
     kv: &mut Connections<T>,

@@ -88,7 +88,7 @@ pub(crate) struct Args {
     endpoint: EndpointArgs,
 }
 
-/// Serves until a signal comes.
+/// Serves until a signal arrives.
 ///
 /// # Errors
 /// It cannot listen there, there is no memory, or an option is wrong.

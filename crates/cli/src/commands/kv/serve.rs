@@ -69,7 +69,7 @@ pub(crate) struct Args {
     endpoint: EndpointArgs,
 }
 
-/// A server that is to be started.
+/// The parameters of a server before its start.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// Bytes for all items.
@@ -111,7 +111,7 @@ struct Server<'a> {
     doors: Option<Doors>,
 }
 
-/// Serves until a signal comes.
+/// Serves until a signal arrives.
 ///
 /// # Errors
 /// It cannot listen there, there is no memory, or an option is wrong.
@@ -146,7 +146,7 @@ impl Args {
     }
 }
 
-/// Starts a server, which serves until a signal comes.
+/// Starts a server, which serves until a signal arrives.
 ///
 /// # Errors
 /// It cannot listen there, there is no memory, or an option is wrong.
@@ -278,7 +278,7 @@ fn first_version() -> anyhow::Result<u64> {
     Ok(u64::try_from(now.as_nanos())?)
 }
 
-/// Runs a partition until a signal comes, and returns its figures.
+/// Runs a partition until a signal arrives, and returns its figures.
 fn serve_one<T: Configurable>(
     server: &Server<'_>,
     number: u16,

@@ -71,8 +71,8 @@ impl Source {
         }
     }
 
-    /// The next items, and the number of those that left before they were read; `None`: it has no
-    /// more.
+    /// The next items, and the number of items that left before they were read; `None`: there are
+    /// no more.
     ///
     /// # Errors
     /// It does not list its items, or is not memcached.

@@ -86,7 +86,7 @@ fn write(path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
 /// Makes a directory from a backup.
 ///
 /// # Errors
-/// The file is no backup, or the directory holds something.
+/// The file is not a backup, or the directory is not empty.
 pub(super) fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
     let bytes = std::fs::read(&args.file).with_context(|| args.file.display().to_string())?;
     let backup = Backup::decode(&bytes).map_err(|_| {

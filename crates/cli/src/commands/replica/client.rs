@@ -349,7 +349,7 @@ fn print_words<const N: usize>(words: [&[u8]; N]) -> anyhow::Result<()> {
     print_bytes(&bytes)
 }
 
-/// Shows changes until a signal comes, or until it has shown as many as the user wants.
+/// Shows changes until a signal arrives, or until it has shown as many as the user wants.
 fn watch<T: Configurable>(
     args: &WatchArgs,
     connection: &mut Connection<T>,
@@ -361,7 +361,7 @@ fn watch<T: Configurable>(
     let mut is_gone = false;
     while left > 0 && signal::check().is_ok() {
         let watched = connection.watch(&prefix, from);
-        // The watch goes on with the next leader.
+        // The watch continues with the next leader.
         let waits = from > 0 && matches!(watched, Err(Error::Unavailable));
         if waits != is_gone {
             is_gone = waits;

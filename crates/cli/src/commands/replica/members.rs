@@ -41,7 +41,7 @@ pub(super) struct ChangeArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct TransferArgs {
-    /// The replica that is to lead; without it, one that has as much of the log as any other
+    /// The replica that should lead; without it, one that has as much of the log as any other
     #[arg(long, value_name = "HOST:PORT")]
     to: Option<String>,
     #[command(flatten)]
@@ -60,7 +60,7 @@ pub(super) fn join(args: &ChangeArgs) -> anyhow::Result<()> {
 /// Lets a member leave.
 ///
 /// # Errors
-/// It is no member, or there is no leader, or the others do not agree within the time.
+/// It is not a member, there is no leader, or the others do not agree within the time.
 pub(super) fn leave(args: &ChangeArgs) -> anyhow::Result<()> {
     let settings = args.common.endpoint.settings()?;
     over!(args.common.endpoint.transport, leave_over(args, &settings))

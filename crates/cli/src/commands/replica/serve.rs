@@ -78,7 +78,7 @@ fn cluster(text: &str) -> Result<u64, String> {
     u64::from_str_radix(text, 16).map_err(|_| "up to 16 hexadecimal digits".to_owned())
 }
 
-/// Serves until a signal comes.
+/// Serves until a signal arrives.
 ///
 /// # Errors
 /// It cannot listen there, the directory cannot be used, or an option is wrong.
@@ -126,7 +126,7 @@ fn serve<T: Configurable>(args: &Args, settings: &Settings, nexus: &Nexus) -> an
     report(args, driver.replica(), begin)
 }
 
-/// A replica that goes on with the data in its directory.
+/// Resumes a replica from the data in its directory.
 fn on_disk(
     path: &Path,
     fresh: u64,

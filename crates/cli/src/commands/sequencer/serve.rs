@@ -83,7 +83,7 @@ pub(crate) struct PlaceArgs {
     cluster: Vec<String>,
 }
 
-/// Serves until a signal comes.
+/// Serves until a signal arrives.
 ///
 /// # Errors
 /// It cannot listen there, the directory cannot be used, or an option is wrong.

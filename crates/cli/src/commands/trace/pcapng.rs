@@ -55,7 +55,7 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Writes a packet. `lost`: the number of packets lost until now.
+    /// Writes a packet. `lost`: the number of packets lost so far.
     ///
     /// # Errors
     /// It cannot be written.

@@ -111,7 +111,7 @@ fn told(settings: &Settings, nexus: &Nexus) -> Fields {
     let past_kernel: EndpointBuilder<Xdp> = settings.endpoint(nexus);
     let own = |name: &str| name.starts_with("xdp.") && !name.starts_with("xdp.udp.");
     let past_kernel = fields("past_kernel", &past_kernel);
-    // `auto` over `xdp` has the options of `auto` and those of `xdp`.
+    // `auto` over `xdp` has the options of both.
     let of_both: EndpointBuilder<AutoXdp> = settings.endpoint(nexus);
     for (name, value) in fields("both", &of_both) {
         if let Some(option) = name.strip_prefix("both.transport.xdp.") {

@@ -36,8 +36,8 @@ impl<T: Copy> Ring<T> {
         let entries = place(at.desc)?;
         let len = entries + count as usize * size_of::<T>();
         let base = map(fd.as_raw_fd(), len, offset)?;
-        // SAFETY: the kernel says that the parts of the ring lie at these offsets of the mapping,
-        // aligned for their types.
+        // SAFETY: the kernel reports that the parts of the ring lie at these offsets of the
+        // mapping, aligned for their types.
         let part = |offset: usize| unsafe { base.add(offset) };
         Ok(Self {
             producer: part(place(at.producer)?).cast(),

@@ -1,4 +1,4 @@
-//! Work that goes on during the operations of a step. It writes new items, which make the index
+//! Work at the same time as the operations of a step. It writes new items, which make the index
 //! grow and expire after a second, so the sweep has items to remove; and it writes and reads values
 //! of 1 MiB in turn. One operation of each kind is under way at a time.
 
@@ -23,7 +23,7 @@ const LIFETIME: u32 = 1;
 /// The key of the long value. Keys of items have another length.
 const LARGE_KEY: &[u8] = b"the long value";
 
-/// The work, which goes on during steps with `Step::beside`.
+/// The work during steps with `Step::beside`.
 #[derive(Debug)]
 pub(super) struct Beside {
     is_on: bool,

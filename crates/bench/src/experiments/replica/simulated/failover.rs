@@ -87,7 +87,7 @@ impl Probe for Failover {
 /// Kills the leader of a cluster, and returns the time until the next acknowledged put.
 ///
 /// # Errors
-/// No put is acknowledged after the leader's end, or one that was acknowledged before is lost.
+/// No put is acknowledged after the leader's end, or a put that was acknowledged before it is lost.
 fn kill(seed: u64) -> anyhow::Result<Nanos> {
     let mut stage = Stage::new(seed);
     let leader = stage.elect(ELECTING).context("no replica leads")?;

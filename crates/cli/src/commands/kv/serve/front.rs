@@ -14,7 +14,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::Plan;
 use crate::misuse::Misuse;
 
-/// Descriptors that a server needs in addition to those of clients.
+/// Descriptors that a server needs in addition to its clients' descriptors.
 const OTHER_DESCRIPTORS: u64 = 64;
 
 /// The flags of the front end.
@@ -39,7 +39,7 @@ pub(super) struct FrontArgs {
     no_flush_all: bool,
 }
 
-/// The front end of a server that is to be started.
+/// The front end of a server before its start.
 #[derive(Debug)]
 pub(in crate::commands::kv) struct FrontPlan {
     /// Where memcached's clients connect; empty: there is no front end.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Commands like those of `dunlin kv`.
+/// Commands like the ones of `dunlin kv`.
 #[derive(Debug, Subcommand)]
 enum Command {
     Get {
