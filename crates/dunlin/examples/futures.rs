@@ -76,7 +76,7 @@ fn ask(nexus: &Nexus, front: SocketAddr) -> anyhow::Result<()> {
     let mut local: Local<Auto> = Local::new(nexus.endpoint(Tasks::default())?);
     let session = local.connect(front)?;
     local.block_on(|cx| async move {
-        // Two calls are under way at the same time.
+        // Two calls are in flight at the same time.
         let one = cx.call(session, PUT, cx.copy(b"one")?);
         let two = cx.call(session, PUT, cx.copy(b"two")?);
         let (one, two) = futures::join!(one, two);

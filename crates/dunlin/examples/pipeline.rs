@@ -1,4 +1,4 @@
-//! A client that keeps many requests under way. One request at a time gives one answer per round
+//! A client that keeps many requests in flight. One request at a time gives one answer per round
 //! trip; a window full of them gives as many as the server can serve.
 
 use std::net::SocketAddr;

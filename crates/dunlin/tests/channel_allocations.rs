@@ -89,7 +89,7 @@ fn calls(channel: &Channel, context: &mut Context<'_>) {
         let body = number.to_le_bytes();
         let answer = ended(channel.call(ECHO, &body), context).unwrap();
         assert_eq!(answer.data(), body);
-        // Drops one more call while it is under way.
+        // Drops one more call while it is in flight.
         let mut dropped = pin!(channel.call(ECHO, b"unwanted"));
         // The call may have its answer already, if the kernel stopped this thread in the middle of
         // the poll.

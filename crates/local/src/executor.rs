@@ -30,7 +30,7 @@ pub(super) struct Executor {
     queue: Vec<u32>,
 }
 
-/// A poll under way. Dropping this drops the future, because it has panicked.
+/// A poll in progress. Dropping this drops the future, because it has panicked.
 struct Polling<'a, 'b> {
     executor: &'a mut Executor,
     task: u32,

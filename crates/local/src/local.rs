@@ -198,7 +198,7 @@ impl<T: Open> Local<T> {
         self.endpoint(|endpoint| *endpoint.counters())
     }
 
-    /// Lends the endpoint itself to `look`, for uses for which a `Local` has no function: counters
+    /// Lends the endpoint itself to `look`, for uses that a `Local` has no function for: counters
     /// of the transport, options of a session. Do not replace its functions for events, such as
     /// `on_completion`: they belong to the `Local`.
     pub fn inspect<R>(&mut self, look: impl FnOnce(&mut Rpc<T, Tasks>) -> R) -> R {

@@ -292,7 +292,7 @@ impl OwnedRequest {
         let Some(state) = parts.keep() else { return };
         let done = state.with(|cx| state.end_dropped(ticket, &span, cx));
         if done.is_none() {
-            // An operation of the endpoint is under way; the request is given back after it.
+            // The endpoint is in use; the request is given back afterwards.
             state.abandon(ticket);
         }
     }

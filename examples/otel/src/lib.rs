@@ -40,7 +40,7 @@ impl Traces for OpenTelemetry {
 /// A store of goods.
 #[service(codec = Postcard, send)]
 pub trait Stock {
-    /// Takes goods out of the stock; the error is the number that is there.
+    /// Takes goods out of the stock; the error is the number in stock.
     #[method(1)]
     fn take(goods: u32) -> Result<(), u32>;
 }
@@ -48,7 +48,7 @@ pub trait Stock {
 /// The service that customers call.
 #[service(codec = Postcard, send)]
 pub trait Shop {
-    /// Sells goods; the error is the number that is there.
+    /// Sells goods; the error is the number in stock.
     #[method(1)]
     fn buy(goods: u32) -> Result<u64, u32>;
 }

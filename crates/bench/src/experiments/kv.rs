@@ -59,7 +59,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::BASE
 };
 
-/// Operations under way.
+/// Operations in flight.
 const WINDOW: usize = 60;
 
 /// Operations that are begun together.

@@ -154,7 +154,7 @@ fn echo<T: Configurable>(
         Ok(rpc) => rpc,
         Err(error) => {
             let context = format!("endpoint {index}");
-            // The receiver is gone if another endpoint has failed before.
+            // The receiver is gone if another endpoint has already failed.
             let _ = ready.send(Err(anyhow!(error).context(context)));
             return Served::default();
         }

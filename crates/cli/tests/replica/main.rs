@@ -352,7 +352,7 @@ fn no_acknowledged_write_is_lost_when_leaders_are_killed() {
     write(&mut client, 100);
     for _ in 0..2 {
         let leader = cluster.leader();
-        // Writes are under way when the leader dies.
+        // Writes are in flight when the leader dies.
         std::thread::scope(|scope| {
             let killer = scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(5));

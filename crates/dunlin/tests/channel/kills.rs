@@ -20,7 +20,7 @@ use crate::{ECHO, PATIENCE, WAYS, Way, block_on, free_port, until};
 
 const ROUNDS: &str = "DUNLIN_KILLS";
 
-/// Calls under way at once.
+/// Calls in flight at once.
 const TASKS: usize = 64;
 
 /// Within this time after its return, a server is used as before.

@@ -14,7 +14,7 @@ use dunlin_testkit::address::own_host;
 use crate::service::{BasedPoll, Book, WorkClient, Worker};
 use crate::{WAYS, Way, block_on, until};
 
-/// Calls under way at once.
+/// Calls in flight at once.
 const TASKS: u64 = 40;
 
 /// The longest handler, in milliseconds.

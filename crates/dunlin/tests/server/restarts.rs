@@ -24,7 +24,7 @@ const ROUNDS: &str = "DUNLIN_RESTARTS";
 
 const SERVERS: usize = 3;
 
-/// Calls under way at once.
+/// Calls in flight at once.
 const TASKS: usize = 40;
 
 /// The longest handler, in milliseconds.

@@ -1,5 +1,5 @@
 //! Sends packets to the data ports: random packets, genuine packets that are changed or repeated,
-//! and forged packets about requests under way, with the token of the attacker's own session.
+//! and forged packets about requests in flight, with the token of the attacker's own session.
 //!
 //! Invariant: it knows only the tokens of its own sessions.
 

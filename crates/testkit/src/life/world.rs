@@ -280,7 +280,7 @@ impl World {
         self.hosts[from].out.borrow_mut().flight.clear();
     }
 
-    /// Delivers a frame that was sent some time ago, perhaps again.
+    /// Delivers a frame that was sent some time ago, even if it was delivered before.
     pub(super) fn duplicate(&mut self, from: usize, which: usize) {
         if let Some(bytes) = self.sent(from, which) {
             let congestion = false;
@@ -288,7 +288,7 @@ impl World {
         }
     }
 
-    /// Delivers all packets that are under way in one frame (rule W11).
+    /// Delivers all packets that are in flight in one frame (rule W11).
     pub(super) fn pack(&mut self, from: usize) {
         let flight = std::mem::take(&mut self.hosts[from].out.borrow_mut().flight);
         let bytes: Vec<u8> = flight

@@ -94,7 +94,7 @@ struct App {
     step: Step,
     session: Option<Session>,
     rng: Rng,
-    /// Operations under way, by the tags of their calls.
+    /// Operations in flight, by the tags of their calls.
     begun: [Begun; INFLIGHT],
     /// Places without an operation, with their buffers.
     free: Vec<(usize, [MsgBuf; 2])>,

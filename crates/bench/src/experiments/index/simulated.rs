@@ -1,6 +1,6 @@
 //! A server with 16 threads in the simulator, as in the paper: 14 dispatch threads and 2 workers
-//! for scans, or 16 dispatch threads that also scan. 64 clients on 8 hosts have two operations
-//! each under way, 1 % of them scans, of random keys (eRPC §7.2). As in eRPC's program, clients are
+//! for scans, or 16 dispatch threads that also scan. 64 clients on 8 hosts have two operations each
+//! in flight, 1 % of them scans, of random keys (eRPC §7.2). As in eRPC's program, clients are
 //! assigned to threads in turn, and each has a session with one thread: with a random assignment,
 //! the queues of some threads would be many times the mean, and gets would wait for gets.
 //!
@@ -41,7 +41,7 @@ const WORKERS: usize = 2;
 const CLIENTS: usize = 64;
 const CLIENT_HOSTS: usize = 8;
 
-/// Operations of a client that are under way.
+/// Operations of a client that are in flight.
 const OUTSTANDING: usize = 2;
 
 /// Simulated time of a measurement, and of the warm-up before it.

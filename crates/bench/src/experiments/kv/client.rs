@@ -75,7 +75,7 @@ pub(in crate::experiments) enum What {
 /// When operations begin.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub(in crate::experiments) enum Pace {
-    /// In batches, as soon as others end: at most `window` are under way.
+    /// In batches, as soon as others end: at most `window` are in flight.
     Closed { window: usize, batch: usize },
     /// At random times, independently of each other (Poisson), at a percentage of the rate of the
     /// first step.
@@ -175,7 +175,7 @@ fn kv_client(items: Items) -> anyhow::Result<Client> {
     }))
 }
 
-/// Runs one step: a warm-up, and the time that counts. At the end, nothing is under way.
+/// Runs one step: a warm-up, and the time that counts. At the end, nothing is in flight.
 fn measure<T: Medium>(rpc: &mut Rpc<T, App>, step: &Step, largest: f64) -> anyhow::Result<Outcome> {
     rpc.app_mut().begin(step, largest)?;
     run_for(rpc, WARM_UP, |_| false)?;

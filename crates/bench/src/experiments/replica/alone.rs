@@ -60,7 +60,7 @@ pub(super) fn median(span: Duration) -> anyhow::Result<f64> {
     Ok(recorder.quantile(0.5))
 }
 
-/// Lets the nodes work until nothing is under way.
+/// Lets the nodes work until nothing is in flight.
 fn settle(nodes: &mut [Node; 3]) -> anyhow::Result<()> {
     run(nodes, |nodes| {
         nodes.iter().all(|node| !node.raft.has_ready())

@@ -110,7 +110,7 @@ struct Putter<T: Medium> {
     connect: ConnectOptions,
     session: Session,
     rng: Rng,
-    /// Operations under way, by their tokens, which are used again.
+    /// Operations in flight, by their tokens, which are reused.
     begun: Vec<Option<Begun>>,
     numbers: u64,
     /// The put with the highest version: its key, version and number.
@@ -179,7 +179,7 @@ impl<T: Medium> Putter<T> {
         })
     }
 
-    /// Runs one step: a warm-up, and the time that counts. At the end, nothing is under way.
+    /// Runs one step: a warm-up, and the time that counts. At the end, nothing is in flight.
     #[expect(
         clippy::cast_precision_loss,
         reason = "counts of a run are far below 2^53"
@@ -228,7 +228,7 @@ impl<T: Medium> Putter<T> {
         }
     }
 
-    /// Waits for all operations under way.
+    /// Waits for all operations in flight.
     fn end(&mut self, step: Step) -> anyhow::Result<()> {
         let begin = Instant::now();
         while self.begun.iter().any(Option::is_some) {

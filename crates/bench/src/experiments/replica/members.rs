@@ -117,7 +117,7 @@ impl Host for App {
 struct Seated<T: Medium> {
     rpc: Rpc<T, App>,
     connect: ConnectOptions,
-    /// The entry of the put that is under way here, and when its handler began.
+    /// The entry of the put in flight here, and when its handler began.
     put: Option<(u64, u64)>,
     last: u64,
 }

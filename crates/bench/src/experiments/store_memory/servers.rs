@@ -19,7 +19,7 @@ use harness::seat::Seats;
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// A server may have this many times the resident memory of the other one.
+/// A server may have up to this many times the resident memory of the other one.
 const ALLOWED: f64 = 1.01;
 
 /// MiB of resident memory by which a server grows after its start: buffers of its connection.

@@ -121,7 +121,7 @@ fn serve_one<T: Configurable>(
     let mut rpc: Rpc<T, Index> = match builder.build(index.clone()) {
         Ok(rpc) => rpc,
         Err(error) => {
-            // The receiver is gone if another endpoint has failed before.
+            // The receiver is gone if another endpoint has already failed.
             let _ = tell.send(Err(anyhow!(error).context(format!("endpoint {number}"))));
             return;
         }

@@ -305,7 +305,7 @@ fn serve_one<T: Configurable>(
         Ok(figures) => Some(figures),
         Err(error) => {
             let context = format!("partition {number}");
-            // The receiver is gone if another thread has failed before.
+            // The receiver is gone if another thread has already failed.
             let _ = tell.send(Event::Ready(Err(error.context(context))));
             None
         }

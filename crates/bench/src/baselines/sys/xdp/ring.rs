@@ -85,7 +85,7 @@ impl<T: Copy> Ring<T> {
         unsafe { &*self.consumer }.store(self.ours, Ordering::Release);
     }
 
-    /// Writes an entry. The caller never has more entries under way than the ring holds.
+    /// Writes an entry. The caller never has more entries in flight than the ring holds.
     #[inline]
     pub(super) fn push(&mut self, entry: T) {
         // SAFETY: the index is below the number of entries, and the kernel has read this one.

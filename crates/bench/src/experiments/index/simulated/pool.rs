@@ -85,6 +85,6 @@ impl Workers for Jobs {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No handler runs while the lock is held, so a panic cannot leave half a change.
+    // No handler runs while the lock is held, so a panic cannot leave the data half changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -91,7 +91,7 @@ impl App {
         self.flow.stop();
     }
 
-    /// True if nothing is under way.
+    /// True if nothing is in flight.
     pub(super) fn is_idle(&mut self) -> bool {
         self.flow.is_idle() && self.beside.is_idle()
     }

@@ -1,4 +1,4 @@
-//! The operations of a step: which ones are under way, when the next one is due, and how long they
+//! The operations of a step: which ones are in flight, when the next one is due, and how long they
 //! took.
 //!
 //! Random times between two operations are drawn from an exponential distribution, so that the
@@ -18,10 +18,10 @@ use crate::harness::ticks::{self, Stretch};
 /// items together do not fit into any cache.
 const DRAWN: usize = 1 << 21;
 
-/// The most operations under way, a power of two: the number of calls that may wait at a session.
+/// The most operations in flight, a power of two: the number of calls that may wait at a session.
 pub(super) const MOST: usize = 1024;
 
-/// The operations to come, and those under way.
+/// The operations to come, and the operations in flight.
 #[derive(Debug)]
 pub(super) struct Flow {
     drawn: Vec<Operation>,
@@ -71,7 +71,7 @@ impl Flow {
         }
     }
 
-    /// Begins a step, while nothing is under way.
+    /// Begins a step, while nothing is in flight.
     ///
     /// # Errors
     /// The step's pace is a percentage of a rate that was not measured.
@@ -128,7 +128,7 @@ impl Flow {
         }
     }
 
-    /// True if nothing is under way.
+    /// True if nothing is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.free.len() == self.slots.len()
     }

@@ -1,5 +1,5 @@
 //! The simulated cluster: a host that serves, with a partition for each core, and clients on hosts
-//! of their own, which keep a window of operations under way. Endpoints, service and client run the
+//! of their own, which keep a window of operations in flight. Endpoints, service and client run the
 //! code of real programs; [`super`] sets the network and the costs of work.
 
 use anyhow::{Context, bail, ensure};

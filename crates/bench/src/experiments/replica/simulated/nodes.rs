@@ -57,7 +57,7 @@ pub(super) struct ReplicaNode {
     pub(super) rpc: SimEndpoint<Member>,
     clock: SimClock,
     wishes: VecDeque<String>,
-    /// The entry of the put that is under way here, and when its handler began.
+    /// The entry of the put in flight here, and when its handler began.
     put: Option<(u64, Nanos)>,
     last: u64,
     /// Times that puts took at this leader.
@@ -164,7 +164,7 @@ pub(super) struct ClientNode {
     wishes: VecDeque<String>,
     rng: Rng,
     work: Work,
-    /// When the next operation begins, if none is under way.
+    /// When the next operation begins, if none is in flight.
     next: Nanos,
     begun: Option<Nanos>,
     key: [u8; KEY],
@@ -220,7 +220,7 @@ impl ClientNode {
         }
     }
 
-    /// Whether an operation is under way.
+    /// Whether an operation is in flight.
     pub(super) const fn is_busy(&self) -> bool {
         self.begun.is_some()
     }
