@@ -2,7 +2,7 @@
 //! (`docs/peers.md`): `cargo run --release -p peers`.
 //!
 //! The measuring program is a workspace of its own, because it uses more libraries than all of
-//! Dunlin. In this workspace they would stand in the `Cargo.lock` of every contributor, and the
+//! Dunlin. In this workspace they would be in the `Cargo.lock` of every contributor, and the
 //! features that they need in shared libraries would make cargo compile Dunlin's crates again.
 //!
 //! Exit codes: the measuring program's; 1, it cannot be built; 2, wrong arguments; 130, Ctrl-C.

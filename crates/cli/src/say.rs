@@ -1,5 +1,5 @@
-//! Output of commands: to the standard output, whose reader may close it early, and of errors. Used
-//! by every command that prints.
+//! Prints the output of commands to the standard output, whose reader may close it early, and
+//! formats errors. Used by every command that prints.
 
 use std::io::{self, Write};
 

@@ -59,7 +59,7 @@ fn serve_front(
         if request.data().is_empty() {
             return request.reject(ErrorCode::application(1));
         }
-        // The request's own msgbuf travels on to the storage. If `?` returns, the client gets an
+        // The request's own msgbuf is passed on to the storage. If `?` returns, the client gets an
         // error.
         let body = request.take_buf()?;
         let reply = cx

@@ -13,7 +13,7 @@ use crate::request::OwnedRequest;
 use crate::tasks::{self, Tasks};
 
 /// An endpoint with its futures. It has no main future, and futures that need a nexus, such as
-/// those that connect, never end.
+/// futures that connect, never end.
 pub struct Bare<T: Transport, C> {
     endpoint: Endpoint<T, C, Tasks>,
 }

@@ -79,8 +79,8 @@ impl IncomingRequest for ServiceRequest {
     }
 }
 
-/// Registers a handler for the requests of one method of a service, with the name that their spans
-/// have. For the crates of Dunlin that stand between an endpoint and a service.
+/// Registers a handler for the requests of one method of a service, with the name of their spans.
+/// For the crates of Dunlin that stand between an endpoint and a service.
 pub fn serve_method_of_service<T, H, F>(
     local: &mut Local<T>,
     req_type: ReqType,

@@ -1,6 +1,6 @@
 //! The futures of handlers. Each request type has places for them, which are used again and again,
-//! so a request allocates nothing. A future is made in its place and polled there; if that ends
-//! it, the place stays free, and no table learns of the request.
+//! so a request allocates nothing. A future is made in its place and polled there; if the first
+//! poll ends it, the place stays free, and no table records the request.
 
 use std::pin::Pin;
 use std::rc::Rc;

@@ -65,7 +65,7 @@ pub(super) fn on_arrival(tasks: &mut Tasks, request: Request<'_>, cx: &mut Cx<'_
     tasks.executor.begin(request, &tasks.state, cx);
 }
 
-/// Drops the handler's future of a request that the client has given up.
+/// Drops the handler's future for a request that the client has given up.
 pub(super) fn on_given_up(tasks: &mut Tasks, ticket: Ticket, cx: &mut Cx<'_>) {
     tasks.executor.give_up(ticket, &tasks.state, cx);
 }

@@ -48,7 +48,7 @@ macro_rules! numbers {
 
 numbers!(u8, u16, u32, u64, usize);
 
-/// Types whose values are words, each with the word of a file.
+/// Types whose values are words; each value with its word in files.
 macro_rules! words {
     ($($kind:ident { $($variant:ident = $word:literal),* })*) => {$(
         impl Field for $kind {

@@ -96,7 +96,7 @@ pub enum KvMode {
 pub struct SequencerOptions {
     /// Numbers of a sequence that are reserved on the disk together.
     pub block: u64,
-    /// How long a server may give numbers after it last saw that no other has taken over.
+    /// How long a server may give numbers after it last saw that no other server has taken over.
     pub lease: Duration,
 }
 
@@ -116,7 +116,7 @@ pub struct ReplicaOptions {
     pub kept_entries: u64,
     /// Bytes of entries that the log keeps.
     pub kept_bytes: u64,
-    /// Whether a leader answers gets without a majority while no other can lead.
+    /// Whether a leader answers gets without a majority while no other replica can lead.
     pub lease_reads: bool,
     /// Bytes of a snapshot, or of the items for the disk, that a replica makes before it looks for
     /// other work.

@@ -148,7 +148,7 @@ impl Setting {
         }
     }
 
-    /// The fault of a text that is refused, if there is more to say than the range.
+    /// Why a text is refused, if there is more to say than the range.
     pub(super) fn fault(&self, text: &str) -> Option<String> {
         match self.unit {
             Unit::Device => fault_of_device(text.trim()),

@@ -23,7 +23,7 @@
 //! | [`user`] | a thread whose sockets belong to another user |
 //!
 //! Invariant: nothing but [`wait`], [`child`] and [`clock::WallClock`] reads the machine's clock,
-//! and nothing draws a number that its caller did not seed.
+//! and all random numbers come from seeds that the caller gives.
 
 pub mod address;
 pub mod allocations;

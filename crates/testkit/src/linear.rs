@@ -1,7 +1,7 @@
 //! Whether some order of the operations explains a history: each operation takes effect at one
-//! moment between its begin and its end (Wing and Gong, 1993). As in Lowe, 2017, the search
+//! moment between its beginning and its end (Wing and Gong, 1993). As in Lowe, 2017, the search
 //! remembers the states that it has seen. An operation whose outcome is unknown may take effect at
-//! any time after its begin, or never.
+//! any time after its beginning, or never.
 
 use std::collections::HashSet;
 use std::fmt::Debug;

@@ -169,8 +169,8 @@ impl Host {
         ip(&format!("netns exec {} {command}", self.name)).map(|_| ())
     }
 
-    /// Makes the kernel write whole checksums at this end of the link, as for a device that writes
-    /// none. Otherwise it leaves them to the link, which writes none either.
+    /// Makes the kernel compute whole checksums at this end of the link, as for a device without
+    /// checksum offload. Otherwise the kernel leaves them to the link, which computes none either.
     ///
     /// # Panics
     /// If the kernel refuses.

@@ -71,8 +71,8 @@ impl Stock for Storehouse {
 }
 
 impl Counter {
-    /// The call to the stock belongs to the request of `context`: it ends with that, and is part of
-    /// its trace.
+    /// The call to the stock belongs to the request of `context`: it ends when the request ends,
+    /// and is part of its trace.
     async fn sell(&self, goods: u32, context: Context<'_>) -> Result<u64, u32> {
         match self.0.take(&goods).under(&context).await {
             Ok(()) => Ok(u64::from(goods) * PRICE),

@@ -87,7 +87,7 @@ impl Build {
     }
 
     /// Why this program cannot run on this machine; `None` if it can. In runs in which a skipped
-    /// test counts as failed, a program that cannot run does, too.
+    /// test counts as failed, a program that cannot run counts as failed, too.
     pub(super) fn missing(self) -> Option<&'static str> {
         let exists = || {
             let status = Command::new("pkg-config")

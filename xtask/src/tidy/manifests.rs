@@ -13,8 +13,8 @@ type Sections<'a> = BTreeMap<&'a str, Vec<&'a str>>;
 /// Sections in which workspaces differ: the members, and the folders of crates.
 const OWN: [&str; 2] = ["[workspace]", "[workspace.dependencies]"];
 
-/// Sections whose headings begin like this may also differ. The look-ups are measured only in a
-/// build with one codegen unit, Dunlin also in a user's build.
+/// Sections whose headings begin like this may also differ. The look-ups of `gopt` are measured
+/// only in a build with one codegen unit, Dunlin also in a user's build.
 const MAY_DIFFER: [&str; 2] = ["[profile.release", "[profile.lto"];
 
 /// A section for one package. Cargo warns if the workspace does not have the package.

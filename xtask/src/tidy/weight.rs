@@ -31,7 +31,7 @@ const WEIGHTS: [Weight; 2] = [
     },
 ];
 
-/// Engines of services. Each belongs to a feature that neither of the two enables.
+/// Engines of services. Each belongs to a feature that neither program enables.
 const ENGINES: [&str; 5] = ["protobuf", "raft", "raft-engine", "scc", "slog"];
 
 pub(super) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {

@@ -22,7 +22,7 @@ use harness::seat::Seat;
 
 /// Bytes of the headers of Ethernet, IPv4 and UDP.
 const HEADERS: usize = 14 + 20 + 8;
-/// Where the headers of IP and UDP begin. The sum of UDP begins there, too.
+/// Where the IP and UDP headers begin. The UDP checksum covers all bytes from `UDP` on.
 const IP: usize = 14;
 const UDP: usize = IP + 20;
 /// Bytes of the library's header. The message begins at this offset in the payload.
@@ -114,9 +114,9 @@ struct Side {
 /// Packets of one length.
 #[derive(Clone, Copy, Debug)]
 struct Form {
-    /// The headers, without the sum of UDP.
+    /// The headers, without the UDP checksum.
     headers: [u8; HEADERS],
-    /// The part of the sum of UDP that is the same for all packets.
+    /// The part of the UDP checksum that is the same for all packets.
     pseudo: u64,
     /// Bytes of the payload.
     payload: usize,

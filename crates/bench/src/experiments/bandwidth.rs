@@ -293,8 +293,8 @@ fn measure<T: Medium>(parent: &Parent, errand: &Errand<Messages>) -> anyhow::Res
     parent.say(&Report { values, side })
 }
 
-/// Runs until `is_over`, which gets the state and the elapsed time, returns true; returns how many
-/// messages have completed.
+/// Runs until `is_over` returns true; it gets the state and the elapsed time. Returns the number of
+/// completed messages.
 fn run_until<T: Medium>(
     rpc: &mut Rpc<T, Option<Sender>>,
     is_over: impl Fn(&Sender, Duration) -> bool,

@@ -193,8 +193,8 @@ fn cases() -> anyhow::Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// Lines about the price of congestion control, if that was measured: of Timely, which the paper
-/// has, and of Swift, which sessions over a network have by default.
+/// Lines about the price of congestion control, if it was measured: Timely is the paper's scheme,
+/// Swift the default of sessions over a network.
 fn cost_of_control(rows: &[Row]) -> Vec<String> {
     // Every ratio is to the rate with Timely.
     let ratio = |off: Factor| {
@@ -311,7 +311,7 @@ impl Peer {
 
 type ShmEndpoint<C> = dunlin_core::Endpoint<Shm, C, Peer>;
 
-/// Makes an endpoint answer requests, and issue a new one for each of its own that is answered.
+/// Makes an endpoint answer requests, and issue a new request whenever one of its own is answered.
 fn register<C: Clock>(rpc: &mut ShmEndpoint<C>) {
     rpc.on(ECHO, answer);
     rpc.on_completion(|peer, done: Done, cx| peer.pipeline.on_done(done, cx));

@@ -1,4 +1,4 @@
-//! `memcached`: gets from `dunlin memcached` and from Debian's memcached, in turns. One load
+//! `memcached`: gets from `dunlin memcached` and from Debian's memcached, in turn. One load
 //! generator asks both over TCP, and the native client asks the server of `dunlin memcached`. Both
 //! servers have one thread, the same `-m`, room for all items, and the same processor.
 
@@ -69,7 +69,7 @@ const TOGETHER: u32 = 100;
 /// If the load generator uses this percentage of its processor or more, it may limit the rate.
 const BUSY: f64 = 90.0;
 
-/// The ways of asking over TCP, each with the number of connections.
+/// How gets are sent over TCP, each way with its number of connections.
 const WAYS: [(Way, u32); 4] = [
     (Way::Single, 1),
     (Way::Single, 16),
@@ -77,8 +77,8 @@ const WAYS: [(Way, u32); 4] = [
     (Way::Many(TOGETHER), 4),
 ];
 
-/// The ways of asking with the native client. Each has the number of TCP connections that together
-/// have as many gets in flight, and the number of gets that the client begins together.
+/// How the native client sends gets. Each way has the number of TCP connections that together have
+/// as many gets in flight, and the number of gets that the client begins together.
 const NATIVE_WAYS: [(Way, u32, usize); 5] = [
     (Way::Single, 1, 1),
     (Way::Single, 16, 1),

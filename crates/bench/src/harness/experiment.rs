@@ -50,7 +50,7 @@ pub struct Experiment {
     pub(crate) charts: fn(&[&Row]) -> Vec<Picture>,
     /// Figures of papers.
     pub published: &'static [Published],
-    /// Makes those lines below the table that depend on more than one row.
+    /// Makes the lines below the table that depend on several rows.
     pub findings: fn(&[Row]) -> Vec<String>,
 }
 

@@ -58,7 +58,7 @@ pub fn groups(cases: &mut [Case], plan: Plan) -> impl Iterator<Item = (&mut [Cas
 /// values even if this ends early.
 ///
 /// # Errors
-/// [`signal::Interrupted`]; or a count or a simulation failed, which does so in every round.
+/// [`signal::Interrupted`]; or a count or a simulation failed, which would fail in every round.
 pub fn run(cases: &mut [Case], plan: Plan, ping: Pinger<'_>) -> anyhow::Result<()> {
     let begin = Instant::now();
     let mut left = plan.runs * cases.iter().map(Case::measurements).sum::<u32>();

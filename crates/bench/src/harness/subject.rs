@@ -97,7 +97,7 @@ pub(crate) struct Setting {
     pub(crate) largest: u32,
     /// udp, xdp and dpdk: some of the incoming frames are dropped or late on purpose.
     pub(crate) loss: Option<Loss>,
-    /// The end of a link at which the endpoint is; `None` for the loopback device.
+    /// The endpoint's end of a link; `None` for the loopback device.
     #[cfg(feature = "full")]
     pub(crate) end: Option<End>,
     /// xdp: the number of endpoints of the process at one queue, if it has several.
@@ -196,7 +196,7 @@ impl Medium for Xdp {
 #[cfg(feature = "full")]
 impl Medium for Dpdk {
     /// Each session proves the peer's address. An endpoint may ignore a challenge that comes soon
-    /// after another one. The server sends the next after an eighth of the failure timeout, and
+    /// after another one. The server sends the next one after an eighth of the failure timeout, and
     /// this timeout is long in processes with priority ([`Seat`]).
     const CONNECTING: usize = 1;
 

@@ -1,5 +1,5 @@
 //! `dunlin call`: calls a method of a server by JSON. The server turns the argument into a message,
-//! and the response into JSON; the call itself is like one of any other client.
+//! and the response into JSON; the call itself is like any other client's.
 
 use std::io;
 use std::time::Duration;
@@ -52,7 +52,7 @@ pub(crate) struct Args {
         allow_negative_numbers = true
     )]
     argument: String,
-    /// Ends the call if no response has come after this time; by default, waits forever
+    /// Ends the call if no response has arrived after this time; by default, waits forever
     #[arg(long, value_name = "TIME", value_parser = span)]
     deadline: Option<Duration>,
     /// Metadata to send with the call; can be repeated

@@ -77,8 +77,8 @@ enum ShownSource<'a> {
 /// Prints the chosen options.
 ///
 /// # Errors
-/// [`dunlin::settings::SettingsError`]; a name with which no option begins; or the output is
-/// closed.
+/// [`dunlin::settings::SettingsError`]; a name that is not the beginning of an option's name; or
+/// the output is closed.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.options.load()?;
     settings.check()?;

@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     over!(args.endpoint.transport, serve(args, &settings, &nexus))
 }
 
-/// Clients must know the port, so it is the requested one or none.
+/// Clients must know the port, so the server takes the requested port or none.
 fn bind(settings: &Settings) -> anyhow::Result<Nexus> {
     let listen = settings.listen();
     let bound = settings.nexus().bind(listen.as_str());

@@ -22,7 +22,7 @@ impl OptionArgs {
     /// added its own flags.
     ///
     /// # Errors
-    /// The faults of the first of these sources that has any.
+    /// The faults in the first source that has any.
     pub(crate) fn load(&self) -> Result<Settings, SettingsError> {
         let mut settings = match &self.file {
             Some(path) => Settings::load_from(path)?,

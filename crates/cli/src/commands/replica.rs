@@ -35,7 +35,7 @@ pub(crate) struct Args {
 enum Command {
     /// Runs a replica until Ctrl-C
     Serve(serve::Args),
-    /// Makes a cluster of one, three, five or seven replicas that belong to none
+    /// Makes a cluster of one, three, five or seven replicas that belong to no cluster
     Bootstrap(cluster::Args),
     /// Shows the state of replicas
     Status(cluster::Args),
@@ -49,7 +49,7 @@ enum Command {
     Snapshot(cluster::Args),
     /// Writes the items of a stopped replica into a file
     Backup(backup::BackupArgs),
-    /// Makes the directory of a replica of a new cluster from a backup
+    /// Makes a directory for a replica of a new cluster, from a backup
     Restore(backup::RestoreArgs),
     #[command(flatten)]
     Client(client::Command),

@@ -62,7 +62,7 @@ pub(crate) fn asker<T: Configurable>(
     Ok(settings.endpoint::<T>(&nexus).idle(Idle::default()))
 }
 
-/// Whether the text cannot be an address, rather than a name that cannot be resolved now.
+/// True if the text cannot be an address; false if it is a name that cannot be resolved now.
 pub(crate) fn is_no_address(error: &anyhow::Error) -> bool {
     let cause = error.downcast_ref::<io::Error>();
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::InvalidInput)

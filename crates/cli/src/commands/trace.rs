@@ -32,7 +32,7 @@ only the header. A process is a little slower while it is traced, and only then.
 Exit codes: 0, it was traced; 1, the process cannot be traced, or has ended; 2, wrong usage; 130,
 Ctrl-C without an output file.";
 
-/// Time between two messages that ask the process to go on with the trace.
+/// Time between two messages that ask the process to continue the trace.
 const WORD_EVERY: Duration = Duration::from_millis(100);
 /// Pause when no packet has arrived.
 const PAUSE: Duration = Duration::from_millis(2);

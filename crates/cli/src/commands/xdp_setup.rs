@@ -1,5 +1,5 @@
 //! `dunlin xdp-setup`: a daemon that opens AF_XDP sockets for processes without privilege, as a
-//! table of root's permits them, until Ctrl-C.
+//! table that belongs to root permits, until Ctrl-C.
 
 mod table;
 

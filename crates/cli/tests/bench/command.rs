@@ -24,7 +24,7 @@ fn long_run() -> (MutexGuard<'static, ()>, Child, Vec<u32>) {
     ])
 }
 
-/// This run, after its first measurement has begun, and its processes.
+/// Starts this run; returns it with its processes once its first measurement has begun.
 fn run_of(args: &[&str]) -> (MutexGuard<'static, ()>, Child, Vec<u32>) {
     let alone = alone();
     let mut parent = dunlin(args).spawn().unwrap();

@@ -14,8 +14,8 @@ pub(super) fn device(link: &str, number: u8) -> String {
     format!("dpdk:net_memif0,role={role},socket={socket};ip=10.85.0.{number}/24;--no-huge -m 128")
 }
 
-/// The option without which an endpoint sends nothing to an address of another network than that
-/// of the control plane.
+/// The option without which an endpoint sends nothing to an address outside of the control plane's
+/// network.
 pub(super) const ALLOW: [&str; 2] = ["--set", "nexus.allow_peers=10.85.0.0/24"];
 
 fn serve(link: &str) -> (Running, String) {

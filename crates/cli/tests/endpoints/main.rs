@@ -33,7 +33,8 @@ fn dunlin(args: &[&str]) -> Command {
     command
 }
 
-/// The output of a command that ends by itself. A command that does not is killed, and has no code.
+/// The output of a command that ends by itself. A command that does not end is killed, and has no
+/// code.
 fn run(args: &[&str]) -> Output {
     let mut child = dunlin(args).spawn().unwrap();
     let deadline = Instant::now() + LIMIT;

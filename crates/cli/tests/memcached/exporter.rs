@@ -1,5 +1,5 @@
-//! Prometheus's exporter of memcached, unmodified: it reads this server's figures as it reads those
-//! of Debian's memcached.
+//! Prometheus's exporter of memcached, unmodified: it reads this server's figures in the same way
+//! as Debian memcached's.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

@@ -43,7 +43,8 @@ impl Replica {
         format!("/proc/{}/root{path}", self.child.id())
     }
 
-    /// Fills the rest of a file system of the replica, and returns the file that does.
+    /// Fills the rest of one of the replica's file systems. Returns the path of the file that fills
+    /// it.
     fn fill(&self, folder: &str) -> String {
         let path = self.path(&format!("{folder}/filler"));
         let mut file = File::create(&path).unwrap();

@@ -176,7 +176,7 @@ fn each_command_does_its_work() {
     assert!(text(&cluster.bootstrap(3)).contains("of 3 replicas"));
     assert!(failure(&cluster.bootstrap(2), 2).contains("2 replicas do not form a cluster"));
     assert!(failure(&cluster.bootstrap(1), 1).contains("it belongs to another cluster"));
-    // A process that starts again at the address of another is another replica.
+    // A new process at the address of an earlier one is another replica.
     let address = cluster.0[2].address.clone();
     cluster.0[2].kill();
     cluster.0[2] = Replica::start(&address);

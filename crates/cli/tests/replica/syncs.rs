@@ -164,7 +164,7 @@ fn a_sync_of_the_members_that_fails_ends_the_process_and_is_not_repeated() {
     let mut replica = stage.start(0, "127.0.0.1:0");
     let address = replica.address.clone();
     stage.switch(0, "fail");
-    // A second request would find the process, if an endpoint had caught the panic.
+    // A second request would find the process alive if an endpoint had caught the panic.
     let bootstrap = ["bootstrap", &address, "--timeout", "3"];
     failure(&bootstrap, 1);
     until(|| replica.child.try_wait().unwrap().is_some());

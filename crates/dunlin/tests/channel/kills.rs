@@ -122,7 +122,7 @@ fn is_ready(channel: &Channel, address: &str) -> bool {
     addresses.any(|it| it.address == address && it.state == State::Ready)
 }
 
-/// In each round, kills or stops another one of three servers, as `fate` says.
+/// In each round, kills or stops another one of three servers, as `fate` demands.
 fn drill(way: Way, fate: Fate) {
     let rounds = std::env::var(ROUNDS).ok();
     let is_strict = rounds.is_some();

@@ -235,7 +235,7 @@ fn a_greedy_channel_delays_the_others_little() {
     ratios.sort_by(f64::total_cmp);
     let median = ratios[rounds / 2];
     println!("{count} channels: the others' p99 is {median:.2} times as long ({ratios:.2?})");
-    // On a machine that does other work, the bound shows only that no call waits for its turn long.
+    // On a machine that does other work, the bound shows only that no call waits long for its turn.
     assert!(median <= if is_strict { 3.0 } else { 100.0 }, "{ratios:?}");
 }
 

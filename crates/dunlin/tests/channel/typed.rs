@@ -192,7 +192,7 @@ fn the_server_gets_the_time_that_is_left() {
             let call = store.patience(&()).deadline(Duration::from_secs(10));
             let mut call = std::pin::pin!(call);
             assert!(futures::poll!(call.as_mut()).is_pending());
-            // The call, which has begun, waits for its server, and that takes from its deadline.
+            // The call has begun, so its wait for the server counts towards its deadline.
             std::thread::sleep(Duration::from_millis(500));
             let server = Server::start(way, &address, 7);
             (call.await.unwrap(), server)

@@ -171,7 +171,7 @@ fn limits_of_the_server_are_not_for_what_poll_serves() {
     );
 }
 
-/// A limit that no message can exceed, because the endpoint receives none that is so long.
+/// A limit that no message can exceed, because the endpoint receives no message of that length.
 #[test]
 fn a_limit_above_the_longest_message_of_the_endpoint_is_an_error() {
     let (least, most) = (1 << 20, 2 << 20);

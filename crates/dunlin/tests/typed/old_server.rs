@@ -1,4 +1,4 @@
-//! Metadata for a server that knows none: the binary of the last commit before them, which
+//! Metadata for a server that knows none: the binary of the last commit before metadata, which
 //! `tools/old-server/build.sh` builds, and which the variable `DUNLIN_OLD_SERVER` names.
 
 use std::io::{BufRead, BufReader};

@@ -1,5 +1,6 @@
 //! Servers of Dunlin over shared memory: `Server` with one thread, and the same services without
-//! it. A service of the poll API has the client of `dunlin-shm`; typed ones have a typed client.
+//! it. A service of the poll API is called by the client of `dunlin-shm`, a typed service by a
+//! typed client.
 
 use std::net::SocketAddr;
 

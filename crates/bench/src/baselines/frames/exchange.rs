@@ -1,5 +1,5 @@
-//! Requests and answers over AF_XDP or DPDK. As many are in flight and in a batch as in `rate`, and
-//! each has a packet of its own: the upper bound for rates without packing.
+//! Requests and answers over AF_XDP or DPDK. The numbers in flight and in a batch are as in `rate`,
+//! and each message has its own packet: the upper bound for rates without packing.
 
 use std::hint;
 use std::time::{Duration, Instant};

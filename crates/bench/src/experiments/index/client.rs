@@ -71,7 +71,7 @@ pub(super) struct Outcome {
     pub(super) scan_p50: f64,
 }
 
-/// Starts a client, and returns the outcome of each step, and its counts.
+/// Starts a client. Returns the outcome of each step, and the client's counts.
 ///
 /// # Errors
 /// A request has failed, or had a wrong answer.

@@ -1,4 +1,4 @@
-//! The process that has the index, and answers the echoes of the baseline.
+//! The process that serves the index, and answers the echoes of the baseline.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;

@@ -67,7 +67,7 @@ fn settle(nodes: &mut [Node; 3]) -> anyhow::Result<()> {
     })
 }
 
-/// Lets the nodes work in turns until `is_over`.
+/// Lets the nodes work in turn until `is_over`.
 fn run(nodes: &mut [Node; 3], is_over: impl Fn(&[Node; 3]) -> bool) -> anyhow::Result<()> {
     for _ in 0..MOST_MESSAGES {
         for at in 0..nodes.len() {

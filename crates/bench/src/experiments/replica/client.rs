@@ -80,7 +80,7 @@ pub(super) fn key_of(rng: &mut Rng) -> [u8; KEY] {
     key
 }
 
-/// Starts a client, and returns the outcome of each step, and its counts.
+/// Starts a client. Returns the outcome of each step, and the client's counts.
 ///
 /// # Errors
 /// A request has failed, or had a wrong answer.

@@ -174,7 +174,7 @@ fn put(parent: &Parent) -> anyhow::Result<()> {
 struct Putter {
     connection: Connection,
     rng: Rng,
-    /// When each call began that has not ended, by the numbers of the calls.
+    /// Start times of the calls in flight, by their numbers.
     begun: std::collections::BTreeMap<u32, u64>,
     recorder: Recorder,
     /// The highest revision that a put has made.

@@ -195,7 +195,7 @@ fn message_of(answer: &[u8]) -> Option<&[u8]> {
 }
 
 /// Encodes the header fields of a call. A field or a name in the static table of RFC 7541 is
-/// encoded as its index there. All other text stands as it is, without Huffman codes.
+/// encoded as its index there. All other text is written literally, without Huffman codes.
 fn fields_of(path: &str, authority: &str) -> Vec<u8> {
     const POST: u8 = 0x80 | 3;
     const HTTP: u8 = 0x80 | 6;

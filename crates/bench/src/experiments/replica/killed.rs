@@ -1,6 +1,6 @@
 //! Leaders that are killed (SIGKILL), with three replicas and a client in processes of their own:
-//! the time until the client's next acknowledged put. The measurement fails if any put that was
-//! acknowledged before is lost.
+//! the time until the client's next acknowledged put. The measurement fails if a put that was
+//! acknowledged before the kill is lost.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::{self, Receiver};

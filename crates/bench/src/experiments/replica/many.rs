@@ -11,7 +11,7 @@ use crate::harness::transport::Transport;
 /// Puts in flight.
 pub(super) const MANY: usize = 32;
 
-/// The time of a calm load. A run with less time leaves it out.
+/// Minutes of the calm load. A run with less time leaves this case out.
 pub(super) const MINUTES: u64 = 10;
 
 /// The values that are also measured with etcd.

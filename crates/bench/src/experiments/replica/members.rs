@@ -1,4 +1,4 @@
-//! The process with all replicas: three endpoints on one thread, each with its replica, in turns.
+//! The process with all replicas: three endpoints on one thread, each with its replica, in turn.
 //! The same endpoints answer the echoes of the baseline, so echoes wait as long for their turn.
 //!
 //! The time of a put at the leader begins when its handler takes the request, and ends when the
@@ -179,7 +179,7 @@ impl<T: Medium> Seated<T> {
         }
     }
 
-    /// Notes the begin or the end of a put, if this is the leader.
+    /// Notes the beginning or the end of a put, if this is the leader.
     #[inline]
     fn note(&mut self, begun: Option<u64>, recorder: &mut Recorder) {
         let Some(node) = self.rpc.app().replica.node().filter(|node| node.leads()) else {

@@ -71,7 +71,7 @@ struct App {
     wrong: Option<String>,
 }
 
-/// Starts a client, and returns the rate of each step, and its counts.
+/// Starts a client. Returns the rate of each step, and the client's counts.
 ///
 /// # Errors
 /// A request has failed, or had a wrong answer.

@@ -1,4 +1,4 @@
-//! Programs that take part in a comparison: this build, another one, or any that keeps the
+//! Programs that take part in a comparison: this build, another one, or any program that keeps the
 //! [`contract`](super::contract). Each measurement is a process of its own. It ends by itself, or
 //! is killed with all processes that it started: when it takes too long, on Ctrl-C, and when the
 //! comparison ends.

@@ -78,7 +78,7 @@ pub(super) fn is_enough(rounds: &[Round], other: usize) -> bool {
     groups(rounds, other).first().is_some_and(suffices)
 }
 
-/// The number of rounds tried for a pair; `failed` more have no values.
+/// The number of rounds tried for a pair; in `failed` further rounds, a measurement failed.
 pub(super) fn tried(rounds: &[Round], other: usize, failed: usize) -> Tried {
     let steady = pings(rounds, other);
     Tried {

@@ -292,7 +292,7 @@ pub(super) fn line(value: &Value) -> anyhow::Result<()> {
     print(&format!("{value}\n"))
 }
 
-/// Shows items. One without an item is an error, after all others are shown.
+/// Shows items. A key without an item is an error, reported after all items are shown.
 fn get<T: Configurable>(
     kv: &mut Connections<T>,
     keys: &[String],
@@ -386,8 +386,8 @@ fn hot<T: Configurable>(kv: &mut Connections<T>, json: bool) -> anyhow::Result<(
     Ok(())
 }
 
-/// Shows the figures of each server. One that does not answer is an error, after all others are
-/// shown.
+/// Shows the figures of each server. A server that does not answer is an error, reported after all
+/// others are shown.
 fn stats<T: Configurable>(kv: &mut Connections<T>, json: bool) -> anyhow::Result<()> {
     let servers = kv.servers();
     let mut silent = Vec::new();

@@ -221,8 +221,8 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// The next line without its end. A line that is too long is cut, but not below the length that
-    /// shows this.
+    /// The next line without its end. A line that is too long is cut, but stays longer than the
+    /// limit, so that the reader refuses it.
     pub(super) fn next(&mut self) -> std::io::Result<Option<&[u8]>> {
         self.line.clear();
         let most = MAX_LINE as u64 + 2;

@@ -148,7 +148,7 @@ fn places(args: &Args) -> Result<Vec<dunlin_front::DoorAddress>, Misuse> {
     Ok(places)
 }
 
-/// An address as `-l` has it, which may have a port of its own.
+/// An address in the form of `-l`, with `port` unless it has its own.
 fn with_port(address: &str, port: u16) -> Result<String, Misuse> {
     let is_ipv6 = address.parse::<std::net::Ipv6Addr>().is_ok();
     match address.rsplit_once(':') {

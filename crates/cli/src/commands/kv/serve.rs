@@ -322,7 +322,8 @@ fn drive<T: Configurable>(rpc: &mut Rpc<T, Partition>, is_done: impl Fn() -> boo
     }
 }
 
-/// Makes the table in this thread, so that the memory is near its processor, and the endpoint.
+/// Makes the endpoint and the table. Making the table in this thread puts its memory near the
+/// thread's processor.
 fn make<T: Configurable, App>(
     server: &Server<'_>,
     number: u16,

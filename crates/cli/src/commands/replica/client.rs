@@ -198,7 +198,7 @@ impl Command {
     }
 }
 
-/// Reads `KEY=VALUE`. A key may have a `=`, which a value then may not.
+/// Reads `KEY=VALUE`, split at the last `=`: a key may contain one, a value may not.
 fn valued(text: &str) -> Result<(String, String), String> {
     match text.rsplit_once('=') {
         Some((key, value)) => Ok((key.to_owned(), value.to_owned())),

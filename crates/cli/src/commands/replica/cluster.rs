@@ -35,8 +35,8 @@ pub(crate) struct Args {
 ///
 /// # Errors
 /// A replica does not answer, belongs to another cluster, or has other restored items than the
-/// others, or their number makes no cluster. Replicas that got a seat before the error keep it, and
-/// the same command can be repeated.
+/// others, or the number of replicas makes no cluster. Replicas that got a seat before the error
+/// keep it, and the same command can be repeated.
 pub(crate) fn bootstrap(args: &Args) -> anyhow::Result<()> {
     let settings = args.endpoint.settings()?;
     over!(args.endpoint.transport, bootstrap_over(args, &settings))

@@ -69,7 +69,7 @@ pub(super) fn leave(args: &ChangeArgs) -> anyhow::Result<()> {
 /// Makes another replica the leader.
 ///
 /// # Errors
-/// None of the replicas leads, or the other one does not within the time.
+/// No replica leads, or the other one does not become the leader within the time.
 pub(super) fn transfer(args: &TransferArgs) -> anyhow::Result<()> {
     let settings = args.common.endpoint.settings()?;
     over!(

@@ -51,7 +51,8 @@ pub(crate) struct Args {
     /// when the disks of a majority have it
     #[arg(long, value_name = "DIR")]
     disk: Option<PathBuf>,
-    /// The cluster that the directory must hold, as `status` names it; refuses any other
+    /// The cluster that the directory must hold, as `status` names it; the command refuses any
+    /// other
     #[arg(long, value_name = "NAME", requires = "disk", value_parser = cluster)]
     of_cluster: Option<u64>,
     /// A leader answers gets without a majority while no other can lead. This assumes that no

@@ -95,7 +95,7 @@ impl<W: Write> Writer<W> {
         self.out.flush()
     }
 
-    /// Returns the number of an endpoint's interface. Writes a new interface to the file first.
+    /// Returns the number of an endpoint's interface. If it is new, first writes it to the file.
     fn interface(&mut self, endpoint: u16) -> io::Result<u32> {
         if let Some(known) = self.interfaces.get(&endpoint) {
             return Ok(*known);

@@ -278,7 +278,7 @@ impl Stage {
         }
     }
 
-    /// Makes the sessions that the clients wish for, until each has one with each core.
+    /// Makes the sessions that clients want, until each client has one with each core.
     fn connect(&mut self) -> anyhow::Result<()> {
         let mut missing = self.clients * self.cores;
         for port in self.clients() {

@@ -113,7 +113,7 @@ impl ReplicaNode {
         }
     }
 
-    /// Notes the begin or the end of a put, if this is the leader.
+    /// Notes the beginning or the end of a put, if this is the leader.
     fn note(&mut self, begun: Option<Nanos>) {
         let Some(node) = self.rpc.app().node().filter(|node| node.leads()) else {
             return;

@@ -1,5 +1,5 @@
-//! Requests survive the way through arguments, and answers that break the contract are refused
-//! with a reason.
+//! Requests survive the conversion to arguments and back, and answers that break the contract are
+//! refused with a reason.
 
 use proptest::prelude::*;
 

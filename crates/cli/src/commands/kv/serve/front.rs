@@ -21,8 +21,7 @@ const OTHER_DESCRIPTORS: u64 = 64;
 #[derive(Clone, Default, Debug, clap::Args)]
 pub(super) struct FrontArgs {
     /// Where memcached's clients connect: an address, or the path of a UNIX socket; may be
-    /// repeated; by default, the values of `kv.memcached` and `kv.memcached_socket`, which are
-    /// nowhere
+    /// repeated; by default nowhere, unless `kv.memcached` or `kv.memcached_socket` is set
     #[arg(long = "memcached", value_name = "HOST:PORT|PATH")]
     places: Vec<DoorAddress>,
     /// The most of memcached's clients at a time; by default, the value of `kv.max_connections`,

@@ -1,4 +1,4 @@
-//! How operations for servers that are down end, by the options.
+//! How options decide the end of operations for servers that are down.
 
 use clap::Parser;
 use dunlin::kv::WhenDown;
