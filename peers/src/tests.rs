@@ -31,7 +31,7 @@ fn the_examples_of_the_help_are_command_lines() {
 }
 
 #[test]
-fn what_is_wrong_is_said_before_anything_is_built() {
+fn wrong_arguments_are_refused_before_anything_is_built() {
     for (line, kind) in [
         ("--help", ErrorKind::DisplayHelp),
         ("--only grpc", ErrorKind::InvalidValue),

@@ -49,7 +49,7 @@ fn rows_are_read_as_they_were_written() {
 }
 
 #[test]
-fn what_is_no_row_is_refused_with_its_place_and_the_reason() {
+fn a_line_that_is_not_a_row_is_refused_with_its_place_and_the_reason() {
     let mut other_version = good();
     other_version["run"]["format"] = 2.into();
     other_version["run"]["dunlin"] = "9.9.9".into();

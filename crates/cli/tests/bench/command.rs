@@ -286,7 +286,7 @@ fn a_process_of_a_measurement_that_dies_costs_one_round() {
 }
 
 #[test]
-fn a_role_with_wrong_parameters_says_so() {
+fn a_role_with_wrong_parameters_reports_them() {
     for role in ["shm-ping", "udp-send", "copy"] {
         let out = run(&["__role", role]);
         assert!(

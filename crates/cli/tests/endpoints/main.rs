@@ -233,7 +233,7 @@ fn the_file_that_the_environment_names_is_loaded() {
 
 /// As in a pipe to `head`: the reader has closed its end before the first line.
 #[test]
-fn a_command_whose_reader_has_gone_ends_without_a_word() {
+fn a_command_whose_reader_has_gone_ends_silently() {
     let (_server, address) = Running::server(&[]);
     for args in [
         &["config"][..],

@@ -102,7 +102,7 @@ fn median(mut rates: Vec<f64>) -> f64 {
 /// `cargo test --release -p dunlin-cli --test insight -- --ignored --nocapture looked_at`
 #[test]
 #[ignore = "it measures, and asserts nothing that noise could not break"]
-fn what_being_looked_at_costs() {
+fn the_cost_of_being_looked_at() {
     let (mut hidden, mut shown) = (Busy::start(true), Busy::start(false));
     let pid = std::process::id().to_string();
     let address = shown.nexus.address().to_string();

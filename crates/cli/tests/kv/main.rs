@@ -413,7 +413,7 @@ fn bad_lines_are_named_and_the_others_are_loaded() {
 }
 
 #[test]
-fn an_interrupted_load_goes_on_where_it_has_ended() {
+fn an_interrupted_load_resumes_where_it_ended() {
     const ITEMS: usize = 30_000;
     let (folder, server) = (Folder::new("go-on"), Server::start(&["--memory", "16MiB"]));
     let list = folder.path("list");

@@ -65,7 +65,7 @@ fn answered_writes_survive_the_end_of_all_processes() {
 }
 
 #[test]
-fn a_directory_that_is_none_of_this_replica_is_refused() {
+fn a_directory_in_use_of_another_cluster_or_of_another_format_is_refused() {
     let folder = Folder::new("replica-refused");
     let mut cluster = on_disks(&folder);
     let path = folder.path("0");

@@ -5,7 +5,7 @@ use dunlin_testkit::folder::Folder;
 use super::*;
 
 #[test]
-fn keys_and_values_that_are_no_text_survive_every_form() {
+fn keys_and_values_that_are_not_text_survive_every_form() {
     let cluster = Cluster::start(1);
     let all = cluster.addresses().join(",");
     let run = |args: &[&str]| text(&[args, &["--cluster", &all, "--timeout", "30"]].concat());

@@ -247,7 +247,7 @@ const CROWD: usize = 1000;
 
 /// In a process of its own, because it looks at the memory and the files of the process.
 #[test]
-fn many_channels_need_little_memory_one_thread_and_one_connection_a_server() {
+fn many_channels_need_little_memory_one_thread_and_one_connection_per_server() {
     let servers: Vec<_> = (0..SERVERS)
         .map(|_| Process::start(Way::Shm, "127.0.0.1:0", Role::Answers))
         .collect();

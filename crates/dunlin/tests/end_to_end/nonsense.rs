@@ -127,13 +127,13 @@ fn datagrams<T: Named>() {
 }
 
 #[test]
-fn datagrams_without_sense_are_counted_and_disturb_no_session_over_udp() {
+fn garbage_datagrams_are_counted_and_disturb_no_session_over_udp() {
     datagrams::<Udp>();
 }
 
 /// On one host, the session uses shared memory, but the endpoint's UDP port is open as well.
 #[test]
-fn datagrams_without_sense_are_counted_and_disturb_no_session_over_auto() {
+fn garbage_datagrams_are_counted_and_disturb_no_session_over_auto() {
     datagrams::<Auto>();
 }
 
@@ -203,7 +203,7 @@ fn send_nonsense(to: SocketAddr, rng: &mut Rng) {
 }
 
 #[test]
-fn bytes_without_sense_at_the_control_port_disturb_no_session() {
+fn garbage_at_the_control_port_disturbs_no_session() {
     control_port::<Auto>();
     control_port::<Udp>();
 }

@@ -61,7 +61,7 @@ fn watching_sessions_needs_no_memory_afterwards() {
 
 /// The proof above can fail.
 #[test]
-fn what_allocates_is_seen() {
+fn an_allocation_is_seen() {
     let count = allocations_in(|| drop(std::hint::black_box(Box::new(1))));
     assert_eq!(count, 1);
     let _ = first_allocation();

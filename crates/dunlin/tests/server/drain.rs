@@ -129,7 +129,7 @@ fn an_idle_channel_leaves_a_server_that_drains() {
 }
 
 #[test]
-fn a_drain_may_have_no_end() {
+fn a_drain_may_have_no_time_limit() {
     let server = Way::Shm.server().drain_timeout(Duration::MAX);
     let server = server.service(Worker::server(&Arc::default()));
     let running = server.start("127.0.0.1:0").unwrap();

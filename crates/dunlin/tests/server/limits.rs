@@ -146,7 +146,7 @@ fn a_service_has_its_own_limits_in_place_of_the_servers() {
 }
 
 #[test]
-fn limits_of_the_server_are_not_for_what_poll_serves() {
+fn limits_of_a_server_with_poll_services_are_refused() {
     let server = Way::Shm
         .server()
         .limits(Limits::default().timeout(PATIENCE));

@@ -110,7 +110,7 @@ fn requests_that_come_twice_or_change_are_faults() {
 }
 
 #[test]
-fn memory_may_grow_a_little_and_not_for_ever() {
+fn memory_may_grow_a_little_but_not_forever() {
     let peak = |seen: &mut Seen| seen.memory_kib[3] = 10_000 + GROWTH_KIB + 1;
     assert!(matches!(with(peak)[..], [Fault::Grew { .. }]));
     let growing = |by: u64| {
