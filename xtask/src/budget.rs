@@ -284,15 +284,14 @@ fn judge(outcomes: &[Outcome], args: &Args) -> bool {
         say(
             args,
             "Find what was added. Raising a number in budget.toml needs a page in docs/decisions/ \
-             that says what it buys.",
+             that states the benefit.",
         );
     }
     if loose > 0 {
         say(
             args,
             &format!(
-                "{loose} numbers of budget.toml are clearly above what was counted: put the rows \
-                 of \
+                "{loose} numbers of budget.toml are clearly above the counts: copy the rows of \
                  `cargo xtask budget --print` there, so that the gain is not lost again."
             ),
         );

@@ -88,7 +88,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let counted = match face.as_str() {
         "plain" | "meta" | "layer" => on_sessions(&face, rpcs)?,
         "channel" | "channel-layer" => over_channel(&face, rpcs)?,
-        other => return Err(format!("{other} is no face: see the head of this file").into()),
+        other => return Err(format!("{other} is not a face: see the head of this file").into()),
     };
     println!("{counted}");
     Ok(())

@@ -10,7 +10,7 @@ use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::state::State;
 
-const HERE: &str = "only what consumes a request takes its parts";
+const HERE: &str = "only functions that consume a request take its parts";
 
 /// A request that its handler owns. It is answered once; if it is dropped without an answer, the
 /// client gets [`ErrorCode::HANDLER_FAILED`].

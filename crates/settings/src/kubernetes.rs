@@ -28,8 +28,8 @@ pub(super) fn warning(mut names: Vec<String>) -> Option<String> {
         more => format!(" and {more} more"),
     };
     Some(format!(
-        "warning: {first}{others} passed over: Kubernetes sets such variables for a service whose \
-         name begins with `dunlin`; `enableServiceLinks: false` in the pod keeps them away"
+        "warning: {first}{others} ignored: Kubernetes sets such variables for a service whose name \
+         begins with `dunlin`; `enableServiceLinks: false` in the pod keeps them away"
     ))
 }
 

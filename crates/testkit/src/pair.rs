@@ -304,7 +304,7 @@ impl Pair {
                 return;
             }
         }
-        panic!("packets go back and forth without end");
+        panic!("packets go back and forth forever");
     }
 
     /// Runs the client.

@@ -14,7 +14,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 pub fn until(mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !is_so() {
-        assert!(begin.elapsed() < PATIENCE, "it never comes to pass");
+        assert!(begin.elapsed() < PATIENCE, "the condition never holds");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

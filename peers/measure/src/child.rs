@@ -158,10 +158,10 @@ impl Process {
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    bail!("{what} has said nothing for {} s", limit.as_secs())
+                    bail!("{what} has reported nothing for {} s", limit.as_secs())
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    bail!("{what} ended without a word: {}", self.child.wait()?)
+                    bail!("{what} ended without a report: {}", self.child.wait()?)
                 }
             }
         }

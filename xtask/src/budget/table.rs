@@ -58,7 +58,7 @@ impl Budget {
 
     /// Reads one row; returns its name.
     fn read(&mut self, section: &str, line: &str) -> anyhow::Result<String> {
-        ensure!(!section.is_empty(), "{FILE}: `{line}` stands in no section");
+        ensure!(!section.is_empty(), "{FILE}: `{line}` is in no section");
         let wrong = || {
             format!(
                 "{FILE}: `{line}` is not `name = [[instructions, stores, loads], [the same of the \

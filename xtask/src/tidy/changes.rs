@@ -29,8 +29,8 @@ impl Old {
             None => {
                 let note = format!(
                     "this clone lacks the commit {BEGIN:.12}, so words are checked only in lines \
-                     that are not committed; `git fetch --unshallow` or --since REV has more \
-                     checked"
+                     that are not committed; `git fetch --unshallow` or --since REV lets tidy \
+                     check more lines"
                 );
                 ("HEAD".to_owned(), Some(note))
             }

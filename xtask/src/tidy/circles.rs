@@ -41,7 +41,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     {
         let (kind, path) = place.split_once(' ').unwrap_or(("", place));
         let what = format!(
-            "is in a new circle {kind} folders: {}; turn one of these uses round",
+            "is in a new circle {kind} folders: {}; reverse one of these uses",
             way.join(" → ")
         );
         findings.push(Finding::new(path.trim_end_matches('/'), 0, what));
@@ -49,8 +49,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     for (index, line) in known.iter().enumerate() {
         if !places.contains_key(*line) {
             let what = format!(
-                "`{line}` is in no circle any more: remove the line, or write all of them anew \
-                 with `cargo xtask tidy --circles`"
+                "`{line}` is in no circle any more: remove the line, or rewrite all of them with \
+                 `cargo xtask tidy --circles`"
             );
             findings.push(Finding::new(KNOWN, index + 1, what));
         }

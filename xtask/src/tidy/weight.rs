@@ -86,8 +86,8 @@ fn judge(weight: &Weight, tree: &str) -> Vec<Finding> {
     let (count, most) = (packages.len(), weight.most);
     if count > most {
         findings.push(found(format!(
-            "`{}` compiles {count} packages, and may compile {most}: make a feature of what is new \
-             (tidy/weight.rs)",
+            "`{}` compiles {count} packages, and may compile {most}: move the new ones to a \
+             feature (tidy/weight.rs)",
             weight.package
         )));
     }

@@ -235,7 +235,7 @@ fn fold(mut sum: u64) -> u16 {
     while sum >> 16 != 0 {
         sum = (sum & 0xFFFF) + (sum >> 16);
     }
-    u16::try_from(sum).expect("it was folded")
+    u16::try_from(sum).expect("the sum was folded to 16 bits")
 }
 
 #[inline]

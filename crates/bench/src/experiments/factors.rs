@@ -44,8 +44,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     section: Some(Section {
         title: "Optimisations",
         text: "Small RPCs in both directions, while one optimisation of the paper, or congestion \
-               control, is switched off and on in turns. In the baseline, all of them are on. \
-               The paper switches off one after the other; each ratio is to the row before.",
+               control, is switched off and on in turn. In the baseline, all of them are on. The \
+               paper switches one after the other off; each ratio is to the row before.",
     }),
     published: PUBLISHED,
     findings: cost_of_control,
@@ -209,7 +209,7 @@ fn cost_of_control(rows: &[Row]) -> Vec<String> {
     let timely = percent(1.0);
     let timely = format!("Timely costs {timely:.1} % of the rate without control (eRPC: 9 %)");
     let swift = ratio(Factor::Timely).map(percent);
-    let swift = swift.map(|it| format!("Swift, the default of networks, costs {it:.1} % of it"));
+    let swift = swift.map(|it| format!("Swift, the default over networks, costs {it:.1} % of it"));
     [timely].into_iter().chain(swift).collect()
 }
 

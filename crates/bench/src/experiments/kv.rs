@@ -42,16 +42,16 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     is_compared: false,
     section: Some(Section {
         title: "The key-value service",
-        text: "One client and one thread that serves; 60 operations under way, begun in batches of \
-               16, on items of 16-byte keys. The baseline exchanges echoes of the same lengths \
-               between the same processes. bound_ratio compares with a service that does both an \
-               echo and a get from the same table alone, one after the other. Under load, \
+        text: "One client and one thread that serves; 60 operations are in flight, begun in \
+               batches of 16, on items of 16-byte keys. The baseline exchanges echoes of the same \
+               lengths between the same processes. bound_ratio compares with a service that does \
+               both an echo and a get from the same table alone, one after the other. Under load, \
                operations begin at random times (Poisson), whether or not others have ended; load \
                is the percentage of the rate that the same client reached before, and the baseline \
                has echoes at that rate. HERD has up to 51 client processes and 6 or more cores \
-               that serve. Rows of sim are simulated with as many: the time of an operation is \
+               that serve. Rows of sim simulate the same numbers: the time of an operation is \
                chosen so that one core has HERD's rate, and the rate of the NIC that all cores \
-               share so that six have.",
+               share so that six cores have HERD's rate.",
     }),
     charts: show::charts,
     published: show::PUBLISHED,

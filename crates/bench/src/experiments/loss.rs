@@ -23,15 +23,15 @@ use harness::row::Row;
 pub(super) const LOSS: Experiment = Experiment {
     name: "loss",
     about: "8 MB requests over networks that lose packets: a simulated one, and udp, xdp or dpdk \
-            on purpose",
+            with deliberate loss",
     cases: |sweep| Ok(loss_cases(sweep.transports)),
     allowed: &LOSSY,
     section: Some(Section {
         title: "Loss",
         text: "8 MB requests over a simulated network of 100 Gb/s and 6 µs that loses packets, and \
                over kernel UDP, AF_XDP or DPDK whose receiver loses datagrams on purpose. The \
-               baseline is the same without losses. The paper resends everything behind a lost \
-               packet after 5 ms.",
+               baseline is the same without losses. The paper resends a lost packet and everything \
+               after it, 5 ms later.",
     }),
     charts,
     published: PUBLISHED,

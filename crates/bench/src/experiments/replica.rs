@@ -76,16 +76,16 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     section: Some(Section {
         title: "The replicated store",
         text: "Puts of 16-byte keys and 64-byte values, from one client, into three replicas in \
-               memory. One thread runs all three in turns, another one the client. The baseline \
-               of one put at a time is the time of two echoes of the same lengths between the \
-               same processes and of a put through Raft alone, all nodes of which run on one \
-               thread. The baseline of 32 puts under way is etcd with the same number under way: \
-               three members with their files in memory, which run on all processors. With \
-               disks, replicas and members of etcd are processes of their own with files in one \
-               directory for temporary files; bound_ratio compares with three writers that only \
-               sync there, times the puts that share a sync of the leader. Simulated \
-               rows have the paper's network, where each step of Raft costs 300 ns. A killed \
-               leader's row shows the time until the client's next acknowledged put.",
+               memory. One thread runs all three in turn, another one the client. The baseline of \
+               one put at a time is the time of two echoes of the same lengths between the same \
+               processes and of a put through Raft alone, all nodes of which run on one thread. \
+               The baseline of 32 puts in flight is etcd with the same number in flight: three \
+               members with their files in memory, which run on all processors. With disks, \
+               replicas and members of etcd are processes of their own with files in one directory \
+               for temporary files; bound_ratio compares with three writers that only sync there, \
+               times the puts that share a sync of the leader. Simulated rows have the paper's \
+               network, where each step of Raft costs 300 ns. A killed leader's row shows the time \
+               until the client's next acknowledged put.",
     }),
     charts,
     published: PUBLISHED,
@@ -358,7 +358,7 @@ fn charts(rows: &[&Row]) -> Vec<Picture> {
                 (_, Some(minutes)) => format!(", {minutes} minutes"),
                 _ => String::new(),
             };
-            let name = format!("{}, {outstanding} under way{more}", row.transport);
+            let name = format!("{}, {outstanding} in flight{more}", row.transport);
             bar(row, name, colour(&row.transport))
         });
         bars(title, zero_based(what, unit), baseline, all.collect())

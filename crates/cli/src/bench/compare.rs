@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let seats = Seats::pick();
     let cpus = seats.client.cpu.zip(seats.server.cpu);
-    let (client, server) = cpus.context("comparing needs two processors, and here is one")?;
+    let (client, server) = cpus.context("comparing needs two processors; this process has one")?;
     let mut output = Output::open(args.json.as_ref(), None)?;
     let mut compared = cases_of(args)?;
     let mut notes = Notes::default();

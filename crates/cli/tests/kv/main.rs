@@ -320,7 +320,7 @@ fn a_dump_has_all_items_and_damaged_ones_are_refused() {
     assert_eq!(shown, format!("2002 items are in {dump}\n"));
     assert!(server.failure(&["dump", &dump]).contains("it exists"));
     let shown = server.text(&["dump", "--resume", &dump]);
-    assert!(shown.ends_with("is whole already\n"), "{shown}");
+    assert!(shown.ends_with("is complete already\n"), "{shown}");
 
     let other = Server::start(&memory);
     assert_eq!(other.object(&["load", &dump])["loaded"], 2002);
@@ -347,7 +347,7 @@ fn a_dump_has_all_items_and_damaged_ones_are_refused() {
     // A dump that was cut off resumes where it ended, and only at the same server.
     std::fs::write(&damaged, &whole[..whole.len() * 2 / 3]).unwrap();
     let refusal = other.failure(&["dump", "--resume", &damaged]);
-    assert!(refusal.contains("started anew"), "{refusal}");
+    assert!(refusal.contains("restarted"), "{refusal}");
     server.text(&["dump", "--resume", &damaged]);
     // The second at which an item expires may differ by one.
     assert!(sorted(&damaged) == sorted(&dump));

@@ -244,7 +244,7 @@ fn a_panic_of_raft_ends_the_process_with_advice() {
     assert_eq!(status.code(), Some(101), "{status}: {errors}");
     assert!(
         errors.contains("raft"),
-        "the panic is none of Raft: {errors}"
+        "the panic does not come from Raft: {errors}"
     );
     let words = format!("of cluster {name} at {address} with the directory {path} ends because");
     assert!(errors.contains(&words), "{errors}");

@@ -169,7 +169,7 @@ fn replayed_packets_run_nothing_and_wedge_no_slot() {
             stranger.send_to(&packet, ("127.0.0.1", port)).unwrap();
         }
     }
-    assert!(heard.len() >= 500, "{} packets were heard", heard.len());
+    assert!(heard.len() >= 500, "{} packets were captured", heard.len());
     let stats = client.stats_at_rest(session);
     println!("{stats:?}");
     assert_eq!((stats.marked, stats.twice), (500, 0), "{stats:?}");

@@ -301,7 +301,7 @@ fn a_handler_that_closes_its_own_session_is_dropped_where_it_waits() {
             }
             cx.sleep(Duration::from_millis(1)).await;
         }
-        panic!("the handler's future waits for ever");
+        panic!("the handler's future waits forever");
     });
     assert_eq!(local.panics(), 0);
 }

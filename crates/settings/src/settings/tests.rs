@@ -407,7 +407,7 @@ fn variables_that_kubernetes_sets_for_a_service_named_dunlin_are_ignored_with_on
         panic!("{:?}", settings.warnings());
     };
     assert!(
-        warning.contains("DUNLIN_PORT and 10 more passed over"),
+        warning.contains("DUNLIN_PORT and 10 more ignored"),
         "{warning}"
     );
     // Options of these forms still work, and mistakes are still refused, without a warning.

@@ -52,6 +52,6 @@ fn a_long_adapter_is_found() {
 #[test]
 fn a_missing_adapter_is_found() {
     let found = findings(&[(NEXUS, &adapter(""))]);
-    let what = "no file implements `Peering`, by which this check finds the adapter";
+    let what = "no file implements `Peering`, so this check finds no adapter";
     assert_eq!(found, [format!("crates/sim/: {what}")]);
 }

@@ -73,7 +73,7 @@ fn codecs_are_compiled_only_for_a_feature() {
     let [found] = &uses(false)[..] else {
         panic!("a codec that everyone compiles is not found")
     };
-    let what = "`dunlin-service` may use `postcard` for a feature alone";
+    let what = "`dunlin-service` may use `postcard` only for a feature";
     assert_eq!(found.what, what);
 }
 
@@ -85,7 +85,7 @@ fn only_tests_may_use_the_crate_for_tests() {
     };
     assert_eq!(uses(Some("dev")), Vec::<String>::new());
     for kind in [None, Some("build")] {
-        let what = format!("`dunlin-core` may use `{FOR_TESTS}` in tests alone");
+        let what = format!("`dunlin-core` may use `{FOR_TESTS}` only in tests");
         assert_eq!(uses(kind), [what]);
     }
 }

@@ -85,7 +85,7 @@ fn inline_tests_are_found() {
     let found = findings("a.rs", "#[cfg(test)]\nmod tests { fn f() {} }");
     assert_eq!(
         found,
-        ["a.rs:2: the tests `tests` must stand in a file of their own"]
+        ["a.rs:2: the tests `tests` must be in a file of their own"]
     );
     assert_eq!(findings("a.rs", "#[cfg(test)]\nmod tests;").len(), 0);
 }

@@ -175,7 +175,7 @@ impl Running {
                 Ok(text) => break text,
                 Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
                 Err(_) => bail!(
-                    "it has not answered for {} s, which --limit says",
+                    "it has not answered for {} s, the time of --limit",
                     limit.as_secs_f64()
                 ),
             }
@@ -188,7 +188,7 @@ impl Running {
             }
             ensure!(
                 Instant::now() < deadline,
-                "it closed its output and runs on"
+                "it closed its output, but still runs"
             );
             thread::sleep(Duration::from_millis(1));
         }

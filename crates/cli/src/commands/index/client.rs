@@ -227,8 +227,8 @@ fn advise(error: anyhow::Error, server: &ServerArgs) -> anyhow::Error {
     let at = &server.server;
     match error.downcast_ref::<Error>() {
         Some(Error::Unavailable) => anyhow!(
-            "none answers at {at} over {}; start one with `dunlin index serve --listen {at}`, or \
-             wait longer with --timeout",
+            "no server answers at {at} over {}; start one with `dunlin index serve --listen {at}`, \
+             or wait longer with --timeout",
             server.endpoint.transport.name()
         ),
         Some(Error::DeadlinePassed) => error.context("wait longer with --timeout"),

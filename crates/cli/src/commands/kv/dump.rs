@@ -63,7 +63,7 @@ pub(super) fn run<T: Configurable>(
         true => Dump::reopen(&args.path, map.tag()),
     };
     let Some(mut dump) = opened.with_context(|| name.clone())? else {
-        return print(&format!("{name} is whole already\n"));
+        return print(&format!("{name} is complete already\n"));
     };
     let all = kv
         .figures(server)?
@@ -125,7 +125,7 @@ impl Dump {
             return Ok(None);
         }
         if at.tag != tag {
-            bail!("the server has started anew since, so its items are others; begin another dump");
+            bail!("the server has restarted since, and its items have changed; begin another dump");
         }
         file.set_len(end)?;
         file.seek(SeekFrom::Start(end))?;
@@ -145,7 +145,7 @@ impl Dump {
     ) -> anyhow::Result<()> {
         let (keys, next) = kv.scan(server, self.at.partition, self.at.place)?;
         if kv.map(server)?.tag() != self.at.tag {
-            bail!("the server has started anew meanwhile; begin another dump");
+            bail!("the server has restarted meanwhile; begin another dump");
         }
         for keys in keys.chunks(AT_ONCE) {
             self.write_items(keys, kv)?;

@@ -125,7 +125,7 @@ fn check_longest(size: Option<&str>) -> Result<(), Misuse> {
         return Err(Misuse(why));
     }
     if size < LONGEST {
-        eprintln!("dunlin: -I {text}: values of up to {LONGEST} bytes are stored all the same");
+        eprintln!("dunlin: -I {text}: values of up to {LONGEST} bytes are stored nevertheless");
     }
     Ok(())
 }

@@ -114,8 +114,8 @@ impl ServerArgs {
         let at = failed.server().unwrap_or(&self.server[0]);
         let advice = match failed.error() {
             Error::Unavailable => format!(
-                "none answers at {at} over {}; start one with `dunlin kv serve --listen {at}`, or \
-                 wait longer with --timeout",
+                "no server answers at {at} over {}; start one with `dunlin kv serve --listen \
+                 {at}`, or wait longer with --timeout",
                 self.endpoint.transport.name()
             ),
             Error::DeadlinePassed => "wait longer with --timeout".to_owned(),

@@ -372,8 +372,8 @@ fn watch<T: Configurable>(
             Ok(Ok(watched)) => watched,
             Ok(Err(first)) => {
                 return Err(anyhow!(
-                    "the cluster has forgotten changes from {from} on; it knows those from {first} \
-                     on, and `dunlin replica list` shows what the earlier ones have left"
+                    "the cluster no longer has the changes from {from} on; it has the changes from \
+                     {first} on, and `dunlin replica list` shows the result of the earlier ones"
                 ));
             }
             Err(error) => return Err(error.into()),
