@@ -78,7 +78,7 @@ pub(crate) enum Command {
 /// Runs the command.
 ///
 /// # Errors
-/// Those of the command.
+/// The command's errors.
 pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Config(args) => config::run(&args),

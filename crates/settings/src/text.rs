@@ -299,7 +299,7 @@ fn is_interface(text: &str) -> bool {
     (1..16).contains(&text.len()) && text.bytes().all(is_plain)
 }
 
-/// The fault of a text that names no device of DPDK.
+/// Why a text does not name a device of DPDK.
 #[cfg(feature = "dpdk")]
 fn fault_of_device(text: &str) -> Option<String> {
     text.parse::<dunlin_dpdk::Site>().err()

@@ -163,7 +163,7 @@ fn handlers_on_other_threads_continue_the_trace() {
     Trace::of(id, PURCHASE.len()).check_line(&PURCHASE);
 }
 
-/// A service that does not do as its clients wish.
+/// A service that fails, hangs, or reports its trace.
 #[service(codec = Postcard)]
 trait Odd {
     /// Fails.

@@ -92,7 +92,7 @@ pub(super) enum Company {
 /// The processor time that a step gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Share {
-    /// Its part of the machine.
+    /// A fair share of the machine.
     Fair,
     /// The time that the others leave over: if a thread of theirs wakes, it runs at once.
     Leftovers,

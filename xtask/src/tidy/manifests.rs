@@ -20,7 +20,7 @@ const MAY_DIFFER: [&str; 2] = ["[profile.release", "[profile.lto"];
 /// A section for one package. Cargo warns if the workspace does not have the package.
 const OF_PACKAGE: &str = "[profile.dev.package.";
 
-/// The section for all packages of other people.
+/// The section for all foreign packages.
 const OF_OTHERS: &str = "[profile.dev.package.\"*\"]";
 
 const DEPENDENCIES: &str = "[workspace.dependencies]";

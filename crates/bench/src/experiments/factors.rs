@@ -118,7 +118,7 @@ pub(crate) enum Factor {
     ZeroCopyRequests,
     /// All of the above.
     Everything,
-    /// Timely: Swift, the default of networks, takes its place.
+    /// Timely; Swift, the default over networks, takes its place.
     Timely,
     /// Congestion control itself.
     Control,

@@ -24,7 +24,7 @@ impl<S> Resident<S> {
     /// call starts a new one.
     ///
     /// # Errors
-    /// Those of `start` and `work`.
+    /// The errors of `start` and `work`.
     pub(crate) fn with<R>(
         &self,
         start: impl FnOnce() -> anyhow::Result<S>,

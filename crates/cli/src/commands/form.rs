@@ -23,7 +23,7 @@ impl Form {
     /// The bytes of a key on the command line.
     ///
     /// # Errors
-    /// It should be hexadecimal digits, and is not.
+    /// The text should be hexadecimal digits, and is not.
     pub(crate) fn read(self, text: &str) -> anyhow::Result<Vec<u8>> {
         match self.hex {
             false => Ok(text.as_bytes().to_vec()),

@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     // may remove only its own files.
     chown(&args.socket, Some(daemon_user), Some(daemon_user))
         .or_else(|error| match error.kind() {
-            // Another user than root has started it, and stays.
+            // A user other than root has started the daemon, which stays that user.
             ErrorKind::PermissionDenied => Ok(()),
             _ => Err(error),
         })

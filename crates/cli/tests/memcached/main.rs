@@ -51,7 +51,7 @@ impl Server {
         self.greeting["listening"].as_str().unwrap()
     }
 
-    /// Ends the server by Ctrl-C, and returns its report.
+    /// Ends the server with Ctrl-C, and returns its report.
     fn end(mut self) -> Value {
         let id = self.child.id().to_string();
         let status = Command::new("kill").args(["-INT", &id]).status();

@@ -159,7 +159,7 @@ fn a_new_cluster_begins_with_the_backup_of_a_survivor() {
     assert_eq!(get("later", &all), "later\n");
 }
 
-/// Copies a directory of a replica that does not run.
+/// Copies the directory of a stopped replica.
 fn copy(from: &std::path::Path, to: &std::path::Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {

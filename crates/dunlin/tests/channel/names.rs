@@ -213,7 +213,7 @@ fn addresses_of_one_server_count_as_one() {
             assert_eq!(block_on(call).unwrap().data(), b"by a resolver");
         }
         assert_eq!((known(&first), known(&second)), (1, 1), "{way:?}");
-        // Each address has a session, and not each name.
+        // Each address has a session, not each name.
         assert_eq!(server.seen.sessions.load(Ordering::Relaxed), 2, "{way:?}");
         drop(server);
         until(|| channel.state().state == State::Gone);

@@ -1,4 +1,4 @@
-//! Tests of `parallel`.
+//! How the messages in flight are divided among sessions.
 
 use super::{CASES, Messages};
 

@@ -135,7 +135,7 @@ pub(super) struct DeleteArgs {
 #[derive(Debug, clap::Args)]
 pub(super) struct IncrArgs {
     key: String,
-    /// By how much
+    /// The amount to add or subtract
     #[arg(default_value = "1")]
     by: u64,
     /// Subtracts, but not below 0

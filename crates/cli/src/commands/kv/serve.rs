@@ -95,9 +95,9 @@ const SERVICE: &str = "Kv";
 
 /// Events of a partition's thread while it starts.
 enum Event {
-    /// It has touched further bytes of its memory.
+    /// The thread has touched further bytes of its memory.
     Touched(usize),
-    /// It serves, or cannot.
+    /// The thread serves, or cannot.
     Ready(anyhow::Result<Pulse>),
 }
 

@@ -32,7 +32,7 @@ Exit codes: 0, it is done; 1, the directory or the file cannot be used; 2, the u
 pub(super) struct BackupArgs {
     /// The file, which must not exist
     file: PathBuf,
-    /// The directory of a replica that does not run
+    /// The directory of a stopped replica
     #[arg(long, value_name = "DIR")]
     disk: PathBuf,
     /// Prints a JSON object

@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::misuse::Misuse;
 
-/// Permission bits that let other users than the owner write.
+/// Permission bits that let users other than the owner write.
 const OTHERS_WRITE: u32 = 0o022;
 
 /// The content of the file.

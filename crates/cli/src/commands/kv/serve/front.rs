@@ -140,7 +140,7 @@ pub(super) fn open(args: &Plan) -> anyhow::Result<Option<Doors>> {
 /// Refuses a `max_message` that is too small for the bursts between the threads of a server.
 ///
 /// # Errors
-/// It is too small.
+/// `max_message` is too small.
 pub(super) fn check_room(max_message: u32) -> Result<(), Misuse> {
     if max_message as usize >= dunlin_front::LEAST_MESSAGE {
         return Ok(());
