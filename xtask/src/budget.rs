@@ -28,7 +28,7 @@ use table::{Budget, Ceilings, FILE};
 const EXAMPLES: &str = "\
 Examples:
   cargo xtask budget                          all rows, as continuous integration does
-  cargo xtask budget --build measured batch-  the rows whose names begin with that
+  cargo xtask budget --build measured batch-  the rows whose names begin with batch-
   cargo xtask budget --build dpdk             the transport over DPDK, without the driver
   cargo xtask budget --build xdp              the transport over AF_XDP, without the kernel
   cargo xtask budget --print > rows.toml      rows for budget.toml, 0.5 % above the counts

@@ -25,10 +25,10 @@ Examples:
 
 The argument is the JSON of the method's message; `dunlin list` shows its type. The result is one
 line of JSON on the standard output: the value, or the method's own error with exit code 1. A method
-without an answer prints nothing. Nothing is repeated.
+without an answer prints nothing. A failed call is not repeated.
 
 Exit codes: 0, the method returned a value, or has no answer and ran; 1, it returned its own error;
-2, wrong usage, or JSON that is no argument of the method; 3, the server cannot be reached in time;
+2, wrong usage, or JSON that does not fit the argument; 3, the server cannot be reached in time;
 4, it has no such method; 5, it does not take calls by JSON; 6, the call failed, for example at its
 deadline.";
 

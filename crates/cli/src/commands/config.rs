@@ -20,7 +20,7 @@ Examples:
 
 Values come from the file (--file, or the one that DUNLIN_CONFIG names), then from DUNLIN_*
 variables, then from --set; the last one wins. A number may have a unit (5 ms, 64 MiB, 25 Gbit/s);
-without one it counts in the unit that is listed. An unknown option or a wrong value is refused,
+without one, it counts in the listed unit. An unknown option or a wrong value is refused,
 and the message names its place. Programs load options in the same way with dunlin::Settings.
 
 Exit codes: 0, all is well; 1, the output cannot be written; 2, an option or the usage is wrong.";

@@ -21,12 +21,12 @@ Examples:
   dunlin health --transport xdp:eth0 HOST:31850
   dunlin health --json HOST:31850 | jq -r .status
 
-A server that drains does not serve, nor does one with a thread that makes no turn for longer than
-the server's option `server.health_stuck`. A `Server` answers such questions on a thread of its own,
+A server does not serve while it drains, or while one of its threads has made no turn for longer
+than its option `server.health_stuck`. A `Server` answers such questions on a thread of its own,
 unless its option `server.health` is off; other programs do not answer them.
 
 Exit codes: 0, it serves; 1, it does not serve; 2, wrong usage; 3, it cannot be reached in time, or
-has no health to ask about; 4, it has no such service.";
+does not report its health; 4, it has no such service.";
 
 /// The exit code of a server that does not serve.
 const NOT_SERVING: u8 = 1;

@@ -19,9 +19,9 @@ Examples, in four terminals:
   dunlin replica get name --cluster 127.0.0.1:7101,127.0.0.1:7102,127.0.0.1:7103
   dunlin replica status 127.0.0.1:7101 127.0.0.1:7102 127.0.0.1:7103
 
-The log is in memory: a write is kept while a majority of the processes lives; a process that starts
-again is another replica, and the cluster goes on without it. With `serve --disk DIR`, an answered
-write survives the end of all processes, and each goes on as the same replica.";
+The log is in memory: a write is kept while a majority of the processes lives; a restarted process
+is a new replica, and the cluster continues without the old one. With `serve --disk DIR`, an
+answered write survives the end of all processes, and each restarted process is the same replica.";
 
 /// The arguments of `dunlin replica`.
 #[derive(Debug, clap::Args)]

@@ -43,7 +43,7 @@ The table belongs to root, and only root may write it. It has an entry for each 
 The daemon needs cap_net_admin, cap_net_raw, cap_bpf and cap_ipc_lock, and gives up everything else:
 if root starts it, it becomes the daemon_user, with the group of the same number and no other.
 It serves its own network namespace. A process that has a socket can send any frame on the
-interface, whatever its addresses. If the daemon ends, its processes go on through the kernel.
+interface, whatever its addresses. If the daemon ends, its processes continue through the kernel.
 
 Exit codes: 0, Ctrl-C ended it, or the table is good; 1, it cannot serve; 2, the table or the usage
 is wrong.";

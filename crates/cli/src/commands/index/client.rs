@@ -23,17 +23,17 @@ Examples:
   dunlin index delete name
   dunlin index scan --from a --to b              keys from `a` on, below `b`, with their values
   dunlin index scan --backward --limit 5         the last five
-  dunlin index scan --after name                 goes on after a key
+  dunlin index scan --after name                 continues after a key
   dunlin index scan --hex --after 6e616d65ff     keys and values that need not be text
   dunlin index count --from user: --to user;
   dunlin index sum --limit 128                   of the values' first eight bytes, little endian
   dunlin index dump items.index
   dunlin index load items.index
 
-Keys are in the order of their bytes.
+Keys are ordered by their bytes.
 
-Exit codes: 0, it is done; 1, there is no such item, the server refuses, or none answers; 2, an
-option or the usage is wrong.";
+Exit codes: 0, it is done; 1, there is no such item, the server refuses, or no server answers;
+2, an option or the usage is wrong.";
 
 /// Items of one request of a dump.
 const PART: u32 = 10_000;

@@ -30,7 +30,7 @@ Examples:
   dunlin kv stats --hot                      the keys that are read most
   dunlin kv get name --server 10.0.0.1,10.0.0.2,10.0.0.3    keys spread over three servers
   dunlin kv flush --after 30
-  dunlin kv dump items.txt                   all items; --resume goes on after an interruption
+  dunlin kv dump items.txt                   all items; --resume continues an interrupted dump
   dunlin kv load items.txt                   such a file, or lines with key, tab and value
   dunlin kv load --from 127.0.0.1:11211      the items of a running memcached
   dunlin kv shell                            these commands, one per line, over one connection
@@ -38,8 +38,8 @@ Examples:
 A value that begins with a dash comes after `--`. A write that fails has not happened, unless its
 message says that it may have.
 
-Exit codes: 0, it is done; 1, there is no such item, the server refuses, or none answers; 2, an
-option or the usage is wrong.";
+Exit codes: 0, it is done; 1, there is no such item, the server refuses, or no server answers;
+2, an option or the usage is wrong.";
 
 /// A command that uses a server.
 #[derive(Debug, clap::Subcommand)]

@@ -13,7 +13,7 @@ Examples:
   dunlin memcached                            127.0.0.1:11211, 64 MiB, 1024 connections
   dunlin memcached -m 1024 -c 4096 -p 11212
   dunlin memcached -l 10.0.0.2 -l 127.0.0.1   at two addresses
-  dunlin memcached -s /run/cache.sock         at a UNIX socket alone
+  dunlin memcached -s /run/cache.sock         only at a UNIX socket
   dunlin memcached -Y users.txt               clients need a name and a password
 
 It differs from memcached in these points: it listens at 127.0.0.1 unless -l names another address,

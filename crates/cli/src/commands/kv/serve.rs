@@ -39,7 +39,7 @@ Examples:
 Options of the group `kv` stand in for missing flags: `dunlin config kv` lists them.
 
 A cache never refuses a write: its oldest items leave. A store keeps all items, and refuses writes
-when its memory is used. Threads share nothing: each has its part of the memory and of the keys.
+when its memory is full. Threads share nothing: each has its part of the memory and of the keys.
 
 Exit codes: 0, Ctrl-C ended it; 1, it cannot listen or serve; 2, an option or the usage is wrong;
 130, Ctrl-C came before it served.";

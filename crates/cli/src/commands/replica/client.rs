@@ -26,20 +26,20 @@ Examples:
   dunlin replica get name --json              with its version
   dunlin replica cas name 12 other            only if the item still has version 12
   dunlin replica cas lock 0 me                only if the key has no item
-  dunlin replica put lock me --for 10s        goes after ten seconds
+  dunlin replica put lock me --for 10s        leaves after ten seconds
   dunlin replica list user/ --limit 10        keys that begin with user/, with versions and values
-  dunlin replica list user/ --after user/7    those after user/7
+  dunlin replica list user/ --after user/7    keys after user/7
   dunlin replica list --hex --after 757372ff  keys and values that need not be text
   dunlin replica transact --if a=7 --if b=0 --delete a --put b=dunlin
                                               all writes, if all keys have these versions
   dunlin replica watch user/                  changes of these keys from now on, until Ctrl-C
-  dunlin replica watch user/ --from 12        those by log entries from 12 on
+  dunlin replica watch user/ --from 12        changes by log entries from 12 on
   dunlin replica delete name
 
 A write that fails has not happened, unless its message says that it may have.
 
-The time of --for is the log's: it passes while the cluster has a leader, so an item may stay
-longer, but never goes early.
+The time of --for passes only while the cluster has a leader, so an item may stay longer, but never
+leaves early.
 
 Exit codes: 0, it is done; 1, there is no such item, it has another version, or no leader answers;
 2, an option or the usage is wrong.";

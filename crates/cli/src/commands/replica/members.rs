@@ -21,7 +21,7 @@ Examples, with a cluster at 10.0.0.1 to 10.0.0.3:
   dunlin replica transfer-leader --to 10.0.0.2:7101 10.0.0.1:7101 10.0.0.2:7101
 
 A member that joins gets the log before it votes. While members change, an entry needs a majority of
-the old ones and one of the new ones. A change that has begun goes on if this command is ended.
+the old ones and one of the new ones. A change that has begun continues if this command ends.
 
 Exit codes: 0, it is done; 1, no leader answers, or it was not done within --timeout; 2, the usage
 is wrong.";

@@ -28,12 +28,12 @@ Examples:
   dunlin replica serve --disk data                        with a log that survives the process
 
 The replica belongs to no cluster until `dunlin replica bootstrap` gives it a seat in one. With
---disk, it keeps number, seat, log and items there, and goes on with them when it starts again; let
-it listen at the same address then. Without --disk, a process that starts again is another replica.
+--disk, it keeps number, seat, log and items there, and resumes with them when it restarts; it must
+then listen at the same address. Without --disk, a restarted process is a new replica.
 
 Exit codes: 0, Ctrl-C ended it; 1, it cannot listen, or cannot use the directory; 2, an option or
-the usage is wrong; 101, it has lost a part of its log, or its disk has failed, and it must not go
-on.";
+the usage is wrong; 101, it has lost a part of its log, or its disk has failed, so it must not
+continue.";
 
 /// The arguments of `dunlin replica serve`.
 #[derive(Debug, clap::Args)]

@@ -33,9 +33,9 @@ Examples:
   dunlin sequencer serve --dir numbers --set sequencer.block=10000000
   dunlin sequencer serve --cluster 10.0.0.1:7101,10.0.0.2:7101,10.0.0.3:7101 --take-over
 
-The directory has a file for each start, named by its epoch. A server that starts goes on above all
-numbers that any server before it may have given. With --take-over it need not wait for the end of
-the one before: that one stops within `sequencer.lease`, and this one serves an eighth later.
+The directory has a file for each start, named by its epoch. A new server begins above all numbers
+that any earlier server may have given. With --take-over, it need not wait for the end of the
+earlier server, which stops within `sequencer.lease`; the new one serves an eighth later.
 
 With --cluster, reservations are items of replicas (`dunlin replica`) in place of files, under keys
 that begin with the value of --name. A cluster does not know which process is alive, so every server
