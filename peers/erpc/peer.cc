@@ -1,5 +1,5 @@
-// eRPC as a peer of `dunlin bench compare`: measures one case as the contract asks (the page
-// docs/comparing.md has it), and prints one JSON object.
+// eRPC as a peer of `dunlin bench compare`: measures one case by the contract in docs/comparing.md,
+// and prints one JSON object.
 //
 //   erpc-... latency   transport=shm size=32 seconds=0.3 cpus=0,1 realtime=false
 //   erpc-... rate      ... pattern=one_way|symmetric batch=3 inflight=60 size=32
@@ -12,7 +12,7 @@
 // Dunlin's experiments: the client writes every word of a small request, the server answers with a
 // function of all of them, and the client checks every word of the answer. Of a large request, one
 // word in 16 KiB is written and checked. Many requests in flight are spread over eight sessions, as
-// Dunlin's are.
+// in Dunlin's experiments.
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -324,7 +324,7 @@ void await_server() {
 
 #ifdef ERPC_MEMIF
 // Names the device of a process. The two devices meet at a socket without a file, and the server's
-// must come first. Buffers as long as eRPC's packets let the driver handle whole bursts.
+// device must open first. Buffers as long as eRPC's packets let the driver handle whole bursts.
 void name_device(int process) {
   static std::string device, lcores;
   device = std::string("net_memif0,role=") + (process == 1 ? "server" : "client") +
@@ -339,8 +339,8 @@ void name_device(int process) {
 void name_device(int) {}
 #endif
 
-// An endpoint on its processor. eRPC's own threads, which mostly sleep, go before it. The client's
-// comes after the server's.
+// Opens an endpoint on its processor. eRPC's own threads, which mostly sleep, have a higher priority.
+// The client opens its endpoint after the server.
 template <class F>
 void with_endpoint(int process, F body) {
   if (process == 0) await_server();
@@ -351,7 +351,7 @@ void with_endpoint(int process, F body) {
   nexus.register_req_func(kSink, on_large);
   Side side;
   Rpc rpc(&nexus, &side, 0, on_session);
-  // DPDK has started threads of its own, and lets this one run anywhere.
+  // DPDK has started its own threads, and lets this thread run on any processor.
   sit_on(want.cpus[process]);
   go_first(1);
   side.rpc = &rpc;

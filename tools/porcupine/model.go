@@ -6,30 +6,30 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// An operation and when it began and ended.
+// An operation, with the times when it began and ended.
 //
 //	get                                count (adds one)       delete
 //	set NUMBER LIFETIME (seconds)      add NUMBER             cas NUMBER VERSION
 //	lose (the server has stopped)      evict VERSION
-//	take COUNT RANK (of the numbers of a sequence, as the call with this rank by its numbers)
+//	take COUNT RANK (numbers of a sequence; RANK: the call's place among all calls, by their numbers)
 type input struct {
 	action     string
 	a, b       uint64
 	begin, end int64
 }
 
-// Its outcome.
+// The outcome of an operation.
 //
 //	found NUMBER VERSION    written VERSION    counted NUMBER VERSION
 //	absent    present    differs (the version)    done    unknown
-//	given FIRST (and those after it)
+//	given FIRST (and the numbers after it)
 type output struct {
 	outcome string
 	c, d    uint64
 }
 
-// The item of a key, or none. Its version is not known if the outcome of its write is not. It may be
-// gone from the time `first` on, and must be from `last` on.
+// The item of a key, or none. Its version is unknown if the outcome of its write is unknown. The item
+// may be gone from the time `first` on, and must be gone from `last` on.
 type item struct {
 	exists, hasVersion bool
 	number, version    uint64
