@@ -1,6 +1,6 @@
 //! Typed RPCs of 32 bytes each way as futures, between two endpoints over shared memory in one
 //! thread: plain, with two entries of metadata, or with an empty layer of tower around the
-//! handlers. Or over a channel, plain or with such a layer; then only the caller's thread is
+//! handlers; or over a channel, plain or with such a layer, where only the caller's thread is
 //! counted. The differences of the counts are the costs of metadata and layers. `cargo xtask budget
 //! --build layer` counts all but the calls with metadata.
 //!

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `index/scans.rs` | how many operations are scans, and where they run |
 //! | `index/tree.rs` | the items, and the costs of direct gets and scans on the tree |
-//! | `index/server.rs` | the process that has the index |
+//! | `index/server.rs` | the process that serves the index |
 //! | `index/client.rs` | the process that gets, scans and echoes |
 //! | `index/simulated.rs` | a server with 16 threads in the simulator |
 

@@ -65,7 +65,7 @@ const LEAST_MIB: u32 = 8;
 /// Percentages of the requests that scan.
 const SCANS: [u8; 2] = [0, 20];
 
-/// The transport of native clients, which these rows do not have.
+/// These rows have no native clients, so the transport is not used.
 const OURS: Kind = Kind::Dunlin(Transport::Auto);
 
 fn cases(sweep: &Sweep<'_>) -> Vec<Case> {

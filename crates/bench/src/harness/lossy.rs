@@ -58,8 +58,8 @@ enum Shown {
     Late(Vec<u8>),
 }
 
-/// The most bursts that a late frame waits. An endpoint that spins makes some hundred of them in a
-/// round trip.
+/// The most bursts that a late frame waits. An endpoint that spins receives some hundred bursts in
+/// a round trip.
 const MOST_LATE: u64 = 1_000;
 
 impl<R: Rx> LossyRx<R> {

@@ -46,7 +46,7 @@ impl Drop for Program {
     }
 }
 
-/// The page that a server of HTTP shows, as soon as it listens.
+/// The page that an HTTP server shows, as soon as it listens.
 fn page(address: &str, path: &str) -> String {
     let begin = Instant::now();
     let mut socket = loop {

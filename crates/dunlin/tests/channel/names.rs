@@ -187,7 +187,8 @@ fn a_channel_of_a_look_up_that_hangs_ends_its_calls_in_time() {
     hanging.end();
 }
 
-/// `localhost` is looked up, and the server is at two further addresses, since it listens at all.
+/// `localhost` is looked up, and the server is at two further addresses, since it listens at all
+/// addresses.
 #[test]
 fn addresses_of_one_server_count_as_one() {
     for way in WAYS {

@@ -1,7 +1,7 @@
 //! A client of gRPC that calls one method with short messages, with many calls at a time over one
 //! connection. It knows only the frames of HTTP/2 (RFC 9113) that such calls need. It does not read
-//! the headers of answers: a failed call has no message, so a call whose answer has a message and
-//! has ended has succeeded.
+//! the headers of answers: a failed call has no message, so a call has succeeded if its answer has
+//! a message and has ended.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

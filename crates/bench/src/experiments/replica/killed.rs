@@ -91,7 +91,7 @@ impl Probe for Killed {
     }
 }
 
-/// The smallest of the times that at least this percentage of them does not exceed. `times` must be
+/// The smallest time that at least this percentage of all times does not exceed. `times` must be
 /// sorted.
 fn quantile(times: &[f64], percent: usize) -> f64 {
     times[(times.len() * percent).div_ceil(100).max(1) - 1]

@@ -1,5 +1,5 @@
 //! A trace of requests, and the client that plays it over TCP: it asks for keys, and writes the
-//! missing ones, as a program does that reads through its cache.
+//! missing ones, like a program with a read-through cache.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -122,7 +122,7 @@ impl Client {
     }
 
     /// Asks for this number of items in groups, writes the missing ones, and returns the number of
-    /// the others.
+    /// hits.
     fn ask(&mut self, numbers: &mut Numbers, requests: u64) -> anyhow::Result<u64> {
         let (mut left, mut hits) = (requests, 0);
         let mut missing = Vec::new();

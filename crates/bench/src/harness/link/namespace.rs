@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 /// Makes a namespace, which lives as long as the file is open or a process is inside.
 ///
 /// # Errors
-/// The kernel's, for example because the process lacks `CAP_SYS_ADMIN`.
+/// The kernel refuses, for example because the process lacks `CAP_SYS_ADMIN`.
 pub(super) fn make() -> io::Result<File> {
     in_thread(|| {
         // SAFETY: the call takes a number, and moves only this thread.
@@ -22,7 +22,7 @@ pub(super) fn make() -> io::Result<File> {
 /// Moves the calling thread into a namespace.
 ///
 /// # Errors
-/// The kernel's, for example because the process lacks `CAP_SYS_ADMIN`.
+/// The kernel refuses, for example because the process lacks `CAP_SYS_ADMIN`.
 pub(super) fn enter(namespace: &File) -> io::Result<()> {
     // SAFETY: the descriptor is live, and the call moves only this thread.
     match unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } {

@@ -298,7 +298,7 @@ pub(crate) fn stop<T: Open, App: HasPipeline>(rpc: &mut Rpc<T, App>) -> anyhow::
     finish(rpc)
 }
 
-/// Measures a pipeline that issues without end: returns its completions per second during `span`.
+/// Measures a pipeline that never stops issuing: returns its completions per second during `span`.
 ///
 /// # Errors
 /// An answer is wrong or missing.

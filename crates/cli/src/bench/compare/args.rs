@@ -56,7 +56,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 60,
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(super) rounds: u32,
-    /// Go on to the last round, so that slower states of the machine have rows as well
+    /// Continue to the last round, so that slower states of the machine have rows as well
     #[arg(long)]
     pub(super) every_state: bool,
     /// How long a program may take to answer

@@ -55,8 +55,8 @@ pub(crate) struct Args {
     /// other
     #[arg(long, value_name = "NAME", requires = "disk", value_parser = cluster)]
     of_cluster: Option<u64>,
-    /// A leader answers gets without a majority while no other can lead. This assumes that no
-    /// replica's clock runs more than an eighth faster than another's. All replicas of a cluster
+    /// A leader answers gets without a majority while no other replica can lead. This assumes that
+    /// no replica's clock runs more than an eighth faster than another's. All replicas of a cluster
     /// need the same --election
     #[arg(long)]
     lease_reads: bool,

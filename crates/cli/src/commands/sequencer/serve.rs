@@ -233,7 +233,7 @@ fn report<T: Configurable>(
     ))
 }
 
-/// The error of a server that ended for another reason than a signal.
+/// The error of a server that ended for a reason other than a signal.
 fn judge(args: &Args, ending: Ending) -> anyhow::Result<()> {
     let place = &args.place;
     Err(match ending {

@@ -91,7 +91,7 @@ impl From<GrantRow> for Grant {
 /// Reads the table.
 ///
 /// # Errors
-/// [`Misuse`] if another user than root can write the file, or if the table is wrong.
+/// [`Misuse`] if a user other than root can write the file, or if the table is wrong.
 pub(super) fn read(path: &Path) -> anyhow::Result<Plan> {
     let shown = path.display();
     let mut file = File::open(path).with_context(|| format!("cannot read {shown} (--table)"))?;
