@@ -82,8 +82,8 @@ impl Caller {
         if self.session_info(session).is_err() {
             return None;
         }
-        // From here on its end is among the events, unless too many others come before this task
-        // runs.
+        // From here on its end is among the events, unless too many other events come before this
+        // task runs.
         loop {
             match events.next().await? {
                 SessionEvent::Closed {

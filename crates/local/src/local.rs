@@ -85,7 +85,7 @@ impl<T: Open> Local<T> {
         self.serve_method(req_type, "", handler);
     }
 
-    /// Like [`Self::serve`], with the name that the spans of these requests have, such as `Kv.get`.
+    /// Like [`Self::serve`], with a name for the spans of these requests, such as `Kv.get`.
     pub fn serve_method<H, F>(&mut self, req_type: ReqType, name: &'static str, handler: H)
     where
         H: FnMut(OwnedRequest, Caller) -> F + 'static,
