@@ -16,7 +16,7 @@ usage() {
 [ $# -ge 3 ] || usage
 role=$1 interface=$2 address=$3 dunlin=${4:-dunlin}
 
-# The options of each mode. An endpoint gets all queues, as far as it may have so many.
+# The options of each mode. An endpoint gets all queues, or the most that it may have.
 queues=$(find "/sys/class/net/$interface/queues/" -name 'rx-*' | wc -l)
 [ "$queues" -le 64 ] || queues=64
 options() {
@@ -27,7 +27,7 @@ options() {
     esac
 }
 
-# What must not change: everything that ip shows of the link but its counters and an XDP program.
+# The state that must not change: what ip shows of the link, except counters and an XDP program.
 link() {
     ip -d link show dev "$interface" | sed 's/ xdp[^ ]*//; s/ prog\/xdp.*//'
 }

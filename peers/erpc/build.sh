@@ -3,14 +3,14 @@
 #
 #   build.sh CLONE FOLDER
 #
-# CLONE is a git repository of https://github.com/erpc-io/eRPC, with or without a work tree; it is
-# not changed. Into FOLDER come
+# CLONE is a git repository of https://github.com/erpc-io/eRPC, with or without a work tree; the
+# script does not change it. It builds these programs into FOLDER, even if they exist already:
 #   erpc-shipped         as it is shipped, with congestion control
-#   erpc-no-control      without
-#   erpc-no-control-4k   without, and with packets of 4 KB
+#   erpc-no-control      without congestion control
+#   erpc-no-control-4k   without congestion control, and with packets of 4 KB
 #   erpc-dpdk-shipped, erpc-dpdk-no-control   over DPDK, between two devices of memif
-# Needs git, g++ and libnuma-dev; and libdpdk-dev and pkg-config for the last two, which are left out
-# without. What is built there already is built anew.
+# Needs git, g++ and libnuma-dev. The last two programs also need libdpdk-dev and pkg-config; without
+# these packages, the script leaves them out.
 set -euo pipefail
 
 if [ $# -ne 2 ]; then
@@ -34,8 +34,8 @@ build() { # NAME FLAG...
     local name=$1
     shift
     echo "building $name" >&2
-    # As eRPC's own CMake does with PERF=ON, but for -Werror and link-time optimisation, which one
-    # unit of translation does not need.
+    # The flags of eRPC's own CMake with PERF=ON, without -Werror and link-time optimisation, which a
+    # single translation unit does not need.
     # DPDK's flags come first, because they name an older processor.
     g++ "${dpdk_flags[@]}" -std=c++11 -O3 -march=native -DNDEBUG -fno-strict-aliasing -w \
         -DERPC_TRANSPARENT -DERPC_LOG_LEVEL=0 -DERPC_TESTING=false \

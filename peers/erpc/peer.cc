@@ -1,5 +1,5 @@
-// eRPC as a peer of `dunlin bench compare`: measures one case as the contract asks (the page
-// docs/comparing.md has it), and prints one JSON object.
+// eRPC as a peer of `dunlin bench compare`: measures one case by the contract in docs/comparing.md,
+// and prints one JSON object.
 //
 //   erpc-... latency   transport=shm size=32 seconds=0.3 cpus=0,1 realtime=false
 //   erpc-... rate      ... pattern=one_way|symmetric batch=3 inflight=60 size=32
@@ -12,7 +12,7 @@
 // Dunlin's experiments: the client writes every word of a small request, the server answers with a
 // function of all of them, and the client checks every word of the answer. Of a large request, one
 // word in 16 KiB is written and checked. Many requests in flight are spread over eight sessions, as
-// Dunlin's are.
+// in Dunlin's experiments.
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -48,10 +48,10 @@ using Rpc = erpc::Rpc<erpc::CTransport>;
 using erpc::MsgBuffer;
 
 constexpr uint8_t kEcho = 1, kSink = 2;
-constexpr size_t kMark = 16 << 10;   // Bytes of a large message between two words that are looked at
+constexpr size_t kMark = 16 << 10;   // Bytes of a large message between two words that are checked
 constexpr size_t kSinkAnswer = 32;   // Bytes of the answer to a large request
 constexpr size_t kSessions = 8;      // Of `rate`
-constexpr int kBlock = 64;           // Iterations between two looks at the time
+constexpr int kBlock = 64;           // Iterations between two checks of the time
 constexpr double kWarmUp = 0.05;     // Seconds before the first request that counts
 constexpr double kStuck = 10;        // Seconds after which connecting is given up
 constexpr size_t kSlots = 1 << 20;   // Of a histogram, one for each tick
@@ -71,7 +71,7 @@ struct Case {
   size_t answer_size() const { return is_bandwidth() ? kSinkAnswer : size; }
 } want;
 
-// What both processes see.
+// Memory that both processes share.
 struct Shared {
   volatile int server_is_up, sides_ready, server_has_measured, is_over;
   volatile double server_rate;
@@ -307,8 +307,8 @@ void sit_on(int cpu) {
   if (sched_setaffinity(0, sizeof(set), &set) != 0) fail("cannot run on that processor");
 }
 
-// eRPC's sessions are managed over UDP, at ports of a narrow range. Pairs of processes that run at
-// the same time should not meet.
+// eRPC manages its sessions over UDP, at ports of a narrow range. Pairs of processes that run at
+// the same time should use different ports.
 std::string address(int process) {
   static const int pair = getppid() % 16;
   return "127.0.0.1:" + std::to_string(erpc::kBaseSmUdpPort + 2 * pair + process);
@@ -324,7 +324,7 @@ void await_server() {
 
 #ifdef ERPC_MEMIF
 // Names the device of a process. The two devices meet at a socket without a file, and the server's
-// must come first. Buffers as long as eRPC's packets let the driver handle whole bursts.
+// device must open first. Buffers as long as eRPC's packets let the driver handle whole bursts.
 void name_device(int process) {
   static std::string device, lcores;
   device = std::string("net_memif0,role=") + (process == 1 ? "server" : "client") +
@@ -339,8 +339,8 @@ void name_device(int process) {
 void name_device(int) {}
 #endif
 
-// An endpoint on its processor. eRPC's own threads, which mostly sleep, go before it. The client's
-// comes after the server's.
+// Opens an endpoint on its processor. eRPC's own threads, which mostly sleep, have a higher priority.
+// The client opens its endpoint after the server.
 template <class F>
 void with_endpoint(int process, F body) {
   if (process == 0) await_server();
@@ -351,7 +351,7 @@ void with_endpoint(int process, F body) {
   nexus.register_req_func(kSink, on_large);
   Side side;
   Rpc rpc(&nexus, &side, 0, on_session);
-  // DPDK has started threads of its own, and lets this one run anywhere.
+  // DPDK has started its own threads, and lets this thread run on any processor.
   sit_on(want.cpus[process]);
   go_first(1);
   side.rpc = &rpc;
@@ -437,7 +437,7 @@ size_t number(const std::string &text) {
   return value;
 }
 
-// Takes a word that the experiment has.
+// Takes the value of a word that the experiment must have.
 size_t take(std::map<std::string, std::string> *words, const char *name) {
   const auto found = words->find(name);
   if (found == words->end()) fail(std::string(name) + "=... is missing");

@@ -2,17 +2,17 @@
 // has its shared memory: one ring of fixed cells for each direction and pair of endpoints.
 //
 // - A cell begins on a cache line and holds one packet, header first. The two bytes in front of
-//   eRPC's header (its headroom is 0 here) carry the lap of the ring that wrote the cell, so the
-//   line that says that a packet is there is the line that brings it. No index is shared.
-// - Cells are an odd number of lines apart: small packets touch the first line of each alone, and
-//   those lie in all sets of a cache.
-// - A burst of small packets is written from its last to its first. The receiver waits for the
-//   first, so it takes away no line that is still written, and then finds all of them. Large
-//   packets go in order, so that both sides copy at the same time.
+//   eRPC's header (its headroom is 0 here) carry the lap of the ring that wrote the cell, so one
+//   cache line both announces a packet and carries it. No index is shared.
+// - Cells are an odd number of lines apart: small packets touch only the first line of each cell,
+//   and these lines are spread over all sets of a cache.
+// - A burst of small packets is written from its last packet to its first. The receiver waits for
+//   the first, so it takes away no line that is still being written, and then finds the whole burst.
+//   Large packets are written in order, so that both sides copy at the same time.
 // - The receiver uses packets in place, as in the RX ring of a NIC, and gives cells back an eighth
-//   of the ring at a time. A sender looks there only when it has run out. Into a full ring nothing
-//   is written: the packets are lost, as in a NIC. Credits keep that from happening with up to
-//   kCells / kSessionCredits sessions.
+//   of the ring at a time. A sender reads their count only when it has no cell left. Packets for a
+//   full ring are lost, as in a NIC. Credits prevent this with up to kCells / kSessionCredits
+//   sessions.
 #pragma once
 
 #include <emmintrin.h>

@@ -1,14 +1,14 @@
-// eRPC, the transport and the program in one translation unit. That has the effect of link-time
-// optimisation in eRPC's own build, and takes less time.
+// eRPC, the transport and the program in one translation unit, which has the effect of link-time
+// optimisation in eRPC's own build, and compiles faster.
 
 #ifndef ERPC_MEMIF
-// Before eRPC's list of transports, which does not have this one.
+// Included before eRPC's list of transports, which lacks this one.
 #include "shm_transport.h"
 #endif
 
 #include "rpc.h"
 
-// Each of eRPC's files instantiates the endpoint; here once is enough.
+// Each of eRPC's files instantiates the endpoint; here, one instance is enough.
 #undef FORCE_COMPILE_TRANSPORTS
 #define FORCE_COMPILE_TRANSPORTS
 

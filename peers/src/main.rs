@@ -2,11 +2,10 @@
 //! (`docs/peers.md`): `cargo run --release -p peers`.
 //!
 //! The measuring program is a workspace of its own, because it uses more libraries than all of
-//! Dunlin. In this workspace they would stand in the `Cargo.lock` of every contributor, and the
+//! Dunlin. In this workspace they would be in the `Cargo.lock` of every contributor, and the
 //! features that they need in shared libraries would make cargo compile Dunlin's crates again.
 //!
-//! Exit codes: those of the measuring program; 1, it cannot be built; 2, wrong arguments; 130,
-//! Ctrl-C.
+//! Exit codes: the measuring program's; 1, it cannot be built; 2, wrong arguments; 130, Ctrl-C.
 #![forbid(unsafe_code)]
 
 #[path = "../measure/src/args.rs"]
@@ -46,8 +45,8 @@ fn run() -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(STOPPED));
         }
         bail!(
-            "cannot build what Dunlin is compared with; cargo has said why. The first build needs \
-             the network, for tonic, tarpc, quinn and what they are made of"
+            "cannot build the programs that Dunlin is compared with; cargo has printed the reason. \
+             The first build needs the network, for tonic, tarpc, quinn and their dependencies"
         );
     }
     // Replaces this process by cargo, and cargo by the program, so signals and the exit code are
@@ -72,9 +71,11 @@ fn cargo(verb: &str, target: &Path) -> Command {
 
 /// A folder next to this program's own folder in the target directory, wherever that is.
 fn target() -> anyhow::Result<PathBuf> {
-    let program = std::env::current_exe().context("cannot tell where this program lies")?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
     let target = program.ancestors().nth(2);
-    Ok(target.context("this program lies nowhere")?.join("peers"))
+    Ok(target
+        .context("the path of this program has no folder")?
+        .join("peers"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Arguments that the command line accepts, and those that it refuses before anything is built.
+//! Arguments that the command line accepts, and arguments that it refuses before anything is built.
 
 use clap::error::ErrorKind;
 
@@ -31,7 +31,7 @@ fn the_examples_of_the_help_are_command_lines() {
 }
 
 #[test]
-fn what_is_wrong_is_said_before_anything_is_built() {
+fn wrong_arguments_are_refused_before_anything_is_built() {
     for (line, kind) in [
         ("--help", ErrorKind::DisplayHelp),
         ("--only grpc", ErrorKind::InvalidValue),

@@ -18,7 +18,7 @@ git -C "$here/../.." archive "$commit" | tar -x -C "$tree"
 mkdir -p "$tree/crates/old-server/src"
 cp "$here/manifest.toml" "$tree/crates/old-server/Cargo.toml"
 cp "$here/main.rs" "$tree/crates/old-server/src/main.rs"
-# Its packages are those of the old lock file; only the server itself is added to it.
+# Its packages come from the old lock file, to which only the server itself is added.
 cd "$tree"
 CARGO_TARGET_DIR=$to/target cargo build --quiet --package old-server
 cp "$to/target/debug/old-server" "$to/old-server"

@@ -12,7 +12,7 @@ trait Old {
     #[method(1)]
     fn next(number: U64) -> U64;
 
-    /// Returns the time in microseconds that the client still waits; 0: for ever.
+    /// Returns the time in microseconds that the client still waits; 0: forever.
     #[method(2)]
     fn patience(number: U64) -> U64;
 

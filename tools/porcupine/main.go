@@ -28,10 +28,10 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// The longest check of one key. Histories are short enough for a thousandth of it.
+// The longest check of one key. Histories are so short that a thousandth of this time is enough.
 const timeout = 20 * time.Second
 
-// The keys and operations that a set of histories has at least, so that an empty file is noticed.
+// The fewest keys and operations of a set of histories, so that an empty file is noticed.
 const (
 	leastKeys       = 10
 	leastOperations = 1000

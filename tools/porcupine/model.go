@@ -6,30 +6,30 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// An operation and when it began and ended.
+// An operation, with the times when it began and ended.
 //
 //	get                                count (adds one)       delete
 //	set NUMBER LIFETIME (seconds)      add NUMBER             cas NUMBER VERSION
 //	lose (the server has stopped)      evict VERSION
-//	take COUNT RANK (of the numbers of a sequence, as the call with this rank by its numbers)
+//	take COUNT RANK (numbers of a sequence; RANK: the call's place among all calls, by their numbers)
 type input struct {
 	action     string
 	a, b       uint64
 	begin, end int64
 }
 
-// Its outcome.
+// The outcome of an operation.
 //
 //	found NUMBER VERSION    written VERSION    counted NUMBER VERSION
 //	absent    present    differs (the version)    done    unknown
-//	given FIRST (and those after it)
+//	given FIRST (and the numbers after it)
 type output struct {
 	outcome string
 	c, d    uint64
 }
 
-// The item of a key, or none. Its version is not known if the outcome of its write is not. It may be
-// gone from the time `first` on, and must be from `last` on.
+// The item of a key, or none. Its version is unknown if the outcome of its write is unknown. The item
+// may be gone from the time `first` on, and must be gone from `last` on.
 type item struct {
 	exists, hasVersion bool
 	number, version    uint64
@@ -100,7 +100,7 @@ func step(state item, in input, out output) []interface{} {
 }
 
 // take adds to a counter, whose value is the next number, and whose version is the number of calls
-// so far. It may leave numbers out.
+// so far. It may skip numbers.
 func take(state item, in input, out output) []interface{} {
 	isNext := out.outcome == "given" && in.b == state.version && out.c >= state.number
 	taken := item{exists: true, number: out.c + in.a, version: in.b + 1, first: never, last: never}
@@ -150,7 +150,7 @@ func written(in input, out output, lifetime uint64) item {
 	return written
 }
 
-// expiry is the time at which an item expires that was written at a time. Servers count seconds.
+// expiry is the time at which an item written at a given time expires. Servers count seconds.
 func expiry(at int64, lifetime uint64) int64 {
 	if at == never {
 		return never

@@ -115,7 +115,7 @@ dunlin.experts = e
 dunlin.prefs.data_size = Pref.uint(
   "Data size per packet", 0, "Bytes of data in a full packet of every session; 0: find out for each")
 
--- Data sizes that were found out, by direction and session.
+-- Data sizes found in earlier packets, by direction and session.
 local data_sizes = {}
 
 function dunlin.init()
@@ -140,7 +140,7 @@ local function was_captured(tvb, at, len)
   return at + len <= tvb:len()
 end
 
--- The header of the packet that begins at `at`, or nil and the reason why it is none. The checks
+-- The header of the packet that begins at `at`, or nil and the reason for a refusal. The checks
 -- come in the order of `Header::decode` of crates/wire.
 local function parse(tvb, at)
   local left = tvb:reported_len() - at
@@ -201,7 +201,7 @@ local function parse(tvb, at)
   return h
 end
 
--- Bytes of data in a packet that has `left` bytes behind header and extension (rule W8); nil if the
+-- Bytes of data in a packet that has `left` bytes after header and extension (rule W8); nil if the
 -- message has no such packet.
 local function data_len(h, left, key)
   if h.type ~= REQ and h.type ~= RESP then
@@ -209,7 +209,7 @@ local function data_len(h, left, key)
   end
   local per_packet = dunlin.prefs.data_size
   if per_packet == 0 then
-    -- A packet that is not the last of its message is full, and nothing has room behind it.
+    -- A packet that is not the last of its message is full, so nothing follows it in the datagram.
     if h.packet == 0 and h.size > left and left > 0 then
       data_sizes[key] = left
     end
@@ -224,7 +224,7 @@ local function data_len(h, left, key)
   return math.min(h.size - h.packet * per_packet, per_packet)
 end
 
--- Which packets the bitmap says have arrived, as ranges.
+-- The packets that have arrived, according to the bitmap, as ranges.
 local function arrived(tvb, at, h)
   local ranges, from, last = {}, nil, nil
   local function close()
@@ -262,7 +262,7 @@ local function add_flags(tree, range, h)
   end
 end
 
--- What `aux` means. Returns words for the list of packets.
+-- The meaning of `aux`. Returns words for the list of packets.
 local function add_aux(tree, range, h)
   if h.type == REQ then
     tree:add_le(f.request_type, range)
@@ -283,7 +283,7 @@ local function add_aux(tree, range, h)
   return ""
 end
 
--- What `size` means. Returns words for the list of packets.
+-- The meaning of `size`. Returns words for the list of packets.
 local function add_size(tree, range, h)
   if h.type == REQ or h.type == RESP then
     tree:add_le(f.message, range)
@@ -361,7 +361,7 @@ local function packet(tree, tvb, at, pinfo)
       branch:add(f.type, tvb(at, 1))
       add_flags(branch, tvb(at + 1, 1), seen)
     end
-    -- Nobody knows where the next packet begins (rule W11).
+    -- It is unknown where the next packet begins (rule W11).
     return len, refuse(branch, tvb, at, reason)
   end
   local body = at + HEADER + h.extension

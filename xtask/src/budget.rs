@@ -28,7 +28,7 @@ use table::{Budget, Ceilings, FILE};
 const EXAMPLES: &str = "\
 Examples:
   cargo xtask budget                          all rows, as continuous integration does
-  cargo xtask budget --build measured batch-  the rows whose names begin with that
+  cargo xtask budget --build measured batch-  the rows whose names begin with batch-
   cargo xtask budget --build dpdk             the transport over DPDK, without the driver
   cargo xtask budget --build xdp              the transport over AF_XDP, without the kernel
   cargo xtask budget --print > rows.toml      rows for budget.toml, 0.5 % above the counts
@@ -52,13 +52,13 @@ pub(crate) struct Args {
     /// Prints the counts as one JSON array, with an object for each row and side.
     #[arg(long)]
     json: bool,
-    /// Prints the rows as they would stand in the file, and compares nothing.
+    /// Prints the rows in the form of the file, and compares nothing.
     #[arg(long, conflicts_with = "json")]
     print: bool,
 }
 
-/// How often a row is counted that is above its ceiling, and of which the least counts. A program
-/// with a real clock has more to do if a busy machine lets it wait.
+/// A row above its ceiling is counted up to this often, and the lowest counts are used. A program
+/// with a real clock executes more instructions if a busy machine makes it wait.
 const TRIES: usize = 5;
 
 /// The count of one row, and its ceiling.
@@ -284,15 +284,14 @@ fn judge(outcomes: &[Outcome], args: &Args) -> bool {
         say(
             args,
             "Find what was added. Raising a number in budget.toml needs a page in docs/decisions/ \
-             that says what it buys.",
+             that states the benefit.",
         );
     }
     if loose > 0 {
         say(
             args,
             &format!(
-                "{loose} numbers of budget.toml are clearly above what was counted: put the rows \
-                 of \
+                "{loose} numbers of budget.toml are clearly above the counts: copy the rows of \
                  `cargo xtask budget --print` there, so that the gain is not lost again."
             ),
         );
@@ -312,7 +311,7 @@ fn say(args: &Args, text: &str) {
 fn progress(text: &str) {
     let mut err = std::io::stderr();
     if err.is_terminal() {
-        // Progress that cannot be shown is no failure.
+        // A failure to show progress does not fail the run.
         let _ = write!(err, "\r\x1b[K{text}").and_then(|()| err.flush());
     }
 }

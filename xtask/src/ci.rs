@@ -17,12 +17,13 @@ use turns::Ran;
 
 use crate::workspaces::{self, FOLDERS};
 
-/// All steps together should take less than this on two cores. Exceeding it is no failure, because
-/// the machine may be busy.
+/// All steps together should take less than this on two cores. Exceeding it is not a failure,
+/// because the machine may be busy.
 const TOTAL: Duration = Duration::from_secs(30 * 60);
 
-/// Number of lines about failed tests, and of last lines, of a failed step's output that are
-/// repeated at the end of a run, so that a log of which only the end is left still shows the cause.
+/// For each failed step, the end of a run repeats up to this many lines about failed tests and this
+/// many last lines of the step's output. So the cause shows even if only the end of the log is
+/// left.
 const TELLING_LINES: usize = 60;
 
 /// The arguments of `cargo xtask ci`.
@@ -58,7 +59,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
     let begin = Instant::now();
     let show = |output: &[u8]| {
         let mut out = std::io::stdout().lock();
-        // A reader that has gone away is no failure of a step.
+        // The step has not failed if the reader has closed the pipe.
         let _ = out.write_all(output).and_then(|()| out.flush());
     };
     let ran = turns::run(root, &steps, &show)?;
@@ -218,9 +219,9 @@ fn test(planted: &str) -> Step {
     sh("test", 40, script).of_tests()
 }
 
-/// The pages of the crates, as a user reads them, and then with those of private items. The first
-/// run finds links from public pages to private items; the second one all other broken links, also
-/// in the comments of private modules, which only developers read.
+/// The pages of the crates, as a user reads them, and then together with the pages of private
+/// items. The first run finds links from public pages to private items; the second one all other
+/// broken links, also in the comments of private modules, which only developers read.
 const DOCS: &str = "export RUSTDOCFLAGS='-D warnings'; \
      cargo doc --workspace --no-deps --locked && \
      cargo doc --workspace --no-deps --locked --document-private-items";

@@ -1,11 +1,11 @@
 //! The coverage of the receive path: which outcomes of its conditions, and which of its regions,
 //! the tests and the fuzz corpora reach. `cargo xtask coverage` builds `dunlin-wire` and
-//! `dunlin-core` with the compiler's own counters. It runs their tests and those of
+//! `dunlin-core` with the compiler's own counters. It runs their tests and the tests of
 //! `dunlin-testkit`, some of which replay the corpora in `fuzz/`, and fails if they reach less than
 //! [`LEAST`].
 //!
-//! `report.rs` explains the counts. The build is that of the tests, so the conditions of
-//! `debug_assert` count too. Their failing sides are never reached, which lowers the result.
+//! `report.rs` explains the counts. It is a test build, so the conditions of `debug_assert` count
+//! too. Their failing sides are never reached, which lowers the result.
 
 mod report;
 
@@ -92,7 +92,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
     Ok(report.is_enough(LEAST))
 }
 
-/// A target folder for this command alone: in the usual one, its flags would cause everything to be
+/// A target folder only for this command: in the usual one, its flags would cause everything to be
 /// rebuilt.
 fn home(root: &Path) -> anyhow::Result<PathBuf> {
     Ok(crate::workspaces::target_folder(root)?.join("coverage"))

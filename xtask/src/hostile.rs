@@ -34,5 +34,5 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<u8> {
     Ok(code.unwrap_or(STOPPED))
 }
 
-/// The exit code of a program that a signal ended, such as the one of Ctrl-C.
+/// The exit code of a program that a signal ended, such as the signal of Ctrl-C.
 const STOPPED: u8 = 130;

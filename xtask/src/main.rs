@@ -35,7 +35,8 @@ struct Args {
 #[derive(Subcommand)]
 enum Chore {
     Tidy(tidy::Args),
-    /// Runs simulated clusters, one per seed, and finds planted bugs; `seeds --help` says more.
+    /// Runs simulated clusters, one per seed, and finds planted bugs; `seeds --help` has the
+    /// details.
     #[command(disable_help_flag = true)]
     Seeds(seeds::Args),
     Budget(budget::Args),

@@ -51,7 +51,7 @@ pub(crate) struct Args {
     /// lacks that commit.
     #[arg(long, value_name = "REV")]
     since: Option<String>,
-    /// Checks only that the Rust code is that of REV, except for comments.
+    /// Checks only that the Rust code, without comments, is the same as in REV.
     #[arg(long, value_name = "REV", conflicts_with_all = ["since", "circles"])]
     same_code: Option<String>,
     /// Prints the circles of files as `xtask/circles.txt` lists them, and checks nothing.

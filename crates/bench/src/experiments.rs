@@ -1,8 +1,8 @@
 //! The experiments: one list, and a file for each experiment or for two similar ones. A new
 //! experiment is a file here and a line in [`ALL`]; if its roles are long, they go into a folder of
-//! the same name. Experiments outside the summary belong to the feature `full`, those with the
-//! key-value service to `kv`, and those with the replicated store, the index and the sequencer to
-//! the features of these names.
+//! the same name. Experiments outside the summary belong to the feature `full`, experiments with
+//! the key-value service to `kv`, and experiments with the replicated store, the index and the
+//! sequencer to the features of these names.
 
 #[cfg(feature = "full")]
 mod bandwidth;

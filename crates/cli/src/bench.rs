@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     ended
 }
 
-/// Measures one case for another dunlin that compares this one with itself.
+/// Measures one case for another dunlin, which compares this program with itself.
 ///
 /// # Errors
 /// The arguments do not form a request, or measuring failed.

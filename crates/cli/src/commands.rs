@@ -46,7 +46,7 @@ pub(crate) enum Command {
     List(list::Args),
     /// Calls a method of a server, with JSON
     Call(call::Args),
-    /// Shows the features of this machine, and how to get those that it lacks
+    /// Shows the features of this machine, and how to get the missing ones
     Info(info::Args),
     /// Serves an ordered index, or sends requests to such a server
     #[cfg(feature = "index")]
@@ -78,7 +78,7 @@ pub(crate) enum Command {
 /// Runs the command.
 ///
 /// # Errors
-/// Those of the command.
+/// The command's errors.
 pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Config(args) => config::run(&args),

@@ -55,14 +55,14 @@ enum Command {
     Bench(bench::Args),
     /// Draws results as a page, with the figures that the papers published
     Report(report::Args),
-    /// The commands that a build for measurements alone leaves out.
+    /// The commands that a build only for measurements leaves out.
     #[cfg(feature = "full")]
     #[command(flatten)]
     Other(commands::Command),
-    /// One process of an experiment; started by `bench` alone
+    /// One process of an experiment; only `bench` starts it
     #[command(name = process::SUBCOMMAND, hide = true)]
     Role(RoleArgs),
-    /// Measures one case for another dunlin; started by `bench compare` alone
+    /// Measures one case for another dunlin; only `bench compare` starts it
     #[command(name = bench::SUBCOMMAND, hide = true)]
     Measure(bench::MeasureArgs),
 }

@@ -25,12 +25,12 @@ Examples:
   dunlin report -o report.html               runs the experiments of `dunlin bench all` first
   dunlin report --from latency.jsonl rate.jsonl --picture both.svg
 
-The page is one file that any browser shows, also without a network. Files of --from are what
-`dunlin bench NAME --json FILE` has written; several are taken together. Experiments that none of
-them has are named on the page.
+The page is one file that any browser shows, even without a network. --from takes files that
+`dunlin bench NAME --json FILE` has written, and merges several. The page names the experiments that
+are in none of them.
 
-Exit codes: 0, the page is written; 1, something failed; 2, wrong usage; 130, Ctrl-C, after the
-page of what was measured so far has been written.";
+Exit codes: 0, the page is written; 1, something failed; 2, wrong usage; 130, Ctrl-C, after a
+page with the results so far has been written.";
 
 /// The arguments of `dunlin report`.
 #[derive(Debug, clap::Args)]

@@ -1,5 +1,5 @@
-//! Output of commands: to the standard output, whose reader may close it early, and of errors. Used
-//! by every command that prints.
+//! Prints the output of commands to the standard output, whose reader may close it early, and
+//! formats errors. Used by every command that prints.
 
 use std::io::{self, Write};
 
@@ -18,7 +18,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 /// Writes bytes that need not be text, like [`print()`].
 ///
 /// # Errors
-/// Those of [`print()`].
+/// The errors of [`print()`].
 pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {

@@ -1,4 +1,4 @@
-//! Every command on the pages and in the help texts is one that `dunlin` knows.
+//! `dunlin` knows every command on the pages and in the help texts.
 
 use std::path::Path;
 

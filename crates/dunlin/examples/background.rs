@@ -87,7 +87,7 @@ fn ask(nexus: &Nexus, server: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes one fast request; its msgbufs come back and carry the next.
+/// Makes one fast request; its msgbufs come back and carry the next one.
 fn echo(
     rpc: &mut Rpc<Auto, Client>,
     session: Session,

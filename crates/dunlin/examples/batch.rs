@@ -12,7 +12,7 @@ const LOOK_UP: ReqType = ReqType(1);
 /// Entries of the table: 32 MiB, more than the caches hold.
 const ENTRIES: usize = 1 << 22;
 
-/// Requests that the client keeps under way.
+/// Requests that the client keeps in flight.
 const IN_FLIGHT: u64 = 32;
 const REQUESTS: u64 = 20_000;
 

@@ -1,5 +1,5 @@
 //! A server that ends in order on Ctrl-C: the handler that runs finishes, its client gets the
-//! answer, and calls that come later are refused before a handler has them. A thread of this
+//! answer, and calls that come later are refused before a handler gets them. A thread of this
 //! program is the client, and a command in the role of a terminal sends the signal.
 
 use std::net::TcpListener;

@@ -56,7 +56,7 @@ fn client_turn(mut turn: impl FnMut()) {
 /// The server's work for the requests in flight.
 #[inline(never)]
 fn server_turn(mut turn: impl FnMut()) {
-    // Without this, the compiler could merge the function with the one above where both sides run
+    // Without this, the compiler could merge this function with `client_turn` where both sides run
     // the same code.
     black_box("server");
     turn();

@@ -59,7 +59,7 @@ fn serve_front(
         if request.data().is_empty() {
             return request.reject(ErrorCode::application(1));
         }
-        // The request's own msgbuf goes on to the storage. If `?` returns, the client gets an
+        // The request's own msgbuf is passed on to the storage. If `?` returns, the client gets an
         // error.
         let body = request.take_buf()?;
         let reply = cx
@@ -76,7 +76,7 @@ fn ask(nexus: &Nexus, front: SocketAddr) -> anyhow::Result<()> {
     let mut local: Local<Auto> = Local::new(nexus.endpoint(Tasks::default())?);
     let session = local.connect(front)?;
     local.block_on(|cx| async move {
-        // Two calls are under way at the same time.
+        // Two calls are in flight at the same time.
         let one = cx.call(session, PUT, cx.copy(b"one")?);
         let two = cx.call(session, PUT, cx.copy(b"two")?);
         let (one, two) = futures::join!(one, two);

@@ -13,7 +13,7 @@ use dunlin::{
 };
 
 const ECHO: ReqType = ReqType(1);
-/// A request that the server never answers, so it is under way when the server dies.
+/// A request that the server never answers, so it is in flight when the server dies.
 const WAIT: ReqType = ReqType(2);
 
 /// The client finds a dead peer within this time. A shorter time finds it sooner, but is more
@@ -46,7 +46,7 @@ fn main() -> anyhow::Result<()> {
     for _ in 0..waiting {
         call(&mut rpc, session, WAIT)?;
     }
-    // The requests must be under way, not still in this process.
+    // The requests must be in flight, not still in this process.
     rpc.run_for(Duration::from_millis(20));
     let killed = Instant::now();
     drop(first);

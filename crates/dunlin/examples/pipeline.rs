@@ -1,4 +1,4 @@
-//! A client that keeps many requests under way. One request at a time gives one answer per round
+//! A client that keeps many requests in flight. One request at a time gives one answer per round
 //! trip; a window full of them gives as many as the server can serve.
 
 use std::net::SocketAddr;
@@ -87,7 +87,7 @@ fn ask(nexus: &Nexus, server: SocketAddr) -> anyhow::Result<()> {
     for in_flight in [1, 8] {
         let took = run(&mut rpc, session, in_flight)?;
         let rate = REQUESTS as f64 / took.as_secs_f64();
-        println!("{in_flight} under way: {rate:.0} requests/s");
+        println!("{in_flight} in flight: {rate:.0} requests/s");
     }
     Ok(())
 }

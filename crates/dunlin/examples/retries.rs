@@ -1,6 +1,6 @@
 //! Which calls are safe to repeat: a server is killed while it runs two calls, and another one
 //! takes its place. The channel repeats the call whose method is idempotent. Neither it nor the
-//! program can know whether the other one has had its effect, so the program decides. A call that
+//! program can know whether the other call has had its effect, so the program decides. A call that
 //! never left can always be made again.
 
 use std::io::{BufRead, BufReader};

@@ -11,7 +11,7 @@ use dunlin::{Channel, Server, service};
 
 #[service(codec = Postcard)]
 trait Bank {
-    /// Adds an amount to an account (account, amount), and returns what is there then.
+    /// Adds an amount to an account (account, amount), and returns the new balance.
     #[method(1)]
     fn pay(payment: (u64, u64)) -> u64;
 
@@ -34,7 +34,7 @@ struct Desk {
 impl Bank for Desk {
     async fn pay(&self, (account, amount): (u64, u64), _: Context<'_>) -> u64 {
         self.payments.set(self.payments.get() + 1);
-        // The guard is gone before the next `await`.
+        // The guard is dropped before the next `await`.
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         let balance = accounts.entry(account).or_default();
         *balance += amount;

@@ -1,7 +1,8 @@
 //! Two processes on one host: the nexus finds that they share a kernel, and `Auto` takes shared
 //! memory. With the server on another host, the same program runs over UDP.
 //!
-//! The program starts itself a second time as the server, which ends when its client has gone.
+//! The program starts itself a second time as the server, which ends when its client has
+//! disconnected.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -23,7 +24,7 @@ fn main() -> anyhow::Result<()> {
     BufReader::new(output).read_line(&mut address)?;
     let asked = ask(address.trim());
     if asked.is_err() {
-        // Without a client the server would wait for ever.
+        // Without a client the server would wait forever.
         server.kill()?;
     }
     let ended = server.wait()?;

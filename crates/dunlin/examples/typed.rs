@@ -11,7 +11,7 @@ use dunlin::{Auto, Cx, Local, Nexus, Rpc, Tasks, service};
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// A message of a fixed layout: its bytes are what is sent.
+/// A message of a fixed layout: its bytes in memory are the message.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
 #[repr(C)]
 struct Transfer {
@@ -29,7 +29,7 @@ struct Missing {
 
 #[service(codec = Fixed)]
 trait Bank {
-    /// Moves an amount; returns what is left.
+    /// Moves an amount; returns the rest.
     #[method(1)]
     fn transfer(transfer: Transfer) -> Result<U64, Missing>;
 

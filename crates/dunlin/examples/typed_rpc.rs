@@ -1,8 +1,8 @@
 //! Typed RPCs of 32 bytes each way as futures, between two endpoints over shared memory in one
-//! thread: without anything, with two entries of metadata, and with a layer of tower that does
-//! nothing around the handlers. Or over a channel, without and with such a layer; then only the
-//! caller's thread is counted. The differences of the counts are the prices of metadata and layers.
-//! `cargo xtask budget --build layer` counts them (but those of metadata).
+//! thread: plain, with two entries of metadata, or with an empty layer of tower around the
+//! handlers; or over a channel, plain or with such a layer, where only the caller's thread is
+//! counted. The differences of the counts are the costs of metadata and layers. `cargo xtask budget
+//! --build layer` counts all but the calls with metadata.
 //!
 //! ```text
 //! cargo run --release -p dunlin --example typed_rpc -- [FACE] [COUNT]
@@ -88,7 +88,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let counted = match face.as_str() {
         "plain" | "meta" | "layer" => on_sessions(&face, rpcs)?,
         "channel" | "channel-layer" => over_channel(&face, rpcs)?,
-        other => return Err(format!("{other} is no face: see the head of this file").into()),
+        other => return Err(format!("{other} is not a face: see the head of this file").into()),
     };
     println!("{counted}");
     Ok(())

@@ -1,5 +1,5 @@
-//! After the first calls over a channel no thread allocates: neither the caller's, nor the hub's,
-//! nor the server's (design §11), nor if layers that add nothing stand on both sides. The control
+//! After the first calls over a channel, no thread allocates: the caller's, the hub's or the
+//! server's (design §11). This also holds with layers on both sides that add nothing. The control
 //! plane's threads send heartbeats and are not counted.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -89,7 +89,7 @@ fn calls(channel: &Channel, context: &mut Context<'_>) {
         let body = number.to_le_bytes();
         let answer = ended(channel.call(ECHO, &body), context).unwrap();
         assert_eq!(answer.data(), body);
-        // Drops one more call while it is under way.
+        // Drops one more call while it is in flight.
         let mut dropped = pin!(channel.call(ECHO, b"unwanted"));
         // The call may have its answer already, if the kernel stopped this thread in the middle of
         // the poll.

@@ -1,5 +1,4 @@
-//! How endpoints connect: over which transport, with packets of which size, and at which address
-//! (design §9, §12).
+//! The transport, the packet size and the addresses with which endpoints connect (design §9, §12).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -122,13 +121,13 @@ fn endpoints_of_one_transport_meet() {
 }
 
 #[test]
-fn auto_meets_peers_with_shared_memory_alone() {
+fn auto_meets_peers_with_only_shared_memory() {
     meet::<Auto, Shm>(SHM_DATA..=SHM_DATA);
     meet::<Shm, Auto>(SHM_DATA..=SHM_DATA);
 }
 
 #[test]
-fn auto_meets_peers_with_udp_alone() {
+fn auto_meets_peers_with_only_udp() {
     meet::<Auto, Udp>(UDP_DATA);
     meet::<Udp, Auto>(UDP_DATA);
 }
@@ -173,7 +172,7 @@ fn one_endpoint_of_auto_has_sessions_of_both_sizes_at_once() {
 }
 
 #[test]
-fn what_waits_for_a_session_and_is_too_large_for_it_ends() {
+fn a_waiting_call_too_large_for_its_session_ends() {
     let (server, client_nexus) = (nexus("127.0.0.1:0"), nexus("127.0.0.1:0"));
     let endpoint = server.endpoint_builder::<Udp>();
     let endpoint = endpoint.config(|config| config.max_message = BEYOND_UDP);

@@ -14,13 +14,13 @@ Examples:
   cargo xtask hostile --seed 7 --only blaster      one kind of attacker, with this seed
   cargo xtask hostile --json | jq .faults
 
-A server and its healthy client run from the beginning to the end. Phases take turns: attackers work
-at a steady pace on another server of the same kind, then on that one; the client's latency in the
-second phase is compared with that in the first, in which the attackers take the same time of the
-processors. In the third, a storm, packets fill the server's socket, so no latency is judged.
+A server and its healthy client run from the beginning to the end. Three phases take turns. In the
+first, the attackers work at a steady pace on another server of the same kind; in the second, on
+this one, with as much processor time. The client's latencies in these two phases are compared. In
+the third, a storm, packets fill the server's socket, so no latency is judged.
 
 Exit codes: 0, nothing was found; 1, something was found, or a process of the run failed; 2, wrong
-arguments; 130, Ctrl-C, after what was seen so far.";
+arguments; 130, Ctrl-C, after a report of the run so far.";
 
 /// Attacks a server with a healthy client, and judges the client's observations.
 #[derive(clap::Parser)]

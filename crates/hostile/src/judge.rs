@@ -12,10 +12,10 @@ use crate::words::{Counts, Deeds, Event, Stats};
 /// How many times slower the healthy client may be while its own server is attacked than while
 /// another server is. In both cases the attackers take the same processor time, in the same bursts.
 const SLOWER: u64 = 3;
-/// Most growth of the server's memory over the whole run.
+/// The most growth of the server's memory over the whole run.
 const GROWTH_KIB: u64 = 64 << 10;
-/// Most growth in the second half of a run, by the line that fits best; it allows a pool to get one
-/// more region.
+/// The most growth in the second half of a run, by the line that fits best; it allows a pool to get
+/// one more region.
 const LATE_GROWTH_KIB: f64 = 4096.0;
 /// With fewer samples of the memory than this, a run is too short to be judged by halves.
 const LOOKS: usize = 100;
@@ -229,7 +229,7 @@ fn growth(values: &[u64]) -> f64 {
     2.0 * middle * together / squares
 }
 
-/// The faults that are certain already, however the run goes on.
+/// The faults that are already certain, however the run continues.
 pub(crate) fn at_once(seen: &Seen) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut some = |count: u64, fault: fn(u64) -> Fault| {

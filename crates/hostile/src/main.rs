@@ -9,7 +9,7 @@
 //! | `attack` | the attackers: a process each |
 //! | `watch` | whether the machine itself stood still |
 //! | `judge` | the rules for the observations of a run |
-//! | `words` | what the processes say to each other |
+//! | `words` | the messages between the processes |
 #![forbid(unsafe_code)]
 
 mod args;

@@ -9,7 +9,7 @@ use crate::args::Args;
 use crate::judge::{Fault, Record, Seen};
 
 /// Prints, after each attack, the rate so far and the time left. On a terminal, each such line
-/// replaces the one before.
+/// replaces the previous one.
 pub(crate) fn progress(args: &Args, seen: &Seen, elapsed: Duration) {
     let deeds = seen.deeds();
     let seconds = elapsed.as_secs_f64();
@@ -26,7 +26,7 @@ pub(crate) fn progress(args: &Args, seen: &Seen, elapsed: Duration) {
         deeds.kills + deeds.stops,
     );
     let mut err = std::io::stderr();
-    // Progress that cannot be shown is no failure.
+    // A failure to show progress does not fail the run.
     let _ = match err.is_terminal() {
         true => write!(err, "\r\x1b[K{text}").and_then(|()| err.flush()),
         false => writeln!(err, "{text}"),

@@ -212,7 +212,7 @@ impl Server {
         }
     }
 
-    /// The server's counts; other events that come before go to `events`.
+    /// The server's counts; events that arrive before them go to `events`.
     fn counts(&mut self, events: &mut Vec<Event>) -> anyhow::Result<Counts> {
         self.process.send(&Ask)?;
         loop {

@@ -36,7 +36,7 @@ impl Watches {
         Self(all.unwrap_or_default())
     }
 
-    /// The longest nap of all watches since this was last asked.
+    /// The longest nap of all watches since the last call.
     ///
     /// # Errors
     /// A watch has ended.

@@ -1,4 +1,4 @@
-//! The messages between the processes of a run and the one that started them.
+//! The messages between the processes of a run and the process that started them.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! RPCs as futures between two endpoints over shared memory, in one thread and with a clock that
 //! only counts, so that every run executes the same instructions. `cargo xtask budget` runs it
-//! under callgrind. The messages are those of `shm_rpc`, which does the same on the poll API.
+//! under callgrind. The messages are the same as in `shm_rpc`, which uses the poll API.
 //!
 //! ```text
 //! cargo run --release -p dunlin-local --example async_rpc -- 32 [IN_FLIGHT] [SESSIONS] [COUNT]

@@ -28,10 +28,10 @@ trait Double {
 const TENANT: &str = "north";
 const USER: &str = "7f9c24e8";
 
-/// Most keys of a call.
+/// The most keys of a call.
 const KEYS: usize = 2;
 
-/// Calls before those that are counted. They fill pools and rings.
+/// Calls before the counted ones. They fill pools and rings.
 const WARM_UP: u64 = 2000;
 
 /// A server, with the number of keys that it expects in each request.

@@ -1,5 +1,5 @@
-//! Futures on an endpoint of core, without a nexus: for programs that count instructions, whose
-//! clocks, transports and sessions are their own.
+//! Futures on an endpoint of core, without a nexus: for programs that count instructions and bring
+//! their own clocks, transports and sessions.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::request::OwnedRequest;
 use crate::tasks::{self, Tasks};
 
 /// An endpoint with its futures. It has no main future, and futures that need a nexus, such as
-/// those that connect, do not end.
+/// futures that connect, never end.
 pub struct Bare<T: Transport, C> {
     endpoint: Endpoint<T, C, Tasks>,
 }

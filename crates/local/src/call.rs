@@ -36,7 +36,7 @@ pub struct Call {
     state: ManuallyDrop<Option<Rc<State>>>,
     /// Present until the call is issued.
     request: ManuallyDrop<Option<MsgBuf>>,
-    /// `None`, also before the call is issued: the pool gives one.
+    /// If it is `None` when the call is issued, the pool provides one.
     response: ManuallyDrop<Option<MsgBuf>>,
     /// A [`ReqType`], kept in 32 bits because the compiler reads 32 bits of it, and such a read
     /// stalls just after a narrower write.
@@ -158,8 +158,8 @@ impl Call {
     }
 
     /// Issues the call at the endpoint that is lent. Inlined, like a call of the poll API: a shared
-    /// function would take 26 instructions more. `WITHIN` a poll the code is the same as outside of
-    /// one; the parameter makes two copies of it, so that the compiler inlines both.
+    /// function would take 26 instructions more. `WITHIN` (a poll) changes no behaviour: it makes
+    /// two copies of this code, so that the compiler inlines both.
     #[inline(always)]
     fn issue_lent<const WITHIN: bool>(&mut self, task: u32) -> bool {
         let state = self.state.as_deref().expect(OVER);
@@ -174,7 +174,7 @@ impl Call {
                 },
             };
             let options = CallOptions {
-                // If it is `Nanos::MAX`, so is the sum with any time.
+                // `Nanos::MAX` stays `Nanos::MAX` whatever time is added.
                 deadline: Some(self.deadline),
             };
             let (session, req_type) = (self.id.session(), req_type_of(self.req_type));
@@ -308,7 +308,7 @@ impl Reply {
         (request.expect(ENDED), response.expect(ENDED))
     }
 
-    /// The response's msgbuf. The request's goes back to the pool.
+    /// The response's msgbuf. The request's msgbuf returns to the pool.
     pub fn into_response(mut self) -> MsgBuf {
         self.response.take().expect(ENDED)
     }

@@ -155,7 +155,7 @@ impl Caller {
         .await
     }
 
-    /// Asks for a session, which the `Local` begins after the iteration.
+    /// Asks for a session, which the `Local` begins to open after the iteration.
     pub(super) fn wish(&self, to: Vec<SocketAddr>, options: ConnectOptions) -> Rc<Wish> {
         let wish = self.state.wish(to, options);
         // Outside of a poll, this also wakes the task that drives the endpoint.

@@ -43,7 +43,7 @@ pub(super) struct Calls {
     begun: Cell<u64>,
     /// How many of the issued calls have ended.
     ended: Cell<u64>,
-    /// The call that has failed last, until its future takes it.
+    /// The last call that failed, until its future takes it.
     failed: Cell<Option<Failed>>,
     has_strays: Cell<bool>,
     strays: RefCell<HashMap<u64, Stray>>,
@@ -215,7 +215,7 @@ impl Calls {
         false
     }
 
-    /// The call that has failed last.
+    /// The last call that failed.
     #[inline(always)]
     pub(super) fn take_failed(&self) -> Option<Failed> {
         self.failed.take()

@@ -82,8 +82,8 @@ impl Caller {
         if self.session_info(session).is_err() {
             return None;
         }
-        // From here on its end is among the events, unless too many others come before this task
-        // runs.
+        // From here on its end is among the events, unless too many other events come before this
+        // task runs.
         loop {
             match events.next().await? {
                 SessionEvent::Closed {
@@ -96,8 +96,8 @@ impl Caller {
         }
     }
 
-    /// The sessions of this endpoint that open and close from now on, those that peers make
-    /// included.
+    /// The sessions of this endpoint that open and close from now on, including sessions that peers
+    /// make.
     pub fn events(&self) -> Events {
         Events::new(Rc::clone(self.state()))
     }

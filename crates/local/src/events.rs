@@ -40,7 +40,7 @@ impl Watchers {
         });
     }
 
-    /// Calls `wake` with all futures that wait, because no event comes any more.
+    /// Calls `wake` with all futures that wait, because there will be no more events.
     pub(super) fn end(&self, wake: impl Fn(WakeBy)) {
         self.each(|queue| wake(queue.future.take()));
     }

@@ -1,8 +1,8 @@
 //! All futures of a `Local`, and how the executor polls one: it lends the endpoint to the future,
 //! and notes the number of its task, by which events wake it.
 //!
-//! A future that panics is dropped at once. Within an iteration, the panic then goes on to the
-//! endpoint, which ends it as it ends those of dispatch handlers and continuations. With a second
+//! A future that panics is dropped at once. Within an iteration, the panic then propagates to the
+//! endpoint, which catches it like a panic of a dispatch handler or a continuation. With a second
 //! guard here, the compiler would inline no poll.
 //!
 //! `budget.toml` has the instructions of a call and of a request, in its section `faces`.
@@ -30,7 +30,7 @@ pub(super) struct Executor {
     queue: Vec<u32>,
 }
 
-/// A poll under way. Dropping this drops the future, because it has panicked.
+/// A poll in progress. Dropping this drops the future, because it has panicked.
 struct Polling<'a, 'b> {
     executor: &'a mut Executor,
     task: u32,
@@ -39,7 +39,7 @@ struct Polling<'a, 'b> {
 }
 
 impl Executor {
-    /// The task of `block_on` is the first.
+    /// Makes the first task, which is for `block_on`.
     pub(super) fn set_up(&mut self, state: &State) {
         let main = self.tasks.add(Origin::Main, &state.remote);
         debug_assert_eq!(main, MAIN);
@@ -95,14 +95,15 @@ impl Executor {
     }
 
     /// Polls the future of a task that is not `MAIN`, if there is one. If the future panics, it is
-    /// dropped, with all that it holds, such as a request without an answer; and the panic goes on.
+    /// dropped, with all that it holds, such as a request without an answer; and the panic
+    /// propagates.
     #[inline(always)]
     pub(super) fn poll(&mut self, task: u32, state: &State, cx: &mut Cx<'_>) {
         self.poll_task::<true>(task, state, cx);
     }
 
-    /// Polls a task. `WITHIN` an iteration or not makes no difference, but each of the two has code
-    /// of its own, so that the compiler inlines both.
+    /// Polls a task. `WITHIN` (an iteration) changes no behaviour: it makes two copies of this
+    /// code, so that the compiler inlines both.
     #[inline(always)]
     fn poll_task<const WITHIN: bool>(&mut self, task: u32, state: &State, cx: &mut Cx<'_>) {
         let mut polling = Polling {

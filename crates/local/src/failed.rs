@@ -5,8 +5,8 @@ use dunlin_service::Error;
 
 /// A call that failed, with its msgbufs.
 ///
-/// The memory of this struct begins like that of a [`Reply`](crate::Reply) and ends with the error,
-/// so that a `Result` of the two moves in whole words.
+/// In memory, this struct begins like a [`Reply`](crate::Reply) and ends with the error, so that a
+/// `Result` of the two moves in whole words.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Failed {

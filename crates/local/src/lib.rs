@@ -35,7 +35,7 @@
 //! (`tasks.rs`). After the iteration, the tasks that other events woke are polled (`executor.rs`);
 //! their calls leave with the next iteration.
 
-// `lent.rs` alone is excepted.
+// Only `lent.rs` is an exception.
 #![deny(unsafe_code)]
 
 mod bare;

@@ -85,7 +85,7 @@ impl<T: Open> Local<T> {
         self.serve_method(req_type, "", handler);
     }
 
-    /// Like [`Self::serve`], with the name that the spans of these requests have, such as `Kv.get`.
+    /// Like [`Self::serve`], with a name for the spans of these requests, such as `Kv.get`.
     pub fn serve_method<H, F>(&mut self, req_type: ReqType, name: &'static str, handler: H)
     where
         H: FnMut(OwnedRequest, Caller) -> F + 'static,
@@ -124,7 +124,7 @@ impl<T: Open> Local<T> {
     }
 
     /// Runs a future until it ends, and meanwhile all spawned futures and all handlers. While
-    /// nothing happens, the thread blocks as the endpoint's `Idle` says.
+    /// nothing happens, the thread blocks as the endpoint's `Idle` demands.
     pub fn block_on<F: Future>(&mut self, begin: impl FnOnce(Caller) -> F) -> F::Output {
         let mut main = pin!(begin(self.caller()));
         let mut output = None;
@@ -158,7 +158,7 @@ impl<T: Open> Local<T> {
         self.endpoint(Rpc::park)
     }
 
-    /// A descriptor that becomes readable when something comes for a parked endpoint.
+    /// A descriptor that becomes readable when something arrives for a parked endpoint.
     ///
     /// # Errors
     /// If the process has no descriptor left.
@@ -198,7 +198,7 @@ impl<T: Open> Local<T> {
         self.endpoint(|endpoint| *endpoint.counters())
     }
 
-    /// Lends the endpoint itself to `look`, for uses for which a `Local` has no function: counters
+    /// Lends the endpoint itself to `look`, for uses that a `Local` has no function for: counters
     /// of the transport, options of a session. Do not replace its functions for events, such as
     /// `on_completion`: they belong to the `Local`.
     pub fn inspect<R>(&mut self, look: impl FnOnce(&mut Rpc<T, Tasks>) -> R) -> R {
@@ -215,7 +215,7 @@ impl<T: Open> Local<T> {
         self.endpoint(|endpoint| endpoint.pool_use())
     }
 
-    /// The number of timers that are kept, including those of dropped futures.
+    /// The number of timers that are kept, including timers of dropped futures.
     pub fn timers(&self) -> usize {
         self.state.timers.borrow().len()
     }
@@ -275,7 +275,8 @@ impl<T: Open> Local<T> {
 impl<T: Open> Drop for Local<T> {
     /// Ends all sessions and calls. Futures in other executors that wait for a call get an error.
     fn drop(&mut self) {
-        // Before the futures: no handler has failed, so no client gets an answer that says so.
+        // Sessions end before the futures: no handler has failed, so no client must get an answer
+        // that reports a failure.
         self.endpoint(|endpoint| {
             let sessions: Vec<_> = endpoint.sessions().collect();
             for session in sessions {

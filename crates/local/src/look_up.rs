@@ -1,5 +1,5 @@
-//! A look-up of a server's addresses as a future: in a thread of its own, unless the addresses are
-//! known, so the endpoint's thread goes on.
+//! Looks up a server's addresses, as a future. Unless the addresses are known, a separate thread
+//! looks them up, so the endpoint's thread can work.
 
 use std::io;
 use std::net::SocketAddr;
@@ -42,8 +42,8 @@ pub(super) async fn look_up(server: impl Resolve) -> io::Result<Vec<SocketAddr>>
 }
 
 fn run(server: &impl Resolve) -> io::Result<Vec<SocketAddr>> {
-    // A resolver is code of the program. If its panic ended the thread, the future would wait for
-    // ever.
+    // A resolver is code of the program. If its panic ended the thread, the future would wait
+    // forever.
     let found = catch_unwind(AssertUnwindSafe(|| server.resolve()));
     let found = found.unwrap_or_else(|_| Err(io::Error::other("the resolver panicked")))?;
     match found.is_empty() {

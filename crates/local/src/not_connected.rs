@@ -14,9 +14,9 @@ pub enum NotConnected {
     Address(io::Error),
     /// This endpoint cannot have the session.
     Open(OpenError),
-    /// It could not be made. Holds the server's address, and the reason.
+    /// The session could not be made. Holds the server's address, and the reason.
     Failed(FailedConnect),
-    /// It has ended or is another endpoint's, or this endpoint is gone.
+    /// The session has ended, or is another endpoint's, or this endpoint is gone.
     Gone(Error),
 }
 

@@ -10,7 +10,7 @@ use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::state::State;
 
-const HERE: &str = "only what consumes a request takes its parts";
+const HERE: &str = "only functions that consume a request take its parts";
 
 /// A request that its handler owns. It is answered once; if it is dropped without an answer, the
 /// client gets [`ErrorCode::HANDLER_FAILED`].
@@ -153,7 +153,7 @@ impl OwnedRequest {
         self.reply_with(bytes.len(), |out| out.copy_from_slice(bytes))
     }
 
-    /// Answers with `len` bytes, which `write` fills; it must not use the endpoint itself.
+    /// Answers with `len` bytes, which `write` fills; `write` must not use the endpoint itself.
     ///
     /// # Errors
     /// If the endpoint is gone.
@@ -170,9 +170,8 @@ impl OwnedRequest {
         }
     }
 
-    /// Answers with the endpoint that is lent. Returns false if none is. `WITHIN` a poll or not
-    /// makes no difference, but each of the two has code of its own, so that the compiler inlines
-    /// both.
+    /// Answers through the lent endpoint; returns false if none is lent. `WITHIN` (a poll) changes
+    /// no behaviour: it makes two copies of this code, so that the compiler inlines both.
     #[inline(always)]
     fn reply_lent<const WITHIN: bool, W>(self, len: usize, write: W) -> bool
     where
@@ -292,7 +291,7 @@ impl OwnedRequest {
         let Some(state) = parts.keep() else { return };
         let done = state.with(|cx| state.end_dropped(ticket, &span, cx));
         if done.is_none() {
-            // An operation of the endpoint is under way; the request is given back after it.
+            // The endpoint is in use; the request is given back afterwards.
             state.abandon(ticket);
         }
     }

@@ -1,8 +1,8 @@
 //! A request for a typed service, before one of its methods runs.
 //!
 //! Only such a request can be refused: the client then knows that no method has run, and a channel
-//! repeats the call (rule W13). A handler of the program gets an [`OwnedRequest`], which cannot. So
-//! `dunlin` does not export [`serve_method_of_service`].
+//! repeats the call (rule W13). A handler of the program gets an [`OwnedRequest`], which cannot be
+//! refused. So `dunlin` does not export [`serve_method_of_service`].
 
 use dunlin_core::{Nanos, Session};
 use dunlin_msgbuf::MsgBuf;
@@ -15,7 +15,7 @@ use crate::local::Local;
 use crate::request::OwnedRequest;
 
 /// A request for a typed service. The code that the attribute `service` makes reads the request,
-/// and answers it with what the method returns, or refuses it.
+/// and answers it with the method's return value, or refuses it.
 #[must_use = "dropping it answers the client with an error"]
 #[derive(Debug)]
 pub struct ServiceRequest(OwnedRequest);
@@ -79,8 +79,8 @@ impl IncomingRequest for ServiceRequest {
     }
 }
 
-/// Registers a handler for the requests of one method of a service, with the name that their spans
-/// have. For the crates of Dunlin that stand between an endpoint and a service.
+/// Registers a handler for the requests of one method of a service, with the name of their spans.
+/// For the crates of Dunlin that stand between an endpoint and a service.
 pub fn serve_method_of_service<T, H, F>(
     local: &mut Local<T>,
     req_type: ReqType,

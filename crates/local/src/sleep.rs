@@ -9,7 +9,7 @@ use dunlin_core::Nanos;
 use crate::state::State;
 use crate::wake::WakeBy;
 
-/// Waits for a time. Ends immediately if the endpoint is gone.
+/// Waits until a point in time. Ends immediately if the endpoint is gone.
 #[must_use = "nothing waits until it is awaited"]
 pub struct Sleep {
     state: Rc<State>,

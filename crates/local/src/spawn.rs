@@ -1,6 +1,6 @@
 //! The futures of handlers. Each request type has places for them, which are used again and again,
-//! so a request allocates nothing. A future is made in its place and polled there; if that ends
-//! it, the place stays free, and no table learns of the request.
+//! so a request allocates nothing. A future is made in its place and polled there; if the first
+//! poll ends it, the place stays free, and no table records the request.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -17,8 +17,9 @@ use crate::task::{Origin, TaskTable};
 
 /// The futures of the handlers of one type. Polling an empty place is never ready.
 pub(super) trait Handlers {
-    /// Makes the future of a request, and polls it for the first time. If it goes on, its task
-    /// continues the request. A panic goes on to the endpoint, after the future was dropped.
+    /// Makes the future of a request, and polls it for the first time. If the future is not ready,
+    /// its task polls it from then on. A panic propagates to the endpoint, after the future was
+    /// dropped.
     fn begin(
         &mut self,
         request: Request<'_>,

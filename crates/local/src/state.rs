@@ -1,6 +1,6 @@
-//! State that futures and their executor share, on one thread: calls that wait for their end,
-//! timers, tasks to poll, and access to the endpoint. No code of the user runs while one of these
-//! cells is borrowed.
+//! State that futures and their executor share, on one thread: calls that have not ended, timers,
+//! tasks to poll, and access to the endpoint. No code of the user runs while one of these cells is
+//! borrowed.
 //!
 //! While a future is polled, the endpoint is lent to it (`lent.rs`), which costs one write of a
 //! pointer. Outside of a poll, a [`Local::caller`](crate::Local::caller) finds the endpoint through
@@ -31,7 +31,7 @@ use crate::timers::Timers;
 use crate::wake::{Current, WakeBy};
 use crate::wishes::{Wish, Wishes};
 
-/// The number of sessions that could not be made whose reasons are kept.
+/// The most sessions that could not be made for which the reasons are kept.
 const MAX_FAILED: usize = 64;
 
 /// An endpoint that is at rest.
@@ -56,15 +56,15 @@ pub(super) struct State {
     is_stirred: Cell<bool>,
     /// Tickets of requests that were dropped while the endpoint was in use.
     abandoned: RefCell<Vec<Ticket>>,
-    /// The code with which requests end that are dropped now; `None`: they count as unanswered.
+    /// The error code for requests that are dropped now; `None`: they count as unanswered.
     dropped_with: Cell<Option<ErrorCode>>,
-    /// Memory of the last request that is over. Most requests are over before the next one comes,
-    /// so they do without the list.
+    /// Memory of the last request that is over. Most requests are over before the next one arrives,
+    /// so they do not need the list.
     last_request: Cell<Option<Box<Parts>>>,
     /// Memory of further requests that are over.
     #[expect(clippy::vec_box, reason = "a request is moved as its box")]
     requests: RefCell<Vec<Box<Parts>>>,
-    /// Futures that were spawned, which the executor has not taken over yet.
+    /// Spawned futures that the executor has not taken over yet.
     spawned: RefCell<Vec<Spawned>>,
     /// Wakers of other executors. They run foreign code, so they are called only after the
     /// iteration.
@@ -133,7 +133,7 @@ impl State {
         self.lent.lend(cx, || run(&mut context))
     }
 
-    /// Runs code of the user outside of the endpoint's functions, and ends its panics. Returns
+    /// Runs code of the user outside of the endpoint's functions, and catches its panics. Returns
     /// false if it has panicked.
     pub(super) fn contain(&self, run: impl FnOnce()) -> bool {
         catch_unwind(AssertUnwindSafe(run)).is_ok()
@@ -199,13 +199,13 @@ impl State {
         }
     }
 
-    /// Whether nothing is to be done between two iterations.
+    /// True if there is nothing to do between two iterations.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         !self.is_stirred.get() && !self.remote.any()
     }
 
-    /// Begins to do everything that waits. Work that comes from here on waits for the next round.
+    /// Begins the work that waits. Work that comes later waits for the next round.
     pub(super) fn settle(&self) {
         self.is_stirred.set(false);
     }
@@ -298,7 +298,7 @@ impl State {
     }
 
     /// Wakes all futures that wait for sessions, because a session has opened or closed; each
-    /// future checks whether its own session is the one.
+    /// future checks whether it was its own session.
     pub(super) fn wake_for_sessions(&self) {
         for future in self.sessions.borrow_mut().drain(..) {
             self.wake(future);

@@ -1,4 +1,4 @@
-//! The tasks of a `Local`: places for futures. Each keeps its waker for ever, and the ticket of the
+//! The tasks of a `Local`: places for futures. Each keeps its waker forever, and the ticket of the
 //! request for which a handler's future was made.
 
 use std::pin::Pin;

@@ -30,7 +30,7 @@ impl Tasks {
         self.executor.set_up(&self.state);
     }
 
-    /// Keeps the handler of a type. `name`: that of the spans of these requests.
+    /// Keeps the handler of a type. `name` is the name of these requests' spans.
     pub(super) fn serve<H, F>(&mut self, req_type: ReqType, name: &'static str, mut handler: H)
     where
         H: FnMut(OwnedRequest, Caller) -> F + 'static,
@@ -65,7 +65,7 @@ pub(super) fn on_arrival(tasks: &mut Tasks, request: Request<'_>, cx: &mut Cx<'_
     tasks.executor.begin(request, &tasks.state, cx);
 }
 
-/// Drops the handler's future of a request that the client has given up.
+/// Drops the handler's future for a request that the client has given up.
 pub(super) fn on_given_up(tasks: &mut Tasks, ticket: Ticket, cx: &mut Cx<'_>) {
     tasks.executor.give_up(ticket, &tasks.state, cx);
 }

@@ -16,7 +16,7 @@ pub(super) enum WakeBy {
 /// A place to which no waker has a pointer.
 static NO_WAKER: u8 = 0;
 
-/// The task that was polled last, and the pointer in its waker. A task keeps one waker for ever, so
+/// The task that was polled last, and the pointer in its waker. A task keeps one waker forever, so
 /// the pair stays valid.
 #[derive(Debug)]
 pub(super) struct Current {

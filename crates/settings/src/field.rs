@@ -2,7 +2,7 @@
 //! to it.
 //!
 //! Invariant: a value that fits its row's range and words can be written; any other is refused and
-//! changes nothing. Called by `settings.rs` alone.
+//! changes nothing. Only `settings.rs` calls this.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -48,7 +48,7 @@ macro_rules! numbers {
 
 numbers!(u8, u16, u32, u64, usize);
 
-/// Types whose values are words, each with the word of a file.
+/// Types whose values are words; each value with its word in files.
 macro_rules! words {
     ($($kind:ident { $($variant:ident = $word:literal),* })*) => {$(
         impl Field for $kind {

@@ -8,9 +8,9 @@
 const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
 
 /// Whether Kubernetes sets this variable: `DUNLIN_…_PORT` with a URL, `…_SERVICE_HOST`,
-/// `…_SERVICE_PORT` with the name of a port or without, and `…_PORT_31850_TCP`, with `_ADDR`,
-/// `_PORT` or `_PROTO` or without. A mistake in the name of an option, such as `DUNLIN_UDP_PAK`, is
-/// not one of these.
+/// `…_SERVICE_PORT`, perhaps with the name of a port, and `…_PORT_31850_TCP`, perhaps with `_ADDR`,
+/// `_PORT` or `_PROTO`. A mistake in the name of an option, such as `DUNLIN_UDP_PAK`, is not one of
+/// these.
 pub(super) fn is_of_service(name: &str, value: &str) -> bool {
     let urls = ["tcp://", "udp://", "sctp://"];
     urls.iter().any(|url| value.starts_with(url))
@@ -28,8 +28,8 @@ pub(super) fn warning(mut names: Vec<String>) -> Option<String> {
         more => format!(" and {more} more"),
     };
     Some(format!(
-        "warning: {first}{others} passed over: Kubernetes sets such variables for a service whose \
-         name begins with `dunlin`; `enableServiceLinks: false` in the pod keeps them away"
+        "warning: {first}{others} ignored: Kubernetes sets such variables for a service whose name \
+         begins with `dunlin`; `enableServiceLinks: false` in the pod keeps them away"
     ))
 }
 

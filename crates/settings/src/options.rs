@@ -96,27 +96,27 @@ pub enum KvMode {
 pub struct SequencerOptions {
     /// Numbers of a sequence that are reserved on the disk together.
     pub block: u64,
-    /// How long a server may give numbers after it last saw that no other has taken over.
+    /// How long a server may give numbers after it last saw that no other server has taken over.
     pub lease: Duration,
 }
 
-/// Options of a replica, except those that only its command has.
+/// Options of a replica, except options that only its command has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplicaOptions {
     /// The shortest time without a leader after which a replica asks for votes. Heartbeats come
     /// five times as often.
     pub election: Duration,
-    /// Most bytes of entries in one message to a follower.
+    /// The most bytes of entries in one message to a follower.
     pub append_bytes: u64,
-    /// Most messages with entries that a follower has not answered.
+    /// The most messages with entries that a follower has not answered.
     pub appends: usize,
-    /// Most operations of clients that are under way at a leader.
+    /// The most operations of clients in flight at a leader.
     pub operations: usize,
     /// Applied entries that the log keeps.
     pub kept_entries: u64,
     /// Bytes of entries that the log keeps.
     pub kept_bytes: u64,
-    /// Whether a leader answers gets without a majority while no other can lead.
+    /// Whether a leader answers gets without a majority while no other replica can lead.
     pub lease_reads: bool,
     /// Bytes of a snapshot, or of the items for the disk, that a replica makes before it looks for
     /// other work.
@@ -129,7 +129,7 @@ pub struct ReplicaOptions {
     pub most_pause: Duration,
 }
 
-/// Options of the transport `xdp`, except those of its socket, which are `udp.*`.
+/// Options of the transport `xdp`, except the options of its socket, which are `udp.*`.
 #[derive(Clone, Debug)]
 pub(super) struct XdpOptions {
     pub(super) interface: Option<String>,
@@ -144,7 +144,7 @@ pub(super) struct XdpOptions {
     pub(super) setup: Option<String>,
 }
 
-/// Options of the transport `dpdk`, except those of its datagrams, which are `udp.*`.
+/// Options of the transport `dpdk`, except the options of its datagrams, which are `udp.*`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DpdkOptions {
     pub(super) device: Option<String>,

@@ -1,7 +1,7 @@
 //! A row of the table: an option's name, unit, range and meaning.
 //!
 //! Invariant: everything here is constant; `tests.rs` compares it with the option structs. Read by
-//! `settings.rs`, by `dunlin config`, and by the writers of pages about options.
+//! `settings.rs`, by `dunlin config`, and by the test that writes the page about options.
 
 use std::ops::RangeInclusive;
 
@@ -27,7 +27,7 @@ pub struct Setting {
     /// means `None`.
     pub(super) words: &'static [&'static str],
     pub(super) meaning: &'static str,
-    /// The option whose value this one takes if it is not set.
+    /// The option from which this one takes its value while it is not set.
     pub(super) follows: Option<&'static str>,
     pub(super) field: FieldOf,
 }
@@ -53,7 +53,7 @@ pub(super) enum Unit {
     Address,
     /// The name of a network interface.
     Interface,
-    /// The path of a file, from the root on.
+    /// The absolute path of a file.
     Path,
     /// A device of DPDK, with its address.
     Device,
@@ -157,7 +157,7 @@ impl Setting {
         }
     }
 
-    /// The option whose value this one takes if it is not set, if there is one.
+    /// The option from which this one takes its value while it is not set, if there is one.
     pub const fn follows(&self) -> Option<&'static str> {
         self.follows
     }

@@ -16,8 +16,8 @@ const CONFIG: &str = "DUNLIN_CONFIG";
 /// The prefix of the variables that set options.
 const PREFIX: &str = "DUNLIN_";
 
-/// Variables with that prefix that are not options: the one that names the file, the one that names
-/// a library (`dunlin_dpdk::library`), and those that this project's tests read.
+/// Variables with that prefix that are not options: for the name of the file, for the name of a
+/// library (`dunlin_dpdk::library`), and for this project's tests.
 const OTHER_VARIABLES: [&str; 9] = [
     CONFIG,
     "DUNLIN_DPDK_LIBRARY",
@@ -53,7 +53,7 @@ pub struct Entry {
     pub setting: &'static Setting,
     /// The value, in the form in which a file may have it.
     pub value: String,
-    /// The default. For an option that follows another one, it is the default of that one.
+    /// The default. An option that follows another one has the other one's default.
     pub default: String,
     /// The source of the value.
     pub source: Source,
@@ -313,7 +313,7 @@ impl Settings {
         })
     }
 
-    /// The contradiction of hedges, each of which is a second attempt, with a single attempt.
+    /// The contradiction between hedges, which are second attempts, and a limit of one attempt.
     fn check_hedge(&self) -> Option<Problem> {
         let hedge = self.find("channel.hedge")?;
         let attempts = self.find("channel.attempts")?;

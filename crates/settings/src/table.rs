@@ -2,8 +2,8 @@
 //! field, without the unit that may end the field's name.
 //!
 //! Invariant, kept by `tests.rs`: every field of the option structs has a row here, and a row sets
-//! its field and nothing else. A new field without a row fails that test. Ranges are those that the
-//! option structs accept. All of `settings` reads this table, and so does `dunlin config`.
+//! its field and nothing else. A new field without a row fails that test. The ranges are the ones
+//! that the option structs accept. All of `settings` reads this table, and so does `dunlin config`.
 
 mod endpoint;
 mod kv;
@@ -30,7 +30,7 @@ pub(super) const GROUPS: [&[Setting]; 12] = [
     replica::REPLICA,
 ];
 
-/// Pairs of options of which the first must not be more than the second.
+/// Pairs of options. The first option of a pair must not be more than the second.
 pub(super) const NOT_MORE_THAN: [(&str, &str); 7] = [
     // A link whose peer has sent Hello must not lose its place to half-open links.
     ("nexus.max_half_open", "nexus.max_links"),

@@ -63,7 +63,7 @@ impl Setting {
             Unit::Ip => {
                 let ip: IpAddr = text.parse().ok()?;
                 // If the row has no word for a missing address, peers send to this address, so it
-                // must be that of a host.
+                // must be the address of a host.
                 let fits = self.words.is_empty() || !ip.is_unspecified();
                 fits.then_some(Value::Ip(ip))
             }
@@ -148,7 +148,7 @@ impl Setting {
         }
     }
 
-    /// The fault of a text that is refused, if more than the range is known of it.
+    /// Why a text is refused, if there is more to say than the range.
     pub(super) fn fault(&self, text: &str) -> Option<String> {
         match self.unit {
             Unit::Device => fault_of_device(text.trim()),
@@ -299,7 +299,7 @@ fn is_interface(text: &str) -> bool {
     (1..16).contains(&text.len()) && text.bytes().all(is_plain)
 }
 
-/// The fault of a text that names no device of DPDK.
+/// Why a text does not name a device of DPDK.
 #[cfg(feature = "dpdk")]
 fn fault_of_device(text: &str) -> Option<String> {
     text.parse::<dunlin_dpdk::Site>().err()

@@ -1,5 +1,5 @@
-//! Loopback addresses of a test's own. A port of 127.0.0.1 that was free a moment ago may be taken
-//! by another test before a server comes back to it; no other process uses these addresses.
+//! Loopback addresses of a test's own. Another test may take a port of 127.0.0.1 that was free a
+//! moment ago before a server binds it; no other process uses these addresses.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -13,7 +13,7 @@ pub fn own_host() -> String {
     let [.., high, low] = std::process::id().to_be_bytes();
     let host = HOSTS.fetch_add(1, Ordering::Relaxed);
     assert_ne!(host, 0, "there is another address");
-    // Addresses with 0 are those of everyday use: 127.0.0.1.
+    // Addresses with a 0 here, such as 127.0.0.1, are in everyday use.
     format!("127.{}.{low}.{host}:0", high.max(1))
 }
 

@@ -63,10 +63,10 @@ impl Child {
         }
     }
 
-    /// The child's next line, without what comes before its `#`.
+    /// The child's next line, without the text before its `#`.
     ///
     /// # Panics
-    /// If none comes within [`PATIENCE`].
+    /// If no line arrives within [`PATIENCE`].
     #[track_caller]
     pub fn line(&self) -> String {
         let line = self.lines.recv_timeout(PATIENCE);
@@ -99,7 +99,7 @@ impl Child {
     /// Whether the child still runs.
     ///
     /// # Panics
-    /// If the system does not tell.
+    /// If the system does not report it.
     pub fn is_running(&self) -> bool {
         let mut process = self.process.borrow_mut();
         process.try_wait().expect("it is our child").is_none()

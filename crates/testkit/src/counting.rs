@@ -24,7 +24,7 @@ thread_local! {
 }
 
 // SAFETY: every call goes to the system's allocator unchanged; counting touches thread-local
-// cells, and the backtrace is taken while counting is off, so this does not call itself for ever.
+// cells, and the backtrace is taken while counting is off, so this never calls itself.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();

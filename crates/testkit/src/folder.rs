@@ -1,4 +1,4 @@
-//! A folder for the files of a test, which goes away with it.
+//! A folder for the files of a test, which is removed after it.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
 //! A forger that knows a session's token, and sends CRs, CANCELs, RFRs and packets of wrong sizes
-//! about requests that are under way: an attacker on the path.
+//! about requests that are in flight: an attacker on the path.
 //!
 //! Invariants: it begins no request and completes no message. All sizes that it claims are odd, so
 //! the forger's bytes alone never complete a call whose sizes are even. Used by tests of core and

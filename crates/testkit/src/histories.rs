@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub struct Line {
     /// The object that it changes: a server, and a key there.
     pub object: (usize, usize),
-    /// When it began and ended, in ns; the end of one without an outcome is [`u64::MAX`].
+    /// When it began and ended, in ns; the end of an operation without an outcome is [`u64::MAX`].
     pub times: (u64, u64),
     /// The action, with two numbers.
     pub action: (&'static str, u64, u64),

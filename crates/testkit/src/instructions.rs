@@ -2,7 +2,7 @@
 //! endpoints that read it, and turns of a client and a server in one thread. So every run of such a
 //! program executes the same instructions.
 //!
-//! Callgrind collects inside [`counted`] alone. The program names the functions that it attributes
+//! Callgrind collects only inside [`counted`]. The program names the functions that it attributes
 //! to each side, `client_turn` and `server_turn`.
 
 use dunlin_core::transport::{Halves, Transport};
@@ -62,9 +62,9 @@ pub fn endpoint<T: Transport, C: Clock, App>(
     Endpoint::new(app, clock, halves, config, seed, None, number).expect("the options are in range")
 }
 
-/// Calls `turn` until `warm_up` operations are complete, in which pools and rings fill, and then
-/// until at least `count` more are; returns the number of these. `turn` returns the number of all
-/// complete operations.
+/// Calls `turn` until `warm_up` operations are complete, which fill pools and rings, and then until
+/// at least `count` more are. Returns the number of the operations after the warm-up. `turn`
+/// returns the number of all complete operations.
 ///
 /// # Panics
 /// If they do not complete.
@@ -85,8 +85,8 @@ pub fn counted(work: impl FnOnce() -> u64) -> u64 {
 /// # Panics
 /// If they do not complete.
 pub fn exchange(begin: u64, count: u64, mut turn: impl FnMut() -> u64) -> u64 {
-    // An operation takes a few turns. Without this limit, a program would wait for a lost one for
-    // ever.
+    // An operation takes a few turns. Without this limit, a program would wait forever for a lost
+    // one.
     for _ in 0..10 * (count + 4000) {
         let done = turn() - begin;
         if done >= count {

@@ -1,5 +1,5 @@
-//! Endpoints in one thread with a clock, a network and workers that a test moves; used by
-//! integration tests and fuzz targets alone.
+//! Endpoints in one thread with a clock, a network and workers that a test moves; only integration
+//! tests and fuzz targets use them.
 //!
 //! | module | what it owns |
 //! |---|---|
@@ -19,11 +19,11 @@
 //! | [`child`], [`wait`] | the program of a test in its own process; waits for other processes |
 //! | [`network`] | two network namespaces of the kernel, with a link between them |
 //! | [`descriptors`] | as many open files as a test needs |
-//! | [`folder`] | a folder for files, which goes away with its test |
-//! | [`user`] | a thread whose sockets are those of another user |
+//! | [`folder`] | a folder for files, which is removed after its test |
+//! | [`user`] | a thread whose sockets belong to another user |
 //!
 //! Invariant: nothing but [`wait`], [`child`] and [`clock::WallClock`] reads the machine's clock,
-//! and nothing draws a number that its caller did not seed.
+//! and all random numbers come from seeds that the caller gives.
 
 pub mod address;
 pub mod allocations;

@@ -34,7 +34,8 @@ const WINDOWS: [u32; 4] = [1, 2, 8, MAX_WINDOW];
 /// the second time.
 const WRAP_SOON: u32 = MAX_WINDOW.wrapping_neg();
 
-/// Spans by which the clock is set forward, from shorter to longer than any time of an endpoint.
+/// Spans by which the clock is set forward: the first is shorter than every timeout of an endpoint,
+/// the last is longer.
 const SPANS: [Nanos; 8] = [
     Nanos(1),
     Nanos::from_micros(3),

@@ -1,6 +1,7 @@
-//! Whether a history of operations has an order that explains it: each takes effect at one moment
-//! between its begin and its end (Wing and Gong, 1993, with the memory of Lowe, 2017). An operation
-//! whose outcome is unknown may take effect at any time after its begin, or never.
+//! Whether some order of the operations explains a history: each operation takes effect at one
+//! moment between its beginning and its end (Wing and Gong, 1993). As in Lowe, 2017, the search
+//! remembers the states that it has seen. An operation whose outcome is unknown may take effect at
+//! any time after its beginning, or never.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -90,8 +91,9 @@ impl<O: Operation> Search<'_, O> {
                 operation.is_known() || !operation.is_read()
             }),
         }
-        // Most operations take effect in the order of their ends, and most of those of which
-        // nothing is known explain nothing. This order finds an explanation soon, if there is one.
+        // Most operations take effect in the order of their ends, and most operations without a
+        // known outcome are not needed to explain the others. So this order soon finds an
+        // explanation, if there is one.
         next.sort_by_key(|at| {
             let operation = &self.operations[*at];
             (!operation.is_known(), operation.end())

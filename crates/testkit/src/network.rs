@@ -47,9 +47,9 @@ impl Network {
         Self::made(&queues_of(queues), &queues_of(queues))
     }
 
-    /// Makes the network. The arguments are those of `ip link add` for the right and the left end.
+    /// Makes the network. The arguments go to `ip link add`, for the right and the left end.
     fn made(right: &str, left: &str) -> Option<Self> {
-        // SAFETY: asks for a number.
+        // SAFETY: the call only returns a number.
         if unsafe { libc::geteuid() } != 0 {
             skip("network namespaces need root");
             return None;
@@ -111,15 +111,15 @@ impl Network {
 impl Drop for Network {
     fn drop(&mut self) {
         for host in [&self.left, &self.right] {
-            // A namespace that was never made cannot be deleted; that is no error.
+            // A namespace that was never made cannot be deleted; that is not an error.
             let _ = ip(&format!("netns del {}", host.name));
         }
     }
 }
 
 impl Host {
-    /// Number of XDP programs at this end of the link. A program that its process has just left may
-    /// still be there: children of other tests keep copies of its descriptor until they execute
+    /// Number of XDP programs at this end of the link. The program of a process that has just ended
+    /// may still be there: children of other tests keep copies of its descriptor until they execute
     /// their programs.
     ///
     /// # Panics
@@ -169,8 +169,8 @@ impl Host {
         ip(&format!("netns exec {} {command}", self.name)).map(|_| ())
     }
 
-    /// Makes the kernel write whole checksums at this end of the link, as for a device that writes
-    /// none. Otherwise it leaves them to the link, which writes none either.
+    /// Makes the kernel compute whole checksums at this end of the link, as for a device without
+    /// checksum offload. Otherwise the kernel leaves them to the link, which computes none either.
     ///
     /// # Panics
     /// If the kernel refuses.
@@ -186,7 +186,8 @@ impl Host {
             request.ifr_ifru.ifru_data = off.as_mut_ptr().cast();
             let socket = std::net::UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
             let command = libc::SIOCETHTOOL;
-            // SAFETY: a live request with the name of an interface and a live value.
+            // SAFETY: the request is live, and has the name of an interface and a pointer to a live
+            // value.
             let rc = unsafe { libc::ioctl(socket.as_raw_fd(), command, &raw mut request) };
             assert_eq!(rc, 0, "{}", std::io::Error::last_os_error());
         });
@@ -209,7 +210,7 @@ impl Host {
     /// If the kernel refuses.
     pub fn enter(&self) {
         let file = std::fs::File::open(format!("/run/netns/{}", self.name)).expect("it was made");
-        // SAFETY: a live descriptor of a network namespace; it concerns this thread alone.
+        // SAFETY: the descriptor is live, and the call affects only this thread.
         let entered = unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) };
         assert_eq!(entered, 0, "{}", std::io::Error::last_os_error());
     }

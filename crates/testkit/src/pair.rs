@@ -304,7 +304,7 @@ impl Pair {
                 return;
             }
         }
-        panic!("packets go back and forth without end");
+        panic!("packets go back and forth forever");
     }
 
     /// Runs the client.
@@ -327,7 +327,7 @@ impl Pair {
         }
     }
 
-    /// Lets time pass at the client and drops its packets, whose headers are returned.
+    /// Lets time pass at the client and drops its packets. Returns their headers.
     pub fn pass_alone(&mut self, span: Nanos) -> Vec<Header> {
         let end = self.clock.read() + span;
         let mut lost = Vec::new();

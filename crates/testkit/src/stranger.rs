@@ -12,10 +12,10 @@ use dunlin_wire::control::{
     MAX_INSIGHT, Message,
 };
 
-/// Most bytes that a [`Flood`] offers to a connection at once.
+/// The most bytes that a [`Flood`] offers to a connection at once.
 pub const MOST_AT_ONCE: usize = 64 << 10;
 
-/// Most bytes of answers that a [`Flood`] reads at once.
+/// The most bytes of answers that a [`Flood`] reads at once.
 const ANSWERS: usize = 256 << 10;
 
 /// The encoded form of a message.
@@ -88,8 +88,8 @@ pub struct Flood {
 }
 
 impl Flood {
-    /// Asks over this number of connections, and replaces each that the server closes. The server
-    /// closes those that acknowledge no heartbeat.
+    /// Asks over this number of connections, and replaces each connection that the server closes.
+    /// The server closes connections that acknowledge no heartbeat.
     ///
     /// # Errors
     /// The server cannot be reached.

@@ -14,7 +14,7 @@ pub const STRANGER: u32 = 65_534;
 pub fn as_user<R: Send>(user: u32, task: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| {
         let acting = scope.spawn(|| {
-            // SAFETY: no pointers are passed, and it concerns this thread alone.
+            // SAFETY: the call takes no pointers, and affects only this thread.
             unsafe { libc::setfsuid(user) };
             // SAFETY: as above. No user has this number, so the call only returns the present one.
             let now = unsafe { libc::setfsuid(u32::MAX) };

@@ -1,5 +1,5 @@
-//! Waits for what other threads, processes or the kernel do. How long that takes depends on the
-//! scheduler, so a wait is long, and ends as soon as the condition holds.
+//! Waits for other threads, processes or the kernel. How long they take depends on the scheduler,
+//! so a wait has a long limit, and ends as soon as its condition holds.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 pub fn until(mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !is_so() {
-        assert!(begin.elapsed() < PATIENCE, "it never comes to pass");
+        assert!(begin.elapsed() < PATIENCE, "the condition never holds");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -180,7 +180,8 @@ impl Tx for WireTx {
         TxSeq(self.taken)
     }
 
-    /// Packets of one line, so that the messages of longer ones are lent.
+    /// A lane takes packets of one cache line. The messages of longer packets are lent to the
+    /// transport.
     fn lane(&self) -> usize {
         MAX_INLINE
     }

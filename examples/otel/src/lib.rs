@@ -40,7 +40,7 @@ impl Traces for OpenTelemetry {
 /// A store of goods.
 #[service(codec = Postcard, send)]
 pub trait Stock {
-    /// Takes goods out of the stock; the error is the number that is there.
+    /// Takes goods out of the stock; the error is the number in stock.
     #[method(1)]
     fn take(goods: u32) -> Result<(), u32>;
 }
@@ -48,7 +48,7 @@ pub trait Stock {
 /// The service that customers call.
 #[service(codec = Postcard, send)]
 pub trait Shop {
-    /// Sells goods; the error is the number that is there.
+    /// Sells goods; the error is the number in stock.
     #[method(1)]
     fn buy(goods: u32) -> Result<u64, u32>;
 }
@@ -71,8 +71,8 @@ impl Stock for Storehouse {
 }
 
 impl Counter {
-    /// The call to the stock belongs to the request of `context`: it ends with that, and is part of
-    /// its trace.
+    /// The call to the stock belongs to the request of `context`: it ends when the request ends,
+    /// and is part of its trace.
     async fn sell(&self, goods: u32, context: Context<'_>) -> Result<u64, u32> {
         match self.0.take(&goods).under(&context).await {
             Ok(()) => Ok(u64::from(goods) * PRICE),

@@ -39,8 +39,8 @@ fn exporter() -> &'static InMemorySpanExporter {
     })
 }
 
-/// Runs a task. The executor is not that of `futures`, which the exporter uses, because executors
-/// of that kind cannot run within each other.
+/// Runs a task. This does not use the executor of `futures`, because the exporter uses it, and such
+/// executors cannot run within each other.
 fn block_on<F: Future>(task: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     runtime.unwrap().block_on(task)
@@ -163,7 +163,7 @@ fn handlers_on_other_threads_continue_the_trace() {
     Trace::of(id, PURCHASE.len()).check_line(&PURCHASE);
 }
 
-/// A service that does not do as its clients wish.
+/// A service that fails, hangs, or reports its trace.
 #[service(codec = Postcard)]
 trait Odd {
     /// Fails.

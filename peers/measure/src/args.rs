@@ -1,5 +1,5 @@
 //! The command line, and its check. The program that builds this one reads the command line too
-//! (`peers/src/main.rs`), so that help and mistakes need no minutes of building.
+//! (`peers/src/main.rs`), so that help and errors appear without minutes of building.
 
 use std::path::PathBuf;
 

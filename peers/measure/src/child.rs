@@ -158,10 +158,10 @@ impl Process {
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    bail!("{what} has said nothing for {} s", limit.as_secs())
+                    bail!("{what} has reported nothing for {} s", limit.as_secs())
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    bail!("{what} ended without a word: {}", self.child.wait()?)
+                    bail!("{what} ended without a report: {}", self.child.wait()?)
                 }
             }
         }
@@ -191,7 +191,7 @@ pub(crate) fn processors() -> anyhow::Result<Option<Processors>> {
     })
 }
 
-/// Keeps this thread, and those that it starts, on this processor.
+/// Keeps this thread, and threads that it starts, on this processor.
 pub(crate) fn take(processor: usize) -> anyhow::Result<()> {
     let mut own = CpuSet::new();
     own.set(processor);

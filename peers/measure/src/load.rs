@@ -129,7 +129,7 @@ impl Load {
         self.report
     }
 
-    /// Reads the clock, and begins to count, or ends, if it is time.
+    /// Reads the clock; begins or ends the count when it is time.
     fn look(&mut self) -> anyhow::Result<()> {
         let now = Instant::now();
         match self.counting {

@@ -13,7 +13,7 @@ const SPAN: Duration = Duration::from_millis(10);
 /// Round trips between two readings of the clock.
 const BATCH: u64 = 200;
 
-/// A word with a cache line, and the one next to it, for itself.
+/// A word that has its cache line, and the next one, to itself.
 #[repr(align(128))]
 struct Line(AtomicU64);
 

@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 const TEMPLATE: &str = "{bar:30} {pos}/{len} eta {eta}  {msg}";
 
-/// Progress of a run; the bar goes when it is dropped.
+/// Progress of a run. Dropping it removes the bar.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     begin: Instant,

@@ -52,7 +52,7 @@ const RATE: [Metric; 2] = [
 
 /// A figure of every row.
 const LOST: Metric = ("lost", "1", |report| {
-    // Counts of a run are far below what a float takes.
+    // Counts of a run are small enough for a float to hold exactly.
     u32::try_from(report.lost).map_or(f64::MAX, f64::from)
 });
 

@@ -1,5 +1,5 @@
-//! The samples of a run that count: those that were measured in the machine's most frequent state,
-//! which is the same for all peers, so that their rows may be compared.
+//! The samples of a run that count: only samples in the machine's most frequent state. This state
+//! is the same for all peers, so that their rows may be compared.
 
 use harness::state::{Condition, Group, Reason, states, steady};
 
@@ -10,7 +10,7 @@ use crate::plan::Sample;
 pub(crate) struct State(Group);
 
 impl State {
-    /// `None` if the ping-pongs of no sample agree, or if none was played.
+    /// `None` if no sample has ping-pongs that agree, or any at all.
     pub(crate) fn most_frequent<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<Self> {
         let pings: Vec<Option<f64>> = samples.map(|sample| steady(&sample.pings)).collect();
         states(&pings).into_iter().next().map(Self)

@@ -29,14 +29,14 @@ pub(super) enum Build {
     Index,
     /// Numbers of the sequencer, and echoes of the same lengths, built like `Measured`.
     Sequencer,
-    /// RPCs over DPDK, built like `Measured`; it counts the transport alone, without the driver.
+    /// RPCs over DPDK, built like `Measured`; it counts only the transport, without the driver.
     Dpdk,
-    /// RPCs over the rings of AF_XDP, built like `Measured`; it counts the transport alone, without
-    /// the kernel, which a program in user space plays.
+    /// RPCs over the rings of AF_XDP, built like `Measured`; it counts only the transport. A
+    /// program in user space plays the kernel, and does not count.
     Xdp,
 }
 
-/// Names of the functions in which a transport works for each side, if its work is apart.
+/// Names of the functions in which a transport works for each side, if only its work is counted.
 const APART: [&str; 2] = ["apart::Client as", "apart::Server as"];
 
 impl Build {
@@ -87,7 +87,7 @@ impl Build {
     }
 
     /// Why this program cannot run on this machine; `None` if it can. In runs in which a skipped
-    /// test counts as failed, a program that cannot run does, too.
+    /// test counts as failed, a program that cannot run counts as failed, too.
     pub(super) fn missing(self) -> Option<&'static str> {
         let exists = || {
             let status = Command::new("pkg-config")

@@ -1,5 +1,5 @@
 //! Runs a program under callgrind and reads the cost of each side: instructions, stores and loads
-//! in its functions, including those of the functions that they call.
+//! in its functions, including the functions that they call.
 //!
 //! Callgrind collects only inside `counted`, so set-up and warm-up do not count. Its profile
 //! contains the cost of each call from there, so one run gives the costs of both sides. For calls
@@ -89,8 +89,8 @@ pub(super) fn count(
     Ok(sides.map(|cost| cost.map(|number| number as f64 / done)))
 }
 
-/// The cost of all calls of each side's functions in a profile, less that of the calls that do not
-/// count.
+/// The cost of all calls of each side's functions in a profile, less the cost of the calls that do
+/// not count.
 fn sides(profile: &str, counted: Counted) -> anyhow::Result<Sides<u64>> {
     let columns = columns(profile)?;
     let (mut functions, mut objects) = (Names::default(), Names::default());
@@ -144,7 +144,8 @@ fn is_call_of(function: &str, part: &str) -> bool {
     own.contains(part)
 }
 
-/// Names with numbers. Where a number is used for the first time, its name follows.
+/// The names of a profile, by their numbers. Where a number is used for the first time, its name
+/// follows.
 #[derive(Default)]
 struct Names<'a>(BTreeMap<&'a str, &'a str>);
 

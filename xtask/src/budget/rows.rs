@@ -13,11 +13,11 @@ const BATCH: u32 = 32;
 /// Operations in flight of the rows of the key-value service, as in `dunlin bench kv`.
 const KV_IN_FLIGHT: u32 = 60;
 
-/// Operations in flight of the rows of the replicated store with several, as in `dunlin bench
-/// replica`.
+/// Operations in flight in those rows of the replicated store that have several, as in `dunlin
+/// bench replica`.
 const PUTS: u32 = 32;
 
-/// Most keys of metadata that the typed program adds to a call.
+/// The most keys of metadata that the typed program adds to a call.
 const KEYS: u32 = 2;
 
 /// One situation.

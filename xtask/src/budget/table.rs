@@ -17,7 +17,7 @@ const MARGIN: f64 = 0.005;
 /// A ceiling that is above its count by more than this fraction could be lowered.
 const SLACK: f64 = 0.02;
 
-/// A row of the file: most instructions, stores and loads of each side.
+/// A row of the file: the most instructions, stores and loads of each side.
 pub(super) type Ceilings = Sides<u32>;
 
 /// The file: the ceilings of each row in each section.
@@ -58,7 +58,7 @@ impl Budget {
 
     /// Reads one row; returns its name.
     fn read(&mut self, section: &str, line: &str) -> anyhow::Result<String> {
-        ensure!(!section.is_empty(), "{FILE}: `{line}` stands in no section");
+        ensure!(!section.is_empty(), "{FILE}: `{line}` is in no section");
         let wrong = || {
             format!(
                 "{FILE}: `{line}` is not `name = [[instructions, stores, loads], [the same of the \
@@ -102,7 +102,7 @@ pub(super) fn excesses(
     numbers.map(text).collect()
 }
 
-/// The lower one of each two counts.
+/// The lower count of each pair.
 pub(super) fn least(one: Sides<f64>, other: Sides<f64>) -> Sides<f64> {
     std::array::from_fn(|side| std::array::from_fn(|unit| one[side][unit].min(other[side][unit])))
 }

@@ -10,8 +10,9 @@ use serde_json::Value;
 use super::step::{Step, sh};
 use crate::workspaces::FOLDERS;
 
-/// Fuzz targets that read what any client may send to a service that is open to strangers: both
-/// protocols of the key-value service, and the whole front end. They run for [`LONG_FUZZ_SECONDS`].
+/// Fuzz targets that read bytes which any client may send to a service that is open to strangers:
+/// both protocols of the key-value service, and the whole front end. They run for
+/// [`LONG_FUZZ_SECONDS`].
 const LONG_FUZZ: [&str; 2] = ["kv", "memcached"];
 
 const LONG_FUZZ_SECONDS: u32 = 60;
@@ -38,7 +39,7 @@ pub(super) fn planted(metadata: &Value) -> anyhow::Result<String> {
 }
 
 /// The examples of all crates. An example is a program that ends by itself, with exit code 0, and
-/// prints the content of the file `NAME.out` next to it. Only `x_server` may run for ever, if there
+/// prints the content of the file `NAME.out` next to it. Only `x_server` may run forever, if there
 /// is an `x_client`, which then runs at the same time. One command builds all examples, with the
 /// features that the tests use: for a single crate, cargo would choose other features, and
 /// recompile every crate below it.
@@ -53,7 +54,7 @@ pub(super) fn examples(metadata: &Value) -> anyhow::Result<Vec<Step>> {
         let examples: Vec<(&str, &str)> = targets
             .iter()
             .filter(|target| target["kind"][0] == "example")
-            // The command above builds none that needs a feature.
+            // The command above builds no example that needs a feature.
             .filter(|target| target["required-features"].is_null())
             .filter_map(|target| Some((target["name"].as_str()?, target["src_path"].as_str()?)))
             .collect();

@@ -62,9 +62,9 @@ pub(super) fn old_server(planted: &str) -> String {
     )
 }
 
-/// Builds the attackers, while other steps run. The build is that of the tests, with optimization,
-/// but also with checks that a release build leaves out; it includes the examples so that the
-/// crates have the features of the tests.
+/// Builds the attackers, while other steps run. The build is the same as for the tests, with
+/// optimization, but also with checks that a release build leaves out; it includes the examples so
+/// that the crates have the features of the tests.
 pub(super) fn attackers(planted: &str) -> String {
     format!("cargo build --workspace{planted} --examples --bin dunlin-hostile --locked")
 }
@@ -92,13 +92,13 @@ pub(super) enum Company {
 /// The processor time that a step gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Share {
-    /// Its part of the machine.
+    /// A fair share of the machine.
     Fair,
     /// The time that the others leave over: if a thread of theirs wakes, it runs at once.
     Leftovers,
 }
 
-/// The additional time that a step may take on what others leave over.
+/// The additional time for a step that runs on the leftovers.
 const PATIENCE: Duration = Duration::from_secs(40 * 60);
 
 /// The first command of a step that runs on the leftovers. The policy also counts for its children.
@@ -186,7 +186,7 @@ impl Step {
         Self { company, ..self }
     }
 
-    /// The same step, marked as one that runs tests by `cargo test`.
+    /// The same step, marked as a step that runs tests by `cargo test`.
     pub(super) fn of_tests(self) -> Self {
         Self {
             runs_tests: true,

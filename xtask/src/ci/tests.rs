@@ -42,7 +42,7 @@ fn steps_with_the_build_of_the_tests_have_its_features() {
 }
 
 #[test]
-fn what_measures_time_runs_alone_and_tests_run_before_what_needs_them() {
+fn steps_that_measure_time_run_alone_and_tests_run_before_steps_that_need_them() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let steps = steps(&root).unwrap();
     let at = |name: &str| {

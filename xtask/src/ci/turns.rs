@@ -6,8 +6,8 @@
 //! wait, or keep only one processor busy. After that both lanes share the rest, as equals.
 //!
 //! If only a few tests of a step fail, they run again. If they then pass, the run goes on, and the
-//! summary names them with their faults: a test that depends on the scheduler is to be mended, but
-//! says nothing about the change under test.
+//! summary names them with their faults: a test that depends on the scheduler must be mended, but
+//! is no evidence against the change under test.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -49,8 +49,8 @@ impl Ran<'_> {
         Ok(failed.map(str::to_owned).collect())
     }
 
-    /// The lines of the step's output that tell most about its failure: those that explain failed
-    /// tests, then the last ones; at most `count` of each kind.
+    /// The lines of the step's output that tell most about its failure: lines that explain failed
+    /// tests, then the last lines; at most `count` of each kind.
     pub(super) fn telling_lines(&self, count: usize) -> anyhow::Result<String> {
         let text = std::fs::read(&self.log)
             .with_context(|| format!("cannot read {}", self.log.display()))?;
@@ -65,7 +65,7 @@ impl Ran<'_> {
     }
 }
 
-/// The lines about failed tests: in the output of each test program, those from `failures:` to its
+/// The lines about failed tests: in the output of each test program, from `failures:` to its
 /// result.
 fn failures<'a>(lines: &[&'a str]) -> impl Iterator<Item = &'a str> {
     lines
@@ -80,7 +80,7 @@ fn failures<'a>(lines: &[&'a str]) -> impl Iterator<Item = &'a str> {
         .flatten()
 }
 
-/// Takes what steps print.
+/// Receives the output of steps.
 pub(super) type Show<'s> = &'s (dyn Fn(&[u8]) + Sync);
 
 /// Runs all steps and shows their output; the result is in their order.

@@ -179,10 +179,10 @@ fn entries(list: &Value) -> anyhow::Result<&Vec<Value>> {
 fn numbers<const N: usize>(entry: &Value) -> anyhow::Result<[u64; N]> {
     let all = entry.as_array().context("an entry is not a list")?;
     let numbers: Option<Vec<u64>> = all.iter().map(Value::as_u64).collect();
-    let numbers = numbers.context("an entry has something else than numbers")?;
+    let numbers = numbers.context("an entry has something other than numbers")?;
     numbers
         .try_into()
-        .map_err(|_| anyhow::anyhow!("an entry has not {N} numbers"))
+        .map_err(|_| anyhow::anyhow!("an entry does not have {N} numbers"))
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             .any(|(file, _)| file.path.starts_with(*user))
     };
     findings.extend(USERS.iter().filter(|user| !has_one(user)).map(|user| {
-        let what = format!("no file implements `{TRAIT}`, by which this check finds the adapter");
+        let what = format!("no file implements `{TRAIT}`, so this check finds no adapter");
         Finding::new(user, 0, what)
     }));
     findings

@@ -3,7 +3,7 @@
 //!
 //! The revision is [`BEGIN`], so that any clone with the whole history finds every line written
 //! since then, whatever its branches are. A shallow clone lacks that commit. There, and in a
-//! rewritten history, only uncommitted lines are new, and `tidy` says so. `--since REV` names
+//! rewritten history, only uncommitted lines are new, and `tidy` prints that. `--since REV` names
 //! another revision: the last commit that `REV` and `HEAD` have in common.
 
 use std::collections::HashSet;
@@ -29,8 +29,8 @@ impl Old {
             None => {
                 let note = format!(
                     "this clone lacks the commit {BEGIN:.12}, so words are checked only in lines \
-                     that are not committed; `git fetch --unshallow` or --since REV has more \
-                     checked"
+                     that are not committed; `git fetch --unshallow` or --since REV lets tidy \
+                     check more lines"
                 );
                 ("HEAD".to_owned(), Some(note))
             }

@@ -4,7 +4,7 @@
 //! `use`, or by a path, as in the types of signatures.
 //!
 //! The existing circles are listed in `xtask/circles.txt`. The list may only shrink: tidy reports a
-//! file that enters a circle, and a line whose circle is gone.
+//! file that enters a circle, and a line whose circle no longer exists.
 
 mod uses;
 
@@ -18,7 +18,7 @@ use uses::Module;
 /// The list of known circles.
 const KNOWN: &str = "xtask/circles.txt";
 
-/// Most files of a folder in one circle.
+/// The most files of a folder in one circle.
 const FILES: usize = 3;
 
 /// The files that each file needs.
@@ -41,7 +41,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     {
         let (kind, path) = place.split_once(' ').unwrap_or(("", place));
         let what = format!(
-            "is in a new circle {kind} folders: {}; turn one of these uses round",
+            "is in a new circle {kind} folders: {}; reverse one of these uses",
             way.join(" → ")
         );
         findings.push(Finding::new(path.trim_end_matches('/'), 0, what));
@@ -49,8 +49,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     for (index, line) in known.iter().enumerate() {
         if !places.contains_key(*line) {
             let what = format!(
-                "`{line}` is in no circle any more: remove the line, or write all of them anew \
-                 with `cargo xtask tidy --circles`"
+                "`{line}` is in no circle any more: remove the line, or rewrite all of them with \
+                 `cargo xtask tidy --circles`"
             );
             findings.push(Finding::new(KNOWN, index + 1, what));
         }

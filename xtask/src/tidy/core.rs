@@ -14,10 +14,10 @@ use super::tree::{File, Tree};
 const CRATE: &str = "crates/core/src/";
 const PLACE: &str = "crates/core/src/protocol";
 
-/// Most files with methods of `Core`.
+/// The most files with methods of `Core`.
 const FILES: usize = 4;
 
-/// Most methods of `Core`, including those in builds with planted bugs, and functions with an
+/// The most methods of `Core`, including those in builds with planted bugs, and functions with an
 /// argument `&mut Core`.
 const METHODS: usize = 40;
 
@@ -35,18 +35,21 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     for (file, _) in counts.iter().filter(|(file, _)| is_outside(file)) {
-        let what = format!("has methods of `Core`; they stand in {PLACE}");
+        let what = format!("has methods of `Core`; they belong in {PLACE}");
         findings.push(Finding::new(&file.path, 0, what));
     }
     if counts.len() > FILES {
-        let what = format!("{} files have methods of `Core`, {FILES} may", counts.len());
+        let what = format!(
+            "{} files have methods of `Core`; at most {FILES} may",
+            counts.len()
+        );
         findings.push(Finding::new(PLACE, 0, what));
     }
     let methods: usize = counts.iter().map(|(_, count)| count).sum();
     if methods + borrowers > METHODS {
         let what = format!(
-            "`Core` has {methods} methods, and {borrowers} functions take `&mut Core`; together \
-             they may be {METHODS}: move logic down"
+            "`Core` has {methods} methods, and {borrowers} functions take `&mut Core`; together at \
+             most {METHODS} may exist: move logic down"
         );
         findings.push(Finding::new(PLACE, 0, what));
     }

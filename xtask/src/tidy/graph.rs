@@ -102,7 +102,7 @@ fn check_edge(rule: &Rule, dependency: &Value, ours: &[&str]) -> Option<String> 
     let name = dependency["name"].as_str()?;
     let is_test = dependency["kind"] == "dev";
     if name == FOR_TESTS && !rule.may_use.contains(&FOR_TESTS) {
-        return (!is_test).then(|| format!("`{}` may use `{name}` in tests alone", rule.name));
+        return (!is_test).then(|| format!("`{}` may use `{name}` only in tests", rule.name));
     }
     // Tests of a crate may enable its own features.
     if is_test && name == rule.name {
@@ -110,7 +110,7 @@ fn check_edge(rule: &Rule, dependency: &Value, ours: &[&str]) -> Option<String> 
     }
     if rule.optional.contains(&name) {
         let allowed = is_test || dependency["optional"] == true;
-        let what = format!("`{}` may use `{name}` for a feature alone", rule.name);
+        let what = format!("`{}` may use `{name}` only for a feature", rule.name);
         return (!allowed).then_some(what);
     }
     if ours.contains(&name) {
@@ -128,7 +128,7 @@ fn check_edge(rule: &Rule, dependency: &Value, ours: &[&str]) -> Option<String> 
 pub(super) fn check_forbid_unsafe(tree: &Tree) -> Vec<Finding> {
     let missing = |path: &&str| {
         let Some(file) = tree.get(path) else {
-            let what = "is listed in tidy/graph.rs as free of unsafe code, and does not exist";
+            let what = "is listed in tidy/graph.rs as free of unsafe code, but does not exist";
             return Some(Finding::new(path, 0, what));
         };
         let forbids = file

@@ -6,7 +6,7 @@ use super::tree::{File, Tree};
 
 const PAGE: &str = "docs/decisions/system-calls.md";
 
-/// Crates for tests alone.
+/// Crates that only tests use.
 const FOR_TESTS: [&str; 1] = ["crates/testkit/"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -62,7 +62,7 @@ fn homes(page: &str) -> impl Iterator<Item = Home> {
     })
 }
 
-/// Whether programs contain the file: it is not one of tests or examples.
+/// True if the file is part of a program, not only of tests or examples.
 fn is_of_program(path: &str) -> bool {
     let is_of_tests = path.ends_with("tests.rs") || path.contains("/tests/");
     path.contains("crates/")

@@ -7,10 +7,10 @@ use super::tree::{File, Tree};
 /// A file must be shorter than this many lines.
 const FILE_LINES: usize = 500;
 
-/// Most lines of a file of C: what a crate does in C stays short (`docs/decisions/dpdk.md`).
+/// The most lines of a file of C: the C code of a crate stays short (`docs/decisions/dpdk.md`).
 const C_LINES: usize = 400;
 
-/// Most columns of a line.
+/// The most columns of a line.
 const COLUMNS: usize = 100;
 
 /// Names that do not describe the content of a file.

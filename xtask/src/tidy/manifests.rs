@@ -13,14 +13,14 @@ type Sections<'a> = BTreeMap<&'a str, Vec<&'a str>>;
 /// Sections in which workspaces differ: the members, and the folders of crates.
 const OWN: [&str; 2] = ["[workspace]", "[workspace.dependencies]"];
 
-/// Sections whose headings begin like this may also differ. The look-ups are measured only as one
-/// codegen unit, Dunlin also as a user builds it.
+/// Sections whose headings begin like this may also differ. The look-ups of `gopt` are measured
+/// only in a build with one codegen unit, Dunlin also in a user's build.
 const MAY_DIFFER: [&str; 2] = ["[profile.release", "[profile.lto"];
 
-/// A section for one package. Cargo warns about one that the workspace does not have.
+/// A section for one package. Cargo warns if the workspace does not have the package.
 const OF_PACKAGE: &str = "[profile.dev.package.";
 
-/// The section for all packages of other people.
+/// The section for all foreign packages.
 const OF_OTHERS: &str = "[profile.dev.package.\"*\"]";
 
 const DEPENDENCIES: &str = "[workspace.dependencies]";

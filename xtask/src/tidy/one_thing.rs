@@ -1,5 +1,5 @@
-//! One name, one thing (convention 3): in the whole tree, each listed name is that of one type. A
-//! second type that wants one of these names needs a more exact one.
+//! One name, one thing (convention 3): in the whole tree, each listed name belongs to one type. A
+//! second type needs a more exact name.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The listed name that a line gives to a type. An indented `type` is one of a trait, which has
+/// The listed name that a line gives to a type. An indented `type` belongs to a trait, which has
 /// chosen the name.
 fn defined(line: &str) -> Option<&'static str> {
     let item = line.trim_start();
@@ -54,7 +54,7 @@ fn defined(line: &str) -> Option<&'static str> {
     }
 }
 
-/// The listed name that an import gives to a type of another name. A line with a string is none.
+/// The listed name that an import gives to a type of another name. Lines with strings do not count.
 fn renamed(line: &str) -> Option<&'static str> {
     if line.contains('"') {
         return None;

@@ -134,7 +134,7 @@ const PARTS: &[Part] = &[
     },
 ];
 
-/// Most functions of all parts together that only get or set a field.
+/// The most functions, in all parts together, that only get or set a field.
 const PLAIN_FUNCTIONS: usize = 10;
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -147,7 +147,7 @@ fn check_parts(tree: &Tree, parts: &[Part]) -> Vec<Finding> {
     for part in parts {
         let files: Vec<&File> = tree.rust().filter(|file| part.has(file)).collect();
         if files.is_empty() {
-            let what = "is a part in xtask's tidy/parts.rs, and does not exist";
+            let what = "is a part in xtask's tidy/parts.rs, but does not exist";
             findings.push(Finding::new(part.path, 0, what));
         }
         for file in files.iter().filter(|file| !is_test(&file.path)) {
@@ -273,7 +273,7 @@ impl Walk<'_> {
         };
         for token in body.stream() {
             if is_word(&token, "pub") {
-                let what = format!("a field of `{name}` can be seen outside; its part owns it");
+                let what = format!("a field of `{name}` is visible outside its part");
                 self.found(&token, what);
             }
         }

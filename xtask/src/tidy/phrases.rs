@@ -1,6 +1,6 @@
 //! Words that new lines of prose may not contain (convention 17): they read as translated, or hide
 //! the part of the program that acts. Old lines keep such words until they are rewritten. String
-//! literals and names of functions (`code.rs`) have none of them, in old lines neither: messages,
+//! literals and names of functions (`code.rs`) may not contain them even in old lines: messages,
 //! panics and names of tests are read like comments.
 
 mod code;

@@ -89,7 +89,7 @@ fn citations(file: &File) -> Vec<(Id, usize)> {
     cited
 }
 
-/// The ids of a range with the same letter, from the one after `from` to `to`; `to` alone if `from`
+/// The ids of a range with the same letter, from the one after `from` to `to`; only `to` if `from`
 /// is `None`.
 fn expand(from: Option<Id>, to: Id) -> impl Iterator<Item = Id> {
     let first = match from {

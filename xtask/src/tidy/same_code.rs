@@ -1,5 +1,5 @@
-//! Compares the Rust code, without comments, with that of another revision: for commits that claim
-//! to change only comments. It compares the tokens of every Rust file; doc comments count as
+//! Compares the Rust code, without comments, with the code of another revision: for commits that
+//! claim to change only comments. It compares the tokens of every Rust file; doc comments count as
 //! comments.
 
 use std::path::Path;
@@ -64,7 +64,7 @@ fn compare(path: &str, before: Option<&str>, after: Option<&File>) -> Option<Fin
     })
 }
 
-/// Every token except those of doc comments, with its line.
+/// Every token outside of doc comments, with its line.
 fn tokens(text: &str) -> Option<Vec<(String, usize)>> {
     let mut tokens = Vec::new();
     flatten(text.parse().ok()?, &mut tokens);

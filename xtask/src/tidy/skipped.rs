@@ -75,7 +75,7 @@ fn find_test(text: &str) -> Option<usize> {
     lines.position(|line| line == "#[test]" || line.starts_with("proptest!"))
 }
 
-/// The line of the first code in documentation, from 0. Fenced text is none.
+/// The line of the first code in documentation, from 0. Fenced text is not code.
 fn find_code(text: &str) -> Option<usize> {
     let mut is_inside = false;
     text.lines().map(str::trim).position(|line| {

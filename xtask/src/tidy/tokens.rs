@@ -124,7 +124,7 @@ impl Walk<'_> {
             .split('_')
             .any(|word| word == "tests" || word == "test");
         if keyword == "mod" && is_tests && braces(body).is_some() {
-            let what = format!("the tests `{name}` must stand in a file of their own");
+            let what = format!("the tests `{name}` must be in a file of their own");
             self.found(name.span().start().line, what);
         }
     }

@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 #[derive(Default, Debug)]
 pub(super) struct Tree {
     pub(super) files: Vec<File>,
-    /// All paths, including those of binary files and of folders, for links.
+    /// All paths, including the paths of binary files and folders, for links.
     pub(super) paths: std::collections::BTreeSet<String>,
 }
 

@@ -1,6 +1,6 @@
-//! The packages that users compile: those of a program that depends on `dunlin`, and those of
-//! README's first command. Compile time differs from machine to machine and from run to run; the
-//! number of packages does not, and a growing number is the first sign that compiling takes longer.
+//! The packages that users compile: for a program that depends on `dunlin`, and for README's first
+//! command. Compile time differs from machine to machine and from run to run; the number of
+//! packages does not, and a growing number is the first sign that compiling takes longer.
 //! `docs/decisions/weight.md` has the times.
 
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use super::Finding;
 struct Weight {
     /// The package, without its default features.
     package: &'static str,
-    /// Most packages, including itself.
+    /// The most packages, including itself.
     most: usize,
 }
 
@@ -31,7 +31,7 @@ const WEIGHTS: [Weight; 2] = [
     },
 ];
 
-/// Engines of services, each of which is a feature that neither has.
+/// Engines of services. Each belongs to a feature that neither program enables.
 const ENGINES: [&str; 5] = ["protobuf", "raft", "raft-engine", "scc", "slog"];
 
 pub(super) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
@@ -86,8 +86,8 @@ fn judge(weight: &Weight, tree: &str) -> Vec<Finding> {
     let (count, most) = (packages.len(), weight.most);
     if count > most {
         findings.push(found(format!(
-            "`{}` compiles {count} packages, and may compile {most}: make a feature of what is new \
-             (tidy/weight.rs)",
+            "`{}` compiles {count} packages, and may compile {most}: move the new ones to a \
+             feature (tidy/weight.rs)",
             weight.package
         )));
     }

@@ -96,13 +96,13 @@ impl Burst {
     }
 }
 
-/// The bytes of lines.
+/// Views lines as bytes.
 fn bytes(lines: &[Line]) -> &[u8] {
     // SAFETY: a `Line` is `LINE` bytes without padding, and the lines of a slice are contiguous.
     unsafe { std::slice::from_raw_parts(lines.as_ptr().cast(), size_of_val(lines)) }
 }
 
-/// The bytes of lines, to write.
+/// Views lines as writable bytes.
 fn bytes_mut(lines: &mut [Line]) -> &mut [u8] {
     // SAFETY: as above; any bytes are a valid `Line`, and the lines stay borrowed as long as the
     // result lives.
@@ -143,8 +143,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Lets `write` fill the next message, and publishes it to the reader. False if the ring is
-    /// full.
+    /// Lets `write` fill the next message, and publishes it to the reader. Returns false if the
+    /// ring is full.
     #[inline]
     pub(crate) fn write(&mut self, write: impl FnOnce(&mut [u8])) -> bool {
         let end = &mut self.end;
@@ -167,7 +167,7 @@ impl<'a> Writer<'a> {
 
     /// Writes all messages of a burst, from the last to the first, and publishes them to the
     /// reader. The reader polls the first cell, so it fetches no line that is still being written.
-    /// If there is no room for all, returns false and leaves the burst as it is; otherwise the
+    /// If there is not enough room, returns false and leaves the burst unchanged; otherwise the
     /// burst is empty afterwards.
     #[inline]
     pub(crate) fn write_run(&mut self, burst: &mut Burst) -> bool {
@@ -230,9 +230,9 @@ impl<'a> Reader<'a> {
         Some(result)
     }
 
-    /// Moves the messages that have arrived, at most `most`, from the lane into a burst, whose old
-    /// messages are lost. False if there are none. The processor fetches the lines of the messages
-    /// in parallel.
+    /// Moves up to `most` arrived messages from the lane into a burst, and overwrites the old
+    /// messages of the burst. Returns false if none has arrived. The processor fetches the lines of
+    /// the messages in parallel.
     #[inline]
     pub(crate) fn read_run(&mut self, burst: &mut Burst, most: usize) -> bool {
         let end = &mut self.end;

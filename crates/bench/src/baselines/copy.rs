@@ -28,8 +28,7 @@ pub(crate) struct Copy {
     pub(crate) pairs: u32,
 }
 
-/// Nanoseconds that the process takes at most to fill a pair of buffers, for each byte of one of
-/// them.
+/// The longest time to fill a pair of buffers, in ns per byte of one buffer.
 const NANOS_PER_BYTE: u64 = 8;
 
 impl Probe for Copy {

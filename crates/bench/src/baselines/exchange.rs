@@ -30,13 +30,13 @@ pub(crate) const ROLE: Role = Role::new("exchange", run);
 /// Requests in flight, as in `rate`.
 const INFLIGHT: u32 = 60;
 
-/// Most messages that are taken from a ring together.
+/// The most messages taken from a ring at once.
 const BURST: usize = 16;
 
 /// Number of messages for which a burst has room; the first burst holds all requests in flight.
 const ROOM: usize = 64;
 
-/// Cells of a ring: four times as many as both sides can have requests and answers under way.
+/// Cells of a ring: four times the number of messages that both sides can have in flight.
 const CELLS: usize = 512;
 
 /// Time before the first answer that counts.
@@ -215,7 +215,7 @@ impl Side<'_> {
                 self.turn();
             }
             let elapsed = begin.elapsed();
-            // On a busy machine the other side may not have run for all of a short span.
+            // On a busy machine, the other side may not run at all during a short span.
             if elapsed >= span && self.answered > before {
                 ensure!(self.wrong.is_none(), "answer {:?} is wrong", self.wrong);
                 return Ok((self.answered - before) as f64 / elapsed.as_secs_f64());
@@ -225,7 +225,7 @@ impl Side<'_> {
 }
 
 /// Whether a message is an answer: the first word of an answer is the complement of a sum of small
-/// numbers, that of a request is a small number.
+/// numbers, the first word of a request is a small number.
 #[inline]
 fn is_answer(message: &[u8]) -> bool {
     work::counter(message).is_some_and(|word| word >> 63 == 1)

@@ -1,4 +1,4 @@
-//! Baselines over AF_XDP and DPDK. Their packets are as long as those of the library and use the
+//! Baselines over AF_XDP and DPDK. Their packets are as long as the library's packets and use the
 //! same link, and both sides write and check checksums.
 //!
 //! [`Side`] writes and reads these packets; `rtt`, `exchange`, `bulk` and `wake` measure. The
@@ -22,12 +22,12 @@ use harness::seat::Seat;
 
 /// Bytes of the headers of Ethernet, IPv4 and UDP.
 const HEADERS: usize = 14 + 20 + 8;
-/// Where the headers of IP and UDP begin. The sum of UDP begins there, too.
+/// Where the IP and UDP headers begin. The UDP checksum covers all bytes from `UDP` on.
 const IP: usize = 14;
 const UDP: usize = IP + 20;
-/// Bytes of the library's header. The payload has as many bytes before its message.
+/// Bytes of the library's header. The message begins at this offset in the payload.
 pub(crate) const LIBRARY_HEADER: usize = 24;
-/// The port of both sides, which tells their packets from others on the link, such as those of ARP.
+/// The port of both sides, which tells their packets from others on the link, such as ARP packets.
 const PORT: u16 = 7_771;
 
 /// How long a side tries to send when the device takes no packets: its peer may have just opened.
@@ -114,9 +114,9 @@ struct Side {
 /// Packets of one length.
 #[derive(Clone, Copy, Debug)]
 struct Form {
-    /// The headers, without the sum of UDP.
+    /// The headers, without the UDP checksum.
     headers: [u8; HEADERS],
-    /// The part of the sum of UDP that is the same for all packets.
+    /// The part of the UDP checksum that is the same for all packets.
     pseudo: u64,
     /// Bytes of the payload.
     payload: usize,
@@ -169,9 +169,8 @@ impl Form {
 }
 
 impl Side {
-    /// Opens a side that sends and receives payloads of these numbers of bytes, and puts the thread
-    /// on its seat. DPDK starts its own threads before that, so they may run on any
-    /// processor.
+    /// Opens a side that sends and receives payloads of these lengths, and puts the thread on its
+    /// seat. DPDK starts its own threads before that, so they may run on any processor.
     fn open(end: &End, seat: Seat, out: usize, into: usize) -> anyhow::Result<Self> {
         end.enter()?;
         seat.prepare()?;
@@ -201,7 +200,7 @@ impl Side {
     }
 
     /// Receives up to `most` packets, each in one piece, and calls `take` with the payload of each
-    /// right one. Returns the number of received packets.
+    /// valid one. Returns the number of received packets.
     #[inline]
     fn receive(&mut self, most: u32, mut take: impl FnMut(&[u8])) -> u32 {
         let form = &self.into;
@@ -213,7 +212,7 @@ impl Side {
     }
 }
 
-/// Whether a packet, of which this may be only the first piece, comes from the other side.
+/// Whether a packet comes from the other side; `packet` may be only its first piece.
 #[inline]
 fn is_ours(packet: &[u8]) -> bool {
     packet.get(IP + 9) == Some(&17)
@@ -236,7 +235,7 @@ fn fold(mut sum: u64) -> u16 {
     while sum >> 16 != 0 {
         sum = (sum & 0xFFFF) + (sum >> 16);
     }
-    u16::try_from(sum).expect("it was folded")
+    u16::try_from(sum).expect("the sum was folded to 16 bits")
 }
 
 #[inline]

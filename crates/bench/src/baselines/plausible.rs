@@ -5,7 +5,7 @@
 /// Largest plausible round trip of one cache line between two processes, in ns.
 const SHM_RTT_NS: f64 = 320.0;
 
-/// Most time, in ns, that each further cache line of a packet may add to that round trip, in both
+/// The most time, in ns, that each further cache line of a packet may add to that round trip, both
 /// directions together. The processor fetches these lines in parallel, so each costs less than the
 /// first.
 const SHM_RTT_LINE_NS: f64 = 60.0;
@@ -30,8 +30,8 @@ pub(crate) fn ring(cells_per_s: f64) -> bool {
     cells_per_s >= RING_CELLS
 }
 
-/// Whether this is a plausible rate of exchanges between two processes, of which `sides` make
-/// requests, with messages of `lines` cache lines.
+/// Whether this is a plausible rate of exchanges between two processes, with messages of `lines`
+/// cache lines. `sides` of the processes make requests.
 pub(crate) fn exchange(exchanges_per_s: f64, lines: usize, sides: u32) -> bool {
     // Messages have few lines, so the conversion loses nothing.
     let lines = u32::try_from(lines).unwrap_or(u32::MAX);

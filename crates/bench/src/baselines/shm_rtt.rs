@@ -34,7 +34,7 @@ pub(crate) struct ShmRtt {
     pub(crate) size: u32,
 }
 
-/// Two processes that play when they are asked to, and sleep between the games.
+/// Two processes that play ping-pong on request, and sleep between games.
 #[derive(Debug)]
 pub(crate) struct PingPong {
     client: Process,

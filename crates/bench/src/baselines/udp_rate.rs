@@ -1,6 +1,6 @@
 //! Small datagrams through the kernel over loopback, one way, as fast as it accepts them: 32 in
-//! each system call, without segmentation and with it. With segmentation, the kernel carries many
-//! of them as one as far as the socket.
+//! each system call, without and with segmentation. With segmentation, the kernel carries many of
+//! them as one packet up to the receiving socket.
 
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ const BATCH: usize = 32;
 /// count.
 const RECEIVE_BUFFER: i32 = 4 << 20;
 
-/// Most bytes of datagrams that segmentation joins.
+/// The most bytes of datagrams that segmentation joins.
 const LARGEST: usize = 1 << 16;
 
 /// Datagrams before the first that counts.

@@ -27,7 +27,7 @@ pub(crate) const ECHO: Role = Role::new("wake-echo", echo);
 /// Bytes of a packet.
 const SIZE: usize = 32;
 
-/// The lanes: one each way. After them comes the word on which the server sleeps.
+/// The lanes: one each way. After them lies the word on which the server sleeps.
 const SHAPE: Shape = Shape {
     cells: 8,
     size: SIZE,
@@ -207,7 +207,7 @@ fn ping_udp(server: SocketAddr, params: &Params) -> anyhow::Result<f64> {
 /// The median, in ns, of one trip after each silence; the first trip does not count.
 ///
 /// # Errors
-/// Those of `trip`, which returns whether the answer is right; or an answer is wrong.
+/// `trip` fails, or returns false because an answer is wrong.
 #[expect(
     clippy::cast_precision_loss,
     reason = "nanoseconds of a trip are far below 2^53"

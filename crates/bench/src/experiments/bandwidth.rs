@@ -29,8 +29,8 @@ use harness::row::Row;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "bandwidth",
-    about: "Messages of 32 bytes to 1 GiB, one and four at a time, beside copies, datagrams \
-            and TCP",
+    about: "Messages of 32 bytes to 1 GiB, one and four at a time, against copies, datagrams and \
+            TCP",
     cases: |sweep| Ok(cases(sweep.transports)),
     roles: &[
         server::ROLE,
@@ -47,10 +47,10 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     section: Some(Section {
         title: "Bandwidth",
         text: "Large requests with small responses over one session. The baseline of shared memory \
-               is one copy of the same bytes, that of UDP bare datagrams; TCP is measured beside \
-               them. Over AF_XDP, the link has an MTU of 9000, over DPDK one of 1500, and the \
-               baseline is a transfer of bare packets that the receiver copies and checks. Every \
-               cache line is checked at the receiver.",
+               is one copy of the same bytes, the baseline of UDP bare datagrams; TCP is measured \
+               in addition. Over AF_XDP, the link has an MTU of 9000, over DPDK one of 1500, and \
+               the baseline is a transfer of bare packets that the receiver copies and checks. \
+               Every cache line is checked at the receiver.",
     }),
     charts,
     published: PUBLISHED,
@@ -293,8 +293,8 @@ fn measure<T: Medium>(parent: &Parent, errand: &Errand<Messages>) -> anyhow::Res
     parent.say(&Report { values, side })
 }
 
-/// Runs until `is_over`, which gets the state and the elapsed time, returns true; returns how many
-/// messages have completed.
+/// Runs until `is_over` returns true; it gets the state and the elapsed time. Returns the number of
+/// completed messages.
 fn run_until<T: Medium>(
     rpc: &mut Rpc<T, Option<Sender>>,
     is_over: impl Fn(&Sender, Duration) -> bool,

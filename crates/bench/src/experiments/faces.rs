@@ -101,7 +101,7 @@ struct Faces {
 struct Params {
     setting: Setting,
     face: Face,
-    /// The server to call. A process without one serves.
+    /// The server to call; if there is none, this process serves.
     server: Option<SocketAddr>,
     span: Duration,
 }

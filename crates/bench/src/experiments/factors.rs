@@ -44,8 +44,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     section: Some(Section {
         title: "Optimisations",
         text: "Small RPCs in both directions, while one optimisation of the paper, or congestion \
-               control, is switched off and on in turns. In the baseline, all of them are on. \
-               The paper switches off one after the other; each ratio is to the row before.",
+               control, is switched off and on in turn. In the baseline, all of them are on. The \
+               paper switches one after the other off; each ratio is to the row before.",
     }),
     published: PUBLISHED,
     findings: cost_of_control,
@@ -118,7 +118,7 @@ pub(crate) enum Factor {
     ZeroCopyRequests,
     /// All of the above.
     Everything,
-    /// Timely: Swift, the default of networks, takes its place.
+    /// Timely; Swift, the default over networks, takes its place.
     Timely,
     /// Congestion control itself.
     Control,
@@ -193,8 +193,8 @@ fn cases() -> anyhow::Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// Lines about the price of congestion control, if that was measured: of Timely, which the paper
-/// has, and of Swift, which sessions over a network have by default.
+/// Lines about the price of congestion control, if it was measured: Timely is the paper's scheme,
+/// Swift the default of sessions over a network.
 fn cost_of_control(rows: &[Row]) -> Vec<String> {
     // Every ratio is to the rate with Timely.
     let ratio = |off: Factor| {
@@ -209,7 +209,7 @@ fn cost_of_control(rows: &[Row]) -> Vec<String> {
     let timely = percent(1.0);
     let timely = format!("Timely costs {timely:.1} % of the rate without control (eRPC: 9 %)");
     let swift = ratio(Factor::Timely).map(percent);
-    let swift = swift.map(|it| format!("Swift, the default of networks, costs {it:.1} % of it"));
+    let swift = swift.map(|it| format!("Swift, the default over networks, costs {it:.1} % of it"));
     [timely].into_iter().chain(swift).collect()
 }
 
@@ -311,7 +311,7 @@ impl Peer {
 
 type ShmEndpoint<C> = dunlin_core::Endpoint<Shm, C, Peer>;
 
-/// Makes an endpoint answer requests, and issue a new one for each of its own that is answered.
+/// Makes an endpoint answer requests, and issue a new request whenever one of its own is answered.
 fn register<C: Clock>(rpc: &mut ShmEndpoint<C>) {
     rpc.on(ECHO, answer);
     rpc.on_completion(|peer, done: Done, cx| peer.pipeline.on_done(done, cx));

@@ -238,7 +238,7 @@ fn charts(rows: &[&Row]) -> Vec<Picture> {
         ),
         of(
             "gbps",
-            "Incast: what all senders get across together",
+            "Incast: throughput of all senders together",
             Axis::new(
                 "data delivered, Gbit/s (the cable has 25)",
                 "",

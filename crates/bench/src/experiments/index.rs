@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `index/scans.rs` | how many operations are scans, and where they run |
 //! | `index/tree.rs` | the items, and the costs of direct gets and scans on the tree |
-//! | `index/server.rs` | the process that has the index |
+//! | `index/server.rs` | the process that serves the index |
 //! | `index/client.rs` | the process that gets, scans and echoes |
 //! | `index/simulated.rs` | a server with 16 threads in the simulator |
 
@@ -54,16 +54,16 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     is_compared: false,
     section: Some(Section {
         title: "The ordered index",
-        text: "One client gets items from a server with one dispatch thread, and has 60 gets \
-               under way. The index has a million items with keys and values of 8 bytes. In rows \
-               with scans, one operation of a hundred sums the values of 128 keys instead. The \
-               baseline exchanges echoes of the same lengths between the same processes. \
-               bound_ratio is the rate of gets over that of a service that does an echo and then \
-               a direct get on the tree, one after the other. Rows with scans in workers need a \
-               processor for each thread, so they mean little on a machine with two. Simulated \
-               rows have the paper's network, its 16 threads and its 64 clients with two \
-               operations each; gets and scans cost what they cost on this machine's tree. In \
-               the baseline of these rows, all 16 threads dispatch.",
+        text: "One client gets items from a server with one dispatch thread, and has 60 gets in \
+               flight. The index has a million items with keys and values of 8 bytes. In rows with \
+               scans, one operation of a hundred sums the values of 128 keys instead. The baseline \
+               exchanges echoes of the same lengths between the same processes. bound_ratio is the \
+               rate of gets over the rate of a service that does an echo and then a direct get on \
+               the tree, one after the other. Rows with scans in workers need a processor for each \
+               thread, so they mean little on a machine with two. Simulated rows have the paper's \
+               network, its 16 threads and its 64 clients with two operations each; gets and scans \
+               cost what they cost on this machine's tree. In the baseline of these rows, all 16 \
+               threads dispatch.",
     }),
     charts,
     published: PUBLISHED,
@@ -92,7 +92,7 @@ const PUBLISHED: &[Published] = &[
     ),
 ];
 
-/// The metrics of [`Gets`]. In a measurement, the rate of echoes stands after their values.
+/// The metrics of [`Gets`]. A measurement appends the rate of echoes to their values.
 const GETS: [Metric; 3] = [
     Metric {
         name: "gets_per_s",
@@ -106,7 +106,7 @@ const GETS: [Metric; 3] = [
     Metric::alone("tree_per_s", "1/s"),
 ];
 
-/// The metrics of [`Mixed`]. In a measurement, the figures of echoes stand after their values.
+/// The metrics of [`Mixed`]. A measurement appends the figures of echoes to their values.
 const MIXED: [Metric; 5] = [
     mixed("gets_per_s", "1/s", 5),
     mixed("get_p50", "ns", 6),
@@ -126,7 +126,7 @@ const fn mixed(name: &'static str, unit: &'static str, index: usize) -> Metric {
     }
 }
 
-/// Gets alone.
+/// Only gets.
 #[derive(Clone, Copy, Debug)]
 struct Gets(Transport);
 

@@ -1,11 +1,11 @@
-//! `kv`: the key-value service between two processes, as HERD measures its own (HERD §5): the rate
-//! under each mix of operations (figure 9), by length of values (figure 10), and without batches
-//! (figure 7), and the latency under a given load (figure 11).
+//! `kv`: the key-value service between two processes, as HERD measures its service (HERD §5): the
+//! rate under each mix of operations (figure 9), by length of values (figure 10), and without
+//! batches (figure 7), and the latency under a given load (figure 11).
 //!
-//! In the same measurement, the same processes exchange echoes of the same lengths, with as many
-//! under way, and the server's thread gets items from its table alone. A service that does an echo
-//! and a get for each operation, one after the other, has the rate 1 / (1 / echoes + 1 / gets
-//! alone).
+//! In the same measurement, the same processes exchange echoes of the same lengths, with as many in
+//! flight, and the server's thread gets items directly from its table. A service that does an echo
+//! and a direct get for each operation, one after the other, has the rate 1 / (1 / echoes + 1 /
+//! direct gets).
 //!
 //! Over `sim`, it has HERD's other experiments, with more cores and clients than this machine has.
 
@@ -42,16 +42,16 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     is_compared: false,
     section: Some(Section {
         title: "The key-value service",
-        text: "One client and one thread that serves; 60 operations under way, begun in batches of \
-               16, on items of 16-byte keys. The baseline exchanges echoes of the same lengths \
-               between the same processes. bound_ratio compares with a service that does both an \
-               echo and a get from the same table alone, one after the other. Under load, \
+        text: "One client and one thread that serves; 60 operations are in flight, begun in \
+               batches of 16, on items of 16-byte keys. The baseline exchanges echoes of the same \
+               lengths between the same processes. bound_ratio compares with a service that does \
+               both an echo and a get from the same table alone, one after the other. Under load, \
                operations begin at random times (Poisson), whether or not others have ended; load \
                is the percentage of the rate that the same client reached before, and the baseline \
                has echoes at that rate. HERD has up to 51 client processes and 6 or more cores \
-               that serve. Rows of sim are simulated with as many: the time of an operation is \
+               that serve. Rows of sim simulate the same numbers: the time of an operation is \
                chosen so that one core has HERD's rate, and the rate of the NIC that all cores \
-               share so that six have.",
+               share so that six cores have HERD's rate.",
     }),
     charts: show::charts,
     published: show::PUBLISHED,
@@ -59,7 +59,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::BASE
 };
 
-/// Operations under way.
+/// Operations in flight.
 const WINDOW: usize = 60;
 
 /// Operations that are begun together.
@@ -74,7 +74,7 @@ const SMALLER: u32 = 8;
 /// Percentages of the largest rate.
 const LOADS: [u8; 5] = [10, 30, 50, 70, 90];
 
-/// The values of [`Closed`], with the rate of echoes as a further value.
+/// The values of [`Closed`]; the rate of echoes follows them.
 const CLOSED: [Metric; 2] = [
     Metric {
         name: "ops_per_s",
@@ -87,7 +87,7 @@ const CLOSED: [Metric; 2] = [
     Metric::alone("bound_ratio", ""),
 ];
 
-/// The values of [`Open`], with those of echoes as further values.
+/// The values of [`Open`]; the values of echoes follow them.
 const OPEN: [Metric; 5] = [
     under_load("latency_p50", 5),
     under_load("latency_p99", 6),
@@ -96,7 +96,7 @@ const OPEN: [Metric; 5] = [
     Metric::alone("reached_percent", "%"),
 ];
 
-/// The values of [`Disturbed`], with those of echoes as further values.
+/// The values of [`Disturbed`]; the values of echoes follow them.
 const DISTURBED: [Metric; 3] = [
     beside("rtt_p50", 3),
     beside("rtt_p999", 4),
@@ -167,7 +167,7 @@ fn cases(sweep: &Sweep<'_>) -> Vec<Case> {
         cases.extend(LOADS.map(|load| usual.open(transport, load)));
         cases.push(usual.disturbed(transport));
     }
-    // A cache writes a value of 1 MiB over one that is as long, in one piece.
+    // A cache overwrites a value of 1 MiB with an equally long one, in one piece.
     let cache = Table {
         is_cache: true,
         ..Table::new((items_mib / SMALLER).max(1), VALUE)
@@ -250,8 +250,8 @@ impl Table {
 }
 
 impl Service {
-    /// Runs these steps in a client, and returns their outcomes. Before that, if `alone` is not
-    /// zero, the server gets items from its table alone for this time.
+    /// Runs these steps in a client, and returns their outcomes. Before that, the server gets items
+    /// directly from its table for the time `alone`.
     fn run(&self, steps: Vec<Step>, alone: Duration) -> anyhow::Result<(Run, Measurement)> {
         let start = || Server::start(self.items, self.is_cache);
         self.server.with(start, |server| {
@@ -287,7 +287,7 @@ impl Service {
     }
 }
 
-/// The outcomes of a client's steps, and the rate of the table alone.
+/// The outcomes of a client's steps, and the rate of direct gets from the table.
 struct Run {
     outcomes: Vec<Outcome>,
     gets_per_s: f64,

@@ -23,15 +23,15 @@ use harness::row::Row;
 pub(super) const LOSS: Experiment = Experiment {
     name: "loss",
     about: "8 MB requests over networks that lose packets: a simulated one, and udp, xdp or dpdk \
-            on purpose",
+            with deliberate loss",
     cases: |sweep| Ok(loss_cases(sweep.transports)),
     allowed: &LOSSY,
     section: Some(Section {
         title: "Loss",
         text: "8 MB requests over a simulated network of 100 Gb/s and 6 µs that loses packets, and \
                over kernel UDP, AF_XDP or DPDK whose receiver loses datagrams on purpose. The \
-               baseline is the same without losses. The paper resends everything behind a lost \
-               packet after 5 ms.",
+               baseline is the same without losses. The paper resends a lost packet and everything \
+               after it, 5 ms later.",
     }),
     charts,
     published: PUBLISHED,
@@ -108,7 +108,8 @@ struct Simulated {
     name: &'static str,
 }
 
-/// Every rate of loss, in the simulator, and over those of the transports that lose on purpose.
+/// Every rate of loss, in the simulator and over the given transports that can lose packets on
+/// purpose.
 pub(crate) fn loss_cases(transports: &[Transport]) -> Vec<Case> {
     let mut cases = Vec::new();
     for (per_million, requests) in LOSSES {
@@ -129,7 +130,7 @@ pub(crate) fn loss_cases(transports: &[Transport]) -> Vec<Case> {
     cases
 }
 
-/// Every percentage of late packets, in the simulator, and over those of the transports that have a
+/// Every percentage of late packets, in the simulator and over the given transports that have a
 /// link.
 pub(crate) fn reorder_cases(transports: &[Transport]) -> Vec<Case> {
     let mut cases = Vec::new();
@@ -152,13 +153,13 @@ pub(crate) fn reorder_cases(transports: &[Transport]) -> Vec<Case> {
     cases
 }
 
-/// Those of these transports that can lose packets on purpose.
+/// The given transports that can lose packets on purpose.
 fn lossy(transports: &[Transport]) -> impl Iterator<Item = Transport> {
     let chosen = transports.iter().copied();
     chosen.filter(|it| *it == Transport::Udp || it.has_link())
 }
 
-/// These parameters, and those of the transport's link.
+/// These parameters, followed by the parameters of the transport's link.
 fn with_link(params: &[(&'static str, Value)], transport: Transport) -> Vec<(&'static str, Value)> {
     let link = transport.params(true);
     params.iter().cloned().chain(link).collect()

@@ -1,4 +1,4 @@
-//! `memcached`: gets from `dunlin memcached` and from Debian's memcached, in turns. One load
+//! `memcached`: gets from `dunlin memcached` and from Debian's memcached, in turn. One load
 //! generator asks both over TCP, and the native client asks the server of `dunlin memcached`. Both
 //! servers have one thread, the same `-m`, room for all items, and the same processor.
 
@@ -66,10 +66,10 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// Gets that are sent together, in commands of their own or as keys of one command.
 const TOGETHER: u32 = 100;
 
-/// Percentage of its processor from which on the load generator may limit the rate.
+/// If the load generator uses this percentage of its processor or more, it may limit the rate.
 const BUSY: f64 = 90.0;
 
-/// The ways of asking over TCP, each with the number of connections.
+/// How gets are sent over TCP, each way with its number of connections.
 const WAYS: [(Way, u32); 4] = [
     (Way::Single, 1),
     (Way::Single, 16),
@@ -77,8 +77,8 @@ const WAYS: [(Way, u32); 4] = [
     (Way::Many(TOGETHER), 4),
 ];
 
-/// The ways of asking with the native client, each with the number of connections over TCP that
-/// together have as many gets under way, and the number of gets that it begins together.
+/// How the native client sends gets. Each way has the number of TCP connections that together have
+/// as many gets in flight, and the number of gets that the client begins together.
 const NATIVE_WAYS: [(Way, u32, usize); 5] = [
     (Way::Single, 1, 1),
     (Way::Single, 16, 1),
@@ -96,8 +96,8 @@ const METRICS: [Metric; 5] = [
 ];
 
 /// The native client spins on a processor of its own, so its rows have no `generator_percent`. It
-/// times each get of a pipeline alone, but over TCP all gets of a pipeline are timed together; so
-/// only the rates of pipelines are compared.
+/// times each get of a pipeline separately, but over TCP all gets of a pipeline are timed together.
+/// So only the rates of pipelines are compared.
 const NATIVE_METRICS: [Metric; 3] = [
     against("gets_per_s", "1/s", 0),
     against("rtt_p50", "ns", 2),
@@ -210,8 +210,8 @@ fn cases(sweep: &Sweep<'_>) -> Vec<Case> {
     cases
 }
 
-/// The rate of native clients beside a crowd of idle connections, against a server without a front
-/// end.
+/// The rate of native clients while the server has a crowd of idle connections, against a server
+/// without a front end.
 fn crowd_case(transport: Transport, stocked: impl Fn(Kind) -> Stocked) -> Case {
     let native = |kind| Native {
         server: stocked(kind),
@@ -362,7 +362,7 @@ impl Native {
         ]
     }
 
-    /// A step with as many gets under way as over TCP.
+    /// A step with as many gets in flight as over TCP.
     fn step(&self, span: Duration) -> Step {
         let (gets, keys) = match self.way {
             Way::Single => (self.connections, 1),

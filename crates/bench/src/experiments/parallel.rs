@@ -1,6 +1,6 @@
 //! `parallel`: large messages that share a path. Eight equal requests on one session must take
-//! about the same time. The goodput of 60 echoes of 64 KiB over eight sessions is compared with
-//! that of TCP with a connection for each session.
+//! about the same time. The goodput of 60 echoes of 64 KiB over eight sessions is compared with the
+//! goodput of TCP with a connection for each session.
 
 mod tcp;
 
@@ -29,9 +29,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     roles: &[server::ROLE, CALL, tcp::CALL, tcp::ANSWER_CALLS],
     section: Some(Section {
         title: "Large messages side by side",
-        text: "Eight equal requests of one session, answered with 32 bytes, and 60 echoes of \
-               64 KiB over eight sessions. The baseline is the same over TCP, a connection for \
-               each session, without Nagle's algorithm, with default buffers or those of 4 MB, \
+        text: "Eight equal requests of one session, answered with 32 bytes, and 60 echoes of 64 \
+               KiB over eight sessions. The baseline is the same over TCP, a connection for each \
+               session, without Nagle's algorithm, with default buffers or with buffers of 4 MB, \
                whichever were better. `p99` is compared with the mean of the same round; `resent` \
                counts packets that either side sent again.",
     }),

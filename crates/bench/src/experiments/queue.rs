@@ -26,7 +26,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     roles: &[SERVE, ISSUE],
     transports: &[Transport::Xdp, Transport::XdpNative],
     allowed: &[Transport::Xdp, Transport::XdpNative],
-    // It needs root.
+    // The experiment needs root.
     is_in_all: false,
     section: Some(Section {
         title: "Endpoints of one queue",

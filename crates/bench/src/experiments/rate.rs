@@ -1,6 +1,6 @@
 //! `rate`: RPCs per second with many in flight; the baseline is the rate of raw packets over the
-//! same medium. `one_way`: one process issues, the other serves. `symmetric`: each does both, and
-//! the figure is that of the slower process.
+//! same medium. `one_way`: one process issues, the other serves. `symmetric`: each process does
+//! both, and the figure is the rate of the slower one.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -43,11 +43,11 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     section: Some(Section {
         title: "Rate against batch",
         text: "60 RPCs of 32 bytes in flight over 8 sessions, issued in batches, by one thread. \
-               The baseline of shared memory exchanges the same messages over bare rings, that of \
-               UDP sends datagrams in one direction. Over AF_XDP, the baseline is an exchange of \
-               bare packets if each packet leaves alone, and the rate of UDP over the same link \
-               if packets share datagrams. Over DPDK, it is an exchange of bare packets in \
-               both cases. The paper's threads each call ten others and serve them.",
+               The baseline of shared memory exchanges the same messages over bare rings, the \
+               baseline of UDP sends datagrams in one direction. Over AF_XDP, the baseline is an \
+               exchange of bare packets if each packet has its own datagram, and the rate of UDP \
+               over the same link if packets share datagrams. Over DPDK, it is an exchange of bare \
+               packets in both cases. The paper's threads each call ten others and serve them.",
     }),
     charts,
     published: PUBLISHED,
@@ -106,8 +106,8 @@ pub(crate) struct Rate {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Params {
     setting: Setting,
-    /// The server to connect to. A process without one listens, and begins to issue requests when
-    /// the other process does.
+    /// The server to connect to. If there is none, this process listens, and begins to issue
+    /// requests when the other process does.
     server: Option<SocketAddr>,
     batch: u32,
     size: u16,

@@ -10,12 +10,12 @@
 //! |---|---|
 //! | `replica/members.rs` | the process with the replicas |
 //! | `replica/client.rs` | the process that puts and echoes |
-//! | `replica/alone.rs` | Raft by itself |
+//! | `replica/alone.rs` | Raft without network and codec |
 //! | `replica/etcd.rs`, `replica/grpc.rs` | three members of etcd, and a client of them |
 //! | `replica/apart.rs` | replicas in processes of their own |
 //! | `replica/killed.rs` | leaders that are killed |
 //! | `replica/disk.rs` | replicas with disks, and the disk alone |
-//! | `replica/many.rs` | puts of which many are under way, and ten minutes of them |
+//! | `replica/many.rs` | many puts in flight, and ten minutes of them |
 //! | `replica/folder.rs` | directories of a measurement |
 //! | `replica/simulated.rs` | puts and killed leaders in the simulator |
 
@@ -76,16 +76,16 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     section: Some(Section {
         title: "The replicated store",
         text: "Puts of 16-byte keys and 64-byte values, from one client, into three replicas in \
-               memory. One thread runs all three in turns, another one the client. The baseline \
-               of one put at a time is the time of two echoes of the same lengths between the \
-               same processes and of a put through Raft alone, all nodes of which run on one \
-               thread. The baseline of 32 puts under way is etcd with the same number under way: \
-               three members with their files in memory, which run on all processors. With \
-               disks, replicas and members of etcd are processes of their own with files in one \
-               directory for temporary files; bound_ratio compares with three writers that only \
-               sync there, times the puts that share a sync of the leader. Simulated \
-               rows have the paper's network, where each step of Raft costs 300 ns. A killed \
-               leader's row shows the time until the client's next acknowledged put.",
+               memory. One thread runs all three in turn, another one the client. The baseline of \
+               one put at a time is the time of two echoes of the same lengths between the same \
+               processes and of a put through Raft alone, all nodes of which run on one thread. \
+               The baseline of 32 puts in flight is etcd with the same number in flight: three \
+               members with their files in memory, which run on all processors. With disks, \
+               replicas and members of etcd are processes of their own with files in one directory \
+               for temporary files; bound_ratio compares with three writers that only sync there, \
+               times the puts that share a sync of the leader. Simulated rows have the paper's \
+               network, where each step of Raft costs 300 ns. A killed leader's row shows the time \
+               until the client's next acknowledged put.",
     }),
     charts,
     published: PUBLISHED,
@@ -129,7 +129,7 @@ const ONE: [Metric; 6] = [
 #[derive(Clone, Copy, Debug)]
 struct One(Transport);
 
-/// The same number of puts under way, to etcd with its files below a directory.
+/// Puts to etcd, with the same number in flight; etcd has its files below a directory.
 struct EtcdPuts {
     etcd: Resident<Etcd>,
     below: PathBuf,
@@ -189,7 +189,7 @@ fn simulated_cases() -> [Case; 2] {
     ]
 }
 
-/// Replicas with disks. A file system in memory is no disk, so its rows say which one it was.
+/// Replicas with disks. A file system in memory is not a disk, so rows name the file system.
 fn case_on_disk(transport: Transport) -> Case {
     let [replicas, outstanding] = params(disk::OUTSTANDING);
     let found = disk::file_system(&disk::folder()).unwrap_or_else(|_| "unknown".to_owned());
@@ -358,7 +358,7 @@ fn charts(rows: &[&Row]) -> Vec<Picture> {
                 (_, Some(minutes)) => format!(", {minutes} minutes"),
                 _ => String::new(),
             };
-            let name = format!("{}, {outstanding} under way{more}", row.transport);
+            let name = format!("{}, {outstanding} in flight{more}", row.transport);
             bar(row, name, colour(&row.transport))
         });
         bars(title, zero_based(what, unit), baseline, all.collect())

@@ -58,7 +58,7 @@ const PUBLISHED: &[Published] = &[
 /// Sessions of the process that takes numbers.
 const CLIENTS: [usize; 4] = [1, 2, 4, 8];
 
-/// Requests that are issued together, unless a row is about them.
+/// Requests that are issued together, except in rows that vary this number.
 const BATCH: usize = 16;
 
 /// Other numbers of requests that one client issues together.

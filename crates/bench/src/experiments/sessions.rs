@@ -39,8 +39,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     usual_time: Duration::from_secs(150),
     section: Some(Section {
         title: "Sessions",
-        text: "Many sessions between two endpoints, used in turns. The papers' point is that \
-               state in the NIC runs out, and state in memory does not.",
+        text: "Many sessions between two endpoints, used in turn. The papers' point is that state \
+               in the NIC runs out, and state in memory does not.",
     }),
     charts,
     published: PUBLISHED,
@@ -101,7 +101,7 @@ struct Sessions {
     sessions: u32,
 }
 
-/// Speed alone, with few sessions.
+/// Only the speed, with few sessions.
 #[derive(Clone, Copy, Debug)]
 struct Few {
     transport: Transport,

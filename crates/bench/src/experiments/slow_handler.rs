@@ -29,8 +29,8 @@ use harness::seat::Seat;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "slow-handler",
-    about: "Handlers that compute in the dispatch thread or sleep in worker threads, and \
-            fast RPCs beside them",
+    about: "Fast RPCs while other handlers compute in the dispatch thread or sleep in worker \
+            threads",
     cases: |sweep| Ok(cases(sweep.transports)),
     roles: &[server::ROLE, CALL],
     section: Some(Section {

@@ -1,4 +1,4 @@
-//! `store-memory`: what the tables of the key-value service do with their memory. The figures are
+//! `store-memory`: how the tables of the key-value service use their memory. The figures are
 //! counts, which do not depend on the machine's speed: the share of requests that find their item,
 //! against Debian's memcached with as much resident memory; the resident memory of both servers
 //! under the same `-m`; and the bytes of the region that an item takes.
@@ -65,7 +65,7 @@ const LEAST_MIB: u32 = 8;
 /// Percentages of the requests that scan.
 const SCANS: [u8; 2] = [0, 20];
 
-/// The transport of native clients, which these rows do not have.
+/// These rows have no native clients, so the transport is not used.
 const OURS: Kind = Kind::Dunlin(Transport::Auto);
 
 fn cases(sweep: &Sweep<'_>) -> Vec<Case> {

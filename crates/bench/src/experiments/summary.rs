@@ -8,7 +8,7 @@ use crate::harness::case::Case;
 use crate::harness::experiment::Experiment;
 use crate::harness::transport::Transport;
 
-/// It has no processes of its own; it uses those of the experiments whose rows it takes.
+/// It has no processes of its own; it uses the processes of the experiments whose rows it takes.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "summary",
     about: "Latency, rate and idling, a few rows of each: what plain `dunlin bench` measures",

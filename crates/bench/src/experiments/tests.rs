@@ -90,7 +90,7 @@ fn rates_without_packing_are_not_mixed_with_the_others() {
 }
 
 #[test]
-fn published_figures_stand_beside_rows_that_measure_the_same() {
+fn published_figures_appear_beside_rows_that_measure_the_same() {
     let incast = |cc: &str| Row {
         experiment: "incast".into(),
         metric: "rtt_p50_us".into(),
@@ -123,7 +123,7 @@ fn published_figures_stand_beside_rows_that_measure_the_same() {
 }
 
 #[test]
-fn published_figures_have_the_colours_of_the_lines_beside_them() {
+fn published_figures_have_the_colours_of_the_measured_lines() {
     let rows = ["latency_p50_us", "latency_p9999_us"].map(|metric| Row {
         experiment: "cluster".into(),
         metric: metric.into(),

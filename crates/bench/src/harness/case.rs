@@ -19,7 +19,7 @@ use harness::state::{Condition, Reason, states, steady};
 const PING_TAKES: Duration = Duration::from_millis(6);
 
 /// A case that has failed this number of times, and has no values yet, is not tried again: each
-/// failure may have taken as long as the patience with a process that hangs.
+/// failure may have taken as long as the harness waits for a process that hangs.
 const GIVEN_UP_AFTER: usize = 3;
 
 /// One combination of an experiment's parameters, and the values measured with it.

@@ -23,7 +23,7 @@ pub struct Experiment {
     pub about: &'static str,
     /// All its cases.
     pub(crate) cases: fn(&Sweep<'_>) -> anyhow::Result<Vec<Case>>,
-    /// The roles of the processes that it starts, except those that another experiment lists.
+    /// The roles of the processes that it starts, except roles that another experiment lists.
     pub(crate) roles: &'static [Role],
     /// Transports over which it is measured unless the command names others.
     pub(crate) transports: &'static [Transport],
@@ -50,7 +50,7 @@ pub struct Experiment {
     pub(crate) charts: fn(&[&Row]) -> Vec<Picture>,
     /// Figures of papers.
     pub published: &'static [Published],
-    /// Makes those lines below the table that depend on more than one row.
+    /// Makes the lines below the table that depend on several rows.
     pub findings: fn(&[Row]) -> Vec<String>,
 }
 

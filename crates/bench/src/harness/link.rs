@@ -1,10 +1,10 @@
 //! A link between two processes, for transports that need an interface or a device.
 //!
-//! A link of interfaces lies between two network namespaces. Its ends are those that the command
-//! names, or a pair of virtual interfaces that this process makes as root. Devices of DPDK make a
-//! new link of their own for each measurement (`device`).
+//! A link of interfaces lies between two network namespaces. Its ends are named by the command, or
+//! are a pair of virtual interfaces that this process makes as root. Devices of DPDK make a new
+//! link of their own for each measurement (`device`).
 //!
-//! Invariant: a link that was made ends with this process, and its namespaces have no name. A child
+//! Invariant: a link that this process made ends with it, and its namespaces have no name. A child
 //! enters its end before it opens anything. Called by experiments in the parent, and by the roles
 //! of its children.
 
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use device::{Device, NETWORK};
 
-/// The name of the interface of a link that was made, in each of its namespaces, and the MTU of the
+/// The interface's name, in each namespace, of a link that this process made; and the MTU of the
 /// link.
 const INTERFACE: &str = "link0";
 const MTU: u32 = 9000;
@@ -55,7 +55,7 @@ impl Mode {
 pub(crate) enum Kind {
     /// Interfaces, and frames that AF_XDP takes in this mode.
     Xdp(Mode),
-    /// Interfaces, and the kernel's stack alone.
+    /// Interfaces, and only the kernel's stack.
     Kernel,
     /// Devices of DPDK.
     Dpdk,
@@ -143,7 +143,7 @@ pub(crate) fn use_ends(near: &EndName, far: &EndName) -> anyhow::Result<()> {
 /// Both ends of a link: the client's, and the server's, which opens first.
 ///
 /// # Errors
-/// The link is one of interfaces, and this process may not make namespaces.
+/// The link needs interfaces, and this process may not make namespaces.
 pub(crate) fn ends(kind: Kind) -> anyhow::Result<[End; 2]> {
     match kind {
         Kind::Xdp(mode) => Ok(places(Some(mode))?.map(End::Interface)),
@@ -175,7 +175,7 @@ fn make() -> anyhow::Result<Link> {
         ),
     )?;
     for (namespace, address) in namespaces.iter().zip(ips) {
-        // Without an address of IPv6, the interface sends no packets by itself, such as router
+        // Without an IPv6 address, the interface sends no packets by itself, such as router
         // solicitations.
         ip(namespace, &format!("link set {INTERFACE} addrgenmode none"))?;
         ip(namespace, &format!("addr add {address}/24 dev {INTERFACE}"))?;

@@ -1,5 +1,5 @@
-//! A transport with losses: a receiving half that wraps the one of `udp`, `xdp` or `dpdk` and drops
-//! some frames, or keeps them back for a while, without the transport's knowledge. A frame is one
+//! A transport with losses: a receiving half that wraps the receiving half of `udp`, `xdp` or
+//! `dpdk`. It drops some frames, or delays them, without the transport's knowledge. A frame is one
 //! datagram, or several that the kernel has merged.
 //!
 //! Invariant: the seed and the order of frames determine which frames are lost or late. Called by
@@ -46,20 +46,20 @@ pub(crate) struct LossyRx<R> {
     late: Ppm,
     rng: Rng,
     shown: Vec<Shown>,
-    /// Frames that are late, each with the number of bursts until it comes.
+    /// Frames that are late, each with the number of bursts until its delivery.
     kept_back: VecDeque<(u32, Vec<u8>)>,
 }
 
 /// A frame of the burst.
 #[derive(Debug)]
 enum Shown {
-    /// The one with this index in the burst of the transport below.
+    /// The frame with this index in the burst of the transport below.
     Below(usize),
     Late(Vec<u8>),
 }
 
-/// Most bursts that a late frame waits. An endpoint that spins makes some hundred of them in a
-/// round trip.
+/// The most bursts that a late frame waits. An endpoint that spins receives some hundred bursts in
+/// a round trip.
 const MOST_LATE: u64 = 1_000;
 
 impl<R: Rx> LossyRx<R> {

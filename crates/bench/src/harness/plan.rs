@@ -54,11 +54,11 @@ pub fn groups(cases: &mut [Case], plan: Plan) -> impl Iterator<Item = (&mut [Cas
 
 /// Measures every case in every round. If a case's figures depend on the machine's speed, a
 /// ping-pong comes before and after each of its measurements. A round that fails is counted, and
-/// the next one begins: [`Case::check`] tells whether a case has values. The cases keep their
+/// the next one begins: [`Case::check`] reports whether a case has values. The cases keep their
 /// values even if this ends early.
 ///
 /// # Errors
-/// [`signal::Interrupted`]; or a count or a simulation failed, which does so in every round.
+/// [`signal::Interrupted`]; or a count or a simulation failed, which would fail in every round.
 pub fn run(cases: &mut [Case], plan: Plan, ping: Pinger<'_>) -> anyhow::Result<()> {
     let begin = Instant::now();
     let mut left = plan.runs * cases.iter().map(Case::measurements).sum::<u32>();

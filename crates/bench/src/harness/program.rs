@@ -16,7 +16,7 @@ use harness::sys;
 /// Becomes a server.
 pub(crate) const ROLE: Role = Role::new("program", become_program);
 
-/// True if the path has a program of this name, which shows its version with this flag.
+/// True if a folder of `PATH` has a program of this name. The flag makes it show its version.
 pub(crate) fn is_installed(name: &str, version: &str) -> bool {
     let shown = Command::new(name)
         .arg(version)
@@ -35,10 +35,10 @@ pub(crate) fn start(program: PathBuf, flags: Vec<String>, seat: Seat) -> anyhow:
     Process::spawn(ROLE, seat, &(program, flags))
 }
 
-/// Addresses that were free a moment ago, each another one.
+/// Different addresses that were free a moment ago.
 ///
 /// # Errors
-/// There are none.
+/// There are no free addresses.
 pub(crate) fn free_addresses<const COUNT: usize>() -> anyhow::Result<[SocketAddr; COUNT]> {
     let mut listeners = Vec::with_capacity(COUNT);
     let mut addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); COUNT];

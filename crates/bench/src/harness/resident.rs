@@ -1,10 +1,10 @@
-//! Processes that serve many measurements, because each of them takes seconds to fill its table.
+//! Processes that serve many measurements, because each process takes seconds to fill its table.
 //! The first probe that needs one starts it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A process, or several, that the probes of several cases share.
+/// One or more processes that the probes of several cases share.
 #[derive(Debug)]
 pub(crate) struct Resident<S>(Rc<RefCell<Option<S>>>);
 
@@ -24,7 +24,7 @@ impl<S> Resident<S> {
     /// call starts a new one.
     ///
     /// # Errors
-    /// Those of `start` and `work`.
+    /// The errors of `start` and `work`.
     pub(crate) fn with<R>(
         &self,
         start: impl FnOnce() -> anyhow::Result<S>,

@@ -19,7 +19,7 @@ const LARGEST_ITEMS: i64 = 64 << 10;
 /// The command-line options that choose.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Selection {
-    /// Transports to measure over; by default, those that suit the experiment
+    /// Transports to measure over; by default, all that suit the experiment
     #[arg(long, value_enum, value_delimiter = ',', value_name = "T,...")]
     transport: Vec<Transport>,
     /// Bytes of request and response in `latency` and `rate`, multiples of 8
@@ -40,7 +40,7 @@ pub struct Selection {
     ends: Vec<EndName>,
 }
 
-/// A parameter, and those of its values to keep.
+/// A parameter, and the values of it to keep.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Only {
     name: String,

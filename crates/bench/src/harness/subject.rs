@@ -97,7 +97,7 @@ pub(crate) struct Setting {
     pub(crate) largest: u32,
     /// udp, xdp and dpdk: some of the incoming frames are dropped or late on purpose.
     pub(crate) loss: Option<Loss>,
-    /// The end of a link at which the endpoint is; `None` for the loopback device.
+    /// The endpoint's end of a link; `None` for the loopback device.
     #[cfg(feature = "full")]
     pub(crate) end: Option<End>,
     /// xdp: the number of endpoints of the process at one queue, if it has several.
@@ -118,7 +118,7 @@ pub(crate) struct Loss {
 
 /// A transport, with the options that experiments set.
 pub(crate) trait Medium: Open {
-    /// Most sessions that connect at the same time.
+    /// The most sessions that connect at the same time.
     const CONNECTING: usize = 256;
 
     /// Switches packing and segmentation.
@@ -196,7 +196,7 @@ impl Medium for Xdp {
 #[cfg(feature = "full")]
 impl Medium for Dpdk {
     /// Each session proves the peer's address. An endpoint may ignore a challenge that comes soon
-    /// after another one. The server sends the next after an eighth of the failure timeout, and
+    /// after another one. The server sends the next one after an eighth of the failure timeout, and
     /// this timeout is long in processes with priority ([`Seat`]).
     const CONNECTING: usize = 1;
 
@@ -418,10 +418,10 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts one.
+    /// Starts a server.
     ///
     /// # Errors
-    /// It does not start.
+    /// The server does not start.
     pub(crate) fn start(params: &server::Params) -> anyhow::Result<Self> {
         let mut process = Process::spawn(server::ROLE, Seat::default(), params)?;
         let address = process.receive(patience(Duration::ZERO))?;
@@ -431,7 +431,7 @@ impl Server {
     /// Its counts and its use of resources so far.
     ///
     /// # Errors
-    /// It has ended.
+    /// The server has ended.
     pub(crate) fn side(&mut self) -> anyhow::Result<Side> {
         self.process.send(&())?;
         self.process.receive(patience(Duration::ZERO))

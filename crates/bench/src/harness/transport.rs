@@ -36,14 +36,14 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Those that need no interface.
+    /// Transports that need no interface.
     #[cfg(feature = "full")]
     pub const ALL: [Self; 3] = [Self::Shm, Self::Auto, Self::Udp];
-    /// Those of the summary: each further one compiles every endpoint once more.
+    /// The transports of the summary. Each further one would compile every endpoint once more.
     #[cfg(not(feature = "full"))]
     pub const ALL: [Self; 2] = [Self::Shm, Self::Udp];
 
-    /// Those that `latency`, `rate` and `bandwidth` can measure.
+    /// Transports that `latency`, `rate` and `bandwidth` can measure.
     #[cfg(feature = "full")]
     pub(crate) const WITH_LINKS: [Self; 6] = [
         Self::Shm,
@@ -53,19 +53,19 @@ impl Transport {
         Self::XdpNative,
         Self::Dpdk,
     ];
-    /// Those that `latency` and `rate` can measure.
+    /// Transports that `latency` and `rate` can measure.
     #[cfg(not(feature = "full"))]
     pub(crate) const WITH_LINKS: [Self; 2] = Self::ALL;
 
-    /// Those that `index`, `kv` and `replica` can measure.
+    /// Transports that `index`, `kv` and `replica` can measure.
     #[cfg(any(feature = "index", feature = "kv", feature = "replica"))]
     pub(crate) const WITH_SIM: [Self; 4] = [Self::Shm, Self::Auto, Self::Udp, Self::Sim];
 
-    /// Those over which `index` and `replica` are measured by default.
+    /// Transports over which `index` and `replica` are measured by default.
     #[cfg(any(feature = "index", feature = "replica"))]
     pub(crate) const SIMULATED_TOO: [Self; 3] = [Self::Shm, Self::Udp, Self::Sim];
 
-    /// The transports without the simulator, and whether it is one of them.
+    /// The transports without the simulator, and whether the simulator is one of them.
     #[cfg(any(feature = "index", feature = "replica"))]
     pub(crate) fn split(all: &[Self]) -> (Vec<Self>, bool) {
         let real = all.iter().copied().filter(|it| *it != Self::Sim);
@@ -135,8 +135,8 @@ impl Transport {
         false
     }
 
-    /// How much longer two processes over this transport take to start than others: each starts
-    /// DPDK, one after the other.
+    /// How much longer two processes take to start over this transport than over others: each of
+    /// them starts DPDK, one after the other.
     pub(crate) const fn start_takes(self) -> Duration {
         match self {
             #[cfg(feature = "full")]

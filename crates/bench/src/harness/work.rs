@@ -24,7 +24,7 @@ pub(crate) fn mark(message: &mut [u8], counter: u64) {
     }
 }
 
-/// True if the marks of a large message are those that [`mark`] writes for `counter`.
+/// True if a large message has the marks that [`mark`] writes for `counter`.
 pub(crate) fn is_marked(message: &[u8], counter: u64) -> bool {
     let is_right = |(part, index): (&[u8], u64)| match part.first_chunk() {
         Some(word) => u64::from_le_bytes(*word) == counter.wrapping_add(index),

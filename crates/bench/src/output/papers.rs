@@ -1,5 +1,5 @@
 //! Figures that papers have published. Reports show them next to the figures measured here. The
-//! authors used various other machines, with kernel-bypass NICs, so a published figure is no
+//! authors used various other machines, with kernel-bypass NICs, so a published figure is not a
 //! baseline.
 //!
 //! eRPC: Kalia, Kaminsky, Andersen, "Datacenter RPCs can be General and Fast", NSDI 2019.

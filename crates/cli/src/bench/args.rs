@@ -14,17 +14,17 @@ use harness::output::Target;
 
 const EXAMPLES: &str = "\
 Examples:
-  dunlin bench                          latency, rate and idling beside their baselines
+  dunlin bench                          latency, rate and idling, with their baselines
   dunlin bench latency                  every size over shm, auto and udp
-  dunlin bench rate --transport shm     shared memory alone
+  dunlin bench rate --transport shm     only shared memory
   dunlin bench rate --size 8,56,1000    messages of other sizes than 32 bytes
   dunlin bench rate --only batch=3      only the cases with this parameter
   dunlin bench rate --transport xdp     AF_XDP between two network namespaces, as root
   dunlin bench rate --transport dpdk    DPDK between two devices of memif
   dunlin bench slow-handler --seconds 120 --runs 9
   dunlin bench all --json rows.jsonl    everything; a file gets one JSON object per row
-  dunlin bench raw --json - | jq .      JSON on the standard output, the table beside it
-  dunlin bench compare --with ../old/dunlin rate    this build beside another one
+  dunlin bench raw --json - | jq .      JSON on the standard output
+  dunlin bench compare --with ../old/dunlin rate    this build against another one
   dunlin bench rate --svg rate.svg      a picture of the rows
   dunlin bench rate --verbose           also the counters of both processes
   dunlin bench bandwidth --seconds 300  long enough for four messages of a gigabyte each
@@ -33,14 +33,14 @@ Examples:
   dunlin bench kv --items-mib 64        the key-value service with small tables
   dunlin bench memcached                dunlin memcached against Debian's memcached
   dunlin bench store-memory             hit ratio, resident memory, bytes of an item: counts
-  dunlin bench latency --realtime       on a machine that does other work meanwhile (as root)
+  dunlin bench latency --realtime       on a machine that also does other work (as root)
 
 Each experiment starts its own client and server processes. Each figure is the median of --runs
-rounds, beside its baseline, which is measured right before it in each round; the last column is
-their ratio. A row is invalid if its baseline shows that the machine was disturbed; run it again
-when the machine is quiet. Ctrl-C shows what was measured so far. Processes that spin run on the
-first two processors. Even with --realtime, the system gives 5 % of their time to other threads,
-which shows in the largest round trips.
+rounds. Its baseline is measured right before it in each round; the last column is their ratio. A
+row is invalid if its baseline shows that the machine was disturbed; run it again when the machine
+is quiet. Ctrl-C shows what was measured so far. Processes that spin run on the first two
+processors. Even with --realtime, the system gives 5 % of their time to other threads, which shows
+in the largest round trips.
 
 Without valgrind there are no counts of instructions.
 
@@ -73,7 +73,7 @@ pub(crate) struct Args {
     pub(super) experiment: Named,
     #[command(flatten)]
     pub(super) selection: Selection,
-    /// About how long all rounds together may take; cases for which no time is left are left out
+    /// About how long all rounds may take together; cases that do not fit in are left out
     #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<Duration>,
     /// Rounds; a row has the median, the smallest and the largest of them
@@ -83,10 +83,10 @@ pub(crate) struct Args {
     /// One JSON object per row, into a file or (`-`) to the standard output
     #[arg(long, value_name = "FILE|-")]
     pub(super) json: Option<Target>,
-    /// A picture of the rows: all charts that `dunlin report` would show of them
+    /// A picture of the rows, with all charts that `dunlin report` would show
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
-    /// Run the measuring threads before all others of a busy machine (needs root)
+    /// Run the measuring threads before all other threads, on a busy machine (needs root)
     #[arg(long)]
     pub(super) realtime: bool,
     /// Show the counters and the resources of both processes of each measurement

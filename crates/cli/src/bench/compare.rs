@@ -1,7 +1,7 @@
 //! `bench compare`: this build and other programs measure the same cases in turn, and every figure
 //! becomes a ratio of two measurements of one round, with its spread. Ping-pongs around each
-//! measurement show in which state the machine is ([`harness::state`]); [`tally`] has the
-//! conclusion from all of them.
+//! measurement show in which state the machine is ([`harness::state`]); [`tally`] draws the
+//! conclusion from all rounds.
 
 mod args;
 pub(super) mod contract;
@@ -30,7 +30,7 @@ use tally::{Round, Sample};
 /// A case, and its measurements.
 struct Compared {
     case: Case,
-    /// False for a program that does not measure this.
+    /// For each program, whether it measures this case.
     takes_part: Vec<bool>,
     rounds: Vec<Round>,
     /// The reasons of the rounds in which a measurement failed.
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let seats = Seats::pick();
     let cpus = seats.client.cpu.zip(seats.server.cpu);
-    let (client, server) = cpus.context("comparing needs two processors, and here is one")?;
+    let (client, server) = cpus.context("comparing needs two processors; this process has one")?;
     let mut output = Output::open(args.json.as_ref(), None)?;
     let mut compared = cases_of(args)?;
     let mut notes = Notes::default();
@@ -80,7 +80,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     ended
 }
 
-/// All cases of the experiments that depend on the machine.
+/// The cases of the experiments whose figures depend on the machine.
 fn cases_of(args: &Args) -> anyhow::Result<Vec<Compared>> {
     let mut all: Vec<Case> = Vec::new();
     for experiment in args.experiments.iter().flat_map(|it| it.experiments()) {

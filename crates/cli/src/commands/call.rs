@@ -1,5 +1,5 @@
 //! `dunlin call`: calls a method of a server by JSON. The server turns the argument into a message,
-//! and the response into JSON; the call between them is like that of any other client.
+//! and the response into JSON; the call itself is like any other client's.
 
 use std::io;
 use std::time::Duration;
@@ -25,10 +25,10 @@ Examples:
 
 The argument is the JSON of the method's message; `dunlin list` shows its type. The result is one
 line of JSON on the standard output: the value, or the method's own error with exit code 1. A method
-without an answer prints nothing. Nothing is repeated.
+without an answer prints nothing. A failed call is not repeated.
 
 Exit codes: 0, the method returned a value, or has no answer and ran; 1, it returned its own error;
-2, wrong usage, or JSON that is no argument of the method; 3, the server cannot be reached in time;
+2, wrong usage, or JSON that does not fit the argument; 3, the server cannot be reached in time;
 4, it has no such method; 5, it does not take calls by JSON; 6, the call failed, for example at its
 deadline.";
 
@@ -52,7 +52,7 @@ pub(crate) struct Args {
         allow_negative_numbers = true
     )]
     argument: String,
-    /// Ends the call if no response has come after this time; by default, it waits for ever
+    /// Ends the call if no response has arrived after this time; by default, waits forever
     #[arg(long, value_name = "TIME", value_parser = span)]
     deadline: Option<Duration>,
     /// Metadata to send with the call; can be repeated

@@ -20,7 +20,7 @@ Examples:
 
 Values come from the file (--file, or the one that DUNLIN_CONFIG names), then from DUNLIN_*
 variables, then from --set; the last one wins. A number may have a unit (5 ms, 64 MiB, 25 Gbit/s);
-without one it counts in the unit that is listed. An unknown option or a wrong value is refused,
+without one, it counts in the listed unit. An unknown option or a wrong value is refused,
 and the message names its place. Programs load options in the same way with dunlin::Settings.
 
 Exit codes: 0, all is well; 1, the output cannot be written; 2, an option or the usage is wrong.";
@@ -77,8 +77,8 @@ enum ShownSource<'a> {
 /// Prints the chosen options.
 ///
 /// # Errors
-/// [`dunlin::settings::SettingsError`]; a name with which no option begins; or the output is
-/// closed.
+/// [`dunlin::settings::SettingsError`]; a name that is not the beginning of an option's name; or
+/// the output is closed.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.options.load()?;
     settings.check()?;
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     print(&text)
 }
 
-/// True if the name is that of the option, or of a group that contains it.
+/// True if the name stands for the option, or for a group that contains it.
 fn is_in(name: &str, entry: &Entry) -> bool {
     let rest = entry
         .setting

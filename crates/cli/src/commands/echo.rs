@@ -24,8 +24,8 @@ pub(crate) enum Over {
     Xdp(XdpQueue),
     /// Shared memory on one host, AF_XDP otherwise.
     AutoXdp(XdpQueue),
-    /// DPDK, without the kernel: the device and its address. `None`: as the option `dpdk.device`
-    /// says.
+    /// DPDK, without the kernel: the device and its address. `None`: the value of the option
+    /// `dpdk.device`.
     Dpdk(Option<String>),
     /// Shared memory on one host, DPDK otherwise.
     AutoDpdk(Option<String>),
@@ -35,7 +35,7 @@ pub(crate) enum Over {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct XdpQueue {
     interface: String,
-    /// `None`: as the option `xdp.queue` says.
+    /// `None`: the value of the option `xdp.queue`.
     queue: Option<String>,
 }
 
@@ -75,8 +75,8 @@ impl Over {
         match self {
             Self::Shm => "--transport shm ",
             Self::Udp => "--transport udp ",
-            // A client with the default transport reaches these. Another host than the server's has
-            // other names for its interfaces and devices.
+            // A client with the default transport reaches these. On another host than the server's,
+            // interfaces and devices have other names.
             Self::Auto | Self::Xdp(_) | Self::AutoXdp(_) | Self::Dpdk(_) | Self::AutoDpdk(_) => "",
         }
     }
@@ -181,7 +181,7 @@ pub(crate) struct TransportArgs {
 pub(crate) struct EndpointArgs {
     #[arg(long, value_name = "T", default_value = "auto", help = TRANSPORT)]
     pub(crate) transport: Over,
-    /// How long a thread looks for packets before it blocks, such as `50 us`; `spin`: for ever
+    /// How long a thread polls for packets before it blocks, such as `50 us`; `spin`: forever
     #[arg(long, value_name = "TIME|spin")]
     idle: Option<String>,
     #[command(flatten)]

@@ -60,7 +60,7 @@ impl AddAssign for Served {
     }
 }
 
-/// Serves until a signal comes.
+/// Serves until a signal arrives.
 ///
 /// # Errors
 /// If it cannot listen there, an endpoint cannot be opened, or an option is wrong.
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     over!(args.endpoint.transport, serve(args, &settings, &nexus))
 }
 
-/// Clients must know the port, so it is the requested one or none.
+/// Clients must know the port, so the server takes the requested port or none.
 fn bind(settings: &Settings) -> anyhow::Result<Nexus> {
     let listen = settings.listen();
     let bound = settings.nexus().bind(listen.as_str());
@@ -139,7 +139,7 @@ fn wait_open(opened: &Receiver<anyhow::Result<()>>, endpoints: u16) -> anyhow::R
     Ok(())
 }
 
-/// Serves with one endpoint until a signal comes.
+/// Serves with one endpoint until a signal arrives.
 fn echo<T: Configurable>(
     settings: &Settings,
     nexus: &Nexus,
@@ -154,7 +154,7 @@ fn echo<T: Configurable>(
         Ok(rpc) => rpc,
         Err(error) => {
             let context = format!("endpoint {index}");
-            // The receiver is gone if another endpoint has failed before.
+            // The receiver is gone if another endpoint has already failed.
             let _ = ready.send(Err(anyhow!(error).context(context)));
             return Served::default();
         }

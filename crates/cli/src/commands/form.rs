@@ -1,5 +1,5 @@
-//! Keys and values on the command line and in the output of the stores. Bytes that are no text stay
-//! what they are: `--hex` takes and shows hexadecimal digits, and JSON has such bytes in fields of
+//! Keys and values on the command line and in the output of the stores. Bytes that are not text
+//! stay unchanged: `--hex` takes and shows hexadecimal digits, and JSON has such bytes in fields of
 //! their own. Used by `index` and `replica`.
 
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use crate::misuse::Misuse;
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Form {
     /// Keys are hexadecimal digits, and so are keys and values in the output. Without it, they are
-    /// shown as they are; in JSON, bytes that are no text are hexadecimal digits in `key_hex` and
+    /// shown unchanged; in JSON, bytes that are not text are hexadecimal digits in `key_hex` and
     /// `value_hex`
     #[arg(long)]
     hex: bool,
@@ -23,7 +23,7 @@ impl Form {
     /// The bytes of a key on the command line.
     ///
     /// # Errors
-    /// It should be hexadecimal digits, and is not.
+    /// The text should be hexadecimal digits, and is not.
     pub(crate) fn read(self, text: &str) -> anyhow::Result<Vec<u8>> {
         match self.hex {
             false => Ok(text.as_bytes().to_vec()),

@@ -21,12 +21,12 @@ Examples:
   dunlin health --transport xdp:eth0 HOST:31850
   dunlin health --json HOST:31850 | jq -r .status
 
-A server that drains does not serve, nor does one with a thread that makes no turn for longer than
-the server's option `server.health_stuck`. A `Server` answers such questions on a thread of its own,
+A server does not serve while it drains, or while one of its threads has made no turn for longer
+than its option `server.health_stuck`. A `Server` answers such questions on a thread of its own,
 unless its option `server.health` is off; other programs do not answer them.
 
 Exit codes: 0, it serves; 1, it does not serve; 2, wrong usage; 3, it cannot be reached in time, or
-has no health to ask about; 4, it has no such service.";
+does not report its health; 4, it has no such service.";
 
 /// The exit code of a server that does not serve.
 const NOT_SERVING: u8 = 1;
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// The address of the server; the usual port is 31850
     #[arg(value_name = "HOST[:PORT]")]
     address: String,
-    /// The name of a service, which is that of its trait; by default, the whole server
+    /// The name of a service, which is its trait's name; by default, asks about the whole server
     #[arg(value_name = "SERVICE", default_value = "", hide_default_value = true)]
     service: String,
     /// Longest time to wait for the answer

@@ -1,5 +1,5 @@
-//! `dunlin info`: the features of this machine that Dunlin uses, and how to get those that it
-//! lacks. Dunlin runs without any of them: each line says what its feature would bring.
+//! `dunlin info`: the features of this machine that Dunlin uses, and how to get the missing ones.
+//! Dunlin runs without any of them; each line states the gain from its feature.
 
 mod facts;
 mod machine;

@@ -44,7 +44,7 @@ enum Command {
 /// Runs the command.
 ///
 /// # Errors
-/// Those of the command.
+/// The command's errors.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.command {
         Command::Serve(args) => serve::run(args),

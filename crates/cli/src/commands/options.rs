@@ -9,7 +9,7 @@ use dunlin::settings::SettingsError;
 /// Options of Dunlin on the command line.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct OptionArgs {
-    /// Configuration file (TOML), in place of the one that DUNLIN_CONFIG names
+    /// Configuration file (TOML), in place of the file that DUNLIN_CONFIG names
     #[arg(long, value_name = "FILE", visible_alias = "config")]
     file: Option<PathBuf>,
     /// Sets an option, over file and variables; can be repeated; `dunlin config` lists all
@@ -22,7 +22,7 @@ impl OptionArgs {
     /// added its own flags.
     ///
     /// # Errors
-    /// The faults of the first of these sources that has any.
+    /// The faults in the first source that has any.
     pub(crate) fn load(&self) -> Result<Settings, SettingsError> {
         let mut settings = match &self.file {
             Some(path) => Settings::load_from(path)?,

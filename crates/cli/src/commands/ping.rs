@@ -22,14 +22,14 @@ const EXAMPLES: &str = "\
 Examples:
   dunlin ping 127.0.0.1:31850                    one a second, until Ctrl-C
   dunlin ping -c 10 -i 0.1 -s 1024 HOST:31850    ten of 1024 bytes, ten a second
-  dunlin ping -f -c 100000 HOST:31850            one after the other, and their histogram
+  dunlin ping -f -c 100000 HOST:31850            one after the other, then a histogram
   dunlin ping --transport udp --idle spin HOST:31850
   dunlin ping -c 3 --json HOST:31850 | jq .
 
 The server is `dunlin echo-server`. Any other Dunlin program refuses the request type (0x7ec0);
 the round trip of a refusal is shown as well. The time is from the call to its completion. At one
-ping a second, both threads sleep in between, so the time includes two wake-ups; --idle spin saves
-the one on this side. After a failure of the server, each further ping tries to reach it again.
+ping a second, both threads sleep in between, so the time includes two wake-ups; --idle spin avoids
+the wake-up on this side. After a failure of the server, each further ping tries to reach it again.
 
 Exit codes: 0, a ping was answered; 1, none was, or the server refuses pings; 2, an option or
 the usage is wrong.";

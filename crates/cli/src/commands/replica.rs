@@ -19,9 +19,9 @@ Examples, in four terminals:
   dunlin replica get name --cluster 127.0.0.1:7101,127.0.0.1:7102,127.0.0.1:7103
   dunlin replica status 127.0.0.1:7101 127.0.0.1:7102 127.0.0.1:7103
 
-The log is in memory: a write is kept while a majority of the processes lives; a process that starts
-again is another replica, and the cluster goes on without it. With `serve --disk DIR`, an answered
-write survives the end of all processes, and each goes on as the same replica.";
+The log is in memory: a write is kept while a majority of the processes lives; a restarted process
+is a new replica, and the cluster continues without the old one. With `serve --disk DIR`, an
+answered write survives the end of all processes, and each restarted process is the same replica.";
 
 /// The arguments of `dunlin replica`.
 #[derive(Debug, clap::Args)]
@@ -35,7 +35,7 @@ pub(crate) struct Args {
 enum Command {
     /// Runs a replica until Ctrl-C
     Serve(serve::Args),
-    /// Makes a cluster of one, three, five or seven replicas that belong to none
+    /// Makes a cluster of one, three, five or seven replicas that belong to no cluster
     Bootstrap(cluster::Args),
     /// Shows the state of replicas
     Status(cluster::Args),
@@ -49,7 +49,7 @@ enum Command {
     Snapshot(cluster::Args),
     /// Writes the items of a stopped replica into a file
     Backup(backup::BackupArgs),
-    /// Makes the directory of a replica of a new cluster from a backup
+    /// Makes a directory for a replica of a new cluster, from a backup
     Restore(backup::RestoreArgs),
     #[command(flatten)]
     Client(client::Command),
@@ -58,7 +58,7 @@ enum Command {
 /// Runs the command.
 ///
 /// # Errors
-/// Those of the command.
+/// The command's errors.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.command {
         Command::Serve(args) => serve::run(args),

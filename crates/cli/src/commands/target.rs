@@ -46,7 +46,7 @@ pub(crate) fn bind_ip(to: IpAddr) -> IpAddr {
 
 /// The endpoint that asks a server. Its nexus is hidden, because it lives for milliseconds. A probe
 /// runs in the server's container, with the server's variables, so it takes any free UDP port, not
-/// the one that they name.
+/// the port that they name.
 ///
 /// # Errors
 /// The nexus cannot listen.
@@ -62,7 +62,7 @@ pub(crate) fn asker<T: Configurable>(
     Ok(settings.endpoint::<T>(&nexus).idle(Idle::default()))
 }
 
-/// Whether the text cannot be an address, rather than a name that cannot be resolved now.
+/// True if the text cannot be an address; false if it is a name that cannot be resolved now.
 pub(crate) fn is_no_address(error: &anyhow::Error) -> bool {
     let cause = error.downcast_ref::<io::Error>();
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::InvalidInput)

@@ -21,20 +21,20 @@ Examples:
   dunlin trace 4711                              one line per packet, until Ctrl-C
   dunlin trace 4711 -o calls.pcapng --seconds 5  for Wireshark
   dunlin trace 4711 --endpoint 2 --count 1000 -o calls.pcapng
-  dunlin trace 4711 -o - | tshark -r -           as they come
+  dunlin trace 4711 -o - | tshark -r -           packets as they arrive
 
 The trace has the packets of requests and responses, whatever transport carries them. Each gets
 Ethernet, IP and UDP headers whose addresses show the sender: endpoint 258 of the process is
 10.0.1.2, the peer that its transport calls 258 is 10.128.1.2, and an unknown sender is
 10.255.255.255. A dropped packet has a comment. If data stayed in its sender's memory, the trace has
-only the header. A process is a little slower while it is traced, and only then.
+only the header. A process is a little slower only while it is traced.
 
 Exit codes: 0, it was traced; 1, the process cannot be traced, or has ended; 2, wrong usage; 130,
 Ctrl-C without an output file.";
 
-/// Time between two messages that ask the process to go on with the trace.
+/// Time between two messages that ask the process to continue the trace.
 const WORD_EVERY: Duration = Duration::from_millis(100);
-/// Pause when no packet has come.
+/// Pause when no packet has arrived.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The arguments of `dunlin trace`.

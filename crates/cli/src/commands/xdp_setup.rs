@@ -1,5 +1,5 @@
 //! `dunlin xdp-setup`: a daemon that opens AF_XDP sockets for processes without privilege, as a
-//! table of root's permits them, until Ctrl-C.
+//! table that belongs to root permits, until Ctrl-C.
 
 mod table;
 
@@ -43,12 +43,12 @@ The table belongs to root, and only root may write it. It has an entry for each 
 The daemon needs cap_net_admin, cap_net_raw, cap_bpf and cap_ipc_lock, and gives up everything else:
 if root starts it, it becomes the daemon_user, with the group of the same number and no other.
 It serves its own network namespace. A process that has a socket can send any frame on the
-interface, whatever its addresses. If the daemon ends, its processes go on through the kernel.
+interface, whatever its addresses. If the daemon ends, its processes continue through the kernel.
 
 Exit codes: 0, Ctrl-C ended it, or the table is good; 1, it cannot serve; 2, the table or the usage
 is wrong.";
 
-/// The time between two looks for a signal.
+/// The time between two checks for a signal.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// The arguments of `dunlin xdp-setup`.
@@ -77,7 +77,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Serves until a signal comes.
+/// Serves until a signal arrives.
 ///
 /// # Errors
 /// The table is wrong, or the socket cannot be opened.
@@ -93,10 +93,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     signal::watch()?;
     let listener = listen(&args.socket)?;
     let at = Socket(&args.socket);
-    // So the daemon can remove it at its end where the folder lets each user remove its own files.
+    // The daemon then owns the socket, so it can remove it even from a folder in which each user
+    // may remove only its own files.
     chown(&args.socket, Some(daemon_user), Some(daemon_user))
         .or_else(|error| match error.kind() {
-            // Another user than root has started it, and stays.
+            // A user other than root has started the daemon, which stays that user.
             ErrorKind::PermissionDenied => Ok(()),
             _ => Err(error),
         })
@@ -129,8 +130,8 @@ fn say(args: &Args, name: &str, value: impl serde::Serialize, text: &str) -> any
     }
 }
 
-/// A daemon that ends with this value, also if the output is closed: the rules that it has made
-/// would stay.
+/// Ends the daemon when it is dropped, even if the output is closed; otherwise the rules that the
+/// daemon has made would stay.
 struct Ending<'a>(&'a Daemon);
 
 impl Drop for Ending<'_> {
@@ -139,12 +140,12 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// The path of a socket, which goes when this value does.
+/// The path of a socket, which is removed when this value is dropped.
 struct Socket<'a>(&'a Path);
 
 impl Drop for Socket<'_> {
     fn drop(&mut self) {
-        // Another daemon removes a socket that stays.
+        // If this fails, the next daemon removes the socket.
         let _ = fs::remove_file(self.0);
     }
 }

@@ -9,7 +9,7 @@ use dunlin_bench::experiments;
 use harness::machine::FORMAT;
 use harness::row::Row;
 
-/// Most bytes of a file of rows; all experiments together make less than one megabyte.
+/// The most bytes of a file of rows; all experiments together make less than one megabyte.
 const LARGEST: u64 = 256 << 20;
 
 /// All rows of all files.
@@ -49,7 +49,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
     let up_to = |end: usize| bytes[..end].iter().filter(|byte| **byte == b'\n').count() + 1;
     String::from_utf8(bytes.clone()).map_err(|error| {
         let line = up_to(error.utf8_error().valid_up_to());
-        anyhow::anyhow!("{}:{line}: not text, and so no JSON lines", path.display())
+        anyhow::anyhow!("{}:{line}: not text, so not JSON lines", path.display())
     })
 }
 
@@ -61,7 +61,7 @@ fn row(line: &str) -> anyhow::Result<Row> {
         bail!("a run of `dunlin sim`; the report takes rows of `dunlin bench`");
     }
     if value.get("experiment").is_none() {
-        bail!("an object without `experiment`, and so no row of `dunlin bench`");
+        bail!("an object without `experiment`, so not a row of `dunlin bench`");
     }
     match value["run"]["format"].as_u64() {
         Some(format) if format == u64::from(FORMAT) => {}

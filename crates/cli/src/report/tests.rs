@@ -49,7 +49,7 @@ fn rows_are_read_as_they_were_written() {
 }
 
 #[test]
-fn what_is_no_row_is_refused_with_its_place_and_the_reason() {
+fn a_line_that_is_not_a_row_is_refused_with_its_place_and_the_reason() {
     let mut other_version = good();
     other_version["run"]["format"] = 2.into();
     other_version["run"]["dunlin"] = "9.9.9".into();
@@ -58,7 +58,7 @@ fn what_is_no_row_is_refused_with_its_place_and_the_reason() {
         ("{\"experiment\":", "not a JSON object on one line"),
         ("[1, 2]", "JSON, but not an object"),
         ("{\"scenario\": \"incast\"}", "a run of `dunlin sim`"),
-        ("{\"a\": 1}", "no row of `dunlin bench`"),
+        ("{\"a\": 1}", "so not a row of `dunlin bench`"),
         (&changed("run", Value::Null), "does not say its format"),
         (
             &other_version.to_string(),
@@ -115,7 +115,7 @@ fn a_file_without_rows_or_without_text_is_refused() {
     std::fs::remove_file(&path).unwrap();
     assert_eq!(
         error,
-        format!("{}:3: not text, and so no JSON lines", path.display())
+        format!("{}:3: not text, so not JSON lines", path.display())
     );
     let error = format!(
         "{:#}",

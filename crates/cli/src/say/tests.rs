@@ -5,7 +5,7 @@ use anyhow::Context;
 use super::*;
 
 #[test]
-fn a_cause_that_an_error_names_itself_is_said_once() {
+fn a_cause_that_an_error_already_contains_is_printed_once() {
     let full = || io::Error::other("the disk is full");
     let error = Err::<(), _>(full()).context("cannot write x.json");
     let said = with_causes(&error.unwrap_err());

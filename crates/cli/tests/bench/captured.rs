@@ -1,6 +1,6 @@
-//! tshark dissects the frames of an endpoint past the kernel, which it captures at the other end of
-//! the endpoint's link, where the kernel has the interface; and it finds the same packets in the
-//! file that `dunlin trace` writes about that endpoint. These tests need root, `ip` and tshark.
+//! tshark captures and dissects the frames of an endpoint past the kernel, at the other end of the
+//! endpoint's link, where the kernel has the interface. It finds the same packets in the file that
+//! `dunlin trace` writes about the endpoint. These tests need root, `ip` and tshark.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -24,8 +24,8 @@ const PORT: u64 = 31_850;
 const LEN: u64 = 10_000;
 /// No wait takes this long unless a test fails, even on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
-/// A datagram to a port that nothing listens at. A capture has frames in their order, so one that
-/// has this datagram has all frames before it.
+/// A datagram to a port at which nothing listens. A capture has frames in order, so a capture with
+/// this datagram has all frames before it.
 const LAST: &[u8] = b"the last frame of the capture";
 const DISCARD: u16 = 9;
 
@@ -40,7 +40,7 @@ impl Process {
         Self(host.run(|| command.spawn().unwrap()))
     }
 
-    /// Ends it with the signal that Ctrl-C sends.
+    /// Ends the process with the signal that Ctrl-C sends.
     fn finish(mut self) {
         signal(self.0.id(), "-INT");
         let ended = self.0.wait().unwrap();
@@ -121,7 +121,7 @@ fn of_messages<'a>(found: impl IntoIterator<Item = &'a Value>) -> Packets {
     all
 }
 
-/// Sends the datagram after which nothing is captured.
+/// Sends the datagram that marks the end of the capture.
 fn mark_end(to: &Host) {
     let socket = UdpSocket::bind("10.79.0.1:0").unwrap();
     socket.send_to(LAST, (to.address, DISCARD)).unwrap();
@@ -133,7 +133,8 @@ fn has_end(path: &Path) -> bool {
     bytes.windows(LAST.len()).any(|part| part == LAST)
 }
 
-/// The packets in a file of captured frames. Each goes the way of its type.
+/// The packets in a file of captured frames. Checks that requests go to the server, and responses
+/// to the client.
 fn captured(path: &Path) -> Option<Packets> {
     let frames = dissect(path, "udp dunlin", &[])?;
     let mut all = Packets::new();
@@ -174,7 +175,7 @@ fn dissects(network: &Network, name: &str, listen: &str, transport: &str) {
         assert!(Instant::now() < deadline, "nothing is captured");
         call(&network.left, &address);
     }
-    // A tracer writes its last packets when it ends; tshark loses those that it has not written.
+    // A tracer writes its last packets when it ends; tshark loses packets that it has not written.
     network.left.run(|| mark_end(&network.right));
     until(|| has_end(&on_wire));
     capturing.finish();

@@ -24,7 +24,7 @@ fn long_run() -> (MutexGuard<'static, ()>, Child, Vec<u32>) {
     ])
 }
 
-/// This run, after its first measurement has begun, and its processes.
+/// Starts this run; returns it with its processes once its first measurement has begun.
 fn run_of(args: &[&str]) -> (MutexGuard<'static, ()>, Child, Vec<u32>) {
     let alone = alone();
     let mut parent = dunlin(args).spawn().unwrap();
@@ -263,8 +263,8 @@ fn a_process_of_a_measurement_that_dies_costs_one_round() {
         ]
         .concat(),
     );
-    // Kills the client before it reports. A parent that only waited for the report would wait for
-    // ever.
+    // Kills the client before it reports. A parent that only waited for the report would wait
+    // forever.
     signal(*children.iter().max().unwrap(), "-KILL");
     let begin = Instant::now();
     let out = parent.wait_with_output().unwrap();
@@ -286,7 +286,7 @@ fn a_process_of_a_measurement_that_dies_costs_one_round() {
 }
 
 #[test]
-fn a_role_with_wrong_parameters_says_so() {
+fn a_role_with_wrong_parameters_reports_them() {
     for role in ["shm-ping", "udp-send", "copy"] {
         let out = run(&["__role", role]);
         assert!(

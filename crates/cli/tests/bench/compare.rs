@@ -240,7 +240,7 @@ fn wrong_usage_of_compare_is_exit_code_2() {
 }
 
 #[test]
-fn ctrl_c_writes_what_there_is_and_leaves_no_process() {
+fn ctrl_c_writes_the_rows_so_far_and_leaves_no_process() {
     let _alone = alone();
     let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("asleep");
     let _ = fs::remove_file(&place);

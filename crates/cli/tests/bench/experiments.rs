@@ -278,7 +278,7 @@ fn small_rpcs_are_measured_beside_large_messages_and_without_them() {
 }
 
 #[test]
-fn large_messages_side_by_side_are_measured_beside_tcp() {
+fn parallel_large_messages_are_measured_with_tcp_as_the_baseline() {
     let (rows, _) = rows(&["parallel", "--seconds", "1.2", "--transport", "shm,udp"]);
     let of = |size: u32, sessions, inflight, echoed| {
         json!({

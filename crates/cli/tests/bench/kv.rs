@@ -51,7 +51,7 @@ fn the_memory_of_tables_is_counted_against_memcached() {
         .collect();
     assert_eq!(scans, [0, 20]);
     for row in of("hit_ratio") {
-        // A trace that hits always or never says nothing about the cache.
+        // A trace that always hits or never hits shows nothing about the cache.
         assert!((0.3..0.95).contains(&number(row, "median")), "{row}");
         assert_eq!(row["baseline"].is_null(), !is_installed, "{row}");
         // A row is valid if the server took no more memory than memcached. With this little, an

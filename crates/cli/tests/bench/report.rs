@@ -353,7 +353,7 @@ fn without_rows_it_measures_and_says_what_there_was_no_time_for() {
 }
 
 #[test]
-fn ctrl_c_leaves_a_page_that_says_so() {
+fn a_page_that_ctrl_c_interrupted_mentions_it() {
     let _alone = alone();
     let path = temporary("interrupted.html");
     let args = ["report", "--seconds", "600", "-o", path.to_str().unwrap()];

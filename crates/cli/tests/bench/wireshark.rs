@@ -147,7 +147,7 @@ fn numbers(value: &Value) -> Vec<u64> {
     }
 }
 
-/// Compares all fields of a packet from the decoder with those from tshark.
+/// Compares all fields of a packet from the decoder with the fields from tshark.
 fn assert_same(name: &str, bytes: &[u8], found: &Value) {
     let header = Header::decode(bytes).unwrap();
     let expect = |field: &str, value: u64| {

@@ -14,8 +14,8 @@ pub(super) fn device(link: &str, number: u8) -> String {
     format!("dpdk:net_memif0,role={role},socket={socket};ip=10.85.0.{number}/24;--no-huge -m 128")
 }
 
-/// The option without which an endpoint sends nothing to an address of another network than that
-/// of the control plane.
+/// The option without which an endpoint sends nothing to an address outside of the control plane's
+/// network.
 pub(super) const ALLOW: [&str; 2] = ["--set", "nexus.allow_peers=10.85.0.0/24"];
 
 fn serve(link: &str) -> (Running, String) {
@@ -66,8 +66,8 @@ fn large_messages_pass_between_processes_over_the_driver_of_af_xdp() {
     let ping = ["ping", "-c", "10", "-s", "1000000", "-i", "10ms", "-d", "5"];
     let over = ["--json", "--transport", &near, &address];
     let args = [&ping[..], &ALLOW, &over].concat();
-    // The driver's rings are short, so on a busy machine calls of some runs pass their deadline.
-    // From a pool with gaps, three quarters and more of the calls of every run did.
+    // The driver's rings are short, so on a busy machine some calls of some runs miss their
+    // deadline. With gaps in the pool, at least three quarters of the calls of every run missed it.
     let mut summaries = Vec::new();
     for _ in 0..5 {
         let out = left.run(|| run(&args));

@@ -125,7 +125,7 @@ fn json_has_the_same_answers() {
     }
 }
 
-/// A process that listens and sends nothing, and one that is no `Server`.
+/// A process that listens and sends nothing, and a process without a `Server`.
 #[test]
 fn a_process_without_health_is_unreachable_within_the_timeout() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();

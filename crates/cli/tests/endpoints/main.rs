@@ -33,7 +33,8 @@ fn dunlin(args: &[&str]) -> Command {
     command
 }
 
-/// The output of a command that ends by itself. A command that does not is killed, and has no code.
+/// The output of a command that ends by itself. A command that does not end is killed, and has no
+/// code.
 fn run(args: &[&str]) -> Output {
     let mut child = dunlin(args).spawn().unwrap();
     let deadline = Instant::now() + LIMIT;
@@ -232,7 +233,7 @@ fn the_file_that_the_environment_names_is_loaded() {
 
 /// As in a pipe to `head`: the reader has closed its end before the first line.
 #[test]
-fn a_command_whose_reader_has_gone_ends_without_a_word() {
+fn a_command_whose_reader_has_gone_ends_silently() {
     let (_server, address) = Running::server(&[]);
     for args in [
         &["config"][..],
@@ -248,7 +249,7 @@ fn a_command_whose_reader_has_gone_ends_without_a_word() {
         while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
         }
-        // A command that goes on has no code.
+        // A command that still runs has no code.
         let _ = child.kill();
         let out = child.wait_with_output().unwrap();
         assert_eq!(text(&out.stderr), "", "{args:?}");
@@ -277,7 +278,8 @@ fn info_says_what_there_is_and_what_to_do() {
     assert!(text(&run(&["info"]).stdout).contains("huge pages"));
 }
 
-/// Runs in a process that can make the memory file of a doorbell, but not that of a channel.
+/// Runs in a process that can make the memory file of a doorbell, but not the larger file of a
+/// channel.
 #[test]
 fn info_shows_that_endpoints_fall_back_to_udp_and_why() {
     let script = "trap '' XFSZ; ulimit -f 64; exec \"$0\" info --json";

@@ -1,5 +1,5 @@
 //! Commands over `xdp` and `dpdk`: services and their clients, the cost of endpoints without work,
-//! and peers whose data address is not that of their control connection.
+//! and peers whose data address differs from the address of their control connection.
 
 use std::process::Output;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use dunlin_testkit::network::{Host, Network};
 use super::dpdk::{ALLOW, device};
 use super::{Running, objects, run, text};
 
-/// How long processor time is measured, the most of it that a process without work may take, which
-/// is one percent, and how often it is measured at most.
+/// How long processor time is measured; the most that a process without work may use in this time,
+/// one percent; and the most measurements.
 const WATCHED: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_millis(10);
 const ATTEMPTS: u32 = 20;
@@ -173,7 +173,8 @@ fn park(near: &Side<'_>, far: &Side<'_>, listen: &str) {
     // Responses are held for a second, and the keeper of devices looks less often after some time.
     std::thread::sleep(Duration::from_millis(1500));
     let both = [&server, &client];
-    // On a busy machine, others may have the caches, so the least of these times counts.
+    // On a busy machine, other processes displace the contents of caches, so the least of these
+    // times counts.
     let mut least = [Duration::MAX; 2];
     for _ in 0..ATTEMPTS {
         let before = both.map(processor_time);
@@ -191,7 +192,8 @@ fn park(near: &Side<'_>, far: &Side<'_>, listen: &str) {
         }
     }
     assert!(least.iter().all(|it| *it < most()), "{least:?}");
-    // The first packets, too, have found their neighbours, and those that prove addresses.
+    // Nothing was lost, not even the first packets, which had to find their neighbours, or the
+    // packets that prove addresses.
     both.into_iter().for_each(loses_nothing);
     let (rest, _) = client.end("-INT");
     assert_eq!(rest.last().unwrap()["loss_percent"], 0.0, "{rest:?}");

@@ -121,7 +121,7 @@ fn a_stopped_server_is_not_waited_for() {
 }
 
 #[test]
-fn what_is_no_server_is_exit_code_1_and_says_what_would_be_one() {
+fn an_address_without_a_server_is_exit_code_1_with_advice() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let loud = TcpListener::bind("127.0.0.1:0").unwrap();
     let addresses = [&silent, &loud].map(|listener| listener.local_addr().unwrap().to_string());
@@ -168,7 +168,7 @@ fn ping_here<App: 'static>(
 }
 
 #[test]
-fn a_server_without_an_echo_is_seen_all_the_same() {
+fn a_server_without_an_echo_is_still_found() {
     let (lines, code, said) = ping_here(|| (), |_| {}, &["-c", "1"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("is alive, but refuses pings"), "{said}");

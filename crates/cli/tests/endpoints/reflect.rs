@@ -71,7 +71,7 @@ impl Hidden for () {
     async fn nothing(&self, &(): &(), _: Context<'_>) {}
 }
 
-/// A server that allows reflection or does not, and its address.
+/// A server with or without reflection, and its address.
 fn server(reflect: bool) -> (Server, String) {
     let server = Builder::builder().service(|_| SumServer(Sums));
     let server = server.service(|_| HiddenServer(())).reflect(reflect);
@@ -80,7 +80,7 @@ fn server(reflect: bool) -> (Server, String) {
     (server, address)
 }
 
-/// The exit code of a command, its output, and what it says about errors.
+/// The exit code of a command, its output, and its error messages.
 fn ended(out: &Output) -> (Option<i32>, &str, &str) {
     (out.status.code(), text(&out.stdout), text(&out.stderr))
 }

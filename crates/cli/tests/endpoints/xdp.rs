@@ -65,7 +65,8 @@ fn echoes_between_xdp_and_udp() {
         let shown = &objects(&out.stdout)[0]["endpoints"][0]["transport_counters"];
         assert_eq!(far.contains("xdp:"), shown["rx_datagrams"] != 0, "{shown}");
         assert_eq!(shown["rx_wrong_sum"], 0, "{shown}");
-        // Half of the requests are short, and answers leave as they came.
+        // Half of the requests are short, and each answer leaves in the form in which its request
+        // came.
         let is_xdp = far.contains("xdp:");
         assert_eq!(is_xdp, shown["umem_bytes"] == 64 << 20, "{shown}");
         let copied = ["tx_copied_short", "tx_copied_packed", "tx_copied_msgbuf"];
@@ -237,7 +238,7 @@ fn a_daemon_that_cannot_go_on_leaves_no_socket() {
         "{out:?}"
     );
     assert!(socket.0.exists());
-    // A killed one leaves its socket, which the next one replaces.
+    // A killed daemon leaves its socket, which the next one replaces.
     assert_eq!(daemon.end("-KILL").1, None);
     assert!(socket.0.exists());
     let mut daemon = host.run(|| Running::start(&[&args[..], &["--json"]].concat()));

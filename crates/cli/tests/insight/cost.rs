@@ -1,5 +1,5 @@
-//! The cost for an endpoint of showing its counters, and of readers. The results are for people, so
-//! the test is run by hand.
+//! The cost of publishing counters for an endpoint, and of its readers. The results are for people,
+//! so the test is run by hand.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -81,8 +81,8 @@ fn processor_time() -> f64 {
 fn watcher(target: &str) -> Child {
     let mut watch = dunlin(&["stats", target, "--watch", "0.05"]);
     let watch = watch.stdout(Stdio::null()).spawn().unwrap();
-    // By then it reads, if the machine is not busy. If it is, the watcher connects during its first
-    // measurement, and the median of all of them does not show that.
+    // By then the watcher reads, unless the machine is busy. On a busy machine it connects during
+    // the first measurement, which the median of all measurements hides.
     std::thread::sleep(Duration::from_millis(200));
     signal(&watch, "-STOP");
     watch
@@ -102,7 +102,7 @@ fn median(mut rates: Vec<f64>) -> f64 {
 /// `cargo test --release -p dunlin-cli --test insight -- --ignored --nocapture looked_at`
 #[test]
 #[ignore = "it measures, and asserts nothing that noise could not break"]
-fn what_being_looked_at_costs() {
+fn the_cost_of_being_looked_at() {
     let (mut hidden, mut shown) = (Busy::start(true), Busy::start(false));
     let pid = std::process::id().to_string();
     let address = shown.nexus.address().to_string();

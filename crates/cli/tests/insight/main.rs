@@ -208,7 +208,7 @@ fn a_process_elsewhere_that_dies_ends_the_watch() {
 
 /// The file that a path leads to stays readable as long as it is open.
 #[test]
-fn a_file_that_goes_with_its_process_ends_the_watch() {
+fn a_file_that_vanishes_with_its_process_ends_the_watch() {
     let mut shown = Shown::start();
     let found = dunlin_insight::of_process(shown.0.id()).unwrap();
     let path = found[0].path.to_str().unwrap().to_owned();
@@ -270,7 +270,7 @@ fn top_without_a_terminal_says_what_to_use_instead() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_an_error_that_says_why() {
+fn a_target_that_cannot_be_shown_is_an_error_with_the_reason() {
     let cases: [(&[&str], i32, &str); 8] = [
         (
             &["stats", "127.0.0.1:1"],
@@ -293,7 +293,7 @@ fn what_cannot_be_shown_is_an_error_that_says_why() {
 }
 
 #[test]
-fn a_process_that_shows_nothing_over_tcp_says_which_option() {
+fn the_error_of_a_process_that_shows_nothing_over_tcp_names_the_option() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let output = run(&["stats", &nexus.address().to_string()]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");

@@ -320,7 +320,7 @@ fn a_dump_has_all_items_and_damaged_ones_are_refused() {
     assert_eq!(shown, format!("2002 items are in {dump}\n"));
     assert!(server.failure(&["dump", &dump]).contains("it exists"));
     let shown = server.text(&["dump", "--resume", &dump]);
-    assert!(shown.ends_with("is whole already\n"), "{shown}");
+    assert!(shown.ends_with("is complete already\n"), "{shown}");
 
     let other = Server::start(&memory);
     assert_eq!(other.object(&["load", &dump])["loaded"], 2002);
@@ -344,15 +344,15 @@ fn a_dump_has_all_items_and_damaged_ones_are_refused() {
     let (whole, damaged) = (std::fs::read(&dump).unwrap(), folder.path("damaged"));
     nothing_of_a_damaged_dump_is_loaded(&other, &whole, &damaged);
 
-    // A dump that was cut off goes on where it was, and only at the same server.
+    // A dump that was cut off resumes where it ended, and only at the same server.
     std::fs::write(&damaged, &whole[..whole.len() * 2 / 3]).unwrap();
     let refusal = other.failure(&["dump", "--resume", &damaged]);
-    assert!(refusal.contains("started anew"), "{refusal}");
+    assert!(refusal.contains("restarted"), "{refusal}");
     server.text(&["dump", "--resume", &damaged]);
     // The second at which an item expires may differ by one.
     assert!(sorted(&damaged) == sorted(&dump));
     assert_eq!(other.object(&["load", &damaged])["loaded"], 2002);
-    // Lines after the end go away, and the end stands there once.
+    // Lines after the end mark are removed, and the file has one end mark.
     std::fs::write(&damaged, [&whole[..], b"more\n"].concat()).unwrap();
     server.text(&["dump", "--resume", &damaged]);
     assert!(std::fs::read(&damaged).unwrap() == whole);
@@ -413,7 +413,7 @@ fn bad_lines_are_named_and_the_others_are_loaded() {
 }
 
 #[test]
-fn an_interrupted_load_goes_on_where_it_has_ended() {
+fn an_interrupted_load_resumes_where_it_ended() {
     const ITEMS: usize = 30_000;
     let (folder, server) = (Folder::new("go-on"), Server::start(&["--memory", "16MiB"]));
     let list = folder.path("list");

@@ -34,7 +34,7 @@ fn a_server_answers_questions_about_its_health() {
         assert!(output.status.success(), "{errors}");
         String::from_utf8(output.stdout).unwrap()
     };
-    // Another number of endpoints than partitions changes nothing for clients.
+    // A number of endpoints that differs from the number of partitions changes nothing for clients.
     server.text(&["set", "name", "dunlin"]);
     assert_eq!(server.text(&["get", "name"]), "dunlin\n");
     // Each of the two partitions has its figures, and the endpoint of health has none.

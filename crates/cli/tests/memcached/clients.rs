@@ -1,5 +1,5 @@
-//! Clients of memcached, unmodified: libmemcached's tools, and pymemcache and gomemcache, whose
-//! answers are those that they get from Debian's `memcached`.
+//! Unmodified clients of memcached: libmemcached's tools, pymemcache and gomemcache. They get the
+//! same answers as from Debian's `memcached`.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -77,7 +77,7 @@ fn the_tools_of_libmemcached_get_the_same_answers_as_from_memcached() {
 pub(crate) struct Theirs(Child);
 
 impl Theirs {
-    /// Starts it at a TCP port, and returns its address too.
+    /// Starts the server at a TCP port, and returns its address too.
     pub(crate) fn start_tcp() -> (Self, String) {
         // Other tests take ports of another address.
         let port = std::net::TcpListener::bind("127.0.0.77:0").unwrap();
@@ -93,7 +93,7 @@ impl Theirs {
         (Self(child), address)
     }
 
-    /// Starts it at a UNIX socket.
+    /// Starts the server at a UNIX socket.
     fn start(path: &str) -> Self {
         let child = Command::new("memcached")
             .args(["-u", "root", "-U", "0", "-t", "1", "-s", path])

@@ -12,13 +12,13 @@ use crate::Server;
 /// Idle clients.
 const CLIENTS: usize = 10_000;
 
-/// Descriptors that a process has in addition to those of the clients.
+/// Descriptors that a process has in addition to its clients' descriptors.
 const OTHERS: u64 = 100;
 
 /// Resident bytes that a client may cost the server.
 const EACH: u64 = 4096;
 
-/// Allows this process, and those that it starts, the descriptors; false if the system does not.
+/// Allows this process and its children the descriptors; false if the system does not permit it.
 fn may_open(needed: u64) -> bool {
     let limit = getrlimit(Resource::Nofile);
     if limit.maximum.is_some_and(|most| most < needed) {

@@ -1,5 +1,5 @@
-//! Prometheus's exporter of memcached, unmodified: it reads this server's figures as it reads those
-//! of Debian's memcached.
+//! Prometheus's exporter of memcached, unmodified: it reads this server's figures in the same way
+//! as Debian memcached's.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -14,8 +14,8 @@ use crate::{Server, ask, tcp};
 
 const PACKAGE: &str = "github.com/prometheus/memcached_exporter/cmd/memcached_exporter";
 
-/// Series that the exporter has of memcached alone: they belong to its slabs, or to the way in
-/// which these order their items, or name its version.
+/// Series that the exporter has only for memcached: they belong to its slabs or to the order of
+/// items in slabs, or name its version.
 const THEIRS: [&str; 4] = [
     "memcached_slab_",
     "memcached_lru_",
@@ -46,7 +46,7 @@ impl Drop for Program {
     }
 }
 
-/// The page that a server of HTTP shows, as soon as it listens.
+/// The page that an HTTP server shows, as soon as it listens.
 fn page(address: &str, path: &str) -> String {
     let begin = Instant::now();
     let mut socket = loop {
@@ -83,7 +83,7 @@ fn series(exporter: &str, server: &str) -> BTreeMap<String, f64> {
 }
 
 #[test]
-fn prometheus_exporter_reads_the_figures_as_those_of_memcached() {
+fn prometheus_exporter_reads_the_figures_as_it_reads_memcacheds() {
     const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/memcached/exporter");
     let (Some(_), Some(_)) = (run("go", &["version"]), run("memcached", &["-V"])) else {
         return;

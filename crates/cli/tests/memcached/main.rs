@@ -51,7 +51,7 @@ impl Server {
         self.greeting["listening"].as_str().unwrap()
     }
 
-    /// Ends it by Ctrl-C, and returns its report.
+    /// Ends the server with Ctrl-C, and returns its report.
     fn end(mut self) -> Value {
         let id = self.child.id().to_string();
         let status = Command::new("kill").args(["-INT", &id]).status();
@@ -70,7 +70,7 @@ impl Drop for Server {
     }
 }
 
-/// Sends commands, of which the last ends the connection, and returns all answers.
+/// Sends commands, the last of which ends the connection, and returns all answers.
 fn ask(mut socket: impl Read + Write, commands: &str) -> String {
     socket.write_all(commands.as_bytes()).unwrap();
     let mut answers = String::new();
@@ -172,7 +172,7 @@ fn messages_too_short_for_bursts_between_threads_are_refused() {
     let mut refused = dunlin(&[&serve[..], &front, &short].concat())
         .spawn()
         .unwrap();
-    // A server that starts says so on its standard output, and would never end.
+    // A server that starts prints a line to its standard output, and would never end.
     let mut greeting = [0];
     if refused
         .stdout

@@ -1,5 +1,5 @@
-//! The program `dunlin` with arguments, for the tests of its commands. The environment's file of
-//! settings does not reach it.
+//! The program `dunlin` with arguments, for the tests of its commands. The program ignores the
+//! settings file that the environment names.
 
 use std::process::{Command, Stdio};
 

@@ -1,5 +1,5 @@
-//! A server that a command starts, in a process of its own, and commands of its clients. It is
-//! killed with the value.
+//! A server that a command starts, in a process of its own, and commands of its clients. The
+//! process is killed when the value is dropped.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
@@ -71,7 +71,7 @@ impl Server {
         assert!(status.unwrap().success());
     }
 
-    /// Presses Ctrl-C, and returns what it writes after its greeting.
+    /// Presses Ctrl-C, and returns the server's output after its greeting.
     pub(crate) fn end(mut self) -> String {
         self.signal("-INT");
         let mut report = String::new();
@@ -80,7 +80,7 @@ impl Server {
         report
     }
 
-    /// Waits for its end: the exit code, and the messages.
+    /// Waits until the server ends. Returns its exit code and its messages.
     pub(crate) fn wait(&mut self) -> (Option<i32>, String) {
         let mut said = String::new();
         let mut errors = self.child.stderr.take().unwrap();

@@ -19,7 +19,7 @@ fn on_disks(folder: &Folder) -> Cluster {
 }
 
 impl Cluster {
-    /// Starts a replica again that was killed.
+    /// Restarts a killed replica.
     fn restart(&mut self, place: usize, folder: &Folder) {
         let path = folder.path(&place.to_string());
         let address = self.0[place].address.clone();
@@ -65,7 +65,7 @@ fn answered_writes_survive_the_end_of_all_processes() {
 }
 
 #[test]
-fn a_directory_that_is_none_of_this_replica_is_refused() {
+fn a_directory_in_use_of_another_cluster_or_of_another_format_is_refused() {
     let folder = Folder::new("replica-refused");
     let mut cluster = on_disks(&folder);
     let path = folder.path("0");
@@ -159,7 +159,7 @@ fn a_new_cluster_begins_with_the_backup_of_a_survivor() {
     assert_eq!(get("later", &all), "later\n");
 }
 
-/// Copies a directory of a replica that does not run.
+/// Copies the directory of a stopped replica.
 fn copy(from: &std::path::Path, to: &std::path::Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
@@ -198,8 +198,7 @@ fn two_processes_with_one_number_both_end_and_the_cluster_goes_on() {
     ]);
 }
 
-/// Writes a term into a directory after which there is no other, so that Raft panics when it asks
-/// for votes.
+/// Writes the largest term into a directory, so that Raft panics when it asks for votes.
 fn promise_the_last_term(path: &std::path::Path) {
     let opened = dunlin::replica::open(path, 1).unwrap();
     let mut disk = opened.disk;
@@ -245,7 +244,7 @@ fn a_panic_of_raft_ends_the_process_with_advice() {
     assert_eq!(status.code(), Some(101), "{status}: {errors}");
     assert!(
         errors.contains("raft"),
-        "the panic is none of Raft: {errors}"
+        "the panic does not come from Raft: {errors}"
     );
     let words = format!("of cluster {name} at {address} with the directory {path} ends because");
     assert!(errors.contains(&words), "{errors}");

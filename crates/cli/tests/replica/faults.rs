@@ -1,4 +1,4 @@
-//! Real faults: a full disk, a process that stops for a while, a network that is cut. Those of
+//! Real faults: a full disk, a process that stops for a while, a network that is cut. Faults of
 //! disks and networks need root.
 
 use std::fs::{self, File};
@@ -43,7 +43,8 @@ impl Replica {
         format!("/proc/{}/root{path}", self.child.id())
     }
 
-    /// Fills the rest of a file system of the replica, and returns the file that does.
+    /// Fills the rest of one of the replica's file systems. Returns the path of the file that fills
+    /// it.
     fn fill(&self, folder: &str) -> String {
         let path = self.path(&format!("{folder}/filler"));
         let mut file = File::create(&path).unwrap();
@@ -86,7 +87,8 @@ fn a_full_disk_stops_writes_until_there_is_room() {
     let (_nexus, mut client) = cluster.client(PATIENCE);
     client.put(b"before", b"value").unwrap();
     let filler = cluster.0[0].fill(&disk);
-    // What the log's file has reserved is used first. The write that finds the disk full waits.
+    // The replica first uses the bytes that the log's file has reserved. The write that finds the
+    // disk full waits.
     let (_other, mut hasty) = cluster.client(Duration::from_millis(300));
     let mut made = Vec::new();
     until(|| {
@@ -134,7 +136,7 @@ fn a_leader_that_stops_for_a_while_answers_nothing_old() {
         let old = cluster.leader();
         cluster.0[old].signal("-STOP");
         client.put(b"key", &value).unwrap();
-        // A client asks the first of its replicas first: here, the old leader at once.
+        // A client asks the first replica of its list first; here, that is the old leader.
         let own = Cluster::client(&cluster, PATIENCE);
         let (_other, mut reader) = own;
         cluster.0[old].signal("-CONT");

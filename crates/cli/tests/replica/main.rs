@@ -176,7 +176,7 @@ fn each_command_does_its_work() {
     assert!(text(&cluster.bootstrap(3)).contains("of 3 replicas"));
     assert!(failure(&cluster.bootstrap(2), 2).contains("2 replicas do not form a cluster"));
     assert!(failure(&cluster.bootstrap(1), 1).contains("it belongs to another cluster"));
-    // A process that starts again at the address of another is another replica.
+    // A new process at the address of an earlier one is another replica.
     let address = cluster.0[2].address.clone();
     cluster.0[2].kill();
     cluster.0[2] = Replica::start(&address);
@@ -352,7 +352,7 @@ fn no_acknowledged_write_is_lost_when_leaders_are_killed() {
     write(&mut client, 100);
     for _ in 0..2 {
         let leader = cluster.leader();
-        // Writes are under way when the leader dies.
+        // Writes are in flight when the leader dies.
         std::thread::scope(|scope| {
             let killer = scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(5));
@@ -412,7 +412,7 @@ fn a_message_that_contradicts_the_log_is_dropped_and_the_replica_goes_on() {
         *liar.app()
     });
     inquirer.status(&cluster.0[0].address).unwrap();
-    // Without the third, a majority needs the one that got the message.
+    // Without the third replica, a majority needs the replica that got the message.
     cluster.0[2].kill();
     let rest = cluster.addresses()[..2].join(",");
     text(&[

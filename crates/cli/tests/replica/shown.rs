@@ -1,11 +1,11 @@
-//! The output of commands: bytes that are no text, and news of the cluster.
+//! The output of commands: bytes that are not text, and news of the cluster.
 
 use dunlin_testkit::folder::Folder;
 
 use super::*;
 
 #[test]
-fn keys_and_values_that_are_no_text_survive_every_form() {
+fn keys_and_values_that_are_not_text_survive_every_form() {
     let cluster = Cluster::start(1);
     let all = cluster.addresses().join(",");
     let run = |args: &[&str]| text(&[args, &["--cluster", &all, "--timeout", "30"]].concat());
@@ -21,7 +21,7 @@ fn keys_and_values_that_are_no_text_survive_every_form() {
     assert_eq!(listed[0]["key_hex"], "ff0000", "{listed:?}");
     assert_eq!(listed[0]["value_hex"], "61fe", "{listed:?}");
     assert!(listed[0].get("key").is_none() && listed[0].get("value").is_none());
-    // What is shown can be used as it is.
+    // Keys in the output can be used as arguments unchanged.
     let rest = run(&["list", "ff00", "--hex", "--after", "ff0000"]);
     assert!(
         rest.starts_with("ff0001\t") && rest.ends_with("\t61fe\n"),

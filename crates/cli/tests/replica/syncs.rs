@@ -105,7 +105,7 @@ impl Stage {
         self.folder.path(&format!("{name}-{place}"))
     }
 
-    /// A file that changes the syncs of a replica, or that they have left.
+    /// A file that changes the syncs of a replica, or that a sync has written.
     fn file(&self, place: usize, name: &str) -> PathBuf {
         self.folder.join(format!("syncs-{place}/{name}"))
     }
@@ -139,7 +139,7 @@ fn a_sync_that_fails_ends_the_process_and_is_not_repeated() {
                    process ends";
     assert!(errors.contains(message), "{errors}");
     assert_eq!(fs::read(stage.file(old, "failed")).unwrap().len(), 1);
-    // The others go on, and it goes on with them when its disk is in order.
+    // The others continue, and the replica rejoins them when its disk is in order.
     client.put(b"after", b"value").unwrap();
     fs::remove_file(stage.file(old, "fail")).unwrap();
     let address = cluster.0[old].address.clone();
@@ -164,7 +164,7 @@ fn a_sync_of_the_members_that_fails_ends_the_process_and_is_not_repeated() {
     let mut replica = stage.start(0, "127.0.0.1:0");
     let address = replica.address.clone();
     stage.switch(0, "fail");
-    // A second request would find the process, if an endpoint had caught the panic.
+    // A second request would find the process alive if an endpoint had caught the panic.
     let bootstrap = ["bootstrap", &address, "--timeout", "3"];
     failure(&bootstrap, 1);
     until(|| replica.child.try_wait().unwrap().is_some());
@@ -252,8 +252,8 @@ fn a_cluster_whose_syncs_are_longer_than_time_outs_elects_a_leader_and_goes_on()
     let time = begin.elapsed();
     assert!(time < ELECTING, "no replica has led for {time:?}");
     // A put needs both disks now. A busy machine may depose the leader: a process that does not run
-    // for a time-out is like one that is cut off. So the term may change, and its leader need not
-    // be the first one.
+    // for a time-out is like a process that is cut off. So the term may change, and its leader need
+    // not be the first one.
     for put in 0..3_u8 {
         client.put(b"after", &[put]).unwrap();
         let item = client.get(b"after").unwrap();

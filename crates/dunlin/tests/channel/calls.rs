@@ -61,7 +61,7 @@ fn a_response_without_room_and_a_type_without_a_handler_are_errors() {
 }
 
 #[test]
-fn a_program_sees_how_its_channel_does() {
+fn a_program_sees_the_state_of_its_channel() {
     let server = Server::start(Way::Shm, &own_host(), Role::Answers);
     let channel = Way::Shm.open(server.address);
     block_on(channel.ready()).unwrap();

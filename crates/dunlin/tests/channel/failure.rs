@@ -12,7 +12,7 @@ use crate::{ECHO, HOLD, WAYS, Way, block_on, free_port, own_host, until};
 /// More calls than all sessions with one server take at once.
 const CALLS: usize = 100;
 
-/// Begins calls, every third of which is idempotent. A server holds some of them; sessions and the
+/// Begins calls; every third one is idempotent. A server holds some of them; sessions and the
 /// channel hold the others.
 fn begin(channel: &Channel) -> std::thread::JoinHandle<Vec<Result<Answer, ChannelError>>> {
     let calls: Vec<_> = (0..CALLS)

@@ -1,5 +1,5 @@
-//! A name that the system does not know at first, then knows, and then knows no more. The channel
-//! is in a child that has a list of hosts of its own.
+//! A name that the system at first does not know, then knows, and then no longer knows. The channel
+//! runs in a child process with its own list of hosts.
 
 use std::fs;
 use std::net::ToSocketAddrs;
@@ -71,7 +71,7 @@ pub(crate) fn call(port: &str) {
     until(|| echo().is_ok());
     println!("#answered");
     until(|| !is_known());
-    // Several look-ups fail, and the channel keeps what it has found before.
+    // Several look-ups fail, and the channel keeps the addresses that it found before.
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(echo().unwrap().data(), b"by name");
     println!("#kept");

@@ -1,7 +1,8 @@
-//! One of three servers is killed, or stopped and continued, under load: calls that are idempotent
-//! or were not transmitted end with their values, the others with an error that says so, all soon,
-//! and the channel uses the server again after its return. A test has one round. The variable
-//! `DUNLIN_KILLS` sets their number; then the bounds are those of a machine without other work.
+//! One of three servers is killed, or stopped and continued, under load. Calls that are idempotent
+//! or were not transmitted end with their values, the others with an error that states that they
+//! may have run. All of them end soon, and the channel uses the server again after its return. A
+//! test has one round. If the variable `DUNLIN_KILLS` sets another number, the bounds are those for
+//! a machine without other work.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::{ECHO, PATIENCE, WAYS, Way, block_on, free_port, until};
 
 const ROUNDS: &str = "DUNLIN_KILLS";
 
-/// Calls under way at once.
+/// Calls in flight at once.
 const TASKS: usize = 64;
 
 /// Within this time after its return, a server is used as before.
@@ -121,7 +122,7 @@ fn is_ready(channel: &Channel, address: &str) -> bool {
     addresses.any(|it| it.address == address && it.state == State::Ready)
 }
 
-/// In each round, kills or stops another one of three servers, as `fate` says.
+/// In each round, kills or stops another one of three servers, as `fate` demands.
 fn drill(way: Way, fate: Fate) {
     let rounds = std::env::var(ROUNDS).ok();
     let is_strict = rounds.is_some();
@@ -177,7 +178,7 @@ fn drill(way: Way, fate: Fate) {
         load.unknown.load(Ordering::Relaxed)
     );
     load.end();
-    // Of neighbouring seconds, because the machine's own speed changes from one to the next.
+    // Each ratio is of neighbouring seconds, because the machine's own speed changes over time.
     ratios.sort_by(f64::total_cmp);
     let median = ratios.get(ratios.len() / 2);
     assert!(median.is_none_or(|ratio| *ratio >= 0.9), "{ratios:?}");

@@ -16,7 +16,7 @@ const NOWHERE: &str = "127.0.0.1:1";
 const DEFAULT_PATIENCE: Duration = Duration::from_secs(5);
 
 #[test]
-fn a_full_channel_says_so_and_takes_calls_again() {
+fn a_full_channel_refuses_calls_and_later_takes_them_again() {
     let server = Server::start(Way::Shm, "127.0.0.1:0", Role::Holds);
     let channel = Way::Shm.channel(server.address).queue(3).open().unwrap();
     let short = |_| channel.call(HOLD, b"").deadline(Duration::from_millis(100));
@@ -139,7 +139,7 @@ fn a_deadline_ends_a_call_wherever_it_is() {
 }
 
 #[test]
-fn what_is_no_address_is_refused() {
+fn a_text_that_is_not_an_address_is_refused() {
     for wrong in ["", "nowhere", "host:port", "tcp://host:1"] {
         let error = Channel::builder().address(wrong).open().unwrap_err();
         assert!(

@@ -145,7 +145,7 @@ fn a_resolver_that_fails_is_asked_again_and_keeps_what_it_found() {
     echo(&channel).unwrap();
 }
 
-/// Once with a fixed address and once with a resolver that answers, next to the one that hangs.
+/// Once with a fixed address and once with a working resolver, next to a resolver that hangs.
 #[test]
 fn a_look_up_that_hangs_holds_up_no_call() {
     for way in WAYS {
@@ -169,7 +169,7 @@ fn a_look_up_that_hangs_holds_up_no_call() {
             std::thread::sleep(5 * every);
             assert_eq!(hanging.1.load(Ordering::Relaxed), 1, "one at a time");
         }
-        // The other resolver is asked again although the one that hangs has not answered.
+        // The channel asks the other resolver again although the hanging one has not answered.
         assert!(list.look_ups() > 2);
         hanging.end();
     }
@@ -187,7 +187,8 @@ fn a_channel_of_a_look_up_that_hangs_ends_its_calls_in_time() {
     hanging.end();
 }
 
-/// `localhost` is looked up, and the server is at two further addresses, since it listens at all.
+/// `localhost` is looked up, and the server is at two further addresses, since it listens at all
+/// addresses.
 #[test]
 fn addresses_of_one_server_count_as_one() {
     for way in WAYS {
@@ -213,7 +214,7 @@ fn addresses_of_one_server_count_as_one() {
             assert_eq!(block_on(call).unwrap().data(), b"by a resolver");
         }
         assert_eq!((known(&first), known(&second)), (1, 1), "{way:?}");
-        // Each address has a session, and not each name.
+        // Each address has a session, not each name.
         assert_eq!(server.seen.sessions.load(Ordering::Relaxed), 2, "{way:?}");
         drop(server);
         until(|| channel.state().state == State::Gone);

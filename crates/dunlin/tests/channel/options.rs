@@ -39,7 +39,7 @@ fn ready(channel: &Channel) -> usize {
 }
 
 #[test]
-fn a_key_has_one_server_until_that_leaves() {
+fn a_key_has_one_server_until_that_server_leaves() {
     for way in WAYS {
         let start = |number| Server::start(way, "127.0.0.1:0", number);
         let mut servers: Vec<_> = (1..=3).map(start).collect();

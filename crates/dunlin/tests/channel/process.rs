@@ -63,7 +63,7 @@ pub(crate) fn main_if_asked() {
     };
     let seen = Arc::<Seen>::default();
     let watched = Arc::clone(&seen);
-    // As long as the process lives, which is the parent's concern.
+    // The thread may wait as long as the process lives; the parent ends the process.
     std::thread::spawn(move || {
         while watched.held.load(Ordering::Relaxed) < 8 {
             std::thread::sleep(Duration::from_millis(1));

@@ -13,9 +13,9 @@ use crate::{ECHO, HOLD, Way};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
     Answers,
-    /// Answers no request, and drops those that their clients give up.
+    /// Answers no request, and drops requests that their clients give up.
     Holds,
-    /// Answers no request until the test allows it, and keeps those that their clients give up.
+    /// Answers no request until the test allows it, and keeps requests that their clients give up.
     Keeps,
 }
 

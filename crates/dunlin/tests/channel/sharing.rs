@@ -112,7 +112,7 @@ fn a_busy_channel_opens_further_sessions_and_leaves_room_for_others() {
     }
 }
 
-/// Calls that take long, of as many channels, need more sessions than a channel alone may have.
+/// Long calls of several channels need more sessions than a single channel may have.
 #[test]
 fn long_calls_of_some_channels_do_not_block_those_of_others() {
     for way in WAYS {
@@ -194,7 +194,7 @@ async fn p99(channels: &[Channel], span: Duration) -> Duration {
     times[times.len() * 99 / 100]
 }
 
-/// The same, while another channel has as many calls as it can.
+/// The same, while another channel has as many calls in flight as it can.
 async fn p99_beside(greedy: &Channel, channels: &[Channel], span: Duration) -> Duration {
     let is_over = Cell::new(false);
     let calls = (0..4000).map(|_| async {
@@ -210,8 +210,8 @@ async fn p99_beside(greedy: &Channel, channels: &[Channel], span: Duration) -> D
     futures::join!(join_all(calls), others).1
 }
 
-/// Of 1 000 channels to a server, one has as many calls as it can. With `DUNLIN_FAIR=1`, the
-/// slowest calls of the others take at most three times as long as without it.
+/// Of 1 000 channels to a server, one has as many calls in flight as it can. With `DUNLIN_FAIR=1`,
+/// the slowest calls of the others take at most three times as long as without it.
 #[test]
 fn a_greedy_channel_delays_the_others_little() {
     let is_strict = std::env::var_os(FAIR).is_some();
@@ -235,7 +235,7 @@ fn a_greedy_channel_delays_the_others_little() {
     ratios.sort_by(f64::total_cmp);
     let median = ratios[rounds / 2];
     println!("{count} channels: the others' p99 is {median:.2} times as long ({ratios:.2?})");
-    // On a machine that does other work, the bound shows only that no call waits for its turn long.
+    // On a machine that does other work, the bound shows only that no call waits long for its turn.
     assert!(median <= if is_strict { 3.0 } else { 100.0 }, "{ratios:?}");
 }
 
@@ -247,7 +247,7 @@ const CROWD: usize = 1000;
 
 /// In a process of its own, because it looks at the memory and the files of the process.
 #[test]
-fn many_channels_need_little_memory_one_thread_and_one_connection_a_server() {
+fn many_channels_need_little_memory_one_thread_and_one_connection_per_server() {
     let servers: Vec<_> = (0..SERVERS)
         .map(|_| Process::start(Way::Shm, "127.0.0.1:0", Role::Answers))
         .collect();
@@ -265,7 +265,7 @@ fn many_channels_need_little_memory_one_thread_and_one_connection_a_server() {
 }
 
 /// The client of the test above: prints the threads of the hub, the connections, the memory in KiB
-/// that 1 000 channels to all servers need more than the first channel, and the bytes of a further
+/// that 1 000 channels to all servers need beyond the first channel, and the bytes of a further
 /// channel to a known server.
 pub(crate) fn crowd(addresses: &[&str]) {
     let hub = hub(Way::Shm);

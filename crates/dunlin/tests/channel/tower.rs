@@ -22,7 +22,7 @@ use crate::{ECHO, HOLD, PATIENCE, Way, free_port, own_host, until};
 const ANY: &str = "127.0.0.1:0";
 const SHORT: Duration = Duration::from_millis(50);
 
-/// Runs a future on tokio, of which some layers need the clock.
+/// Runs a future on tokio, because some layers need its clock.
 fn block_on<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();

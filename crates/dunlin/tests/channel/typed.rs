@@ -20,11 +20,11 @@ pub(crate) trait Store {
     #[method(1)]
     fn get(key: u64) -> Result<String, u64>;
 
-    /// The client's patience in microseconds; 0: for ever.
+    /// The client's patience in microseconds; 0: forever.
     #[method(2)]
     fn patience(nothing: ()) -> u64;
 
-    /// The number of the server; one that holds requests never answers.
+    /// The number of the server; a server that holds requests never answers.
     #[method(3)]
     fn take(nothing: ()) -> u32;
 
@@ -171,7 +171,7 @@ fn a_typed_call_is_a_task_of_tokio() {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();
     runtime.block_on(async {
-        // The call needs neither the client nor the key.
+        // The call borrows neither the client nor the key.
         let calls = (0..64).map(|key| {
             let store = StoreClient::over(channel.clone());
             tokio::spawn(store.get(&(2 * key)))
@@ -192,7 +192,7 @@ fn the_server_gets_the_time_that_is_left() {
             let call = store.patience(&()).deadline(Duration::from_secs(10));
             let mut call = std::pin::pin!(call);
             assert!(futures::poll!(call.as_mut()).is_pending());
-            // The call, which has begun, waits for its server, and that takes from its deadline.
+            // The call has begun, so its wait for the server counts towards its deadline.
             std::thread::sleep(Duration::from_millis(500));
             let server = Server::start(way, &address, 7);
             (call.await.unwrap(), server)

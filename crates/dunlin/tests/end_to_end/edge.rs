@@ -26,7 +26,7 @@ const STEP: Duration = Duration::from_nanos(250);
 const SPAN: Duration = Duration::from_secs(2);
 /// Timers are so late that no retransmission and no probe hides a lost wake-up.
 const NEVER: Duration = Duration::from_secs(60);
-/// In this number of RPCs, the kernel is asked once how long our threads have waited.
+/// The test asks the kernel once in this number of RPCs how long our threads have waited.
 const ASK_EVERY: u32 = 50;
 /// Half of the cost of a lost wake-up; far more than a wake-up takes.
 const LATE: Duration = Duration::from_millis(25);
@@ -105,7 +105,7 @@ impl Aim {
 }
 
 /// Makes RPCs, some after a pause of the client, some with a pause of the server. Returns the times
-/// of those that took too long although the machine was not busy.
+/// of the RPCs that took too long although the machine was not busy.
 fn ask<T: Named>(client: &mut Client<T>, session: Session, threads: &Threads) -> Vec<Duration> {
     let (begin, mut count) = (Instant::now(), 0);
     let (mut longest, mut lost) = (Duration::ZERO, Vec::new());

@@ -9,7 +9,7 @@ use crate::client::{Client, FAILURE, MARGIN, assert_peer_failed};
 use crate::process::Server;
 use crate::server::HOLD;
 
-/// Requests under way or in the backlog when the server dies: more than the window holds.
+/// Requests in flight or in the backlog when the server dies: more than the window holds.
 const CALLS: usize = 40;
 
 /// How long a server is stopped: its clients declare it dead long before this time ends.

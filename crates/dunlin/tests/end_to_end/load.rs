@@ -13,7 +13,7 @@ use crate::server::{BACKGROUND, ECHO, HOLD};
 
 /// Sessions of one client.
 const SESSIONS: usize = 4;
-/// Requests that a client keeps under way on each session: more than the window.
+/// Requests that a client keeps in flight on each session: more than the window.
 const CALLS: u64 = 12;
 /// Set it to 1000 for the long run.
 const KILLS: &str = "DUNLIN_KILLS";

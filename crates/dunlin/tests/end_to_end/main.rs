@@ -1,6 +1,6 @@
 //! Whole programs over real transports: processes that are killed and stopped, networks that break,
-//! and senders of nonsense (design §6, §9). A fault that can be tested in one crate alone is tested
-//! there; these programs use all crates, as a user's program does.
+//! and senders of nonsense (design §6, §9). Faults that concern a single crate are tested there;
+//! these programs use all crates, as a user's program does.
 //!
 //! A test that needs another process starts this program again with a role in the environment;
 //! the test `child` then is that process (`process.rs`).

@@ -36,7 +36,7 @@ const NOTHING_TO_THE_SERVER: Break = Break {
     end: |network| hide(&network.left, &network.right, "del"),
 };
 
-/// Packets from `from` to `to` vanish; those from `to` to `from` arrive.
+/// Packets from `from` to `to` vanish; packets from `to` to `from` arrive.
 fn hide(from: &Host, to: &Host, verb: &str) -> Result<(), String> {
     from.ip(&format!("route {verb} blackhole {}/32", to.address))
 }

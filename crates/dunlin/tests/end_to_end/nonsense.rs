@@ -47,19 +47,19 @@ struct Listener(UdpSocket);
 
 impl Listener {
     fn new() -> Option<Self> {
-        // SAFETY: asks for a socket; the result is checked.
+        // SAFETY: the call takes only numbers; its result is checked.
         let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_UDP) };
         if socket < 0 {
             dunlin_testkit::skip("listening to what others receive needs root");
             return None;
         }
-        // SAFETY: the system has just given this descriptor to us alone.
+        // SAFETY: the system has just given us this descriptor, and nothing else owns it.
         let socket = UdpSocket::from(unsafe { OwnedFd::from_raw_fd(socket) });
         socket.set_nonblocking(true).unwrap();
         Some(Self(socket))
     }
 
-    /// Datagrams that have come for this port since the last look.
+    /// Datagrams that have arrived for this port since the last call.
     fn heard(&self, port: u16) -> Vec<Vec<u8>> {
         let mut buffer = [0; 2048];
         let mut heard = Vec::new();
@@ -84,8 +84,8 @@ fn free_port() -> u16 {
         .port()
 }
 
-/// Sessions of a server and of its client, each of which has another peer: the kernel drops
-/// strangers' datagrams for an endpoint with one peer alone (`transport/src/udp/tie.rs`).
+/// Sessions of the server and of its client. Each of the two has a second peer, because the kernel
+/// drops strangers' datagrams for an endpoint with a single peer (`transport/src/udp/tie.rs`).
 const SESSIONS: u32 = 2;
 
 fn datagrams<T: Named>() {
@@ -127,13 +127,13 @@ fn datagrams<T: Named>() {
 }
 
 #[test]
-fn datagrams_without_sense_are_counted_and_disturb_no_session_over_udp() {
+fn garbage_datagrams_are_counted_and_disturb_no_session_over_udp() {
     datagrams::<Udp>();
 }
 
 /// On one host, the session uses shared memory, but the endpoint's UDP port is open as well.
 #[test]
-fn datagrams_without_sense_are_counted_and_disturb_no_session_over_auto() {
+fn garbage_datagrams_are_counted_and_disturb_no_session_over_auto() {
     datagrams::<Auto>();
 }
 
@@ -169,7 +169,7 @@ fn replayed_packets_run_nothing_and_wedge_no_slot() {
             stranger.send_to(&packet, ("127.0.0.1", port)).unwrap();
         }
     }
-    assert!(heard.len() >= 500, "{} packets were heard", heard.len());
+    assert!(heard.len() >= 500, "{} packets were captured", heard.len());
     let stats = client.stats_at_rest(session);
     println!("{stats:?}");
     assert_eq!((stats.marked, stats.twice), (500, 0), "{stats:?}");
@@ -203,7 +203,7 @@ fn send_nonsense(to: SocketAddr, rng: &mut Rng) {
 }
 
 #[test]
-fn bytes_without_sense_at_the_control_port_disturb_no_session() {
+fn garbage_at_the_control_port_disturbs_no_session() {
     control_port::<Auto>();
     control_port::<Udp>();
 }

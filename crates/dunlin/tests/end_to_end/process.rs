@@ -46,7 +46,7 @@ impl Process {
         Self::start(&format!("load {} {server} 0", T::NAME))
     }
 
-    /// The rest of the next line that begins with `word`; lines before it are passed over.
+    /// The rest of the next line that begins with `word`; skips lines before it.
     pub(crate) fn expect(&self, word: &str) -> String {
         loop {
             let line = match self.lines.recv_timeout(PATIENCE) {
@@ -134,7 +134,7 @@ fn lines_of(output: ChildStdout) -> Receiver<String> {
 /// Prints a line for the parent.
 pub(crate) fn say(text: &str) {
     let mut out = std::io::stdout().lock();
-    // The parent may be gone.
+    // The parent may have ended.
     let _ = writeln!(out, "#{text}").and_then(|()| out.flush());
 }
 

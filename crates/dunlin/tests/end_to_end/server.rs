@@ -85,7 +85,7 @@ struct App {
     stats: Stats,
 }
 
-/// Serves for ever, and reports on standard output which sessions come and go.
+/// Serves forever, and reports on standard output which sessions come and go.
 pub(crate) fn serve<T: Named>(address: SocketAddr, udp_port: u16) {
     let nexus = Nexus::builder().bind(address).unwrap();
     let mut rpc = nexus

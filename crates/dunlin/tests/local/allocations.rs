@@ -20,7 +20,7 @@ async fn calls(cx: Caller, session: Session, count: usize) {
             panic!("ten seconds passed");
         };
         assert_eq!(reply.unwrap().data(), b"twenty bytes, or so");
-        // One more call, alone, with a deadline.
+        // One more call, by itself, with a deadline.
         let request = cx.copy(b"x").unwrap();
         let call = cx
             .call(session, ECHO, request)
@@ -61,7 +61,7 @@ fn watching_sessions_needs_no_memory_afterwards() {
 
 /// The proof above can fail.
 #[test]
-fn what_allocates_is_seen() {
+fn an_allocation_is_seen() {
     let count = allocations_in(|| drop(std::hint::black_box(Box::new(1))));
     assert_eq!(count, 1);
     let _ = first_allocation();

@@ -139,7 +139,7 @@ impl Drop for Noted {
     }
 }
 
-/// A server whose `NEVER` waits for ever, and whose `ECHO` answers how many such futures were
+/// A server whose `NEVER` waits forever, and whose `ECHO` answers how many such futures were
 /// dropped.
 fn count_dropped(local: &mut Local<Shm>) {
     let dropped = Rc::new(Cell::new(0));
@@ -171,7 +171,7 @@ async fn wait_for_dropped(cx: &Caller, session: Session, count: u32) {
 }
 
 #[test]
-fn the_future_of_a_handler_goes_when_its_client_gives_up() {
+fn the_future_of_a_handler_is_dropped_when_its_client_gives_up() {
     let ((), counters) = beside(
         count_dropped,
         |address| {
@@ -209,7 +209,7 @@ fn the_future_of_a_handler_goes_when_its_client_gives_up() {
 }
 
 #[test]
-fn what_a_dropped_handler_has_called_is_cancelled_too() {
+fn calls_of_a_dropped_handler_are_cancelled_too() {
     beside(
         count_dropped,
         |storage| {
@@ -240,7 +240,7 @@ fn what_a_dropped_handler_has_called_is_cancelled_too() {
 }
 
 #[test]
-fn what_a_handler_has_spawned_runs_to_its_end() {
+fn futures_that_a_handler_has_spawned_run_to_their_end() {
     beside(
         |local| {
             let done = Rc::new(Cell::new(false));
@@ -301,7 +301,7 @@ fn a_handler_that_closes_its_own_session_is_dropped_where_it_waits() {
             }
             cx.sleep(Duration::from_millis(1)).await;
         }
-        panic!("the handler's future waits for ever");
+        panic!("the handler's future waits forever");
     });
     assert_eq!(local.panics(), 0);
 }

@@ -34,8 +34,8 @@ impl Queue {
         while self.turn() {}
     }
 
-    /// Polls the tasks that are woken now, the oldest first, and not those that they spawn. Returns
-    /// true if there were some.
+    /// Polls the tasks that are woken now, the oldest first, but not tasks that they spawn. Returns
+    /// true if there were any.
     pub(crate) fn turn(&self) -> bool {
         let tasks = std::mem::take(&mut *self.0.tasks.lock().unwrap());
         let (mut left, mut any) = (Vec::new(), false);

@@ -14,14 +14,14 @@ use dunlin_testkit::address::own_host;
 use crate::service::{BasedPoll, Book, WorkClient, Worker};
 use crate::{WAYS, Way, block_on, until};
 
-/// Calls under way at once.
+/// Calls in flight at once.
 const TASKS: u64 = 40;
 
 /// The longest handler, in milliseconds.
 const LONGEST: u64 = 20;
 
-/// A drain takes less. The longest handler takes 20 ms, and the time-out of a drain is 30 s; the
-/// rest is for a machine that does other work.
+/// Every drain takes less time. The longest handler takes 20 ms, and the time-out of a drain is 30
+/// s; the rest is for a machine that does other work.
 const SOON: Duration = Duration::from_secs(10);
 
 pub(crate) fn start(way: Way, at: &str, book: &Arc<Book>) -> Running {
@@ -129,7 +129,7 @@ fn an_idle_channel_leaves_a_server_that_drains() {
 }
 
 #[test]
-fn a_drain_may_have_no_end() {
+fn a_drain_may_have_no_time_limit() {
     let server = Way::Shm.server().drain_timeout(Duration::MAX);
     let server = server.service(Worker::server(&Arc::default()));
     let running = server.start("127.0.0.1:0").unwrap();

@@ -14,7 +14,7 @@ use crate::drain::{Load, is_ready, start, wait_for_more};
 use crate::service::Book;
 use crate::{Way, until};
 
-/// Calls under way at once.
+/// Calls in flight at once.
 const CALLS: u64 = 200;
 
 /// The longest handler, in milliseconds.

@@ -93,7 +93,8 @@ fn a_stuck_thread_makes_the_server_unhealthy_until_it_goes_on() {
                 let entered = trapper.entered.swap(0, Ordering::Relaxed);
                 assert_eq!(entered, 0);
                 let trap = TrapClient::over(way.open(server.address()));
-                // Taken before the call, so that no pause of this thread makes the span too short.
+                // The time is taken before the call, so that no pause of this thread makes the span
+                // too short.
                 let begin = Instant::now();
                 let trapped = std::thread::spawn(move || block_on(trap.enter(&()).endpoint(stuck)));
                 until(|| trapper.entered.load(Ordering::Relaxed) == 1);
@@ -177,7 +178,7 @@ fn a_server_says_that_it_leaves_while_it_still_serves_and_while_it_drains() {
                 Ok(HealthState::Serving) => {
                     assert!(begin.elapsed() < PATIENCE, "{way:?}: {:?}", begin.elapsed());
                 }
-                // The server has just gone, or a busy machine made it late.
+                // The server has just ended, or a busy machine made it late.
                 Err(_) => {}
             }
             if begin.elapsed() < delay / 2 {

@@ -19,7 +19,7 @@ use crate::{PATIENCE, WAYS, Way, block_on};
 /// The requests that a layer has seen: method and tenant.
 pub(crate) type Seen = Arc<Mutex<Vec<(String, String)>>>;
 
-/// Notes all requests, and rejects those of the tenant "red". It is not `Send`.
+/// Notes all requests, and rejects requests of the tenant "red". It is not `Send`.
 #[derive(Clone)]
 pub(crate) struct Gate {
     inner: Handlers,

@@ -82,7 +82,7 @@ fn calls_above_the_limit_are_refused_until_others_end() {
         let server = server.service(move |_| ShopServer(made.clone()));
         let server = server.start(ANY).unwrap();
         let shop = ShopClient::over(way.open(server.address()));
-        // One on each thread: the limit is one of the server.
+        // One call on each thread: the limit holds for the whole server.
         let mut calls = [0, 1].map(|thread| Box::pin(shop.hang(&()).endpoint(thread)));
         until(|| {
             for call in &mut calls {
@@ -93,7 +93,7 @@ fn calls_above_the_limit_are_refused_until_others_end() {
         let mut client = client(way, &server);
         assert_eq!(call(&mut client, "Shop.visits", "null"), OVERLOADED);
         assert_eq!(call(&mut client, "Shop.visits", "null"), OVERLOADED);
-        // The client gives one up.
+        // The client gives up one call.
         drop(calls);
         until(|| call(&mut client, "Shop.visits", "null") == Ok("2".to_owned()));
     }
@@ -112,7 +112,7 @@ fn a_call_without_a_deadline_ends_at_the_time_out() {
         for server in [layered, offloaded.start(ANY).unwrap()] {
             let mut client = client(way, &server);
             assert_eq!(call(&mut client, "Shop.hang", "null"), TIMED_OUT);
-            // It runs no longer, so its place is free.
+            // The call no longer runs, so its place is free.
             assert!(call(&mut client, "Shop.visits", "null").is_ok());
             // The client's own deadline counts instead.
             let deadline = Some(Duration::from_millis(200));
@@ -146,7 +146,7 @@ fn a_service_has_its_own_limits_in_place_of_the_servers() {
 }
 
 #[test]
-fn limits_of_the_server_are_not_for_what_poll_serves() {
+fn limits_of_a_server_with_poll_services_are_refused() {
     let server = Way::Shm
         .server()
         .limits(Limits::default().timeout(PATIENCE));
@@ -171,7 +171,7 @@ fn limits_of_the_server_are_not_for_what_poll_serves() {
     );
 }
 
-/// A limit that no message can exceed, because the endpoint receives none that is so long.
+/// A limit that no message can exceed, because the endpoint receives no message of that length.
 #[test]
 fn a_limit_above_the_longest_message_of_the_endpoint_is_an_error() {
     let (least, most) = (1 << 20, 2 << 20);

@@ -214,7 +214,7 @@ fn json_that_does_not_fit_never_reaches_the_handler() {
 }
 
 #[test]
-fn unknown_methods_are_answered_with_those_that_there_are() {
+fn the_error_of_an_unknown_method_lists_the_known_methods() {
     let book = Arc::<Book>::default();
     let [server, ..] = servers(Way::Shm);
     let server = server.service(Worker::server(&book)).reflect(true);

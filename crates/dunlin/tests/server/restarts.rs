@@ -24,7 +24,7 @@ const ROUNDS: &str = "DUNLIN_RESTARTS";
 
 const SERVERS: usize = 3;
 
-/// Calls under way at once.
+/// Calls in flight at once.
 const TASKS: usize = 40;
 
 /// The longest handler, in milliseconds.
@@ -56,7 +56,7 @@ fn role(way: Way, address: &str, file: &Path) -> String {
     format!("Recorded {way:?} {address} {}", file.display())
 }
 
-/// Serves until a signal comes.
+/// Serves until a signal arrives.
 pub(crate) fn serve(words: &[&str]) {
     let &[way, address, file] = words else {
         panic!("{words:?} is not a role");

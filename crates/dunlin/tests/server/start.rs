@@ -158,7 +158,7 @@ fn each_thread_has_an_endpoint_and_a_service_of_its_own() {
     }
 }
 
-/// The option bounds the endpoints that the channel chooses, and not those that a call names.
+/// The option bounds the endpoints that the channel chooses, not the endpoints that calls name.
 #[test]
 fn a_channel_shares_calls_among_as_many_endpoints_as_its_option_allows() {
     let server = Way::Shm.server().threads(6);

@@ -54,7 +54,7 @@ trait Old {
 
 #[service(codec = Fixed)]
 trait New {
-    /// Also called by clients that know `Item` alone.
+    /// Also called by clients that know only `Item`.
     #[method(1, codec = Growing::<4>)]
     fn weigh(item: Item2) -> Item2;
 

@@ -93,7 +93,7 @@ trait Kv {
     #[method(14, codec = Text)]
     fn shout(text: String) -> String;
 
-    /// The client's patience in microseconds; 0: for ever.
+    /// The client's patience in microseconds; 0: forever.
     #[method(15)]
     fn patience(nothing: ()) -> U64;
 

@@ -1,4 +1,4 @@
-//! Metadata for a server that knows none: the binary of the last commit before them, which
+//! Metadata for a server that knows none: the binary of the last commit before metadata, which
 //! `tools/old-server/build.sh` builds, and which the variable `DUNLIN_OLD_SERVER` names.
 
 use std::io::{BufRead, BufReader};
@@ -66,7 +66,7 @@ fn value(front: usize) -> String {
 
 #[test]
 #[ignore = "tools/old-server/build.sh builds the server, for minutes"]
-fn a_server_that_knows_no_metadata_passes_over_short_ones_and_refuses_long_ones() {
+fn a_server_that_knows_no_metadata_ignores_short_metadata_and_refuses_long_metadata() {
     let server = Process::start();
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let mut local: Local<Auto> = Local::new(nexus.endpoint(Tasks::default()).unwrap());

@@ -56,7 +56,7 @@ fn nonsense_is_refused_by_a_service_of_the_poll_api() {
 }
 
 #[test]
-fn responses_that_are_no_message_are_errors() {
+fn responses_that_are_not_messages_are_errors() {
     let register = |rpc: &mut dunlin::Rpc<_, Vec<u8>>| {
         for method in [10, 11, 13, 14] {
             rpc.on(ReqType(method), |answer, request, cx| {

@@ -1,5 +1,5 @@
 //! Sends packets to the data ports: random packets, genuine packets that are changed or repeated,
-//! and forged packets about requests under way, with the token of the attacker's own session.
+//! and forged packets about requests in flight, with the token of the attacker's own session.
 //!
 //! Invariant: it knows only the tokens of its own sessions.
 
@@ -217,7 +217,7 @@ impl Blaster {
         }
     }
 
-    /// Forges a packet about a request with a number near that of a genuine packet.
+    /// Forges a packet about a request whose number is near a genuine packet's number.
     fn forged(&mut self, genuine: &[u8]) -> Option<Vec<u8>> {
         let header = Header::decode(genuine).ok()?;
         let kind = KINDS[self.below(KINDS.len())];

@@ -15,8 +15,9 @@ use crate::honest::{OTHER, is_answer};
 
 pub(crate) const ROLE: Role = Role::new("pawn", run);
 
-/// Longest time of a call. A call ends within the failure timeout of one second if the server is
-/// gone, and the session does if the server was stopped; the rest allows for a busy machine.
+/// Longest time of a call. If the server is gone, a call ends within the failure timeout of one
+/// second; if the server was stopped, the session ends within it. The rest allows for a busy
+/// machine.
 const LIMIT: Duration = Duration::from_secs(4);
 /// Time within which a killed server is replaced.
 const CONNECT: Duration = Duration::from_secs(15);

@@ -88,7 +88,7 @@ fn scribe(parent: &Parent) -> anyhow::Result<()> {
         let _ = say(&Parent);
         std::process::exit(0);
     }));
-    // It does not matter how an attacker ends.
+    // An attacker may end in any way.
     let _ = scribble(target.address, span, &mut Rng::new(seed));
     say(parent)?;
     std::process::exit(0);
@@ -171,7 +171,7 @@ fn scatter(memory: &File, areas: &[Area], words: u64, rng: &mut Rng) {
     }
 }
 
-/// Changes the attacker's own requests, wherever they lie, perhaps while the server reads them.
+/// Changes the attacker's own requests, wherever they lie, even while the server reads them.
 fn aim(memory: &File, areas: &[Area], rng: &mut Rng) {
     let mut bytes = Vec::new();
     for area in areas.iter().filter(|area| area.is_channel) {

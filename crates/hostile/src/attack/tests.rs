@@ -15,7 +15,7 @@ fn a_rate_is_kept_even_if_its_parts_are_late() {
 }
 
 #[test]
-fn names_on_the_command_line_are_those_of_the_roles() {
+fn names_on_the_command_line_are_the_names_of_the_roles() {
     for attack in Attack::ALL {
         let value = clap::ValueEnum::to_possible_value(&attack);
         let value = value.map(|value| value.get_name().to_owned());

@@ -1,7 +1,7 @@
 //! The healthy client. It has a session over UDP and one over shared memory, makes a call on each
 //! every millisecond, and opens a new session every second.
 //!
-//! Invariant: it has one call under way at a time, so no call waits for another one of this client.
+//! Invariant: it has one call in flight at a time, so no call waits for another one of this client.
 
 use std::net::SocketAddr;
 use std::sync::mpsc;

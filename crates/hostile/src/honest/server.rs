@@ -13,7 +13,7 @@ use crate::words::{Counts, Event, Serve, Target};
 
 pub(crate) const ROLE: Role = Role::new("server", run);
 
-/// Number of honest requests that the server remembers, to notice one that comes twice.
+/// Number of honest requests that the server remembers, to notice a request that arrives twice.
 const REMEMBERED: usize = 1 << 16;
 
 /// How often a handler reads the same request. That takes some tens of microseconds, in which a

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn an_answer_fits_its_request_alone() {
+fn an_answer_fits_only_its_own_request() {
     let mut rng = Rng::new(3);
     for len in [8, 9, 40, 1_000] {
         let (mut request, mut response) = (vec![0; len], vec![0; len]);

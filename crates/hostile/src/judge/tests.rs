@@ -91,7 +91,7 @@ fn a_client_that_is_slower_than_while_another_server_is_attacked_is_a_fault() {
         (0..4).for_each(&mut add);
     };
     assert!(matches!(with(slow)[..], [Fault::Slow { .. }]));
-    // Slow calls in a storm are no fault, because a storm fills the server's socket.
+    // Slow calls in a storm are not a fault, because a storm fills the server's socket.
     let storm = |seen: &mut Seen| seen.add(Phase::Storm, phase(90_000_000), Vec::new());
     assert_eq!(with(storm), []);
     // One slow phase among fast ones does not change the median.
@@ -110,7 +110,7 @@ fn requests_that_come_twice_or_change_are_faults() {
 }
 
 #[test]
-fn memory_may_grow_a_little_and_not_for_ever() {
+fn memory_may_grow_a_little_but_not_forever() {
     let peak = |seen: &mut Seen| seen.memory_kib[3] = 10_000 + GROWTH_KIB + 1;
     assert!(matches!(with(peak)[..], [Fault::Grew { .. }]));
     let growing = |by: u64| {

@@ -136,7 +136,7 @@ fn a_list_of_networks_is_written_as_one_text_or_as_an_array() {
 }
 
 #[test]
-fn a_number_that_cannot_be_is_refused_with_the_nearest_that_can() {
+fn an_impossible_number_is_refused_with_the_nearest_possible_one() {
     for (key, value, nearest) in [
         ("endpoint.rto_floor", "0", "1 us"),
         ("endpoint.rto_floor", "-1", "1 us"),
@@ -195,7 +195,7 @@ fn a_wrong_value_of_a_builder_is_refused_by_its_key() {
 }
 
 #[test]
-fn what_is_no_toml_is_refused_with_its_place() {
+fn a_text_that_is_not_toml_is_refused_with_its_place() {
     let said = refused("[udp]\npack = \n");
     assert!(said.starts_with("dunlin.toml:2:"), "{said}");
     let twice = refused("udp.pack = true\nudp.pack = true");
@@ -209,7 +209,7 @@ fn what_is_no_toml_is_refused_with_its_place() {
 }
 
 #[test]
-fn variables_that_are_no_options_or_wrong_are_all_refused() {
+fn variables_that_are_not_options_or_wrong_are_all_refused() {
     let wrong = variables(&[
         ("DUNLIN_UDP_PAK", "off"),
         ("DUNLIN_UDP_PACK", "perhaps"),
@@ -258,7 +258,7 @@ fn values_are_read_in_every_unit() {
 }
 
 #[test]
-fn what_is_shown_can_be_read() {
+fn shown_values_can_be_read() {
     for setting in table::all() {
         let numbers = [setting.numbers.least, setting.numbers.most].map(Value::Number);
         for value in [setting.default_value()].iter().chain(&numbers) {
@@ -382,7 +382,7 @@ fn the_nearest_name_is_the_one_with_fewest_edits() {
 }
 
 #[test]
-fn variables_that_kubernetes_sets_for_a_service_named_dunlin_are_passed_over_with_one_warning() {
+fn variables_that_kubernetes_sets_for_a_service_named_dunlin_are_ignored_with_one_warning() {
     let of_services = [
         ("DUNLIN_SERVICE_HOST", "10.0.0.1"),
         ("DUNLIN_SERVICE_PORT", "31850"),
@@ -407,7 +407,7 @@ fn variables_that_kubernetes_sets_for_a_service_named_dunlin_are_passed_over_wit
         panic!("{:?}", settings.warnings());
     };
     assert!(
-        warning.contains("DUNLIN_PORT and 10 more passed over"),
+        warning.contains("DUNLIN_PORT and 10 more ignored"),
         "{warning}"
     );
     // Options of these forms still work, and mistakes are still refused, without a warning.

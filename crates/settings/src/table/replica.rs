@@ -64,8 +64,8 @@ pub(super) const REPLICA: &[Setting] = &[
         "replica.lease_reads",
         Unit::Switch,
         |replica| &mut replica.lease_reads,
-        "a leader answers gets without a majority while no other can lead; no replica's clock \
-         may run more than an eighth faster than another's",
+        "a leader answers gets without a majority while no other replica can lead; no replica's \
+         clock may run more than an eighth faster than another's",
     ),
     row(
         "replica.slice_bytes",

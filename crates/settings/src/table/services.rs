@@ -78,7 +78,7 @@ pub(super) const CHANNEL: &[Setting] = &[
         "channel.endpoints_per_server",
         Unit::Count,
         |channel| &mut channel.endpoints_per_server,
-        "endpoints of a server that share the calls which name none",
+        "endpoints of a server that share the calls that name no endpoint",
     )
     .within(1..=1024),
     channel(
@@ -93,8 +93,8 @@ pub(super) const CHANNEL: &[Setting] = &[
         "channel.attempts",
         Unit::Count,
         |channel| &mut channel.attempts,
-        "attempts at one call, with the first and with hedges; those that were never transmitted \
-         or that a draining server refused do not count",
+        "attempts at one call, including the first and hedges; attempts that were never \
+         transmitted or that a draining server refused do not count",
     )
     .within(1..=3),
     channel(
@@ -102,7 +102,7 @@ pub(super) const CHANNEL: &[Setting] = &[
         MILLIS,
         |channel| &mut channel.hedge,
         "time after which an idempotent call without an answer is sent to a second server as well; \
-         `none`: it is not; needs `channel.attempts` of 2 or more",
+         `none`: never; needs `channel.attempts` of 2 or more",
     )
     .within(US..=HOUR)
     .words(&["none"]),
@@ -183,8 +183,8 @@ pub(super) const SEQUENCER: &[Setting] = &[
         "sequencer.lease",
         SECONDS,
         |sequencer| &mut sequencer.lease,
-        "time for which a server gives numbers after it last saw that no other has taken over; one \
-         that takes over waits for it, and an eighth longer",
+        "time for which a server gives numbers after it last saw that no other server has taken \
+         over; a server that takes over waits for this time, and an eighth longer",
     )
     .within(MS..=HOUR),
 ];

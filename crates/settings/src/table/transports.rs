@@ -1,5 +1,5 @@
-//! Rows of the transports. `Auto` has the rows of `shm` and `udp`, `Xdp` those of `xdp` and `udp`,
-//! and `Dpdk` those of `dpdk` and `udp`.
+//! Rows of the transports. `Auto` has the rows of `shm` and `udp`, `Xdp` the rows of `xdp` and
+//! `udp`, and `Dpdk` the rows of `dpdk` and `udp`.
 
 use dunlin_core::transport::MAX_INLINE;
 use dunlin_transport::shm::Options as ShmOptions;
@@ -49,7 +49,7 @@ pub(super) const SHM: &[Setting] = &[
         "shm.data_size",
         Unit::Bytes,
         |shm| &mut shm.data_size,
-        "most data in one packet; two endpoints use the smaller of theirs",
+        "most data in one packet; two endpoints use the smaller of their values",
     )
     .within(1..=1 << 20),
     shm(
@@ -126,7 +126,7 @@ pub(super) const UDP: &[Setting] = &[
         "udp.data_size",
         Unit::Bytes,
         |udp| &mut udp.data_size,
-        "most data in one packet; two endpoints use the smaller of theirs",
+        "most data in one packet; two endpoints use the smaller of their values",
     )
     .within(1..=MAX_DATAGRAM_BYTES as u64 - MAX_INLINE as u64),
     udp(
@@ -268,7 +268,7 @@ pub(super) const XDP: &[Setting] = &[
         "xdp.zero_copy",
         Unit::Switch,
         |xdp| &mut xdp.zero_copy,
-        "the driver uses the frames where they lie; needs native mode and a driver that can",
+        "the driver uses the frames in place; needs native mode and a driver that can",
     ),
     xdp(
         "xdp.vlan",

@@ -48,7 +48,7 @@ pub fn background<T: Transport>(world: &mut World<T>) {
     round(world, BACKGROUND, ROUND);
 }
 
-/// Makes calls that are rejected, that have an unknown type, and that are never answered.
+/// Makes calls that are rejected, calls of an unknown type, and calls that are never answered.
 pub fn errors<T: Transport>(world: &mut World<T>) {
     for _ in 0..4 {
         world.call(REJECT, None);
@@ -58,7 +58,7 @@ pub fn errors<T: Transport>(world: &mut World<T>) {
     world.settle();
 }
 
-/// Calls slow handlers, and then others.
+/// Calls slow handlers, and then fast ones.
 pub fn slow<T: Transport>(world: &mut World<T>) {
     round(world, SLOW, ROUND);
     round(world, ECHO, ROUND);

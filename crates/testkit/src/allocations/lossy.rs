@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use dunlin_core::transport::{Halves, Transport, Tx, TxItem, TxSeq};
 
-/// Most packets of one burst; with more, the list of the packets that are not lost would allocate.
+/// The most packets of one burst; with more, the list of the surviving packets would allocate.
 const BURST: usize = 1024;
 
 /// Transport `T` whose TX half loses packets.

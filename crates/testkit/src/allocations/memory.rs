@@ -10,7 +10,7 @@ use dunlin_core::transport::{
 
 const DATA_SIZE: u32 = 1024;
 const FRAME: usize = DATA_SIZE as usize + 64;
-/// Most frames in a queue; further ones are lost.
+/// The most frames in a queue; further ones are lost.
 const CELLS: usize = 1024;
 
 /// The pair of types.

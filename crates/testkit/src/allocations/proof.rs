@@ -56,7 +56,7 @@ macro_rules! prove_every_kind {
         #[test]
         fn an_allocation_is_seen() {
             use $crate::counting;
-            // A stack trace names it also in a build without debug information.
+            // Even in a build without debug information, a stack trace names this function.
             #[inline(never)]
             fn allocate() {
                 drop(std::hint::black_box(Box::new(1)));

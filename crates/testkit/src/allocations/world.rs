@@ -39,7 +39,7 @@ pub(super) const SIZE: usize = 32;
 /// [`LATER`] is answered after this time, which is long enough for the request to be acknowledged
 /// first.
 const LATER_AFTER: Nanos = Nanos::from_micros(120);
-/// Most calls that the tests have under way.
+/// The most calls that the tests have in flight.
 const CALLS: usize = 512;
 
 /// Workers that run each job when the endpoint polls for results.

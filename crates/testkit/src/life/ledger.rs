@@ -109,7 +109,7 @@ impl Ledger {
         }
     }
 
-    /// Notes that bytes that no host has sent are about to arrive.
+    /// Notes that bytes are about to arrive that no host has sent.
     pub(super) fn taint(&mut self, bytes: &[u8]) {
         let mut is_known = false;
         for pair in &mut self.pairs {
@@ -129,7 +129,7 @@ impl Ledger {
     }
 
     /// Like [`Self::taint`], for a copy of `real` with another header. A copy that keeps the name
-    /// of the request cannot make its handler run again, nor can one with a number that no slot
+    /// of the request cannot make its handler run again, nor can a copy with a number that no slot
     /// awaits.
     pub(super) fn taint_copy(&mut self, real: &[u8], copy: &[u8]) {
         let forged: Vec<bool> = self.calls.iter().map(|call| call.forged).collect();
@@ -241,11 +241,11 @@ fn is_kept(terms: &Terms) -> bool {
     terms.kind == NESTED || terms.mode == Mode::Hold && terms.kind != BACKGROUND
 }
 
-/// No slot awaits a number further than this from one that was sent, because each call and each
-/// forged packet moves a slot by one window, and an input has few steps.
+/// No slot awaits a number further than this from a number that was sent, because each call and
+/// each forged packet moves a slot by one window, and an input has few steps.
 const REACH: u32 = 1 << 20;
 
-/// Whether the copy's request number is one that no slot awaits (rule S2).
+/// True if no slot awaits the copy's request number (rule S2).
 fn is_far_off(real: &[u8], copy: &[u8]) -> bool {
     let [Ok(real), Ok(copy)] = [real, copy].map(Header::decode) else {
         return false;

@@ -1,5 +1,5 @@
 //! The content of requests and answers: the call that they belong to, and what the handler must do.
-//! The checkers can therefore compare every byte that arrives with the one that was sent.
+//! The checkers can therefore compare every byte that arrives with the byte that was sent.
 
 use dunlin_core::Rng;
 

@@ -24,7 +24,7 @@ pub(super) const PEER: PeerId = PeerId(5);
 /// Jobs that the workers of a host take before they are full.
 pub(super) const JOBS: usize = 3;
 /// Requests in a group of consecutive numbers. Groups alternate: the data of the first group
-/// travels in packets, that of the second stays with the sender, and so on.
+/// travels in packets, the data of the second group stays with the sender, and so on.
 const REFERRED: u32 = 64;
 /// Shortest data that stays with its sender.
 pub(super) const REFERRED_LEN: usize = 24;

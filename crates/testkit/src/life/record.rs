@@ -64,7 +64,7 @@ impl Recorder {
         });
     }
 
-    /// Notes what a host counts and holds, if that has changed.
+    /// Notes the counters and resources of a host, if they have changed.
     pub(super) fn note_standing(
         &self,
         host: usize,

@@ -1,5 +1,5 @@
-//! The endpoint keeps its promises under random steps, as in the fuzz target, and under those of
-//! the committed corpus. The checkers find planted bugs, which proves that they work.
+//! The endpoint keeps its promises under random steps, as in the fuzz target, and under the steps
+//! of the committed corpus. The checkers find planted bugs, which proves that they work.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -16,7 +16,7 @@ proptest! {
     }
 }
 
-// A case takes eight times as long as one above, and a planted difference must be found by 500
+// A case takes eight times as long as a case above, and a planted difference must be found by 500
 // inputs (see below).
 proptest! {
     #![proptest_config(ProptestConfig {

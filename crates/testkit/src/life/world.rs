@@ -16,7 +16,7 @@ use dunlin_core::{
     SessionOptions, Tag,
 };
 
-/// Most sessions at the same time.
+/// The most sessions at the same time.
 const SESSIONS: usize = 3;
 /// Number of rounds without faults within which all calls and sessions must end.
 const ROUNDS: usize = 20_000;
@@ -280,7 +280,7 @@ impl World {
         self.hosts[from].out.borrow_mut().flight.clear();
     }
 
-    /// Delivers a frame that was sent some time ago, perhaps again.
+    /// Delivers a frame that was sent some time ago, even if it was delivered before.
     pub(super) fn duplicate(&mut self, from: usize, which: usize) {
         if let Some(bytes) = self.sent(from, which) {
             let congestion = false;
@@ -288,7 +288,7 @@ impl World {
         }
     }
 
-    /// Delivers all packets that are under way in one frame (rule W11).
+    /// Delivers all packets that are in flight in one frame (rule W11).
     pub(super) fn pack(&mut self, from: usize) {
         let flight = std::mem::take(&mut self.hosts[from].out.borrow_mut().flight);
         let bytes: Vec<u8> = flight

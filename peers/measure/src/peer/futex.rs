@@ -1,6 +1,6 @@
-//! A hand-over between two threads and back, without a library: the price of any design in which
-//! another thread than the caller's sends. The threads sleep by `park` and wake each other by
-//! `unpark`, which are a futex. Both are in the client's process, on its processor; the server does
+//! A hand-over between two threads and back, without a library: the lowest cost of any design in
+//! which a thread other than the caller's sends. The threads sleep by `park` and wake each other by
+//! `unpark`, which use a futex. Both run in the client's process, on its processor; the server does
 //! nothing.
 
 use std::sync::Arc;

@@ -51,7 +51,7 @@ impl Peer for Quic {
 
     fn call(&self, address: &str, load: &mut Load) -> anyhow::Result<()> {
         runtime()?.block_on(async {
-            let told = "the address has no certificate behind it";
+            let told = "the address has no certificate after it";
             let (address, certificate) = address.split_once(' ').context(told)?;
             let certificate = CertificateDer::from(unhex(certificate).context(told)?);
             let mut roots = RootCertStore::empty();

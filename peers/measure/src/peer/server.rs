@@ -1,5 +1,6 @@
 //! Servers of Dunlin over shared memory: `Server` with one thread, and the same services without
-//! it. A service of the poll API has the client of `dunlin-shm`; typed ones have a typed client.
+//! it. A service of the poll API is called by the client of `dunlin-shm`, a typed service by a
+//! typed client.
 
 use std::net::SocketAddr;
 
@@ -47,7 +48,7 @@ impl EchoSend for Service {
 /// `Server` with a service of the poll API.
 pub(crate) struct PolledServer;
 
-/// Typed services, whose handlers run where the name says.
+/// Typed services; the name states where their handlers run.
 pub(crate) enum Typed {
     /// On the endpoint's thread, without `Server`.
     Local,

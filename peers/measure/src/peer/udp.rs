@@ -1,8 +1,8 @@
 //! UDP sockets and nothing else: a datagram for each request, one for its response, a system call
-//! for each of them. The sender splits a message that exceeds a datagram, and the receiver puts it
-//! together. There are no acknowledgements; if no datagram arrives for a while, the client sends
-//! all requests in flight again and counts them as lost. A socket must have room for all large
-//! messages in flight, so their number is small.
+//! for each of them. The sender splits a message that exceeds a datagram, and the receiver
+//! reassembles it. There are no acknowledgements; if no datagram arrives for a while, the client
+//! sends all requests in flight again and counts them as lost. A socket must have room for all
+//! large messages in flight, so their number is small.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -22,7 +22,7 @@ const PART: usize = 32 << 10;
 /// of the part, and the length of the message; four bytes each.
 const HEAD: usize = 16;
 
-/// Most slots of a client.
+/// The most slots of a client.
 const SLOTS: usize = 1024;
 
 /// Silence after which the requests in flight count as lost.

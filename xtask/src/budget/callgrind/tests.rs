@@ -31,7 +31,7 @@ const TURNS: Counted = Counted {
 };
 
 #[test]
-fn each_side_has_the_cost_of_all_calls_of_its_turns_and_of_no_other() {
+fn each_side_has_the_cost_of_all_calls_in_its_turns_and_of_no_other_call() {
     assert_eq!(
         sides(PROFILE, TURNS).unwrap(),
         [[1100, 220, 330], [40, 0, 10]]

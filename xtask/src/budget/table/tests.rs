@@ -21,10 +21,10 @@ fn each_build_has_a_section_with_each_row() {
 }
 
 #[test]
-fn a_file_that_says_something_else_is_refused_with_the_place() {
+fn a_malformed_budget_is_refused_with_the_place() {
     for (part, instead, why) in [
         ("[plain]", "[simple]", "`[simple]` is not a section"),
-        ("[measured]", "", "stands in no section"),
+        ("[measured]", "", "is in no section"),
         (
             "[plain]\none",
             "[plain]\ntwo",

@@ -124,7 +124,7 @@ fn fuzz_targets_are_found_in_the_root_and_in_crates() {
     has(5, "fuzz run --fuzz-dir crates/wire/fuzz message ");
 }
 
-/// A target that gets another name would run for a short time.
+/// A renamed target would run only for a short time.
 #[test]
 fn the_targets_that_run_for_long_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");

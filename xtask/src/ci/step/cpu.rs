@@ -9,7 +9,7 @@ use anyhow::Context;
 /// Unit of the kernel's figures, in every architecture that Dunlin supports: 1/100 s.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The processor time of a process until now.
+/// The processor time of a process so far.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct Used {
     pub(super) time: Duration,
@@ -24,8 +24,8 @@ pub(super) fn of(pid: u32) -> anyhow::Result<Used> {
     parse(&line).with_context(|| format!("cannot understand {path}: {line}"))
 }
 
-/// Reads the state and the times from the kernel's line. The name of the program comes before them
-/// in parentheses, and may have spaces and parentheses of its own.
+/// Reads the state and the times from the kernel's line. The name of the program stands before them
+/// in parentheses, and may itself contain spaces and parentheses.
 fn parse(line: &str) -> Option<Used> {
     let (_, fields) = line.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_whitespace().collect();

@@ -58,8 +58,8 @@ fn a_step_that_hangs_is_ended_with_its_children() {
     );
     let pid = std::fs::read_to_string(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
-    // A killed process ends soon. After that it is gone, or a zombie for which its parent has not
-    // waited yet.
+    // A killed process ends soon. After that it does not exist, or is a zombie for which its parent
+    // has not waited yet.
     let stat = format!("/proc/{}/stat", pid.trim());
     let deadline = Instant::now() + Duration::from_secs(10);
     while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {

@@ -10,7 +10,7 @@ fn meets(own: &str, other: &str) -> Step {
     sh(own, 1, format!("touch {own}; {wait}"))
 }
 
-/// Prints as two test programs do, of which the first fails.
+/// Prints as two test programs do, the first of which fails.
 const FAILING: &str =
     "printf 'a\\nfailures:\\nA\\ntest result: FAILED\\nb\\nmore\\nend\\n'; exit 1";
 
@@ -61,7 +61,7 @@ fn preferred_steps_leave_only_the_rest_of_the_processors() {
         .beside(Company::Leftovers),
         sh("two", 1, format!("[ -e one ]; {}", class("OTHER"))).beside(Company::Leftovers),
         sh("late", 1, format!("touch is_late; {}", class("IDLE"))).beside(Company::Any),
-        // It begins after the preferred steps, which the one before it has seen.
+        // `wait` delays `after` until the preferred steps have ended.
         sh("wait", 1, "until [ -e one ]; do sleep 0.01; done; sleep 1").beside(Company::Any),
         sh("after", 1, class("OTHER")).beside(Company::Any),
     ];

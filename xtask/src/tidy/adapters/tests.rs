@@ -1,4 +1,4 @@
-//! Two thin adapters pass; one that is long, one that decides, and one that is missing are found.
+//! Two thin adapters pass. The check finds a long adapter, one that decides, and a missing one.
 
 use super::*;
 
@@ -52,6 +52,6 @@ fn a_long_adapter_is_found() {
 #[test]
 fn a_missing_adapter_is_found() {
     let found = findings(&[(NEXUS, &adapter(""))]);
-    let what = "no file implements `Peering`, by which this check finds the adapter";
+    let what = "no file implements `Peering`, so this check finds no adapter";
     assert_eq!(found, [format!("crates/sim/: {what}")]);
 }

@@ -44,7 +44,7 @@ fn folders_that_need_each_other_are_found() {
 }
 
 #[test]
-fn one_way_is_no_circle() {
+fn a_need_in_one_direction_is_not_a_circle() {
     let found = found(&[
         (
             "lib.rs",
@@ -89,7 +89,7 @@ fn a_module_within_a_file_takes_its_names_from_that_file() {
 
 /// A path that only limits a visibility is not a use of that module.
 #[test]
-fn a_visibility_is_no_use() {
+fn a_visibility_is_not_a_use() {
     let with = |item: &str| {
         found(&[
             ("lib.rs", "mod one; mod two;"),

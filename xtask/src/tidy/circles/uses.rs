@@ -7,7 +7,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use super::super::tokens::is_punct;
 use super::super::tree::File;
 
-/// Most re-exports to follow for one name.
+/// The most re-exports to follow for one name.
 const DEPTH: usize = 8;
 
 /// A file as a module.

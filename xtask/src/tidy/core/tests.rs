@@ -40,7 +40,7 @@ fn a_method_too_many_is_found() {
         ("crates/core/src/protocol/client.rs", &rest),
     ]);
     let text = "crates/core/src/protocol: `Core` has 41 methods, and 0 functions take `&mut Core`; \
-                together they may be 40: move logic down";
+                together at most 40 may exist: move logic down";
     assert_eq!(found, [text]);
 }
 
@@ -84,14 +84,14 @@ fn a_file_too_many_is_found() {
     let paths = ["a", "b", "c", "d", "e"].map(|name| format!("crates/core/src/protocol/{name}.rs"));
     let one = core(1);
     let files = paths.each_ref().map(|path| (&path[..], &one[..]));
-    let text = "crates/core/src/protocol: 5 files have methods of `Core`, 4 may";
+    let text = "crates/core/src/protocol: 5 files have methods of `Core`; at most 4 may";
     assert_eq!(findings(&files), [text]);
 }
 
 #[test]
 fn a_core_in_another_folder_is_found() {
     let found = findings(&[("crates/core/src/endpoint/plain.rs", &core(0))]);
-    let text = "crates/core/src/endpoint/plain.rs: has methods of `Core`; \
-                they stand in crates/core/src/protocol";
+    let text = "crates/core/src/endpoint/plain.rs: has methods of `Core`; they belong in \
+                crates/core/src/protocol";
     assert_eq!(found, [text]);
 }

@@ -34,7 +34,7 @@ fn the_graph_as_designed_passes() {
 }
 
 #[test]
-fn core_may_not_use_what_stands_above_it_even_in_tests() {
+fn core_may_not_use_crates_above_it_even_in_tests() {
     for name in [
         "dunlin-control",
         "dunlin-transport",
@@ -63,7 +63,7 @@ fn nothing_may_use_the_command() {
 }
 
 #[test]
-fn codecs_are_compiled_for_a_feature_alone() {
+fn codecs_are_compiled_only_for_a_feature() {
     let uses = |optional: bool| {
         let postcard = json!({"name": "postcard", "kind": null, "optional": optional});
         let service = json!({"name": "dunlin-service", "dependencies": [postcard]});
@@ -73,7 +73,7 @@ fn codecs_are_compiled_for_a_feature_alone() {
     let [found] = &uses(false)[..] else {
         panic!("a codec that everyone compiles is not found")
     };
-    let what = "`dunlin-service` may use `postcard` for a feature alone";
+    let what = "`dunlin-service` may use `postcard` only for a feature";
     assert_eq!(found.what, what);
 }
 
@@ -85,7 +85,7 @@ fn only_tests_may_use_the_crate_for_tests() {
     };
     assert_eq!(uses(Some("dev")), Vec::<String>::new());
     for kind in [None, Some("build")] {
-        let what = format!("`dunlin-core` may use `{FOR_TESTS}` in tests alone");
+        let what = format!("`dunlin-core` may use `{FOR_TESTS}` only in tests");
         assert_eq!(uses(kind), [what]);
     }
 }

@@ -51,7 +51,7 @@ fn a_call_outside_of_the_homes_is_found() {
     ] {
         assert_eq!(found(&[(path, CALL)]), [(path.to_owned(), 5)]);
     }
-    // A constant or a type is no call.
+    // A constant or a type is not a call.
     let names = "use libc::c_int;\nconst A: c_int = libc::EAGAIN;\nfn f(a: libc::sockaddr) {}\n";
     assert_eq!(found(&[("crates/a/src/b.rs", names)]), []);
 }

@@ -30,7 +30,7 @@ fn a_file_without_an_opening_comment_is_found() {
 }
 
 #[test]
-fn a_file_of_the_limit_is_found() {
+fn a_file_at_the_limit_is_found() {
     let found = findings(
         "a.rs",
         &format!("//! Owns.\n{}", "\n".repeat(FILE_LINES - 1)),

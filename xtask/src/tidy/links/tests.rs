@@ -67,6 +67,6 @@ fn a_link_out_of_the_workspace_is_found() {
 }
 
 #[test]
-fn code_is_no_link() {
+fn code_is_not_a_link() {
     assert_eq!(findings("```rust\nlet x = f[0](y);\n```\n"), [""; 0]);
 }

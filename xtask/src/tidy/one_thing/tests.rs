@@ -29,7 +29,7 @@ fn a_second_type_of_a_name_is_found() {
 }
 
 #[test]
-fn other_uses_of_a_name_are_none() {
+fn other_uses_of_a_name_are_not_definitions() {
     for second in [
         "struct TakenPlace;",
         "use a::Place;",

@@ -93,7 +93,7 @@ fn more_than_ten_functions_that_only_get_or_set_are_found() {
 }
 
 #[test]
-fn what_is_listed_must_exist() {
+fn listed_parts_and_types_must_exist() {
     let tree = Tree::of(&[("crates/core/src/pacers.rs", "struct A { pub a: u8 }")]);
     let findings = check_parts(&tree, &[PART]);
     let found: Vec<String> = findings.into_iter().map(|finding| finding.what).collect();
@@ -102,7 +102,7 @@ fn what_is_listed_must_exist() {
 }
 
 #[test]
-fn tests_of_a_part_may_do_as_they_like() {
+fn tests_of_a_part_may_break_its_rules() {
     let tree = Tree::of(&[
         (
             "crates/core/src/pacer.rs",

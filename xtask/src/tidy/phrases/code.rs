@@ -49,8 +49,8 @@ fn collect(stream: TokenStream, words: &mut Vec<Word>) {
     }
 }
 
-/// A literal without escapes, so that `\\nwho` has the word after the line break, and without the
-/// names of variables between braces; empty if it is no string.
+/// A literal without escapes, so that the word in `\\nwho` begins after the line break, and without
+/// the names of variables between braces; empty if it is not a string.
 fn words_of_literal(literal: &str) -> String {
     let Some((_, text)) = literal.split_once('"') else {
         return String::new();

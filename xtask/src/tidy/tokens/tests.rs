@@ -24,7 +24,7 @@ fn a_function_below_the_limit_passes() {
 }
 
 #[test]
-fn a_function_of_the_limit_is_found_where_it_begins() {
+fn a_function_at_the_limit_is_found_where_it_begins() {
     let text = format!(
         "struct S;\nimpl S {{\n#[inline]\n{}}}\n",
         function(FUNCTION_LINES)
@@ -66,7 +66,7 @@ fn macros_for_unfinished_work_are_found() {
 }
 
 #[test]
-fn unwrap_is_found_outside_tests_alone() {
+fn unwrap_is_found_only_outside_tests() {
     let text = "fn f() { assert!(g().unwrap()); }";
     assert_eq!(findings("crates/core/src/slot.rs", text).len(), 1);
     assert_eq!(findings("crates/core/src/slot/tests.rs", text).len(), 0);
@@ -85,7 +85,7 @@ fn inline_tests_are_found() {
     let found = findings("a.rs", "#[cfg(test)]\nmod tests { fn f() {} }");
     assert_eq!(
         found,
-        ["a.rs:2: the tests `tests` must stand in a file of their own"]
+        ["a.rs:2: the tests `tests` must be in a file of their own"]
     );
     assert_eq!(findings("a.rs", "#[cfg(test)]\nmod tests;").len(), 0);
 }

@@ -1,5 +1,5 @@
-//! At every cell size, a lane delivers every message once and in order, and never holds more than
-//! fit.
+//! At every cell size, a lane delivers every message once and in order, and never holds more
+//! messages than it has cells.
 
 use super::*;
 use crate::baselines::sys;

@@ -1,6 +1,6 @@
 //! Large packets in one direction over AF_XDP or DPDK. The receiver copies each packet to its place
 //! in a buffer, checks its number and its sum, and acknowledges every few packets. So the sender
-//! never has more under way than the link can hold, and no packet is lost.
+//! never has more in flight than the link can hold, and no packet is lost.
 
 use std::hint;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ pub(crate) const SEND: Role = Role::new("frame-send", send);
 /// Receives and acknowledges.
 pub(crate) const RECEIVE: Role = Role::new("frame-receive", receive);
 
-/// Packets that may be under way.
+/// Packets that may be in flight.
 const WINDOW: u64 = 128;
 
 /// Packets between two acknowledgements.
@@ -32,7 +32,7 @@ const PLACES: usize = 128;
 /// Bytes of the payload of an acknowledgement.
 const ACK: usize = 32;
 
-/// Most pieces that are taken from the ring together.
+/// The most pieces taken from the ring at once.
 const BURST: u32 = 64;
 
 /// A sender that gets no acknowledgement for this long has lost packets.
@@ -141,7 +141,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Sends what the window allows, and takes acknowledgements.
+    /// Sends the packets that the window allows, and takes acknowledgements.
     #[inline]
     fn turn(&mut self) {
         let before = self.sent;

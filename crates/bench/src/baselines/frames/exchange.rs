@@ -1,5 +1,5 @@
-//! Requests and answers over AF_XDP or DPDK. As many are in flight and in a batch as in `rate`, and
-//! each has a packet of its own: the upper bound for rates without packing.
+//! Requests and answers over AF_XDP or DPDK. The numbers in flight and in a batch are as in `rate`,
+//! and each message has its own packet: the upper bound for rates without packing.
 
 use std::hint;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ pub(crate) const ROLE: Role = Role::new("frame-exchange", run);
 /// Requests in flight, as in `rate`.
 const INFLIGHT: u32 = 60;
 
-/// Most packets that are taken from the ring together.
+/// The most packets taken from the ring at once.
 const BURST: u32 = 16;
 
 /// Time before the first answer that counts.
@@ -113,7 +113,7 @@ struct Peer {
     /// Requests of the other side that were answered.
     served: u64,
     wrong: Option<u64>,
-    /// Requests of the other side that were received together, stored one after the other.
+    /// The other side's requests of one burst, stored one after the other.
     requests: Vec<u8>,
 }
 

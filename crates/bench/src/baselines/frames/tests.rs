@@ -17,7 +17,7 @@ fn a_sum_finds_each_changed_byte() {
 }
 
 #[test]
-fn a_sum_is_that_of_rfc_1071() {
+fn sums_follow_rfc_1071() {
     // The example of its section 3.
     let bytes = [0x00, 0x01, 0xF2, 0x03, 0xF4, 0xF5, 0xF6, 0xF7];
     assert_eq!(fold(sum(&bytes)).to_ne_bytes(), [0xDD, 0xF2]);

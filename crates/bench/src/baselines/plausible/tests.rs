@@ -13,6 +13,6 @@ fn the_limits_themselves_are_plausible_and_what_lies_beyond_is_not() {
 }
 
 #[test]
-fn no_number_is_not_plausible() {
+fn nan_is_not_plausible() {
     assert!(!shm_rtt(f64::NAN, 1) && !ring(f64::NAN) && !copy(f64::NAN));
 }

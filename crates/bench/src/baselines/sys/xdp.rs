@@ -1,10 +1,10 @@
 //! A bare AF_XDP socket: a region of frames, four rings, and a program that takes all packets of
 //! the interface (`Documentation/networking/af_xdp.rst`, `bpf(2)`).
 //!
-//! The first half of the frames is for receiving, the second half for sending. A packet to send has
-//! a group of consecutive frames, and the groups take turns. The kernel never has more frames than
-//! there are groups, so the next group is free. Everything ends with the descriptors. Called by the
-//! baselines over AF_XDP.
+//! The first half of the frames is for receiving, the second half for sending. Each packet to send
+//! takes the next group of consecutive frames, in rotation. The kernel never has more frames than
+//! there are groups, so the next group is free. Closing the descriptors releases everything. Called
+//! by the baselines over AF_XDP.
 
 mod ring;
 
@@ -24,7 +24,7 @@ const FRAME: usize = 4096;
 const SLOTS: u32 = 2048;
 /// Bytes of the region.
 const REGION: usize = 2 * SLOTS as usize * FRAME;
-/// Most system calls of one kick. Packets that are left wait for the next kick.
+/// The most system calls of one kick. Packets that are left wait for the next kick.
 const KICKS: u32 = 64;
 
 /// Attempts to get a queue that is busy.
@@ -40,7 +40,7 @@ const COMPLETION: i64 = 0x1_8000_0000;
 #[derive(Debug)]
 pub(crate) struct Port {
     fd: OwnedFd,
-    /// The link of the program; the program keeps its map, and the link keeps the program.
+    /// Keeps the program attached: the link holds the program, and the program holds its map.
     _link: OwnedFd,
     region: *mut u8,
     rx: Ring<libc::xdp_desc>,
@@ -68,7 +68,7 @@ impl Port {
             return Err(io::Error::last_os_error());
         }
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        // SAFETY: numbers only.
+        // SAFETY: the call takes numbers only.
         let fd = owned(unsafe { libc::socket(libc::AF_XDP, kind, 0) })?;
         let region = map(-1, REGION, 0)?;
         register(&fd, region)?;
@@ -171,7 +171,7 @@ impl Port {
     /// Sleeps until a packet waits.
     ///
     /// # Errors
-    /// The kernel's.
+    /// `poll(2)` fails.
     pub(crate) fn wait(&self) -> io::Result<()> {
         let mut poll = libc::pollfd {
             fd: self.fd.as_raw_fd(),
@@ -207,7 +207,7 @@ fn owned(fd: libc::c_int) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(checked(fd)?) })
 }
 
-/// Maps `len` bytes: of a descriptor, shared; or, for -1, new memory.
+/// Maps `len` bytes of a descriptor, shared; for -1, maps new memory.
 fn map(fd: libc::c_int, len: usize, offset: i64) -> io::Result<*mut u8> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = match fd {
@@ -231,7 +231,7 @@ fn set<T>(fd: &OwnedFd, name: libc::c_int, value: &T) -> io::Result<()> {
 }
 
 fn register(fd: &OwnedFd, region: *mut u8) -> io::Result<()> {
-    // SAFETY: zero bytes are a description without flags.
+    // SAFETY: all zero is a valid description, without flags.
     let mut umem: libc::xdp_umem_reg = unsafe { zeroed() };
     umem.addr = region as u64;
     umem.len = REGION as u64;
@@ -249,7 +249,7 @@ fn register(fd: &OwnedFd, region: *mut u8) -> io::Result<()> {
 }
 
 fn offsets(fd: &OwnedFd) -> io::Result<libc::xdp_mmap_offsets> {
-    // SAFETY: zero bytes are numbers.
+    // SAFETY: all zero is valid: the fields are numbers.
     let mut at: libc::xdp_mmap_offsets = unsafe { zeroed() };
     let mut len = libc::socklen_t::try_from(size_of_val(&at)).unwrap_or(0);
     let (name, to) = (libc::XDP_MMAP_OFFSETS, (&raw mut at).cast());
@@ -327,7 +327,7 @@ fn bpf(command: libc::c_int, attributes: &mut [u64]) -> io::Result<OwnedFd> {
 
 fn bpf_done(command: libc::c_int, attributes: &mut [u64]) -> io::Result<libc::c_int> {
     let (at, len) = (attributes.as_mut_ptr(), size_of_val(attributes));
-    // SAFETY: the attributes are live, and what they lead to lives in the callers.
+    // SAFETY: the attributes are live, and the callers keep alive the memory to which they point.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, at, len) };
     checked(libc::c_int::try_from(result).unwrap_or(-1))
 }

@@ -14,8 +14,8 @@ use crate::harness::subject::JUMBO;
 /// Bytes of a datagram: as much data as a packet of the library has over UDP.
 const DATAGRAM: u16 = 1440;
 
-/// Bytes of data in a packet of the library over a device whose MTU is 1500: what its longest
-/// header and those of IPv4 and UDP leave.
+/// Bytes of data in a packet of the library over a device whose MTU is 1500: the MTU less the
+/// library's longest header and the headers of IPv4 and UDP.
 const IN_MTU: u32 = 1500 - 20 - 8 - 56;
 
 /// Datagrams in one write to the kernel: as many as fit into 64 KiB.

@@ -34,7 +34,7 @@ const RPCS: u64 = 1500;
 /// The function whose calls count: [`run_counted`].
 const MEASURED: &str = "run_counted";
 
-/// Virtual time of one turn of an endpoint: with 60 RPCs under way, it corresponds to four million
+/// Virtual time of one turn of an endpoint: with 60 RPCs in flight, it corresponds to four million
 /// RPCs per second.
 const TURN: Nanos = Nanos(7500);
 

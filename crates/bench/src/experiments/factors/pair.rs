@@ -43,8 +43,8 @@ const STUCK: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Params {
     setting: Setting,
-    /// The server to connect to. A process without one listens, and begins to issue requests when
-    /// the other process does.
+    /// The server to connect to. If there is none, this process listens, and begins to issue
+    /// requests when the other process does.
     server: Option<SocketAddr>,
     off: Factor,
     slices: u64,
@@ -63,8 +63,7 @@ pub(super) const fn is_off(slice: u64) -> bool {
     slice % 2 == 1
 }
 
-/// Pairs of rates: that of a slice with all factors on, and that of the next slice, in which one is
-/// off.
+/// Pairs of rates: of a slice with all factors on, and of the next slice, with one off.
 pub(super) fn pairs_of(rates: &BTreeMap<u64, f64>) -> Vec<[f64; 2]> {
     let (mut pairs, mut before) = (Vec::new(), None);
     for (slice, rate) in rates {

@@ -71,7 +71,7 @@ pub(super) struct Outcome {
     pub(super) scan_p50: f64,
 }
 
-/// Starts a client, and returns the outcome of each step, and its counts.
+/// Starts a client. Returns the outcome of each step, and the client's counts.
 ///
 /// # Errors
 /// A request has failed, or had a wrong answer.
@@ -94,7 +94,7 @@ struct App {
     step: Step,
     session: Option<Session>,
     rng: Rng,
-    /// Operations under way, by the tags of their calls.
+    /// Operations in flight, by the tags of their calls.
     begun: [Begun; INFLIGHT],
     /// Places without an operation, with their buffers.
     free: Vec<(usize, [MsgBuf; 2])>,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One of this number of operations is a scan.
+/// One operation in this many is a scan.
 pub(super) const SCAN_EVERY: u32 = 100;
 
 /// Where scans run.

@@ -1,4 +1,4 @@
-//! The process that has the index, and answers the echoes of the baseline.
+//! The process that serves the index, and answers the echoes of the baseline.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -17,10 +17,10 @@ use crate::harness::subject::{Medium, Setting, over};
 use harness::process::{Parent, Process, Role};
 use harness::seat::Seat;
 
-/// Has an index.
+/// Serves an index.
 pub(super) const ROLE: Role = Role::new("index-serve", hold);
 
-/// Answered with the first [`ANSWER`] bytes of the request.
+/// An echo: the answer is the first [`ANSWER`] bytes of the request.
 pub(super) const ECHO: ReqType = ReqType(0x10);
 
 /// Bytes of the answer to a get: its kind, and a value.
@@ -36,7 +36,7 @@ const BLOCK: u32 = 1024;
 struct Params {
     setting: Setting,
     scans: Scans,
-    /// How long to measure the tree alone.
+    /// How long to measure direct gets from the tree.
     alone: Duration,
 }
 
@@ -44,7 +44,7 @@ struct Params {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Found {
     pub(super) address: SocketAddr,
-    /// Gets per second from the tree alone; 0 if they were not measured.
+    /// Direct gets per second from the tree; 0 if they were not measured.
     pub(super) tree_per_s: f64,
 }
 
@@ -56,10 +56,10 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts one, and waits until it is filled.
+    /// Starts a server, and waits until its index is filled.
     ///
     /// # Errors
-    /// It does not start.
+    /// The server does not start.
     pub(super) fn start(setting: Setting, scans: Scans, alone: Duration) -> anyhow::Result<Self> {
         let setting = Setting {
             workers: usize::from(scans == Scans::Workers),
@@ -75,10 +75,10 @@ impl Server {
         Ok(Self { found, process })
     }
 
-    /// Ends it, and returns its counts.
+    /// Ends the server, and returns its counts.
     ///
     /// # Errors
-    /// It has ended before.
+    /// The server has already ended.
     pub(super) fn stop(&mut self) -> anyhow::Result<Side> {
         self.process.send(&())?;
         self.process.receive(patience(Duration::ZERO))

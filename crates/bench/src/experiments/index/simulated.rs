@@ -1,11 +1,11 @@
 //! A server with 16 threads in the simulator, as in the paper: 14 dispatch threads and 2 workers
-//! for scans, or 16 dispatch threads that also scan. 64 clients on 8 hosts have two operations
-//! each under way, 1 % of them scans, of random keys (eRPC §7.2). As in eRPC's program, the clients
-//! take the threads in turns, and each has a session with one of them: with random threads, some
-//! threads would have queues of many times the mean, and gets would wait for gets.
+//! for scans, or 16 dispatch threads that also scan. 64 clients on 8 hosts have two operations each
+//! in flight, 1 % of them scans, of random keys (eRPC §7.2). As in eRPC's program, clients are
+//! assigned to threads in turn, and each has a session with one thread: with a random assignment,
+//! the queues of some threads would be many times the mean, and gets would wait for gets.
 //!
-//! The network is the paper's CX3, where an echo of 32 bytes takes 2.1 µs. Gets and scans cost the
-//! thread that runs them the time that they take on the tree alone, which is measured first.
+//! The network is the paper's CX3, where an echo of 32 bytes takes 2.1 µs. A get or a scan costs
+//! its thread the time that it takes directly on the tree, which is measured first.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -35,20 +35,20 @@ use pool::Pool;
 /// Threads of the server.
 pub(super) const THREADS: usize = 16;
 
-/// Those of them that are workers, if there are workers.
+/// Threads that are workers, in cases with workers.
 const WORKERS: usize = 2;
 
 const CLIENTS: usize = 64;
 const CLIENT_HOSTS: usize = 8;
 
-/// Operations of a client that are under way.
+/// Operations of a client that are in flight.
 const OUTSTANDING: usize = 2;
 
-/// Simulated time of a measurement, and of the operations before it that do not count.
+/// Simulated time of a measurement, and of the warm-up before it.
 const SPAN: Nanos = Nanos::from_millis(10);
 const WARM_UP: Nanos = Nanos::from_millis(1);
 
-/// The times and the rate of gets have a baseline; the costs on the tree alone have none.
+/// The times and the rate of gets have a baseline; the costs on the tree have none.
 const METRICS: [Metric; 5] = [
     Metric {
         name: "get_p99",

@@ -1,4 +1,4 @@
-//! The items of all rows, and the costs of gets and scans from the tree alone.
+//! The items of all rows, and the costs of gets and scans directly on the tree.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ const BLOCK: u32 = 4096;
 /// How long to measure each cost for simulations.
 const SPAN: Duration = Duration::from_millis(300);
 
-/// Times of an operation on the tree alone.
+/// Times of operations directly on the tree.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Costs {
     pub(super) get: Duration,
@@ -79,7 +79,7 @@ pub(super) fn fill() -> Index {
     index
 }
 
-/// Gets per second of processor time, from the tree alone.
+/// Direct gets from the tree per second of processor time.
 ///
 /// # Errors
 /// The system shows no processor time, or the tree is wrong.

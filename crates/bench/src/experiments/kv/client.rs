@@ -31,8 +31,8 @@ pub(in crate::experiments) const WARM_UP: Duration = Duration::from_millis(20);
 /// The largest window of a session, with a credit for each of its calls.
 const WINDOW: u32 = 64;
 
-/// Longest wait for the server's first answer, for the first operation that ends after the span of
-/// a step, and for the last ones of a step.
+/// The longest wait for the server's first answer, for the first operation that ends after the span
+/// of a step, and for a step's last operations.
 const STUCK: Duration = Duration::from_secs(8);
 
 /// Iterations between two looks at the clock.
@@ -75,7 +75,7 @@ pub(in crate::experiments) enum What {
 /// When operations begin.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub(in crate::experiments) enum Pace {
-    /// In batches, as soon as others end: at most `window` are under way.
+    /// In batches, as soon as others end: at most `window` are in flight.
     Closed { window: usize, batch: usize },
     /// At random times, independently of each other (Poisson), at a percentage of the rate of the
     /// first step.
@@ -175,7 +175,7 @@ fn kv_client(items: Items) -> anyhow::Result<Client> {
     }))
 }
 
-/// Runs one step: a warm-up, and the time that counts. At the end, nothing is under way.
+/// Runs one step: a warm-up, and the time that counts. At the end, nothing is in flight.
 fn measure<T: Medium>(rpc: &mut Rpc<T, App>, step: &Step, largest: f64) -> anyhow::Result<Outcome> {
     rpc.app_mut().begin(step, largest)?;
     run_for(rpc, WARM_UP, |_| false)?;

@@ -24,7 +24,7 @@ use harness::seat::{Seat, Seats};
 /// Holds a table, and serves it.
 pub(super) const ROLE: Role = Role::new("kv-hold", hold);
 
-/// Echoes whose answers are as long as those to gets, and those to sets.
+/// Echoes with answers as long as the answers to gets and to sets.
 pub(super) const ECHOES: [ReqType; 2] = [ReqType(0x10), ReqType(0x11)];
 
 /// Bytes of an answer to a get without the value, and of an answer to a set (protocol,
@@ -46,7 +46,7 @@ enum Order {
     Side,
     /// Close the endpoint.
     Rest,
-    /// Get items from the table alone.
+    /// Get items directly from the table.
     Alone { mix: Mix, span: Duration },
 }
 
@@ -55,10 +55,10 @@ enum Order {
 pub(super) struct Server(Process);
 
 impl Server {
-    /// Starts one with a cache or a store, and waits until its table is filled.
+    /// Starts a server with a cache or a store, and waits until its table is filled.
     ///
     /// # Errors
-    /// There is no memory, or the system starts no process.
+    /// There is no memory, or the system cannot start a process.
     pub(super) fn start(items: Items, is_cache: bool) -> anyhow::Result<Self> {
         let mut process = Process::spawn(ROLE, Seat::default(), &(items, is_cache))?;
         process.receive::<()>(FILLING)?;
@@ -92,7 +92,7 @@ impl Server {
         self.0.receive(patience(Duration::ZERO))
     }
 
-    /// The rate of gets from its table alone, on the processor on which it serves.
+    /// The rate of direct gets from its table, on the processor on which it serves.
     ///
     /// # Errors
     /// It has ended.

@@ -22,7 +22,7 @@ pub(super) const PUBLISHED: &[Published] = &{
     all
 };
 
-/// Those that real processes can be compared with.
+/// Figures of the paper that can be compared with real processes.
 const MEASURED: &[Published] = &[
     published(26e6, 95.0, "HERD, 6 cores", "HERD, §5.3, figure 9"),
     published(6.3e6, 95.0, "HERD, 1 core", "HERD, §5.7, figure 13"),

@@ -2,11 +2,11 @@
 //! figures 12 to 14), for which this machine is too small. The endpoints, the service and its
 //! client run unchanged; the simulator charges their threads for packets and operations.
 //!
-//! Two costs are chosen once, so that the simulated machine is the paper's: the time of an
-//! operation makes one core serve 6.3 million of them a second (figure 13), and the rate of the
-//! server's NIC, which its cores share, makes six serve 26 million (figure 9). The paper's limit is
-//! that of its PCIe bus (HERD §5.7). Everything else follows: the rates of other numbers of cores
-//! and of clients, and the load of each core under skew.
+//! Two costs are chosen so that the simulated machine matches the paper's: the time of an
+//! operation, so that one core serves 6.3 million operations a second (figure 13), and the rate of
+//! the server's NIC, which the cores share, so that six cores serve 26 million (figure 9). In the
+//! paper, the PCIe bus sets that limit (HERD §5.7). Everything else follows: the rates with other
+//! numbers of cores and of clients, and the load of each core under skew.
 
 mod cluster;
 
@@ -40,15 +40,16 @@ const WINDOW: usize = 4;
 const MANY_CLIENTS: [usize; 4] = [51, 120, 260, 500];
 const WINDOWS: [usize; 2] = [WINDOW, 16];
 
-/// Items where all are equally popular: their number does not matter.
+/// Items in cases where all are equally popular; their number does not matter.
 const FEW_ITEMS: u32 = 1 << 16;
 
 /// Items under skew. HERD does not state their number, only that the most popular one is requested
-/// more than 10⁵ times as often as the average one (HERD §5.7); of these, it is 4.7 × 10⁵ times.
-/// The more items there are, the smaller is its share of all requests.
+/// more than 10⁵ times as often as the average one (HERD §5.7). Of these items, the most popular
+/// one is requested 4.7 × 10⁵ times as often. With more items, its share of all requests would be
+/// smaller.
 const ALL_ITEMS: u32 = 8 << 20;
 
-/// A cluster, and what its clients do.
+/// A cluster, and the work of its clients.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     cores: u16,
@@ -99,8 +100,8 @@ pub(super) const PUBLISHED: &[Published] = &[
 fn network() -> NetConfig {
     NetConfig {
         line_rate: 15_020_000_000,
-        // The paper's limit is one of messages, whatever their length, so each frame takes far more
-        // than its own bytes.
+        // The paper's limit counts messages, whatever their length, so each frame takes far more
+        // time than its bytes need.
         frame_overhead: 500,
         cable: Nanos(300),
         nic_bytes: 64 << 10,
@@ -145,7 +146,7 @@ pub(super) fn cases() -> Vec<Case> {
             cases.push(shape.case("12"));
         }
     }
-    // The paper's figure has sets alone.
+    // The paper's figure has only sets.
     let sets = Mix {
         gets: 0,
         ..Mix::USUAL

@@ -1,5 +1,5 @@
-//! The cost of the front end for native clients: one server has native clients alone, and another
-//! one also has 10 000 idle connections of memcached's clients.
+//! The cost of the front end for native clients: one server has only native clients, another one
+//! also has 10 000 idle connections of memcached's clients.
 
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -47,7 +47,7 @@ fn fill(parent: &Parent) -> anyhow::Result<()> {
 /// Connects, and holds the connections until the parent ends.
 ///
 /// # Errors
-/// The system does not allow as many descriptors, or the server refuses a connection.
+/// The system does not allow enough descriptors, or the server refuses a connection.
 fn idle(parent: &Parent) -> anyhow::Result<()> {
     let server: SocketAddr = parent.receive()?;
     sys::die_with_parent()?;

@@ -292,7 +292,7 @@ impl Client {
             Ok(0) => bail!("the server has closed the connection"),
             Ok(read) => read,
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                bail!("no more than this has come: {}", self.shown())
+                bail!("only this has arrived: {}", self.shown())
             }
             Err(error) => return Err(error.into()),
         };

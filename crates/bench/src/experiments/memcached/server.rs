@@ -17,16 +17,16 @@ use harness::signal;
 /// How long a server may take until it listens, and after that until its items are written.
 pub(in crate::experiments) const STARTING: Duration = Duration::from_secs(120);
 
-/// Which server.
+/// The kinds of servers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::experiments) enum Kind {
-    /// Debian's.
+    /// Debian's memcached.
     Memcached,
     /// `dunlin memcached`, whose native clients come over this transport.
     Dunlin(Transport),
-    /// The same, with a crowd of idle connections.
+    /// `dunlin memcached` with a crowd of idle connections.
     Crowded(Transport),
-    /// `dunlin kv serve`, which has native clients alone.
+    /// `dunlin kv serve`, which has only native clients.
     Plain(Transport),
 }
 
@@ -40,7 +40,7 @@ pub(in crate::experiments) struct Running {
     crowd: Option<Process>,
 }
 
-/// True if the path has a `memcached`.
+/// True if a folder of `PATH` has a `memcached`.
 pub(in crate::experiments) fn is_installed() -> bool {
     program::is_installed("memcached", "-V")
 }
@@ -88,7 +88,7 @@ impl Running {
         let mut process = program::start(program, flags, Seats::pick().server)?;
         let begin = Instant::now();
         let listens_at = match kind {
-            // Its nexus listens for native clients as soon as its partitions are there.
+            // Its nexus listens for native clients as soon as its partitions exist.
             Kind::Plain(_) => native,
             _ => door,
         };

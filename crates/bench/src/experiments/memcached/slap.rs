@@ -85,7 +85,7 @@ fn slap(parent: &Parent) -> anyhow::Result<()> {
     })
 }
 
-/// The number after a word in the text of `memcaslap`.
+/// The number after a word in the output of `memcaslap`.
 fn after<T: FromStr>(text: &str, word: &str) -> anyhow::Result<T> {
     let mut words = text.split_whitespace();
     let number = words.find(|it| *it == word).and_then(|_| words.next());

@@ -1,9 +1,9 @@
-//! Tests of `parallel`.
+//! How the messages in flight are divided among sessions.
 
 use super::{CASES, Messages};
 
 #[test]
-fn the_messages_of_all_sessions_are_those_in_flight() {
+fn the_messages_of_all_sessions_add_up_to_the_number_in_flight() {
     for messages in CASES {
         let of_session = |session| messages.of_session(session);
         let all: usize = (0..messages.sessions).map(of_session).sum();

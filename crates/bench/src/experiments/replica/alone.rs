@@ -60,14 +60,14 @@ pub(super) fn median(span: Duration) -> anyhow::Result<f64> {
     Ok(recorder.quantile(0.5))
 }
 
-/// Lets the nodes work until nothing is under way.
+/// Lets the nodes work until nothing is in flight.
 fn settle(nodes: &mut [Node; 3]) -> anyhow::Result<()> {
     run(nodes, |nodes| {
         nodes.iter().all(|node| !node.raft.has_ready())
     })
 }
 
-/// Lets the nodes work in turns until `is_over`.
+/// Lets the nodes work in turn until `is_over`.
 fn run(nodes: &mut [Node; 3], is_over: impl Fn(&[Node; 3]) -> bool) -> anyhow::Result<()> {
     for _ in 0..MOST_MESSAGES {
         for at in 0..nodes.len() {

@@ -23,7 +23,7 @@ pub(super) const ROLE: Role = Role::new("replica-member", member);
 
 pub(super) const REPLICAS: usize = 3;
 
-/// An election takes less, even on a busy machine.
+/// An election takes less time, even on a busy machine.
 pub(super) const ELECTING: Duration = Duration::from_secs(20);
 
 /// The work of a process.
@@ -53,10 +53,10 @@ pub(super) struct Apart {
 }
 
 impl Apart {
-    /// Starts them, with their disks in a folder if there is one.
+    /// Starts the replicas, with their disks in `folder` if there is one.
     ///
     /// # Errors
-    /// They do not start.
+    /// The processes do not start.
     pub(super) fn start(setting: Setting, folder: Option<&Path>) -> anyhow::Result<Self> {
         let (mut members, mut addresses) = (Vec::new(), Vec::new());
         for place in 0..REPLICAS {
@@ -71,10 +71,10 @@ impl Apart {
         Ok(Self { members, addresses })
     }
 
-    /// The state of the replica at a place.
+    /// The state of the replica at this place.
     ///
     /// # Errors
-    /// It has ended.
+    /// The replica has ended.
     pub(super) fn ask(&mut self, place: usize) -> anyhow::Result<Seen> {
         let member = &mut self.members[place];
         member.send(&())?;
@@ -84,7 +84,7 @@ impl Apart {
     /// Waits for a leader, and returns its place.
     ///
     /// # Errors
-    /// None leads in time, or one has ended.
+    /// No replica leads in time, or one has ended.
     pub(super) fn leader(&mut self) -> anyhow::Result<usize> {
         let begin = Instant::now();
         loop {
@@ -98,7 +98,7 @@ impl Apart {
         }
     }
 
-    /// Kills one.
+    /// Kills the replica at this place.
     pub(super) fn kill(&mut self, place: usize) {
         drop(self.members.remove(place));
     }

@@ -1,5 +1,5 @@
 //! The process that puts: the client of the library, as `dunlin::replica::Connection` drives it,
-//! and echoes of the same lengths to the endpoint of the leader, with as many under way.
+//! and echoes of the same lengths to the endpoint of the leader, with as many in flight.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -26,10 +26,10 @@ pub(super) const ROLE: Role = Role::new("replica-put", put);
 pub(super) const KEY: usize = 16;
 /// Bytes of a value.
 pub(super) const VALUE: usize = 64;
-/// Keys, of which each put draws one (eRPC §7.1).
+/// Each put draws one of this number of keys (eRPC §7.1).
 const KEYS: u32 = 1_000_000;
 
-/// Bytes of a put before its key, if its number has three.
+/// Bytes of a put before its key, if the put's number takes three bytes.
 pub(super) const HEAD: usize = 16;
 
 /// Time of each step before the first answer that counts.
@@ -80,7 +80,7 @@ pub(super) fn key_of(rng: &mut Rng) -> [u8; KEY] {
     key
 }
 
-/// Starts a client, and returns the outcome of each step, and its counts.
+/// Starts a client. Returns the outcome of each step, and the client's counts.
 ///
 /// # Errors
 /// A request has failed, or had a wrong answer.
@@ -104,13 +104,13 @@ struct Begun {
     at: u64,
 }
 
-/// A client with its endpoint, and what it has done.
+/// A client with its endpoint and its operations.
 struct Putter<T: Medium> {
     rpc: Rpc<T, App>,
     connect: ConnectOptions,
     session: Session,
     rng: Rng,
-    /// Operations under way, by their tokens, which are used again.
+    /// Operations in flight, by their tokens, which are reused.
     begun: Vec<Option<Begun>>,
     numbers: u64,
     /// The put with the highest version: its key, version and number.
@@ -179,7 +179,7 @@ impl<T: Medium> Putter<T> {
         })
     }
 
-    /// Runs one step: a warm-up, and the time that counts. At the end, nothing is under way.
+    /// Runs one step: a warm-up, and the time that counts. At the end, nothing is in flight.
     #[expect(
         clippy::cast_precision_loss,
         reason = "counts of a run are far below 2^53"
@@ -207,7 +207,7 @@ impl<T: Medium> Putter<T> {
         Ok(outcome)
     }
 
-    /// Begins one operation again whenever one ends, for `span` at least.
+    /// Begins a new operation whenever one ends, for at least `span`.
     fn run_for(&mut self, step: Step, span: Duration) -> anyhow::Result<()> {
         let (begin, first) = (Instant::now(), self.answers);
         loop {
@@ -228,7 +228,7 @@ impl<T: Medium> Putter<T> {
         }
     }
 
-    /// Waits for all operations under way.
+    /// Waits for all operations in flight.
     fn end(&mut self, step: Step) -> anyhow::Result<()> {
         let begin = Instant::now();
         while self.begun.iter().any(Option::is_some) {
@@ -266,8 +266,8 @@ impl<T: Medium> Putter<T> {
         Ok(())
     }
 
-    /// One iteration of the endpoint and of the client, as in `Connection`, unless an operation has
-    /// ended already. Returns the place of one that has ended.
+    /// Returns the place of an operation that has ended. If there is none, first runs one iteration
+    /// of the endpoint and the client, as `Connection` does.
     #[inline]
     fn turn(&mut self, step: Step) -> anyhow::Result<Option<usize>> {
         if let Some(place) = self.take_end(step)? {
@@ -327,7 +327,7 @@ impl<T: Medium> Putter<T> {
         Ok(Some(place))
     }
 
-    /// Reads the key that was written last, unless nothing was.
+    /// Reads the key that was written last, if there is one, and checks its version and value.
     fn check_newest(&mut self) -> anyhow::Result<()> {
         let Some((key, version, number)) = self.newest else {
             return Ok(());
@@ -351,7 +351,7 @@ impl<T: Medium> Putter<T> {
     }
 }
 
-/// The version that a put has left.
+/// The version that a put has given to its item.
 fn written(end: &End) -> anyhow::Result<u64> {
     match &end.result {
         Ok(Answer::Written(version)) => Ok(*version),

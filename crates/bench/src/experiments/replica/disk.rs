@@ -1,7 +1,7 @@
-//! Puts into three replicas with disks in one file system, each in a process of its own, and what
-//! the disk alone can do: three writers that append and sync as many bytes as the leader does, each
-//! in a file of its own. A replica that always syncs has the rate of these writers, times the puts
-//! that share a sync.
+//! Puts into three replicas with disks in one file system, each in a process of its own, and the
+//! rate of the disk alone: three writers that append and sync as many bytes as the leader does,
+//! each in a file of its own. A replica that always syncs has the rate of these writers, times the
+//! puts that share a sync.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -21,13 +21,13 @@ use crate::harness::subject::{self, Setting};
 use crate::harness::transport::Transport;
 use harness::seat::Seat;
 
-/// Puts under way at a time, also at etcd.
+/// Puts in flight, also in the baseline with etcd.
 pub(super) const OUTSTANDING: usize = 128;
 
 /// The engine reserves this number of bytes of a file at a time, and so do the writers.
 const RESERVED: u64 = 2 << 20;
 
-/// Most bytes that a writer writes in its file, before it begins anew.
+/// The most bytes that a writer writes to its file before it starts over.
 const MOST: u64 = 32 << 20;
 
 /// The values of [`OnDisk`].
@@ -53,7 +53,7 @@ pub(super) fn folder() -> PathBuf {
 /// The type of the file system of a directory, as the kernel names it.
 ///
 /// # Errors
-/// The kernel does not tell.
+/// The kernel does not report it.
 pub(super) fn file_system(path: &Path) -> anyhow::Result<String> {
     let path = path.canonicalize()?;
     let mounts = std::fs::read_to_string("/proc/self/mounts")?;
@@ -63,7 +63,7 @@ pub(super) fn file_system(path: &Path) -> anyhow::Result<String> {
     };
     let mounts = mounts.lines().filter_map(of_line);
     let above = mounts.filter(|(point, _)| path.starts_with(point));
-    // Of two at one point, the later one is seen.
+    // If two are mounted at one point, the later one is visible.
     let own = above.max_by_key(|(point, _)| point.as_os_str().len());
     own.map(|it| it.1)
         .context("no file system has this directory")
@@ -141,7 +141,7 @@ impl Syncs {
         })
     }
 
-    /// Bytes of the puts of a sync.
+    /// Bytes of the puts that share a sync.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -160,7 +160,7 @@ fn count(number: u64) -> f64 {
     number as f64
 }
 
-/// The syncs per second of each of three writers, which write this number of bytes before each.
+/// The syncs per second of each of three writers that write this number of bytes before each sync.
 ///
 /// # Errors
 /// The disk refuses.

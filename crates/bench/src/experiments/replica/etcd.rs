@@ -1,5 +1,5 @@
-//! Three members of etcd on this host, and a client that puts with the same number under way. They
-//! run on any processor, so they have more of them than the replicas of this project.
+//! Three members of etcd on this host, and a client that puts with the same number in flight. The
+//! members run on any processor, so they have more processors than the replicas of this project.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -34,7 +34,7 @@ const STARTING: Duration = Duration::from_secs(60);
 /// The path of a put in etcd's service.
 const PUT: &str = "/etcdserverpb.KV/Put";
 
-/// The line of a member's figures that says that it leads.
+/// The line in the metrics of a member that leads.
 const LEADS: &str = "\netcd_server_is_leader 1\n";
 
 /// The work of a client.
@@ -45,7 +45,7 @@ struct Params {
     span: Duration,
 }
 
-/// A cluster, whose files go away with it.
+/// A cluster. Its files are deleted when it is dropped.
 #[derive(Debug)]
 pub(super) struct Etcd {
     leader: SocketAddr,
@@ -53,17 +53,17 @@ pub(super) struct Etcd {
     _folder: Folder,
 }
 
-/// True if the path has an `etcd`.
+/// True if a folder of `PATH` has an `etcd`.
 pub(super) fn is_installed() -> bool {
     program::is_installed("etcd", "--version")
 }
 
 impl Etcd {
-    /// Starts members with their files in a folder of their own below this one, and waits until one
+    /// Starts the members, with their files in a new folder below this one, and waits until one
     /// leads.
     ///
     /// # Errors
-    /// They do not start, or none leads in time.
+    /// The members do not start, or none leads in time.
     pub(super) fn start(below: &Path) -> anyhow::Result<Self> {
         let folder = Folder::new(below, "etcd")?;
         let addresses: [SocketAddr; 2 * MEMBERS] = program::free_addresses()?;
@@ -95,7 +95,7 @@ impl Etcd {
         })
     }
 
-    /// Puts for `span`, with this number under way.
+    /// Puts for `span`, with this number in flight.
     ///
     /// # Errors
     /// A put fails.
@@ -174,7 +174,7 @@ fn put(parent: &Parent) -> anyhow::Result<()> {
 struct Putter {
     connection: Connection,
     rng: Rng,
-    /// When the calls began, in the order of their numbers, less those that have ended.
+    /// Start times of the calls in flight, by their numbers.
     begun: std::collections::BTreeMap<u32, u64>,
     recorder: Recorder,
     /// The highest revision that a put has made.

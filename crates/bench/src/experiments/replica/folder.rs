@@ -1,14 +1,14 @@
-//! Directories for the files of a measurement, which go away after it.
+//! Directories for the files of a measurement, which are deleted after it.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory that goes away with its owner.
+/// A directory that is deleted when it is dropped.
 #[derive(Debug)]
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes one below another directory. Its name begins with `dunlin` and this word.
+    /// Makes a directory below another one. Its name begins with `dunlin` and this word.
     ///
     /// # Errors
     /// The system refuses.

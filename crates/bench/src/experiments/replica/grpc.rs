@@ -1,7 +1,7 @@
 //! A client of gRPC that calls one method with short messages, with many calls at a time over one
 //! connection. It knows only the frames of HTTP/2 (RFC 9113) that such calls need. It does not read
-//! the headers of answers: a failed call has no message, so a call whose answer has a message and
-//! has ended has succeeded.
+//! the headers of answers: a failed call has no message, so a call has succeeded if its answer has
+//! a message and has ended.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -79,7 +79,7 @@ impl Connection {
     /// Begins a call with this message. It leaves with the next [`Self::turn`].
     ///
     /// # Errors
-    /// The other side takes no more bytes now.
+    /// The connection's send window is used up.
     pub(super) fn begin(&mut self, message: &[u8]) -> anyhow::Result<u32> {
         let call = self.next;
         self.next += 2;
@@ -95,8 +95,8 @@ impl Connection {
         Ok(call)
     }
 
-    /// Sends what has not left yet, waits for bytes, and returns the calls that have ended, each
-    /// with the message of its answer.
+    /// Sends the bytes that have not left yet, waits for bytes, and returns the calls that have
+    /// ended, each with the message of its answer.
     ///
     /// # Errors
     /// The connection or a call has failed.
@@ -168,7 +168,7 @@ struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The first frame, and the bytes after it; `None` if it is not whole.
+    /// The first frame, and the bytes after it; `None` if the frame is incomplete.
     fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
         let [a, b, c, kind, flags, stream @ ..] = *head;
@@ -185,8 +185,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Returns the message of an answer. `None` if the message is compressed, or if its length is not
-/// the one that the answer states before it.
+/// Returns the message of an answer. `None` if the message is compressed, or if its length differs
+/// from the length that the answer states.
 fn message_of(answer: &[u8]) -> Option<&[u8]> {
     let (head, message) = answer.split_first_chunk::<5>()?;
     let [compressed, len @ ..] = *head;
@@ -195,7 +195,7 @@ fn message_of(answer: &[u8]) -> Option<&[u8]> {
 }
 
 /// Encodes the header fields of a call. A field or a name in the static table of RFC 7541 is
-/// encoded as its index there. All other text stands as it is, without Huffman codes.
+/// encoded as its index there. All other text is written literally, without Huffman codes.
 fn fields_of(path: &str, authority: &str) -> Vec<u8> {
     const POST: u8 = 0x80 | 3;
     const HTTP: u8 = 0x80 | 6;

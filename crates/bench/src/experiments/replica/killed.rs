@@ -1,6 +1,6 @@
 //! Leaders that are killed (SIGKILL), with three replicas and a client in processes of their own:
-//! the time until the client's next acknowledged put. The measurement fails if any put that was
-//! acknowledged before is lost.
+//! the time until the client's next acknowledged put. The measurement fails if a put that was
+//! acknowledged before the kill is lost.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::{self, Receiver};
@@ -23,8 +23,8 @@ use harness::{signal, sys};
 /// Puts, and notes when puts are acknowledged.
 pub(super) const CLIENT: Role = Role::new("replica-witness", witness);
 
-/// Leaders that are killed in a measurement: a few beside the other rows, and enough for a 99th
-/// percentile, which take half a minute.
+/// Leaders killed in a measurement: a few for runs with the other rows, and enough for a 99th
+/// percentile, which takes half a minute.
 pub(super) const KILLS: [usize; 2] = [10, 50];
 
 /// How long the client puts before a leader is killed.
@@ -33,7 +33,7 @@ const BUSY: Duration = Duration::from_millis(50);
 /// The pause between two puts.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Answers that were under way when the leader ended have come after this time.
+/// Answers that were in flight when the leader ended arrive within this time.
 const UNDER_WAY: Duration = Duration::from_millis(2);
 
 /// The last value is the shortest election time-out.
@@ -54,7 +54,7 @@ const fn failover(name: &'static str) -> Metric {
     }
 }
 
-/// Leaders that are killed, and how many.
+/// Kills this number of leaders, over this transport.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Killed(pub(super) Transport, pub(super) usize);
 
@@ -91,7 +91,8 @@ impl Probe for Killed {
     }
 }
 
-/// The least of the times, which are in order, that this percentage of them does not exceed.
+/// The smallest time that at least this percentage of all times does not exceed. `times` must be
+/// sorted.
 fn quantile(times: &[f64], percent: usize) -> f64 {
     times[(times.len() * percent).div_ceil(100).max(1) - 1]
 }
@@ -112,7 +113,7 @@ fn kill(setting: Setting) -> anyhow::Result<Duration> {
     client.receive(patience(ELECTING))
 }
 
-/// Puts until the parent says when it has killed the leader, and then until a put is acknowledged.
+/// Puts until the parent reports when it killed the leader, and then until a put is acknowledged.
 ///
 /// # Errors
 /// A put that was acknowledged is lost.
@@ -157,7 +158,7 @@ fn witness_over<T: Medium>(parent: &Parent, addresses: &[SocketAddr]) -> anyhow:
         match kills.try_recv() {
             Ok(killed) if next.at > killed + UNDER_WAY => break next.at - killed,
             Ok(killed) => break after(killed, || put(&mut store))?,
-            // Perhaps the parent has killed the leader, and not said so yet.
+            // The parent may have killed the leader, but not reported it yet.
             Err(_) => {}
         }
     };
@@ -195,7 +196,7 @@ fn after(
     }
 }
 
-/// When the parent has killed the leader.
+/// Receives from the parent the time at which it killed the leader.
 fn listen() -> Receiver<Duration> {
     let (tx, kills) = mpsc::channel();
     thread::spawn(move || {

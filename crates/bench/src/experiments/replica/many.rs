@@ -1,5 +1,5 @@
-//! Puts of which many are under way: for the span of a measurement, and for ten minutes, in which a
-//! cluster at full load without a fault elects no leader.
+//! Many puts in flight: for the span of a measurement, and for ten minutes, in which a cluster at
+//! full load without a fault elects no leader.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use super::run;
 use crate::harness::probe::{Against, Measurement, Metric, Probe};
 use crate::harness::transport::Transport;
 
-/// Puts under way at a time.
+/// Puts in flight.
 pub(super) const MANY: usize = 32;
 
-/// The time of a calm load. A run with less time leaves it out.
+/// Minutes of the calm load. A run with less time leaves this case out.
 pub(super) const MINUTES: u64 = 10;
 
-/// The values that etcd has, too.
+/// The values that are also measured with etcd.
 pub(super) const PUTS: [Metric; 2] = [
     Metric {
         name: "puts_per_s",
@@ -43,11 +43,11 @@ const CALM: [Metric; 3] = [
     Metric::alone("put_p99", "ns"),
 ];
 
-/// Many puts under way.
+/// Many puts in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Many(pub(super) Transport);
 
-/// Many puts under way, for ten minutes.
+/// Many puts in flight, for ten minutes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Calm(pub(super) Transport);
 
@@ -87,7 +87,7 @@ impl Probe for Calm {
         super::overhead() + time()
     }
 
-    /// An election is one in any state of the machine.
+    /// An election counts, whatever the state of the machine.
     fn is_timed(&self) -> bool {
         false
     }

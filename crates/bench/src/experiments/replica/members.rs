@@ -1,4 +1,4 @@
-//! The process with all replicas: three endpoints on one thread, each with its replica, in turns.
+//! The process with all replicas: three endpoints on one thread, each with its replica, in turn.
 //! The same endpoints answer the echoes of the baseline, so echoes wait as long for their turn.
 //!
 //! The time of a put at the leader begins when its handler takes the request, and ends when the
@@ -26,7 +26,7 @@ use harness::seat::Seat;
 /// Runs three replicas.
 pub(super) const ROLE: Role = Role::new("replicas", replicate);
 
-/// Answered with the first [`ANSWER`] bytes of the request.
+/// An echo: the answer is the first [`ANSWER`] bytes of the request.
 pub(super) const ECHO: ReqType = ReqType(0x10);
 
 /// Bytes of the answer to a put.
@@ -35,13 +35,13 @@ pub(super) const ANSWER: usize = dunlin::replica::Answer::HEAD;
 /// Replicas of a cluster.
 const REPLICAS: u64 = 3;
 
-/// An election takes less, even on a busy machine.
+/// An election takes less time, even on a busy machine.
 const ELECTING: Duration = Duration::from_secs(10);
 
 /// Turns between two looks at the clock.
 const BLOCK: u32 = 256;
 
-/// The number of puts at first that do not count: fewer than the client makes before its own count.
+/// The first puts do not count. They are fewer than the puts of the client's warm-up.
 const WARMING_PUTS: u64 = 50;
 
 /// The work of the process.
@@ -79,20 +79,20 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts them, and waits for a leader.
+    /// Starts the replicas, and waits for a leader.
     ///
     /// # Errors
-    /// They do not start.
+    /// The process does not start.
     pub(super) fn start(params: &Params) -> anyhow::Result<Self> {
         let mut process = Process::spawn(ROLE, Seat::default(), params)?;
         let found = process.receive(patience(ELECTING + 2 * params.alone))?;
         Ok(Self { found, process })
     }
 
-    /// Ends them.
+    /// Ends the process.
     ///
     /// # Errors
-    /// They have ended before.
+    /// The process has already ended.
     pub(super) fn stop(&mut self) -> anyhow::Result<Seen> {
         self.process.send(&())?;
         self.process.receive(patience(Duration::ZERO))
@@ -117,7 +117,7 @@ impl Host for App {
 struct Seated<T: Medium> {
     rpc: Rpc<T, App>,
     connect: ConnectOptions,
-    /// The entry of the put that is under way here, and when its handler began.
+    /// The entry of the put in flight here, and when its handler began.
     put: Option<(u64, u64)>,
     last: u64,
 }
@@ -179,7 +179,7 @@ impl<T: Medium> Seated<T> {
         }
     }
 
-    /// Notes the begin or the end of a put, if this is the leader.
+    /// Notes the beginning or the end of a put, if this is the leader.
     #[inline]
     fn note(&mut self, begun: Option<u64>, recorder: &mut Recorder) {
         let Some(node) = self.rpc.app().replica.node().filter(|node| node.leads()) else {

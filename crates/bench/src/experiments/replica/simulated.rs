@@ -1,7 +1,7 @@
 //! Replicas and a client in the simulator, on the paper's CX5 cluster: hosts at 40 Gb/s and one
-//! switch that adds 300 ns. An echo of 32 bytes takes 2.3 µs there, of which each host adds 850 ns
-//! (eRPC §6.1), and three steps of Raft add 0.9 µs to two such echoes (eRPC §7.1), so a step takes
-//! 300 ns of the thread.
+//! switch that adds 300 ns. An echo of 32 bytes takes 2.3 µs there, including 850 ns in each host
+//! (eRPC §6.1). Three steps of Raft add 0.9 µs to two such echoes (eRPC §7.1), so a step takes 300
+//! ns of the thread.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -120,7 +120,7 @@ impl Stage {
         }
     }
 
-    /// Runs the world for this time, with sessions for all that want one.
+    /// Runs the world for this time, and makes the sessions that processes want.
     fn run_for(&mut self, time: Nanos) {
         let end = self.world.now() + time;
         while self.world.now() < end {
@@ -220,7 +220,7 @@ fn peer(port: PortId) -> PeerId {
     PeerId(u32::try_from(port.0).expect("there are four"))
 }
 
-/// Opens a session that waits for an answer.
+/// Opens a session, which then waits for the answer to its offer.
 fn offer<App>(rpc: &mut SimEndpoint<App>) -> Option<(Session, SessionOffer)> {
     let mut lifecycle = rpc.lifecycle();
     let session = lifecycle.open(&SessionOptions::default()).ok()?;

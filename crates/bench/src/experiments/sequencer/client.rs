@@ -1,5 +1,5 @@
-//! The process that takes numbers: requests whose bytes stay the same, in message buffers that it
-//! uses again, for numbers as for echoes, so that the rates differ by the servers' work alone.
+//! The process that takes numbers. For numbers as for echoes, it sends the same bytes again and
+//! again, in message buffers that it reuses, so that the rates differ by the servers' work alone.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ pub(super) struct Params {
     pub(super) server: SocketAddr,
     /// Sessions.
     pub(super) clients: usize,
-    /// Requests that are issued together, also echoes.
+    /// Requests, or echoes, that are issued together.
     pub(super) batch: usize,
     pub(super) speculates: bool,
     pub(super) steps: Vec<Step>,
@@ -71,7 +71,7 @@ struct App {
     wrong: Option<String>,
 }
 
-/// Starts a client, and returns the rate of each step, and its counts.
+/// Starts a client. Returns the rate of each step, and the client's counts.
 ///
 /// # Errors
 /// A request has failed, or had a wrong answer.

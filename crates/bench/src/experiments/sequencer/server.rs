@@ -18,7 +18,7 @@ use harness::seat::Seat;
 /// Gives numbers.
 pub(super) const ROLE: Role = Role::new("numbers-give", give);
 
-/// Answered with the first 8 bytes of the request.
+/// An echo: the answer is the first 8 bytes of the request.
 pub(super) const ECHO: ReqType = ReqType(0x10);
 
 /// Bytes of an answer: a number.
@@ -32,27 +32,27 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts one.
+    /// Starts a server.
     ///
     /// # Errors
-    /// It does not start.
+    /// The server does not start.
     pub(super) fn start(setting: Setting) -> anyhow::Result<Self> {
         let mut process = Process::spawn(ROLE, Seat::default(), &setting)?;
         let address = process.receive(patience(Duration::ZERO))?;
         Ok(Self { address, process })
     }
 
-    /// Ends it, and returns its counts.
+    /// Ends the server, and returns its counts.
     ///
     /// # Errors
-    /// It has ended before.
+    /// The server has already ended.
     pub(super) fn stop(&mut self) -> anyhow::Result<Side> {
         self.process.send(&())?;
         self.process.receive(patience(Duration::ZERO))
     }
 }
 
-/// A directory that goes away with the process.
+/// A directory that is deleted when the process ends.
 struct Folder(PathBuf);
 
 impl Drop for Folder {

@@ -1,4 +1,4 @@
-//! Items of a trace: values whose lengths are even over powers of two.
+//! Items of a trace: values whose lengths are spread evenly over powers of two.
 
 /// The shortest value, and how many times longer the longest one is, as powers of two.
 const SHORTEST_BITS: f64 = 4.0;
@@ -7,7 +7,7 @@ const RANGE_BITS: f64 = 10.0;
 /// The longest value.
 pub(super) const LONGEST: usize = 1 << 14;
 
-/// Bytes of the mean item: (2^14 − 2^4) / ln 2^10 of its value, and those of its key.
+/// Bytes of the mean item: (2^14 − 2^4) / ln 2^10 for its value, and the bytes of its key.
 pub(super) const MEAN: u64 = 2362 + crate::harness::items::KEY as u64;
 
 /// The length of an item's value, which never changes.
@@ -22,7 +22,7 @@ pub(super) fn len_of(number: u32) -> usize {
     len.min(LONGEST)
 }
 
-/// Numbers of neighbours are far apart (the finaliser of `MurmurHash3`).
+/// Scatters numbers, so that neighbours are far apart (the finaliser of `MurmurHash3`).
 const fn scattered(number: u32) -> u32 {
     let mut mixed = number;
     mixed = (mixed ^ mixed >> 16).wrapping_mul(0x85eb_ca6b);

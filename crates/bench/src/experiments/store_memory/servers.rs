@@ -1,4 +1,5 @@
-//! Servers, and their resident memory: the hit ratio of a trace, and a server that is full.
+//! Measures servers with limited resident memory: the hit ratio of a trace, and the memory of a
+//! full server.
 
 use std::cell::Cell;
 use std::io::{Read, Write};
@@ -18,13 +19,13 @@ use harness::seat::Seats;
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// A server may have this many times the resident memory of the other one.
+/// A server may have up to this many times the resident memory of the other one.
 const ALLOWED: f64 = 1.01;
 
-/// Resident memory by which a server grows after its start: buffers of its connection.
+/// MiB of resident memory by which a server grows after its start: buffers of its connection.
 const GROWS_BY: f64 = 0.5;
 
-/// Times that a server is started until its memory fits.
+/// The most starts of a server until its memory fits.
 const STARTS: u32 = 4;
 
 /// A kind of server with this `-m`.
@@ -44,7 +45,7 @@ impl Server {
         }
     }
 
-    /// The place of its resident memory in MiB, when it was last measured; before, of 0.
+    /// The cell with the resident memory that was last measured, in MiB; it has 0 before that.
     pub(super) fn resident(&self) -> Rc<Cell<f64>> {
         Rc::clone(&self.resident)
     }
@@ -112,7 +113,7 @@ impl Hits {
         most.filter(|most| *most > 0.0)
     }
 
-    /// Starts the server with its own `-m`, or with the largest one that fits into the memory of
+    /// Starts the server with its own `-m`, or with the largest `-m` that fits into the memory of
     /// the other.
     fn start(&self) -> anyhow::Result<(Running, u32)> {
         let mut memory_mib = self.server.memory_mib;
@@ -221,7 +222,7 @@ fn await_answer(door: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Resident memory of a process in MiB, with that on huge pages that were set aside.
+/// Resident memory of a process in MiB, including its reserved huge pages.
 pub(super) fn resident_mib(process: u32) -> anyhow::Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let kib = |name: &str| -> anyhow::Result<f64> {

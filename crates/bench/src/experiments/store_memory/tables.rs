@@ -13,7 +13,7 @@ use harness::process::{Parent, Process, Role};
 use harness::seat::Seats;
 use harness::signal;
 
-/// Grows a store, and reports bytes an item.
+/// Grows a store, and reports bytes per item.
 pub(super) const GROW: Role = Role::new("store-grow", grow);
 
 /// Writes over a cache, and reports the items that were lost.
@@ -103,8 +103,8 @@ impl Probe for Laps {
     }
 }
 
-/// Writes items into a store; then, as many times as there are items, deletes one or writes another
-/// length; and writes all of them again. Reports the bytes an item in the worst moment of the
+/// Writes items into a store. Then, once per item, deletes an item or writes it with another
+/// length. Then writes all of them again. Reports the bytes per item at the worst moment of the
 /// growth, after it, and at the end.
 ///
 /// # Errors
@@ -145,8 +145,8 @@ fn grow(parent: &Parent) -> anyhow::Result<()> {
     parent.say(&vec![worst, grown, bytes_an_item(&table)])
 }
 
-/// Writes items into a cache until its log wraps, and counts those that are gone; then writes twice
-/// as many, and compares the growth of this process with the region.
+/// Writes items into a cache until its log wraps, and counts the items that are lost. Then writes
+/// twice as many, and compares the growth of this process with the region.
 ///
 /// # Errors
 /// There is no memory.

@@ -1,5 +1,5 @@
-//! A trace of requests, and the client that plays it over TCP: it asks for keys, and writes those
-//! that are missing, as a program does that reads through its cache.
+//! A trace of requests, and the client that plays it over TCP: it asks for keys, and writes the
+//! missing ones, like a program with a read-through cache.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -121,8 +121,8 @@ impl Client {
         })
     }
 
-    /// Asks for this number of items in groups, writes those that are missing, and returns how many
-    /// were there.
+    /// Asks for this number of items in groups, writes the missing ones, and returns the number of
+    /// hits.
     fn ask(&mut self, numbers: &mut Numbers, requests: u64) -> anyhow::Result<u64> {
         let (mut left, mut hits) = (requests, 0);
         let mut missing = Vec::new();
@@ -134,7 +134,7 @@ impl Client {
             self.send(group.iter(), |request, number| {
                 request.extend_from_slice(b"mg ");
                 request.extend_from_slice(&items::key(*number));
-                // The client wants to know whether there is an item, and no value.
+                // The client asks only whether the item exists, and needs no value.
                 request.extend_from_slice(b" s\r\n");
             })?;
             for number in group {

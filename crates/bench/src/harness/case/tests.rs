@@ -240,7 +240,7 @@ fn no_round_means_no_rows() {
 }
 
 #[test]
-fn what_should_not_have_happened_is_remembered_with_its_round() {
+fn alarms_are_remembered_with_their_round() {
     let mut cases = [case(&[1.0, 2.0], &[1.0, 1.0], true)];
     run(&mut cases, rounds(2)).unwrap();
     let alarms = [1, 2].map(|n| format!("test shm, size 8, round {n}: value {n}"));
@@ -356,7 +356,7 @@ fn without_a_steady_round_the_rows_are_invalid() {
 }
 
 #[test]
-fn where_no_ping_pong_can_be_played_rows_have_no_state() {
+fn without_ping_pongs_rows_have_no_state() {
     let mut cases = [case(&[5.0], &[1.0], true)];
     plan::run(&mut cases, rounds(1), &mut || Ok(None)).unwrap();
     let rows = cases[0].rows();

@@ -37,7 +37,7 @@ pub(crate) struct Mix {
 }
 
 impl Mix {
-    /// The percentages of gets in the rows: gets alone, and HERD's two workloads (HERD §5.2).
+    /// The percentages of gets in the rows: only gets, and HERD's two workloads (HERD §5.2).
     pub(crate) const GETS: [u8; 3] = [100, 95, 50];
 
     /// HERD's read-intensive workload without skew.
@@ -46,7 +46,7 @@ impl Mix {
         gets: 95,
     };
 
-    /// Gets alone, of items that are equally popular.
+    /// Only gets, of items that are equally popular.
     pub(crate) const ALL_GETS: Self = Self {
         gets: 100,
         ..Self::USUAL
@@ -119,7 +119,7 @@ pub(super) const fn mix(number: u64) -> u64 {
     Rng::new(number).next_u64()
 }
 
-/// The number, below `items`, of the item with this rank. Some ranks have the same item.
+/// The number, below `items`, of the item with this rank. Some ranks share an item.
 #[inline]
 fn scatter(rank: u32, items: u32) -> u32 {
     let wide = mix(rank.into()) >> 32;

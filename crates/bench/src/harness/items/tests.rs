@@ -15,7 +15,7 @@ fn each_item_has_a_key_of_letters_of_its_own() {
 }
 
 #[test]
-fn a_value_is_that_of_one_item() {
+fn a_value_belongs_to_one_item() {
     for len in [4, 7, 32, 1024] {
         let mut value = vec![0; len];
         fill(&mut value, 0x0102_0304);
@@ -39,7 +39,7 @@ fn a_table_has_room_for_its_items_in_both_modes() {
 }
 
 #[test]
-fn a_rate_is_that_of_operations_on_items_that_are_there() {
+fn a_rate_counts_operations_on_existing_items() {
     let items = Items::of_mib(1, VALUE);
     let mut table = make(items, Mode::Store).unwrap();
     for batch in [1, 32] {

@@ -1,5 +1,5 @@
 //! The two ends of a link of DPDK: a device of memif in each of two processes, which meet at a
-//! socket without a file. No packet of it passes the kernel, so neither end needs a namespace.
+//! socket without a file. No packet passes through the kernel, so neither end needs a namespace.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 const IPS: [[u8; 4]; 2] = [[10, 79, 2, 1], [10, 79, 2, 2]];
 pub(crate) const NETWORK: &str = "10.79.2.0/24";
 
-/// Arguments of DPDK: without huge pages, which a machine may not have. The raw measurements have
-/// the same memory.
+/// Arguments of DPDK: without huge pages, which a machine may not have. The raw measurements use
+/// the same kind of memory.
 const ARGUMENTS: &str = "--no-huge -m 128";
 
 /// A device that a process makes when it opens its end.

@@ -8,10 +8,10 @@ use std::os::fd::AsRawFd;
 /// Makes a namespace, which lives as long as the file is open or a process is inside.
 ///
 /// # Errors
-/// The kernel's, for example because the process lacks `CAP_SYS_ADMIN`.
+/// The kernel refuses, for example because the process lacks `CAP_SYS_ADMIN`.
 pub(super) fn make() -> io::Result<File> {
     in_thread(|| {
-        // SAFETY: takes a number, and moves this thread alone.
+        // SAFETY: the call takes a number, and moves only this thread.
         match unsafe { libc::unshare(libc::CLONE_NEWNET) } {
             0 => File::open("/proc/thread-self/ns/net"),
             _ => Err(io::Error::last_os_error()),
@@ -22,9 +22,9 @@ pub(super) fn make() -> io::Result<File> {
 /// Moves the calling thread into a namespace.
 ///
 /// # Errors
-/// The kernel's, for example because the process lacks `CAP_SYS_ADMIN`.
+/// The kernel refuses, for example because the process lacks `CAP_SYS_ADMIN`.
 pub(super) fn enter(namespace: &File) -> io::Result<()> {
-    // SAFETY: a live descriptor; it moves this thread alone.
+    // SAFETY: the descriptor is live, and the call moves only this thread.
     match unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

@@ -5,7 +5,7 @@ use anyhow::bail;
 use super::*;
 
 #[test]
-fn it_is_started_once_and_again_after_an_error() {
+fn a_resident_is_started_once_and_again_after_an_error() {
     let resident = Resident::new();
     let mut starts = 0;
     let mut start = || {

@@ -11,7 +11,7 @@ fn params(selection: &Selection, experiment: &str) -> Vec<String> {
 }
 
 #[test]
-fn only_takes_the_cases_with_the_wanted_values() {
+fn the_option_only_keeps_the_cases_with_the_wanted_values() {
     let selection = Selection {
         only: vec![
             only("batch=3,16").unwrap(),

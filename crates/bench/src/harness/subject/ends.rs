@@ -14,7 +14,7 @@ pub(crate) fn spinning_pair(transport: Transport) -> (Setting, Setting) {
     (on(seats.client), on(seats.server))
 }
 
-/// As [`spinning_pair`]; for a transport that needs a link, at its two ends.
+/// Like [`spinning_pair`], but at the two ends of a link if the transport needs one.
 ///
 /// # Errors
 /// There is no link, and this process may not make one.
@@ -22,7 +22,7 @@ pub(crate) fn linked_pair(transport: Transport) -> anyhow::Result<(Setting, Sett
     linked(transport, spinning_pair(transport))
 }
 
-/// The same settings; for a transport that needs a link, at its two ends.
+/// The same settings, at the two ends of a link if the transport needs one.
 ///
 /// # Errors
 /// As [`linked_pair`].

@@ -198,8 +198,8 @@ impl Pipeline {
 }
 
 impl Choice {
-    /// The index of the next call's session, and that of a later call's session, if it is known.
-    /// Both are below `count`, which is not 0.
+    /// The index of the next call's session, and the index of a later call's session, if it is
+    /// known. Both are below `count`, which is not 0.
     #[inline]
     fn next(&mut self, count: usize) -> (usize, Option<usize>) {
         match self {
@@ -298,7 +298,7 @@ pub(crate) fn stop<T: Open, App: HasPipeline>(rpc: &mut Rpc<T, App>) -> anyhow::
     finish(rpc)
 }
 
-/// Measures a pipeline that issues without end: returns its completions per second during `span`.
+/// Measures a pipeline that never stops issuing: returns its completions per second during `span`.
 ///
 /// # Errors
 /// An answer is wrong or missing.

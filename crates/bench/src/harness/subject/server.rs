@@ -38,7 +38,7 @@ impl Params {
     }
 }
 
-/// Most bytes of a response of a background handler.
+/// The most bytes in a response of a background handler.
 const MAX_RESPONSE: usize = 1024;
 
 /// Times that slow handlers took, in ns; worker threads record them too.
@@ -142,7 +142,7 @@ pub(crate) fn listen_to_parent() -> Arc<AtomicBool> {
     asked
 }
 
-/// Runs `work` on a thread of its own, which may take a seat. The threads of a nexus and the one
+/// Runs `work` on a thread of its own, which may take a seat. The threads of a nexus and the thread
 /// that reads orders must not share the seat of a thread that spins.
 #[cfg(any(feature = "index", feature = "kv", feature = "replica"))]
 pub(crate) fn apart<R: Send>(work: impl FnOnce() -> anyhow::Result<R> + Send) -> anyhow::Result<R> {

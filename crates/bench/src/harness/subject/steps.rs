@@ -14,7 +14,7 @@ pub(crate) const STUCK: Duration = Duration::from_secs(8);
 /// Iterations between two looks at the clock.
 const BLOCK: u32 = 64;
 
-/// The state of a client that issues a new request for each one that is answered.
+/// The state of a client that issues a new request for each answered one.
 pub(crate) trait Stepping {
     /// The requests that were answered in all steps.
     fn answered(&self) -> u64;

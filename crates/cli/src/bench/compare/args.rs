@@ -56,7 +56,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 60,
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(super) rounds: u32,
-    /// Go on to the last round, so that slower states of the machine have rows as well
+    /// Continue to the last round, so that slower states of the machine have rows as well
     #[arg(long)]
     pub(super) every_state: bool,
     /// How long a program may take to answer
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     /// One JSON object per row, into a file or (`-`) to the standard output
     #[arg(long, value_name = "FILE|-")]
     pub(super) json: Option<Target>,
-    /// Run the measuring threads before all others of a busy machine (needs root)
+    /// Run the measuring threads before all other threads, on a busy machine (needs root)
     #[arg(long)]
     pub(super) realtime: bool,
 }

@@ -1,11 +1,11 @@
 //! How `bench compare` asks a program to measure one case, and how the program answers. The page
-//! docs/comparing.md says the same for authors of programs. Both sides use plain text, so any
+//! docs/comparing.md describes the same for authors of programs. Both sides use plain text, so any
 //! language will do:
 //!
 //! - The arguments are the experiment, and then words `name=value`: `transport`, every parameter
 //!   of the case, `seconds`, `cpus` (of client and server) and `realtime`.
 //! - The answer is one JSON object on the standard output: `figures`, each with `metric`, `unit`
-//!   and `value`; or `unsupported`, which says why there are none.
+//!   and `value`; or `unsupported`, which states why there are none.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,11 @@
-//! Remarks of programs about their measurements. A program may have one in every round, with other
-//! numbers each time, so only the first of each case and program is kept.
+//! Remarks of programs about their measurements. A program may have a remark in every round, each
+//! with other numbers, so only the first remark for each case and program is kept.
 
 use std::collections::BTreeMap;
 
 use super::contract::Answer;
 
-/// The first remark of each case and program, and the number of rounds with one.
+/// The first remark for each case and program, and the number of rounds with a remark.
 #[derive(Debug, Default)]
 pub(super) struct Notes(BTreeMap<[String; 2], (String, usize)>);
 

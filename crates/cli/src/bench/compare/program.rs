@@ -1,4 +1,4 @@
-//! Programs that take part in a comparison: this build, another one, or any that keeps the
+//! Programs that take part in a comparison: this build, another one, or any program that keeps the
 //! [`contract`](super::contract). Each measurement is a process of its own. It ends by itself, or
 //! is killed with all processes that it started: when it takes too long, on Ctrl-C, and when the
 //! comparison ends.
@@ -24,7 +24,7 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// Longest time from the end of a program's output to its own end.
 const ENDING: Duration = Duration::from_secs(5);
 
-/// Most bytes of output that are read: an answer has a few hundred.
+/// The most bytes of output that are read; an answer has a few hundred.
 const MOST: u64 = 1 << 20;
 
 /// A measurement that failed, and the reason: the program ended with an error or took too long. The
@@ -175,7 +175,7 @@ impl Running {
                 Ok(text) => break text,
                 Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
                 Err(_) => bail!(
-                    "it has not answered for {} s, which --limit says",
+                    "it has not answered for {} s, the time of --limit",
                     limit.as_secs_f64()
                 ),
             }
@@ -188,7 +188,7 @@ impl Running {
             }
             ensure!(
                 Instant::now() < deadline,
-                "it closed its output and runs on"
+                "it closed its output, but still runs"
             );
             thread::sleep(Duration::from_millis(1));
         }
@@ -219,7 +219,7 @@ impl Drop for Running {
     }
 }
 
-/// The text that a pipe brings until it is closed.
+/// Reads a pipe as text until it is closed.
 fn read(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (tx, rx) = mpsc::channel();
     thread::spawn(move || {
@@ -229,7 +229,7 @@ fn read(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
             let _ = pipe.by_ref().take(MOST).read_to_end(&mut bytes);
             let _ = std::io::copy(&mut pipe, &mut std::io::sink());
         }
-        // The other end is gone if the comparison no longer waits.
+        // The receiver is gone if the comparison no longer waits.
         let _ = tx.send(String::from_utf8_lossy(&bytes).into_owned());
     });
     rx

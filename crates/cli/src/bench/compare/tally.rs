@@ -47,7 +47,8 @@ pub(super) enum Verdict {
     NotMeasured,
 }
 
-/// One figure of this build next to that of another program, in one state of the machine.
+/// One figure of this build next to the same figure of another program, in one state of the
+/// machine.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Comparison {
     pub(super) metric: String,
@@ -64,7 +65,7 @@ pub(super) struct Comparison {
     pub(super) other_run: Option<Value>,
 }
 
-/// The number of rounds tried, of those in which the state changed, and of those that failed.
+/// How many rounds were tried, in how many of them the state changed, and how many failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Tried {
     pub(super) rounds: usize,
@@ -77,7 +78,7 @@ pub(super) fn is_enough(rounds: &[Round], other: usize) -> bool {
     groups(rounds, other).first().is_some_and(suffices)
 }
 
-/// The number of rounds tried for a pair; `failed` more have no values.
+/// The number of rounds tried for a pair; in `failed` further rounds, a measurement failed.
 pub(super) fn tried(rounds: &[Round], other: usize, failed: usize) -> Tried {
     let steady = pings(rounds, other);
     Tried {
@@ -88,7 +89,7 @@ pub(super) fn tried(rounds: &[Round], other: usize, failed: usize) -> Tried {
 }
 
 /// The comparisons with program `other`: every figure that both have, in every state with enough
-/// rounds; if there is none, in the state with most rounds, which gives no verdict.
+/// rounds. If no state has enough, compares in the state with the most rounds, without a verdict.
 pub(super) fn comparisons(rounds: &[Round], other: usize) -> Vec<Comparison> {
     let groups = groups(rounds, other);
     let enough = groups.iter().take_while(|group| suffices(group)).count();

@@ -23,17 +23,17 @@ Examples:
   dunlin index delete name
   dunlin index scan --from a --to b              keys from `a` on, below `b`, with their values
   dunlin index scan --backward --limit 5         the last five
-  dunlin index scan --after name                 goes on after a key
+  dunlin index scan --after name                 continues after a key
   dunlin index scan --hex --after 6e616d65ff     keys and values that need not be text
   dunlin index count --from user: --to user;
   dunlin index sum --limit 128                   of the values' first eight bytes, little endian
   dunlin index dump items.index
   dunlin index load items.index
 
-Keys are in the order of their bytes.
+Keys are ordered by their bytes.
 
-Exit codes: 0, it is done; 1, there is no such item, the server refuses, or none answers; 2, an
-option or the usage is wrong.";
+Exit codes: 0, it is done; 1, there is no such item, the server refuses, or no server answers;
+2, an option or the usage is wrong.";
 
 /// Items of one request of a dump.
 const PART: u32 = 10_000;
@@ -227,8 +227,8 @@ fn advise(error: anyhow::Error, server: &ServerArgs) -> anyhow::Error {
     let at = &server.server;
     match error.downcast_ref::<Error>() {
         Some(Error::Unavailable) => anyhow!(
-            "none answers at {at} over {}; start one with `dunlin index serve --listen {at}`, or \
-             wait longer with --timeout",
+            "no server answers at {at} over {}; start one with `dunlin index serve --listen {at}`, \
+             or wait longer with --timeout",
             server.endpoint.transport.name()
         ),
         Some(Error::DeadlinePassed) => error.context("wait longer with --timeout"),

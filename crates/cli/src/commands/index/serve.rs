@@ -44,14 +44,14 @@ pub(crate) struct Args {
     /// Where to write a snapshot at the end
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Where to listen; without it, what `nexus.listen` says
+    /// Where to listen; by default, the address in `nexus.listen`
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
     #[command(flatten)]
     endpoint: EndpointArgs,
 }
 
-/// Serves until a signal comes.
+/// Serves until a signal arrives.
 ///
 /// # Errors
 /// It cannot listen there, a snapshot cannot be read or written, or an option is wrong.
@@ -121,7 +121,7 @@ fn serve_one<T: Configurable>(
     let mut rpc: Rpc<T, Index> = match builder.build(index.clone()) {
         Ok(rpc) => rpc,
         Err(error) => {
-            // The receiver is gone if another endpoint has failed before.
+            // The receiver is gone if another endpoint has already failed.
             let _ = tell.send(Err(anyhow!(error).context(format!("endpoint {number}"))));
             return;
         }

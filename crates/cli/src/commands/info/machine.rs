@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit};
 
 use super::facts::{Fact, field, file};
 
-/// Descriptors for a program with some hundred peers over shared memory, each of which takes three.
+/// Descriptors for a program with some hundred peers over shared memory; each peer takes three.
 const DESCRIPTORS: u64 = 4096;
 
 pub(super) fn look() -> Vec<Fact> {
@@ -71,7 +71,7 @@ fn load() -> Fact {
     let is_quiet = recent.parse::<f64>().is_ok_and(|load| load < cores as f64);
     Fact::good("load", format!("{recent} threads of the last minute")).advise(
         is_quiet,
-        "other work takes the cores; what is measured now is slower than the machine",
+        "other work takes the cores; measurements made now are slower than the machine",
     )
 }
 
@@ -86,7 +86,7 @@ fn clock() -> Fact {
     };
     Fact::good("clock", format!("{ours}; kernel: {source}")).advise(
         uses,
-        "the processor does not promise a constant counter; each look at the time takes about \
+        "the processor does not promise a constant counter; each reading of the time takes about \
          twice as long. In a virtual machine, pass the host's `invtsc` on",
     )
 }
@@ -94,7 +94,7 @@ fn clock() -> Fact {
 fn governor() -> Fact {
     let path = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
     match file(path) {
-        None => Fact::good("frequency", "not for this system to set"),
+        None => Fact::good("frequency", "this system cannot set it"),
         Some(governor) => {
             let is_fast = governor == "performance";
             Fact::good("frequency", format!("governor {governor}")).advise(
@@ -113,8 +113,8 @@ fn descriptors() -> Fact {
     Fact::good("open files", value).advise(
         current.is_none_or(|soft| soft >= DESCRIPTORS),
         format!(
-            "each peer over shared memory takes three descriptors; `ulimit -n {DESCRIPTORS}` \
-             before a server of hundreds"
+            "each peer over shared memory takes three descriptors; run `ulimit -n {DESCRIPTORS}` \
+             before a server with hundreds of peers"
         ),
     )
 }

@@ -96,7 +96,7 @@ fn can_force_buffers() -> bool {
 /// A socket buffer. Its limit does not apply to root, nor to a process with `CAP_NET_ADMIN`.
 fn buffer(name: &'static str, file: &str, wanted: u32) -> Fact {
     let Some(most) = number(format!("/proc/sys/net/core/{file}")) else {
-        return Fact::good(name, "the system does not tell its limit");
+        return Fact::good(name, "the system does not report its limit");
     };
     let wanted = u64::from(wanted);
     let is_forced = can_force_buffers();
@@ -143,7 +143,7 @@ fn ephemeral() -> Fact {
     let is_outside = !(first..=last).contains(&DEFAULT_PORT);
     Fact::good(
         "chosen ports",
-        format!("{first} to {last}; UDP uses any unless udp.port says"),
+        format!("{first} to {last}; UDP uses any of them unless udp.port is set"),
     )
     .advise(
         is_outside,

@@ -8,13 +8,13 @@ use super::facts::{Fact, field, file, number, size};
 /// The capabilities that `xdp` needs, and their bits in `/proc/self/status`.
 const NEEDED: [(&str, u32); 3] = [("cap_net_admin", 12), ("cap_net_raw", 13), ("cap_bpf", 39)];
 
-/// With this one, the process may pin any amount of memory.
+/// The bit of the capability to pin any amount of memory.
 const IPC_LOCK: u32 = 14;
 
 /// The first version of Linux whose sockets take frames of several pieces.
 const OLDEST: (u32, u32) = (6, 6);
 
-/// Most queues that `xdp.queues` allows.
+/// The most queues that `xdp.queues` allows.
 const MOST_QUEUES: usize = 64;
 
 /// The kind of an Ethernet interface in `/sys/class/net/NAME/type`.
@@ -124,7 +124,7 @@ fn pinned() -> Fact {
     )
 }
 
-/// The parts for which no device was at hand when they were written.
+/// Parts that were never tested, because no device was at hand when they were written.
 fn untested() -> Fact {
     let what = "drivers that reset for xdp.mode = native, xdp.zero_copy, devices that take VLAN \
                 tags off, interfaces of VLANs, queues by rule (tools/xdp-on-a-nic.sh tries them)";

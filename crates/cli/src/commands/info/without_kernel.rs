@@ -8,7 +8,7 @@ pub(super) fn look() -> Vec<Fact> {
     vec![library(), untested()]
 }
 
-/// Most machines have no DPDK, so its absence is no fault.
+/// Most machines have no DPDK, so its absence is not a fault.
 fn library() -> Fact {
     let value = match dpdk_library::find() {
         Ok(place) => place.display().to_string(),

@@ -30,7 +30,7 @@ Examples:
   dunlin kv stats --hot                      the keys that are read most
   dunlin kv get name --server 10.0.0.1,10.0.0.2,10.0.0.3    keys spread over three servers
   dunlin kv flush --after 30
-  dunlin kv dump items.txt                   all items; --resume goes on after an interruption
+  dunlin kv dump items.txt                   all items; --resume continues an interrupted dump
   dunlin kv load items.txt                   such a file, or lines with key, tab and value
   dunlin kv load --from 127.0.0.1:11211      the items of a running memcached
   dunlin kv shell                            these commands, one per line, over one connection
@@ -38,8 +38,8 @@ Examples:
 A value that begins with a dash comes after `--`. A write that fails has not happened, unless its
 message says that it may have.
 
-Exit codes: 0, it is done; 1, there is no such item, the server refuses, or none answers; 2, an
-option or the usage is wrong.";
+Exit codes: 0, it is done; 1, there is no such item, the server refuses, or no server answers;
+2, an option or the usage is wrong.";
 
 /// A command that uses a server.
 #[derive(Debug, clap::Subcommand)]
@@ -135,7 +135,7 @@ pub(super) struct DeleteArgs {
 #[derive(Debug, clap::Args)]
 pub(super) struct IncrArgs {
     key: String,
-    /// By how much
+    /// The amount to add or subtract
     #[arg(default_value = "1")]
     by: u64,
     /// Subtracts, but not below 0
@@ -292,7 +292,7 @@ pub(super) fn line(value: &Value) -> anyhow::Result<()> {
     print(&format!("{value}\n"))
 }
 
-/// Shows items. One without an item is an error, after all others are shown.
+/// Shows items. A key without an item is an error, reported after all items are shown.
 fn get<T: Configurable>(
     kv: &mut Connections<T>,
     keys: &[String],
@@ -386,8 +386,8 @@ fn hot<T: Configurable>(kv: &mut Connections<T>, json: bool) -> anyhow::Result<(
     Ok(())
 }
 
-/// Shows the figures of each server. One that does not answer is an error, after all others are
-/// shown.
+/// Shows the figures of each server. A server that does not answer is an error, reported after all
+/// others are shown.
 fn stats<T: Configurable>(kv: &mut Connections<T>, json: bool) -> anyhow::Result<()> {
     let servers = kv.servers();
     let mut silent = Vec::new();

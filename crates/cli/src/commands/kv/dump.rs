@@ -1,5 +1,5 @@
-//! `dunlin kv dump`: writes all items of a server to a file, with a mark after each scan, so that a
-//! dump that was interrupted goes on from its last mark.
+//! `dunlin kv dump`: writes all items of a server to a file, with a mark after each scan, so that
+//! an interrupted dump can resume from its last mark.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Seek, SeekFrom, Write};
@@ -24,15 +24,15 @@ pub(super) struct Args {
     /// The file; it must not exist, unless --resume is given
     #[arg(value_name = "FILE")]
     path: PathBuf,
-    /// Goes on with a dump that was interrupted
+    /// Resumes an interrupted dump
     #[arg(long)]
     resume: bool,
     #[command(flatten)]
     pub(super) server: ServerArgs,
 }
 
-/// Keys whose items are read and written at once. A scan may bring a thousand keys, and a value has
-/// up to 1 MiB, and four times as many bytes in the file.
+/// Keys whose items are read and written at once. A scan may return a thousand keys. A value has up
+/// to 1 MiB, and takes up to four times as much in the file.
 const AT_ONCE: usize = 64;
 
 /// A dump that is being written.
@@ -45,7 +45,7 @@ struct Dump {
 /// Writes the file.
 ///
 /// # Errors
-/// The server or the file system refuses, or a signal has come.
+/// The server or the file system refuses, or a signal has arrived.
 pub(super) fn run<T: Configurable>(
     args: &Args,
     kv: &mut Connections<T>,
@@ -63,7 +63,7 @@ pub(super) fn run<T: Configurable>(
         true => Dump::reopen(&args.path, map.tag()),
     };
     let Some(mut dump) = opened.with_context(|| name.clone())? else {
-        return print(&format!("{name} is whole already\n"));
+        return print(&format!("{name} is complete already\n"));
     };
     let all = kv
         .figures(server)?
@@ -105,15 +105,15 @@ impl Dump {
         Ok(Some(Self::at(file, Sum::default(), Mark::start(tag))))
     }
 
-    /// Opens a file to go on after its last mark, and cuts off the lines after that mark. `None`:
-    /// the dump in the file is whole.
+    /// Opens a file to resume after its last mark, and cuts off the lines after that mark. `None`:
+    /// the dump in the file is complete.
     fn reopen(path: &Path, tag: u32) -> anyhow::Result<Option<Self>> {
         let mut file = OpenOptions::new().read(true).write(true).open(path)?;
         let (mut lines, mut reader) = (Lines::new(BufReader::new(&file)), Reader::default());
         let (mut last, mut is_good) = (None, true);
         while is_good && let Some(line) = lines.next()? {
             is_good = reader.on_line(line).is_ok();
-            // The end of a dump that goes on is written anew.
+            // The end mark is not counted: a resumed dump writes a new one.
             let is_mark = line.starts_with(b"\t") && !reader.may_end();
             if is_good && is_mark && lines.is_whole {
                 let at = reader.mark().or(reader.tag().map(Mark::start));
@@ -125,7 +125,7 @@ impl Dump {
             return Ok(None);
         }
         if at.tag != tag {
-            bail!("the server has started anew since, so its items are others; begin another dump");
+            bail!("the server has restarted since, and its items have changed; begin another dump");
         }
         file.set_len(end)?;
         file.seek(SeekFrom::Start(end))?;
@@ -145,7 +145,7 @@ impl Dump {
     ) -> anyhow::Result<()> {
         let (keys, next) = kv.scan(server, self.at.partition, self.at.place)?;
         if kv.map(server)?.tag() != self.at.tag {
-            bail!("the server has started anew meanwhile; begin another dump");
+            bail!("the server has restarted meanwhile; begin another dump");
         }
         for keys in keys.chunks(AT_ONCE) {
             self.write_items(keys, kv)?;
@@ -172,7 +172,7 @@ impl Dump {
         let asked: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         let items = kv.get_many(&asked)?;
         let mut bytes = Vec::new();
-        // A key without an item has left the table since the scan.
+        // If a key has no item, the item has left the table since the scan.
         for (key, item) in keys.iter().zip(items) {
             let Some(item) = item else { continue };
             let start = bytes.len();
@@ -221,7 +221,8 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// The next line without its end. A line that is too long is cut at a length that shows that.
+    /// The next line without its end. A line that is too long is cut, but stays longer than the
+    /// limit, so that the reader refuses it.
     pub(super) fn next(&mut self) -> std::io::Result<Option<&[u8]>> {
         self.line.clear();
         let most = MAX_LINE as u64 + 2;

@@ -1,7 +1,7 @@
 //! `dunlin kv load`: writes the items of a file, or of a running memcached, to a server.
 //!
 //! A file is read twice. The first time, each line is checked and nothing is written, so a dump
-//! that is cut off or changed is refused as a whole; of a list, bad lines are named and left out.
+//! that is cut off or changed is refused as a whole; in a list, bad lines are named and skipped.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -22,7 +22,7 @@ use super::server::ServerArgs;
 use super::source::Source;
 use crate::say::print;
 
-/// Bad lines that are named; of further ones only the number is shown.
+/// The most bad lines that are named; further ones are only counted.
 const NAMED: u64 = 10;
 
 /// The marks of a dump. A list has none, so a file with one of them is a dump even if its first
@@ -38,7 +38,7 @@ pub(super) struct Args {
     /// Copies the items of the memcached that runs there
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "path")]
     from: Option<String>,
-    /// Goes on from this line of the file
+    /// Resumes from this line of the file
     #[arg(long, value_name = "N", default_value = "1", conflicts_with = "from")]
     from_line: u64,
     #[command(flatten)]
@@ -51,14 +51,14 @@ struct Counts {
     loaded: u64,
     expired: u64,
     bad: u64,
-    /// Items of memcached that left it before they were read.
+    /// Items that left memcached before they were read.
     gone: u64,
 }
 
 /// Loads the items.
 ///
 /// # Errors
-/// The source cannot be read, the server refuses, lines are bad, or a signal has come.
+/// The source cannot be read, the server refuses, lines are bad, or a signal has arrived.
 pub(super) fn run<T: Configurable>(
     args: &Args,
     kv: &mut Connections<T>,

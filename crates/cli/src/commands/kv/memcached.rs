@@ -13,7 +13,7 @@ Examples:
   dunlin memcached                            127.0.0.1:11211, 64 MiB, 1024 connections
   dunlin memcached -m 1024 -c 4096 -p 11212
   dunlin memcached -l 10.0.0.2 -l 127.0.0.1   at two addresses
-  dunlin memcached -s /run/cache.sock         at a UNIX socket alone
+  dunlin memcached -s /run/cache.sock         only at a UNIX socket
   dunlin memcached -Y users.txt               clients need a name and a password
 
 It differs from memcached in these points: it listens at 127.0.0.1 unless -l names another address,
@@ -77,7 +77,7 @@ pub(crate) struct Args {
     /// Refuses `flush_all`
     #[arg(short = 'F', long)]
     disable_flush_all: bool,
-    /// Where `dunlin kv` connects; without it, a port that is free
+    /// Where `dunlin kv` connects; by default, a free port
     #[arg(
         long = "native",
         value_name = "HOST:PORT",
@@ -88,7 +88,7 @@ pub(crate) struct Args {
     endpoint: EndpointArgs,
 }
 
-/// Serves until a signal comes.
+/// Serves until a signal arrives.
 ///
 /// # Errors
 /// It cannot listen there, there is no memory, or an option is wrong.
@@ -116,7 +116,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     serve::serve(&plan, settings)
 }
 
-/// Refuses a limit above the table's, and warns of one below, because the table does not keep it.
+/// Refuses a limit above the table's. Warns of a lower one, because the table does not enforce it.
 fn check_longest(size: Option<&str>) -> Result<(), Misuse> {
     let Some(text) = size else { return Ok(()) };
     let size = serve::size(text).map_err(|why| Misuse(format!("-I {text}: {why}")))?;
@@ -125,7 +125,7 @@ fn check_longest(size: Option<&str>) -> Result<(), Misuse> {
         return Err(Misuse(why));
     }
     if size < LONGEST {
-        eprintln!("dunlin: -I {text}: values of up to {LONGEST} bytes are stored all the same");
+        eprintln!("dunlin: -I {text}: values of up to {LONGEST} bytes are stored nevertheless");
     }
     Ok(())
 }
@@ -148,7 +148,7 @@ fn places(args: &Args) -> Result<Vec<dunlin_front::DoorAddress>, Misuse> {
     Ok(places)
 }
 
-/// An address as `-l` has it, which may have a port of its own.
+/// An address in the form of `-l`, with `port` unless it has its own.
 fn with_port(address: &str, port: u16) -> Result<String, Misuse> {
     let is_ipv6 = address.parse::<std::net::Ipv6Addr>().is_ok();
     match address.rsplit_once(':') {

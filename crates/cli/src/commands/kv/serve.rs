@@ -39,7 +39,7 @@ Examples:
 Options of the group `kv` stand in for missing flags: `dunlin config kv` lists them.
 
 A cache never refuses a write: its oldest items leave. A store keeps all items, and refuses writes
-when its memory is used. Threads share nothing: each has its part of the memory and of the keys.
+when its memory is full. Threads share nothing: each has its part of the memory and of the keys.
 
 Exit codes: 0, Ctrl-C ended it; 1, it cannot listen or serve; 2, an option or the usage is wrong;
 130, Ctrl-C came before it served.";
@@ -48,19 +48,19 @@ Exit codes: 0, Ctrl-C ended it; 1, it cannot listen or serve; 2, an option or th
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Memory for all items, such as `512MiB`; it is taken at the start; without it, what
-    /// `kv.memory` says: 1 GiB
+    /// Memory for all items, such as `512MiB`, which the server takes at its start; by default, the
+    /// value of `kv.memory`, 1 GiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<usize>,
-    /// Whether items leave when the memory is used, or writes fail; without it, what `kv.mode`
-    /// says: `cache`
+    /// Whether items leave when the memory is full, or writes fail; by default, the value of
+    /// `kv.mode`, `cache`
     #[arg(long, value_enum)]
     mode: Option<ModeArg>,
-    /// Threads, each with a partition of the keys; without it, what `kv.threads` says: 1
+    /// Threads, each with a partition of the keys; by default, the value of `kv.threads`, 1
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=MAX_PARTITIONS as i64))]
     threads: Option<u16>,
-    /// Where to listen; without it, what `nexus.listen` says
+    /// Where to listen; by default, the address in `nexus.listen`
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
     #[command(flatten)]
@@ -69,14 +69,14 @@ pub(crate) struct Args {
     endpoint: EndpointArgs,
 }
 
-/// A server that is to be started.
+/// The parameters of a server before its start.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// Bytes for all items.
     pub(super) memory: usize,
     pub(super) mode: Mode,
     pub(super) threads: u16,
-    /// Where to listen; without it, what `nexus.listen` says.
+    /// Where to listen; by default, the address in `nexus.listen`.
     pub(super) listen: Option<String>,
     pub(super) front: FrontPlan,
     pub(super) endpoint: EndpointArgs,
@@ -95,9 +95,9 @@ const SERVICE: &str = "Kv";
 
 /// Events of a partition's thread while it starts.
 enum Event {
-    /// It has touched further bytes of its memory.
+    /// The thread has touched further bytes of its memory.
     Touched(usize),
-    /// It serves, or cannot.
+    /// The thread serves, or cannot.
     Ready(anyhow::Result<Pulse>),
 }
 
@@ -111,7 +111,7 @@ struct Server<'a> {
     doors: Option<Doors>,
 }
 
-/// Serves until a signal comes.
+/// Serves until a signal arrives.
 ///
 /// # Errors
 /// It cannot listen there, there is no memory, or an option is wrong.
@@ -146,7 +146,7 @@ impl Args {
     }
 }
 
-/// Starts a server, which serves until a signal comes.
+/// Starts a server, which serves until a signal arrives.
 ///
 /// # Errors
 /// It cannot listen there, there is no memory, or an option is wrong.
@@ -169,7 +169,7 @@ pub(super) fn serve(args: &Plan, mut settings: Settings) -> anyhow::Result<()> {
     )
 }
 
-/// Refuses a memory that no table can have, or that the machine has not.
+/// Refuses a size of memory that no table can have, or that the machine does not have.
 fn check_memory(args: &Plan) -> anyhow::Result<()> {
     let least = dunlin::kv::store::MIN_MEMORY * usize::from(args.threads);
     if args.memory < least {
@@ -271,14 +271,14 @@ fn serve_all<T: Configurable>(
     report(args, &all, begin)
 }
 
-/// A version that no earlier process at this place has used: the time in nanoseconds. No table has
-/// had more than one write in each of them.
+/// A version that no earlier process at this address has used: the time in nanoseconds. No table
+/// makes more than one write per nanosecond.
 fn first_version() -> anyhow::Result<u64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
     Ok(u64::try_from(now.as_nanos())?)
 }
 
-/// Runs a partition until a signal comes, and returns its figures.
+/// Runs a partition until a signal arrives, and returns its figures.
 fn serve_one<T: Configurable>(
     server: &Server<'_>,
     number: u16,
@@ -305,7 +305,7 @@ fn serve_one<T: Configurable>(
         Ok(figures) => Some(figures),
         Err(error) => {
             let context = format!("partition {number}");
-            // The receiver is gone if another thread has failed before.
+            // The receiver is gone if another thread has already failed.
             let _ = tell.send(Event::Ready(Err(error.context(context))));
             None
         }
@@ -322,7 +322,8 @@ fn drive<T: Configurable>(rpc: &mut Rpc<T, Partition>, is_done: impl Fn() -> boo
     }
 }
 
-/// Makes the table in this thread, so that the memory is near its processor, and the endpoint.
+/// Makes the endpoint and the table. Making the table in this thread puts its memory near the
+/// thread's processor.
 fn make<T: Configurable, App>(
     server: &Server<'_>,
     number: u16,

@@ -13,14 +13,14 @@ use crate::commands::echo::{EndpointArgs, span};
 use crate::commands::target::{bind_ip, resolve, with_port};
 use crate::say::with_causes;
 
-/// Before a name of which each address is a server.
+/// The prefix of a name that stands for several servers, one at each of its addresses.
 const EACH: &str = "dns+";
 
 /// The servers, and how to reach them.
 #[derive(Debug, clap::Args)]
 pub(super) struct ServerArgs {
-    /// The server's nexus; keys are spread over several, which all clients must name alike; each
-    /// address of `dns+HOST:PORT` is one of them
+    /// The server's nexus; keys are spread over several servers, which all clients must name alike;
+    /// each address of `dns+HOST:PORT` is a server
     #[arg(
         long,
         value_name = "HOST:PORT",
@@ -41,11 +41,11 @@ pub(super) struct ServerArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum DownArg {
-    /// Its operations fail at once
+    /// They fail at once
     Fail,
     /// A get finds nothing, if the server is a cache; other operations fail at once
     Miss,
-    /// Its operations wait for it
+    /// They wait for the server
     Wait,
 }
 
@@ -114,8 +114,8 @@ impl ServerArgs {
         let at = failed.server().unwrap_or(&self.server[0]);
         let advice = match failed.error() {
             Error::Unavailable => format!(
-                "none answers at {at} over {}; start one with `dunlin kv serve --listen {at}`, or \
-                 wait longer with --timeout",
+                "no server answers at {at} over {}; start one with `dunlin kv serve --listen \
+                 {at}`, or wait longer with --timeout",
                 self.endpoint.transport.name()
             ),
             Error::DeadlinePassed => "wait longer with --timeout".to_owned(),

@@ -13,13 +13,13 @@ use crate::say::{print, with_causes};
 pub(super) const EXAMPLES: &str = "\
 Examples:
   dunlin kv shell --server 10.0.0.2:31850
-  dunlin kv shell < commands.txt             goes on after a line that fails, and then exits with 1
+  dunlin kv shell < commands.txt             continues after a failed line; exits with 1 at the end
 
 A line is a command of `dunlin kv`, without these two words: set \"a key\" 'a value' --ttl 60.
-Quotation marks and backslashes are those of a shell. `help` lists the commands, `help get` explains
+Quotation marks and backslashes work as in a shell. `help` lists the commands, `help get` explains
 one, and `quit` ends the shell.";
 
-/// Options of the connection. They belong to the shell, which has only one.
+/// Options of the connection. They belong to the shell, which has only one connection.
 const OF_SHELL: [&str; 7] = [
     "server",
     "when_down",

@@ -37,7 +37,7 @@ pub(super) fn table(all: &[Figures]) -> String {
     text
 }
 
-/// An item, or that there is none. A value that is no text is shown in hexadecimal.
+/// An item; `None`: there is none. A value that is not text is shown in hexadecimal.
 pub(super) fn item(key: &str, item: Option<&Item>) -> Value {
     let Some(item) = item else {
         return json!({ "key": key, "found": false });

@@ -21,7 +21,7 @@ const MAX_VALUE: usize = 1 << 30;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Its two connections.
+/// A memcached, with two connections to it.
 pub(super) struct Source {
     list: BufReader<TcpStream>,
     read: BufReader<TcpStream>,
@@ -30,10 +30,10 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Connects to it.
+    /// Connects to a memcached.
     ///
     /// # Errors
-    /// None listens there.
+    /// Nothing listens there.
     pub(super) fn open(address: &str) -> anyhow::Result<Self> {
         let address = resolve(address)?;
         let connect = || -> std::io::Result<_> {
@@ -71,8 +71,8 @@ impl Source {
         }
     }
 
-    /// The next items, and the number of those that left before they were read; `None`: it has no
-    /// more.
+    /// The next items, and the number of items that left before they were read; `None`: there are
+    /// no more.
     ///
     /// # Errors
     /// It does not list its items, or is not memcached.

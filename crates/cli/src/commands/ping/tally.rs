@@ -276,7 +276,7 @@ impl<'a> Tally<'a> {
         text
     }
 
-    /// The buckets from the first to the last that is not empty.
+    /// The buckets from the first to the last one that is not empty.
     fn buckets(&self) -> Vec<Bucket> {
         let mut buckets = Vec::new();
         let decades = (0..12).map(|power| 10_u64.pow(power));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_host_without_a_port_is_one_at_the_usual_port() {
+fn a_host_without_a_port_gets_the_usual_port() {
     for (written, meant) in [
         ("127.0.0.1", "127.0.0.1:31850"),
         ("127.0.0.1:7", "127.0.0.1:7"),

@@ -77,7 +77,7 @@ impl<T: Configurable> Pinger<T> {
     /// Makes a session, and waits for it.
     ///
     /// # Errors
-    /// The reason why there is none; or a signal came.
+    /// The reason why there is none; or a signal arrived.
     pub(super) fn connect(&mut self, options: &ConnectOptions) -> anyhow::Result<()> {
         let session = self.rpc.connect_with(self.to, options)?;
         loop {
@@ -156,7 +156,7 @@ impl<T: Configurable> Pinger<T> {
         outcome
     }
 
-    /// Runs the endpoint until the moment `then`, or until a signal comes.
+    /// Runs the endpoint until the moment `then`, or until a signal arrives.
     pub(super) fn rest_until(&mut self, then: Instant) {
         while signal::check().is_ok() {
             let left = then.saturating_duration_since(Instant::now());

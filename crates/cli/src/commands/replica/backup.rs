@@ -11,7 +11,7 @@ use crate::commands::random;
 use crate::say::print;
 
 const EXAMPLES: &str = "\
-A cluster goes on while one of its replicas is stopped for a backup:
+A cluster continues while one of its replicas is stopped for a backup:
   dunlin replica backup items.backup --disk data
 
 A cluster that has lost its majority for good: take the backup from the survivor with the longest
@@ -22,7 +22,8 @@ Then the three make a new cluster:
   dunlin replica bootstrap 10.0.0.1:7101 10.0.0.2:7101 10.0.0.3:7101
 
 The new cluster has all writes whose entries the survivor had. Writes that the lost majority had
-answered without the survivor are lost. Never start replicas of the old cluster again.
+answered, but the survivor had not received, are lost. Never start replicas of the old cluster
+again.
 
 Exit codes: 0, it is done; 1, the directory or the file cannot be used; 2, the usage is wrong.";
 
@@ -32,7 +33,7 @@ Exit codes: 0, it is done; 1, the directory or the file cannot be used; 2, the u
 pub(super) struct BackupArgs {
     /// The file, which must not exist
     file: PathBuf,
-    /// The directory of a replica that does not run
+    /// The directory of a stopped replica
     #[arg(long, value_name = "DIR")]
     disk: PathBuf,
     /// Prints a JSON object
@@ -86,7 +87,7 @@ fn write(path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
 /// Makes a directory from a backup.
 ///
 /// # Errors
-/// The file is no backup, or the directory holds something.
+/// The file is not a backup, or the directory is not empty.
 pub(super) fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
     let bytes = std::fs::read(&args.file).with_context(|| args.file.display().to_string())?;
     let backup = Backup::decode(&bytes).map_err(|_| {

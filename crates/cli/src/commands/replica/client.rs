@@ -26,20 +26,20 @@ Examples:
   dunlin replica get name --json              with its version
   dunlin replica cas name 12 other            only if the item still has version 12
   dunlin replica cas lock 0 me                only if the key has no item
-  dunlin replica put lock me --for 10s        goes after ten seconds
+  dunlin replica put lock me --for 10s        leaves after ten seconds
   dunlin replica list user/ --limit 10        keys that begin with user/, with versions and values
-  dunlin replica list user/ --after user/7    those after user/7
+  dunlin replica list user/ --after user/7    keys after user/7
   dunlin replica list --hex --after 757372ff  keys and values that need not be text
   dunlin replica transact --if a=7 --if b=0 --delete a --put b=dunlin
                                               all writes, if all keys have these versions
   dunlin replica watch user/                  changes of these keys from now on, until Ctrl-C
-  dunlin replica watch user/ --from 12        those by log entries from 12 on
+  dunlin replica watch user/ --from 12        changes by log entries from 12 on
   dunlin replica delete name
 
 A write that fails has not happened, unless its message says that it may have.
 
-The time of --for is the log's: it passes while the cluster has a leader, so an item may stay
-longer, but never goes early.
+The time of --for passes only while the cluster has a leader, so an item may stay longer, but never
+leaves early.
 
 Exit codes: 0, it is done; 1, there is no such item, it has another version, or no leader answers;
 2, an option or the usage is wrong.";
@@ -103,7 +103,7 @@ pub(super) struct PutArgs {
     /// The value; `-` reads it from the standard input
     #[arg(allow_negative_numbers = true)]
     value: String,
-    /// The time after which the item goes; without it, the item stays
+    /// The time after which the item expires; without it, the item stays
     #[arg(long = "for", value_name = "TIME", value_parser = span)]
     lifetime: Option<Duration>,
     #[command(flatten)]
@@ -153,7 +153,7 @@ pub(super) struct TransactArgs {
     /// A key to remove. Can be repeated
     #[arg(long = "delete", value_name = "KEY")]
     deletes: Vec<String>,
-    /// The time after which the written items go; without it, they stay
+    /// The time after which the written items expire; without it, they stay
     #[arg(long = "for", value_name = "TIME", value_parser = span)]
     lifetime: Option<Duration>,
     #[command(flatten)]
@@ -198,7 +198,7 @@ impl Command {
     }
 }
 
-/// Reads `KEY=VALUE`. A key may have a `=`, which a value then may not.
+/// Reads `KEY=VALUE`, split at the last `=`: a key may contain one, a value may not.
 fn valued(text: &str) -> Result<(String, String), String> {
     match text.rsplit_once('=') {
         Some((key, value)) => Ok((key.to_owned(), value.to_owned())),
@@ -247,7 +247,7 @@ fn connect<T: Configurable>(
         ..ClientOptions::DEFAULT
     };
     let endpoint = settings.endpoint::<T>(&nexus);
-    // As they were given: so do the replicas name each other.
+    // Addresses stay as they were given, because the replicas name each other in the same form.
     let addresses = cluster.cluster.iter().cloned();
     let connect = settings.connect_options();
     Ok(Connection::open_with(
@@ -349,7 +349,7 @@ fn print_words<const N: usize>(words: [&[u8]; N]) -> anyhow::Result<()> {
     print_bytes(&bytes)
 }
 
-/// Shows changes until a signal comes, or until there were as many as the user wants.
+/// Shows changes until a signal arrives, or until it has shown as many as the user wants.
 fn watch<T: Configurable>(
     args: &WatchArgs,
     connection: &mut Connection<T>,
@@ -361,7 +361,7 @@ fn watch<T: Configurable>(
     let mut is_gone = false;
     while left > 0 && signal::check().is_ok() {
         let watched = connection.watch(&prefix, from);
-        // The next leader goes on.
+        // The watch continues with the next leader.
         let waits = from > 0 && matches!(watched, Err(Error::Unavailable));
         if waits != is_gone {
             is_gone = waits;
@@ -372,8 +372,8 @@ fn watch<T: Configurable>(
             Ok(Ok(watched)) => watched,
             Ok(Err(first)) => {
                 return Err(anyhow!(
-                    "the cluster has forgotten changes from {from} on; it knows those from {first} \
-                     on, and `dunlin replica list` shows what the earlier ones have left"
+                    "the cluster no longer has the changes from {from} on; it has the changes from \
+                     {first} on, and `dunlin replica list` shows the result of the earlier ones"
                 ));
             }
             Err(error) => return Err(error.into()),

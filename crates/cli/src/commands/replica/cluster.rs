@@ -18,7 +18,7 @@ use crate::commands::target::{bind_ip, resolve};
 use crate::misuse::Misuse;
 use crate::say::print;
 
-/// The arguments of most of them.
+/// The arguments of most of these commands.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The replicas, as they reach each other
@@ -35,8 +35,8 @@ pub(crate) struct Args {
 ///
 /// # Errors
 /// A replica does not answer, belongs to another cluster, or has other restored items than the
-/// others, or their number makes no cluster. Replicas that got a seat before the error keep it, and
-/// the same command can be repeated.
+/// others, or the number of replicas makes no cluster. Replicas that got a seat before the error
+/// keep it, and the same command can be repeated.
 pub(crate) fn bootstrap(args: &Args) -> anyhow::Result<()> {
     let settings = args.endpoint.settings()?;
     over!(args.endpoint.transport, bootstrap_over(args, &settings))
@@ -45,7 +45,7 @@ pub(crate) fn bootstrap(args: &Args) -> anyhow::Result<()> {
 /// Shows the state of replicas.
 ///
 /// # Errors
-/// One does not answer; the others are shown.
+/// A replica does not answer; the others are shown.
 pub(crate) fn status(args: &Args) -> anyhow::Result<()> {
     let settings = args.endpoint.settings()?;
     over!(args.endpoint.transport, status_over(args, &settings))
@@ -162,7 +162,7 @@ fn row(address: &str, status: &Status) -> String {
     row + "\n"
 }
 
-/// KiB, as a whole number that is not too high.
+/// Bytes in KiB, rounded down.
 const fn kib(bytes: u64) -> u64 {
     bytes >> 10
 }

@@ -21,7 +21,7 @@ Examples, with a cluster at 10.0.0.1 to 10.0.0.3:
   dunlin replica transfer-leader --to 10.0.0.2:7101 10.0.0.1:7101 10.0.0.2:7101
 
 A member that joins gets the log before it votes. While members change, an entry needs a majority of
-the old ones and one of the new ones. A change that has begun goes on if this command is ended.
+the old ones and one of the new ones. A change that has begun continues if this command ends.
 
 Exit codes: 0, it is done; 1, no leader answers, or it was not done within --timeout; 2, the usage
 is wrong.";
@@ -41,7 +41,7 @@ pub(super) struct ChangeArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct TransferArgs {
-    /// The replica that is to lead; without it, one that has as much of the log as any other
+    /// The replica that should lead; without it, one that has as much of the log as any other
     #[arg(long, value_name = "HOST:PORT")]
     to: Option<String>,
     #[command(flatten)]
@@ -60,7 +60,7 @@ pub(super) fn join(args: &ChangeArgs) -> anyhow::Result<()> {
 /// Lets a member leave.
 ///
 /// # Errors
-/// It is no member, or there is no leader, or the others do not agree within the time.
+/// It is not a member, there is no leader, or the others do not agree within the time.
 pub(super) fn leave(args: &ChangeArgs) -> anyhow::Result<()> {
     let settings = args.common.endpoint.settings()?;
     over!(args.common.endpoint.transport, leave_over(args, &settings))
@@ -69,7 +69,7 @@ pub(super) fn leave(args: &ChangeArgs) -> anyhow::Result<()> {
 /// Makes another replica the leader.
 ///
 /// # Errors
-/// None of the replicas leads, or the other one does not within the time.
+/// No replica leads, or the other one does not become the leader within the time.
 pub(super) fn transfer(args: &TransferArgs) -> anyhow::Result<()> {
     let settings = args.common.endpoint.settings()?;
     over!(

@@ -28,34 +28,35 @@ Examples:
   dunlin replica serve --disk data                        with a log that survives the process
 
 The replica belongs to no cluster until `dunlin replica bootstrap` gives it a seat in one. With
---disk, it keeps number, seat, log and items there, and goes on with them when it starts again; let
-it listen at the same address then. Without --disk, a process that starts again is another replica.
+--disk, it keeps number, seat, log and items there, and resumes with them when it restarts; it must
+then listen at the same address. Without --disk, a restarted process is a new replica.
 
 Exit codes: 0, Ctrl-C ended it; 1, it cannot listen, or cannot use the directory; 2, an option or
-the usage is wrong; 101, it has lost a part of its log, or its disk has failed, and it must not go
-on.";
+the usage is wrong; 101, it has lost a part of its log, or its disk has failed, so it must not
+continue.";
 
 /// The arguments of `dunlin replica serve`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Where to listen; without it, what `nexus.listen` says
+    /// Where to listen; by default, the address in `nexus.listen`
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
     /// The shortest time without a leader after which the replica asks for votes; the longest is
-    /// twice as long. All replicas of a cluster should have the same value. Without it, what
-    /// `replica.election` says
+    /// twice as long. All replicas of a cluster should have the same value. By default, the value
+    /// of `replica.election`
     #[arg(long, value_name = "TIME", value_parser = election)]
     election: Option<Duration>,
     /// The directory for its log and items, which is made if it does not exist. A write is answered
     /// when the disks of a majority have it
     #[arg(long, value_name = "DIR")]
     disk: Option<PathBuf>,
-    /// The cluster that the directory must hold, as `status` names it; refuses any other
+    /// The cluster that the directory must hold, as `status` names it; the command refuses any
+    /// other
     #[arg(long, value_name = "NAME", requires = "disk", value_parser = cluster)]
     of_cluster: Option<u64>,
-    /// A leader answers gets without a majority while no other can lead. This assumes that no
-    /// replica's clock runs more than an eighth faster than another's. All replicas of a cluster
+    /// A leader answers gets without a majority while no other replica can lead. This assumes that
+    /// no replica's clock runs more than an eighth faster than another's. All replicas of a cluster
     /// need the same --election
     #[arg(long)]
     lease_reads: bool,
@@ -78,7 +79,7 @@ fn cluster(text: &str) -> Result<u64, String> {
     u64::from_str_radix(text, 16).map_err(|_| "up to 16 hexadecimal digits".to_owned())
 }
 
-/// Serves until a signal comes.
+/// Serves until a signal arrives.
 ///
 /// # Errors
 /// It cannot listen there, the directory cannot be used, or an option is wrong.
@@ -126,7 +127,7 @@ fn serve<T: Configurable>(args: &Args, settings: &Settings, nexus: &Nexus) -> an
     report(args, driver.replica(), begin)
 }
 
-/// A replica that goes on with what its directory holds.
+/// Resumes a replica from the data in its directory.
 fn on_disk(
     path: &Path,
     fresh: u64,

@@ -23,8 +23,8 @@ Examples:
   dunlin sequencer next orders --server 10.0.0.2:31850 --server 10.0.0.3:31850
   dunlin sequencer status --json
 
-If you name several servers, the numbers come from the one that gives them at the time. If a command
-fails, the numbers that it may have taken are never given again, so the sequence has a gap.
+If you name several servers, the numbers come from the one that is active. If a command fails, the
+numbers that it may have taken are never given again, so the sequence has a gap.
 
 Exit codes: 0, success; 1, there is no such sequence, or no server answers; 2, an option or the
 usage is wrong.";

@@ -33,9 +33,9 @@ Examples:
   dunlin sequencer serve --dir numbers --set sequencer.block=10000000
   dunlin sequencer serve --cluster 10.0.0.1:7101,10.0.0.2:7101,10.0.0.3:7101 --take-over
 
-The directory has a file for each start, named by its epoch. A server that starts goes on above all
-numbers that any server before it may have given. With --take-over it need not wait for the end of
-the one before: that one stops within `sequencer.lease`, and this one serves an eighth later.
+The directory has a file for each start, named by its epoch. A new server begins above all numbers
+that any earlier server may have given. With --take-over, it need not wait for the end of the
+earlier server, which stops within `sequencer.lease`; the new one serves an eighth later.
 
 With --cluster, reservations are items of replicas (`dunlin replica`) in place of files, under keys
 that begin with the value of --name. A cluster does not know which process is alive, so every server
@@ -60,10 +60,10 @@ pub(crate) struct Args {
         requires = "cluster"
     )]
     name: String,
-    /// Where to listen; without it, what `nexus.listen` says
+    /// Where to listen; by default, the address in `nexus.listen`
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
-    /// Serves even if a server that is alive has the directory: that one stops first
+    /// Serves even if a live server has the directory: that server stops first
     #[arg(long)]
     take_over: bool,
     #[command(flatten)]
@@ -83,7 +83,7 @@ pub(crate) struct PlaceArgs {
     cluster: Vec<String>,
 }
 
-/// Serves until a signal comes.
+/// Serves until a signal arrives.
 ///
 /// # Errors
 /// It cannot listen there, the directory cannot be used, or an option is wrong.
@@ -233,7 +233,7 @@ fn report<T: Configurable>(
     ))
 }
 
-/// The error of a server that did not end because it was asked to.
+/// The error of a server that ended for a reason other than a signal.
 fn judge(args: &Args, ending: Ending) -> anyhow::Result<()> {
     let place = &args.place;
     Err(match ending {

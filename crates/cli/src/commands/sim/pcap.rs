@@ -14,7 +14,7 @@ use crate::commands::headers;
 
 /// Times are in nanoseconds.
 const MAGIC: u32 = 0xa1b2_3c4d;
-/// Most bytes of a frame that are kept: more than any frame has.
+/// The most bytes of a frame that are kept: more than any frame has.
 const LONGEST: u32 = 65_535;
 
 /// A file to which frames are written.

@@ -23,7 +23,7 @@ const COUNTED: [(Group, &str, &str); 3] = [
     ),
 ];
 
-/// Numbers among those of a transport that count nothing.
+/// Numbers of a transport that are not counts.
 const SIZES: [&str; 1] = ["umem_bytes"];
 
 /// The numbers that may fall.
@@ -152,7 +152,7 @@ fn sample(text: &mut String, metric: &str, labels: &str, value: u64) {
     let _ = writeln!(text, "{metric}{{{labels}}} {value}");
 }
 
-/// Writes every bucket, so that all readings have the same ones, and the one for infinity.
+/// Writes every bucket, so that all readings have the same buckets, and the bucket for infinity.
 fn histogram(text: &mut String, metric: &str, labels: &str, times: &Histogram) {
     let count = times.count();
     for (up_to, seen) in times.up_to_powers_of_two() {

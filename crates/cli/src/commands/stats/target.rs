@@ -57,9 +57,9 @@ impl FromStr for Target {
             Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
                 Ok(Self::Address(text.into()))
             }
-            _ => {
-                Err("it is no process number (4711), address (host:31850) or path (./file)".into())
-            }
+            _ => Err(
+                "it is not a process number (4711), address (host:31850) or path (./file)".into(),
+            ),
         }
     }
 }

@@ -128,7 +128,7 @@ fn the_text_for_prometheus_is_valid() {
 }
 
 #[test]
-fn rates_are_those_of_the_time_between() {
+fn rates_cover_the_time_between_two_snapshots() {
     let mut snapshot = snapshot();
     let before = [snapshot.clone()];
     snapshot.endpoints[0].clock_ns += 500_000_000;

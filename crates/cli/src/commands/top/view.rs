@@ -200,7 +200,7 @@ fn draw_drops(frame: &mut Frame<'_>, area: Rect, chosen: &Between<'_>) {
     frame.render_widget(Paragraph::new(lines).block(framed(" drops ")), area);
 }
 
-/// The program's own figures: its gauges, then those of its counters that are not 0.
+/// The program's own figures: its gauges, then its counters that are not 0.
 fn own_lines<'a>(chosen: &Between<'a>) -> Vec<Line<'a>> {
     let now = chosen.after.own_gauges.iter();
     let now = now.map(|(name, value)| Line::from(format!("{name:16}{:>10}", count(value))));

@@ -31,7 +31,7 @@ const OUTBOUND: u32 = 2;
 #[derive(Debug)]
 pub(super) struct Writer<W> {
     out: W,
-    /// Most bytes of a packet that are kept, headers included.
+    /// The most bytes of a packet that are kept, headers included.
     longest: u32,
     /// Numbers of the endpoints' interfaces.
     interfaces: BTreeMap<u16, u32>,
@@ -55,7 +55,7 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Writes a packet. `lost`: the number of packets lost until now.
+    /// Writes a packet. `lost`: the number of packets lost so far.
     ///
     /// # Errors
     /// It cannot be written.
@@ -95,7 +95,7 @@ impl<W: Write> Writer<W> {
         self.out.flush()
     }
 
-    /// Returns the number of an endpoint's interface. Writes a new interface to the file first.
+    /// Returns the number of an endpoint's interface. If it is new, first writes it to the file.
     fn interface(&mut self, endpoint: u16) -> io::Result<u32> {
         if let Some(known) = self.interfaces.get(&endpoint) {
             return Ok(*known);

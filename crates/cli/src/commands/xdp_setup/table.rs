@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::misuse::Misuse;
 
-/// Permission bits that let other users than the owner write.
+/// Permission bits that let users other than the owner write.
 const OTHERS_WRITE: u32 = 0o022;
 
 /// The content of the file.
@@ -91,7 +91,7 @@ impl From<GrantRow> for Grant {
 /// Reads the table.
 ///
 /// # Errors
-/// [`Misuse`] if another user than root can write the file, or if the table is wrong.
+/// [`Misuse`] if a user other than root can write the file, or if the table is wrong.
 pub(super) fn read(path: &Path) -> anyhow::Result<Plan> {
     let shown = path.display();
     let mut file = File::open(path).with_context(|| format!("cannot read {shown} (--table)"))?;
@@ -125,7 +125,7 @@ fn parse(text: &str) -> Result<Plan, String> {
     })
 }
 
-/// The user that owns no file, of most systems.
+/// The user that owns no files, on most systems.
 fn user_without_files() -> u32 {
     65_534
 }

@@ -1,4 +1,4 @@
-//! Key figures at the top of the page: those that most readers want first.
+//! Key figures at the top of the page, which most readers want first.
 
 use std::fmt::Write as _;
 

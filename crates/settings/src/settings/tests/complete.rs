@@ -1,6 +1,6 @@
 //! The table has a row for every field of every option struct, and each row sets only its field.
-//! The test finds the fields in the `Debug` output of the structs, including private ones and those
-//! of inner structs. A new field without a row fails the test.
+//! The test finds the fields in the `Debug` output of the structs, including private fields and
+//! fields of inner structs. A new field without a row fails the test.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -27,7 +27,7 @@ const NO_OPTIONS: [&str; 3] = [
     "endpoint.mutant",
 ];
 
-/// Fields whose names differ from those of their rows.
+/// Fields whose names differ from the names of their rows.
 const RENAMED: [(&str, &str); 15] = [
     ("builder.config.", "endpoint."),
     ("builder.idle", "endpoint.idle"),
@@ -111,7 +111,7 @@ fn told(settings: &Settings, nexus: &Nexus) -> Fields {
     let past_kernel: EndpointBuilder<Xdp> = settings.endpoint(nexus);
     let own = |name: &str| name.starts_with("xdp.") && !name.starts_with("xdp.udp.");
     let past_kernel = fields("past_kernel", &past_kernel);
-    // `auto` over `xdp` has the options of `auto` and those of `xdp`.
+    // `auto` over `xdp` has the options of both.
     let of_both: EndpointBuilder<AutoXdp> = settings.endpoint(nexus);
     for (name, value) in fields("both", &of_both) {
         if let Some(option) = name.strip_prefix("both.transport.xdp.") {

@@ -36,8 +36,8 @@ impl<T: Copy> Ring<T> {
         let entries = place(at.desc)?;
         let len = entries + count as usize * size_of::<T>();
         let base = map(fd.as_raw_fd(), len, offset)?;
-        // SAFETY: the kernel says that the parts of the ring lie at these offsets of the mapping,
-        // aligned for their types.
+        // SAFETY: the kernel reports that the parts of the ring lie at these offsets of the
+        // mapping, aligned for their types.
         let part = |offset: usize| unsafe { base.add(offset) };
         Ok(Self {
             producer: part(place(at.producer)?).cast(),
@@ -65,7 +65,7 @@ impl<T: Copy> Ring<T> {
     /// Reads the next entry, which [`Self::available`] has shown.
     #[inline]
     pub(super) fn pop(&mut self) -> T {
-        // SAFETY: as `push`; the kernel has written the entry and waits for `release`.
+        // SAFETY: as in `push`; the kernel has written the entry and waits for `release`.
         let entry = unsafe { self.entries.add(self.index()).read() };
         self.ours = self.ours.wrapping_add(1);
         entry
@@ -85,7 +85,7 @@ impl<T: Copy> Ring<T> {
         unsafe { &*self.consumer }.store(self.ours, Ordering::Release);
     }
 
-    /// Writes an entry. The caller never has more entries under way than the ring holds.
+    /// Writes an entry. The caller never has more entries in flight than the ring holds.
     #[inline]
     pub(super) fn push(&mut self, entry: T) {
         // SAFETY: the index is below the number of entries, and the kernel has read this one.

@@ -12,7 +12,7 @@ use super::pool::{Jobs, Pool};
 const GET: ReqType = ReqType(1);
 const SCAN: ReqType = ReqType(2);
 
-/// Bytes of requests and answers, as of the index.
+/// Bytes of requests and answers, as in the index.
 const REQUEST: usize = 20;
 const ANSWER: usize = 24;
 
@@ -117,7 +117,7 @@ impl ClientNode {
         self.rpc.app_mut().sessions.push(session);
     }
 
-    /// Begins this number of operations. Each that ends is followed by another one.
+    /// Begins this number of operations. When one ends, the next one begins.
     ///
     /// # Errors
     /// There is no memory for them.

@@ -22,7 +22,7 @@ impl Pool {
         }
     }
 
-    /// When a job that comes now is done.
+    /// Gives a worker a job now, and returns when the job will be done.
     fn take(&self, now: Nanos) -> Nanos {
         let mut idle_from = lock(&self.idle_from);
         let first = idle_from.iter_mut().min().expect("there are workers");
@@ -85,6 +85,6 @@ impl Workers for Jobs {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No handler runs while the lock is held, so a panic cannot leave half a change.
+    // No handler runs while the lock is held, so a panic cannot leave the data half changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

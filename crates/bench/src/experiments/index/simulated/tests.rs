@@ -1,4 +1,4 @@
-//! Workers against dispatch alone.
+//! Scans in workers against scans in dispatch threads.
 
 use super::*;
 

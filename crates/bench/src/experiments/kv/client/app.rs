@@ -91,12 +91,12 @@ impl App {
         self.flow.stop();
     }
 
-    /// True if nothing is under way.
+    /// True if nothing is in flight.
     pub(super) fn is_idle(&mut self) -> bool {
         self.flow.is_idle() && self.beside.is_idle()
     }
 
-    /// Handles the operations that have ended, and begins those that are due.
+    /// Handles operations that have ended, and begins operations that are due.
     #[inline]
     pub(super) fn turn(&mut self, cx: &mut Cx<'_>) {
         self.kv.on_time(cx);

@@ -1,6 +1,6 @@
-//! Work that goes on during the operations of a step. It writes new items, which make the index
+//! Work at the same time as the operations of a step. It writes new items, which make the index
 //! grow and expire after a second, so the sweep has items to remove; and it writes and reads values
-//! of 1 MiB in turn. One operation of each kind is under way at a time.
+//! of 1 MiB in turn. One operation of each kind is in flight at a time.
 
 use dunlin::Cx;
 use dunlin::kv::store::MAX_VALUE;
@@ -23,7 +23,7 @@ const LIFETIME: u32 = 1;
 /// The key of the long value. Keys of items have another length.
 const LARGE_KEY: &[u8] = b"the long value";
 
-/// The work, which goes on while a step wants it.
+/// The work during steps with `Step::beside`.
 #[derive(Debug)]
 pub(super) struct Beside {
     is_on: bool,
@@ -40,7 +40,7 @@ pub(super) struct Beside {
 /// The time of the next operation of one kind.
 #[derive(Debug)]
 struct Due {
-    /// In ticks; `u64::MAX` while an operation is under way.
+    /// In ticks; `u64::MAX` while an operation is in flight.
     at: u64,
     gap: u64,
 }
@@ -73,12 +73,12 @@ impl Beside {
         self.is_on = is_on;
     }
 
-    /// True if no operation of this work is under way.
+    /// True if no operation of this work is in flight.
     pub(super) const fn is_idle(&self) -> bool {
         self.small.at != u64::MAX && self.large.at != u64::MAX
     }
 
-    /// Begins what is due.
+    /// Begins the operations that are due.
     ///
     /// # Errors
     /// An operation cannot begin.

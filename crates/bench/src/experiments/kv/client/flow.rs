@@ -1,4 +1,4 @@
-//! The operations of a step: which ones are under way, when the next one is due, and how long they
+//! The operations of a step: which ones are in flight, when the next one is due, and how long they
 //! took.
 //!
 //! Random times between two operations are drawn from an exponential distribution, so that the
@@ -14,14 +14,14 @@ use crate::harness::items::{Draws, Items, Mix, Operation};
 use crate::harness::rtt::Recorder;
 use crate::harness::ticks::{self, Stretch};
 
-/// Operations that are drawn before the first step. A step with more repeats them from the first
-/// one. Their items together do not fit into any cache.
+/// Operations that are drawn before the first step. A step with more operations repeats them. Their
+/// items together do not fit into any cache.
 const DRAWN: usize = 1 << 21;
 
-/// The most operations under way, a power of two: the number of calls that may wait at a session.
+/// The most operations in flight, a power of two: the number of calls that may wait at a session.
 pub(super) const MOST: usize = 1024;
 
-/// The operations to come, and those under way.
+/// The operations to come, and the operations in flight.
 #[derive(Debug)]
 pub(super) struct Flow {
     drawn: Vec<Operation>,
@@ -71,7 +71,7 @@ impl Flow {
         }
     }
 
-    /// Begins a step, while nothing is under way.
+    /// Begins a step, while nothing is in flight.
     ///
     /// # Errors
     /// The step's pace is a percentage of a rate that was not measured.
@@ -128,7 +128,7 @@ impl Flow {
         }
     }
 
-    /// True if nothing is under way.
+    /// True if nothing is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.free.len() == self.slots.len()
     }
@@ -183,7 +183,7 @@ impl Flow {
         Some(slot)
     }
 
-    /// The operation of a slot; of a multi-get, the get of each key.
+    /// The operation of a slot; for a multi-get, one get for each key.
     #[inline]
     pub(super) fn operations(&self, slot: u32) -> &[Operation] {
         let (at, _) = self.slots[slot as usize];

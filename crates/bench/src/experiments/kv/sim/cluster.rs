@@ -1,6 +1,6 @@
 //! The simulated cluster: a host that serves, with a partition for each core, and clients on hosts
-//! of their own, which keep a window of operations under way. The endpoints, the service and its
-//! client are those of real programs; costs of work and the network are those of [`super`].
+//! of their own, which keep a window of operations in flight. Endpoints, service and client run the
+//! code of real programs; [`super`] sets the network and the costs of work.
 
 use anyhow::{Context, bail, ensure};
 use dunlin::kv::{Client, Map, Options, Partition, Reply, Request, Store, Token, serve};
@@ -16,7 +16,7 @@ use super::{OPERATION, Shape, network};
 use crate::harness::items::{self, Draws, Items, Operation, VALUE};
 use harness::signal;
 
-/// Simulated time between two looks at the clients' wishes and at signals.
+/// Simulated time between two checks for sessions that clients want, and for signals.
 const STEP: Nanos = Nanos::from_micros(20);
 
 /// Simulated time after which all clients must have all sessions.
@@ -278,7 +278,7 @@ impl Stage {
         }
     }
 
-    /// Makes the sessions that the clients wish for, until each has one with each core.
+    /// Makes the sessions that clients want, until each client has one with each core.
     fn connect(&mut self) -> anyhow::Result<()> {
         let mut missing = self.clients * self.cores;
         for port in self.clients() {
@@ -300,7 +300,7 @@ impl Stage {
                 }
             }
         }
-        // The last greetings.
+        // Lets the last sessions finish their greetings.
         self.run_for(WARM_UP)
     }
 

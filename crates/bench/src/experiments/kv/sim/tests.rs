@@ -1,5 +1,5 @@
-//! Two rates of the simulated machine are those of the paper's machine, and skew costs no more
-//! than there.
+//! Two rates of the simulated machine match the paper's machine, and skew costs no more than in the
+//! paper.
 
 use super::*;
 
@@ -31,8 +31,8 @@ fn one_core_and_six_have_the_rates_of_the_paper() {
 }
 
 /// HERD §5.7, figure 14: the load of the six cores under Zipf 0.99. The ratio depends on the keys,
-/// because a single one has 5.6 % of all requests: the first five sets have 1.75, 1.37, 1.35, 1.47
-/// and 1.38. Experiments take another set for each round; one is enough for the service here.
+/// because a single key has 5.6 % of all requests: the first five sets of keys have 1.75, 1.37,
+/// 1.35, 1.47 and 1.38. Experiments take another set for each round; here, one set is enough.
 #[test]
 fn skewed_keys_cost_no_rate_and_load_cores_as_in_the_paper() {
     let zipf = Mix {

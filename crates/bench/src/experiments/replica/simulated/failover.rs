@@ -29,13 +29,13 @@ const fn failover(name: &'static str) -> Metric {
 /// Clusters of a measurement.
 pub(in super::super) const KILLS: u64 = 1000;
 
-/// An election takes less.
+/// An election takes less time.
 const ELECTING: Nanos = Nanos::from_secs(2);
 
 /// The pause between two puts.
 const PAUSE: Nanos = Nanos::from_millis(1);
 
-/// Answers that were under way when the leader ended have come after this time.
+/// Answers that were in flight when the leader ended arrive within this time.
 const UNDER_WAY: Nanos = Nanos::from_micros(20);
 
 /// A cluster that has acknowledged nothing for this long has failed.
@@ -87,7 +87,7 @@ impl Probe for Failover {
 /// Kills the leader of a cluster, and returns the time until the next acknowledged put.
 ///
 /// # Errors
-/// No put is acknowledged after the leader's end, or one that was acknowledged before is lost.
+/// No put is acknowledged after the leader's end, or a put that was acknowledged before it is lost.
 fn kill(seed: u64) -> anyhow::Result<Nanos> {
     let mut stage = Stage::new(seed);
     let leader = stage.elect(ELECTING).context("no replica leads")?;

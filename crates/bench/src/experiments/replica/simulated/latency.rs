@@ -26,10 +26,10 @@ const METRICS: [Metric; 5] = [
     Metric::alone("echo_p50", "ns"),
 ];
 
-/// An election takes less.
+/// An election takes less time.
 const ELECTING: Nanos = Nanos::from_secs(2);
 
-/// Time until sessions are made and caches of the endpoint filled.
+/// Time until sessions are made and the endpoint's caches are filled.
 const WARM_UP: Nanos = Nanos::from_millis(5);
 
 /// Simulated time of echoes, and of puts: some heartbeats long.

@@ -3,7 +3,7 @@
 //!
 //! A replica sends the answers and messages of a run at once, as `dunlin::replica::Driver` does.
 //! The simulator lets more time pass between two iterations than a real event loop that has work,
-//! so the client runs a second one for the request of an operation that it begins.
+//! so the client runs a second iteration for the request of each operation that it begins.
 //!
 //! The time of a put at the leader begins when its handler takes the request, and ends when the
 //! leader has applied the entry, as in the paper's program.
@@ -39,7 +39,7 @@ pub(super) struct Member {
 
 impl Host for Member {
     fn replica(&mut self) -> &mut Replica {
-        // A handler asks for it once, with an operation or messages.
+        // A handler asks for the replica once, to give it an operation or messages.
         self.steps += 1;
         self.begun.get_or_insert(self.clock.read());
         &mut self.replica
@@ -57,7 +57,7 @@ pub(super) struct ReplicaNode {
     pub(super) rpc: SimEndpoint<Member>,
     clock: SimClock,
     wishes: VecDeque<String>,
-    /// The entry of the put that is under way here, and when its handler began.
+    /// The entry of the put in flight here, and when its handler began.
     put: Option<(u64, Nanos)>,
     last: u64,
     /// Times that puts took at this leader.
@@ -113,7 +113,7 @@ impl ReplicaNode {
         }
     }
 
-    /// Notes the begin or the end of a put, if this is the leader.
+    /// Notes the beginning or the end of a put, if this is the leader.
     fn note(&mut self, begun: Option<Nanos>) {
         let Some(node) = self.rpc.app().node().filter(|node| node.leads()) else {
             return;
@@ -164,7 +164,7 @@ pub(super) struct ClientNode {
     wishes: VecDeque<String>,
     rng: Rng,
     work: Work,
-    /// When the next operation begins, if none is under way.
+    /// When the next operation begins, if none is in flight.
     next: Nanos,
     begun: Option<Nanos>,
     key: [u8; KEY],
@@ -177,7 +177,7 @@ pub(super) struct ClientNode {
     pub(super) acknowledged: BTreeMap<[u8; KEY], u64>,
     /// The value that a get has found.
     pub(super) found: Option<Vec<u8>>,
-    /// In words: an operation had a wrong end.
+    /// Describes an operation that ended wrongly.
     pub(super) wrong: Option<String>,
 }
 
@@ -220,7 +220,7 @@ impl ClientNode {
         }
     }
 
-    /// Whether an operation is under way.
+    /// Whether an operation is in flight.
     pub(super) const fn is_busy(&self) -> bool {
         self.begun.is_some()
     }
@@ -325,7 +325,7 @@ impl Process {
         }
     }
 
-    /// Opens a session that waits for an answer.
+    /// Opens a session, which then waits for the answer to its offer.
     pub(super) fn offer(&mut self) -> Option<(Session, SessionOffer)> {
         match self {
             Self::Replica(node) => offer(&mut node.rpc),
@@ -347,7 +347,7 @@ impl Process {
         opened.ok()
     }
 
-    /// Notes the session of a wish, or that there is none.
+    /// Notes the session with a requested address; `None` if there can be none.
     pub(super) fn on_connected(&mut self, address: &str, session: Option<Session>) {
         match self {
             Self::Replica(node) => {

@@ -1,4 +1,4 @@
-//! The lengths are those that the experiment's text names.
+//! The lengths are as the experiment's text describes them.
 
 use super::*;
 

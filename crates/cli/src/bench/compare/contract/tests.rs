@@ -1,5 +1,5 @@
-//! Requests survive the way through arguments, and answers that break the contract are refused
-//! with a reason.
+//! Requests survive the conversion to arguments and back, and answers that break the contract are
+//! refused with a reason.
 
 use proptest::prelude::*;
 
@@ -39,7 +39,7 @@ fn a_request_has_one_word_for_each_of_its_values() {
 }
 
 #[test]
-fn words_that_are_no_request_are_refused() {
+fn words_that_are_not_a_request_are_refused() {
     assert_eq!(error(&[]), "no experiment is named");
     assert_eq!(error(&["rate", "shm"]), "\"shm\" is not name=value");
     assert_eq!(error(&["rate", "size=8", "size=8"]), "size is given twice");
@@ -50,7 +50,7 @@ fn words_that_are_no_request_are_refused() {
 
 proptest! {
     #[test]
-    fn a_request_survives_the_way_through_arguments(
+    fn a_request_survives_the_conversion_to_arguments(
         params in prop::collection::btree_map("[a-z_]{9}", "[a-z0-9=.]{0,8}", 0..5),
         seconds in 0.001..1e4,
         realtime: bool,

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_first_remark_stands_for_those_of_all_rounds() {
+fn only_the_first_remark_of_all_rounds_is_kept() {
     let mut notes = Notes::default();
     let said = |said: &[&str]| Answer {
         notes: said.iter().map(|it| (*it).to_owned()).collect(),

@@ -56,7 +56,7 @@ fn all_ratios_on_one_side_are_a_verdict_and_the_unit_says_which() {
 }
 
 #[test]
-fn a_spread_that_covers_1_is_no_verdict() {
+fn a_spread_that_covers_1_gives_no_verdict() {
     let mut rounds: Vec<Round> = (0..7).map(|_| round(2.0, 1.0, 100.0)).collect();
     rounds[3] = round(0.9, 1.0, 100.0);
     assert_eq!(verdicts(&rounds), [Verdict::None; 3]);
@@ -145,7 +145,7 @@ fn figures_that_one_side_lacks_are_left_out() {
 }
 
 #[test]
-fn what_is_zero_has_no_ratio_and_no_verdict() {
+fn a_value_of_zero_has_no_ratio_and_no_verdict() {
     let rounds: Vec<Round> = (0..7).map(|_| round(1.0, 0.0, 100.0)).collect();
     let found = comparisons(&rounds, 0);
     assert!(

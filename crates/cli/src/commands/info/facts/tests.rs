@@ -26,7 +26,7 @@ fn sizes_are_short() {
 }
 
 #[test]
-fn advice_is_for_what_is_not_good() {
+fn only_facts_that_are_not_good_have_advice() {
     let good = Fact::good("a", "b").advise(true, "c");
     assert!(good.state == State::Good && good.advice.is_none());
     let bad = Fact::good("a", "b").advise(false, "c");

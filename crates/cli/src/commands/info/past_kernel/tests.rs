@@ -10,7 +10,7 @@ fn a_release_has_two_numbers_in_front() {
 }
 
 #[test]
-fn a_mend_is_in_its_release_and_later_ones_of_the_line() {
+fn a_fix_is_in_its_release_and_in_later_ones_of_its_series() {
     for release in [
         "6.6.123",
         "6.12.28+deb13",

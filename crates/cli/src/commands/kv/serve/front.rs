@@ -14,22 +14,23 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::Plan;
 use crate::misuse::Misuse;
 
-/// Descriptors that a server needs in addition to those of clients.
+/// Descriptors that a server needs in addition to its clients' descriptors.
 const OTHER_DESCRIPTORS: u64 = 64;
 
 /// The flags of the front end.
 #[derive(Clone, Default, Debug, clap::Args)]
 pub(super) struct FrontArgs {
     /// Where memcached's clients connect: an address, or the path of a UNIX socket; may be
-    /// repeated; without it, what `kv.memcached` and `kv.memcached_socket` say: nowhere
+    /// repeated; by default nowhere, unless `kv.memcached` or `kv.memcached_socket` is set
     #[arg(long = "memcached", value_name = "HOST:PORT|PATH")]
     places: Vec<DoorAddress>,
-    /// The most of memcached's clients at a time; without it, what `kv.max_connections` says: 1024
+    /// The most of memcached's clients at a time; by default, the value of `kv.max_connections`,
+    /// 1024
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     max_connections: Option<u64>,
-    /// A file with lines of `name:password`; without it, what `kv.auth_file` says: clients need no
-    /// password
+    /// A file with lines of `name:password`; by default, the value of `kv.auth_file`; without one,
+    /// clients need no password
     #[arg(long, value_name = "FILE")]
     auth_file: Option<PathBuf>,
     /// Refuses `flush_all`, as `kv.flush_all` = `off` does
@@ -37,7 +38,7 @@ pub(super) struct FrontArgs {
     no_flush_all: bool,
 }
 
-/// The front end of a server that is to be started.
+/// The front end of a server before its start.
 #[derive(Debug)]
 pub(in crate::commands::kv) struct FrontPlan {
     /// Where memcached's clients connect; empty: there is no front end.
@@ -51,7 +52,7 @@ impl FrontArgs {
     /// The front end, with the options of the group `kv` where a flag is missing.
     ///
     /// # Errors
-    /// There is a flag for memcached's clients, and they connect nowhere.
+    /// There is a flag for memcached's clients, but no address where they connect.
     pub(super) fn plan(self, options: KvOptions) -> Result<FrontPlan, Misuse> {
         let mut places = self.places;
         if places.is_empty() {
@@ -136,10 +137,10 @@ pub(super) fn open(args: &Plan) -> anyhow::Result<Option<Doors>> {
     }))
 }
 
-/// Refuses a `max_message` that does not hold the bursts between the threads of a server.
+/// Refuses a `max_message` that is too small for the bursts between the threads of a server.
 ///
 /// # Errors
-/// It is too small.
+/// `max_message` is too small.
 pub(super) fn check_room(max_message: u32) -> Result<(), Misuse> {
     if max_message as usize >= dunlin_front::LEAST_MESSAGE {
         return Ok(());
@@ -178,7 +179,7 @@ fn settings(args: &Plan, doors: &[Door]) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Allows the process this many descriptors, or says that it may not have them.
+/// Allows the process this many descriptors, or warns that it may not have them.
 fn raise_descriptors(needed: u64) {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {

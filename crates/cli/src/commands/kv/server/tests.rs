@@ -1,4 +1,4 @@
-//! How operations for servers that are down end, by the options.
+//! How options decide the end of operations for servers that are down.
 
 use clap::Parser;
 use dunlin::kv::WhenDown;
@@ -21,7 +21,7 @@ fn operations_wait_for_the_only_server_and_fail_with_several() {
     assert_eq!(when_down(&[]), WhenDown::Wait);
     assert_eq!(when_down(&["--server", "a"]), WhenDown::Wait);
     assert_eq!(when_down(&["--server", "a,b"]), WhenDown::Fail);
-    // The name may have many addresses, each of which is a server.
+    // The name may have many addresses, and each address is a server.
     assert_eq!(when_down(&["--server", "dns+a"]), WhenDown::Fail);
     let wanted = ["--server", "dns+a", "--when-down", "wait"];
     assert_eq!(when_down(&wanted), WhenDown::Wait);

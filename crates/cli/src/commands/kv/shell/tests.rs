@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Commands like those of `dunlin kv`.
+/// Commands like the ones of `dunlin kv`.
 #[derive(Debug, Subcommand)]
 enum Command {
     Get {
@@ -21,7 +21,7 @@ fn split(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn words_are_parted_as_in_a_shell() {
+fn words_are_split_as_in_a_shell() {
     assert_eq!(split("set name  dunlin\n"), ["set", "name", "dunlin"]);
     assert_eq!(
         split(r#"set "a b" 'c "d"' e\ f"#),

@@ -46,7 +46,7 @@ fn times_fall_between_round_numbers() {
 
 /// The steps of the histogram itself have edges on both sides.
 #[test]
-fn a_time_beside_an_edge_is_counted_once() {
+fn a_time_near_an_edge_is_counted_once() {
     let spans = [499_970, 499_999, 500_000, 500_100, 999_900, 1_000_010];
     let answered = spans.map(|ns| Outcome::Answered(Duration::from_nanos(ns)));
     let (object, _) = summary(&answered);
@@ -56,7 +56,7 @@ fn a_time_beside_an_edge_is_counted_once() {
 }
 
 #[test]
-fn what_was_not_answered_rightly_is_loss() {
+fn pings_without_a_right_answer_or_refusal_are_lost() {
     let span = Duration::from_micros(7);
     let (object, text) = summary(&[
         Outcome::Refused(span, ErrorCode::UNKNOWN_TYPE),

@@ -1,6 +1,6 @@
 //! The last words of a replica that a panic ends. A panic of Raft or of its log is never caught,
-//! and its own text is for programmers; this adds which replica ends, and how to go on. Made by
-//! `serve` before the replica starts, because Raft reads the log then.
+//! and its own text is for programmers; these words name the replica and how to continue. `serve`
+//! makes them before the replica starts, because starting reads the log.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! A recorded frame is one that readers of pcap files understand.
+//! Readers of pcap files understand a recorded frame.
 
 use dunlin_sim::scenario::Nanos;
 use dunlin_sim::world::net::{Captured, PortId};

@@ -1,4 +1,4 @@
-//! Tables that are read, and those that are refused.
+//! Tables that are read, and tables that are refused.
 
 use super::*;
 
