@@ -1,4 +1,4 @@
-//! The properties for bytes of messages and entries that are a little damaged.
+//! The properties, for slightly damaged messages and entries.
 
 use dunlin_sim::Rng;
 

@@ -1,4 +1,4 @@
-//! Lanes that lead elsewhere.
+//! Lanes whose address changes.
 
 use super::*;
 
@@ -7,7 +7,7 @@ const PAUSES: Pauses = Pauses {
     most: Nanos(100),
 };
 
-/// Lanes of which the only one, to `a`, has a session.
+/// Makes lanes: the only one leads to `a`, and has a session.
 fn open() -> Lanes {
     let mut lanes = Lanes::new(["a".to_owned()], PAUSES);
     assert_eq!(lanes.wish(Nanos::ZERO).as_deref(), Some("a"));
@@ -24,7 +24,7 @@ fn a_lane_that_leads_elsewhere_lets_its_session_go() {
     assert_eq!(lanes.lead(0, "b"), Some(Session::NONE));
     assert_eq!(lanes.open(0), None);
     assert_eq!(lanes.wish(Nanos::ZERO).as_deref(), Some("b"));
-    // A session with the old address that comes late is of no lane.
+    // No lane takes a late session to the old address.
     assert!(!lanes.on_connecting("a", Session::NONE));
     assert!(lanes.on_connecting("b", Session::NONE));
 }

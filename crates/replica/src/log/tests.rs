@@ -1,4 +1,4 @@
-//! Entries that are replaced, and the answers that Raft gets.
+//! Entries that are replaced, and the log's answers to Raft.
 
 use super::*;
 use crate::wire::{Member, Members};

@@ -1,4 +1,4 @@
-//! Seats that are taken again, and options that cannot work.
+//! Seats that are requested again, and options that cannot work.
 
 use dunlin_core::{CloseReason, SessionOptions};
 use dunlin_testkit::instructions::{SharedTicks, endpoint};
@@ -151,7 +151,7 @@ fn a_parcel_without_names_has_those_of_its_session() {
     assert_eq!(on_parcel(Some(names(3)), second), (Ok(true), vec![3]));
     assert_eq!(on_parcel(None, first), (Ok(false), vec![2]));
     assert_eq!(on_parcel(None, second), (Ok(false), vec![3]));
-    // Another life of the same member, whose session then ends.
+    // A later process of the same member, whose session then ends.
     let next = Names {
         life: 9,
         ..names(2)

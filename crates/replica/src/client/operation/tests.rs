@@ -1,4 +1,4 @@
-//! The time of a call.
+//! The timeout of a call.
 
 use super::*;
 

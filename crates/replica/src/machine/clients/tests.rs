@@ -1,4 +1,4 @@
-//! The order in which clients leave.
+//! The order in which clients lose their records.
 
 use dunlin_sim::Rng;
 

@@ -1,8 +1,9 @@
-//! The ticks for which an election clock stands.
+//! The ticks for which an election clock is stopped.
 
 use super::*;
 
-/// Ticks for which the clock stands in a term without a leader, once its promise is on the disk.
+/// The ticks for which the clock is stopped in a term without a leader, once its promise is on the
+/// disk.
 fn stood(patience: &mut Patience, term: u64) -> usize {
     patience.on_term(term, 0);
     (0..).take_while(|_| patience.on_tick(true)).count()
@@ -26,7 +27,7 @@ fn a_clock_stands_for_two_writes_and_doubles_with_each_term_without_a_leader() {
     assert_eq!(stood(&mut patience, 4), 80);
     assert_eq!(stood(&mut patience, 5), 2 * (TICKS + 80) - TICKS);
     assert_eq!(stood(&mut patience, 6), 4 * (TICKS + 80) - TICKS);
-    // A leader ends the row of lost terms, and its own term waits for nothing.
+    // A leader ends the sequence of lost terms, and in its own term the clock runs.
     patience.on_term(6, 1);
     assert_eq!(stood(&mut patience, 6), 0);
     patience.on_granted(7);
