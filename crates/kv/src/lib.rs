@@ -19,8 +19,8 @@
 //! | `dump.rs` | files of items, as lines |
 //! | `check.rs` | what holds for any bytes |
 //!
-//! Only the clients of the features `nexus` and `hub` know a transport or a clock, so the simulator
-//! runs all the rest.
+//! Only the clients of the features `nexus` and `hub` know a transport or a clock. The simulator
+//! runs all the other code.
 
 #![forbid(unsafe_code)]
 

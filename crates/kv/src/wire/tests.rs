@@ -1,4 +1,4 @@
-//! Golden vectors, and the bytes that are refused.
+//! Golden vectors, and bytes that are refused.
 
 use dunlin_store::{Delta, MAX_VALUE, Mode, SLICE, Verb};
 use proptest::prelude::*;
@@ -90,7 +90,7 @@ fn requests_have_golden_bytes() {
         assert_eq!(hex(&bytes), golden, "{request:?}");
         assert_eq!(Request::decode(&bytes), Ok((0x0403_0201, request)));
         assert_eq!(Request::find_key(&bytes), Ok(request.key()));
-        // No shorter bytes and no longer ones are a request, but a write has no fixed end.
+        // Neither shorter nor longer bytes are a request, except that a write has no fixed end.
         for len in 0..bytes.len() {
             let short = Request::decode(&bytes[..len]);
             let is_write = matches!(request, Request::Write(_));
