@@ -30,11 +30,11 @@ fn classes_grow_by_an_eighth_or_so_up_to_half_a_page() {
     }
 }
 
-/// Items as a table keeps them: an item may move when another one leaves.
+/// Items as a table keeps them: an item may move when another one is removed.
 struct Slots {
     memory: Region,
     classes: Classes,
-    /// Name and size of the item at a place.
+    /// The name and size of the item at each place.
     items: BTreeMap<usize, (u64, usize)>,
 }
 

@@ -1,4 +1,4 @@
-//! Which sets go over the old value, and that nothing else of the item stays.
+//! Which sets overwrite the old value, and that they keep nothing else of the old item.
 
 use super::LONGEST;
 use crate::{Config, Mode, Region, Seconds, Seed, Table, Verb, Version, Write};
@@ -20,7 +20,7 @@ fn table(mode: Mode, len: usize) -> Table {
     table
 }
 
-/// Whether this write goes over the value of the item.
+/// Whether this write overwrites the value in place.
 fn rewrites(table: &mut Table, write: &Write<'_>, now: Seconds) -> bool {
     let mut keys = [table.key(b"key").unwrap()];
     table.ahead(&mut keys);
