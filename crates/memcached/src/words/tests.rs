@@ -1,4 +1,4 @@
-//! Words of lines that clients do not send on purpose.
+//! Words of unusual lines, which clients do not send on purpose.
 
 use super::{Words, visible};
 use crate::limits::MAX_WORDS;

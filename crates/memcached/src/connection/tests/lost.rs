@@ -1,4 +1,4 @@
-//! Answers of other threads that never come.
+//! Answers of other threads that never arrive.
 
 use super::{NOW, ask_threads, threads, turns};
 use crate::connection::LOST;
@@ -69,8 +69,8 @@ fn the_only_answer_of_another_thread_is_lost_while_keys_are_read() {
     assert_eq!(seen, format!("{LOST}\r\nMN\r\n"));
 }
 
-/// After one answer of a list is lost, the connection throws later answers of the list away, and
-/// does not ask for keys that it has not read yet.
+/// After one answer of a list is lost, the connection discards later answers of the list, and does
+/// not ask for its unread keys.
 #[test]
 fn a_list_that_is_lost_has_one_error_whenever_that_comes() {
     let lost = format!("{LOST}\r\n");
