@@ -1,10 +1,10 @@
-//! How operations of a client fail.
+//! The errors of a client's operations.
 
 use std::fmt;
 
 use crate::wire::Status;
 
-/// Why an operation has no result.
+/// The reason why an operation has no result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {
     /// The key is empty, or has more than 255 bytes.
@@ -19,8 +19,8 @@ pub enum Error {
     Unavailable,
     /// The deadline passed before the answer came. The operation only reads.
     DeadlinePassed,
-    /// The write was sent, and no answer came: it may have happened, may still happen, or may never
-    /// happen.
+    /// The write was sent, and no answer arrived: it may have happened, may still happen, or may
+    /// never happen.
     Unknown,
     /// The client has no memory for the request or its answer.
     NoBuffer,
@@ -29,7 +29,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error of a status of the server.
+    /// The error for a status of the server.
     pub(crate) const fn of_status(status: Status) -> Self {
         match status {
             Status::BadKey => Self::BadKey,

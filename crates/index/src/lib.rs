@@ -17,7 +17,7 @@
 //! | `snapshot.rs` | files with all items |
 //! | `check.rs` | what holds for any bytes |
 //!
-//! Nothing here but `connection.rs` knows a transport or a clock.
+//! Only `connection.rs` knows a transport or a clock.
 
 #![forbid(unsafe_code)]
 

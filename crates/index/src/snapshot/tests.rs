@@ -1,4 +1,4 @@
-//! A snapshot that is read has the items that were written; any change of it is noticed.
+//! A snapshot that is read has the items that were written, and every change of it is detected.
 
 use super::*;
 
