@@ -32,7 +32,7 @@ fn variants(text: &str, sets: &[&str]) -> Result<Vec<Variant>, String> {
     source.variants().map_err(wrong)
 }
 
-/// The error for the file with `old` replaced by `new`.
+/// The error for the file in which `old` is replaced by `new`.
 fn complaint(old: &str, new: &str) -> String {
     let text = FILE.replace(old, new);
     assert_ne!(text, FILE);
@@ -66,7 +66,7 @@ fn what_is_set_is_not_swept() {
     assert_eq!(all[0].scenario.seed, 9);
 }
 
-/// A change of the file, and the key and the line that the error names.
+/// A change of the file, and the key and the line that the error must name.
 const COMPLAINTS: &[[&str; 4]] = &[
     ["gbps = 25.0", "gbps = 0", "network.gbps", "x.toml:5"],
     ["gbps = 25.0", "gbps = -1", "network.gbps", "x.toml:5"],
