@@ -1,5 +1,5 @@
-//! Runs the sweep that default congestion control must pass. Exit status 1: a run misses its
-//! limits; 2: wrong arguments.
+//! Runs the sweep that default congestion control must pass. Exit status 1 means that a run misses
+//! its limits, and 2 that the arguments are wrong.
 
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -143,7 +143,7 @@ fn point(text: &str) -> Result<Case, String> {
     }
 }
 
-/// True if all runs are within their limits.
+/// Returns whether all runs are within their limits.
 fn run(arguments: &Arguments) -> bool {
     let mut points: Vec<Case> = match arguments.only {
         Some(case) => vec![case],
@@ -197,7 +197,8 @@ fn groups(mut points: Vec<Case>) -> Vec<Vec<Case>> {
     points.chunk_by(same).map(<[Case]>::to_vec).collect()
 }
 
-/// The rows of all seeds of a point. `before`: the rows of the same point with less switch memory.
+/// Runs all seeds of a point, and returns their rows. `before`: the rows of the same point with
+/// less switch memory.
 fn rows(
     point: &Case,
     before: &[Row],

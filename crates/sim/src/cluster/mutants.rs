@@ -19,7 +19,7 @@ enum Planted {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Planted {}
 
-/// A planted bug that every endpoint of a run shows.
+/// A planted bug that every endpoint of a run has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mutant(Planted);
 

@@ -1,6 +1,6 @@
 //! The conditions that a scenario must meet, before any of it is made.
 //!
-//! Invariant: a scenario that passes can be built, if there is memory for it. Faults name keys of
+//! Invariant: a scenario that passes can be built, if there is enough memory. Faults name keys of
 //! scenario files, so that the command line can show the line. Called by `scenario` and by the
 //! command line.
 

@@ -1,4 +1,4 @@
-//! Seeds of channels reach every kind of event, and a seed determines its run.
+//! Seeds of channels cover every kind of event, and a seed determines its run.
 
 use super::*;
 

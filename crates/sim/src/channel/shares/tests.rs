@@ -11,7 +11,7 @@ fn many_calls_are_judged_by_ten_percent_and_few_by_chance() {
     let within = judge(&[10_500, 9_500], 0).unwrap();
     assert_eq!((within.equal, within.within_ten), (1, 1));
     assert!(judge(&[10_501, 9_499], 0).is_err());
-    // 70 is 5 standard deviations of the difference of two counts of 100.
+    // 70 is 5 standard deviations of the difference between two counts of 100.
     let few = judge(&[135, 65], 0).unwrap();
     assert_eq!((few.equal, few.within_ten), (1, 0));
     assert!(judge(&[136, 64], 0).is_err());

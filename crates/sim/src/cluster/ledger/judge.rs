@@ -28,7 +28,7 @@ pub(super) struct Call {
     pub(super) cancelled: bool,
     pub(super) runs: u8,
     pub(super) ended: bool,
-    /// Whether its end has proved that its handler did not run and never will.
+    /// Whether its end has proved that its handler did not and will not run.
     pub(super) never_runs: bool,
 }
 
@@ -45,7 +45,7 @@ impl Call {
     ) -> Option<String> {
         let fine = match result {
             Ok(()) => return self.judge_response(name, response),
-            // All sessions of a world have the same limit, and callers keep to it.
+            // All sessions of a world have the same limit, and callers observe it.
             Err(RpcError::TooLarge { .. }) => false,
             Err(RpcError::DeadlinePassed(_)) => {
                 self.deadline.is_some_and(|span| now >= self.issued + span)
@@ -78,11 +78,11 @@ impl Call {
         }
     }
 
-    /// Compares what the end of the call proves with what has happened.
+    /// Compares the claim in the end of the call with the runs of its handler.
     fn judge_ran(&self, ran: Ran) -> Option<String> {
         let is_true = match ran {
             Ran::No => self.runs == 0,
-            // The runs of empty requests have no names.
+            // Runs of empty requests have no names.
             Ran::Yes => self.runs == 1 || self.kind == Kind::Empty,
             Ran::Unknown => true,
         };

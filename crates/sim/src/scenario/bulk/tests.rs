@@ -1,4 +1,5 @@
-//! The experiment measures what it claims to, and the protocol is as fast as the project promises.
+//! The experiment measures what it claims to measure, and the protocol is as fast as the project
+//! promises.
 
 use dunlin_core::{Nanos, SessionOptions};
 

@@ -28,7 +28,7 @@ fn swift_is_as_it_must_be_at_small_points() {
         (Family::Loss, 25, 2),
         (Family::Two, 10, 2),
         (Family::Echo, 100, 3),
-        // If the server does not hold its responses back, the share is 0.79.
+        // If the server does not limit its responses, the share is 0.79.
         (Family::Echo, 10, 5),
     ] {
         let case = case(family, gbps, senders);
@@ -104,9 +104,9 @@ fn patched_timely_starves_no_sender() {
     assert!(starved.share < 0.1, "{starved:?}");
 }
 
-/// Receivers echo marks a round trip late, and paced packets leave at their time. When neither was
-/// so, the shares of the last two cases were 0.43 and 0.37. When all senders got marks at the same
-/// time, those of the first two were 0.64 and 0.74.
+/// Receivers echo marks a round trip late, and paced packets leave at their scheduled time. Without
+/// these two, the shares of the last two cases were 0.43 and 0.37. When all senders got marks at
+/// the same time, the shares of the first two were 0.64 and 0.74.
 #[test]
 fn dcqcn_comes_back_after_the_first_burst() {
     let alone = Alone::default();
