@@ -39,7 +39,7 @@ const TAIL: usize = 7600;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Seconds(pub u32);
 
-/// The number of a write, by which a client recognizes an item that it has read.
+/// The number of a write, by which a client recognises an item that it has read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Version(pub u64);
 

@@ -1,7 +1,7 @@
 //! The requests whose values are being written in parts.
 //!
 //! A request whose session has died does not come again, and this list is not notified. After a
-//! while, the table gives up the request's write, and this list then forgets it in favor of another
+//! while, the table gives up the request's write, and this list then forgets it in favour of another
 //! one.
 
 use dunlin_store::{MOST_WRITINGS, Table, Writing};

@@ -33,7 +33,7 @@ pub(crate) const fn kind(key: usize) -> Kind {
 }
 
 /// The value that a write of `number` leaves at a key. Every part of it shows the number, so a
-/// mixture of two writes is recognized.
+/// mixture of two writes is recognised.
 pub(crate) fn value_of(key: usize, number: u64) -> Vec<u8> {
     let len = match kind(key) {
         Kind::Counter => return number.to_string().into_bytes(),

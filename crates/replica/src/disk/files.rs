@@ -41,7 +41,7 @@ pub(super) fn has_room<F: FileSystem>(files: &F, path: &Path, bytes: u64) -> io:
     Ok(!reserved.is_err_and(|error| is_full(&error)))
 }
 
-/// Replaces the error by one in which the engine does not recognize a full disk.
+/// Replaces the error by one in which the engine does not recognise a full disk.
 fn plain(error: io::Error) -> io::Error {
     match is_full(&error) {
         true => io::Error::new(error.kind(), "the disk has no room"),

@@ -1,4 +1,4 @@
-//! The records of clients, by which a repeated write is recognized (Raft dissertation §6.3).
+//! The records of clients, by which a repeated write is recognised (Raft dissertation §6.3).
 //!
 //! A client opens itself with an entry, whose index and cluster determine its name. Its record has
 //! the answers to writes that the client may repeat. At most [`MAX_CLIENTS`] have a record; after

@@ -254,7 +254,7 @@ fn an_image_has_the_whole_state() {
         assert_eq!(other.restore(&image[..len]), Err(Malformed), "{len} bytes");
     }
     assert_eq!(other, stage.machine, "a bad image changes nothing");
-    // A write that was applied before the image is recognized after it.
+    // A write that was applied before the image is recognised after it.
     stage.machine = other;
     assert_eq!(stage.put((2, 1, 1), b"a"), Answer::Written(4));
 }

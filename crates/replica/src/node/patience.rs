@@ -87,7 +87,7 @@ impl Patience {
         }
     }
 
-    /// Whether the clock is stopped, in favor of a candidate other than this one.
+    /// Whether the clock is stopped, in favour of a candidate other than this one.
     pub(super) const fn waits_for_other(&self, candidate: u64, is_promised: bool) -> bool {
         self.stands(is_promised) && self.granted != candidate
     }

@@ -25,7 +25,7 @@ const WATCH: u8 = 10;
 /// The most bytes before the key: version, operation, length of the key, name and number.
 const HEAD: usize = 4 + 8 + 1 + 10 + 10;
 
-/// The name of a write, by which a repeated write is recognized.
+/// The name of a write, by which a repeated write is recognised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Name {
     /// The client's name, from [`Operation::Open`].

@@ -14,7 +14,7 @@
 //!
 //! The table remembers [`MOST_WRITINGS`] writes in progress; further writes are done in one piece.
 //! A caller that vanishes costs little: a write that was not continued for [`IDLE_SECONDS`] is
-//! abandoned in favor of another one, or of a write that finds no memory. If its caller comes back,
+//! abandoned in favour of another one, or of a write that finds no memory. If its caller comes back,
 //! the write is done in one piece. A write that is being continued is never abandoned, because
 //! otherwise a crowd of writers would copy all their values twice.
 
@@ -237,7 +237,7 @@ impl Table {
                 return Ok(None);
             }
             None if *writing != Writing::default() => {
-                // It was abandoned in favor of another one.
+                // It was abandoned in favour of another one.
                 return self.try_write(key, write, now).map(Some);
             }
             None => {
