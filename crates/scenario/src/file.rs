@@ -48,7 +48,7 @@ struct Network {
     rx_queue: u32,
     /// The most kilobytes in the NIC of a host.
     nic_kb: f64,
-    /// What happens to frames for which the NIC has no room.
+    /// The fate of frames for which the NIC has no room.
     nic: Nic,
     /// Whether hosts know the round trip of an empty network.
     base_rtt: BaseRtt,
@@ -63,7 +63,7 @@ struct Network {
     uplink_gbps: f64,
 }
 
-/// What happens to frames for which a NIC has no room.
+/// The fate of frames for which a NIC has no room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Nic {

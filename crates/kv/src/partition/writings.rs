@@ -1,8 +1,8 @@
 //! The requests whose values are being written in parts.
 //!
 //! A request whose session has died does not come again, and this list is not notified. After a
-//! while, the table gives up the request's write, and this list then forgets it in favour of another
-//! one.
+//! while, the table gives up the request's write. This list then forgets it when it needs the
+//! place.
 
 use dunlin_store::{MOST_WRITINGS, Table, Writing};
 

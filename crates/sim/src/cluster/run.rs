@@ -42,8 +42,7 @@ pub struct Report {
     pub frames: NetCounters,
     /// Addresses that were proven to processes of the last phase (rule C13).
     pub proofs: u64,
-    /// Sessions of these processes whose deadline passed before they were open, by the stage of
-    /// their handshake.
+    /// Sessions of these processes whose deadline passed before they were open, by handshake stage.
     pub overdue: Overdue,
     /// Iterations of event loops.
     pub iterations: u64,

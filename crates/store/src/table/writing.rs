@@ -14,9 +14,9 @@
 //!
 //! The table remembers [`MOST_WRITINGS`] writes in progress; further writes are done in one piece.
 //! A caller that vanishes costs little: a write that was not continued for [`IDLE_SECONDS`] is
-//! abandoned in favour of another one, or of a write that finds no memory. If its caller comes back,
-//! the write is done in one piece. A write that is being continued is never abandoned, because
-//! otherwise a crowd of writers would copy all their values twice.
+//! abandoned to make room for another one. If its caller comes back, the write is done in one
+//! piece. A write that is being continued is never abandoned, because otherwise a crowd of writers
+//! would copy all their values twice.
 
 use crate::classes::CHUNK;
 use crate::config::{IDLE_SECONDS, MAX_VALUE, MOST_WRITINGS, SLICE};

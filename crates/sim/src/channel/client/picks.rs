@@ -121,7 +121,7 @@ impl Picks {
         let is_picked = |(was, is): &(&Ready, Ready)| was.1 < is.1;
         let mut both = before.ready.iter().zip(ready(machine));
         let Some((&(server, busy), _)) = both.find(is_picked) else {
-            // The call waits, so the next call may be sent before it.
+            // The call waits, so the next one may be sent after it.
             self.span.ready = 0;
             return Ok(());
         };
