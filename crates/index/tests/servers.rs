@@ -155,7 +155,7 @@ fn scans_in_dispatch() {
 }
 
 #[test]
-fn requests_that_make_no_sense_are_refused() {
+fn invalid_requests_are_refused() {
     let server = Server::start::<Shm>(true);
     let mut index = server.connect::<Shm>(0);
     index.put(b"b", b"1").unwrap();

@@ -197,7 +197,7 @@ fn each_key_is_a_register_and_scans_keep_their_promises() {
 }
 
 #[test]
-fn wrong_reads_are_possible_to_see() {
+fn the_check_detects_wrong_reads() {
     // Writes 1 to 6 are puts, and write 7 is a delete.
     assert!(is_possible(0, 0, None) && !is_possible(0, 0, Some(1)));
     assert!(is_possible(0, 1, None) && is_possible(0, 1, Some(1)));

@@ -232,7 +232,7 @@ fn figures_keys_and_flushes_of_all_servers() {
 
 /// A flush, and figures, after a restart with another map.
 #[test]
-fn whole_servers_are_asked_again_by_their_next_map() {
+fn requests_for_whole_servers_are_repeated_with_the_next_map() {
     let mut server = vec![Server::start("127.0.0.1:0", Mode::Store, 2, 1)];
     let kv = open(&server, WhenDown::Wait);
     let name = server[0].address.to_string();

@@ -105,7 +105,7 @@ fn exchange(span: Nanos) -> (ClientRpc, ServerRpc) {
 }
 
 #[test]
-fn nothing_is_sent_twice_beside_long_values() {
+fn nothing_is_sent_twice_with_long_values() {
     for span_ns in [0, 1_000, 30_000, 300_000, 2_000_000] {
         let (client, server) = exchange(Nanos(span_ns));
         let (ours, theirs) = (client.counters(), server.counters());

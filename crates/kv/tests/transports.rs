@@ -238,7 +238,7 @@ fn many_keys_are_asked_for_at_once() {
 }
 
 #[test]
-fn a_client_lives_through_a_server_that_restarts_with_other_partitions() {
+fn a_client_survives_a_server_that_restarts_with_other_partitions() {
     let server = Server::start::<Auto>("127.0.0.1:0", 3, 7, true);
     let address = server.address;
     let mut kv = connect::<Auto>(address, Options::DEFAULT);
@@ -287,7 +287,7 @@ fn a_write_without_an_answer_has_its_own_error() {
 }
 
 #[test]
-fn without_a_server_nothing_happened() {
+fn an_operation_without_a_server_does_not_happen() {
     let options = Options {
         deadline: Nanos::from_millis(100),
         ..Options::DEFAULT
@@ -300,7 +300,7 @@ fn without_a_server_nothing_happened() {
 }
 
 #[test]
-fn another_program_is_no_server() {
+fn another_program_is_not_taken_for_a_server() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let address = nexus.address();
     let stop = Arc::new(AtomicBool::new(false));

@@ -153,7 +153,7 @@ fn futures_take_numbers() {
 }
 
 #[test]
-fn a_restart_goes_on_above_all_that_was_given() {
+fn a_restart_continues_above_all_given_numbers() {
     let kept = Folder::new("sequencer-restart");
     let folder = kept.join("numbers");
     let mut before = 0;

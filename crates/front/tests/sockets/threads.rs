@@ -194,7 +194,7 @@ fn native_clients_share_the_threads() {
 
 /// The kernel watches each connection, so a client that vanishes without notice does not stay.
 #[test]
-fn the_kernel_asks_idle_clients_for_a_sign_of_life() {
+fn the_kernel_probes_idle_clients() {
     const KEEPALIVE: &str = "02";
     let server = start(1);
     let mut client = server.call();

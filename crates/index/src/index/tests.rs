@@ -114,7 +114,7 @@ proptest! {
 
 /// More items than a chunk has, so that a scan continues several times.
 #[test]
-fn scans_of_many_items_go_on() {
+fn scans_of_many_items_continue_chunk_by_chunk() {
     let index = Index::new();
     let count = 5 * CHUNK as u64 + 3;
     for number in 0..count {

@@ -32,7 +32,7 @@ fn a_snapshot_has_the_items() {
 }
 
 #[test]
-fn every_change_is_noticed() {
+fn every_change_is_detected() {
     let whole = whole();
     for len in 0..whole.len() {
         assert!(read_all(&whole[..len]).is_err(), "cut to {len}");

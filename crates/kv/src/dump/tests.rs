@@ -101,7 +101,7 @@ fn any_item() -> impl Strategy<Value = Item> {
 
 proptest! {
     #[test]
-    fn a_dump_is_read_as_it_was_written_and_no_change_of_it_is(
+    fn a_dump_is_read_as_it_was_written_and_every_change_is_detected(
         items in vec(any_item(), 1..8),
         at in any::<prop::sample::Index>(),
         byte in any::<u8>(),

@@ -268,7 +268,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_begin_well_are_too(
+    fn bytes_with_a_valid_header_are_a_message_or_are_refused(
         code in 0_u8..20,
         key_len in 0_u8..8,
         options in 0_u8..3,

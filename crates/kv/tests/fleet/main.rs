@@ -137,7 +137,7 @@ fn a_late_session_with_a_server_that_has_left_the_list_is_ended() {
 }
 
 #[test]
-fn the_last_error_of_a_server_is_that_of_its_session() {
+fn the_last_error_of_a_server_comes_from_its_session() {
     let mut town = Town::new(&[Mode::Store, Mode::Store], WhenDown::Fail);
     assert_eq!(town.wishes(), [(0, 0), (1, 0)]);
     town.refuse(1, 0);

@@ -195,7 +195,7 @@ fn an_idle_connection_gives_its_memory_back() {
 }
 
 #[test]
-fn one_turn_has_an_end() {
+fn one_turn_is_bounded() {
     let (mut connection, mut server) = (Connection::new(None), alone());
     connection.receive(&b"delete k noreply\r\n".repeat(2000));
     assert_eq!(connection.run(&mut server, NOW), Wants::Turn);
@@ -395,7 +395,7 @@ fn a_connection_waits_for_a_few_answers_at_most() {
 
 /// The client has read all output, so only the answer can let the connection continue.
 #[test]
-fn bytes_after_an_answer_that_is_due_make_a_connection_wait_for_the_answer() {
+fn bytes_after_an_outstanding_answer_make_a_connection_wait_for_it() {
     let (mut connection, mut server) = (Connection::new(None), threads());
     let write = format!("set c 0 0 70000\r\n{}\r\n", "v".repeat(70_000));
     ask_threads(&mut connection, &mut server, write.as_bytes());

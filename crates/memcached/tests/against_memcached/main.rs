@@ -38,7 +38,7 @@ fn compare(script: &[u8], answers: &Answers, what: &str) {
 }
 
 #[test]
-fn scripts_by_hand_have_the_same_answers() {
+fn scripts_written_by_hand_have_the_same_answers() {
     // A flush takes a version in memcached but none here, so each file has its own servers.
     for file in scripts::ALL {
         let Some(mut pair) = pair("by-hand") else {
@@ -103,7 +103,7 @@ fn random_scripts_have_the_same_answers() {
 
 /// A difference that is in the table but not in the answers is also an error.
 #[test]
-fn the_differences_are_those_of_the_table() {
+fn the_differences_match_the_table() {
     let Some(mut pair) = pair("differences") else {
         return;
     };

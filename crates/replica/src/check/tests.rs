@@ -75,7 +75,7 @@ fn damaged_messages_and_entries_keep_the_properties() {
 }
 
 #[test]
-fn a_time_at_the_end_of_all_time_is_none() {
+fn times_beyond_the_limit_are_refused() {
     assert!(Request::decode(&Request::clock(u64::MAX).to_bytes()).is_err());
     let mut machine = Machine::new(1, 5);
     let mut image = machine.to_image();

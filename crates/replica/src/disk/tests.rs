@@ -213,7 +213,7 @@ fn open_log(folder: &Scratch) -> Result<(Store<Files>, Option<Remains>), Loss> {
 }
 
 #[test]
-fn damage_to_an_acknowledged_write_is_no_torn_write() {
+fn damage_to_an_acknowledged_write_is_not_taken_for_a_torn_write() {
     // Damage in the middle of the last file, and in the last write.
     for damaged in [3, 8] {
         let folder = Scratch::new("store-damage");
@@ -249,7 +249,7 @@ fn a_torn_write_that_was_not_acknowledged_is_dropped() {
 }
 
 #[test]
-fn a_torn_mark_leaves_the_one_before() {
+fn a_torn_mark_leaves_the_previous_one() {
     let folder = Scratch::new("store-mark");
     acknowledged(&folder, 5);
     let path = folder.join("log.mark");

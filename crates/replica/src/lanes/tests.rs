@@ -18,7 +18,7 @@ fn open() -> Lanes {
 }
 
 #[test]
-fn a_lane_that_leads_elsewhere_lets_its_session_go() {
+fn a_lane_that_gets_another_address_gives_up_its_session() {
     let mut lanes = open();
     assert_eq!(lanes.lead(0, "a"), None, "it leads there already");
     assert_eq!(lanes.lead(0, "b"), Some(Session::NONE));
@@ -30,7 +30,7 @@ fn a_lane_that_leads_elsewhere_lets_its_session_go() {
 }
 
 #[test]
-fn a_lane_that_stops_keeps_its_session_until_another_owner_gets_it() {
+fn a_stopped_lane_keeps_its_session_until_another_owner_gets_the_lane() {
     let mut lanes = open();
     lanes.stop(0);
     assert_eq!(lanes.open(0), Some(Session::NONE));

@@ -99,7 +99,7 @@ fn a_number_with_another_payload_and_one_past_the_window_are_refused() {
 }
 
 #[test]
-fn the_client_that_was_silent_longest_leaves_and_its_writes_are_refused() {
+fn the_longest_silent_client_is_removed_and_its_writes_are_refused() {
     let mut stage = Stage::new();
     for _ in 0..MAX_CLIENTS {
         stage.apply(&Request::OPEN);
@@ -214,7 +214,7 @@ fn a_range_has_the_keys_with_a_prefix_after_a_key() {
 }
 
 #[test]
-fn an_item_goes_when_the_logs_time_says_so_and_not_before() {
+fn an_item_expires_by_the_logs_time_and_not_before() {
     let mut stage = Stage::opened();
     stage.apply(&Request::clock(1000));
     stage.write((2, 1, 1), Operation::PutFor(50, b"a"));
@@ -285,7 +285,7 @@ fn change(stage: &mut Stage, rng: &mut Rng) {
 }
 
 #[test]
-fn an_image_that_is_made_in_slices_is_of_its_beginning() {
+fn an_image_made_in_slices_shows_the_state_at_its_beginning() {
     let mut all = 0;
     for seed in 0..50 {
         let mut rng = Rng::new(seed);

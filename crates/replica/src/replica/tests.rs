@@ -17,7 +17,7 @@ fn members(port: u16) -> Members {
 }
 
 #[test]
-fn a_seat_among_members_with_other_addresses_is_another() {
+fn a_seat_among_members_with_other_addresses_is_another_seat() {
     let mut replica = Replica::new(1, Options::DEFAULT);
     assert_eq!(replica.on_bootstrap(members(7)), Ok(()));
     assert_eq!(replica.on_bootstrap(members(7)), Ok(()));
@@ -125,7 +125,7 @@ fn messages_of_another_cluster_or_for_another_member_are_refused() {
 }
 
 #[test]
-fn a_parcel_without_names_has_those_of_its_session() {
+fn a_parcel_without_names_gets_the_names_of_its_session() {
     let roster = Roster::first(&members(7));
     let mut seat = Seat::new(1, roster.clone(), Image::of(roster), &Options::DEFAULT);
     let [first, second] = sessions();
@@ -162,7 +162,7 @@ fn a_parcel_without_names_has_those_of_its_session() {
 }
 
 #[test]
-fn strangers_take_the_places_of_other_strangers_and_not_those_of_members() {
+fn strangers_take_only_the_places_of_other_strangers() {
     let roster = Roster::first(&members(7));
     let image = Image::of(roster.clone());
     let mut seat = Seat::new(1, roster, image, &Options::DEFAULT);

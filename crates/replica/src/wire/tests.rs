@@ -325,7 +325,7 @@ fn entries_of_several_messages_have_their_own_bytes() {
 }
 
 #[test]
-fn a_parcel_has_so_few_messages_that_a_peer_cannot_make_its_receiver_reserve_much() {
+fn the_limit_of_messages_bounds_the_memory_that_a_parcel_reserves() {
     let short = append().messages[1].clone();
     let of = |count: usize| Parcel {
         messages: vec![short.clone(); count],
@@ -395,7 +395,7 @@ fn message_of(parcel: &Parcel) -> Vec<u8> {
 }
 
 #[test]
-fn no_prefix_and_no_longer_message_decodes() {
+fn neither_a_prefix_nor_a_longer_message_decodes() {
     let refuses = |bytes: &[u8], decode: &dyn Fn(&[u8]) -> bool| {
         assert!(decode(bytes));
         for len in 0..bytes.len() {
@@ -466,7 +466,7 @@ fn requests_with_wrong_lengths_or_numbers_are_refused() {
 }
 
 #[test]
-fn an_even_or_empty_cluster_and_doubles_are_refused() {
+fn even_and_empty_clusters_and_duplicate_members_are_refused() {
     let member = |id: u64, address: &str| Member {
         id,
         address: address.to_owned(),

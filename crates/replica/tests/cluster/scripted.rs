@@ -236,7 +236,7 @@ fn a_change_that_a_replica_may_have_taken_does_not_end_as_if_nothing_had_changed
 }
 
 #[test]
-fn a_client_whose_name_is_that_of_another_takes_a_new_one() {
+fn a_client_with_the_name_of_another_takes_a_new_one() {
     let script: Script = |number| match number {
         1 => Ok(Answer::Misnamed),
         _ => Ok(Answer::Written(9)),

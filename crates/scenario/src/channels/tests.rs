@@ -78,7 +78,7 @@ fn equal_servers_get_equal_shares_under_each_pick() {
 }
 
 #[test]
-fn a_slow_server_gets_a_fifth_of_an_equal_share_at_most() {
+fn a_slow_server_gets_at_most_a_fifth_of_an_equal_share() {
     for run in shipped("slow-server.toml", "channel.pick=least-of-two") {
         run.unwrap();
     }
@@ -153,7 +153,7 @@ fn a_run_that_is_not_as_expected_is_an_error() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_its_key() {
+fn invalid_values_are_refused_with_their_key() {
     for (set, says) in [
         ("fault.0.server=2", "fault.0.server: there are 2 servers"),
         ("fault.0.what=sleep", "unknown variant `sleep`"),

@@ -51,7 +51,7 @@ fn a_sweep_is_every_combination() {
 }
 
 #[test]
-fn what_is_set_is_not_swept() {
+fn keys_that_are_set_are_not_swept() {
     let sets = [
         "endpoint.credits=5",
         "load.0.clients=2-3",
@@ -413,7 +413,7 @@ fn a_key_that_only_another_scheme_reads_is_refused() {
 }
 
 #[test]
-fn a_file_without_a_scheme_has_that_of_real_networks() {
+fn a_file_without_a_scheme_gets_the_scheme_of_real_networks() {
     let text = &FILE[..FILE.find("[sweep]").unwrap()];
     let all = variants(text, &[]).unwrap();
     let scheme = all[0].scenario.loads[0].session.scheme;

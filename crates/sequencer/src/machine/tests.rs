@@ -106,7 +106,7 @@ fn a_range_longer_than_a_block_is_reserved_at_once() {
 }
 
 #[test]
-fn counts_that_make_no_sense_are_refused() {
+fn invalid_counts_are_refused() {
     let mut sequencer = started();
     for count in [0, MAX_COUNT + 1, u32::MAX] {
         assert_eq!(

@@ -51,7 +51,7 @@ fn a_slot_that_cannot_be_read_costs_one_raise() {
 }
 
 #[test]
-fn a_torn_slot_is_no_slot() {
+fn a_torn_slot_is_ignored() {
     let (old, new) = (state(4, 100), state(5, 140));
     // A write of the new slot over an even older one has stopped after some bytes.
     for len in [0, 1, 8, 17, 20, 56, 58] {

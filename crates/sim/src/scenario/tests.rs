@@ -84,7 +84,7 @@ fn an_incast_without_control_waits_for_the_credits_of_all() {
 }
 
 #[test]
-fn equal_large_requests_of_a_session_take_about_as_long() {
+fn equal_large_requests_of_a_session_take_about_the_same_time() {
     // A path without congestion control that is faster than the processors, like shared memory.
     for (request_bytes, response_bytes) in [(64 << 10, 32), (1 << 20, 32), (64 << 10, 64 << 10)] {
         let mut scenario = incast(1, 32);
@@ -207,7 +207,7 @@ fn a_run_follows_from_its_seed_and_can_end_early() {
 }
 
 #[test]
-fn a_scenario_without_memory_for_its_messages_is_known_before() {
+fn a_scenario_that_needs_too_much_memory_is_refused_before_it_runs() {
     let sides = |scenario: &Scenario| scenario.sizes().0;
     let small = cluster(11);
     assert_eq!(sides(&small), 2 * 11 * 10);

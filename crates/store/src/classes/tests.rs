@@ -109,7 +109,7 @@ fn no_class_keeps_more_than_one_page_that_it_does_not_need() {
 }
 
 #[test]
-fn pages_are_taken_up_to_the_limit_and_again_after_they_were_free() {
+fn pages_are_taken_up_to_the_limit_and_reused() {
     let mut slots = slots(16 * STEP);
     let limit = 10 * STEP;
     let pages: Vec<u32> =

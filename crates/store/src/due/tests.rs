@@ -27,7 +27,7 @@ fn walk(due: &mut Due, items: &mut [Option<u32>], now: u32) -> usize {
 }
 
 #[test]
-fn walks_find_all_that_has_expired_and_end() {
+fn walks_find_all_expired_items_and_end() {
     let (mut due, mut state) = due();
     let mut items = vec![None; 8 * 16];
     for now in 1..2000 {

@@ -82,7 +82,7 @@ fn removed_entries_leave_dense_chains_and_no_line_is_lost() {
 }
 
 #[test]
-fn a_chain_without_a_spare_line_is_full_and_says_so() {
+fn a_chain_without_a_spare_line_reports_that_it_is_full() {
     let mut memory = region(64 << 10);
     let mut index = Index::new(&mut memory, 0);
     // One bucket of seven entries, and one spare line of seven.

@@ -51,7 +51,7 @@ fn a_cache_never_runs_out_of_memory_and_the_oldest_leave() {
 }
 
 #[test]
-fn a_table_that_starts_anew_gives_no_stamp_that_the_one_before_gave() {
+fn a_restarted_table_gives_no_stamp_of_its_predecessor() {
     let stamp = |first_version| {
         let seed = Seed::new([11, 12]);
         let config = Config {
@@ -140,7 +140,7 @@ fn items_that_are_read_stay_and_the_others_leave() {
 }
 
 #[test]
-fn a_store_loses_nothing_and_says_when_it_is_full() {
+fn a_store_loses_nothing_and_reports_when_it_is_full() {
     let mut table = table(Mode::Store, 4 << 20);
     let mut number = 0;
     while set(&mut table, number, &[7; 32]).is_ok() {

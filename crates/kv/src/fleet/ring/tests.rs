@@ -63,7 +63,7 @@ fn the_order_of_the_list_does_not_matter() {
 }
 
 #[test]
-fn owners_are_those_of_every_release() {
+fn keys_have_the_same_owners_in_every_release() {
     // A client of another release must find the items that this release has written.
     let all = names(5);
     let ring = ring(&all);

@@ -77,7 +77,7 @@ fn other_clients_have_turns_while_a_long_value_is_read() {
 }
 
 #[test]
-fn a_value_that_is_overwritten_or_leaves_meanwhile_is_never_mixed() {
+fn a_value_that_is_overwritten_or_removed_meanwhile_is_never_mixed() {
     for (command, when) in [("get film b\r\n", 3), ("mg film v\r\nmn\r\n", 16)] {
         for (change, next) in [
             (set("film", b'2', MAX_VALUE), Some((b'2', MAX_VALUE))),
@@ -125,7 +125,7 @@ fn a_value_that_is_overwritten_or_leaves_meanwhile_is_never_mixed() {
 
 /// A cache overwrites a value of the same length in place.
 #[test]
-fn a_value_that_is_always_overwritten_is_read_in_one_piece_at_last() {
+fn a_value_that_is_always_overwritten_is_finally_read_in_one_piece() {
     let mut server = server(Mode::Cache, 16 << 20);
     ask(
         &mut Connection::new(None),

@@ -39,7 +39,7 @@ fn a_full_store_refuses_an_expiry_and_keeps_the_item() {
 
 /// The time of `N` applies only to a new item.
 #[test]
-fn an_item_of_a_full_store_needs_no_memory_for_the_time_that_a_new_one_would_have() {
+fn an_item_in_a_full_store_needs_no_memory_for_the_lifetime_of_a_new_one() {
     let (mut connection, mut server) = full();
     let mut ask = |command: &str| ask(&mut connection, &mut server, command.as_bytes());
     assert_eq!(ask("mg 0005 N9 v t\r\n"), "VA 8 t-1\r\n12345678\r\n");
@@ -77,7 +77,7 @@ fn an_item_that_cannot_get_its_time_is_not_created() {
 
 /// As in memcached: a client that could not replace a value must not find the old one.
 #[test]
-fn a_value_that_is_too_large_takes_the_old_one_away_and_counts_as_no_delete() {
+fn a_value_that_is_too_large_removes_the_old_one_without_counting_a_delete() {
     let (mut connection, mut server) = (Connection::new(None), server(Mode::Store, 8 << 20));
     let value = "v".repeat(2_000_000);
     let commands = format!("set a 0 0 1\r\n5\r\nset a 0 0 2000000\r\n{value}\r\nget a\r\n");

@@ -121,7 +121,7 @@ fn items(applied: u64, byte: u8, len: usize) -> Items {
 }
 
 #[test]
-fn a_checkpoint_that_does_not_fit_leaves_the_room_to_writes() {
+fn a_checkpoint_that_does_not_fit_leaves_room_for_writes() {
     let folder = Scratch::new("store-room");
     let files = Small::with(20_000, true);
     let (mut log, _) = store_on(&folder, &files);
@@ -148,7 +148,7 @@ fn a_checkpoint_that_does_not_fit_leaves_the_room_to_writes() {
 }
 
 #[test]
-fn parts_of_a_checkpoint_that_is_given_up_are_written_over() {
+fn parts_of_an_abandoned_checkpoint_are_overwritten() {
     for starts_again in [false, true] {
         let folder = Scratch::new("store-parts");
         let files = Small::with(20_000, false);

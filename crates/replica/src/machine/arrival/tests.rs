@@ -69,7 +69,7 @@ fn an_image_in_parts_and_slices_is_the_same_state() {
 }
 
 #[test]
-fn an_image_that_is_cut_off_or_too_long_is_none() {
+fn an_image_that_is_truncated_or_too_long_is_refused() {
     let image = state().to_image();
     let mut rng = Rng::new(3);
     for _ in 0..50 {
@@ -93,7 +93,7 @@ fn a_slice_reads_no_more_keys_than_its_budget() {
 }
 
 #[test]
-fn a_part_that_no_image_has_is_not_waited_for() {
+fn the_reader_does_not_wait_for_a_part_longer_than_any() {
     let mut image = state().to_image();
     image.truncate(28);
     // The first item claims to have a key of 4 GiB.
@@ -112,7 +112,7 @@ fn a_part_that_no_image_has_is_not_waited_for() {
 }
 
 #[test]
-fn what_is_left_of_a_state_goes_in_slices() {
+fn the_remains_of_a_state_are_freed_in_slices() {
     let mut machine = state();
     machine.begin_image(Vec::new());
     let mut ruin = {

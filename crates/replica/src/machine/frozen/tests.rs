@@ -59,7 +59,7 @@ fn a_map_that_changes_is_read_as_it_was() {
 }
 
 #[test]
-fn keys_that_came_later_count_in_a_slice_too() {
+fn inserted_keys_count_in_a_slice_too() {
     let (mut map, mut frozen) = (BTreeMap::new(), Frozen::none());
     frozen.begin();
     (0..100).for_each(|key| change(&mut map, &mut frozen, key, Some(key)));

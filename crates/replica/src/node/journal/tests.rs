@@ -86,7 +86,7 @@ fn a_pre_vote_waits_for_its_term_alone() {
 }
 
 #[test]
-fn a_clock_stands_while_a_term_or_a_vote_is_under_way_and_not_for_entries() {
+fn the_clock_is_stopped_while_a_term_or_vote_is_written_but_not_for_entries() {
     let mut journal = Journal::new((4, 1));
     journal.on_write(1, (4, 1));
     assert!(!journal.on_tick());
@@ -108,7 +108,7 @@ fn a_clock_stands_while_a_term_or_a_vote_is_under_way_and_not_for_entries() {
 }
 
 #[test]
-fn time_without_room_is_no_time_of_a_write() {
+fn time_on_a_full_disk_does_not_count_as_write_time() {
     let full = |number| Saved {
         is_full: true,
         ..saved(number)

@@ -106,7 +106,7 @@ fn a_snapshot_is_read_in_slices_between_other_messages() {
 }
 
 #[test]
-fn a_part_out_of_order_is_refused_and_the_first_begins_anew() {
+fn a_part_out_of_order_is_refused_and_the_first_part_starts_over() {
     let (mut stage, snapshot, late) = with_snapshot();
     let node = stage.nodes.get_mut(&late).unwrap();
     let parts = pieces(&snapshot, 100);
@@ -135,7 +135,7 @@ fn a_part_out_of_order_is_refused_and_the_first_begins_anew() {
 }
 
 #[test]
-fn a_snapshot_that_is_none_is_dropped_and_its_parts_are_read() {
+fn an_invalid_snapshot_is_dropped_after_its_parts_are_read() {
     let (mut stage, snapshot, late) = with_snapshot();
     let node = stage.nodes.get_mut(&late).unwrap();
     let image = snapshot.get_snapshot().data.to_vec();

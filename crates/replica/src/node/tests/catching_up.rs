@@ -75,7 +75,7 @@ fn a_follower_under_load_gets_one_snapshot() {
 }
 
 #[test]
-fn a_follower_that_does_not_catch_up_holds_the_log_back_only_so_far() {
+fn a_follower_that_does_not_catch_up_holds_the_log_back_up_to_a_limit() {
     let (mut stage, _, client, _) = Stage::with_late_follower(options());
     stage.delayed = Some(Vec::new());
     stage.tick(3 * Options::ELECTION_TICKS);

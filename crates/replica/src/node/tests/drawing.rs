@@ -146,7 +146,7 @@ fn no_step_of_an_image_writes_more_than_a_slice_of_a_long_value() {
 }
 
 #[test]
-fn the_image_of_a_disk_is_of_its_beginning_and_no_second_one_begins_meanwhile() {
+fn an_image_for_the_disk_shows_its_beginning_and_no_second_one_begins_meanwhile() {
     let mut stage = Stage::with(1, options());
     let node = stage.nodes.remove(&1).unwrap();
     stage.nodes.insert(1, node.with_disk());

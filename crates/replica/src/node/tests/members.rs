@@ -66,7 +66,7 @@ fn a_node_joins_gets_the_log_and_votes() {
 }
 
 #[test]
-fn members_leave_also_without_the_order_of_a_later_leader() {
+fn members_leave_even_if_a_later_leader_has_no_order() {
     let mut stage = Stage::new(5);
     let leader = stage.leader();
     let client = stage.open(leader);

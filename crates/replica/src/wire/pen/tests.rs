@@ -28,7 +28,7 @@ fn numbers_at_both_ends_of_each_length_come_back() {
 }
 
 #[test]
-fn a_number_has_one_form() {
+fn each_number_has_one_encoding() {
     let refused = |bytes: &[u8]| assert_eq!(Cursor(bytes).number(), Err(Malformed), "{bytes:x?}");
     refused(&[]);
     refused(&[0x80]);

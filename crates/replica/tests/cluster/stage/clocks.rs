@@ -57,7 +57,7 @@ fn clocks_that_differ_by_minutes_change_nothing() {
 
 #[cfg(feature = "mutants")]
 #[test]
-fn lifetimes_by_the_clock_of_the_leader_are_found() {
+fn the_bug_of_lifetimes_by_the_leaders_clock_is_found() {
     let bug = Bug::Replica(dunlin_replica::Mutant::LeadersTime);
     let found = (0..SEEDS).find_map(|seed| Some((seed, run(seed, bug).err()?)));
     let (seed, what) = found.expect("the planted bug was not found");

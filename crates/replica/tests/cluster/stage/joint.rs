@@ -132,7 +132,7 @@ fn a_cut_between_old_and_new_members_leaves_one_history() {
 
 #[cfg(feature = "mutants")]
 #[test]
-fn a_commit_by_the_new_members_alone_is_found() {
+fn the_bug_of_commits_by_the_new_members_alone_is_found() {
     let bug = Bug::Replica(dunlin_replica::Mutant::HalfOfJoint);
     let found = (0..SEEDS).find_map(|seed| Some((seed, run(seed, bug).err()?)));
     let (seed, what) = found.expect("the planted bug was not found");

@@ -17,7 +17,7 @@ fn every_call_ends_with_its_value_and_drains_are_short() {
 }
 
 #[test]
-fn one_seed_is_one_drill() {
+fn a_seed_determines_its_drill() {
     let run = || run_drains(3, Drill::ALL[1]);
     assert_eq!(run(), run());
 }

@@ -97,7 +97,7 @@ fn a_server_that_has_left_the_list_gets_no_calls() {
 }
 
 #[test]
-fn options_of_the_channel_count() {
+fn options_of_the_channel_have_an_effect() {
     let stop = strike(What::Stop, Nanos::from_millis(600));
     let mut alone = script(Ppm::ALWAYS, &[stop]);
     let pause = Backoff {

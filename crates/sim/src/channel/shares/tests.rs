@@ -30,7 +30,7 @@ fn a_slow_server_may_have_a_fifth_of_a_share() {
 }
 
 #[test]
-fn keys_that_move_are_three_of_two_shares() {
+fn at_most_one_and_a_half_shares_of_the_keys_move() {
     assert_eq!(moved(150, 400, 4).map(|it| it.left), Ok(1));
     assert!(moved(151, 400, 4).is_err());
     assert_eq!(moved(399, 399, 4), Ok(Judged::default()));

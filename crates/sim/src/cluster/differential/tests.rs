@@ -103,7 +103,7 @@ fn a_variant_that_is_a_nanosecond_slower_differs() {
 }
 
 #[test]
-fn what_does_not_repeat_itself_is_named() {
+fn a_variant_that_does_not_repeat_itself_is_named() {
     static RUNS: AtomicU64 = AtomicU64::new(0);
     let fickle = against(|plan| {
         let more = Nanos(RUNS.fetch_add(1, Relaxed));
@@ -137,7 +137,7 @@ fn the_packets_of_a_path_are_counted_in_all_processes() {
 }
 
 #[test]
-fn the_first_difference_is_found_also_at_the_end_of_the_shorter_run() {
+fn the_first_difference_is_found_even_at_the_end_of_the_shorter_run() {
     assert_eq!(first_difference(&[1, 2, 3], &[1, 2, 3]), None);
     assert_eq!(first_difference(&[1, 2, 3], &[1, 5, 3]), Some(1));
     assert_eq!(first_difference(&[1, 2, 3], &[1, 2]), Some(2));

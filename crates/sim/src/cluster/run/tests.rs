@@ -57,7 +57,7 @@ fn calls_that_an_insider_attacks_end() {
 }
 
 #[test]
-fn a_seed_is_a_run() {
+fn a_seed_determines_its_run() {
     let run = |seed| run_seed(seed, Options::default()).unwrap();
     let (first, again) = (run(3), run(3));
     assert_eq!(first, again);

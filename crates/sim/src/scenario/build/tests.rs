@@ -23,7 +23,7 @@ fn each_server_has_a_client_of_its_own_other_than_itself() {
 }
 
 #[test]
-fn clients_that_are_no_servers_take_them_in_turns() {
+fn clients_that_are_not_servers_take_servers_in_turn() {
     let drawn = pairs(&[1, 2, 3, 4, 5], vec![5, 6], &mut Rng::new(1));
     let of_six = drawn.iter().filter(|(_, server)| *server == 6).count();
     assert_eq!(of_six, 3, "{drawn:?}");
@@ -98,7 +98,7 @@ fn turns(host: usize, stands_us: u64, runs_us: u64, from_us: u64) -> Turns {
 }
 
 #[test]
-fn sessions_with_control_get_on_while_hosts_stand_still() {
+fn sessions_with_congestion_control_progress_while_hosts_pause() {
     let in_turn = |micros| {
         let [server, client] = [(SERVER, micros), (CLIENT, 0)];
         [server, client].map(|(host, from_us)| turns(host, micros, micros, from_us))

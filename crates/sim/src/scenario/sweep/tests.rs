@@ -19,7 +19,7 @@ fn case(family: Family, gbps: u32, senders: usize) -> Case {
 }
 
 #[test]
-fn swift_is_as_it_must_be_at_small_points() {
+fn swift_meets_its_limits_at_small_points() {
     let alone = Alone::default();
     for (family, gbps, senders) in [
         (Family::Incast, 10, 30),
@@ -45,7 +45,7 @@ fn swift_is_as_it_must_be_at_small_points() {
 /// More senders, or two queues in a row, need a stated round trip
 /// (`docs/decisions/congestion-control.md`).
 #[test]
-fn few_senders_that_measure_the_round_trip_are_as_they_must_be() {
+fn few_senders_that_measure_the_round_trip_meet_their_limits() {
     let alone = Alone::default();
     let row = |family, gbps, senders, measured| {
         let case = Case {
@@ -68,7 +68,7 @@ fn few_senders_that_measure_the_round_trip_are_as_they_must_be() {
 }
 
 #[test]
-fn what_other_schemes_do_wrong_is_found() {
+fn faults_of_other_schemes_are_found() {
     let alone = Alone::default();
     let faults = |scheme, family, senders| {
         let row = case(family, 10, senders).run(scheme, &alone).unwrap();

@@ -144,7 +144,7 @@ fn a_process_that_was_killed_sends_and_receives_nothing() {
 }
 
 #[test]
-fn what_a_nic_refuses_waits_for_room_and_ports_take_turns() {
+fn frames_that_a_nic_refuses_wait_for_room_and_ports_take_turns() {
     let config = NetConfig {
         nic_bytes: 20_000,
         nic_waits: true,

@@ -110,7 +110,7 @@ fn a_cache_overwrites_a_long_value_in_place() {
 }
 
 #[test]
-fn a_condition_counts_at_the_start_and_at_the_end() {
+fn a_condition_is_checked_at_the_start_and_at_the_end() {
     for mode in [Mode::Store, Mode::Cache] {
         let mut table = table(mode, 2 << 20);
         let long = bytes(2 * SLICE, 1);
@@ -137,7 +137,7 @@ fn a_condition_counts_at_the_start_and_at_the_end() {
 }
 
 #[test]
-fn writes_that_do_not_end_give_their_pages_back() {
+fn unfinished_writes_give_their_pages_back() {
     let mut table = table(Mode::Store, 1 << 20);
     let long = bytes(6 * SLICE, 1);
     let key = table.key(b"key").unwrap();
@@ -179,7 +179,7 @@ fn writes_that_do_not_end_give_their_pages_back() {
 }
 
 #[test]
-fn a_write_that_was_given_up_for_another_is_done_in_one_piece() {
+fn an_abandoned_write_is_done_in_one_piece() {
     let mut table = table(Mode::Store, 8 << 20);
     let long = bytes(2 * SLICE, 1);
     let (key, mut first) = (table.key(b"first").unwrap(), Writing::default());
@@ -234,7 +234,7 @@ fn writers_in_slices(mode: Mode, count: u32) -> usize {
 
 #[test]
 #[cfg_attr(miri, ignore = "it writes too many items")]
-fn writes_that_go_on_are_not_given_up_for_others() {
+fn continued_writes_are_not_abandoned_for_others() {
     for mode in [Mode::Store, Mode::Cache] {
         for count in [32, 33, 40] {
             let in_slices = writers_in_slices(mode, count);
@@ -268,7 +268,7 @@ fn fill(table: &mut Table) {
 
 #[test]
 #[cfg_attr(miri, ignore = "it writes too many items")]
-fn refused_writes_do_not_give_up_long_ones_that_go_on() {
+fn refused_writes_do_not_abandon_continued_long_writes() {
     let mut table = table(Mode::Store, 1 << 20);
     let writings = begin(&mut table, 4, 6);
     fill(&mut table);
@@ -287,7 +287,7 @@ fn refused_writes_do_not_give_up_long_ones_that_go_on() {
 
 #[test]
 #[cfg_attr(miri, ignore = "it writes too many items")]
-fn a_long_write_takes_the_pages_of_several_that_were_given_up() {
+fn a_long_write_takes_the_pages_of_several_abandoned_writes() {
     let mut table = table(Mode::Store, 1 << 20);
     begin(&mut table, 6, 6);
     fill(&mut table);
@@ -339,7 +339,7 @@ fn a_counter_takes_the_pages_of_vanished_writers() {
 }
 
 #[test]
-fn a_write_whose_room_the_log_has_passed_is_whole_all_the_same() {
+fn a_write_whose_room_the_log_has_evicted_is_still_complete() {
     let mut table = table(Mode::Cache, 1 << 20);
     let long = bytes(3 * SLICE, 1);
     let (key, mut writing) = (table.key(b"key").unwrap(), Writing::default());
