@@ -70,7 +70,7 @@ impl FromStr for DoorAddress {
         let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
         match port {
             Some(Ok(_)) => Ok(Self::Tcp(text.to_owned())),
-            _ => Err("neither HOST:PORT nor the path of a socket, which has a slash"),
+            _ => Err("neither HOST:PORT nor the path of a socket, which contains a slash"),
         }
     }
 }

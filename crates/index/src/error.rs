@@ -46,7 +46,7 @@ impl fmt::Display for Error {
             Self::BadKey => "a key has 1 to 255 bytes",
             Self::TooLong => "a value has at most 16384 bytes",
             Self::BadRange => "the start of the range is above its end",
-            Self::BadLimit => "the limit of a scan is 1 to 1048576 items, that of a sum 1 at least",
+            Self::BadLimit => "a scan's limit is 1 to 1048576 items, and a sum's is at least 1",
             Self::Unavailable => "no server was ready before the deadline",
             Self::DeadlinePassed => "the deadline passed before the answer came",
             Self::Unknown => {

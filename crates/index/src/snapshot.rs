@@ -192,7 +192,7 @@ impl fmt::Display for SnapshotError {
                 "a newer program has written it, in version {version} of the format; this one \
                  reads version {FORMAT}"
             ),
-            Self::Damaged => f.write_str("it is cut off or changed, and nothing of it was used"),
+            Self::Damaged => f.write_str("it is truncated or changed, and none of it was used"),
         }
     }
 }

@@ -103,7 +103,7 @@ impl Values {
         }
         let place = free.unused;
         let (table, chunk, _) = split(place);
-        assert!(table < CHUNK, "an index has 2^30 long values at most");
+        assert!(table < CHUNK, "an index has at most 2^30 long values");
         free.unused += 1;
         self.tables[table].get_or_init(row)[chunk].get_or_init(row);
         place

@@ -326,8 +326,8 @@ impl fmt::Display for BadLine {
             Self::Value => "a value has at most 1048576 bytes",
             Self::Escape => "`\\` is not followed by `\\`, `t`, `n`, `r`, or `x` and two digits",
             Self::Number => "flags (32 bits) and expiry are numbers",
-            Self::Mark => "a line that begins with a tab is a mark of a dump, but this is none",
-            Self::Check => "the lines before it are not those that were written",
+            Self::Mark => "a line that begins with a tab must be a mark of a dump",
+            Self::Check => "the lines before it differ from those that were written",
             Self::AfterEnd => "a line after the end of the dump",
         })
     }

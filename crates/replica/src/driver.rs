@@ -210,9 +210,9 @@ impl fmt::Display for AskError {
             Self::Call(error) => error.fmt(f),
             Self::NoCall => f.write_str("there is no memory, or the session has ended"),
             Self::Taken => f.write_str("it belongs to another cluster"),
-            Self::Stranger => f.write_str("its process has started anew, with another number"),
+            Self::Stranger => f.write_str("its process has restarted with another number"),
             Self::Unable => f.write_str("it does not lead, or that member is not in its cluster"),
-            Self::Unsaved => f.write_str("its disk does not take the members; is it full?"),
+            Self::Unsaved => f.write_str("its disk cannot save the members; is it full?"),
             Self::OtherItems => f.write_str(
                 "it begins with other items than the cluster; restore the same backup on all \
                  replicas of a new cluster, and let one with an empty directory join an old one",

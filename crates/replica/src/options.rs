@@ -101,19 +101,19 @@ impl Options {
         let faults = [
             (
                 self.heartbeat >= self.election,
-                "a heartbeat comes before an election",
+                "the heartbeat must be shorter than the election time",
             ),
             (
                 self.append_bytes > Self::UNCOMMITTED,
-                "a message has at most 64 MiB of entries",
+                "a message may have at most 64 MiB of entries",
             ),
-            (self.appends == 0, "a follower gets a message with entries"),
-            (self.operations == 0, "a leader takes an operation"),
-            (self.slice_bytes == 0, "a slice of an image has bytes"),
-            (self.piece_bytes == 0, "a snapshot has parts with bytes"),
+            (self.appends == 0, "appends must be above 0"),
+            (self.operations == 0, "operations must be above 0"),
+            (self.slice_bytes == 0, "slice_bytes must be above 0"),
+            (self.piece_bytes == 0, "piece_bytes must be above 0"),
             (
                 self.least_pause > self.most_pause,
-                "the first pause is not longer than the longest",
+                "least_pause must not exceed most_pause",
             ),
         ];
         let fault = faults.into_iter().find(|(is_wrong, _)| *is_wrong);

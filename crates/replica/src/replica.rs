@@ -68,7 +68,7 @@ impl Replica {
     /// If the number is 0, or the options have a [fault](Options::fault).
     #[must_use]
     pub fn new(id: u64, options: Options) -> Self {
-        assert!(id != 0, "0 is the number of no replica");
+        assert!(id != 0, "no replica has the number 0");
         if let Some(fault) = options.fault() {
             panic!("{fault}");
         }
@@ -400,8 +400,8 @@ impl std::fmt::Display for SeatError {
         f.write_str(match self {
             Self::Taken => "the replica belongs to another cluster",
             Self::Stranger => "the replica is not one of the members",
-            Self::Unsaved => "the disk of the replica does not take the members",
-            Self::OtherItems => "the replica begins with other items than the cluster",
+            Self::Unsaved => "the disk of the replica cannot save the members",
+            Self::OtherItems => "the replica's restored items are not those of the cluster",
         })
     }
 }

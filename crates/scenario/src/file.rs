@@ -361,6 +361,6 @@ fn ppm(n: u64) -> Ppm {
 pub(crate) fn amount(key: &str, number: f64) -> Result<u64, Wrong> {
     match number >= 0.0 {
         true => Ok(number.round() as u64),
-        false => Err(Wrong::new(key, "must be a number that is 0 or more")),
+        false => Err(Wrong::new(key, "must be a number that is at least 0")),
     }
 }

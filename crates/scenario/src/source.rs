@@ -97,10 +97,7 @@ impl Source {
         for (key, values) in &self.file(&self.table)?.sweep {
             let values = match values {
                 Value::Array(values) if !values.is_empty() => values.as_slice(),
-                _ => bail!(
-                    "{}: a list of values is wanted",
-                    self.place(&["sweep", key])
-                ),
+                _ => bail!("{}: must be a list of values", self.place(&["sweep", key])),
             };
             let longer = variants.iter().flat_map(|params: &Vec<_>| {
                 let with = |value: &Value| [&params[..], &[(key.clone(), value.clone())]].concat();

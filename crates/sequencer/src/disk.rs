@@ -306,7 +306,7 @@ impl fmt::Display for ClaimError {
             }
             Self::InUse(None) => f.write_str("another process is alive and has it"),
             Self::Damaged(epoch, damage) => write!(f, "the file of epoch {epoch}: {damage}"),
-            Self::LastEpoch => f.write_str("it has had 2^32 epochs, and there is none after them"),
+            Self::LastEpoch => f.write_str("all of its 2^32 epochs are used up"),
             Self::Io(error) => error.fmt(f),
         }
     }

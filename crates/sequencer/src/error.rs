@@ -43,9 +43,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::BadCount => "one request takes 1 to 1048576 numbers",
-            Self::Exhausted => "the sequence has fewer numbers left",
+            Self::Exhausted => "the sequence has too few numbers left",
             Self::NoSequence => "the server has no sequence with this name",
-            Self::TooMany => "the server has 256 sequences, and takes no more",
+            Self::TooMany => "the server already has 256 sequences",
             Self::DeadlinePassed => "the deadline passed before a server gave numbers",
             Self::NoBuffer => "this process has no memory for the message",
             Self::Incompatible => {

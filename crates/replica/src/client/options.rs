@@ -86,15 +86,15 @@ impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::BadKey => "a key has 1 to 1024 bytes",
-            Self::TooLong => "a value has 1 MiB at most",
-            Self::BadLimit => "a range shows 1 to 10000 items",
-            Self::BadLifetime => "a lifetime is 1 ms at least, and 100 years at most",
+            Self::TooLong => "a value has at most 1 MiB",
+            Self::BadLimit => "a range returns 1 to 10000 items",
+            Self::BadLifetime => "a lifetime is at least 1 ms and at most 100 years",
             Self::BadSteps => {
                 "a transaction writes each key once, has up to 128 compares and 128 writes with \
                  keys of 1 to 1024 bytes, and takes 1 MiB at most"
             }
             Self::Unavailable => "no leader has answered; nothing has changed",
-            Self::Unknown => "no leader has answered; the change may be made, or not",
+            Self::Unknown => "no leader has answered; the change may or may not be made",
             Self::Incompatible => "no replica speaks this version of the protocol",
             Self::Full => "the disk of the leader is full; nothing has changed",
         })

@@ -124,7 +124,7 @@ impl Backup {
     /// # Panics
     /// If the engine panics, or `fresh` is 0.
     pub fn restore(&self, path: &Path, fresh: u64) -> Result<(), DiskError> {
-        assert!(fresh != 0, "0 is the number of no replica");
+        assert!(fresh != 0, "no replica has the number 0");
         if path.join("replica").exists() {
             return Err(DiskError::Taken(path.to_owned()));
         }

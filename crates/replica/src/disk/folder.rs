@@ -85,7 +85,7 @@ fn kept(beginning: Beginning, remains: Option<Remains>) -> Result<Kept, &'static
     let damaged = |_| "its items are damaged";
     match (beginning, remains) {
         (Beginning::Idle, None) => Ok(Kept::Nothing),
-        (Beginning::Idle, Some(_)) => Err("a restore of it was cut off"),
+        (Beginning::Idle, Some(_)) => Err("a restore into it was interrupted"),
         (Beginning::Restored, None) => Err("its restored items are gone"),
         (Beginning::Restored, Some(it)) => Restored::new(it).map(Kept::Items).map_err(damaged),
         // The process ended before its node had started.
@@ -311,7 +311,7 @@ impl fmt::Display for DiskError {
         match self {
             Self::InUse(path) => write!(
                 f,
-                "{} is in use by a process that lives; two replicas need two directories",
+                "{} is in use by a running process; two replicas need two directories",
                 path.display()
             ),
             Self::Foreign(path) => write!(

@@ -30,7 +30,7 @@ pub struct Opened {
 /// # Panics
 /// If the engine panics while it reads its files, or `fresh` is 0.
 pub fn open(path: &Path, fresh: u64) -> Result<Opened, DiskError> {
-    assert!(fresh != 0, "0 is the number of no replica");
+    assert!(fresh != 0, "no replica has the number 0");
     let (folder, beginning) = Folder::open(path, Some(fresh))?;
     let (store, kept) = folder.open_log(beginning)?;
     let (seat, restored) = match kept {

@@ -259,7 +259,7 @@ impl<F: FileSystem> Store<F> {
     fn has_room_for(&self, items: &Items) -> bool {
         let bytes = items.image.len() as u64 + self.limits.file_bytes;
         let has_room = has_room(&*self.files, &self.room, bytes);
-        has_room.unwrap_or_else(|error| panic!("the disk does not tell its room: {error}"))
+        has_room.unwrap_or_else(|error| panic!("the disk does not report its free space: {error}"))
     }
 
     /// Abandons items that do not fit. The next items overwrite their parts.
@@ -276,7 +276,7 @@ impl<F: FileSystem> Store<F> {
     /// If the disk fails.
     pub fn acknowledge(&mut self) {
         if let Err(error) = self.mark.set(self.state.number()) {
-            panic!("the disk does not take the mark of the log: {error}");
+            panic!("the disk cannot save the mark of the log: {error}");
         }
     }
 
@@ -402,7 +402,7 @@ fn is_no_room(error: &Error) -> bool {
 }
 
 fn fail(error: &Error) -> ! {
-    panic!("the disk does not take the log: {error}")
+    panic!("the disk cannot save the log: {error}")
 }
 
 /// The file with the mark of a log.

@@ -280,7 +280,7 @@ fn a_directory_is_used_by_one_process_and_holds_one_replica() {
     let path = folder.join("replica");
     let mut first = open(&path, 2).unwrap();
     assert!(first.id == 2 && first.seat.is_none());
-    assert!(refusal(&path).contains("in use by a process that lives"));
+    assert!(refusal(&path).contains("in use by a running process"));
     first.disk.take_seat(&members()).unwrap();
     drop(first);
     let second = open(&path, 5).unwrap();
@@ -413,6 +413,6 @@ fn a_restore_that_was_cut_off_is_refused() {
     let mut bytes = fs::read(&file).unwrap();
     bytes[9] = 0;
     fs::write(&file, bytes).unwrap();
-    assert!(refusal(&path).contains("a restore of it was cut off"));
+    assert!(refusal(&path).contains("a restore into it was interrupted"));
     assert!(format!("{}", backup.restore(&path, 12).unwrap_err()).contains("already"));
 }

@@ -49,7 +49,7 @@ fn options_that_cannot_work_have_a_fault_and_the_limits_have_none() {
 }
 
 #[test]
-#[should_panic(expected = "a snapshot has parts")]
+#[should_panic(expected = "piece_bytes must be above 0")]
 fn a_replica_with_a_fault_does_not_start() {
     let options = Options {
         piece_bytes: 0,

@@ -163,7 +163,7 @@ impl std::fmt::Display for MembersError {
             ),
             Self::Id(0) => f.write_str("a replica has the number 0"),
             Self::Id(id) => write!(f, "two replicas have the number {id:016x}"),
-            Self::Address => f.write_str("two replicas have one address, or one has none"),
+            Self::Address => f.write_str("two replicas have the same address, or one has none"),
         }
     }
 }

@@ -196,7 +196,7 @@ impl File {
             return Err(Wrong::new("calls.clients", "must be from 1 to 100"));
         }
         if !HOSTS.contains(&self.server.len()) {
-            return Err(Wrong::new("server", "there must be from 1 to 100"));
+            return Err(Wrong::new("server", "there must be 1 to 100"));
         }
         let rate = calls.rate_per_s;
         let all = rate * self.end_ms / 1e3 * f64::from(u8::try_from(calls.clients).unwrap_or(0));
@@ -299,7 +299,7 @@ impl Network {
             ("network.reorder_ppm", self.reorder_ppm),
         ] {
             if ppm > 1_000_000 {
-                return Err(Wrong::new(key, "must be a million or less"));
+                return Err(Wrong::new(key, "must be at most a million"));
             }
         }
         match (self.reorder_ppm > 0, self.reorder_us > 0) {
@@ -397,7 +397,7 @@ const DAY_MS: f64 = 86_400_000.0;
 fn millis(key: &str, ms: f64) -> Result<Nanos, Wrong> {
     match ms <= DAY_MS {
         true => Ok(Nanos(amount(key, ms * 1e6)?)),
-        false => Err(Wrong::new(key, "must be a time of a day or less")),
+        false => Err(Wrong::new(key, "must be at most a day")),
     }
 }
 
@@ -406,7 +406,7 @@ fn millis(key: &str, ms: f64) -> Result<Nanos, Wrong> {
 fn handler(key: &str, ms: f64) -> Result<Nanos, Wrong> {
     match ms <= 1_000.0 {
         true => millis(key, ms),
-        false => Err(Wrong::new(key, "must be a time of a second or less")),
+        false => Err(Wrong::new(key, "must be at most a second")),
     }
 }
 

@@ -121,7 +121,7 @@ const COMPLAINTS: &[[&str; 4]] = &[
     [
         "gbps = 25.0",
         "gbps = inf",
-        "network.gbps: must be 8000",
+        "network.gbps: must be at most 8000",
         "x.toml:5",
     ],
     [
@@ -139,7 +139,7 @@ const COMPLAINTS: &[[&str; 4]] = &[
     [
         "[network]",
         "end_ms = inf\n[network]",
-        "end_ms: must be an hour",
+        "end_ms: must be at most an hour",
         "x.toml:3",
     ],
     [

@@ -17,7 +17,7 @@ use dunlin_control::Overdue;
 use dunlin_sim::{Failure, Mutant, Options, Report, run_seed};
 
 const USAGE: &str = "\
-Runs simulated clusters, one per seed: faults first, then a sound network; checkers throughout.
+Runs a simulated cluster for each seed, first with faults and then without, under checkers.
 
 usage: seeds [--differential | --channel | --drains]
              [--count N | --minutes M | --seed N | --mutants]
@@ -28,18 +28,18 @@ usage: seeds [--differential | --channel | --drains]
   --seed N       run one seed; if it fails, run it again for its trace
   --mutants      for each planted bug, run up to --count seeds (default 2000) until it is found
                  (and for each planted breach of a law, which no other check may find in 100 seeds)
-  --differential run each seed with two variants and compare everything that can be seen;
+  --differential run each seed with two variants and compare all that an observer sees;
                  with --mutant, plant the bug in the second variant; with --mutants, run up to
                  --count seeds (default 500) until each planted difference is found
   --channel      run seeds of channels against servers that fail; with --mutants, run up to
                  --count seeds (default 200) until each planted bug of a channel is found
-  --drains       run the four drills of servers that drain under load: ten drains for each of
+  --drains       run the four drills in which servers drain under load: ten drains for each of
                  --count seeds (default 10)
   --threads N    threads that run seeds of channels (default 1)
   --from N       first seed (default 1)
   --mutant NAME  plant this bug in every endpoint
   --lines N      lines of a failure's trace to print (default 120)
-  --json         one JSON object per line, for machines
+  --json         one JSON object per line, for programs
 
 examples:
   cargo xtask seeds --minutes 5

@@ -192,7 +192,7 @@ impl Client {
         let mut views = self.machine.addresses();
         let is_ill = |state| matches!(state, State::Connecting | State::Gone);
         let ill = views.find(|view| is_ill(view.state));
-        ill.map(|view| format!("port {}: all is well, and {view:?}", self.port.0))
+        ill.map(|view| format!("port {}: no fault is left, and {view:?}", self.port.0))
     }
 
     /// Number of attempts that have not ended.

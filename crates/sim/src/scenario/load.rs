@@ -97,7 +97,7 @@ impl Load {
 
     fn fault_of_hosts(&self, all: usize) -> Option<Fault> {
         let outside = |hosts: &Range<usize>| hosts.is_empty() || hosts.end > all;
-        let there_are = format!("must be some of the hosts 0 to {}", all - 1);
+        let there_are = format!("must be among the hosts 0 to {}", all - 1);
         let servers = self.servers.len().saturating_mul(self.endpoints);
         let clients = self.clients.len().saturating_mul(self.endpoints);
         let sessions = servers.saturating_add(clients);
