@@ -33,7 +33,7 @@ const KEYS: usize = 6;
 const FIXED: u64 = 1300;
 /// Mean time between two operations of a client.
 const GAP: u64 = 2_000_000;
-/// No operation begins after this time, and all have ended later.
+/// No operation begins after this time.
 const BUSY: Nanos = Nanos::from_millis(250);
 const END: Nanos = Nanos::from_millis(1000);
 /// One in this number of operations is a scan.

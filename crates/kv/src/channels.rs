@@ -9,7 +9,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `list.rs` | the servers that are listed now |
-//! | `shared.rs` | what all clones of a client share |
+//! | `shared.rs` | the state that all clones of a client share |
 //! | `server.rs` | a server: its channels and its map, and calls of it |
 //! | `keyed.rs` | operations on one key |
 //! | `many.rs` | gets of many keys |

@@ -9,7 +9,7 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `machine.rs` | the client's state, and what its owner calls |
+//! | `machine.rs` | the client's state, and the methods that its owner calls |
 //! | `options.rs` | options, and the names of operations |
 //! | `lanes.rs` | sessions: wishes, greetings, pauses after failures |
 //! | `calls.rs` | the operations under way, in one table |

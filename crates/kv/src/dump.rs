@@ -181,8 +181,8 @@ impl Reader {
     /// Takes the next line, without its line feed. Returns its item, if it has one.
     ///
     /// # Errors
-    /// The line is neither an item nor a mark that fits. The reader can go on; the other items of a
-    /// list with bad lines are still valid.
+    /// The line is neither an item nor a mark that fits. The reader can continue; the other items
+    /// of a list with bad lines are still valid.
     pub fn on_line(&mut self, line: &[u8]) -> Result<Option<Item>, BadLine> {
         let is_first = !std::mem::replace(&mut self.is_begun, true);
         if self.is_over {

@@ -14,7 +14,7 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `machine.rs` | the fleet's state, and what its owner calls |
+//! | `machine.rs` | the fleet's state, and the methods that its owner calls |
 //! | `begin.rs` | from an operation to the client of a server |
 //! | `ends.rs` | from the ends of clients to the ends of operations |
 //! | `server.rs` | one server: its client, and the link that the channel wants |

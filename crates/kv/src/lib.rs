@@ -17,7 +17,7 @@
 //! | `directory.rs` | the names of servers, and their addresses |
 //! | `channels.rs` | an async client of several servers, over channels (feature `hub`) |
 //! | `dump.rs` | files of items, as lines |
-//! | `check.rs` | what holds for any bytes |
+//! | `check.rs` | properties that hold for any bytes |
 //!
 //! Only the clients of the features `nexus` and `hub` know a transport or a clock. The simulator
 //! runs all the other code.

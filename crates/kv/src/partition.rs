@@ -36,7 +36,7 @@ const MOST_SWEPT: u64 = 256;
 /// The most buckets in one answer to a scan.
 const MOST_SCANNED: usize = 256;
 
-/// A table, and its place among those of the server.
+/// A table, and its place among the tables of the server.
 ///
 /// ```
 /// use dunlin_kv::{Map, Partition};

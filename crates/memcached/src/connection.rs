@@ -45,8 +45,7 @@ pub struct Connection {
     restarts: u8,
     /// Lines at the front whose keys were already announced to the server.
     announced: usize,
-    /// The users of which a client must be one; `None` once the client has authenticated, or if
-    /// none is needed.
+    /// The users as which a client may authenticate; `None` once it has, or if it need not.
     users: Option<Arc<Users>>,
 }
 

@@ -111,7 +111,7 @@ pub enum AskError {
     NoCall,
     /// The replica already belongs to another cluster.
     Taken,
-    /// The replica is not a member: its process has started anew, with another number.
+    /// The replica is not a member: its process has restarted with another number.
     Stranger,
     /// The replica's disk could not save the members.
     Unsaved,

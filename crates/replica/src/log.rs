@@ -259,7 +259,7 @@ impl Log {
         }
     }
 
-    /// Begins anew after a snapshot of the leader.
+    /// Starts over after a leader's snapshot.
     pub(crate) fn restore(&mut self, snapshot: &Snapshot, roster: Roster) {
         self.roster = roster;
         self.roster_changes += 1;

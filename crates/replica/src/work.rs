@@ -36,7 +36,7 @@ pub struct LogWrite {
     pub promises: HardState,
     /// Entries, which replace existing entries from the first new index on.
     pub entries: Vec<Entry>,
-    /// Items of a leader's snapshot, with which the log begins anew before these entries.
+    /// Items of a leader's snapshot, with which the log starts over before these entries.
     pub items: Option<Items>,
 }
 

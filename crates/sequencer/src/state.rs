@@ -1,16 +1,17 @@
 //! The files of a server: one for each epoch, with two slots that are written alternately.
 //!
-//! Invariants, on which the promise rests that no number is given twice:
+//! Invariants, which ensure that no number is given twice:
 //!
-//! - A number is given only after a slot that reserves it was synced. A slot that a crash has torn
-//!   was not synced, so nothing that only it reserves was given.
-//! - No slot raises a limit by more than the `raise` that both slots of its file state. If a slot
-//!   cannot be read, because a crash has torn it or because it decayed, a restart begins `raise`
-//!   above the limits of the other, so it does not have to know which.
-//! - A slot raises the limit of a sequence only after another slot of the file, with the limit that
-//!   is raised, was synced.
-//! - A server that takes over makes its file before it knows the last limits of the server before.
-//!   Its slots name that epoch until it has read them, and no file that a slot names is removed.
+//! - A number is given only after a slot that reserves it was synced. A slot torn by a crash was
+//!   never synced, so no number that only it reserves was given.
+//! - No slot raises a limit by more than the `raise` that both slots of its file contain. If a slot
+//!   cannot be read, because a crash has torn it or it has decayed, a restart begins `raise` above
+//!   the limits of the other slot. So it need not know which of the two has happened.
+//! - A slot raises the limit of a sequence only after the file's other slot was synced with the
+//!   lower limit.
+//! - A server that takes over makes its file before it knows the last limits of the previous
+//!   server. Its slots name that epoch until it has read them, and no file that a slot names is
+//!   removed.
 //!
 //! Read and written by the procedures in `disk.rs`, for the machine in `machine.rs`.
 

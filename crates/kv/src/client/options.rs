@@ -23,8 +23,7 @@ pub struct Options {
     /// The longest pause.
     pub most_pause: Nanos,
     /// Repeats of reads, and of operations that have not run: attempts and pauses. For operations
-    /// that may have run, all operations of a client share one repeat budget, like that of a
-    /// channel.
+    /// that may have run, all operations of a client share one repeat budget, as in a channel.
     pub retry: Retry,
     /// Spreads the times of repeats, so that clients with different seeds do not repeat at the same
     /// time.

@@ -6,10 +6,10 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `record.rs` | the operations with their times and outcomes |
-//! | `model.rs` | one key, as it should behave |
+//! | `model.rs` | a model of one key |
 //! | `search.rs` | the search for an order that explains a history |
 //! | `lines.rs` | histories as files, for a checker in another language |
-//! | `plan.rs` | what a seed decides, planted bugs, and counts |
+//! | `plan.rs` | the decisions of a seed, planted bugs, and counts |
 //! | `nodes.rs`, `client.rs`, `members.rs` | the simulated processes |
 //! | `processes.rs` | real processes: servers that are killed, and clients |
 //! | `stage.rs` | sessions, restarts, lists, and the run of a seed |

@@ -118,7 +118,7 @@ fn say(line: &str) {
     out.flush().unwrap();
 }
 
-/// A server, which has one partition more after each start. It never ends by itself.
+/// A server, which has one partition more after each start. It runs until it is killed.
 fn be_server(address: &str, life: u16) {
     let nexus = Nexus::bind(address).unwrap();
     let (ready, opened) = std::sync::mpsc::channel();

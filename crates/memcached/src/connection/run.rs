@@ -21,7 +21,7 @@ use crate::words::{each, visible};
 enum Started {
     /// Its answer is written, or an errand will bring it.
     Done,
-    /// An error stands in the place of an item.
+    /// An error replaces an item.
     Refused,
     /// A long value is still to be copied.
     Long(Copying),
@@ -194,7 +194,7 @@ impl Connection {
                 self.phase = Phase::Keys(reading);
             }
             Started::Refused => {
-                // An error stands in the place of an item, so the client finds no end of the list.
+                // An error replaces an item, so the client must find no end of the list.
                 self.end_keys(reading);
                 self.finish();
             }

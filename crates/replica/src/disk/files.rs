@@ -1,6 +1,6 @@
-//! The engine's files. On a full disk, the engine by itself begins another file and tries again,
-//! twice for each write. These files instead report an error that the engine returns at once. So a
-//! write on a full disk changes nothing, and can be tried again when there is room.
+//! The engine's files. On a full disk, the engine would begin another file and try again, twice for
+//! each write. These files instead report an error that the engine returns at once. So a write on a
+//! full disk changes nothing, and can be tried again when there is room.
 
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::Path;

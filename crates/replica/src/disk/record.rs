@@ -19,7 +19,7 @@ use raft_engine::MessageExt;
 
 use crate::wire::change::{bytes_of, entry_of};
 
-/// Bytes before those of the entry.
+/// Bytes before the entry's own.
 const HEAD: u32 = 20;
 
 /// An entry of the log, or a part of the items; parts have term 0.

@@ -62,7 +62,7 @@ impl State {
         self.items = items;
     }
 
-    /// Notes the items of a leader's snapshot, after which the log begins anew.
+    /// Notes the items of a leader's snapshot, with which the log starts over.
     pub(super) fn on_restore(&mut self, base: (u64, u64), items: Parts) {
         self.on_checkpoint(base, items);
         self.last = base.0;

@@ -1,4 +1,4 @@
-//! A map as it was at one moment, read in slices while the map goes on changing.
+//! A map as it was at one moment, read in slices while the map keeps changing.
 //!
 //! Invariant: keys up to the cursor have been read. If a later key has changed since the moment,
 //! `before` has its value as of the moment; every other later key still has that value. So the

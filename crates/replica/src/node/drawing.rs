@@ -14,10 +14,10 @@ use crate::machine::{Budget, Ruin};
 use crate::wire::Roster;
 use crate::work::{Items, Work};
 
-/// Bytes that a run frees at most.
+/// A run frees at most this number of bytes.
 const FREED: usize = 1 << 20;
 
-/// Entries that a run drops at most.
+/// A run drops at most this number of entries.
 pub(super) const DROPPED: usize = 1024;
 
 /// The purpose of an image.

@@ -88,7 +88,7 @@ impl Journal {
         last.is_none_or(|write| write.promise == self.promise)
     }
 
-    /// Notes a write that makes a promise, which may be that of the previous write.
+    /// Notes a write that makes a promise, perhaps the same as the previous write.
     pub(super) fn on_write(&mut self, number: u64, promise: Promise) {
         let begin = self.ticks;
         self.under_way.push_back(Write {

@@ -6,7 +6,7 @@
 //! append with a short write crosses two links and two threads before its client has an answer. For
 //! the same reason a parcel leaves out names that its session already has (`replica/parcels.rs`).
 //! Messages of a replica to itself, proposals and requests to read have no encoding: clients talk
-//! to the leader. Indices of entries are computed from that of their message, so a message cannot
+//! to the leader. The index in a message determines the indices of its entries, so a message cannot
 //! have gaps. Numbers on which Raft would panic, and entries that no replica could apply, are
 //! malformed.
 

@@ -74,7 +74,7 @@ pub struct Strike {
 pub enum What {
     /// The process is killed, and another one starts after the span.
     Crash,
-    /// The process is stopped (SIGSTOP), and goes on after the span.
+    /// The process is stopped (SIGSTOP), and continues after the span.
     Stop,
     /// The process drains and ends, and another one starts a span after its end.
     Drain,

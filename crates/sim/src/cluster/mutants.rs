@@ -93,7 +93,7 @@ impl Mutant {
         Vec::new()
     }
 
-    /// The bug with this name; there is none in this build.
+    /// Finds nothing: this build has no bugs.
     pub fn from_name(_name: &str) -> Option<Self> {
         None
     }

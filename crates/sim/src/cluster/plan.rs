@@ -146,7 +146,7 @@ const LATE: u64 = 0x6c61_7465_0000_0000;
 const SLOTH: u64 = 0x736c_6f74_6800_0000;
 /// Seeds the random stream for addresses.
 const ELSEWHERE: u64 = 0x656c_7365_7768_6572;
-/// Sessions to every other process, in runs with more sessions than there may be offers
+/// Sessions to every other process in crowded runs: more than the number of offers that may be
 /// outstanding.
 const CROWD: u64 = 40;
 

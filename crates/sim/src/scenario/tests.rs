@@ -269,7 +269,7 @@ fn clients_that_leave_begin_none_of_the_requests_that_wait() {
     let (gap, half) = (Nanos(500), Nanos(15 * MILLI / 2));
     let [all, left] = [Nanos::MAX, half].map(|stop| overload(gap, stop));
     assert!(left < all * 7 / 8, "{left} of {all}");
-    // The most arrivals that a run may have wait in vain, and take no memory.
+    // These are the most arrivals that may wait in a run. They wait in vain, and take no memory.
     let flood = overload(Nanos(1), half);
     assert!((left / 2..2 * left).contains(&flood), "{flood} and {left}");
 }

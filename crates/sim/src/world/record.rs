@@ -93,7 +93,7 @@ impl Recorder {
         }
     }
 
-    /// Notes a fact of code that has no clock; the fact gets the time of the one before.
+    /// Notes a fact of code that has no clock; the fact gets the time of the previous one.
     pub(crate) fn note_next(&self, port: PortId, fact: &impl Fact) {
         if let Some(record) = &self.0 {
             let mut record = lock(record);

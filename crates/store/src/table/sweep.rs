@@ -1,5 +1,5 @@
-//! The sweep finds dead items that no client asks for. It skips parts of the index of which
-//! `due.rs` knows that nothing there has expired or was flushed.
+//! The sweep finds dead items that no client asks for. It skips parts of the index in which,
+//! according to `due.rs`, nothing has expired or was flushed.
 //!
 //! Its cost is counted in cache lines, because they take nearly all of its time: lines of the
 //! index, the header of each item that can expire, and lines that a removal touches. So the caller
@@ -60,7 +60,7 @@ impl Table {
         let (mut number, mut seen, mut earliest) = (0, 0, None);
         while let Some((slot, entry)) = self.index.entry_of(&self.memory, bucket, number) {
             seen += 1;
-            // The chain goes on in another line.
+            // The chain continues in another line.
             lines += u64::from(seen % SLOTS == 1 && seen > 1);
             number += 1;
             if !entry.may_expire() {

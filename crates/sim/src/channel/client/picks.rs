@@ -3,10 +3,10 @@
 //! happened.
 //!
 //! - Round robin: the counts of a span differ by at most 1.
-//! - Least of two: no call goes to the one server that is the busiest. In a span, equal servers
-//!   have equal shares, and a slow one has little.
+//! - Least of two: no call goes to the single busiest server. In a span, equal servers have equal
+//!   shares, and a slow server has a small one.
 //! - Hash: a key stays while its server is ready. In a span, servers have equal shares of the keys.
-//!   A server that leaves takes only its share of the keys along.
+//!   A server that leaves moves only its share of the keys.
 //!
 //! Called by the client when it begins a call.
 
