@@ -2,9 +2,9 @@
 //!
 //! A lane is a session with the endpoint of another partition in the same process. It has one burst
 //! of errands in flight at a time. Errands that arrive meanwhile wait with their clients and leave
-//! together, so bursts grow with the load. So the errands of one client on one key run in the order
-//! of its commands. If a session ends, errands that may have run end with an error, the others
-//! stay, and the lane connects again.
+//! together, so bursts grow with the load. Therefore, the errands of one client on one key run in
+//! the order of its commands. If a session ends, errands that may have run end with an error, the
+//! others stay, and the lane connects again.
 //!
 //! ```text
 //! Down ──▶ Connecting ──connected──▶ Idle ──burst──▶ Busy

@@ -49,9 +49,9 @@ pub enum Operation<'a> {
     Count(Count<'a>),
     /// Changes when an item expires.
     Touch {
-        /// Its new expiry.
+        /// Its key.
         key: &'a [u8],
-        /// When it expires from now on.
+        /// Its new expiry.
         expiry: Expiry,
     },
     /// Reads an item without counting it as read.

@@ -217,7 +217,7 @@ impl Client {
     /// Performs one operation. `None`: it shows nothing about its key.
     fn operate(&mut self, servers: &[&str]) -> Option<Operation> {
         let key = self.rng.index(KEYS);
-        // Counters can increase from it without reaching the next number.
+        // A counter can increase from this number without reaching the next one.
         self.numbers += 10_007;
         let number = self.numbers;
         let action = match (self.rng.below(10), kind(key)) {

@@ -2,8 +2,8 @@
 
 use crate::wire::without_name;
 
-/// The checksum of a write, without its name: the name contains the number below which the client
-/// has all answers, which may have changed when the write is repeated.
+/// The checksum of a write, without its name. The name contains the number below which the client
+/// has all answers. That number may have changed when the write is repeated.
 pub(super) fn meaning(write: &[u8]) -> u64 {
     let (head, rest) = without_name(write).unwrap_or(([0; 4], write));
     // It only distinguishes a client's mistake from a repeat; it does not guard against attacks.

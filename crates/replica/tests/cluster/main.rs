@@ -8,10 +8,10 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `record.rs` | the operations with their times and outcomes; one key, as it should behave |
+//! | `record.rs` | the operations with their times and outcomes; a model of one key |
 //! | `processes.rs` | the simulated replicas and clients |
 //! | `judge.rs` | the invariants of Raft |
-//! | `platter.rs` | what a simulated disk keeps |
+//! | `platter.rs` | the content of a simulated disk |
 //! | `disk.rs` | the engine on it, and the time that it takes |
 //! | `scripted.rs` | a client, and replicas that answer by a script |
 //! | `stage.rs` | sessions, faults, changes of members, and the run of a seed |
