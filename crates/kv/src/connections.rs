@@ -295,7 +295,7 @@ impl<T: Open> Connections<T> {
         }
     }
 
-    // Inside.
+    // Internals.
 
     fn list(&mut self) {
         let servers = self.directory.servers();

@@ -4,9 +4,9 @@
 //!
 //! The machine of `dunlin_channel` decides which addresses are listed, when names are looked up,
 //! and when a server that failed is tried again. Each server has a [`Client`](crate::Client) with
-//! its sessions and operations. So compared with a single server, an operation only costs the
-//! search for the owner of its key in addition. The owner of an endpoint drives the fleet
-//! ([`Fleet::on_done`], [`Fleet::on_session`], [`Fleet::on_time`], [`Fleet::wish`]) like a client.
+//! its sessions and operations. So an operation costs only the search for the owner of its key more
+//! than with a single server. The owner of an endpoint drives the fleet ([`Fleet::on_done`],
+//! [`Fleet::on_session`], [`Fleet::on_time`], [`Fleet::wish`]) like a client.
 //!
 //! Invariants: each operation that was begun has exactly one end; the owner of a key depends only
 //! on the list, not on which servers run, so no key is ever at two servers of one list; an

@@ -1,10 +1,11 @@
 //! The service: handlers that turn requests of an endpoint into operations on its partition.
 //!
-//! A batch has all operations on single keys of a receive burst, of any kind. They run in order of
-//! arrival, and the table's memory for all of them is prefetched before the first runs (HERD
-//! §4.1.1). A batch prepares responses of [`INLINE`] bytes; for a longer answer, the endpoint
-//! allocates a buffer of its length. No handler allocates or panics on any bytes. A value longer
-//! than a slice is written in parts, between which the endpoint serves other requests. There are
+//! A batch contains all operations of a receive burst that concern one key each, whatever their
+//! kind. They run in order of arrival, and the table's memory for all of them is prefetched before
+//! the first runs (HERD §4.1.1). A batch prepares responses of [`INLINE`] bytes; for a longer
+//! answer, the endpoint allocates a buffer of its length. Only requests for a whole partition
+//! allocate memory in their handler, and no request makes a handler panic. A value longer than a
+//! slice is written in parts, between which the endpoint serves other requests. There are
 //! exceptions, which copy up to 1 MiB at once: an append or prepend, which joins two values; a
 //! write that the table does in one piece, see [`Table::write_part`]; a write that the endpoint
 //! cannot keep for later; and all writes of [`serve_singly`], whose handler cannot interrupt a
@@ -91,9 +92,9 @@ fn on_keyed<App: Host>(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
     }
 }
 
-/// Runs up to [`BATCH`] requests, whose memory is prefetched together. Gets are decoded at once.
-/// The decoded form of other requests is too large to keep for a whole batch, so only their keys
-/// are read first; the whole request is decoded when it runs.
+/// Runs up to [`BATCH`] requests, whose memory is prefetched together. Gets are decoded
+/// immediately. The decoded form of other requests is too large to keep for a whole batch, so only
+/// their keys are read first; the whole request is decoded when it runs.
 #[inline]
 fn run_together<'a>(
     partition: &mut Partition,

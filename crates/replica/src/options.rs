@@ -120,8 +120,8 @@ impl Options {
         fault.map(|(_, reason)| reason)
     }
 
-    /// The ticks of Raft in the shortest election timeout. Timeouts are drawn in ticks, so a
-    /// replica has this number of different ones.
+    /// The number of Raft's ticks in the shortest election timeout. Timeouts are drawn in ticks, so
+    /// a replica draws among this number of timeouts.
     pub(crate) const ELECTION_TICKS: usize = 30;
 
     /// The time of a tick of Raft.

@@ -128,7 +128,7 @@ impl Keeper {
         let Some(job) = rpc.app_mut().desk().next_job(now) else {
             return false;
         };
-        // If the thread has panicked, there will be no outcome either.
+        // If the thread has panicked, this fails, and `take_outcome` reports the loss.
         let _ = self.jobs.as_ref().map(|jobs| jobs.send(job));
         true
     }

@@ -91,8 +91,8 @@ impl Region {
         self.bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
     }
 
-    /// The cache line at `at`, in words. It is returned by reference: to read one word of a copy,
-    /// the whole line would be copied first.
+    /// The cache line at `at`, in words. It is returned by reference, because otherwise reading one
+    /// word would copy the whole line.
     #[inline]
     pub(crate) fn line(&self, at: usize) -> &[[u8; 8]; 8] {
         let (words, _) = self.bytes[at..at + LINE].as_chunks();

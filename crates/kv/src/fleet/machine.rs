@@ -244,7 +244,7 @@ impl Fleet {
         }
     }
 
-    // Inside.
+    // Internals.
 
     /// Carries out the actions of the machine. They only make and end links, because the machine
     /// has no calls.

@@ -167,9 +167,6 @@ impl Operation {
     ///
     /// Each lane has a count of its own. So a replica that is cut off neither lengthens the timeout
     /// on other lanes nor resets the leader's.
-    ///
-    /// Each lane has a count of its own: one to a replica that is cut off makes no other wait
-    /// longer, nor does it make the wait on the leader's begin anew.
     pub(super) fn attempt(&self, lane: usize, first: Nanos) -> Nanos {
         match self.silences.get(lane) {
             Some(count) if !self.kind.is_read() => first.times(1 << count.min(&MOST_DOUBLINGS)),

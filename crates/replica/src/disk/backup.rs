@@ -2,7 +2,7 @@
 //! begin. So a cluster that has lost its majority can continue with the data of a survivor.
 //!
 //! A backup contains all entries of the log, even those that the replica did not know to be
-//! committed, so an answered write that this replica has is in it. Each restored replica has a
+//! committed, so it has every answered write of this replica's log. Each restored replica has a
 //! fresh number, which nothing can restore, and waits for a bootstrap. The bootstrap names all
 //! members and takes only replicas with the same items, so no replica of the old cluster, and none
 //! that was restored later, can join the new one.

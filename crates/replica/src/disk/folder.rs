@@ -80,7 +80,7 @@ pub enum DiskError {
     Io(PathBuf, io::Error),
 }
 
-/// The content of a directory: `remains` is what its log holds.
+/// The content of a directory whose log holds `remains`.
 fn kept(beginning: Beginning, remains: Option<Remains>) -> Result<Kept, &'static str> {
     let damaged = |_| "its items are damaged";
     match (beginning, remains) {

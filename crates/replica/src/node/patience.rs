@@ -11,7 +11,7 @@
 //! write time of this disk, because other nodes have to write, too. Their disks may be slower than
 //! this one, so that time, plus a timeout, doubles with each consecutive term without a leader.
 //! After a term that had a leader, elections begin at once; but a node that has granted a pre-vote
-//! first waits for that candidate, just as long.
+//! first waits for that candidate, for the same time.
 //!
 //! While its clock is stopped, a node grants no pre-vote for a later term, because a later election
 //! would overtake the current one. Called by `journal`.

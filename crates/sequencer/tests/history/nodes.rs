@@ -178,7 +178,7 @@ pub(crate) struct ClientNode {
     next: Nanos,
     tokens: u64,
     begun: BTreeMap<u64, (usize, Nanos)>,
-    /// Wishes that the stage has not granted yet: client and server.
+    /// Sessions that clients want and the stage has not made yet: client and server.
     pub(crate) wishes: Vec<(usize, usize)>,
     is_last: bool,
 }

@@ -21,19 +21,19 @@ pub(super) struct Call {
     pub(super) issued: Nanos,
     pub(super) deadline: Option<Nanos>,
     pub(super) answer_len: u32,
-    /// Most bytes of a response that the caller has room for.
+    /// The most bytes of a response for which the caller has room.
     pub(super) room: u32,
     /// Whether the request has more than one packet, and whether the answer does.
     pub(super) parts: (bool, bool),
     pub(super) cancelled: bool,
     pub(super) runs: u8,
     pub(super) ended: bool,
-    /// Whether its end has proved that its handler did not and will not run.
+    /// Whether its completion proved that its handler did not and will not run.
     pub(super) never_runs: bool,
 }
 
 impl Call {
-    /// The error in the end of this call, if there is one.
+    /// Returns what is wrong with the completion of this call, if anything.
     pub(super) fn judge(
         &self,
         name: u64,
@@ -78,7 +78,7 @@ impl Call {
         }
     }
 
-    /// Compares the claim in the end of the call with the runs of its handler.
+    /// Compares what the completion claims about the handler with the handler's runs.
     fn judge_ran(&self, ran: Ran) -> Option<String> {
         let is_true = match ran {
             Ran::No => self.runs == 0,

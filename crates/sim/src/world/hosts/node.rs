@@ -19,7 +19,7 @@ pub struct ProcessId {
 /// Events of a process's control connections, with the names that the process gave them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StreamEvent {
-    /// A connection that it asked for is made.
+    /// A connection that the process has requested is established.
     Dialled(u64),
     /// A message arrived, perhaps with descriptors.
     Frame(u64, Vec<u8>, Vec<Fd>),
@@ -107,7 +107,7 @@ pub trait Node {
     fn take_requests(&mut self, _out: &mut Vec<StreamRequest>) {}
 }
 
-/// The maker of the processes.
+/// Starts processes, and learns of their ends.
 pub trait Cluster {
     /// The processes.
     type Node: Node;
