@@ -82,6 +82,6 @@ fn each_command_does_its_work() {
     let whole = std::fs::read(&dumped).unwrap();
     std::fs::write(&dumped, &whole[..whole.len() - 1]).unwrap();
     let cut = server.failure(1, &["load", &dumped]);
-    assert!(cut.contains("cut off or changed"), "{cut}");
+    assert!(cut.contains("truncated or changed"), "{cut}");
     server.end();
 }

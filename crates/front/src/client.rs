@@ -1,8 +1,9 @@
 //! A client: its socket and its connection.
 //!
-//! Readiness is kept from one event to the next: the kernel reports only changes. A turn reads the
-//! socket once, runs commands up to the limit of a turn, and writes until the socket is full. It
-//! costs two system calls, because a read that returns less than it could has emptied the socket.
+//! Readiness is kept from one event to the next, because the kernel reports only changes. A turn
+//! reads the socket once, runs commands up to the limit of a turn, and writes until the socket is
+//! full. It costs two system calls, because a read that returns less than it could have has emptied
+//! the socket.
 
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -15,14 +16,14 @@ use crate::hall::{Guest, Hall};
 use crate::lanes::End;
 use crate::stream::Stream;
 
-/// Seconds for which a client whose connection is over may take the last answer. Its bytes are
-/// thrown away meanwhile: a socket that is closed with unread bytes loses the answer.
+/// Seconds in which a client whose connection is over can read the last answer. Bytes from the
+/// client are discarded meanwhile: if a socket is closed with unread bytes, the answer is lost.
 const FAREWELL: u32 = 2;
 
-/// Bytes that are written in one turn.
+/// The most bytes that one turn writes.
 const MOST_WRITTEN: usize = 2 * OUTPUT_MARK;
 
-/// Reads of one turn that throw bytes away.
+/// The most reads in one turn that discard bytes.
 const THROWN: usize = 16;
 
 /// A client.
@@ -33,25 +34,25 @@ pub(crate) struct Client {
     guest: Arc<Guest>,
     may_read: bool,
     may_write: bool,
-    /// The client sends no more; a read after the last byte will return 0.
+    /// Whether the client sends no more: a read after the last byte will return 0.
     has_hung_up: bool,
-    /// A read has returned 0.
+    /// Whether a read has returned 0.
     is_at_end: bool,
-    /// When its output ended, if it has.
+    /// The time at which its output ended, if it has.
     leaves: Option<Seconds>,
     is_trimmed: bool,
-    /// It stands in the queue for turns.
+    /// Whether it is in the queue for turns.
     pub(crate) is_queued: bool,
 }
 
-/// The next thing after a turn.
+/// The next action after a turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum After {
-    /// Another turn.
+    /// The client gets another turn.
     Turn,
     /// The client or its socket must do something first.
     Rest,
-    /// The end.
+    /// The connection is closed.
     Close,
 }
 
@@ -86,8 +87,8 @@ impl Client {
         self.has_hung_up |= event.is_read_closed() || event.is_error();
     }
 
-    /// Frees the memory of a client that has been idle for a second. False: it has had time enough
-    /// to leave.
+    /// Frees the memory of a client that has been idle for a second. False: its time to leave is
+    /// over.
     pub(crate) fn on_second(&mut self, now: Seconds) -> bool {
         let idle = now.0.saturating_sub(self.guest.last_command().0);
         if idle > 1 && !self.is_trimmed {
@@ -134,7 +135,7 @@ impl Client {
         }
     }
 
-    /// The partitions to which errands have to go.
+    /// The partitions to which errands are to be sent.
     pub(crate) fn destinations(&self) -> impl Iterator<Item = u16> {
         self.connection.destinations()
     }
@@ -180,8 +181,8 @@ impl Client {
         Ok(())
     }
 
-    /// Writes until everything is written, the socket is full, or it is another client's turn: the
-    /// kernel copies what is written.
+    /// Writes until everything is written, the socket is full, or this turn has written enough,
+    /// because the kernel copies the bytes.
     fn write(&mut self, hall: &Hall) -> std::io::Result<()> {
         let mut left = MOST_WRITTEN;
         while self.may_write && left > 0 && !self.connection.output().is_empty() {
@@ -198,7 +199,7 @@ impl Client {
         Ok(())
     }
 
-    /// Reads bytes that no command will use, until the client closes too.
+    /// Discards bytes that no command will use, until the client closes, too.
     fn throw_away(&mut self, buffer: &mut [u8]) -> After {
         for _ in 0..THROWN {
             match self.stream.read(buffer) {
@@ -215,7 +216,7 @@ impl Client {
     }
 }
 
-/// Whether the socket is still ready after this error. Errors that end the connection stay errors.
+/// Whether the socket is still ready after this error. Errors that end the connection are returned.
 fn check(error: std::io::Error) -> std::io::Result<bool> {
     match error.kind() {
         ErrorKind::WouldBlock => Ok(false),

@@ -13,7 +13,7 @@ use dunlin_wire::ErrorCode;
 use crate::hall::Hall;
 use crate::lanes::{ERRANDS, Lanes, News};
 
-/// Memory for answers that is kept from one burst of errands to the next.
+/// Memory for answers that is kept between bursts of errands.
 const KEPT: usize = 1 << 17;
 
 /// The longest answer to a burst for which the endpoint prepares a buffer.
@@ -26,9 +26,9 @@ pub struct Desk {
     ledger: Ledger,
     /// Bursts of errands with a long value that is being written in parts.
     bursts: Vec<(Ticket, BurstRun)>,
-    /// Memory in which the answers to a burst are put together.
+    /// Memory in which the answers to a burst are built.
     answers: Vec<u8>,
-    /// News of the endpoint for the front.
+    /// Events of the endpoint for the front.
     news: VecDeque<News>,
 }
 
@@ -45,7 +45,7 @@ impl Desk {
         }
     }
 
-    /// The partition's figures at this moment.
+    /// The partition's present figures.
     #[must_use]
     pub fn figures(&self) -> Figures {
         self.partition.figures()
@@ -57,10 +57,10 @@ impl Desk {
         self.partition.published()
     }
 
-    /// Sets the clock of the table: seconds since 1970. From then on it follows the endpoint's, so
-    /// no change of the system's clock lets items expire.
+    /// Sets the table's clock, in seconds since 1970. From then on it follows the endpoint's clock,
+    /// so a change of the system's clock does not let items expire.
     pub(crate) fn on_start(&mut self, now: Nanos) {
-        // A clock before 1970 is as good as that of 1970.
+        // A clock before 1970 counts as 1970.
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
         self.partition.on_clock(since_1970.unwrap_or_default(), now);
     }
@@ -95,7 +95,7 @@ impl Desk {
         }
     }
 
-    /// Runs a burst of errands, as far as it goes at once.
+    /// Runs a burst of errands as far as possible without interruption.
     fn run_burst(&mut self, mut item: BatchItem<'_>, cx: &mut Cx<'_>) {
         let (now, ticket) = (self.time(cx.now()), item.ticket(cx));
         let begun = self.bursts.iter().position(|(of, _)| *of == ticket);
@@ -137,7 +137,7 @@ impl Host for Desk {
     }
 }
 
-/// A desk during the turn of a client.
+/// A desk during a client's turn.
 pub(crate) struct Serving<'a> {
     desk: &'a mut Desk,
     hall: &'a Hall,
@@ -175,15 +175,15 @@ impl Server for Serving<'_> {
 
 fn answer(item: BatchItem<'_>, bytes: &[u8], cx: &mut Cx<'_>) {
     if bytes.len() <= INLINE {
-        // The batch has room for it.
+        // The batch has room for the answer.
         let _ = item.reply(bytes.len(), |out| out.copy_from_slice(bytes));
     } else {
         item.defer(cx).reply_bytes(cx, bytes);
     }
 }
 
-/// Registers two services on an endpoint: one for native clients, and one for the errands that come
-/// from the memcached clients of other threads.
+/// Registers two services on an endpoint: one for native clients, and one for errands from the
+/// memcached clients of other threads.
 pub fn serve<T: Open>(rpc: &mut Rpc<T, Desk>) {
     dunlin_kv::serve(rpc);
     rpc.on_batch_up_to(ERRANDS, INLINE, Desk::on_errands);

@@ -1,8 +1,8 @@
 //! Places where clients connect, and their listeners.
 //!
-//! A UNIX socket belongs to the user alone, as memcached's does. Its file goes away with the
-//! listener. A file that another process has left is replaced, but only if it is a socket at which
-//! no server answers.
+//! A UNIX socket belongs only to the user, as in memcached. Its file is removed with the listener.
+//! A file that another process has left is replaced, but only if it is a socket at which no server
+//! answers.
 
 use std::fmt;
 use std::io;
@@ -17,10 +17,10 @@ use rustix::net::sockopt;
 
 use crate::stream::Stream;
 
-/// After this idle time, our kernel asks a client's kernel for a sign of life.
+/// After this idle time, our kernel probes the client's kernel.
 const KEEP_IDLE: Duration = Duration::from_secs(60);
 
-/// The time between two questions, and how many may stay unanswered.
+/// The time between two probes, and how many may stay unanswered.
 const KEEP_INTERVAL: Duration = Duration::from_secs(10);
 const KEEP_COUNT: u32 = 6;
 
@@ -35,7 +35,7 @@ const KEEP_COUNT: u32 = 6;
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DoorAddress {
-    /// A host and a port. Port 0 is one that is free.
+    /// A host and a port. Port 0 selects a free port.
     Tcp(String),
     /// The path of a UNIX socket.
     Unix(PathBuf),
@@ -53,7 +53,7 @@ pub(crate) enum Listener {
     Unix(UnixListener, PathBuf),
 }
 
-/// A place at which no listener can be opened.
+/// The error for a place at which no listener can be opened.
 #[derive(Debug)]
 pub struct DoorError {
     place: DoorAddress,
@@ -70,7 +70,7 @@ impl FromStr for DoorAddress {
         let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
         match port {
             Some(Ok(_)) => Ok(Self::Tcp(text.to_owned())),
-            _ => Err("neither HOST:PORT nor the path of a socket, which has a slash"),
+            _ => Err("neither HOST:PORT nor the path of a socket, which contains a slash"),
         }
     }
 }
@@ -112,13 +112,13 @@ impl Door {
         }
     }
 
-    /// The next client, and its address if it has one.
+    /// Accepts the next client, and its address if it has one.
     pub(crate) fn accept(&self) -> io::Result<(Stream, Option<SocketAddr>)> {
         match &self.listener {
             Listener::Tcp(listener, _) => {
                 let (stream, from) = listener.accept()?;
-                // Each answer is complete when it is written, so the kernel sends it at once. The
-                // call fails if the client has gone.
+                // Each answer is complete when it is written, so the kernel should send it at once.
+                // The call fails if the client is gone.
                 let _ = stream.set_nodelay(true);
                 let _ = keep_alive(&stream);
                 Ok((Stream::Tcp(stream), Some(from)))
@@ -147,8 +147,7 @@ impl Drop for Door {
     }
 }
 
-/// Has the kernel ask an idle client whether it is still there, and end the connection of one that
-/// has vanished.
+/// Makes the kernel probe an idle client, and end its connection if it has vanished.
 fn keep_alive(stream: &TcpStream) -> rustix::io::Result<()> {
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, KEEP_IDLE)?;
@@ -183,7 +182,7 @@ fn open_unix(path: &Path) -> io::Result<Listener> {
     Ok(listener)
 }
 
-/// True if the path is a socket at which no server answers.
+/// Whether the path is a socket at which no server answers.
 fn is_left_over(path: &Path) -> bool {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket());
     let answer = std::os::unix::net::UnixStream::connect(path);

@@ -11,16 +11,16 @@ use crate::desk::Desk;
 use crate::front::{Front, PERIOD};
 
 /// Number of iterations with packets between two looks at the sockets. The transport `auto` looks
-/// at UDP as often.
+/// at UDP at the same interval.
 const BETWEEN: u32 = 32;
 
-/// The number of iterations with packets for which one without packets counts: the thread looks at
-/// the sockets more often while the endpoint is idle, but not in each iteration, because a look
-/// costs as much as several of these.
+/// An iteration without packets counts as this number of iterations with packets. So the thread
+/// looks at the sockets more often while the endpoint is idle, but not in each iteration, because a
+/// look costs as much as several of these.
 const QUIET: u32 = 4;
 
-/// How long clients have their turns, one after the other, before the thread looks at a parked
-/// endpoint again. The last turn may exceed it.
+/// How long clients have turns, one after the other, before the thread looks at a parked endpoint
+/// again. The last turn may exceed it.
 const MOST_TURNS: Nanos = Nanos::from_micros(50);
 
 impl Front {
@@ -48,8 +48,8 @@ impl Front {
         rpc: &mut Rpc<T, Desk>,
         mut is_done: impl FnMut() -> bool,
     ) -> io::Result<()> {
-        // A wait that the endpoint has not ended begins again at once: its thread spins only after
-        // packets. An endpoint that never blocks never sets this.
+        // After a wait that the endpoint has not ended, the next wait begins at once: the thread
+        // spins only after packets. An endpoint that never blocks never sets this.
         let mut is_calm = false;
         let mut since_look = 0;
         while !is_done() {
@@ -95,8 +95,8 @@ impl Front {
         rested
     }
 
-    /// Serves clients while the endpoint is parked, until it has work: a client's command then
-    /// costs no system call of the endpoint.
+    /// Serves clients while the endpoint is parked, until the endpoint has work. So a client's
+    /// command costs no system call of the endpoint.
     fn rest_on<T: Open>(
         &mut self,
         rpc: &mut Rpc<T, Desk>,

@@ -1,6 +1,6 @@
-//! The doors and clients of one thread: which are ready, and whose turn it is.
+//! The doors and clients of one thread: which of them are ready, and whose turn it is.
 //!
-//! A client that has had a turn and could go on stands at the end of the queue again.
+//! A client that could continue after its turn goes to the end of the queue.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
@@ -22,7 +22,7 @@ use crate::lanes::{Asker, Lanes};
 use crate::stream::Stream;
 use crate::ticker::Ticker;
 
-/// Bytes of one read of a socket: as many as a connection takes before it must run commands.
+/// Bytes of one read from a socket: as many as a connection takes before it must run commands.
 const BUFFER: usize = dunlin_memcached::INPUT_MARK;
 
 /// Events that one look at the sockets takes.
@@ -31,7 +31,8 @@ const EVENTS: usize = 256;
 /// The token of the endpoint's descriptor.
 const ENDPOINT: usize = 0;
 
-/// The token by which other threads wake this one; those of doors and then of clients follow.
+/// The token by which other threads wake this one. The tokens of doors and clients come after
+/// `TICK`.
 const POST: usize = 1;
 
 /// The token of the tick.
@@ -39,17 +40,17 @@ const TICK: usize = 2;
 
 const FIRST_DOOR: usize = 3;
 
-/// The time from one tick to the next, and so the longest wait: within this time the thread sees
-/// that it should end.
+/// The time between two ticks, and so the longest wait: within this time the thread notices that it
+/// should end.
 pub(crate) const PERIOD: Duration = Duration::from_millis(50);
 
-/// The most clients that one look lets in at each door.
+/// The most clients that one look accepts at each door.
 const MOST_LET_IN: usize = 64;
 
-/// Clients that one look visits. Every second, the thread begins a round over all clients.
+/// Clients that one look visits. Every second, the thread begins a round of visits to all clients.
 const VISITED: usize = 64;
 
-/// How long no client is let in after the process has run out of descriptors.
+/// How long no client is accepted after the process has run out of descriptors.
 const PAUSE: Duration = Duration::from_millis(10);
 
 const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
@@ -69,7 +70,7 @@ pub struct Front {
     queue: VecDeque<usize>,
     lanes: Lanes,
     buffer: Box<[u8]>,
-    /// No client is let in before this time.
+    /// No client is accepted before this time.
     pause: Option<Instant>,
     round: Round,
 }
@@ -89,8 +90,8 @@ struct Round {
 }
 
 impl Front {
-    /// Serves clients of these doors and of the doors of other threads, on the thread of partition
-    /// `number`.
+    /// Serves clients of these doors, and clients that other threads post, on the thread of
+    /// partition `number`.
     ///
     /// # Errors
     /// The system has no descriptors left.
@@ -122,7 +123,7 @@ impl Front {
         })
     }
 
-    /// Wakes a look that waits when this descriptor is readable.
+    /// Makes a waiting look end when this descriptor becomes readable.
     pub(crate) fn watch(&self, endpoint: BorrowedFd<'_>) -> io::Result<()> {
         let raw = endpoint.as_raw_fd();
         let registry = self.poll.registry();
@@ -135,10 +136,10 @@ impl Front {
         self.poll.registry().deregister(&mut SourceFd(&raw))
     }
 
-    /// Looks which sockets are ready, and waits for this long if none is, or until the next tick.
-    /// True if the endpoint's descriptor is ready.
+    /// Polls the sockets. If none is ready, waits for this long, or until the next tick. True if
+    /// the endpoint's descriptor is ready.
     pub(crate) fn look(&mut self, wait: Duration, now: Seconds) -> io::Result<bool> {
-        // The kernel does not report again those that wait at a door already.
+        // The kernel reports clients that already wait at a door only once.
         let wait = match self.pause {
             Some(_) => wait.min(PAUSE),
             None if self.doors.iter().any(|door| door.may_enter) => Duration::ZERO,
@@ -154,7 +155,7 @@ impl Front {
         for event in &self.events {
             let token = event.token().0;
             if let Some(number) = token.checked_sub(first_client) {
-                // An event may be older than its client's end.
+                // An event may arrive after its client has been closed.
                 if let Some(Some(client)) = self.clients.get_mut(number) {
                     client.on_event(event);
                     wait_in(&mut self.queue, client, number);
@@ -212,14 +213,14 @@ impl Front {
         self.lanes.has_work(now)
     }
 
-    /// Brings answers to the clients that wait for them.
+    /// Takes answers to the clients that wait for them.
     pub(crate) fn on_news<T: Open>(&mut self, rpc: &mut Rpc<T, Desk>) {
         while let Some(news) = rpc.app_mut().next_news() {
             let (desk, mut cx) = rpc.with();
             let now = desk.time(cx.now());
             self.lanes.on_news(news, &mut cx, |asker, errand, end| {
                 let client = self.clients.get_mut(asker.place).and_then(Option::as_mut);
-                // The client may have left, and another one may have its place.
+                // The client may have left, and another may have its place.
                 if let Some(client) = client.filter(|it| it.guest().number() == asker.client) {
                     client.on_end(errand, end, &mut desk.serve(&self.hall), now);
                     wait_in(&mut self.queue, client, asker.place);
@@ -264,7 +265,7 @@ impl Front {
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {
                         self.doors[door].may_enter = false;
                     }
-                    // The client has gone again.
+                    // The client has already gone.
                     Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
                     Err(_) => {
@@ -348,7 +349,7 @@ impl Drop for Front {
     }
 }
 
-/// Puts a client at the end of the queue, if it does not stand there already.
+/// Puts a client at the end of the queue, unless it is already in the queue.
 fn wait_in(queue: &mut VecDeque<usize>, client: &mut Client, number: usize) {
     if !client.is_queued {
         client.is_queued = true;

@@ -1,8 +1,9 @@
 //! Limits and facts that the threads of a process share.
 //!
-//! Counters are relaxed atomics, which a thread updates once per read or write of a socket. The
-//! list of clients has a lock, which is taken when a client comes or goes, and for statistics. A
-//! new client goes to the next thread in turn: the thread that has the door posts the socket there.
+//! Counters are relaxed atomics, which a thread updates once for each read or write of a socket.
+//! The list of clients has a lock, which is taken when a client arrives or leaves, and for
+//! statistics. The thread that has the door posts each new client's socket to the next thread in
+//! turn.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,8 +17,8 @@ use mio::Waker;
 
 use crate::stream::Stream;
 
-/// Ticks a second in `/proc/self/stat`: `USER_HZ`, which is 100 on every architecture of Linux that
-/// this builds for.
+/// Ticks a second in `/proc/self/stat`: `USER_HZ`, which is 100 on every architecture of Linux for
+/// which this builds.
 const TICKS: u64 = 100;
 
 /// The options of a front end.
@@ -63,7 +64,7 @@ pub struct Hall {
     posts: Box<[Post]>,
 }
 
-/// Clients on their way to a thread.
+/// Clients in transit to a thread.
 #[derive(Default, Debug)]
 struct Post {
     /// Wakes the thread, once it runs.
@@ -111,7 +112,7 @@ impl Hall {
         self.options.refuses_flush
     }
 
-    /// Takes a client in; `None`: there are too many.
+    /// Registers a client; `None` if there are too many.
     pub(crate) fn on_client(
         &self,
         address: Option<SocketAddr>,
@@ -139,8 +140,8 @@ impl Hall {
         }
     }
 
-    /// Posts a client to the thread whose turn it is. Gives the client back if that thread is
-    /// `own`, or does not run.
+    /// Posts a client to the thread whose turn it is. Returns the client if that thread is `own`,
+    /// or does not run.
     pub(crate) fn post(
         &self,
         own: u16,
@@ -153,7 +154,7 @@ impl Hall {
             return Some((stream, guest));
         };
         post.arrivals().push((stream, guest));
-        // If this fails, the thread looks after its longest wait.
+        // If this fails, the thread takes the client after its longest wait.
         let _ = waker.wake();
         None
     }
@@ -209,7 +210,7 @@ impl Hall {
     }
 
     fn guests(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Guest>>> {
-        // No change of the list can fail half-way.
+        // No change of the list can fail halfway.
         let guests = self.guests.lock();
         guests.unwrap_or_else(PoisonError::into_inner)
     }
@@ -217,7 +218,7 @@ impl Hall {
 
 impl Post {
     fn arrivals(&self) -> MutexGuard<'_, Vec<(Stream, Arc<Guest>)>> {
-        // No change of the list can fail half-way.
+        // No change of the list can fail halfway.
         self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -247,8 +248,8 @@ impl Guest {
     }
 }
 
-/// Processor time of this process, in the program and in the kernel. Zero if the system does not
-/// tell.
+/// Processor time of this process, in user mode and in the kernel. Zero if the system does not
+/// report it.
 fn processor_times() -> (Duration, Duration) {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The second field is the program's name in parentheses, which may contain spaces.

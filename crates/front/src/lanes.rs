@@ -1,9 +1,9 @@
-//! Lanes: the errands of this thread's clients on their way to the partitions of other threads.
+//! Lanes: the errands of this thread's clients to the partitions of other threads.
 //!
 //! A lane is a session with the endpoint of another partition in the same process. It has one burst
-//! of errands under way at a time; those that come meanwhile wait with their clients and leave
-//! together, so bursts grow with the load. Errands of one client on one key therefore run in the
-//! order of its commands. If a session ends, the errands that may have run end with an error, the
+//! of errands in flight at a time. Errands that arrive meanwhile wait with their clients and leave
+//! together, so bursts grow with the load. Therefore, the errands of one client on one key run in
+//! the order of its commands. If a session ends, errands that may have run end with an error, the
 //! others stay, and the lane connects again.
 //!
 //! ```text
@@ -22,15 +22,15 @@ use dunlin_wire::{Ran, ReqType};
 /// Runs a burst of errands.
 pub(crate) const ERRANDS: ReqType = ReqType(0x6b10);
 
-/// A burst that has this many bytes takes no more errands.
+/// A burst with this number of bytes takes no more errands.
 const BURST: usize = 16 * 1024;
 
-/// Bursts that a thread has under way at a time, whatever the number of lanes. Each has room for
-/// the longest answer, so a thread never holds more than 10 MiB for them. The bursts of other lanes
+/// A thread has at most this number of bursts in flight, for any number of lanes. Each has room for
+/// the longest answer, so a thread never uses more than 10 MiB for them. The bursts of other lanes
 /// grow meanwhile.
 const MOST_OUT: usize = 8;
 
-/// Rooms for answers that a thread keeps from one burst to the next.
+/// Buffers for answers that a thread keeps between bursts.
 const KEPT_ROOMS: usize = 2;
 
 /// The longest answer to a burst: an answer as long as the mark, then one more item or part of a
@@ -38,56 +38,57 @@ const KEPT_ROOMS: usize = 2;
 const ANSWER: usize = OUTPUT_MARK + MAX_VALUE + OUTPUT_MARK;
 
 /// A server with several threads needs at least this `max_message`: no burst is longer than its
-/// longest answer. If bursts were refused, the clients that wait for them would wait for ever.
+/// longest answer. If bursts were refused, the clients that wait for them would wait forever.
 pub const LEAST_MESSAGE: usize = ANSWER;
 
 /// How long a lane stays down.
 const PAUSE: Nanos = Nanos::from_millis(5);
 
-/// A client that waits for an answer: its place in the front's list, and its number, because the
-/// place may get another client.
+/// A client that waits for an answer: its place in the front's list, and its number, because
+/// another client may get the place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Asker {
     pub(crate) place: usize,
     pub(crate) client: u64,
 }
 
-/// News of the endpoint, which the front reads between two iterations.
+/// Events of the endpoint, which the front reads between two iterations.
 #[derive(Debug)]
 pub(crate) enum News {
     Session(SessionEvent),
     Done(Done),
 }
 
-/// The end of an errand.
+/// The result of an errand.
 pub(crate) enum End<'a> {
-    /// This is its answer.
+    /// The answer.
     Answer(&'a [u8]),
-    /// It may have run, and has no answer.
+    /// No answer. The errand may have run.
     Lost,
-    /// It has not run.
+    /// The errand has not run.
     NotRun,
 }
 
-/// The lanes of a thread: one for each partition. The one of its own partition is never used.
+/// The lanes of a thread, one for each partition. The lane of the thread's own partition is never
+/// used.
 #[derive(Default, Debug)]
 pub(crate) struct Lanes {
     lanes: Vec<Lane>,
     own: usize,
     rooms: Rooms,
-    /// The lane that sends first, so that all have their turn if there are too few rooms.
+    /// The lane that sends first, so that all get their turn if there are too few buffers.
     first: usize,
-    /// Something has come for a lane that has no burst under way.
+    /// Whether there is new work for a lane without a burst in flight.
     is_stirred: bool,
-    /// When the next lane connects; [`Nanos::MAX`]: none is down.
+    /// When the next lane connects; [`Nanos::MAX`] if none is down.
     next_wish: Nanos,
 }
 
-/// Rooms for the answers of bursts, of all lanes.
+/// Buffers for the answers to bursts, shared by all lanes.
 #[derive(Default, Debug)]
 struct Rooms {
     kept: Vec<MsgBuf>,
-    /// Bursts under way.
+    /// Bursts in flight.
     out: usize,
 }
 
@@ -99,10 +100,11 @@ struct Lane {
     /// the queue.
     queue: VecDeque<usize>,
     is_queued: Vec<bool>,
-    /// The errands under way, in order.
+    /// The errands in flight, in order.
     burst: Vec<(Asker, Errand)>,
-    /// A call has left with the burst and has not ended. It can outlast its session, because it
-    /// ends only when the transport has released the request; the same burst must not leave twice.
+    /// Whether a call has left with the burst and has not ended. The call can outlast its session,
+    /// because it ends only when the transport has released the request; the same burst must not
+    /// leave twice.
     is_out: bool,
 }
 
@@ -125,7 +127,7 @@ impl State {
 }
 
 impl Lanes {
-    /// Lanes to partitions at these endpoints.
+    /// Makes lanes to the partitions at these endpoints.
     pub(crate) fn new(standing: Standing, endpoints: impl Iterator<Item = u16>) -> Self {
         let lane = |endpoint| Lane {
             endpoint,
@@ -160,12 +162,12 @@ impl Lanes {
         }
     }
 
-    /// True if a session should be made or a burst may be able to leave.
+    /// Whether a session should be made or a burst may be able to leave.
     pub(crate) fn has_work(&self, now: Nanos) -> bool {
         self.is_stirred || now >= self.next_wish
     }
 
-    /// A partition with which there should be a session now, and its endpoint.
+    /// A partition with which a session should be made now, and its endpoint.
     pub(crate) fn wish(&mut self, now: Nanos) -> Option<(usize, u16)> {
         if now < self.next_wish {
             return None;
@@ -187,7 +189,7 @@ impl Lanes {
         wish
     }
 
-    /// Notes the session that was made for a wish, if one was.
+    /// Notes the session that was made for a wish, if there is one.
     pub(crate) fn on_connecting(&mut self, partition: usize, session: Option<Session>, now: Nanos) {
         match session {
             Some(session) => self.lanes[partition].state = State::Connecting(session),
@@ -200,8 +202,8 @@ impl Lanes {
         self.next_wish = self.next_wish.min(now + PAUSE);
     }
 
-    /// Sends a burst on each lane that has none under way. `next` gives the next errand of the
-    /// client at a place for a partition.
+    /// Sends a burst on each lane that has none in flight. `next` returns the next errand to a
+    /// partition for the client at a place.
     pub(crate) fn send(
         &mut self,
         cx: &mut Cx<'_>,
@@ -210,7 +212,7 @@ impl Lanes {
         self.is_stirred = false;
         let count = self.lanes.len();
         for partition in (self.first..count).chain(0..self.first) {
-            // The end of a burst stirs the lanes again.
+            // The end of a burst makes the lanes try again.
             if self.rooms.out == MOST_OUT {
                 self.first = partition;
                 return;
@@ -227,8 +229,8 @@ impl Lanes {
         }
     }
 
-    /// Takes news, and shows the end of each errand to `see`: first those that may have run, in
-    /// order, and then those that have not, in reverse order.
+    /// Takes an event, and passes the result of each errand to `see`: first the errands that may
+    /// have run, in order, and then those that have not, in reverse order.
     pub(crate) fn on_news(
         &mut self,
         news: News,
@@ -276,7 +278,7 @@ impl Rooms {
         }
     }
 
-    /// A burst has ended.
+    /// Notes the end of a burst.
     fn on_end(&mut self, room: MsgBuf, cx: &mut Cx<'_>) {
         self.out -= 1;
         self.give_back(room, cx);
@@ -284,7 +286,8 @@ impl Rooms {
 }
 
 impl Lane {
-    /// Fills the burst from the clients in the queue. A burst that still has to leave gets nothing.
+    /// Fills the burst from the clients in the queue. A burst that still has to leave gets no more
+    /// errands.
     fn load(&mut self, mut next: impl FnMut(usize) -> Option<(Asker, Errand)>) {
         let mut bytes = match self.burst.is_empty() {
             true => 0,
@@ -301,13 +304,13 @@ impl Lane {
                 self.is_queued[place] = false;
             }
         }
-        // A client that always has more errands must not keep the others from the next burst.
+        // A client that always has more errands must not keep the others out of the next burst.
         if let Some(place) = self.queue.pop_front() {
             self.queue.push_back(place);
         }
     }
 
-    /// Issues the call of the burst, if there are errands. False: it cannot now.
+    /// Issues the call of the burst, if it has errands. False: the call cannot be issued now.
     fn depart(&mut self, session: Session, tag: Tag, rooms: &mut Rooms, cx: &mut Cx<'_>) -> bool {
         if self.burst.is_empty() {
             return true;
@@ -326,7 +329,7 @@ impl Lane {
             place.copy_from_slice(bytes);
             out = rest;
         }
-        // The last answer has made it shorter.
+        // The previous answer has shortened it.
         let _ = response.resize(ANSWER);
         match cx.call(session, ERRANDS, request, response, tag) {
             Ok(_) => {
@@ -340,13 +343,13 @@ impl Lane {
             }) => {
                 cx.recycle([request]);
                 rooms.give_back(response, cx);
-                // Without a session, the news of its end comes next.
+                // If there is no session, the event of its end comes next.
                 true
             }
         }
     }
 
-    /// Takes the end of the call, and returns the room of its answer.
+    /// Takes the end of the call, and returns the buffer of its answer.
     fn on_done(
         &mut self,
         done: Done,

@@ -3,18 +3,18 @@
 //!
 //! A [`Door`] is a listener at a [`DoorAddress`]. A [`Front`] has the doors and clients of one
 //! thread, and [`Front::drive`] runs them together with the endpoint that serves the native
-//! clients. Both act on one table, which the endpoint's state, a [`Desk`], owns. A [`Hall`] has the
-//! facts of the process. With several threads, each has a front; a client belongs to one of them,
-//! and its commands on keys of other partitions go there in bursts, over sessions within the
+//! clients. Both use one table, which the endpoint's state, a [`Desk`], owns. A [`Hall`] has the
+//! facts of the process. With several threads, each has a front. A client belongs to one of them,
+//! and its commands on keys of other partitions go to those in bursts, over sessions within the
 //! process.
 //!
-//! The endpoint comes first: a thread looks at sockets after 32 iterations of the endpoint, or
-//! after eight without packets, and gives one client one turn between two iterations. If both are
-//! idle, the thread waits in one `epoll` that has the sockets and the endpoint's descriptor. So a
-//! native request makes no system call for sockets, and no client waits for another one's values.
+//! The endpoint has priority: a thread polls sockets after 32 iterations of the endpoint, or after
+//! eight without packets, and gives one client one turn between two iterations. If both are idle,
+//! the thread waits in one `epoll` that has the sockets and the endpoint's descriptor. So a native
+//! request costs no system call for sockets, and no client waits for another one's values.
 //!
-//! Memory of a client is bounded by [`Connection`](dunlin_memcached::Connection); the buffer into
-//! which sockets are read is one for each thread.
+//! [`Connection`](dunlin_memcached::Connection) bounds the memory of a client; each thread has one
+//! buffer into which it reads sockets.
 //!
 //! | file | what it owns |
 //! |---|---|

@@ -15,16 +15,16 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Tells the client that no more bytes follow.
+    /// Signals the client that no more bytes follow.
     pub(crate) fn end_output(&self) {
-        // This fails if the client has gone already.
+        // This fails if the client is already gone.
         let _ = match self {
             Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
             Self::Unix(stream) => stream.shutdown(Shutdown::Write),
         };
     }
 
-    /// Registers the socket, so that every change of its readiness is reported under this token.
+    /// Registers the socket, so that every change of its readiness is reported with this token.
     pub(crate) fn watch(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.source().register(registry, token, interest)
@@ -32,7 +32,7 @@ impl Stream {
 
     /// Ends the reports.
     pub(crate) fn forget(&mut self, registry: &Registry) {
-        // The kernel ends them too, when the socket closes.
+        // The kernel also ends them when the socket is closed.
         let _ = self.source().deregister(registry);
     }
 

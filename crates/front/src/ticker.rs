@@ -1,6 +1,6 @@
-//! A tick that ends a wait for sockets, so that the wait needs no time-out of its own. With one,
-//! the kernel arms a timer at each wait and disarms it after that, for each command of a client
-//! that sends one at a time; a tick is armed once in its period.
+//! A tick that ends a wait for sockets, so that the wait needs no timeout of its own. With a
+//! timeout, the kernel arms a timer at each wait and disarms it afterwards, for each command of a
+//! client that sends one at a time. The ticker is armed only once in its period.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -18,7 +18,7 @@ use rustix::time::{
 pub(crate) struct Ticker(OwnedFd);
 
 impl Ticker {
-    /// A timer that ticks in this period, and reports each tick under this token.
+    /// Makes a timer that ticks in this period, and reports each tick with this token.
     ///
     /// # Errors
     /// The system has no descriptors left.
@@ -35,9 +35,9 @@ impl Ticker {
         Ok(Self(timer))
     }
 
-    /// Takes a tick. The next one comes only after this.
+    /// Takes a tick. The next one comes only after this call.
     pub(crate) fn on_tick(&self) {
-        // It fails only if the tick was taken already.
+        // This fails only if the tick was already taken.
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }
 }

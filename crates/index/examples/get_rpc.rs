@@ -1,4 +1,4 @@
-//! Gets of an index between two endpoints over shared memory, in one thread and with a clock that
+//! Gets from an index between two endpoints over shared memory, in one thread and with a clock that
 //! only counts, so that every run executes the same instructions. `cargo xtask budget` runs it
 //! under callgrind.
 //!
@@ -19,10 +19,10 @@ use dunlin_transport::shm::{Options as ShmOptions, Shm};
 /// Items of the index.
 const ITEMS: u32 = 1 << 15;
 
-/// Gets that are begun together.
+/// Gets that begin together.
 const BATCH: usize = 16;
 
-/// Gets that are not counted, in which pools and rings fill.
+/// Gets before counting starts, which fill pools and rings.
 const WARM_UP: u64 = 4000;
 
 struct Client {
@@ -48,7 +48,7 @@ fn main() {
     println!("{done}");
 }
 
-/// The client's work: takes the answers, begins the next gets.
+/// The client's turn: takes the answers and begins the next gets.
 #[inline(never)]
 fn client_turn(client: &mut ClientRpc) {
     client.run_once();
@@ -56,7 +56,7 @@ fn client_turn(client: &mut ClientRpc) {
     app.turn(&mut cx);
 }
 
-/// The server's work: takes the requests, sends the answers.
+/// The server's turn: takes the requests and sends the answers.
 #[inline(never)]
 fn server_turn(server: &mut ServerRpc) {
     server.run_once();

@@ -1,4 +1,4 @@
-//! Properties that hold for any bytes: the tests of this crate and the fuzz target share them.
+//! Properties that hold for any bytes. The tests of this crate and the fuzz target share them.
 //!
 //! Each function panics if its property does not hold.
 
@@ -9,7 +9,7 @@ use crate::range::{Direction, MAX_KEY, Range, Start};
 use crate::snapshot::{Writer, read};
 use crate::wire::{Answer, Request, Scan, ScanAnswer};
 
-/// Reads bytes as each kind of message. One that is accepted encodes to the same bytes.
+/// Decodes the bytes as each kind of message. A message that decodes must encode to the same bytes.
 ///
 /// # Panics
 /// If it does not.
@@ -40,13 +40,13 @@ pub fn message(bytes: &[u8]) {
     }
 }
 
-/// Reads bytes as a snapshot: as they are, and as the records of one whose end is right. Items that
-/// are accepted are written to the same bytes.
+/// Reads the bytes as a snapshot: unchanged, and as the records of a snapshot with a correct end.
+/// Items that are accepted must be written as the same bytes.
 ///
 /// # Panics
 /// If they are not.
 pub fn snapshot(bytes: &[u8]) {
-    // A refusal is as good as items.
+    // Refusing the bytes is as good as reading items.
     let _ = read(bytes, |_, _| {});
     let write = |file: &[u8]| {
         let mut writer = Writer::new(Vec::new()).expect("memory takes bytes");
@@ -56,14 +56,14 @@ pub fn snapshot(bytes: &[u8]) {
         });
         (writer.end().expect("memory takes bytes").0, shown)
     };
-    // The records are followed by no end, so they are refused, but they are shown.
+    // No end follows the records, so they are refused, but only after they were shown.
     let begun = [b"DINDEX\x01\x00", bytes].concat();
     let (whole, _) = write(&begun);
     let (again, shown) = write(&whole);
     assert!(shown.is_ok() && again == whole, "{shown:?}");
 }
 
-/// Runs bytes as operations of an index and of a `BTreeMap`, which must show the same.
+/// Runs the bytes as operations on an index and on a `BTreeMap`, which must give the same results.
 ///
 /// # Panics
 /// If they do not.
@@ -89,7 +89,7 @@ pub fn operations(bytes: &[u8]) {
     assert_eq!(index.total(Range::ALL, u64::MAX).items, model.len() as u64);
 }
 
-/// Keys with common beginnings, some of them long.
+/// Keys with common prefixes, some of them long.
 fn key_of(a: u8, b: u8) -> Vec<u8> {
     let mut key = vec![a % 8; 1 + usize::from(a % 5)];
     key.resize(key.len() + usize::from(b % 32), b % 4);

@@ -1,8 +1,8 @@
-//! Calls of a client, driven by the owner of an endpoint: it encodes requests for sessions that the
-//! owner has made, and turns the ends of calls into ends of operations.
+//! Calls of a client, driven by the owner of an endpoint. The client encodes requests for sessions
+//! that the owner has made, and turns the ends of calls into the ends of operations.
 //!
-//! Invariant: each operation that was begun has exactly one end. Nothing is repeated: the owner
-//! knows whether a write may run twice, and on which session it goes on.
+//! Invariant: each operation that was begun has exactly one end. The client repeats nothing: the
+//! owner decides whether a write may run twice, and over which session it continues.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use crate::wire::{Answer, KEYED, MAX_VALUE, Request, SCAN, SCAN_ROOM, Scan, Scan
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Token(pub u64);
 
-/// The end of an operation. The answer is still in the message that has brought it.
+/// The end of an operation. The answer is still in the message that brought it.
 #[derive(Debug)]
 pub struct End {
     /// The operation.
@@ -74,7 +74,7 @@ impl End {
             .map_err(|error| *error)
     }
 
-    /// Gives the memory of the answer back to the endpoint's pool, faster than dropping it.
+    /// Returns the memory of the answer to the endpoint's pool, which is faster than dropping it.
     pub fn recycle(self, cx: &mut Cx<'_>) {
         cx.recycle(self.result.ok());
     }
@@ -131,19 +131,18 @@ impl Client {
         self.issue(session, (SCAN, message, SCAN_ROOM), call, deadline, cx)
     }
 
-    /// Operations that have not ended.
+    /// The number of operations that have not ended.
     #[must_use]
     pub const fn under_way(&self) -> usize {
         self.places.len() - self.free.len()
     }
 
-    /// The next end of an operation.
+    /// Takes the next end of an operation.
     pub fn next_end(&mut self) -> Option<End> {
         self.ends.pop_front()
     }
 
-    /// Takes the end of a call of the endpoint. Returns the end of a call that is not this
-    /// client's.
+    /// Takes the end of a call of the endpoint. Returns it if the call is not this client's.
     pub fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) -> Option<Done> {
         if done.tag.0 & !u64::from(u32::MAX) != MARK {
             return Some(done);

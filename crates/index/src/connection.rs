@@ -1,5 +1,5 @@
 //! A blocking client with an endpoint of its own: each operation is one call or, for long scans,
-//! several. A program that wants many operations under way uses [`Client`].
+//! several. A program that needs many operations in flight uses [`Client`].
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -57,7 +57,7 @@ pub struct Connection<T: Open> {
     session: Option<Session>,
 }
 
-/// A place where a scan goes on: after the last key that was shown.
+/// The place at which a scan continues: after the last key that was shown.
 pub type Cursor = Option<Vec<u8>>;
 
 /// A connection cannot be opened.
@@ -82,8 +82,8 @@ impl<T: Open> Connection<T> {
         Self::open_with(endpoint, server, timeout, connect)
     }
 
-    /// Like [`Self::open`], with options for the session, such as another endpoint of the server
-    /// than the first.
+    /// Like [`Self::open`], with options for the session, which may for instance select another
+    /// endpoint of the server than the first.
     ///
     /// # Errors
     /// [`ConnectionError`].
@@ -109,7 +109,7 @@ impl<T: Open> Connection<T> {
         })
     }
 
-    /// The value of a key.
+    /// Reads the value of a key.
     ///
     /// # Errors
     /// [`Error`].
@@ -144,12 +144,12 @@ impl<T: Open> Connection<T> {
         }
     }
 
-    /// Shows up to `limit` items of a range in their order, and returns the place where another
-    /// scan goes on ([`Range::after`]), if there may be more. One request shows up to 64 KiB; a
-    /// scan that takes several may meet writes of others in between.
+    /// Calls `show` with up to `limit` items of a range in order, and returns the place at which
+    /// another scan continues ([`Range::after`]), if there may be more. One request returns up to
+    /// 64 KiB; between the requests of a long scan, other clients may write.
     ///
     /// # Errors
-    /// [`Error`]; items may have been shown already.
+    /// [`Error`]; `show` may already have been called for some items.
     pub fn scan(
         &mut self,
         range: Range<'_>,
@@ -182,7 +182,7 @@ impl<T: Open> Connection<T> {
             if !more {
                 return Ok(None);
             }
-            // An answer that promises more has one item at least.
+            // An answer that promises more items has at least one.
             last = Some(at.ok_or(Error::Incompatible)?);
             if left == 0 {
                 return Ok(last);
@@ -190,7 +190,7 @@ impl<T: Open> Connection<T> {
         }
     }
 
-    /// Counts the items of a range, and adds up their numbers, up to `limit` of them.
+    /// Counts the items of a range, up to `limit` of them, and adds up their numbers.
     ///
     /// # Errors
     /// [`Error`].
@@ -224,7 +224,7 @@ impl<T: Open> Connection<T> {
         Ok(self.wait())
     }
 
-    /// A session that is open.
+    /// Returns an open session, and waits for it if necessary.
     fn connected(&mut self) -> Result<Session, Error> {
         let is_open =
             |rpc: &Rpc<T, Client>, session| rpc.session_info(session).is_ok_and(|info| info.open);

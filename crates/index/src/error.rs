@@ -1,10 +1,10 @@
-//! How operations of a client fail.
+//! The errors of a client's operations.
 
 use std::fmt;
 
 use crate::wire::Status;
 
-/// Why an operation has no result.
+/// The reason why an operation has no result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {
     /// The key is empty, or has more than 255 bytes.
@@ -19,8 +19,8 @@ pub enum Error {
     Unavailable,
     /// The deadline passed before the answer came. The operation only reads.
     DeadlinePassed,
-    /// The write was sent, and no answer came: it may have happened, may still happen, or may never
-    /// happen.
+    /// The write was sent, and no answer arrived: it may have happened, may still happen, or may
+    /// never happen.
     Unknown,
     /// The client has no memory for the request or its answer.
     NoBuffer,
@@ -29,7 +29,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error of a status of the server.
+    /// The error for a status of the server.
     pub(crate) const fn of_status(status: Status) -> Self {
         match status {
             Status::BadKey => Self::BadKey,
@@ -46,7 +46,7 @@ impl fmt::Display for Error {
             Self::BadKey => "a key has 1 to 255 bytes",
             Self::TooLong => "a value has at most 16384 bytes",
             Self::BadRange => "the start of the range is above its end",
-            Self::BadLimit => "the limit of a scan is 1 to 1048576 items, that of a sum 1 at least",
+            Self::BadLimit => "a scan's limit is 1 to 1048576 items, and a sum's is at least 1",
             Self::Unavailable => "no server was ready before the deadline",
             Self::DeadlinePassed => "the deadline passed before the answer came",
             Self::Unknown => {

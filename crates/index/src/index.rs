@@ -1,19 +1,20 @@
 //! The tree, and the operations on it. Threads share it: gets take no lock, and a write waits for
-//! another one only where a node is split.
+//! another one only if they write the same key or where a node is split.
 //!
 //! The tree is `scc::TreeIndex`. `masstree` 0.9.5, the crate with the algorithm of eRPC §7.2,
 //! failed the tests of this crate: its scans miss items before a bound that differs from them in an
 //! earlier word than the last, and show some items twice while another thread writes.
 //!
-//! Invariants: the gets and writes of one key are linearizable. A scan shows keys in their order,
-//! each once. It shows every key that exists during the whole scan, and no key that does not exist
-//! at any time of it; it may show a key that is inserted or deleted meanwhile. A scan or sum keeps
-//! the memory of at most [`CHUNK`] items at a time from being freed, so the memory of deleted items
-//! comes back even during a long scan.
+//! Invariants: the gets and writes of one key are linearizable. A scan shows each key once, in key
+//! order. It shows every key that exists during the whole scan, and no key that exists at no time
+//! during it; a key that is inserted or deleted meanwhile may be shown or not. A scan or sum
+//! prevents the memory of at most [`CHUNK`] items at a time from being freed, so the memory of
+//! deleted items is freed even during a long scan.
 //!
 //! The tree has the short values, and handles of the long ones (`values.rs`). A long value is freed
-//! after its item has left the tree. So a reader that finds a handle without a value reads the tree
-//! again. Writers of one key wait for each other, so that each knows the value that it replaces.
+//! after its item was removed from the tree. So a reader that finds a handle without a value reads
+//! the tree again. Writers of one key wait for each other, so that each knows the value that it
+//! replaces.
 //!
 //! Called by `service.rs` and by programs that have the index in their own process.
 
@@ -27,10 +28,10 @@ use crate::range::{Direction, Range, Start};
 use crate::value::{Value, number};
 use crate::values::{Handle, Values};
 
-/// Items that a scan reads before it lets the tree free the memory of deleted items.
+/// The number of items that a scan reads before it lets the tree free the memory of deleted items.
 const CHUNK: usize = 1024;
 
-/// Number of locks for writers. Each lock is for a part of the keys.
+/// Number of locks for writers. Each lock covers a part of the keys.
 const LOCKS: usize = 256;
 
 /// The items of a server. A clone is another handle of the same items.
@@ -56,7 +57,7 @@ struct Shared {
     writers: [Mutex<()>; LOCKS],
     #[cfg(feature = "mutants")]
     mutant: Option<Mutant>,
-    /// For a planted bug: the first value that was read of each key.
+    /// For a planted bug: the first value that was read for each key.
     #[cfg(feature = "mutants")]
     old: Mutex<std::collections::HashMap<Vec<u8>, Vec<u8>>>,
 }
@@ -81,11 +82,11 @@ impl Default for Shared {
 pub enum Mutant {
     /// A get returns the first value that it ever found for the key.
     OldRead,
-    /// A scan that goes on shows its last key again.
+    /// A scan that continues shows its last key again.
     Again,
 }
 
-/// The items of a range together.
+/// The total of a range's items.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Total {
     /// Their number.
@@ -102,13 +103,13 @@ impl std::fmt::Debug for Index {
 }
 
 impl Index {
-    /// An index without items.
+    /// Makes an empty index.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An index with a planted bug.
+    /// Makes an index with a planted bug.
     #[cfg(feature = "mutants")]
     #[must_use]
     pub fn with_mutant(mutant: Mutant) -> Self {
@@ -147,7 +148,7 @@ impl Index {
         }
     }
 
-    /// Passes a value of the tree to `read`; `None` if it is a long one that was freed.
+    /// Passes a value of the tree to `read`; `None` if it is a long value that was freed.
     #[inline]
     fn show<R>(&self, value: &Value, read: &mut Option<impl FnOnce(&[u8]) -> R>) -> Option<R> {
         let mut show = |bytes: &[u8]| {
@@ -191,7 +192,7 @@ impl Index {
         if let Some(old) = old.filter(|_| is_deleted) {
             self.shared.values.take_away(old);
         }
-        // Without this, the memory of free nodes comes back only after a while.
+        // Without this, the memory of unused nodes is freed only after a while.
         Guard::new().accelerate();
         is_deleted
     }
@@ -209,8 +210,8 @@ impl Index {
         lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows the items of a valid range in their order, until `show` returns false or the range has
-    /// no more. `show` must not write this index: a long value stays locked until it returns.
+    /// Calls `show` with the items of a valid range in order, until `show` returns false or the
+    /// range ends. `show` must not write this index: a long value stays locked until it returns.
     pub fn scan(
         &self,
         range: Range<'_>,
@@ -220,7 +221,7 @@ impl Index {
         self.visit(range, direction, |key, value| show(key, value));
     }
 
-    /// Counts the items of a valid range, and adds up their numbers, up to `limit` of them.
+    /// Counts the items of a valid range, up to `limit` of them, and adds up their numbers.
     #[must_use]
     pub fn total(&self, range: Range<'_>, limit: u64) -> Total {
         let mut total = Total::default();
@@ -261,7 +262,7 @@ impl Index {
                 }
                 let mut read = Some(|value: &[u8]| show(key, value));
                 let shown = self.show(value, &mut read);
-                // If its value has gone, the item was deleted or replaced.
+                // If its value is gone, the item was deleted or replaced.
                 if shown.or_else(|| self.get(key, read?)) == Some(false) {
                     return;
                 }
@@ -273,7 +274,7 @@ impl Index {
         }
     }
 
-    /// Whether the scan has passed this key already. The tree promises no order between the items
+    /// Whether the scan has already passed this key. The tree promises no order between the items
     /// of nodes that are split while it reads.
     fn is_shown(&self, last: Option<&Key>, key: &Key, direction: Direction) -> bool {
         #[cfg(feature = "mutants")]

@@ -9,15 +9,15 @@
 //! | `index.rs` | the tree, and the operations on it |
 //! | `value.rs` | values, as the tree keeps them |
 //! | `values.rs` | long values |
-//! | `range.rs` | parts of the keys, and places where scans go on |
+//! | `range.rs` | parts of the keys, and places at which scans continue |
 //! | `wire.rs` | the bytes of requests and answers |
 //! | `service.rs` | handlers of an endpoint |
 //! | `client.rs` | calls of a client, driven by the owner of an endpoint |
 //! | `connection.rs` | a client that blocks, over an endpoint of a nexus (feature `nexus`) |
 //! | `snapshot.rs` | files with all items |
-//! | `check.rs` | what holds for any bytes |
+//! | `check.rs` | properties that hold for any bytes |
 //!
-//! Nothing here but `connection.rs` knows a transport or a clock.
+//! Only `connection.rs` knows a transport or a clock.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! Ranges of keys. Keys are in the order of their bytes, and a key comes before all longer ones
-//! that begin with it.
+//! Ranges of keys. Keys are ordered by their bytes, and a key comes before all longer keys of which
+//! it is a prefix.
 
 /// The longest key.
 pub const MAX_KEY: usize = 255;
@@ -20,7 +20,7 @@ pub enum Start<'a> {
 pub struct Range<'a> {
     /// The start.
     pub start: Start<'a>,
-    /// The first key that is not in it any more; `None`: it has all that follow.
+    /// The first key after the range; `None`: the range has no end.
     pub end: Option<&'a [u8]>,
 }
 
@@ -49,7 +49,7 @@ impl<'a> Range<'a> {
         }
     }
 
-    /// The key of its start, if it has one.
+    /// The key at which the range starts, if it has one.
     #[must_use]
     pub const fn start_key(&self) -> Option<&'a [u8]> {
         match self.start {

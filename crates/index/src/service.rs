@@ -1,6 +1,6 @@
 //! The handlers. A batch has all operations on single keys of a receive burst. They run in the
-//! dispatch thread, in the order in which they came. Scans run in workers, which share the tree, so
-//! that a long scan delays no get (eRPC §3.2, §7.2).
+//! dispatch thread, in order of arrival. Scans run in workers, which share the tree, so that a long
+//! scan delays no get (eRPC §3.2, §7.2).
 
 use dunlin_core::{
     BackgroundRequest, Batch, BatchItem, Clock, Cx, Endpoint, Refuse, Register as Dispatch,
@@ -77,7 +77,7 @@ pub fn serve<App: Host>(endpoint: &mut impl Register<App>, index: &Index) {
         match Scan::decode(request.data()) {
             Ok(scan) => {
                 let answer = answer_scan(&index, &scan);
-                // An answer has at most the room that was registered.
+                // An answer has at most the registered length.
                 let _ = request.reply(answer.len(), |_, out| out.copy_from_slice(&answer));
             }
             Err(_) => request.reject(ErrorCode::UNDECODABLE),
@@ -142,7 +142,7 @@ fn run(index: &Index, request: &Request<'_>, item: BatchItem<'_>, cx: &mut Cx<'_
 fn reply(answer: &Answer<'_>, item: BatchItem<'_>, cx: &mut Cx<'_>) {
     let size = answer.size();
     if size <= INLINE {
-        // The batch has room for it.
+        // The batch has room for the answer.
         let _ = item.reply(size, |out| answer.encode(out));
     } else {
         item.defer(cx).reply(cx, size, |out| answer.encode(out));

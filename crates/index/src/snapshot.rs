@@ -1,9 +1,9 @@
-//! Files with all items of an index, in the order of their keys: a head, records, and their number
-//! and checksum at the end. A reader checks the whole file before it uses an item, so it uses no
-//! file that was cut off or changed.
+//! Files with all items of an index, in key order: a head, records, and their number and checksum
+//! at the end. A reader checks the whole file before it uses an item, so it uses no file that is
+//! truncated or changed.
 //!
-//! A snapshot is not the state of one moment: an item that is written or deleted meanwhile may be
-//! in it or not. A file gets its name after all of it is on the disk.
+//! A snapshot is not the state at one moment: an item that is written or deleted meanwhile may or
+//! may not be in it. A file gets its name only after all of it is on the disk.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -17,19 +17,19 @@ use crate::wire::MAX_VALUE;
 pub const FORMAT: u16 = 1;
 
 const MAGIC: [u8; 6] = *b"DINDEX";
-/// The length of a key that ends the records.
+/// In place of the length of a key, this ends the records.
 const END: u8 = 0;
 
-/// A file cannot be read.
+/// The reason why a file cannot be read.
 #[derive(Debug)]
 pub enum SnapshotError {
-    /// The system refuses.
+    /// The system returned an error.
     Io(io::Error),
     /// It is not a snapshot.
     NoSnapshot,
     /// A newer version of this program has written it.
     Newer(u16),
-    /// It is cut off or changed.
+    /// It is truncated or changed.
     Damaged,
 }
 
@@ -45,7 +45,7 @@ impl<W: Write> Writer<W> {
     /// Writes the head.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn new(mut out: W) -> io::Result<Self> {
         out.write_all(&MAGIC)?;
         out.write_all(&FORMAT.to_le_bytes())?;
@@ -59,7 +59,7 @@ impl<W: Write> Writer<W> {
     /// Writes an item.
     ///
     /// # Errors
-    /// Those of `out`; or key or value have lengths that no index has.
+    /// Errors of `out`, and an error if key or value have lengths that no index has.
     pub fn add(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
         let (Ok(key_len), Ok(value_len)) = (u8::try_from(key.len()), u16::try_from(value.len()))
         else {
@@ -77,7 +77,7 @@ impl<W: Write> Writer<W> {
     /// Writes the end, and returns the number of items.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn end(mut self) -> io::Result<(W, u64)> {
         self.out.write_all(&[END])?;
         self.out.write_all(&self.count.to_le_bytes())?;
@@ -90,7 +90,7 @@ impl<W: Write> Writer<W> {
 /// Reads the items of a snapshot.
 ///
 /// # Errors
-/// [`SnapshotError`]; items may have been shown before the end was found to be wrong.
+/// [`SnapshotError`]; `show` may have been called before the end was found to be wrong.
 pub fn read(mut from: impl Read, mut show: impl FnMut(&[u8], &[u8])) -> Result<u64, SnapshotError> {
     let mut head = [0; 8];
     from.read_exact(&mut head)
@@ -132,11 +132,11 @@ pub fn read(mut from: impl Read, mut show: impl FnMut(&[u8], &[u8])) -> Result<u
     }
 }
 
-/// Writes a file, whose items come from `fill`. The file gets its name after all of it is on the
-/// disk.
+/// Writes a file, whose items come from `fill`. The file gets its name only after all of it is on
+/// the disk.
 ///
 /// # Errors
-/// Those of the system and of `fill`. A file that had the name before then still has it.
+/// Errors of the system and of `fill`. An earlier file of that name is then unchanged.
 pub fn write_file<E: From<io::Error>>(
     path: &Path,
     fill: impl FnOnce(&mut Writer<BufWriter<File>>) -> Result<(), E>,
@@ -155,8 +155,8 @@ pub fn write_file<E: From<io::Error>>(
     Ok(count)
 }
 
-/// Reads a file twice: first all of it is checked, then `show` gets the items. So a damaged file
-/// shows none.
+/// Reads a file twice: the first time to check all of it, the second time to call `show` with the
+/// items. So `show` gets no item of a damaged file.
 ///
 /// # Errors
 /// [`SnapshotError`].
@@ -192,7 +192,7 @@ impl fmt::Display for SnapshotError {
                 "a newer program has written it, in version {version} of the format; this one \
                  reads version {FORMAT}"
             ),
-            Self::Damaged => f.write_str("it is cut off or changed, and nothing of it was used"),
+            Self::Damaged => f.write_str("it is truncated or changed, and none of it was used"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Values, as the tree keeps them. Short ones are in the tree's own nodes, so a get of a number
+//! Values, as the tree keeps them. Short values are in the tree's own nodes, so a get of a number
 //! reads no further cache line. The tree clones entries when it splits a node.
 
 use crate::values::Handle;
@@ -15,7 +15,7 @@ pub(crate) enum Value {
 const _: () = assert!(size_of::<Value>() == 16);
 
 impl Value {
-    /// A value that lies in the tree, if it is short enough.
+    /// Makes a value that is kept in the tree, if the bytes are short enough.
     pub(crate) fn short(bytes: &[u8]) -> Option<Self> {
         let len = u8::try_from(bytes.len()).ok()?;
         let mut short = [0; SHORT];
@@ -32,7 +32,7 @@ impl Value {
     }
 }
 
-/// The number of a value: its first eight bytes, little endian; missing ones are zeros.
+/// The number of a value: its first eight bytes, little endian; missing bytes count as zeros.
 #[inline]
 pub(crate) fn number(bytes: &[u8]) -> u64 {
     let mut number = [0; 8];

@@ -1,13 +1,14 @@
-//! Long values, outside the tree. A node of the tree keeps deleted items, with their values, until
-//! it is split or empty. A value here is freed together with its item.
+//! Long values, which are kept outside the tree. A node of the tree keeps deleted items, with their
+//! values, until it is split or empty. A value here is freed together with its item.
 //!
 //! A value has a handle: its place, and how often the place was used before. Invariants: a handle
-//! leads to the value for which it was made, or to none after that was taken away; each place is
+//! leads to the value for which it was made, or to none after that value was removed; each place is
 //! free or has one value. Called by `index.rs`.
 
 use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
 
-/// Number of places that are made together, and of entries in each of the two tables above them.
+/// Number of places that are allocated together, and of entries in each of the two tables above
+/// them.
 const CHUNK: usize = 1024;
 
 /// The name of a value.
@@ -31,7 +32,7 @@ type Table = Box<[OnceLock<Chunk>]>;
 #[derive(Debug, Default)]
 struct Free {
     places: Vec<u32>,
-    /// Places from here on were never used.
+    /// Places from this one on have never been used.
     unused: u32,
 }
 
@@ -52,7 +53,7 @@ impl Default for Values {
 }
 
 impl Values {
-    /// Keeps a value, which is not empty.
+    /// Keeps a value, which must not be empty.
     ///
     /// # Panics
     /// If there are 2^30 values already.
@@ -69,7 +70,7 @@ impl Values {
         }
     }
 
-    /// Passes the value to `read`, if it is still there.
+    /// Passes the value to `read`, if it still exists.
     #[inline]
     pub(crate) fn read<R>(&self, handle: Handle, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let slot = self.place(handle.place)?;
@@ -78,7 +79,7 @@ impl Values {
         is_it.then(|| read(&slot.bytes))
     }
 
-    /// Takes the value away, unless that has happened before.
+    /// Removes the value, unless it was removed before.
     pub(crate) fn take_away(&self, handle: Handle) {
         let Some(slot) = self.place(handle.place) else {
             return;
@@ -102,7 +103,7 @@ impl Values {
         }
         let place = free.unused;
         let (table, chunk, _) = split(place);
-        assert!(table < CHUNK, "an index has 2^30 long values at most");
+        assert!(table < CHUNK, "an index has at most 2^30 long values");
         free.unused += 1;
         self.tables[table].get_or_init(row)[chunk].get_or_init(row);
         place
@@ -118,7 +119,8 @@ impl Values {
     }
 }
 
-/// The table of a place, the chunk in it, and the place in that.
+/// The indices that lead to a place: of its table, of the chunk in the table, and of the place in
+/// the chunk.
 const fn split(place: u32) -> (usize, usize, usize) {
     let place = place as usize;
     (

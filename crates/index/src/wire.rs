@@ -1,9 +1,9 @@
 //! The protocol: bytes of requests and answers. All numbers are little endian, and every request
 //! begins with the version of the protocol.
 //!
-//! Two types of requests: [`KEYED`] is one operation on one key, of any kind, so that a burst of
-//! gets and puts is one batch; [`SCAN`] reads a range. `docs/index.md` has the tables for other
-//! languages.
+//! There are two types of requests: [`KEYED`] is one operation on one key, of any kind, so that a
+//! burst of gets and puts is one batch; [`SCAN`] reads a range. `docs/index.md` has the tables for
+//! other languages.
 //!
 //! Invariant: a request that decodes encodes to the same bytes again. Called by `service` and
 //! `client`.

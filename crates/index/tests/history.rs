@@ -1,6 +1,7 @@
-//! Histories of simulated clients over a network that loses, repeats and delays packets, while the
-//! server pauses: each key is a register which one operation at a time changes, and a scan shows
-//! keys in order, each once, and each key as a get in its time would. Planted bugs must be found.
+//! Histories of simulated clients over a network that loses, duplicates and delays packets, while
+//! the server pauses. Each key must behave like a register that one operation at a time changes,
+//! and a scan must show keys in order, each once, and each as a get at the same time would. Planted
+//! bugs must be found.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -28,14 +29,14 @@ const CLIENTS: usize = 3;
 const SERVER: PortId = PortId(0);
 /// Keys that change.
 const KEYS: usize = 6;
-/// Keys that stay, more than a scan reads at once.
+/// Keys that never change, more than a scan reads at once.
 const FIXED: u64 = 1300;
 /// Mean time between two operations of a client.
 const GAP: u64 = 2_000_000;
-/// Operations begin until then, and have ended later.
+/// No operation begins after this time.
 const BUSY: Nanos = Nanos::from_millis(250);
 const END: Nanos = Nanos::from_millis(1000);
-/// One of this number of operations is a scan.
+/// One in this number of operations is a scan.
 const SCANS: u64 = 6;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,7 +46,7 @@ enum Action {
     Delete,
 }
 
-/// The outcome of an operation: whether there was an item, or the number in it.
+/// The result of an operation: whether there was an item, or the number in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Outcome {
     Written,
@@ -59,7 +60,7 @@ struct Operation {
     action: Action,
     begin: Nanos,
     end: Nanos,
-    /// `None`: it may or may not have happened.
+    /// `None`: the operation may or may not have happened.
     outcome: Option<Outcome>,
 }
 
@@ -121,12 +122,12 @@ fn fixed(number: u64) -> Vec<u8> {
     number.to_be_bytes().to_vec()
 }
 
-/// A key between two that stay.
+/// A key between two that never change.
 fn key(number: usize) -> Vec<u8> {
     [&fixed(number as u64 * FIXED / KEYS as u64)[..], b"~"].concat()
 }
 
-/// The value with a number: every third one is too long for the tree.
+/// The value with a number. Every third one is too long for the tree.
 fn value(number: u64) -> Vec<u8> {
     let times = if number.is_multiple_of(3) { 5 } else { 1 };
     number.to_le_bytes().repeat(times)
@@ -168,7 +169,7 @@ fn options() -> Config {
 }
 
 impl ServerNode {
-    /// A server whose scans run in workers or in the dispatch thread.
+    /// Starts a server whose scans run in workers or in the dispatch thread.
     fn boot(net: &NetHandle, index: Index, mut rng: Rng) -> Self {
         for number in 0..FIXED {
             index.put(&fixed(number), &value(number));
@@ -318,7 +319,7 @@ impl ClientNode {
     }
 }
 
-/// The number of each key that changes, as a scan of all keys has shown it.
+/// The numbers of the keys that change, as a scan of all keys has shown them.
 fn shown(answer: &ScanAnswer<'_>) -> Result<[Option<u64>; KEYS], String> {
     let ScanAnswer::Items { more: false, .. } = answer else {
         return Err(format!("a scan was answered with {answer:?}"));
@@ -408,7 +409,8 @@ fn connect(world: &mut World<Processes>, port: PortId) {
     world.poke(port);
 }
 
-/// Runs a seed. Returns the numbers of operations, of those with an unknown outcome, and of scans.
+/// Runs a seed. Returns the numbers of operations, of operations with an unknown result, and of
+/// scans.
 fn run_seed(seed: u64, index: Index) -> Result<[u64; 3], String> {
     let mut rng = Rng::new(seed);
     let net = Net::undamaged(&mut rng);

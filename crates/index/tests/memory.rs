@@ -1,6 +1,6 @@
-//! Memory of deleted items comes back: ten times as many items come and go as the index keeps, and
-//! its memory stays level. It is higher than that of a new index, because a node of the tree keeps
-//! the places of deleted items until it is split or empty.
+//! The memory of deleted items is freed: the test inserts and deletes ten times as many items as
+//! the index keeps, and its memory must stay level. It is higher than the memory of a new index,
+//! because a node of the tree keeps the places of deleted items until it is split or empty.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -8,10 +8,11 @@ use std::process::Command;
 
 use dunlin_index::{Index, Range};
 
-/// Items that are there at any time.
+/// The number of items at any time.
 const ITEMS: u64 = 100_000;
 
-/// Bytes of a value, for the process that measures its own memory.
+/// The environment variable with the length of a value, for the process that measures its own
+/// memory.
 const VALUE: &str = "DUNLIN_VALUE";
 
 /// Resident memory of this process in KiB.
@@ -23,7 +24,7 @@ fn resident() -> u64 {
 }
 
 fn key(number: u64) -> [u8; 8] {
-    // Neighbours in time are not neighbours in the tree.
+    // Items that are neighbours in time are not neighbours in the tree.
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
@@ -35,7 +36,7 @@ fn value(number: u64, len: usize) -> Vec<u8> {
 #[test]
 fn memory_of_deleted_items_comes_back() {
     for len in ["8", "64"] {
-        // A process of its own: one that has had an index keeps some memory.
+        // A process of its own, because a process that has had an index keeps some memory.
         let program = std::env::current_exe().unwrap();
         let mut child = Command::new(program);
         child.args(["--exact", "items_come_and_go", "--nocapture"]);
@@ -44,7 +45,7 @@ fn memory_of_deleted_items_comes_back() {
     }
 }
 
-/// The process that measures its memory; without a length of values, it measures nothing.
+/// The process that measures its memory. Without a length of values, it measures nothing.
 #[test]
 fn items_come_and_go() {
     let Ok(len) = std::env::var(VALUE) else {

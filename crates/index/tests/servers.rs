@@ -1,5 +1,5 @@
 //! The service over endpoints of a nexus: every operation, long scans, several threads on one tree,
-//! and requests that make no sense.
+//! and invalid requests.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -103,7 +103,7 @@ fn every_operation<T: Open>(in_workers: bool) {
     let (mut one, mut other) = (server.connect::<T>(0), server.connect::<T>(1));
     assert_eq!(one.get(b"name"), Ok(None));
     one.put(b"name", b"dunlin").unwrap();
-    // Both endpoints have the same items.
+    // Both endpoints show the same items.
     assert_eq!(other.get(b"name"), Ok(Some(b"dunlin".to_vec())));
     other.put(b"name", b"").unwrap();
     assert_eq!(one.get(b"name"), Ok(Some(Vec::new())));
@@ -114,7 +114,7 @@ fn every_operation<T: Open>(in_workers: bool) {
     assert_eq!(other.get(&[1; 255]).unwrap().as_deref(), Some(&long[..]));
     assert_eq!(one.delete(&[1; 255]), Ok(true));
 
-    // Several answers: each item has more than 500 bytes.
+    // This takes several answers: each item has more than 500 bytes.
     let count = 400_u64;
     for number in 0..count {
         let value = [&number.to_le_bytes()[..], &[0; 500]].concat();
@@ -155,7 +155,7 @@ fn scans_in_dispatch() {
 }
 
 #[test]
-fn requests_that_make_no_sense_are_refused() {
+fn invalid_requests_are_refused() {
     let server = Server::start::<Shm>(true);
     let mut index = server.connect::<Shm>(0);
     index.put(b"b", b"1").unwrap();

@@ -1,11 +1,11 @@
-//! Real threads on one tree: every key behaves like a register, and scans keep what they promise.
+//! Real threads on one tree: every key behaves like a register, and scans keep their promises.
 //!
-//! Each key has one writer, which puts numbers that rise by one, and deletes the item before each
-//! number that is a multiple of eight. Before a write, the writer publishes that it begins, and
-//! afterwards that it has ended. So a reader knows the states that a linearizable register may show
-//! it: none from before the last write that had ended when the read began, and none of a write that
-//! had not begun when the read ended. For a register with one writer, that and the order of the
-//! reads of each thread are all that linearizability asks for.
+//! Each key has one writer. The writer puts numbers that increase by one, and deletes the item
+//! before each number that is a multiple of eight. It publishes the beginning and the end of each
+//! write. So a reader knows which states a linearizable register may show: none from before the
+//! last write that had ended when the read began, and none of a write that had not begun when the
+//! read ended. For a register with one writer, linearizability requires only this, and the order of
+//! each thread's reads.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -17,14 +17,14 @@ use dunlin_index::{Direction, Index, Range};
 const KEYS: u64 = 64;
 const WRITERS: u64 = 2;
 const READERS: usize = 2;
-/// Keys that stay, more than a scan reads at once.
+/// Keys that never change, more than a scan reads at once.
 const FIXED: u64 = 3000;
 
 /// The state of a key, as its writer publishes it: twice the number of the last write that has
-/// ended, and one more while the next is under way.
+/// ended, plus one while the next write is in progress.
 struct Register(AtomicU64);
 
-/// A key between two that stay, so that splits and removals of nodes touch both.
+/// A key between two that never change, so that splits and removals of nodes affect both kinds.
 fn key(number: u64) -> Vec<u8> {
     let mut key = (number * FIXED / KEYS).to_be_bytes().to_vec();
     key.extend_from_slice(if number.is_multiple_of(2) {
@@ -39,7 +39,7 @@ fn fixed(number: u64) -> [u8; 8] {
     number.to_be_bytes()
 }
 
-/// The number of a moving key, if it is one.
+/// The number of a key that changes; `None` for other keys.
 fn moving(bytes: &[u8]) -> Option<u64> {
     (0..KEYS).find(|number| key(*number) == bytes)
 }
@@ -69,8 +69,8 @@ fn write(index: &Index, registers: &[Register], own: u64, is_over: &AtomicBool) 
     }
 }
 
-/// Whether a register whose state was `before` when a read began and `after` when it ended may have
-/// shown this value.
+/// Whether a read may have returned this value, if the register's state was `before` when the read
+/// began and `after` when it ended.
 fn is_possible(before: u64, after: u64, seen: Option<u64>) -> bool {
     let (first, last) = (before / 2, after.div_ceil(2));
     let shows = |step: u64| match seen {
@@ -80,7 +80,7 @@ fn is_possible(before: u64, after: u64, seen: Option<u64>) -> bool {
     (first..=last).any(shows)
 }
 
-/// The value that a write leaves: that of every third key is too long for the tree.
+/// The value that a write leaves. The value of every third key is too long for the tree.
 fn value(number: u64, step: u64) -> Vec<u8> {
     match number % 3 {
         0 => step.to_le_bytes().repeat(5),
@@ -95,7 +95,7 @@ fn number(value: &[u8]) -> u64 {
     u64::from_le_bytes(words[0])
 }
 
-/// Reads until the time is over, and returns the first thing that is wrong.
+/// Reads until the time is over. Returns the number of reads, or the first error found.
 fn read(index: &Index, registers: &[Register], is_over: &AtomicBool) -> Result<u64, String> {
     let mut reads = 0;
     while !is_over.load(Ordering::Relaxed) {
@@ -161,7 +161,7 @@ fn scan(index: &Index, registers: &[Register], direction: Direction) -> Result<(
     Ok(())
 }
 
-/// Runs the threads for a while; the first thing that a reader found wrong.
+/// Runs the threads for a while. Returns the first error that a reader found.
 fn run(index: &Index, span: Duration) -> Result<u64, String> {
     for number in 0..FIXED {
         index.put(&fixed(number), &number.to_le_bytes());
@@ -197,8 +197,8 @@ fn each_key_is_a_register_and_scans_keep_their_promises() {
 }
 
 #[test]
-fn wrong_reads_are_possible_to_see() {
-    // Writes 1 to 6 put, write 7 deletes.
+fn the_check_detects_wrong_reads() {
+    // Writes 1 to 6 are puts, and write 7 is a delete.
     assert!(is_possible(0, 0, None) && !is_possible(0, 0, Some(1)));
     assert!(is_possible(0, 1, None) && is_possible(0, 1, Some(1)));
     assert!(is_possible(2, 2, Some(1)) && !is_possible(2, 2, None));

@@ -6,7 +6,7 @@
 //! cargo run --release -p dunlin-kv --example kv_rpc -- [GETS] [IN_FLIGHT] [COUNT]
 //! ```
 //!
-//! `GETS` of a hundred operations are gets, and the others sets, on items of 16 + 32 bytes that are
+//! `GETS` in a hundred operations are gets and the others sets, on items of 16 + 32 bytes that are
 //! drawn at random. The client begins them in batches of up to 16, as `dunlin bench kv` does, and
 //! checks every result. The last printed line is the number of counted operations.
 
@@ -19,24 +19,24 @@ use dunlin_testkit::session::connect;
 use dunlin_transport::connect::{EndpointUid, PeerInfo, meet};
 use dunlin_transport::shm::{Options as ShmOptions, Shm};
 
-/// Items of the table: enough for some buckets with a second line, as in a large one.
+/// Items of the table: enough that some buckets need a second line, as in a large table.
 const ITEMS: u32 = 1 << 15;
 
 /// Bytes of the table.
 const MEMORY: usize = 8 << 20;
 
-/// Operations that are begun together.
+/// Operations that begin together.
 const BATCH: usize = 16;
 
-/// Operations that are not counted, in which pools and rings fill.
+/// Operations before counting starts, which fill pools and rings.
 const WARM_UP: u64 = 4000;
 
 struct Client {
     kv: Kv,
     draws: Rng,
-    /// Gets of a hundred operations.
+    /// The number of gets in a hundred operations.
     gets: u64,
-    /// The operation of each slot: the item's number, and whether it is a get.
+    /// For each slot, the item's number and whether its operation is a get.
     slots: Vec<(u32, bool)>,
     free: Vec<u32>,
     completed: u64,
@@ -58,7 +58,7 @@ fn main() {
     println!("{done}");
 }
 
-/// The client's work: takes the answers, begins the next operations.
+/// The client's turn: takes the answers and begins the next operations.
 #[inline(never)]
 fn client_turn(client: &mut ClientRpc) {
     client.run_once();
@@ -66,7 +66,7 @@ fn client_turn(client: &mut ClientRpc) {
     app.turn(&mut cx);
 }
 
-/// The server's work: takes the requests, sends the answers.
+/// The server's turn: takes the requests and sends the answers.
 #[inline(never)]
 fn server_turn(server: &mut ServerRpc) {
     server.run_once();

@@ -1,14 +1,15 @@
-//! An async client of several servers, over one channel for each endpoint: any task of any runtime
-//! may call, and clones share the channels. A channel decides about sessions, repeats and
-//! deadlines; these files decide which channel gets a key, as a fleet does.
+//! An async client of several servers, with one channel to each endpoint. Any task of any runtime
+//! may call, and clones share the channels. A channel handles sessions, repeats and deadlines;
+//! these files choose the channel for a key, by the rules of a fleet.
 //!
-//! Invariants: an operation ends as the same operation of a [`Fleet`](crate::Fleet) does; no task
-//! holds a lock while it waits; an operation ends at a server of the list with which it began.
+//! Invariants: an operation ends in the same way as the same operation of a
+//! [`Fleet`](crate::Fleet); no task holds a lock while it waits; an operation keeps the list of
+//! servers with which it began.
 //!
 //! | file | what it owns |
 //! |---|---|
 //! | `list.rs` | the servers that are listed now |
-//! | `shared.rs` | what all clones of a client share |
+//! | `shared.rs` | the state that all clones of a client share |
 //! | `server.rs` | a server: its channels and its map, and calls of it |
 //! | `keyed.rs` | operations on one key |
 //! | `many.rs` | gets of many keys |
@@ -61,18 +62,18 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// Begins to connect to the servers, and does not wait until it has connected. An entry is
-    /// `HOST:PORT`, one server, or `dns+HOST:PORT`: each address of that name is a server. All
-    /// clients must name the servers alike; their order does not matter.
+    /// Begins to connect to the servers, without waiting for the connections. An entry is
+    /// `HOST:PORT`, which is one server, or `dns+HOST:PORT`, where each address of the name is a
+    /// server. All clients must use the same server names; their order does not matter.
     ///
-    /// A name after `dns+` is looked up here, for which this call waits, and then each
-    /// `options.lookup`, or each 30 s, by a thread that the next operation starts. Items stay at
+    /// This call looks up names after `dns+`, and waits for the result. Later look-ups run every
+    /// `options.lookup`, or every 30 s, in a thread that the next operation starts. Items stay at
     /// their servers when the list changes, as [`Fleet::on_list`](crate::Fleet::on_list) explains.
-    /// The host of any other entry is looked up by its channels.
+    /// The channels look up the hosts of all other entries.
     ///
     /// # Errors
     /// [`ConnectionError::Address`]: the list is empty, an entry is not a host and a port, or a
-    /// name after `dns+` has no address, so that it is not known which servers own the keys.
+    /// name after `dns+` has no address, so that the owners of keys are unknown.
     pub fn open<'a>(
         hub: &Hub,
         servers: impl IntoIterator<Item = &'a str>,
@@ -94,7 +95,7 @@ impl Channels {
         })
     }
 
-    /// The item of a key.
+    /// Reads the item of a key.
     ///
     /// # Errors
     /// [`ServerError`].
@@ -103,11 +104,11 @@ impl Channels {
         Ok(found.map(Found::into_item))
     }
 
-    /// The items of `keys`, in the same order. All servers that own some of them are asked at the
-    /// same time.
+    /// Reads the items of `keys`, in the same order. All servers that own some of them are asked at
+    /// the same time.
     ///
     /// # Errors
-    /// [`ServerError`], of one of the servers.
+    /// [`ServerError`] of one of the servers.
     pub async fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Item>>, ServerError> {
         let list = self.shared.list();
         let mut groups: Vec<(&Arc<Server>, Vec<usize>)> = Vec::new();
@@ -142,7 +143,7 @@ impl Channels {
         Ok(self.run(&Request::Write(*store)).await?.written()?)
     }
 
-    /// Deletes an item, if it has the given version (or any, with `None`).
+    /// Deletes an item, if it has the given version. With `None`, deletes any version.
     ///
     /// # Errors
     /// [`ServerError`]; after [`Error::Unknown`] the item may have been deleted.

@@ -1,4 +1,4 @@
-//! Properties that hold for any bytes: the tests of this crate and the fuzz target share them.
+//! Properties that hold for any bytes. The tests of this crate and the fuzz target share them.
 //!
 //! Each function panics if its property does not hold.
 
@@ -15,7 +15,7 @@ use crate::wire::{
 /// The tag of the map in all checks.
 const TAG: u32 = 7;
 
-/// Reads bytes as each kind of message. One that is accepted encodes to the same bytes.
+/// Decodes the bytes as each kind of message. A message that decodes must encode to the same bytes.
 ///
 /// # Panics
 /// If it does not.
@@ -40,7 +40,7 @@ pub fn message(bytes: &[u8]) {
     if let Ok((map, own)) = Map::decode(bytes) {
         let mut again = vec![0xff; map.size()];
         map.encode(own, &mut again);
-        // The check ignores the longest value and the bytes of later versions.
+        // The longest value and the bytes of later versions are not compared.
         assert_eq!(Map::decode(&again), Ok((map, own)));
     }
     if let Ok(Answer::Found(item)) = Answer::decode(bytes) {
@@ -51,7 +51,8 @@ pub fn message(bytes: &[u8]) {
     dump(bytes);
 }
 
-/// Reads bytes as a get in both ways, by the map that they name and by another one.
+/// Decodes the bytes as a get in both ways, once with the tag that they contain and once with
+/// another.
 fn get(bytes: &[u8]) {
     let tag = bytes.get(4..8).map_or(0, |tag| {
         let tag = tag.first_chunk().expect("it has four bytes");
@@ -65,8 +66,8 @@ fn get(bytes: &[u8]) {
     assert_eq!(Request::decode_get(bytes, !tag), None);
 }
 
-/// Reads bytes as the lines of a dump file. An item that is read is written as a line that reads
-/// as the same item.
+/// Reads the bytes as the lines of a dump file. Each item that is read must be written as a line
+/// that reads as the same item.
 ///
 /// # Panics
 /// If it is not.
@@ -84,11 +85,11 @@ pub fn dump(bytes: &[u8]) {
     }
 }
 
-/// Runs bytes as requests of a partition: each begins with its length and its type. Every answer
-/// has the length that it claims, and a client can read it.
+/// Runs the bytes as requests to a partition: each begins with its length and its type. Every
+/// answer must have the length that it claims, and a client must be able to read it.
 ///
 /// # Panics
-/// If one has not, or cannot be read.
+/// If one of these is false.
 pub fn partition(bytes: &[u8]) {
     let Some((setting, mut rest)) = bytes.split_first() else {
         return;

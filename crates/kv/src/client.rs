@@ -1,15 +1,15 @@
-//! The client, as a machine without input and output of its own: it begins operations, gets the
-//! ends of its calls, and says which endpoints it wants sessions with. The owner of an endpoint
-//! drives it ([`Client::on_done`], [`Client::on_session`], [`Client::on_time`],
-//! [`Client::wish`]); `Connection` does so for a nexus, and the simulator for its hosts.
+//! The client, as a state machine without input and output of its own: it begins operations, takes
+//! the ends of its calls, and asks for sessions with endpoints. The owner of an endpoint drives it
+//! ([`Client::on_done`], [`Client::on_session`], [`Client::on_time`], [`Client::wish`]);
+//! `Connection` does so for a nexus, and the simulator for its hosts.
 //!
-//! Invariants: each operation that was begun has exactly one end; an operation that writes is sent
-//! again only if the server cannot have run it; nothing is sent over a session before the server's
-//! map came over it, and the map's tag is in each request.
+//! Invariants: each operation that was begun has exactly one end; a write is sent again only if the
+//! server cannot have run it; the client sends nothing else over a session before the server's map
+//! has come over it, and each request carries the map's tag.
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `machine.rs` | the client's state, and what its owner calls |
+//! | `machine.rs` | the client's state, and the methods that its owner calls |
 //! | `options.rs` | options, and the names of operations |
 //! | `lanes.rs` | sessions: wishes, greetings, pauses after failures |
 //! | `calls.rs` | the operations under way, in one table |

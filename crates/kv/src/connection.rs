@@ -1,5 +1,5 @@
-//! A blocking client with an endpoint of its own: each operation is one call. A program that wants
-//! many operations under way drives the client's machine itself.
+//! A blocking client with an endpoint of its own: each operation is one call. A program that needs
+//! many operations in flight drives the client's machine itself.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::{fmt, io};
@@ -65,7 +65,7 @@ pub enum ConnectionError {
 }
 
 impl<T: Open> Connection<T> {
-    /// Makes an endpoint, and begins to connect to the server whose nexus is at `address`. An
+    /// Makes an endpoint, and begins to connect to the server whose nexus is at `address`. Each
     /// operation waits for a session until its deadline.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl<T: Open> Connection<T> {
         })
     }
 
-    /// The item of a key.
+    /// Reads the item of a key.
     ///
     /// # Errors
     /// [`Error`].
@@ -119,7 +119,7 @@ impl<T: Open> Connection<T> {
         self.run(&Request::Get { key })?.found()
     }
 
-    /// The items of `keys`, in the same order. The keys may belong to different partitions.
+    /// Reads the items of `keys`, in the same order. The keys may belong to different partitions.
     ///
     /// # Errors
     /// [`Error`].
@@ -138,7 +138,7 @@ impl<T: Open> Connection<T> {
         self.run(&Request::Write(*store))?.written()
     }
 
-    /// Deletes an item, if it has the given version (or any, with `None`).
+    /// Deletes an item, if it has the given version. With `None`, deletes any version.
     ///
     /// # Errors
     /// [`Error`]; after [`Error::Unknown`] the item may have been deleted.
@@ -179,7 +179,7 @@ impl<T: Open> Connection<T> {
     /// The server's map.
     ///
     /// # Errors
-    /// [`Error`], if no server answers before the client's deadline.
+    /// [`Error`] if no server answers before the client's deadline.
     pub fn map(&mut self) -> Result<Map, Error> {
         // The server sends the map before it answers any request.
         self.run_whole(0, Whole::Figures)?;
@@ -197,12 +197,12 @@ impl<T: Open> Connection<T> {
             .collect()
     }
 
-    /// Keys of a partition, from a place on, and the next place; `None` at the end. A scan begins
-    /// at place 0. It shows each item that stays from its beginning to its end, and some of them
+    /// Reads keys of a partition, beginning at a place, and the next place, or `None` at the end. A
+    /// scan begins at place 0. It shows each item that exists during the whole scan, some of them
     /// twice if the table grows meanwhile.
     ///
     /// # Errors
-    /// [`Error`]; after a restart of the server, places mean nothing.
+    /// [`Error`]. After a restart of the server, earlier places are meaningless.
     pub fn scan(
         &mut self,
         partition: u16,
@@ -223,8 +223,8 @@ impl<T: Open> Connection<T> {
         Ok(())
     }
 
-    /// The machine and its endpoint, for programs that begin operations themselves. Such operations
-    /// end in [`Self::turn`], and their tokens must be below 2^63.
+    /// The machine and its endpoint, for programs that begin operations themselves. [`Self::turn`]
+    /// brings the ends of such operations. Their tokens must be below 2^63.
     pub fn with(&mut self) -> (&mut Client, Cx<'_>) {
         self.rpc.with()
     }
@@ -292,8 +292,8 @@ impl<T: Open> Connection<T> {
         self.wait(token)
     }
 
-    /// Runs until an operation has ended. The results of other operations are lost, so a program
-    /// that uses [`Self::with`] takes its results before it calls anything that waits.
+    /// Runs until an operation has ended. Drops the results of other operations, so a program that
+    /// uses [`Self::with`] takes its results before it calls anything that waits.
     fn wait(&mut self, token: Token) -> Result<Reply, Error> {
         loop {
             self.turn(Nanos::MAX);

@@ -1,5 +1,5 @@
 //! A blocking client of several servers, with an endpoint of its own: each operation is one call. A
-//! program that wants many operations under way drives the fleet itself.
+//! program that needs many operations in flight drives the fleet itself.
 
 use std::time::Duration;
 
@@ -17,18 +17,18 @@ use crate::wire::{Figures, HotKeys, Map, Request, Store, Whole};
 /// Time between two look-ups of names.
 const LOOKUP: Nanos = Nanos::from_secs(30);
 
-/// After this time an attempt to reach a server has failed, so that operations for it can end.
+/// An attempt to reach a server fails after this time, so that operations for it can end.
 const ATTEMPT: Duration = Duration::from_secs(1);
 
-/// Time between two looks at a look-up that is under way.
+/// How often a look-up under way is polled.
 const GLANCE: Nanos = Nanos::from_millis(5);
 
 /// Connections to several servers, over which the keys are spread.
 ///
-/// An entry of the list is `HOST:PORT`, one server, or `dns+HOST:PORT`: each address of that name
-/// is a server. A server's name in the list decides which keys it owns, so all clients must have
-/// the same names; their order does not matter. An item stays at its server when
-/// the list changes, as [`Fleet::on_list`] explains.
+/// An entry of the list is `HOST:PORT`, which is one server, or `dns+HOST:PORT`, where each address
+/// of the name is a server. A server's name in the list decides which keys it owns, so all clients
+/// must have the same names; their order does not matter. An item stays at its server when the list
+/// changes, as [`Fleet::on_list`] explains.
 ///
 /// ```no_run
 /// use dunlin_kv::{Connections, FleetOptions, Store};
@@ -58,7 +58,7 @@ impl<T: Open> Connections<T> {
     ///
     /// # Errors
     /// [`ConnectionError`]: the list is empty, no entry has an address, or a name after `dns+` has
-    /// none, so that it is not known which servers own the keys.
+    /// none, so that the owners of keys are unknown.
     pub fn open<'a>(
         endpoint: EndpointBuilder<T>,
         servers: impl IntoIterator<Item = &'a str>,
@@ -110,7 +110,7 @@ impl<T: Open> Connections<T> {
 
     // Operations on keys.
 
-    /// The item of a key.
+    /// Reads the item of a key.
     ///
     /// # Errors
     /// [`ServerError`].
@@ -118,8 +118,8 @@ impl<T: Open> Connections<T> {
         Ok(self.run(&Request::Get { key })?.found()?)
     }
 
-    /// The items of `keys`, in the same order. All servers that own some of them are asked at the
-    /// same time.
+    /// Reads the items of `keys`, in the same order. All servers that own some of them are asked at
+    /// the same time.
     ///
     /// # Errors
     /// [`ServerError`].
@@ -138,7 +138,7 @@ impl<T: Open> Connections<T> {
         Ok(self.run(&Request::Write(*store))?.written()?)
     }
 
-    /// Deletes an item, if it has the given version (or any, with `None`).
+    /// Deletes an item, if it has the given version. With `None`, deletes any version.
     ///
     /// # Errors
     /// [`ServerError`]; after [`Error::Unknown`] the item may have been deleted.
@@ -215,7 +215,7 @@ impl<T: Open> Connections<T> {
             .collect()
     }
 
-    /// The keys that clients read most, of each partition of a server.
+    /// The keys that clients read most, for each partition of a server.
     ///
     /// # Errors
     /// [`ServerError`].
@@ -225,8 +225,8 @@ impl<T: Open> Connections<T> {
             .collect()
     }
 
-    /// Keys of a server's partition, from a place on, and the next place, as
-    /// [`Connection::scan`](crate::Connection::scan) returns them.
+    /// Reads keys of a server's partition, beginning at a place, and the next place, like
+    /// [`Connection::scan`](crate::Connection::scan).
     ///
     /// # Errors
     /// [`ServerError`].
@@ -241,8 +241,8 @@ impl<T: Open> Connections<T> {
             .keys()?)
     }
 
-    /// Flushes each partition of each server in turn, as
-    /// [`Connection::flush`](crate::Connection::flush) does with one.
+    /// Flushes each partition of each server in turn, like
+    /// [`Connection::flush`](crate::Connection::flush) for one server.
     ///
     /// # Errors
     /// [`ServerError`]; some partitions may have been flushed.
@@ -257,8 +257,8 @@ impl<T: Open> Connections<T> {
 
     // For programs that begin operations themselves.
 
-    /// The machine and its endpoint, for programs that begin operations themselves. Such operations
-    /// end in [`Self::turn`], and their tokens must be below 2^63.
+    /// The machine and its endpoint, for programs that begin operations themselves. [`Self::turn`]
+    /// brings the ends of such operations. Their tokens must be below 2^63.
     pub fn with(&mut self) -> (&mut Fleet, Cx<'_>) {
         self.rpc.with()
     }
@@ -295,7 +295,7 @@ impl<T: Open> Connections<T> {
         }
     }
 
-    // Inside.
+    // Internals.
 
     fn list(&mut self) {
         let servers = self.directory.servers();
@@ -359,8 +359,8 @@ impl<T: Open> Connections<T> {
         self.wait(token)
     }
 
-    /// Runs until an operation has ended. The results of other operations are lost, so a program
-    /// that uses [`Self::with`] takes its results before it calls anything that waits.
+    /// Runs until an operation has ended. Drops the results of other operations, so a program that
+    /// uses [`Self::with`] takes its results before it calls anything that waits.
     fn wait(&mut self, token: Token) -> Result<Reply, ServerError> {
         loop {
             while let Some(end) = self.rpc.app_mut().next_end() {

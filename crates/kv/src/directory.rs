@@ -1,23 +1,23 @@
-//! The servers as the program has listed them, and their addresses. `HOST:PORT` is one server, by
-//! that name, whatever its addresses; each address that the name of `dns+HOST:PORT` has is a server
-//! of its own.
+//! The servers in the program's list, and their addresses. `HOST:PORT` is one server with that
+//! name, even if it has several addresses. Each address of the name in `dns+HOST:PORT` is a
+//! separate server.
 //!
-//! Names are looked up by a thread of their own, one look-up at a time, because the resolver of the
-//! system may block for seconds.
+//! A separate thread looks names up, one look-up at a time, because the system's resolver may block
+//! for seconds.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
-/// Before a name of which each address is a server.
+/// The prefix of a name whose addresses are all servers.
 pub(crate) const EACH: &str = "dns+";
 
 #[derive(Clone, Debug)]
 struct ServerName {
     /// The name with its port.
     name: String,
-    /// Each address is a server.
+    /// Whether each address is a server.
     is_many: bool,
     addresses: Vec<SocketAddr>,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// Reads a list, and looks its names up.
+    /// Reads a list, and looks up its names.
     ///
     /// # Errors
     /// The list is empty, no entry has an address, or the servers of a `dns+` name are not known.
@@ -51,7 +51,7 @@ impl Directory {
             let text = "the list has no server";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        // Without the servers of one name, the keys of these would go to the others.
+        // If the servers of one name were missing, their keys would go to the others.
         let has_none = directory.entries.iter().all(|it| it.addresses.is_empty());
         let is_fatal = |at: usize| has_none || directory.entries[at].is_many;
         match errors.into_iter().find(|(at, _)| is_fatal(*at)) {
@@ -87,13 +87,13 @@ impl Directory {
         }
     }
 
-    /// Sets the addresses of an entry, as if a look-up had found them.
+    /// Sets the addresses of an entry, like a look-up that has found them.
     #[cfg(all(test, feature = "hub"))]
     pub(crate) fn set(&mut self, entry: usize, addresses: Vec<SocketAddr>) {
         self.entries[entry].addresses = addresses;
     }
 
-    /// Begins to look all names up, unless a look-up is under way.
+    /// Begins to look up all names, unless a look-up is under way.
     pub(crate) fn begin(&mut self) {
         if self.is_busy() {
             return;
@@ -101,11 +101,11 @@ impl Directory {
         let names = self.names();
         let (tell, found) = channel();
         let look = move || {
-            // The receiver is gone if the program has ended its connections.
+            // The receiver is gone if the program has dropped its connections.
             let _ = tell.send(look_up(&names));
         };
         let thread = thread::Builder::new().name("dunlin-kv-names".into());
-        // Without a thread, the sender is gone at once, so the look-up has failed.
+        // If no thread can be started, the sender is dropped at once, so the look-up fails.
         let _ = thread.spawn(look);
         self.look_up = Some(found);
     }
@@ -114,7 +114,7 @@ impl Directory {
         self.look_up.is_some()
     }
 
-    /// Takes the end of a look-up: false if no name was found. `None`: none has ended.
+    /// Takes the end of a look-up: false if no name was found. `None` if none has ended.
     pub(crate) fn poll(&mut self) -> Option<bool> {
         let found = match self.look_up.as_ref()?.try_recv() {
             Err(TryRecvError::Empty) => return None,
@@ -135,8 +135,8 @@ impl Directory {
             .collect()
     }
 
-    /// Takes the addresses that were found; an entry that has none keeps those it had. Returns the
-    /// errors, with the places of their entries.
+    /// Takes the addresses that were found; an entry without any keeps its earlier ones. Returns
+    /// the errors, with the indices of their entries.
     fn take(&mut self, found: Found) -> Vec<(usize, io::Error)> {
         let mut errors = Vec::new();
         for ((at, entry), found) in self.entries.iter_mut().enumerate().zip(found) {

@@ -3,19 +3,19 @@
 //! ```text
 //! key TAB value [TAB flags [TAB second of 1970 at which it expires, or 0]]
 //! ```
-//! A backslash escapes bytes that are not part of a line, or of UTF-8: `\\`, `\t`, `\n`, `\r`, and
-//! `\x` with two hexadecimal digits. A program may write such a list itself.
+//! A backslash escapes bytes that are not UTF-8 or have a meaning in a line: `\\`, `\t`, `\n`,
+//! `\r`, and `\x` with two hexadecimal digits. Other programs may write such a list, too.
 //!
-//! A *dump* also has marks, lines that begin with a tab: the first line names format and server,
-//! others tell how far the dump has come, and the last one is its end. Each of these has the number
-//! of items before it, and a check sum over them, the server and itself, so a reader notices a file
-//! that is cut off or changed. Nothing here reads files.
+//! A *dump* also has marks, which are lines that begin with a tab: the first line names format and
+//! server, others show the progress of the dump, and the last one is its end. Each of the latter
+//! has the number of items before it, and a checksum over these items, the server and itself, so a
+//! reader detects a file that is truncated or changed. Nothing here reads files.
 
 use std::fmt;
 
 use dunlin_store::{MAX_KEY, MAX_VALUE, route};
 
-/// The longest line, without its end: every byte escaped, and two numbers.
+/// The longest line, without its line feed: every byte escaped, and two numbers.
 pub const MAX_LINE: usize = 4 * (MAX_KEY + MAX_VALUE) + 64;
 
 /// An item of a file.
@@ -31,14 +31,14 @@ pub struct Item {
     pub expires: u64,
 }
 
-/// How far a dump has come.
+/// The progress of a dump.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mark {
     /// The tag of the server's map.
     pub tag: u32,
-    /// The partition that is next.
+    /// The next partition.
     pub partition: u16,
-    /// The place in it.
+    /// The place in that partition at which the dump continues.
     pub place: u64,
 }
 
@@ -49,7 +49,7 @@ pub struct Sum {
     check: u64,
 }
 
-/// Why a line is refused.
+/// The reason why a line is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BadLine {
     /// It has no value.
@@ -60,13 +60,13 @@ pub enum BadLine {
     Key,
     /// The value is too long.
     Value,
-    /// A backslash without an escape after it.
+    /// A backslash is not followed by an escape.
     Escape,
-    /// Flags or expiry are not a number, or too large a one.
+    /// Flags or expiry are not a number, or the number is too large.
     Number,
-    /// A mark of another format, or none at all.
+    /// The line is not a mark, or has another format.
     Mark,
-    /// The lines before a mark are not those that were written.
+    /// The lines before a mark differ from those that were written.
     Check,
     /// A line after the end.
     AfterEnd,
@@ -90,13 +90,13 @@ impl Sum {
         self.items
     }
 
-    /// A mark with its check sum, as a line.
+    /// A mark with its checksum, as a line.
     fn seal(self, tag: u32, text: String) -> String {
         let check = route(format!("{tag}\t{text}\t{}", self.check).as_bytes());
         format!("\t{text}\t{check:016x}\n")
     }
 
-    /// Adds the line of an item, without its end.
+    /// Adds the line of an item, without its line feed.
     pub fn on_line(&mut self, line: &[u8]) {
         self.items += 1;
         self.check = (self.check.rotate_left(5) ^ route(line)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -104,7 +104,7 @@ impl Sum {
 }
 
 impl Item {
-    /// Appends its line.
+    /// Appends the item's line.
     pub fn write(&self, out: &mut Vec<u8>) {
         escape(&self.key, out);
         out.push(b'\t');
@@ -178,11 +178,11 @@ impl Mark {
 }
 
 impl Reader {
-    /// Takes the next line, without its end. An item if it is one.
+    /// Takes the next line, without its line feed. Returns its item, if it has one.
     ///
     /// # Errors
-    /// The line is neither an item nor a mark that fits. The reader can go on; a list with bad
-    /// lines still has its other items.
+    /// The line is neither an item nor a mark that fits. The reader can continue; the other items
+    /// of a list with bad lines are still valid.
     pub fn on_line(&mut self, line: &[u8]) -> Result<Option<Item>, BadLine> {
         let is_first = !std::mem::replace(&mut self.is_begun, true);
         if self.is_over {
@@ -239,7 +239,7 @@ impl Reader {
         }
     }
 
-    /// The tag of the dump's server; `None`: the file is a list.
+    /// The tag of the dump's server; `None` if the file is a list.
     #[must_use]
     pub const fn tag(&self) -> Option<u32> {
         self.tag
@@ -257,7 +257,7 @@ impl Reader {
         self.mark
     }
 
-    /// True if the file may end here: it is a list, or a dump whose last line was read.
+    /// Whether the file may end here: it is a list, or a dump whose last line was read.
     #[must_use]
     pub const fn may_end(&self) -> bool {
         self.tag.is_none() || self.is_over
@@ -326,8 +326,8 @@ impl fmt::Display for BadLine {
             Self::Value => "a value has at most 1048576 bytes",
             Self::Escape => "`\\` is not followed by `\\`, `t`, `n`, `r`, or `x` and two digits",
             Self::Number => "flags (32 bits) and expiry are numbers",
-            Self::Mark => "a line that begins with a tab is a mark of a dump, but this is none",
-            Self::Check => "the lines before it are not those that were written",
+            Self::Mark => "a line that begins with a tab must be a mark of a dump",
+            Self::Check => "the lines before it differ from those that were written",
             Self::AfterEnd => "a line after the end of the dump",
         })
     }

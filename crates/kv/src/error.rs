@@ -1,52 +1,52 @@
-//! How operations fail.
+//! The errors of operations.
 
 use std::fmt;
 
 use crate::wire::Status;
 
-/// Why an operation has no result.
+/// The reason why an operation has no result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {
-    /// A key has 1 to 250 bytes.
+    /// The key does not have 1 to 250 bytes.
     BadKey,
-    /// A value has at most 1 MiB, and in a cache at most a quarter of the partition's memory.
+    /// The value exceeds 1 MiB or, in a cache, a quarter of the partition's memory.
     TooLong,
-    /// There is an item with this key, and the write asks for none.
+    /// There is an item with this key, and the write requires that there is none.
     Present,
-    /// There is no item with this key, and the operation asks for one.
+    /// There is no item with this key, and the operation requires one.
     Absent,
     /// The item has another version.
     VersionDiffers,
     /// The item's value is not a decimal number below 2^64.
     NotANumber,
-    /// All memory of the partition is used. Never in cache mode.
+    /// All memory of the partition is used. This never happens in cache mode.
     NoMemory,
     /// No server was ready before the deadline. The operation did not happen.
     Unavailable,
     /// The deadline passed before the answer came. The operation only reads.
     DeadlinePassed,
-    /// The write was sent, and its answer did not come: the deadline has passed, or the server has
-    /// failed. It may or may not have happened, or may still happen.
+    /// The write was sent, and its answer did not arrive: the deadline has passed, or the server
+    /// has failed. The write may or may not have happened, and may still happen.
     Unknown,
     /// The client has no memory for the request or its answer.
     NoBuffer,
-    /// The server does not take requests or answers of the length that this protocol needs.
+    /// The server does not accept requests or answers of the length that this protocol needs.
     MessageTooLong,
-    /// The other side is not a server of this service, or one of another version.
+    /// The other side is not a server of this service, or has another version.
     Incompatible,
     /// There is no such partition.
     NoPartition,
 }
 
 impl Error {
-    /// Whether the operation may have happened all the same.
+    /// Whether the operation may have happened despite the error.
     #[must_use]
     pub const fn is_uncertain(&self) -> bool {
         matches!(self, Self::Unknown)
     }
 
-    /// The error for a status that does not report success, if the client does not handle it
-    /// otherwise.
+    /// The error for a status that does not report success, where the client has no other use for
+    /// it.
     pub(crate) const fn of_status(status: Status) -> Self {
         match status {
             Status::Missing => Self::Absent,

@@ -1,21 +1,20 @@
-//! A client of several servers, as a machine without input and output of its own. Each key belongs
-//! to one of the listed servers, by a consistent hash of the servers' names, and there to a
+//! A client of several servers, as a state machine without input and output of its own. Each key
+//! belongs to one of the listed servers, by a consistent hash of the servers' names, and there to a
 //! partition, by the server's own map.
 //!
 //! The machine of `dunlin_channel` decides which addresses are listed, when names are looked up,
-//! and when a server that failed is tried again. One [`Client`](crate::Client) for each server has
-//! its sessions and its operations. So an operation costs no more than with one server, except for
-//! the search for the owner of its key. The owner of an endpoint drives the fleet
-//! ([`Fleet::on_done`], [`Fleet::on_session`], [`Fleet::on_time`], [`Fleet::wish`]), as it would
-//! drive a client.
+//! and when a server that failed is tried again. Each server has a [`Client`](crate::Client) with
+//! its sessions and operations. So an operation costs only the search for the owner of its key more
+//! than with a single server. The owner of an endpoint drives the fleet ([`Fleet::on_done`],
+//! [`Fleet::on_session`], [`Fleet::on_time`], [`Fleet::wish`]) like a client.
 //!
-//! Invariants: each operation that was begun has exactly one end; the owner of a key depends on the
-//! list alone, not on which servers run, so no key is ever at two servers of one list; an operation
-//! for a server that is down ends at once, unless the program wants it to wait.
+//! Invariants: each operation that was begun has exactly one end; the owner of a key depends only
+//! on the list, not on which servers run, so no key is ever at two servers of one list; an
+//! operation for a server that is down ends at once, unless the program wants it to wait.
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `machine.rs` | the fleet's state, and what its owner calls |
+//! | `machine.rs` | the fleet's state, and the methods that its owner calls |
 //! | `begin.rs` | from an operation to the client of a server |
 //! | `ends.rs` | from the ends of clients to the ends of operations |
 //! | `server.rs` | one server: its client, and the link that the channel wants |

@@ -17,10 +17,10 @@
 //! | `directory.rs` | the names of servers, and their addresses |
 //! | `channels.rs` | an async client of several servers, over channels (feature `hub`) |
 //! | `dump.rs` | files of items, as lines |
-//! | `check.rs` | what holds for any bytes |
+//! | `check.rs` | properties that hold for any bytes |
 //!
-//! Only the clients of the features `nexus` and `hub` know a transport or a clock, so the simulator
-//! runs all the rest.
+//! Only the clients of the features `nexus` and `hub` know a transport or a clock. The simulator
+//! runs all the other code.
 
 #![forbid(unsafe_code)]
 

@@ -1,9 +1,9 @@
 //! A partition: one table and the operations on it, for one thread and endpoint (EREW, as in MICA).
 //!
-//! Its clock is the endpoint's plus an epoch; without one, second 1 is the endpoint's first. A
-//! partition refuses requests of clients that route by another map, counts what it gets, and sweeps
-//! expired items: a cache line for each 10 us, which is a hundredth of its thread's time. Called by
-//! `service`; nothing here knows endpoints.
+//! The clock is the endpoint's plus an epoch; without an epoch, second 1 is the endpoint's first. A
+//! partition refuses requests of clients that route by another map, counts requests, and sweeps
+//! expired items at a rate of one cache line in 10 us, which takes a hundredth of its thread's
+//! time. Called by `service`; nothing here knows endpoints.
 
 use std::time::Duration;
 
@@ -25,18 +25,18 @@ mod writings;
 
 pub(crate) use answer::{Reply, copy};
 
-/// Time for each cache line that the sweep touches. A line from memory takes about a hundredth of
-/// it.
+/// Time for each cache line that the sweep touches. Fetching a line from memory takes about a
+/// hundredth of it.
 const SWEEP_GAP: Nanos = Nanos::from_micros(10);
 
-/// The most lines of one sweep: after an idle time, a burst waits for these, some 25 us, and for
+/// The most lines of one sweep. After an idle time, a burst waits for these, about 25 us, and for
 /// the rest of a bucket.
 const MOST_SWEPT: u64 = 256;
 
-/// The most buckets of one answer to a scan.
+/// The most buckets in one answer to a scan.
 const MOST_SCANNED: usize = 256;
 
-/// A table, and its place among those of the server.
+/// A table, and its place among the tables of the server.
 ///
 /// ```
 /// use dunlin_kv::{Map, Partition};
@@ -56,19 +56,19 @@ pub struct Partition {
     number: u16,
     memory: usize,
     counted: Figures,
-    /// The time for which sweeps have used up their part of the thread. It is in the future if the
-    /// last bucket took more than was left.
+    /// Sweeps are paid for up to this time. It is in the future if the last bucket took more than
+    /// its share of the thread's time.
     swept: Nanos,
-    /// Time that the table's clock is ahead of the endpoint's.
+    /// The time by which the table's clock is ahead of the endpoint's.
     epoch: Nanos,
-    /// Answers of [`Self::run_multi`] are put together here.
+    /// A buffer in which [`Self::run_multi`] builds its answers.
     records: Vec<u8>,
     /// Requests whose values are being written in parts.
     writings: Writings<Ticket>,
-    /// Requests are run whatever their map.
+    /// A planted bug: requests run even if they have another map.
     #[cfg(feature = "mutants")]
     takes_any_map: bool,
-    /// Slices are read whatever the stamp of their value.
+    /// A planted bug: slices are read even if their value has another stamp.
     #[cfg(feature = "mutants")]
     takes_any_stamp: bool,
 }
@@ -98,7 +98,7 @@ impl Partition {
         }
     }
 
-    /// Plants the bug that requests by another map are run.
+    /// Plants the bug that requests with another map run.
     #[cfg(feature = "mutants")]
     pub fn take_any_map(&mut self) {
         self.takes_any_map = true;
@@ -110,7 +110,7 @@ impl Partition {
         self.takes_any_stamp = true;
     }
 
-    /// Its number in the map.
+    /// The partition's number in the map.
     #[must_use]
     pub const fn number(&self) -> u16 {
         self.number
@@ -122,13 +122,14 @@ impl Partition {
         &self.map
     }
 
-    /// Sets the table's clock, before the first request: it is `since_1970` when the endpoint's is
-    /// `now`. A front end of another protocol needs it, whose clients name times of the calendar.
+    /// Sets the table's clock, before the first request: it shows `since_1970` when the endpoint's
+    /// clock shows `now`. Front ends of other protocols need this if their clients use calendar
+    /// times.
     pub fn on_clock(&mut self, since_1970: Duration, now: Nanos) {
         self.epoch = Nanos::from(since_1970).since(now);
     }
 
-    /// The time of the table's clock when the endpoint's is `now`.
+    /// The time of the table's clock when the endpoint's clock shows `now`.
     #[inline]
     #[must_use]
     pub fn time(&self, now: Nanos) -> Seconds {
@@ -136,7 +137,7 @@ impl Partition {
         Seconds(u32::try_from(seconds).unwrap_or(u32::MAX))
     }
 
-    /// Lends its table to a front end of another protocol.
+    /// Lends the table to a front end of another protocol.
     pub fn lend(&mut self) -> &mut Table {
         &mut self.table
     }
@@ -153,7 +154,7 @@ impl Partition {
         Figures::of_table(&self.table.stats(), self.memory).plus(self.counted)
     }
 
-    /// The keys that clients have read most of late.
+    /// The keys that clients have recently read most.
     #[must_use]
     pub fn hot_keys(&self) -> HotKeys {
         let keys = self.table.hot_keys().into_iter();
@@ -176,20 +177,20 @@ impl Partition {
         self.figures().published(hottest * 1_000_000 / samples)
     }
 
-    /// Counts a batch of requests, and sweeps if it is time.
+    /// Counts a batch of requests, and sweeps if a sweep is due.
     pub(crate) fn on_batch(&mut self, requests: usize, now: Nanos) {
         self.counted.requests += requests as u64;
         self.counted.batches += 1;
         self.on_time(now);
     }
 
-    /// Sweeps if it is time. Requests do so too; this is for a thread that gets no requests.
+    /// Sweeps if a sweep is due. Requests do so, too; this is for a thread without requests.
     pub fn on_time(&mut self, now: Nanos) {
         let due = now.since(self.swept).0 / SWEEP_GAP.0;
         if due > 0 {
             let due = due.min(MOST_SWEPT);
             let swept = self.table.sweep(due, self.time(now));
-            // A bucket is swept as a whole. The next sweep waits until it is paid for.
+            // A bucket is swept as a whole. The next sweep waits until the excess is paid for.
             self.swept = now + Nanos(swept.lines.saturating_sub(due) * SWEEP_GAP.0);
         }
     }
@@ -198,14 +199,14 @@ impl Partition {
         self.counted.malformed += 1;
     }
 
-    /// The key of a request, hashed for this table. Its length was checked when it was read.
+    /// Hashes the key of a request for this table. Its length was checked when it was decoded.
     #[inline]
     pub(crate) fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
         let key = self.table.key(bytes);
         key.expect("a request that was read has a key of an allowed length")
     }
 
-    /// The key of a request that is a get of a client that routes by this map, as most are.
+    /// The key of a request, if it is a get with this server's map, as most requests are.
     #[inline]
     pub(crate) fn key_of_get<'a>(&self, request: &'a [u8]) -> Option<&'a [u8]> {
         Request::decode_get(request, self.map.tag())
@@ -229,7 +230,7 @@ impl Partition {
         is_current
     }
 
-    /// Runs an operation at this time of the table's clock, and shows its answer to `see`.
+    /// Runs an operation at this time of the table's clock, and passes its answer to `see`.
     #[inline]
     pub(crate) fn run<T>(
         &mut self,
@@ -257,7 +258,7 @@ impl Partition {
         }
     }
 
-    /// Gets an item: all of the answer that comes before its value, and the value.
+    /// Gets an item: the part of the answer before the value, and the value.
     #[inline(always)]
     pub(crate) fn get(&mut self, key: &Key<'_>, now: Seconds) -> Option<(Head, Value<'_>)> {
         let item = self.table.get(key, now)?;
@@ -265,7 +266,7 @@ impl Partition {
         Some((head_of(&item, value.len(), now), value))
     }
 
-    /// The part of a long value that begins at `from`.
+    /// Reads the slice of a long value that begins at `from`.
     fn slice(&mut self, key: &Key<'_>, stamp: u64, from: u32, now: Seconds) -> Reply<'_> {
         let from = from as usize;
         #[cfg(feature = "mutants")]
@@ -325,8 +326,8 @@ impl Partition {
         written.map(|version| version.0).map_err(status_of_write)
     }
 
-    /// Notes that the handler was called for a request with this ticket. If it goes on with a
-    /// write, that was counted when it came.
+    /// Notes that the handler was called for a request with this ticket. The continuation of a
+    /// write is not counted again.
     pub(crate) fn on_call(&mut self, ticket: Ticket) {
         if self.writings.has(&ticket) {
             self.counted.requests -= 1;
@@ -334,8 +335,8 @@ impl Partition {
         }
     }
 
-    /// Does a part of a write, the request of which has this ticket. `None`: the request must come
-    /// again with the same ticket.
+    /// Does a part of the write whose request has this ticket. `None`: the request must come again
+    /// with the same ticket.
     pub(crate) fn write_part(
         &mut self,
         (tag, store): (u32, &Store<'_>),
@@ -408,7 +409,7 @@ impl Partition {
         }
     }
 
-    /// Keys from a place on, and the next place.
+    /// Reads keys from a place on, and the next place.
     fn scan(&mut self, place: u64, now: Seconds) -> Vec<u8> {
         let (mut keys, mut next) = (Scanned::begin(), Some(Cursor::of_number(place)));
         for _ in 0..MOST_SCANNED {
@@ -428,7 +429,7 @@ pub(crate) enum WholeReply {
     Short(Reply<'static>),
 }
 
-/// Appends an item's record. False: it does not fit any more.
+/// Appends an item's record. False: it no longer fits.
 fn push(records: &mut Records<'_>, item: Option<&Item<'_>>, now: Seconds) -> bool {
     let Some(item) = item else {
         return records.push(&Record::Other(Status::Missing)).is_some();
@@ -459,7 +460,7 @@ fn reply_to_write(written: Result<Version, WriteError>) -> Reply<'static> {
     }
 }
 
-/// When an item with this lifetime expires.
+/// The time at which an item with this lifetime expires.
 fn expiry(lifetime: u32, now: Seconds) -> Option<Seconds> {
     (lifetime != 0).then(|| Seconds(now.0.saturating_add(lifetime)))
 }

@@ -1,13 +1,15 @@
 //! The service: handlers that turn requests of an endpoint into operations on its partition.
 //!
-//! A batch has all operations on single keys of a receive burst, of any kind. They run in the order
-//! in which they came, and the table's memory for all of them is prefetched before the first runs
-//! (HERD §4.1.1). A batch prepares responses of [`INLINE`] bytes; for a longer answer, the endpoint
-//! makes room of its length. No handler allocates or panics on any bytes. A value longer than a
-//! slice is written in parts, between which the endpoint serves other requests. Exceptions, which
-//! copy up to 1 MiB at once: an append or prepend, which joins two values; a write that the table
-//! does in one piece, see [`Table::write_part`]; a write that the endpoint gives back instead of
-//! keeping it for later; and all writes of [`serve_singly`], whose handler cannot go on with one.
+//! A batch contains all operations of a receive burst that concern one key each, whatever their
+//! kind. They run in order of arrival, and the table's memory for all of them is prefetched before
+//! the first runs (HERD §4.1.1). A batch prepares responses of [`INLINE`] bytes; for a longer
+//! answer, the endpoint allocates a buffer of its length. Only requests for a whole partition
+//! allocate memory in their handler, and no request makes a handler panic. A value longer than a
+//! slice is written in parts, between which the endpoint serves other requests. There are
+//! exceptions, which copy up to 1 MiB at once: an append or prepend, which joins two values; a
+//! write that the table does in one piece, see [`Table::write_part`]; a write that the endpoint
+//! cannot keep for later; and all writes of [`serve_singly`], whose handler cannot interrupt a
+//! write.
 //!
 //! [`Table::write_part`]: dunlin_store::Table::write_part
 
@@ -50,7 +52,7 @@ pub fn serve<App: Host>(endpoint: &mut impl Register<App>) {
     serve_others(endpoint);
 }
 
-/// Like [`serve`], but runs each operation by itself and prefetches nothing. This is slower: it
+/// Like [`serve`], but runs each operation separately and prefetches nothing. This is slower, and
 /// exists to measure the gain of batches (HERD figure 7).
 ///
 /// ```
@@ -90,9 +92,9 @@ fn on_keyed<App: Host>(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
     }
 }
 
-/// Runs up to [`BATCH`] requests, whose memory is fetched together. Gets are read at once. What is
-/// read of another request is too large to be kept for all of them: first only its key is, and the
-/// whole request when it runs.
+/// Runs up to [`BATCH`] requests, whose memory is prefetched together. Gets are decoded
+/// immediately. The decoded form of other requests is too large to keep for a whole batch, so only
+/// their keys are read first; the whole request is decoded when it runs.
 #[inline]
 fn run_together<'a>(
     partition: &mut Partition,
@@ -101,7 +103,7 @@ fn run_together<'a>(
     cx: &mut Cx<'_>,
 ) {
     let mut keys = [Key::default(); BATCH];
-    // Bits of the requests that are gets.
+    // A bit for each request that is a get.
     let mut gets = 0_u32;
     for (number, (key, request)) in keys.iter_mut().zip(requests).enumerate() {
         if let Some(bytes) = partition.key_of_get(request) {
@@ -120,7 +122,7 @@ fn run_together<'a>(
         }
         match partition.get(key, time) {
             Some((head, value)) if head.size() <= INLINE => {
-                // The batch has room for it.
+                // The batch has room for the answer.
                 let _ = item.reply(head.size(), |out| copy(&value, head.write(out)));
             }
             Some((head, value)) => answer(item, &Reply::Found(head, value), cx),
@@ -129,7 +131,7 @@ fn run_together<'a>(
     }
 }
 
-/// Runs a request that is not a get, or a get by another map.
+/// Runs a request that is not a get, or a get with another map.
 #[inline(never)]
 fn run_other(
     partition: &mut Partition,
@@ -165,7 +167,7 @@ fn run_write(
     }
     match partition.write((tag, store), key, time) {
         Ok(version) => {
-            // The batch has room for it.
+            // The batch has room for the answer.
             let _ = item.reply(short_len(1), |out| {
                 write_short(Status::Written, &[version], out);
             });
@@ -174,8 +176,8 @@ fn run_write(
     }
 }
 
-/// Writes a part of a long value, and lets the handler go on with the request later, unless that
-/// was the last one.
+/// Writes a part of a long value. Unless that was the last part, the handler continues with the
+/// request later.
 #[cold]
 #[inline(never)]
 fn write_part(
@@ -194,7 +196,7 @@ fn write_part(
         }
         match item.again() {
             Ok(()) => return,
-            // It came in one packet, or too many requests wait for their next part.
+            // The request came in one packet, or too many requests wait for their next part.
             Err(back) => item = back,
         }
     }
@@ -209,7 +211,7 @@ fn refuse(partition: &mut Partition, item: BatchItem<'_>, cx: &mut Cx<'_>) {
 fn answer(item: BatchItem<'_>, reply: &Reply<'_>, cx: &mut Cx<'_>) {
     let size = reply.size();
     if size <= INLINE {
-        // The batch has room for it.
+        // The batch has room for the answer.
         let _ = item.reply(size, |out| reply.write(out));
     } else {
         item.defer(cx).reply(cx, size, |out| reply.write(out));

@@ -1,10 +1,9 @@
 //! The protocol: bytes of requests and answers. All numbers are little endian, and every request
-//! but that for the map begins with the version of the protocol.
+//! except the one for the map begins with the version of the protocol.
 //!
-//! Four types of requests: [`MAP`] asks an endpoint for the map of partitions; [`KEYED`] is one
-//! operation on one key; [`MULTI`] gets many keys of one partition; [`WHOLE`] concerns a whole
-//! partition. Gets, sets and all other operations on one key are [`KEYED`], so that a burst of them
-//! is one batch.
+//! There are four types of requests: [`MAP`] asks an endpoint for the map of partitions; [`KEYED`]
+//! is one operation on one key; [`MULTI`] gets many keys of one partition; [`WHOLE`] concerns a
+//! whole partition. All operations on one key share a type, so that a burst of them is one batch.
 //!
 //! Invariant: if bytes can be decoded as a request, encoding the request gives the same bytes. So
 //! two programs that agree on the bytes agree on the operation. `docs/kv.md` has the tables for

@@ -22,7 +22,7 @@ use dunlin_testkit::wait;
 use dunlin_transport::auto::Auto;
 use dunlin_wire::ErrorCode;
 
-/// A server in this process, each of whose partitions has a thread.
+/// A server in this process, with a thread for each partition.
 struct Server {
     address: SocketAddr,
     threads: Vec<Option<Running>>,
@@ -34,7 +34,7 @@ struct Running {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The handlers that a server's endpoints have for operations on one key.
+/// Registers a server's handlers of operations on one key.
 type SetUp = fn(&mut Rpc<Auto, Partition>);
 
 impl Server {
@@ -43,7 +43,7 @@ impl Server {
         Self::start_some(address, &map, 0..partitions, serve)
     }
 
-    /// Starts these partitions of a map alone.
+    /// Starts only these partitions of a map.
     fn start_some(address: &str, map: &Map, some: Range<u16>, set_up: SetUp) -> Self {
         let nexus = Nexus::bind(address).unwrap();
         let address = nexus.address();
@@ -230,9 +230,9 @@ fn figures_keys_and_flushes_of_all_servers() {
     });
 }
 
-/// A flush and figures after a restart, with another map.
+/// A flush, and figures, after a restart with another map.
 #[test]
-fn whole_servers_are_asked_again_by_their_next_map() {
+fn requests_for_whole_servers_are_repeated_with_the_next_map() {
     let mut server = vec![Server::start("127.0.0.1:0", Mode::Store, 2, 1)];
     let kv = open(&server, WhenDown::Wait);
     let name = server[0].address.to_string();
@@ -240,7 +240,7 @@ fn whole_servers_are_asked_again_by_their_next_map() {
     server.clear();
     server.push(Server::start(&name, Mode::Store, 2, 2));
     block_on(async {
-        // A write with an unknown end is no answer of this server.
+        // While the result of a flush is unknown, the new server has not answered yet.
         while kv.flush(0).await.is_err() {}
         assert_eq!(kv.figures(&name).await.unwrap()[0].map_changed, 1);
         assert_eq!(kv.map(&name).await.unwrap().tag(), 2);
@@ -256,14 +256,14 @@ fn each_address_of_a_name_is_a_server() {
     let kv = Channels::open(&hub, [&*name], FleetOptions::DEFAULT).unwrap();
     assert_eq!(kv.servers(), [&*address]);
     block_on(kv.store(&Store::set(b"key", b"value"))).unwrap();
-    // A client that has the address in its list asks the same server.
+    // A client that lists the address itself uses the same server.
     let other = open(&server, WhenDown::Fail);
     assert!(block_on(other.get(b"key")).unwrap().is_some());
     let refused = Channels::open(&hub, ["dns+no port", &*address], FleetOptions::DEFAULT);
     assert!(refused.unwrap_err().to_string().contains("`no port`"));
 }
 
-/// Values of all lengths that travel differently, by themselves and among others.
+/// Values of all lengths that travel differently, alone and with others.
 #[test]
 fn many_keys_of_all_servers_are_asked_for_at_once() {
     let servers = servers(Mode::Store);
@@ -344,7 +344,7 @@ fn a_get_is_not_a_miss_if_no_server_was_reached() {
         let error = missing.get_many(&asked).await.unwrap_err();
         assert_eq!(error.error(), Error::Unavailable);
     });
-    // One of them is a cache, so the others are taken for caches too.
+    // One of them is known to be a cache, so the others are assumed to be caches, too.
     let address = all[0].address.to_string();
     let _first = Server::start(&address, Mode::Cache, 2, 9);
     wait::until(|| block_on(missing.get_many(&asked)).is_ok());
@@ -366,7 +366,7 @@ fn partitions_serve_while_the_first_endpoint_is_down() {
     let [failing, missing] = [WhenDown::Fail, WhenDown::Miss].map(|how| open(&server, how));
     let is_found = |key| block_on(failing.get(key)).unwrap().is_some();
     block_on(async {
-        // The other partition is not used before.
+        // Before this, the clients have not used the other partition.
         failing.store(&Store::set(&keys[0], b"0")).await.unwrap();
         missing.get(&keys[0]).await.unwrap().unwrap();
         server[0].threads[0] = None;
@@ -381,7 +381,7 @@ fn partitions_serve_while_the_first_endpoint_is_down() {
         let found = missing.get_many(&asked).await.unwrap();
         let are_found: Vec<bool> = found.iter().map(Option::is_some).collect();
         assert_eq!(are_found, [false, true]);
-        // The next life has another map, and again no first endpoint.
+        // After the next start, the server has another map, and again no first endpoint.
         drop(std::mem::take(&mut server[0].threads));
         let next = Map::new(2, Mode::Cache, 0..2).unwrap();
         server[0] = Server::start_some(&address.to_string(), &next, 1..2, serve);
@@ -391,7 +391,7 @@ fn partitions_serve_while_the_first_endpoint_is_down() {
     });
 }
 
-/// The requests that [`keep_silent`] has got.
+/// The requests that [`keep_silent`] has received.
 static KEPT: AtomicU32 = AtomicU32::new(0);
 
 fn refuse(rpc: &mut Rpc<Auto, Partition>) {

@@ -1,8 +1,8 @@
-//! Values of all lengths in flight at the same time over shared memory, which loses nothing: no
-//! packet is sent twice, however long the turns of the endpoints take.
+//! Values of all lengths in flight at the same time over shared memory, which loses nothing. So no
+//! packet is sent twice, even if an endpoint takes long turns.
 //!
-//! Both endpoints are in one thread, and their clock advances only with readings and turns. So the
-//! test does not depend on how the system schedules.
+//! Both endpoints are in one thread, and their clock advances only when it is read and with each
+//! turn. So the test does not depend on the system's scheduler.
 
 use dunlin_core::{Endpoint, Nanos, SessionOptions};
 use dunlin_kv::store::{Config, MAX_VALUE, Mode, Region, Seed, Table};
@@ -12,10 +12,10 @@ use dunlin_testkit::session::connect;
 use dunlin_transport::connect::{EndpointUid, PeerInfo, meet};
 use dunlin_transport::shm::{Options as ShmOptions, Shm};
 
-/// Lengths of values: of one cell, of one packet, of several, by reference, and in slices.
+/// Lengths of values: in one cell, in one packet, in several packets, by reference, and in slices.
 const LENGTHS: [usize; 8] = [1, 100, 1000, 5000, 65_536, 65_537, 300_001, MAX_VALUE];
 
-/// Operations under way: those on the longest values, and all.
+/// Operations in flight: those with the longest values, and all.
 const LONG: usize = 2;
 const ALL: usize = 24;
 
@@ -61,7 +61,7 @@ fn connected(clock: &SharedTicks) -> (ClientRpc, ServerRpc) {
     (client, server)
 }
 
-/// Reads and writes in turn, of all lengths; both endpoints wait for `span` between two turns.
+/// Reads and writes values of all lengths in turn; `span` passes between two turns of an endpoint.
 fn exchange(span: Nanos) -> (ClientRpc, ServerRpc) {
     let clock = SharedTicks::default();
     let (mut client, mut server) = connected(&clock);
@@ -105,7 +105,7 @@ fn exchange(span: Nanos) -> (ClientRpc, ServerRpc) {
 }
 
 #[test]
-fn nothing_is_sent_twice_beside_long_values() {
+fn nothing_is_sent_twice_with_long_values() {
     for span_ns in [0, 1_000, 30_000, 300_000, 2_000_000] {
         let (client, server) = exchange(Nanos(span_ns));
         let (ours, theirs) = (client.counters(), server.counters());
@@ -115,7 +115,7 @@ fn nothing_is_sent_twice_beside_long_values() {
     }
 }
 
-/// The handler is called for each part, and the request counts once.
+/// The handler is called for each part, but the request counts once.
 #[test]
 fn a_long_value_counts_once_however_many_parts_it_takes() {
     let clock = SharedTicks::default();

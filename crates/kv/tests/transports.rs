@@ -1,5 +1,5 @@
 //! The service over endpoints of a nexus: every transport, several partitions, bursts, long values,
-//! servers that restart, and writes whose end is unknown.
+//! servers that restart, and writes whose result is unknown.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -19,7 +19,7 @@ use dunlin_transport::auto::Auto;
 use dunlin_transport::shm::Shm;
 use dunlin_transport::udp::Udp;
 
-/// A server in threads, one for each partition.
+/// A server with a thread for each partition.
 struct Server {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -139,8 +139,8 @@ fn every_operation<T: Open>() {
     assert!(kv.get(b"name").unwrap().is_none());
 }
 
-/// Values of all lengths that travel differently: within a packet, beyond the room that the client
-/// has made, and in slices.
+/// Values of all lengths that travel differently: within a packet, longer than the client's room
+/// for the answer, and in slices.
 fn long_values<T: Open>() {
     let server = Server::start::<T>("127.0.0.1:0", 2, 7, true);
     let mut kv = connect::<T>(server.address, Options::DEFAULT);
@@ -238,7 +238,7 @@ fn many_keys_are_asked_for_at_once() {
 }
 
 #[test]
-fn a_client_lives_through_a_server_that_restarts_with_other_partitions() {
+fn a_client_survives_a_server_that_restarts_with_other_partitions() {
     let server = Server::start::<Auto>("127.0.0.1:0", 3, 7, true);
     let address = server.address;
     let mut kv = connect::<Auto>(address, Options::DEFAULT);
@@ -253,7 +253,7 @@ fn a_client_lives_through_a_server_that_restarts_with_other_partitions() {
     });
     for key in &keys {
         let result = match kv.store(&Store::set(key, b"after")) {
-            // The session ended while the write was on its way.
+            // The session ended while the write was in flight.
             Err(Error::Unknown) => kv.store(&Store::set(key, b"after")),
             result => result,
         };
@@ -287,7 +287,7 @@ fn a_write_without_an_answer_has_its_own_error() {
 }
 
 #[test]
-fn without_a_server_nothing_happened() {
+fn an_operation_without_a_server_does_not_happen() {
     let options = Options {
         deadline: Nanos::from_millis(100),
         ..Options::DEFAULT
@@ -300,7 +300,7 @@ fn without_a_server_nothing_happened() {
 }
 
 #[test]
-fn another_program_is_no_server() {
+fn another_program_is_not_taken_for_a_server() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let address = nexus.address();
     let stop = Arc::new(AtomicBool::new(false));

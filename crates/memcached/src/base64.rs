@@ -1,7 +1,7 @@
-//! Base64 with padding (RFC 4648 §4), in which meta commands carry keys that are not text.
+//! Base64 with padding (RFC 4648 §4), which meta commands use for keys that are not text.
 //!
-//! Decoding is as forgiving as memcached's: bytes outside of the alphabet are skipped, and padding
-//! ends the text.
+//! Decoding is as lenient as memcached's: it skips bytes outside the alphabet, and padding ends the
+//! text.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -22,8 +22,8 @@ pub(crate) fn encode(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Decodes text to the start of `out`, which is at least as long, and returns the number of decoded
-/// bytes; `None` if the text is not base64 or decodes to no bytes.
+/// Decodes text into the beginning of `out`, which must be at least as long, and returns the number
+/// of decoded bytes; `None` if the text is not base64 or decodes to no bytes.
 pub(crate) fn decode(text: &[u8], out: &mut [u8]) -> Option<usize> {
     let digits = text.iter().filter_map(|byte| digit(*byte));
     if digits.clone().count() % 4 != 0 {

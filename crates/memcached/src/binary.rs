@@ -1,5 +1,5 @@
-//! Clients of other protocols: memcached's binary one, and TLS. Each gets one answer that its
-//! library understands; then the connection closes.
+//! Clients of other protocols: memcached's binary protocol, and TLS. Each client gets one answer
+//! that its library understands; then the connection closes.
 
 /// The first byte of a binary request, and of its answer.
 const REQUEST: u8 = 0x80;
@@ -14,7 +14,7 @@ const UNKNOWN: u16 = 0x0081;
 /// The first two bytes of a TLS connection: a handshake, version 3.
 const TLS: [u8; 2] = [0x16, 0x03];
 
-/// The protocol of a connection, as far as its first bytes show it.
+/// The protocol of a connection, as far as its first bytes reveal it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Opening {
     /// More bytes are needed to know.

@@ -1,4 +1,4 @@
-//! Properties that hold for any bytes of a client, however they are cut. The tests of this crate
+//! Properties that hold for any bytes of a client, in pieces of any size. The tests of this crate
 //! and the fuzz target share them.
 //!
 //! Each function panics if its property does not hold.
@@ -14,10 +14,10 @@ use crate::{
 /// of statistics.
 const MOST_BEYOND_MARK: usize = MAX_VALUE + 64 * 1024;
 
-/// The time of all checks.
+/// The time in all checks.
 const NOW: Seconds = Seconds(1_800_000_000);
 
-/// A server with a small table.
+/// Makes a server with a small table.
 ///
 /// # Panics
 /// If there is no memory for it.
@@ -33,19 +33,19 @@ pub fn server(mode: Mode, memory: usize) -> Alone {
     Alone::new(table, Process::default())
 }
 
-/// The partitions of several threads. The connection is on the thread of the first.
+/// The partitions of several threads. The connection is on the first partition's thread.
 #[derive(Debug)]
 pub struct Threads(Vec<Alone>);
 
 impl Threads {
-    /// Partitions with small tables.
+    /// Makes partitions with small tables.
     #[must_use]
     pub fn new(partitions: usize, mode: Mode, memory: usize) -> Self {
         Self((0..partitions).map(|_| server(mode, memory)).collect())
     }
 
     /// Carries errands to the partitions in bursts of at most `most`, and their answers back.
-    /// Returns how many were answered.
+    /// Returns how many errands were answered.
     ///
     /// # Panics
     /// If a partition does not run the connection's errands.
@@ -100,11 +100,11 @@ impl Server for Threads {
     }
 }
 
-/// Feeds bytes to a connection in pieces, and returns all answers. The keys are spread over as many
-/// partitions as `partitions` says.
+/// Feeds bytes to a connection in pieces, and returns all answers. The keys are spread over
+/// `partitions` partitions.
 ///
-/// `cut` gives the length of each piece, `take` the number of bytes that the client takes at a
-/// time.
+/// `cut` returns the length of each piece, and `take` the number of bytes that the client takes at
+/// a time.
 ///
 /// # Panics
 /// If the connection holds more memory than it may, or gets stuck.
@@ -146,8 +146,8 @@ pub fn answers(
     }
 }
 
-/// Checks that no cut changes the answers, of one partition or of three. The first bytes decide how
-/// the other bytes are cut.
+/// Checks that the cuts do not change the answers, of one partition and of three. The first bytes
+/// decide how the other bytes are cut.
 ///
 /// # Panics
 /// If a cut changes them.
@@ -180,7 +180,7 @@ pub fn any_cut(bytes: &[u8]) {
 /// If a partition panics or answers too much.
 pub fn any_errands(bytes: &[u8]) {
     let (mut server, mut run) = (server(Mode::Cache, 256 * 1024), BurstRun::new(Vec::new()));
-    // A refusal is as good as answers.
+    // Refusing the bytes is as good as answering them.
     while server.partition().run_errands(bytes, &mut run, NOW) == Ok(false) {}
     assert!(run.answers().len() <= OUTPUT_MARK + MOST_BEYOND_MARK);
 }

@@ -1,4 +1,5 @@
-//! Parses lines of text as commands. Finds faults of a line, and answers them in memcached's words.
+//! Parses lines of text as commands. Detects errors in a line, and answers them in memcached's
+//! words.
 
 mod ask;
 mod meta;
@@ -16,8 +17,8 @@ pub(crate) const ERROR: &str = "ERROR";
 pub(crate) const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
 pub(crate) const TOO_LARGE: &str = "SERVER_ERROR object too large for cache";
 
-/// The answer to `version`: the memcached version that this server is compared with, and this
-/// crate's.
+/// The answer to `version`: the memcached version with which this server is compared, and this
+/// crate's version.
 pub(crate) const VERSION_LINE: &str = concat!("VERSION 1.6.18-dunlin-", env!("CARGO_PKG_VERSION"));
 
 /// A line that was parsed.
@@ -31,11 +32,11 @@ pub(crate) enum Command<'a> {
     Keys(Keys),
     /// Runs one operation.
     Ask(Ask<'a>),
-    /// Answers without an operation.
+    /// Sends this answer, without an operation.
     Say(&'static str),
     /// Does nothing.
     Quiet,
-    /// Answers, and throws away the value that follows the line.
+    /// Answers, and discards the value that follows the line.
     Skip(Skip<'a>),
     /// Shows figures of all partitions.
     Stats(Topic),
@@ -53,12 +54,12 @@ pub(crate) struct Keys {
     pub(crate) touch: Option<crate::operation::Expiry>,
 }
 
-/// A write that is refused before its value has come.
+/// A write that is refused before its value has arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Skip<'a> {
     pub(crate) text: &'static str,
     pub(crate) is_quiet: bool,
-    /// Bytes of the value, without the end of its line.
+    /// Bytes of the value, without its line end.
     pub(crate) len: u32,
     /// The key of an item to delete, because the client wanted to replace that item.
     pub(crate) deletes: Option<crate::meta::KeyBytes<'a>>,
@@ -78,7 +79,7 @@ pub(crate) fn parse(line: &[u8], now: Seconds) -> Command<'_> {
     text::parse(name, line, words, now)
 }
 
-/// A command that gives this answer, unless the line asks for none.
+/// A command that sends this answer, unless the line asks for none.
 pub(super) fn say(words: &Words<'_>, text: &'static str) -> Command<'static> {
     if words.is_quiet() {
         return Command::Quiet;

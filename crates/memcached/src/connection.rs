@@ -1,10 +1,10 @@
 //! A client's connection: bytes in, operations, answers in order, bytes out.
 //!
 //! Invariants: a command's bytes stay in the input until it has run or become an errand, and only
-//! an errand has a copy; an item is shown whole, as it was at one time; no command runs while
-//! [`OUTPUT_MARK`] bytes wait for the client, or while the answers to [`MAX_WAITING`] errands or to
-//! errands of [`INPUT_MARK`] bytes are due; the input holds at most one command and [`INPUT_MARK`]
-//! bytes more. The result does not depend on how the bytes were cut.
+//! an errand has a copy; an item is shown as a whole, as it was at one moment; no command runs
+//! while [`OUTPUT_MARK`] bytes wait for the client, or while the connection waits for the answers
+//! to [`MAX_WAITING`] errands or to errands of [`INPUT_MARK`] bytes; the input has at most one
+//! command and [`INPUT_MARK`] more bytes. The result does not depend on how the bytes were cut.
 
 mod access;
 mod copying;
@@ -41,49 +41,50 @@ pub struct Connection {
     writing: Writing,
     /// The value of [`Phase::Copying`].
     copying: Option<Box<Copying>>,
-    /// How often the command at the front has begun anew.
+    /// How often the command at the front has started over.
     restarts: u8,
     /// Lines at the front whose keys were already announced to the server.
     announced: usize,
-    /// The users that may open it; `None` once it is open.
+    /// The users as which a client may authenticate; `None` once it has, or if it need not.
     users: Option<Arc<Users>>,
 }
 
-/// The next thing that a connection needs to go on.
+/// The next thing that a connection needs in order to continue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wants {
     /// Bytes from the client.
     Input,
     /// The client must take bytes first.
     Output,
-    /// Answers of other partitions must come first.
+    /// Answers of other partitions must arrive first.
     Answers,
-    /// Another turn: it could go on, but other connections get their turns first.
+    /// Another turn: it could continue, but other connections get their turns first.
     Turn,
     /// Nothing: it closes once its output is sent.
     End,
 }
 
-/// How the connection uses the next bytes.
+/// The state that determines how the connection uses the next bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
-    /// Finds out which protocol the client speaks.
+    /// Determines the client's protocol.
     Opening,
     /// Reads a line.
     Line,
     /// Asks for the keys of the line at the front.
     Keys(Reading),
-    /// Waits for the value of the line at the front: both together have `need` bytes.
+    /// Waits for the value of the line at the front; line and value together have `need` bytes.
     Value { need: usize },
-    /// Writes the value of the line at the front, which is there, in parts.
+    /// Writes the complete value of the line at the front, in parts.
     Writing { need: usize },
     /// Copies the value that was asked for, in slices.
     Copying(Asked),
-    /// Throws away what is left of a value.
+    /// Discards the rest of a value.
     Skip { left: usize },
-    /// Lists the items of this partition from this place on, and then those of later partitions.
+    /// Lists the items of this partition from this place on, and then the items of later
+    /// partitions.
     Dump(u16, Cursor),
-    /// Waits for a part of the list of this partition.
+    /// Waits for a part of this partition's list.
     DumpDue(u16),
     /// Takes no more commands.
     End,
@@ -119,7 +120,7 @@ impl Connection {
         }
     }
 
-    /// The number of bytes that it takes now.
+    /// The number of bytes that the connection can take now.
     #[must_use]
     pub fn room(&self) -> usize {
         let most = match self.phase {
@@ -131,8 +132,9 @@ impl Connection {
         most.saturating_sub(self.input.len())
     }
 
-    /// Takes bytes from the client, as many as there is room for, and returns how many.
-    /// [`Self::run`] runs the commands in them. After the end, it takes bytes and forgets them.
+    /// Takes bytes from the client, as many as there is room for, and returns their number.
+    /// [`Self::run`] runs the commands in them. After the end of the connection, it discards the
+    /// bytes.
     pub fn receive(&mut self, bytes: &[u8]) -> usize {
         let len = bytes.len().min(self.room());
         if self.phase != Phase::End {
@@ -141,16 +143,16 @@ impl Connection {
         len
     }
 
-    /// Gives up a write that is under way, because the connection ends. Its owner calls this
-    /// before it drops the connection.
+    /// Abandons a write in progress, because the connection ends. The owner calls this before it
+    /// drops the connection.
     pub fn abandon(&mut self, server: &mut impl Server) {
         server
             .partition()
             .abandon(std::mem::take(&mut self.writing));
     }
 
-    /// Runs commands, at most [`MAX_TURN`] operations or a slice of a long value, and returns what
-    /// it needs before it can go on.
+    /// Runs commands, at most [`MAX_TURN`] operations or a slice of a long value, and returns the
+    /// next thing that the connection needs in order to continue.
     pub fn run(&mut self, server: &mut impl Server, now: Seconds) -> Wants {
         for _ in 0..MAX_TURN {
             self.output.settle();
@@ -167,7 +169,7 @@ impl Connection {
         self.obstacle().unwrap_or(Wants::Turn)
     }
 
-    /// The partitions to which errands have to go, each once for each of its errands.
+    /// The partitions to which errands are to be sent, each once for each of its errands.
     pub fn destinations(&self) -> impl Iterator<Item = u16> {
         self.output.destinations()
     }
@@ -177,12 +179,13 @@ impl Connection {
         self.output.next_errand(partition)
     }
 
-    /// Takes an errand back that has not run. Of several, the last is given back first.
+    /// Takes an errand back that has not run. Of several errands, the caller gives the last one
+    /// back first.
     pub fn give_back(&mut self, errand: Errand) {
         self.output.give_back(errand);
     }
 
-    /// Takes the answer to an errand. `None`: it will not come, so the client gets an error, and
+    /// Takes the answer to an errand. `None`: it will not arrive, so the client gets an error, and
     /// the command may have run.
     pub fn on_answer(
         &mut self,
@@ -198,11 +201,11 @@ impl Connection {
         let mut text = std::mem::take(&mut whole.text);
         match &mut whole.form {
             Form::Text { is_silent: true } if whole.is_lost => {}
-            // The client wants no answer, or has had an error already.
+            // The client wants no answer, or has already received an error.
             Form::Fixed(bytes) if bytes.is_empty() => {}
             Form::List => text = self.on_list(&text, server),
             Form::Item if whole.is_lost => self.on_lost_item(&whole, LOST, &mut text),
-            // The item was to get an expiry, for which its partition has no memory.
+            // The item should get an expiry, for which its partition has no memory.
             Form::Item if text.starts_with(b"SERVER_ERROR") => {
                 text.clear();
                 self.on_lost_item(&whole, NO_MEMORY, &mut text);
@@ -216,7 +219,7 @@ impl Connection {
             }
         }
         self.output.write(&whole, text);
-        // An item of an earlier command may be lost while the value of a later one is written.
+        // The item of an earlier command may be lost while the value of a later one is written.
         if self.phase == Phase::End && !was_over {
             self.abandon(server);
         }
@@ -233,13 +236,13 @@ impl Connection {
         self.output.sent(len);
     }
 
-    /// True if each command that has run is answered and the client has all answers.
+    /// Whether each command that has run is answered and the client has all answers.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.output.is_empty()
     }
 
-    /// True if the client has everything and the connection can be closed.
+    /// Whether the client has everything and the connection can be closed.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.phase == Phase::End && self.is_settled()
@@ -257,7 +260,7 @@ impl Connection {
             return Some(Wants::End);
         }
         if self.output.len() >= OUTPUT_MARK {
-            // Bytes after an answer that is due cannot leave yet.
+            // Bytes that follow an outstanding answer cannot leave yet.
             let is_due = self.output.ready().is_empty();
             return Some(if is_due {
                 Wants::Answers

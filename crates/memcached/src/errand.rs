@@ -1,13 +1,13 @@
-//! Errands: what connections of one thread ask of the partitions of other threads, as bytes.
+//! Errands: the requests of a thread's connections to the partitions of other threads, as bytes.
 //!
 //! ```text
 //! errand:  kind u8, bytes of the line u16, bytes of the value u32, the line, the value
 //! answer:  its bytes u32, the bytes for the client, or figures, or a part of a list
 //! ```
-//! A command goes as the text that the client sent, with a key alone if the client's line has
-//! several, so one parser and one renderer serve near keys and far ones. Numbers are in little
-//! endian. Any client of the endpoint may send such bytes too. They never panic this thread, and
-//! reach no items but those that a native client reaches.
+//! A command is sent as the client's text, reduced to one key if the client's line has several, so
+//! near and far keys share one parser and one renderer. Numbers are little endian. Any client of
+//! the endpoint may send such bytes, too. They never panic this thread, and reach only items that a
+//! native client can reach.
 
 use dunlin_store::{Cursor, SLICE, Seconds, Writing};
 
@@ -24,10 +24,11 @@ const DUMP: u8 = 2;
 
 const HEADER: usize = 7;
 
-/// A line is one that the client sent, or name, time and key, of which none is longer than that.
+/// A line is one that the client sent, or a name, a time and a key, each of which has at most that
+/// length.
 const _: () = assert!(3 * MAX_LINE <= u16::MAX as usize, "a line's length fits");
 
-/// Stands for the next place at the end of a list.
+/// Replaces the next place at the end of a list.
 const AT_END: u64 = u64::MAX;
 
 /// A task for another thread's partition, and the operation that needs its answer.
@@ -38,13 +39,13 @@ pub struct Errand {
     bytes: Vec<u8>,
 }
 
-/// How far a partition is with a burst of errands. It lasts until the burst is over, because a long
-/// value is written in parts.
+/// The progress of a partition with a burst of errands. Because a long value is written in parts,
+/// it lasts until the burst is over.
 #[derive(Debug)]
 pub struct BurstRun {
     /// Bytes of the errands that have run.
     at: usize,
-    /// The write of the next one.
+    /// The write of the next errand.
     writing: Writing,
     answers: Vec<u8>,
 }
@@ -105,7 +106,7 @@ impl Errand {
         self.partition
     }
 
-    /// Its bytes. A burst of errands is their bytes one after the other.
+    /// Its bytes. A burst consists of the bytes of several errands, one after the other.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -113,7 +114,7 @@ impl Errand {
 }
 
 impl BurstRun {
-    /// The run of a burst that has not begun. Its answers are put together in `answers`.
+    /// The run of a burst that has not begun. Its answers are built in `answers`.
     #[must_use]
     pub fn new(mut answers: Vec<u8>) -> Self {
         answers.clear();
@@ -138,10 +139,10 @@ impl BurstRun {
 }
 
 impl Partition<'_> {
-    /// Runs errands of a burst in order, and appends their answers. True: this burst is over.
-    /// False: a part of a long value is written, and the caller does other work before it calls
-    /// again. After an answer that makes the output as long as [`OUTPUT_MARK`], the burst is over,
-    /// and the sender sends the other errands again.
+    /// Runs errands of a burst in order, and appends their answers. True: the burst is over. False:
+    /// a part of a long value was written, and the caller does other work before it calls again. If
+    /// an answer makes the output as long as [`OUTPUT_MARK`], the burst is over, and the sender
+    /// sends the remaining errands again.
     ///
     /// # Errors
     /// [`Malformed`]; the errands before the malformed one have run.
@@ -186,7 +187,7 @@ impl Partition<'_> {
         Ok(true)
     }
 
-    /// Runs the command of a line. False: a part of its value is written.
+    /// Runs the command of a line. False: only a part of its value is written.
     fn run_text(
         &mut self,
         (line, value): (&[u8], &[u8]),
@@ -226,7 +227,7 @@ impl Partition<'_> {
     }
 }
 
-/// The answers of a burst in order: those that have come whole.
+/// The answers of a burst in order, without an incomplete one at the end.
 pub fn answers(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (len, rest) = bytes.split_first_chunk()?;
@@ -236,7 +237,7 @@ pub fn answers(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The lines of a part of a list, and where the list goes on.
+/// The lines of a part of a list, and the place at which the list continues.
 pub(crate) fn part_of_list(answer: &[u8]) -> Option<(&[u8], Option<Cursor>)> {
     let (next, lines) = answer.split_first_chunk()?;
     let next = u64::from_le_bytes(*next);

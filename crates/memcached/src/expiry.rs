@@ -10,7 +10,8 @@ use crate::operation::Expiry;
 /// The longest time that is counted from now: 30 days, in seconds.
 const LONGEST_DELAY: u32 = 60 * 60 * 24 * 30;
 
-/// When an item expires for this time of a client: never for 0, at once for a negative time.
+/// The time at which an item expires, for a client's time: never for 0, at once for a negative
+/// time.
 pub(crate) fn read(word: &[u8], now: Seconds) -> Option<Expiry> {
     let time: i32 = number::read(word)?;
     Some(match u32::try_from(time) {

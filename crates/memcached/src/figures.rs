@@ -7,7 +7,7 @@ use dunlin_store::{Stats, Version, WriteError};
 pub(crate) enum Finding {
     Hit,
     Miss,
-    /// It has found an item that it could not use.
+    /// It has found an item, but could not use it.
     Neither,
 }
 
@@ -34,7 +34,7 @@ macro_rules! figures {
                 }
             }
 
-            /// Reads what [`Self::append_to`] has written.
+            /// Reads the bytes that [`Self::append_to`] has written.
             pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
                 let (words, []) = bytes.as_chunks() else {
                     return None;
@@ -69,7 +69,7 @@ figures! {
     up_misses by sum,
     down_hits by sum,
     down_misses by sum,
-    // Each flush is one of all partitions.
+    // Each flush counts in all partitions.
     flushes by most,
     inspections by sum,
 }

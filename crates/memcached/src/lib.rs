@@ -4,8 +4,8 @@
 //! A [`Connection`] takes the client's bytes, in pieces of any size, and produces the bytes to send
 //! back. It turns each command into an [`Operation`], and runs the operation at once on the
 //! [`Partition`] of its [`Server`]. If another partition has the key, the command is an [`Errand`],
-//! which the connection's owner brings there; the connection keeps answers in order. The memory of
-//! a connection is bounded: [`Connection::room`] tells how many bytes it still takes.
+//! which the connection's owner takes there; the connection keeps answers in order. The memory of a
+//! connection is bounded: [`Connection::room`] returns how many bytes it still takes.
 //!
 //! ```
 //! use dunlin_memcached::{Alone, Connection, Process, Wants};
@@ -22,7 +22,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `docs/memcached.md` lists where answers differ from those of memcached 1.6.18.
+//! `docs/memcached.md` lists the answers that differ from memcached 1.6.18.
 
 #![forbid(unsafe_code)]
 

@@ -17,7 +17,7 @@ pub(crate) const MAX_WORDS: usize = 23;
 /// Words of a meta command: its name, the key, and flags.
 pub(crate) const MAX_META_WORDS: usize = 19;
 
-/// An opaque token with the letter before it.
+/// The longest opaque token, including the letter before it.
 pub(crate) const MAX_OPAQUE: usize = 32;
 
 /// The longest text with name and password.
@@ -29,10 +29,10 @@ pub const OUTPUT_MARK: usize = 64 * 1024;
 /// If more than this many bytes of commands wait, a connection takes no more.
 pub const INPUT_MARK: usize = 64 * 1024;
 
-/// Answers of other partitions that a connection waits for at most.
+/// A connection waits for at most this number of answers of other partitions.
 pub const MAX_WAITING: usize = 64;
 
-/// Operations of one turn; after them, other connections get their turns.
+/// Operations of one turn. After them, other connections get their turns.
 pub const MAX_TURN: usize = 256;
 
 /// Buckets that one step of a dump visits.

@@ -81,7 +81,7 @@ impl<'a> KeyBytes<'a> {
         }
     }
 
-    /// The word that the client has sent for it.
+    /// The word that the client has sent for the key.
     pub(crate) fn word(&self) -> &'a [u8] {
         self.text
     }
@@ -168,7 +168,7 @@ impl<'a> Meta<'a> {
             b'u' => options.leaves_no_trace = true,
             b'q' => options.is_quiet = true,
             b'I' => options.invalidates = true,
-            // These flags ask for a part of the answer, or are for proxies and mean nothing here.
+            // These flags ask for a part of the answer, or are for proxies and have no effect here.
             b'k' | b's' | b't' | b'c' | b'f' | b'l' | b'h' | b'O' | b'P' | b'L' => {}
             _ => return Err(INVALID),
         }
@@ -204,7 +204,7 @@ impl Options {
     }
 
     fn on_version(&mut self, letter: u8, version: Version) {
-        // Version 0 compares with nothing, as in memcached; `cas` and `ms` handle it themselves.
+        // Version 0 matches nothing, as in memcached; `cas` and `ms` handle it themselves.
         match letter {
             b'C' => self.if_version = Some(version),
             _ => self.version = Some(version),

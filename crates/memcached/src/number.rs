@@ -1,7 +1,8 @@
-//! Numbers as C's `strtol` reads them, because clients rely on it: white space and a sign may stand
-//! before the digits, and white space after them ends the number.
+//! Numbers as C's `strtol` reads them, because clients rely on it: white space and a sign may
+//! precede the digits, and white space after them ends the number.
 //!
-//! Unlike `strtol`, this refuses a number that its type cannot hold, and never returns another one.
+//! Unlike `strtol`, this refuses a number that its type cannot hold, instead of returning another
+//! one.
 
 /// Reads a number that `T` can hold.
 pub(crate) fn read<T: TryFrom<i128>>(word: &[u8]) -> Option<T> {

@@ -1,26 +1,26 @@
 //! Operations that a connection asks of a partition, and their answers.
 //!
 //! A command becomes one operation, or one for each of its keys. If another thread's partition has
-//! the key, the command goes there as an [`Errand`](crate::Errand) with a ticket, and the
-//! connection keeps answers in the order of their tickets.
+//! the key, the command goes there as an [`Errand`](crate::Errand) with a ticket. The connection
+//! keeps answers in ticket order.
 
 use dunlin_store::{Item, Seconds, Verb, Version, WriteError};
 
-/// The number of a command of one connection that waits for other partitions. Numbers go up by one.
+/// The number of a connection's command that waits for other partitions. Numbers increase by one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct OperationTicket(pub(crate) u64);
 
 /// When an item expires: `None` for never.
 pub type Expiry = Option<Seconds>;
 
-/// An order to a partition.
+/// A request to a partition.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation<'a> {
     /// Reads an item, and changes when it expires if `touch` is given.
     Get {
         /// Its key.
         key: &'a [u8],
-        /// When it expires from now on.
+        /// Its new expiry.
         touch: Option<Expiry>,
     },
     /// `mg`: reads an item, or makes an empty one.
@@ -42,7 +42,7 @@ pub enum Operation<'a> {
         if_version: Option<Version>,
         /// The item's new expiry; `None` leaves the old one.
         touch: Option<Expiry>,
-        /// The version that it gets; `None`: the table's next one.
+        /// The item's new version; `None`: the table's next one.
         version: Option<Version>,
     },
     /// Changes a counter.
@@ -51,7 +51,7 @@ pub enum Operation<'a> {
     Touch {
         /// Its key.
         key: &'a [u8],
-        /// When it expires from now on.
+        /// Its new expiry.
         expiry: Expiry,
     },
     /// Reads an item without counting it as read.
@@ -64,7 +64,7 @@ pub enum Operation<'a> {
         /// The second.
         at: Seconds,
     },
-    /// Sets to zero the figures of all partitions that count since the start.
+    /// Resets all figures of all partitions that count since the start.
     Reset,
 }
 
@@ -74,10 +74,10 @@ pub enum Operation<'a> {
 pub enum Step {
     /// The item then expires at this time.
     Touch(Expiry),
-    /// If this operation has created the item, it expires at this time.
+    /// The item expires at this time if the operation has created it.
     Vivify(Expiry),
     /// If the item expires before this time, and no other client has the task, this client must
-    /// write it anew.
+    /// rewrite it.
     Recache(Expiry),
 }
 
@@ -90,16 +90,16 @@ pub struct Steps {
     steps: [Option<Step>; MAX_STEPS],
 }
 
-/// A read with all that `mg` can ask for.
+/// A read with all options of `mg`.
 #[derive(Clone, Copy, Debug)]
 pub struct Look<'a> {
     /// The key.
     pub key: &'a [u8],
     /// The steps that change its expiry.
     pub steps: Steps,
-    /// False if the read does not count as a read of the item.
+    /// Whether this counts as a read of the item.
     pub counts: bool,
-    /// The version that a new item gets; `None`: the table's next one.
+    /// The version of a new item; `None`: the table's next one.
     pub version: Option<Version>,
 }
 
@@ -110,7 +110,7 @@ pub struct Store<'a> {
     pub key: &'a [u8],
     /// The value.
     pub value: &'a [u8],
-    /// When the write happens.
+    /// The condition for the write, and its effect on an existing value.
     pub verb: Verb,
     /// The client's flags.
     pub flags: u32,
@@ -118,10 +118,10 @@ pub struct Store<'a> {
     pub expiry: Expiry,
     /// If given, the write happens only if there is an item with this version.
     pub if_version: Option<Version>,
-    /// If the item has a newer version, replaces it all the same, and marks the new item as out of
-    /// date.
+    /// Whether the write replaces even an item with a newer version, and then marks the new item as
+    /// out of date.
     pub stale_if_older: bool,
-    /// The version that the item gets; `None`: the table's next one.
+    /// The item's new version; `None`: the table's next one.
     pub version: Option<Version>,
 }
 
@@ -136,26 +136,26 @@ pub struct Count<'a> {
     pub is_down: bool,
     /// If given, the counter changes only if it has this version.
     pub if_version: Option<Version>,
-    /// The number of a new item, if [`Step::Vivify`] is one of the steps.
+    /// The number of a new item, if the steps include [`Step::Vivify`].
     pub initial: u64,
     /// The steps that change its expiry.
     pub steps: Steps,
-    /// The version that the item gets; `None`: the table's next one.
+    /// The item's new version; `None`: the table's next one.
     pub version: Option<Version>,
 }
 
-/// The outcome of an operation.
+/// The result of an operation.
 #[derive(Clone, Copy, Debug)]
 pub enum Answer<'a> {
     /// There is no such item.
     Missing,
     /// The item, as it was before the operation changed its expiry and its marks.
     Found(Found<'a>),
-    /// The outcome of a write.
+    /// The result of a write.
     Written(Result<Version, WriteError>),
-    /// The outcome of a count.
+    /// The result of a count.
     Counted(Result<Counted, CountError>),
-    /// It is done.
+    /// The operation has succeeded.
     Done,
     /// The item has another version.
     Differs,
@@ -168,7 +168,7 @@ pub struct Found<'a> {
     pub item: Item<'a>,
     /// True if the operation has created the item.
     pub is_new: bool,
-    /// True if this client must write the item anew.
+    /// Whether this client must rewrite the item.
     pub is_won: bool,
 }
 
@@ -179,13 +179,13 @@ pub struct Counted {
     pub number: u64,
     /// Its version now.
     pub version: Version,
-    /// When it expired before the steps were taken.
+    /// Its expiry before the steps.
     pub expiry: Expiry,
     /// True if the operation has created it.
     pub is_new: bool,
 }
 
-/// Why a counter did not change.
+/// The reason why a counter did not change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CountError {
     /// There is no item.
@@ -212,13 +212,13 @@ impl Steps {
         self.steps.into_iter().flatten()
     }
 
-    /// An expiry that some step sets for an item that is new, or that was there before.
+    /// The latest expiry that a step may set; `is_new`: for a new item.
     pub(crate) fn latest(&self, is_new: bool) -> Expiry {
         let expiry = |step: Step| step.expiry(None, is_new);
         self.iter().filter_map(expiry).max()
     }
 
-    /// True if a missing item is to be created.
+    /// Whether a missing item is to be created.
     #[must_use]
     pub fn makes_item(&self) -> bool {
         self.iter().any(|step| matches!(step, Step::Vivify(_)))
@@ -232,7 +232,7 @@ impl Steps {
 }
 
 impl Step {
-    /// The expiry after this step of an item whose expiry was `before`.
+    /// An item's expiry after this step, if it was `before`.
     pub(crate) fn expiry(self, before: Expiry, is_new: bool) -> Expiry {
         match self {
             Self::Touch(expiry) => expiry,

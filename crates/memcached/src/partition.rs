@@ -1,8 +1,8 @@
 //! One table, and the operations on it.
 //!
-//! The table may have other users, so a partition borrows it for an event. It adds what memcached's
-//! commands need beyond the table: figures by command, and operations of several steps. What has
-//! to last from one event to the next is in a [`Ledger`].
+//! The table may have other users, so a partition borrows it for each event. It adds the features
+//! of memcached's commands that the table lacks: figures by command, and operations of several
+//! steps. State that must last from one event to the next is in a [`Ledger`].
 
 mod count;
 mod dump;
@@ -17,7 +17,7 @@ use crate::operation::{Answer, Expiry, Found, Operation};
 pub(crate) use dump::item_size;
 pub(crate) use look::LongValue;
 
-/// Everything about a table that memcached's commands keep from one event to the next.
+/// The state that memcached's commands keep for a table from one event to the next.
 #[derive(Default, Debug)]
 pub struct Ledger {
     figures: Figures,
@@ -39,7 +39,7 @@ impl Ledger {
 }
 
 impl Partition<'_> {
-    /// Runs an operation and shows its answer to `see`.
+    /// Runs an operation and passes its answer to `see`.
     pub fn run<T>(
         &mut self,
         operation: &Operation<'_>,
@@ -88,8 +88,8 @@ impl Partition<'_> {
         }
     }
 
-    /// Prefetches the memory that reads of these keys need. With fewer than two keys, this gains
-    /// nothing.
+    /// Prefetches the memory that reads of these keys need. With fewer than two keys, this would
+    /// gain nothing.
     pub fn ahead<'a>(&self, mut keys: impl Iterator<Item = &'a [u8]>) {
         let (Some(first), Some(second)) = (keys.next(), keys.next()) else {
             return;
@@ -146,7 +146,7 @@ impl Partition<'_> {
     }
 
     /// Makes room for an expiry that the operation will set, before the client gets an answer. Only
-    /// a store that is full has none.
+    /// a full store can lack the room.
     fn make_room(&mut self, key: &Key<'_>, expiry: Expiry, now: Seconds) -> Result<(), WriteError> {
         match expiry.map_or(Ok(()), |_| self.table.widen(key, now)) {
             Err(WriteError::Absent) => Ok(()),
@@ -154,13 +154,13 @@ impl Partition<'_> {
         }
     }
 
-    /// Deletes an item that the operation has created and cannot finish.
+    /// Deletes an item that the operation has created but cannot finish.
     fn take_back(&mut self, key: &Key<'_>, now: Seconds) {
         let deleted = self.table.delete(key, None, now);
         debug_assert_eq!(deleted, Ok(()));
     }
 
-    /// Changes when an item expires, if there is an item. There is room for it.
+    /// Changes when an item expires, if there is an item. The caller has made room for that.
     fn change_expiry(&mut self, key: &Key<'_>, expiry: Expiry, now: Seconds) {
         let touched = self.table.touch(key, expiry, now);
         debug_assert!(matches!(touched, Ok(()) | Err(WriteError::Absent)));
@@ -179,13 +179,13 @@ impl Partition<'_> {
         }
     }
 
-    /// Counts a value that was refused before it came.
+    /// Counts a value that was refused before it arrived.
     pub(crate) const fn count_too_large(&mut self) {
         self.ledger.figures.on_too_large();
     }
 
-    /// Deletes the item that a refused value was meant to replace. The client has asked for no
-    /// delete, so none is counted.
+    /// Deletes the item that a refused value was meant to replace. It does not count as a delete,
+    /// because the client has asked for none.
     pub(crate) fn forget(&mut self, key: &[u8], now: Seconds) {
         // There may be no item.
         let _ = self.table.delete(&self.key(key), None, now);
@@ -221,7 +221,7 @@ impl Partition<'_> {
         Answer::Done
     }
 
-    /// Gives an item the version that a client has chosen, if it has chosen one.
+    /// Gives an item the client's version, if the client has chosen one.
     fn renumber(&mut self, key: &Key<'_>, version: Option<Version>, now: Seconds) {
         if let Some(version) = version {
             self.table.renumber(key, version, now);

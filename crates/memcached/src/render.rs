@@ -10,7 +10,7 @@ use crate::command::Ask;
 use crate::operation::Answer;
 use crate::partition::LongValue;
 
-/// Appends the answer to a command of one operation. For `get` and its variants that is one item;
+/// Appends the answer to a command of one operation. For `get` and its variants, this is one item;
 /// the connection appends the end of the list.
 pub(crate) fn render(ask: &Ask<'_>, answer: &Answer<'_>, now: Seconds, out: &mut Vec<u8>) {
     if let (Some(_), Answer::Found(found)) = (render_part(ask, answer, now, out), answer) {
@@ -19,8 +19,8 @@ pub(crate) fn render(ask: &Ask<'_>, answer: &Answer<'_>, now: Seconds, out: &mut
     }
 }
 
-/// As [`render`], but appends nothing of a value that is longer than a slice, and returns it: the
-/// caller appends it in slices, and the end of its line.
+/// Like [`render`], but returns a value that is longer than a slice instead of appending it: the
+/// caller appends the value in slices, and its line end.
 pub(crate) fn render_part(
     ask: &Ask<'_>,
     answer: &Answer<'_>,

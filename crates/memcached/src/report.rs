@@ -1,5 +1,5 @@
-//! The content of statistics: figures of all partitions, and facts about the process, which
-//! the front end knows.
+//! The content of statistics: figures of all partitions, and facts about the process from the front
+//! end.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::figures::Figures;
 /// Facts about the process and its connections.
 #[derive(Clone, Default, Debug)]
 pub struct Process {
-    /// Its number.
+    /// The process number.
     pub pid: u32,
     /// When it has started.
     pub started: Seconds,
-    /// Processor time in the program.
+    /// Processor time in user mode.
     pub user_time: Duration,
     /// Processor time in the kernel.
     pub system_time: Duration,
@@ -51,7 +51,7 @@ pub struct ConnectionFacts {
     pub number: u64,
     /// The client's address.
     pub address: String,
-    /// When its last command came.
+    /// The time of its last command.
     pub last_command: Seconds,
 }
 

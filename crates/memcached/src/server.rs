@@ -1,21 +1,21 @@
-//! The server of a connection: the partition of its thread, and the facts that only it knows.
+//! The server of a connection: its thread's partition, and facts about the process.
 
 use dunlin_store::Table;
 
 use crate::partition::{Ledger, Partition};
 use crate::report::Process;
 
-/// Where this thread's partition stands among those of the process.
+/// The position of this thread's partition among the partitions of the process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Standing {
     /// Its number.
     pub number: u16,
-    /// How many there are.
+    /// The number of partitions.
     pub of: u16,
 }
 
 impl Standing {
-    /// The only one.
+    /// The only partition.
     pub const ALONE: Self = Self { number: 0, of: 1 };
 
     /// The numbers of the other partitions.
@@ -29,7 +29,7 @@ pub trait Server {
     /// The partition of this thread.
     fn partition(&mut self) -> Partition<'_>;
 
-    /// Its place among all.
+    /// The position of this partition among all.
     fn standing(&self) -> Standing {
         Standing::ALONE
     }
@@ -40,10 +40,10 @@ pub trait Server {
         self.standing().number
     }
 
-    /// Facts for statistics.
+    /// The facts for statistics.
     fn process(&self) -> Process;
 
-    /// True if clients may not flush.
+    /// Whether clients may not flush.
     fn refuses_flush(&self) -> bool {
         false
     }
@@ -54,7 +54,7 @@ pub trait Server {
     }
 }
 
-/// A server of one table.
+/// A server with one table.
 #[derive(Debug)]
 pub struct Alone {
     table: Table,

@@ -37,8 +37,8 @@ impl Users {
         users.collect::<Result<_, _>>().map(Self)
     }
 
-    /// True if there is such a user with this password. The time that it takes does not depend on
-    /// which bytes are wrong.
+    /// Whether there is a user with this name and password. The time that this takes does not
+    /// depend on which bytes are wrong.
     #[must_use]
     pub fn knows(&self, name: &[u8], password: &[u8]) -> bool {
         let is = |user: &(Vec<u8>, Vec<u8>)| is_same(&user.0, name) & is_same(&user.1, password);

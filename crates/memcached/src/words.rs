@@ -33,12 +33,12 @@ impl<'a> Words<'a> {
         self.words[self.len.saturating_sub(1)]
     }
 
-    /// The words from `number` on.
+    /// The words from index `number` on.
     pub(crate) fn from(&self, number: usize) -> &[&'a [u8]] {
         &self.words[number.min(self.len)..self.len]
     }
 
-    /// True if the last word asks for no answer.
+    /// Whether the last word asks for no answer.
     pub(crate) fn is_quiet(&self) -> bool {
         self.last() == b"noreply"
     }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A client makes `COUNT` puts of keys of 16 bytes and values of 64, as in `dunlin bench replica`,
-//! with `IN_FLIGHT` of them under way. The logs are in memory. `PART` says which replicas are the
+//! with `IN_FLIGHT` of them outstanding. The logs are in memory. `PART` says which replicas are the
 //! server whose instructions count: 0, the leader, or 1, both followers. The last printed line is
 //! the number of counted puts.
 
@@ -20,32 +20,31 @@ use dunlin_testkit::session::connect;
 use dunlin_transport::connect::{EndpointUid, PeerInfo, meet};
 use dunlin_transport::shm::{self, Shm};
 
-/// Replicas of the cluster.
+/// Replicas in the cluster.
 const REPLICAS: usize = 3;
 
-/// Puts that are not counted, in which pools, rings and tables fill.
+/// Puts before counting starts, which fill pools, rings and tables.
 const WARM_UP: u64 = 2000;
 
-/// Keys, of which each put draws one: so few that a put that is counted replaces an item, as nearly
-/// all do in a store that has run for a while.
+/// Number of keys, from which each put draws one. They are few, so nearly all counted puts replace
+/// an item, as in a store that has run for a while.
 const KEYS: u32 = 1 << 10;
 
-/// The window of the client's sessions, with a credit for each request, unless `WINDOW` says
-/// another.
+/// The window of the client's sessions, unless `WINDOW` sets another: one credit for each request.
 const WINDOW: u64 = 64;
 
-/// The time that passes in a round of turns until a replica leads.
+/// The time that the clock advances in each round until a replica leads.
 const ROUND: Nanos = Nanos::from_millis(1);
 
-/// Rounds in which a replica is elected.
+/// At most this number of rounds pass until a replica is elected.
 const MOST_ROUNDS: u32 = 10_000;
 
 type ReplicaRpc = Endpoint<Shm, SharedTicks, Replica>;
 type ClientRpc = Endpoint<Shm, SharedTicks, Client>;
 type ShmHalves = Halves<<Shm as Transport>::Rx, <Shm as Transport>::Tx>;
 
-/// The number that the endpoint of one place has for that of another. The client has the last
-/// place.
+/// `peers[a][b]` is the number by which the endpoint at place `a` knows the one at place `b`. The
+/// client has the last place.
 type Peers = [[PeerId; REPLICAS + 1]; REPLICAS + 1];
 
 /// A client's endpoint, and its work.
@@ -79,19 +78,19 @@ fn main() {
     println!("{done}");
 }
 
-/// The client's work: takes the answers, begins the next puts.
+/// The client's turn: takes the answers and begins the next puts.
 #[inline(never)]
 fn client_turn(putter: &mut Putter) {
     putter.turn();
 }
 
-/// The work of a replica that counts.
+/// The turn of a replica whose instructions count.
 #[inline(never)]
 fn server_turn(seat: &mut ReplicaRpc) {
     turn(seat);
 }
 
-/// A replica's work, as in `Driver::turn`.
+/// One turn of a replica, as in `Driver::turn`.
 #[inline(always)]
 #[expect(
     clippy::inline_always,
@@ -130,7 +129,7 @@ impl Putter {
     }
 }
 
-/// Three replicas with seats, and a client, all with sessions.
+/// Makes three replicas with seats and a client, and connects them all.
 fn cluster(clock: &SharedTicks) -> (Vec<ReplicaRpc>, Putter) {
     let open = |_| Shm::open(shm::Options::default()).expect("shared memory");
     let mut halves: Vec<_> = (0..=REPLICAS).map(open).collect();
@@ -172,7 +171,7 @@ fn cluster(clock: &SharedTicks) -> (Vec<ReplicaRpc>, Putter) {
     (seats, putter)
 }
 
-/// The addresses of the replicas are their places.
+/// The addresses of the replicas, which are their places.
 fn addresses() -> impl Iterator<Item = String> {
     (0..REPLICAS).map(|place| place.to_string())
 }
@@ -201,10 +200,10 @@ fn channel(halves: &mut [ShmHalves], near: usize, far: usize) -> (PeerId, PeerId
     met.expect("the ends fit each other").into()
 }
 
-/// Makes the sessions that replicas and client wish for.
+/// Makes the sessions that the replicas and the client ask for.
 fn grant_wishes(seats: &mut [ReplicaRpc], client: &mut ClientRpc, peers: &Peers) {
     let (options, now) = (SessionOptions::DEFAULT, Nanos(1));
-    // As many as may be under way, like the client of `dunlin bench replica`.
+    // One credit for each request in flight, like the client of `dunlin bench replica`.
     let window = u32::try_from(argument(3, WINDOW)).expect("a window is small");
     let wide = options.with_window(window).with_credits(window);
     let place = |address: &String| address.parse::<usize>().expect("it is a place");

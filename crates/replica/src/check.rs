@@ -1,11 +1,11 @@
-//! Properties that hold for any bytes: the tests of this crate and the fuzz target share them.
+//! Properties that hold for any bytes. The tests of this crate and the fuzz target share them.
 //!
 //! Each function panics if its property does not hold.
 
 use crate::machine::{Budget, Machine};
 use crate::wire::{Answer, Members, Operation, Order, Parcel, Piece, Request, Roster, Status};
 
-/// Reads bytes as each kind of message. One that is accepted encodes to the same bytes.
+/// Decodes the bytes as each kind of message. A message that decodes must encode to the same bytes.
 ///
 /// # Panics
 /// If it does not.
@@ -42,12 +42,12 @@ pub fn message(bytes: &[u8]) {
     }
 }
 
-/// Takes bytes as entries, each with its length in front as two bytes, and as the image of a
-/// state. Entries that are none change nothing, and an image of what the others have made, in
-/// slices between them, restores to the same state.
+/// Applies the bytes as entries, each after its length as two bytes. Malformed entries must change
+/// nothing. An image of the state that the others have made, read in slices between them, must
+/// restore to the same state.
 ///
 /// # Panics
-/// If an entry that is refused changes the state, or the image is of another one.
+/// If a malformed entry changes the state, or the image restores to another state.
 pub fn entries(bytes: &[u8]) {
     let mut machine = Machine::new(1, 5);
     let (mut rest, mut index) = (bytes, 1);

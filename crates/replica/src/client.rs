@@ -1,9 +1,9 @@
-//! A client of a cluster, as a machine that the owner of an endpoint drives.
+//! A client of a cluster, as a state machine that the owner of an endpoint drives.
 //!
 //! It finds the leader: it asks the replica that led last, follows the address in a refusal, and
-//! otherwise tries the next one after a pause. A write keeps its name when it is sent again, so it
-//! is applied once, whatever the leaders that it meets. Invariant: every operation ends once, at
-//! its deadline at the latest; then a write may still be applied.
+//! otherwise tries the next replica after a pause. A retried write keeps its name, so it is applied
+//! once, even if several leaders receive it. Invariant: every operation ends once, at its deadline
+//! at the latest; a write that ended at its deadline may still be applied later.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -25,14 +25,14 @@ pub use operation::Change;
 use operation::{Kind, Operation};
 pub use options::{ClientOptions, End, Error, Token};
 
-/// Marks the tags of a client's calls among those of its endpoint: "rc".
+/// Marks the tags of the client's calls, so that they differ from other tags of the endpoint: "rc".
 const MARK: u64 = 0x7263 << 48;
 
 /// The name of the client in the cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Identity {
     None,
-    /// It has asked for one.
+    /// It has asked for a name.
     Opening,
     Open(u64),
 }
@@ -42,27 +42,27 @@ enum Identity {
 pub struct Client {
     options: ClientOptions,
     lanes: Lanes,
-    /// The lane to the replica that is asked first.
+    /// The lane to the replica that the client asks first.
     leader: usize,
     identity: Identity,
     /// The number of the next write.
     next_number: u64,
     /// Numbers of writes that have not ended.
     numbers: BTreeSet<u64>,
-    /// Operations that are not sent now, in order.
+    /// Operations that wait to be sent, in order.
     waiting: VecDeque<Operation>,
-    /// Operations that are sent, by the tags of their calls.
+    /// Operations in flight, by the tags of their calls.
     sent: BTreeMap<u64, Operation>,
     tags: u64,
     ends: VecDeque<End>,
-    /// True if something has changed for waiting operations, so that they are tried again.
+    /// True if something has changed for waiting operations, so that the client tries them again.
     is_stirred: bool,
-    /// No operation is sent before this time.
+    /// The client sends no operation before this time.
     pause_until: Nanos,
 }
 
 impl Client {
-    /// A client of the replicas at these addresses, without a session.
+    /// Makes a client of the replicas at these addresses, without a session.
     #[must_use]
     pub fn new(addresses: impl IntoIterator<Item = String>, options: ClientOptions) -> Self {
         let pauses = Pauses {
@@ -100,9 +100,9 @@ impl Client {
         self.begin(Kind::Get, key, token, deadline, cx)
     }
 
-    /// Begins to read items whose keys begin with `prefix`, in their order: at most `limit` of
-    /// them, after the key `after`, if that is not empty. The answer says whether there are more.
-    /// The end comes from [`Self::next_end`].
+    /// Begins to read items whose keys begin with `prefix`, in key order: at most `limit` of them,
+    /// and only keys greater than `after` unless that is empty. The answer says whether there are
+    /// more. The end comes from [`Self::next_end`].
     ///
     /// # Errors
     /// The operation is not begun: [`Error::BadKey`] or [`Error::BadLimit`].
@@ -118,11 +118,12 @@ impl Client {
         self.begin(Kind::Range { limit, after }, prefix, token, deadline, cx)
     }
 
-    /// Begins to wait for changes of keys that begin with `prefix`, by log entries from an index
-    /// on; with 0, for those that come from now on.
-    /// The end comes when there is one, or without one after a moment; the program then goes on
-    /// from the index that the answer names, also with another client. The end comes from
-    /// [`Self::next_end`].
+    /// Begins to wait for changes of keys that begin with `prefix`, made by the log entry at an
+    /// index or by later ones; index 0 means changes from now on.
+    ///
+    /// The operation ends when there is a change, or without one after a short wait. The program
+    /// then goes on from the index that the answer names; it may use another client for this. The
+    /// end comes from [`Self::next_end`].
     ///
     /// # Errors
     /// The operation is not begun: [`Error::BadKey`].
@@ -170,30 +171,30 @@ impl Client {
         Ok(())
     }
 
-    /// The next end of an operation.
+    /// Takes the next end of an operation.
     pub fn next_end(&mut self) -> Option<End> {
         self.ends.pop_front()
     }
 
-    /// Operations that have not ended, and perhaps the client's own request for a name.
+    /// The number of operations that have not ended, including the client's own request for a name.
     #[must_use]
     pub fn under_way(&self) -> usize {
         self.waiting.len() + self.sent.len()
     }
 
-    /// Calls that the client has made.
+    /// The number of calls that the client has made.
     #[must_use]
     pub const fn calls(&self) -> u64 {
         self.tags
     }
 
-    /// An address with which the client wants a session. The owner begins to make one, and passes
-    /// it to [`Self::on_connecting`], or reports that it cannot to [`Self::on_refused`].
+    /// An address to which the client wants a session. The owner begins to connect, and passes the
+    /// session to [`Self::on_connecting`]; if it cannot connect, it calls [`Self::on_refused`].
     pub fn wish(&mut self, now: Nanos) -> Option<String> {
         self.lanes.wish(now)
     }
 
-    /// Notes the session that the owner makes for a wish.
+    /// Notes the session that the owner is making for a wish.
     pub fn on_connecting(&mut self, address: &str, session: Session) {
         self.lanes.on_connecting(address, session);
     }
@@ -203,7 +204,7 @@ impl Client {
         self.lanes.on_refused(address, now);
     }
 
-    /// Takes an event of a session. Ignores those of other sessions.
+    /// Takes an event of a session. Ignores events of sessions that are not the client's.
     pub fn on_session(&mut self, event: SessionEvent, cx: &mut Cx<'_>) {
         match event {
             SessionEvent::Connected(session) => {
@@ -215,7 +216,7 @@ impl Client {
         self.settle(cx);
     }
 
-    /// Does the work that time brings. The owner calls it before it waits, and when
+    /// Does the work that is due. The owner calls it before it waits, and when
     /// [`Self::next_wakeup`] has come.
     pub fn on_time(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now();
@@ -227,7 +228,7 @@ impl Client {
         self.settle(cx);
     }
 
-    /// When [`Self::on_time`] or [`Self::wish`] has work; [`Nanos::MAX`]: never.
+    /// The time at which [`Self::on_time`] or [`Self::wish`] has work; [`Nanos::MAX`] if never.
     #[must_use]
     pub fn next_wakeup(&self) -> Nanos {
         if !self.ends.is_empty() {
@@ -242,7 +243,7 @@ impl Client {
         due.min(pause).min(self.lanes.next_wish())
     }
 
-    /// Moves out some of the operations that are not sent now.
+    /// Moves out the waiting operations for which `is_wanted` returns true.
     fn take_waiting(&mut self, is_wanted: impl Fn(&Operation) -> bool) -> Vec<Operation> {
         let all = std::mem::take(&mut self.waiting).into_iter();
         let (taken, rest): (Vec<_>, Vec<_>) = all.partition(is_wanted);
@@ -250,7 +251,7 @@ impl Client {
         taken
     }
 
-    /// Sends the operations that can go.
+    /// Sends the operations that can be sent now.
     fn settle(&mut self, cx: &mut Cx<'_>) {
         if !self.is_stirred || cx.now() < self.pause_until {
             return;
@@ -273,7 +274,7 @@ impl Client {
         }
     }
 
-    /// The lane on which operations go: that to the leader, or else any that is open.
+    /// The lane for operations: the lane to the leader, or else any open one.
     fn way(&mut self) -> Option<(usize, Session)> {
         let count = self.lanes.len();
         let lanes = (0..count).map(|offset| (self.leader + offset) % count);
@@ -283,8 +284,8 @@ impl Client {
         Some((lane, session))
     }
 
-    /// Gives a write its name. False: it gets none, and must wait, while the client has none or its
-    /// window is full.
+    /// Gives a write its name if it has none. False: the write must wait, because the client has no
+    /// name yet or its window is full.
     fn has_name(&mut self, operation: &mut Operation, now: Nanos) -> bool {
         if !operation.is_change() || operation.name.is_some() {
             return true;
@@ -346,7 +347,7 @@ impl Client {
         }
     }
 
-    /// Has an operation wait, and all others with it, for a pause.
+    /// Makes an operation, and all others with it, wait for a pause.
     fn try_later(&mut self, mut operation: Operation, cx: &mut Cx<'_>) {
         operation.is_redirected = false;
         self.waiting.push_front(operation);

@@ -1,5 +1,5 @@
-//! A blocking client with an endpoint of its own: each operation is one call. A program that wants
-//! many operations under way drives the client's machine itself.
+//! A blocking client with an endpoint of its own: each operation is one call. A program that needs
+//! many operations in flight drives the client's machine itself.
 
 use dunlin_nexus::{ConnectOptions, EndpointBuilder, EndpointError, Open, Rpc};
 
@@ -63,7 +63,7 @@ pub struct Connection<T: Open> {
 }
 
 impl<T: Open> Connection<T> {
-    /// Makes an endpoint, and begins to connect to the replicas at these addresses. An operation
+    /// Makes an endpoint, and begins to connect to the replicas at these addresses. Each operation
     /// waits for a leader until its deadline.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl<T: Open> Connection<T> {
         })
     }
 
-    /// Version and value of a key.
+    /// Reads the version and value of a key.
     ///
     /// # Errors
     /// [`Error`].
@@ -125,7 +125,7 @@ impl<T: Open> Connection<T> {
         }
     }
 
-    /// Removes a key, and returns the version that it had; 0: it had no item.
+    /// Removes a key, and returns the version that it had, or 0 if it had no item.
     ///
     /// # Errors
     /// [`Error`]; after [`Error::Unknown`] the key may be removed.
@@ -137,7 +137,7 @@ impl<T: Open> Connection<T> {
     }
 
     /// Writes a key if its item has the expected version; 0 stands for no item. Returns the new
-    /// version, or as an error the version that the item has.
+    /// version, or the item's actual version as an error.
     ///
     /// # Errors
     /// [`Error`]; after [`Error::Unknown`] the write may happen.
@@ -154,8 +154,8 @@ impl<T: Open> Connection<T> {
         }
     }
 
-    /// Writes a key for a time, and returns its version. The time is the log's: it passes while the
-    /// cluster has a leader, so the item may stay longer, but never goes early.
+    /// Writes a key for a time, and returns its version. The log's time counts: it passes only
+    /// while the cluster has a leader, so the item may stay longer, but is never removed early.
     ///
     /// # Errors
     /// [`Error`]; after [`Error::Unknown`] the write may happen.
@@ -168,8 +168,8 @@ impl<T: Open> Connection<T> {
     }
 
     /// Makes all writes, if all keys have the versions that the compares name (0: no item). Returns
-    /// the version of the written items, or as an error the place of the first compare that does
-    /// not fit.
+    /// the version of the written items, or as an error the position of the first compare that
+    /// fails.
     ///
     /// # Errors
     /// [`Error`]; after [`Error::Unknown`] the writes may happen, all or none.
@@ -185,9 +185,10 @@ impl<T: Open> Connection<T> {
         }
     }
 
-    /// Items whose keys begin with `prefix`, in their order: at most `limit` of them, after the key
-    /// `after`, if that is not empty; and whether there may be more. The items of one call are
-    /// those of one moment. An answer has about 64 KiB, so it may have fewer than `limit`.
+    /// Reads items whose keys begin with `prefix`, in key order, and returns whether there may be
+    /// more: at most `limit` of them, and only keys greater than `after` unless that is empty. The
+    /// items of one call are a snapshot. An answer has about 64 KiB, so it may have fewer items
+    /// than `limit`.
     ///
     /// # Errors
     /// [`Error`].
@@ -208,10 +209,10 @@ impl<T: Open> Connection<T> {
 
     /// Waits for changes of keys that begin with `prefix`. `from` is the index of the first log
     /// entry whose changes count: 1 above the version of the last change that the program has seen,
-    /// or 0 for changes from now on. Returns the changes, perhaps none after a short wait, and the
-    /// index for the next call. The inner `Err` means that the cluster has forgotten some of the
-    /// changes; it knows those from the index in the error on. Read the range then, and watch from
-    /// that index.
+    /// or 0 for changes from now on. Returns the changes, or none after a short wait, and the index
+    /// for the next call. The inner `Err` means that the cluster has forgotten some of the changes;
+    /// it still has all from the index in the error on. The program should then read the range, and
+    /// watch from that index.
     ///
     /// # Errors
     /// [`Error`].

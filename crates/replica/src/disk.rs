@@ -10,7 +10,7 @@
 //! | `mark.rs` | the last write that was acknowledged |
 //! | `state.rs` | the record that says which of the engine's entries count |
 //! | `record.rs` | entries as opaque bytes, for the engine |
-//! | `files.rs` | the engine's files, which say it when the disk is full |
+//! | `files.rs` | the engine's files, which report a full disk at once |
 //! | `thread.rs` | the thread that writes |
 //! | `backup.rs` | items in one file, and new clusters that begin with them |
 //!

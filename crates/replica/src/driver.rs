@@ -1,4 +1,4 @@
-//! A replica over an endpoint of a nexus, and questions to a replica by its address.
+//! A replica over an endpoint of a nexus, and a client that asks replicas about their state.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::wire::{
     TAKEN, UNABLE, UNSAVED, VERSION,
 };
 
-/// Bytes of an answer to a question: a status with sixteen members that have long addresses.
+/// Bytes of an answer: enough for a status with sixteen members that have long addresses.
 const ROOM: usize = 8192;
 
 /// A replica, and the endpoint that serves it.
@@ -54,8 +54,8 @@ impl<T: Open> Driver<T> {
     /// but not beyond `limit`.
     ///
     /// # Panics
-    /// If Raft finds that the log has lost something, or the disk has failed. The process must end
-    /// then, so no caller catches it.
+    /// If Raft finds that the log has lost something, or the disk has failed. No caller may catch
+    /// it, because the process must then end.
     pub fn turn(&mut self, limit: Nanos) {
         self.rpc.iterate(|replica| replica.next_wakeup().min(limit));
         let (replica, mut cx) = self.rpc.with();
@@ -72,9 +72,9 @@ impl<T: Open> Driver<T> {
         }
     }
 
-    /// Hands the leadership over, if this replica leads a cluster with others, and runs until
-    /// another replica leads or the time has passed. For a clean stop: clients then need not wait
-    /// for an election time-out.
+    /// Transfers the leadership, if this replica leads a cluster with other members, and runs until
+    /// another replica leads or the time has passed. After a clean stop, clients then need not wait
+    /// for an election timeout.
     pub fn hand_over(&mut self, patience: Nanos) {
         let end = self.now() + patience;
         let leads = |replica: &Replica| replica.status().role == Role::Leader;
@@ -103,23 +103,23 @@ pub struct Inquirer<T: Open> {
 /// A question has no answer.
 #[derive(Debug)]
 pub enum AskError {
-    /// No session can be made.
+    /// No session could be made.
     Connect(ConnectError),
     /// The replica does not answer.
     Call(RpcError),
     /// There is no memory for the messages, or the session has ended.
     NoCall,
-    /// The replica belongs to another cluster.
+    /// The replica already belongs to another cluster.
     Taken,
-    /// The replica is not one of the members: its process has started anew.
+    /// The replica is not a member: its process has restarted with another number.
     Stranger,
-    /// The replica's disk does not take the members.
+    /// The replica's disk could not save the members.
     Unsaved,
-    /// The replica does not lead, or the member that is to lead is none.
+    /// The replica does not lead, or the designated leader is not a member.
     Unable,
-    /// The replica has other restored items than those that the cluster is to begin with.
+    /// The replica has restored items, but not those with which the cluster is to begin.
     OtherItems,
-    /// The answer is none of this protocol.
+    /// The answer does not follow this protocol.
     Incompatible,
 }
 
@@ -137,7 +137,7 @@ impl<T: Open> Inquirer<T> {
         Ok(Self { rpc, connect })
     }
 
-    /// The state of the replica at an address.
+    /// Asks the replica at an address for its state.
     ///
     /// # Errors
     /// [`AskError`].
@@ -153,7 +153,8 @@ impl<T: Open> Inquirer<T> {
         self.ask(address, BOOTSTRAP, &members.to_bytes())
     }
 
-    /// Gives the replica at an address an order. Its state shows later that it is carried out.
+    /// Gives the replica at an address an order. The replica's status shows later whether it was
+    /// carried out.
     ///
     /// # Errors
     /// [`AskError`].
@@ -161,8 +162,8 @@ impl<T: Open> Inquirer<T> {
         self.ask(address, ORDER, &order.to_bytes())
     }
 
-    /// Gives the replica at an address a seat in a cluster that runs already, with a roster
-    /// [for joining](Roster::for_joining).
+    /// Gives the replica at an address a seat in a running cluster, with a roster [for
+    /// joining](Roster::for_joining).
     ///
     /// # Errors
     /// [`AskError`].
@@ -209,9 +210,9 @@ impl fmt::Display for AskError {
             Self::Call(error) => error.fmt(f),
             Self::NoCall => f.write_str("there is no memory, or the session has ended"),
             Self::Taken => f.write_str("it belongs to another cluster"),
-            Self::Stranger => f.write_str("its process has started anew, with another number"),
+            Self::Stranger => f.write_str("its process has restarted with another number"),
             Self::Unable => f.write_str("it does not lead, or that member is not in its cluster"),
-            Self::Unsaved => f.write_str("its disk does not take the members; is it full?"),
+            Self::Unsaved => f.write_str("its disk cannot save the members; is it full?"),
             Self::OtherItems => f.write_str(
                 "it begins with other items than the cluster; restore the same backup on all \
                  replicas of a new cluster, and let one with an empty directory join an old one",

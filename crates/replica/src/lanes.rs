@@ -4,12 +4,13 @@
 //! Down ──wish──▶ Wanted ──▶ Connecting ──connected──▶ Open
 //!   ▲──────────────┴────closed, refused─────┴───────────┘
 //! ```
-//! A lane that goes down pauses, longer after each failure in a row, before it is wished for again.
+//! A lane that goes down pauses before the next wish; each failure in a row makes the pause longer.
 //! Called by `replica` and `client`; the owner of the endpoint grants the wishes.
 
 use dunlin_core::{Nanos, Session};
 
-/// The pauses of lanes that go down: the first, which doubles with each failure, and the longest.
+/// The pauses of lanes that go down: the first one, which doubles with each failure, and the
+/// longest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pauses {
     pub(crate) least: Nanos,
@@ -20,7 +21,7 @@ pub(crate) struct Pauses {
 enum State {
     /// From this time on a session is wanted.
     Down(Nanos),
-    /// The owner knows the wish.
+    /// The owner knows that a session is wanted.
     Wanted,
     Connecting(Session),
     Open(Session),
@@ -74,7 +75,7 @@ impl Lane {
 }
 
 impl Lanes {
-    /// Lanes to some addresses.
+    /// Makes lanes to some addresses.
     pub(crate) fn new(addresses: impl IntoIterator<Item = String>, pauses: Pauses) -> Self {
         Self {
             lanes: addresses.into_iter().map(Lane::to).collect(),
@@ -82,13 +83,13 @@ impl Lanes {
         }
     }
 
-    /// Adds a lane that leads nowhere yet.
+    /// Adds a lane without an address.
     pub(crate) fn add(&mut self) {
         self.lanes.push(Lane::nowhere());
     }
 
-    /// Lets a lane lead to an address. It does not keep a session with another one, which it
-    /// returns: the caller ends it.
+    /// Gives a lane an address. If it has a session with another address, it returns that session,
+    /// and the caller ends it.
     pub(crate) fn lead(&mut self, lane: usize, address: &str) -> Option<Session> {
         let lane = &mut self.lanes[lane];
         if lane.address == address {
@@ -99,14 +100,15 @@ impl Lanes {
         session
     }
 
-    /// Lets a lane lead nowhere, for another owner. It returns its session, which the caller ends.
+    /// Takes a lane's address away, so that another owner can use the lane. Returns its session,
+    /// which the caller ends.
     pub(crate) fn clear(&mut self, lane: usize) -> Option<Session> {
         let session = self.lanes[lane].session();
         self.lanes[lane] = Lane::nowhere();
         session
     }
 
-    /// Lets a lane lead nowhere. Its session stays until it ends, for calls that are under way.
+    /// Takes a lane's address away. Its session stays until it ends, for calls in flight.
     pub(crate) fn stop(&mut self, lane: usize) {
         let lane = &mut self.lanes[lane];
         lane.address.clear();
@@ -133,7 +135,7 @@ impl Lanes {
         }
     }
 
-    /// An address with which a session is wanted now.
+    /// An address for which a session is wanted now.
     pub(crate) fn wish(&mut self, now: Nanos) -> Option<String> {
         let is_due = |lane: &&mut Lane| matches!(lane.state, State::Down(at) if at <= now);
         let lane = self.lanes.iter_mut().find(is_due)?;
@@ -150,7 +152,7 @@ impl Lanes {
         due.min().unwrap_or(Nanos::MAX)
     }
 
-    /// Notes that a session is on its way. False: no lane wants it any more.
+    /// Notes that a session is being made. False: no lane wants it any more.
     pub(crate) fn on_connecting(&mut self, address: &str, session: Session) -> bool {
         let Some(lane) = self.wanted(address) else {
             return false;
@@ -166,7 +168,7 @@ impl Lanes {
         }
     }
 
-    /// Notes that a session is ready. False: it is of no lane.
+    /// Notes that a session is ready. False: no lane has this session.
     pub(crate) fn on_connected(&mut self, session: Session) -> bool {
         let Some(lane) = self.of(session) else {
             return false;

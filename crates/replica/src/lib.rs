@@ -1,12 +1,12 @@
 //! A key-value store on several replicas, over any transport: TiKV's `raft`, unmodified, with
 //! Dunlin's calls as its network (eRPC §7.1).
 //!
-//! A server has a [`Replica`] as the state of its endpoint; [`serve`] registers its handlers. A
+//! A server's endpoint has a [`Replica`] as its state; [`serve`] registers its handlers. A
 //! bootstrap gives three, five or seven replicas their seats in one cluster. A [`Client`] finds the
 //! leader, and every write carries the client's name and a number, so that it is applied once.
-//! Reads are linearizable and write no log entry. The log is in memory, where a write is kept while
-//! a majority of the processes lives, or also on a disk (feature `disk`), where an answered write
-//! survives the end of all of them.
+//! Reads are linearizable and write no log entry. With the log in memory, a write is kept while a
+//! majority of the processes is alive. With the log on a disk as well (feature `disk`), an answered
+//! write survives the end of all processes.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -23,8 +23,8 @@
 //! | `connection.rs` | a client that blocks, over an endpoint of a nexus (feature `nexus`) |
 //! | `driver.rs` | a replica over an endpoint of a nexus (feature `nexus`) |
 //!
-//! Nothing here but the last two knows a transport or a clock, so the simulator runs all of it,
-//! with the disk's engine on a simulated disk.
+//! Only the last two know a transport or a clock. The simulator runs all the others, with the
+//! disk's engine on a simulated disk.
 
 #![forbid(unsafe_code)]
 

@@ -2,9 +2,9 @@
 //!
 //! Invariant: entries have consecutive indices after `base`, and `bytes` is their size. The log is
 //! in memory; a write is done when its method returns. With a disk, this is the part of the disk's
-//! log that Raft reads, and the last entries may not be on the disk yet (`node/journal.rs`).
-//! Entries before `base` were dropped; a follower that lacks them gets a snapshot, which the node
-//! makes when Raft asks for the first time. Called by `node`, and through [`Storage`] by Raft.
+//! log that Raft reads, and the last entries may not have reached the disk yet (`node/journal.rs`).
+//! Entries up to `base` were dropped; a follower that lacks them gets a snapshot, which the node
+//! makes when Raft first asks for one. Called by `node`, and through [`Storage`] by Raft.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -16,39 +16,40 @@ use crate::wire::change::bytes_of;
 use crate::wire::{Member, Roster};
 use crate::work::Remains;
 
-/// Bytes that an entry counts in addition to its data when entries are put into a message.
+/// Bytes that each entry in a message counts in addition to its data.
 const ENTRY: u64 = 32;
 
 /// Index and term of the entry before the first.
 pub(crate) type IndexAndTerm = (u64, u64);
 
-/// Every log begins after this place, at which the members are agreed upon.
+/// Every log begins after this place, at which the first members are agreed.
 const FIRST_BASE: IndexAndTerm = (1, 1);
 
 /// The log, and the promises that its replica has made.
 #[derive(Clone, Debug)]
 pub struct Log {
     promises: HardState,
-    /// The members after the last entry that was applied, and how often they were replaced.
+    /// The members as of the last applied entry, and how often they were replaced.
     roster: Roster,
     roster_changes: u64,
     base: IndexAndTerm,
     entries: VecDeque<Entry>,
     bytes: u64,
-    /// Most bytes of entries that Raft gets for a message, unless the first is longer.
+    /// Raft gets at most this number of bytes of entries for a message, unless the first entry is
+    /// longer.
     message_bytes: u64,
-    /// Entries from before the last snapshot of a leader, which are to be freed.
+    /// Entries from before the last snapshot of a leader, which are still to be freed.
     stale: VecDeque<Entry>,
     /// The snapshot for followers; `None` until Raft has asked for one.
     snapshot: Option<Snapshot>,
-    /// Snapshots that are not for followers any more.
+    /// Snapshots that are no longer offered to followers.
     dropped: Vec<Snapshot>,
     /// Raft has asked for a snapshot that this log does not have.
     is_asked: Cell<bool>,
 }
 
 impl Log {
-    /// The log of a new cluster, or of a process that joins one and gets all of it.
+    /// The log of a new cluster, or of a process that joins a cluster and receives the whole log.
     #[must_use]
     pub fn new(roster: Roster) -> Self {
         let base = first_base(&roster);
@@ -72,7 +73,7 @@ impl Log {
         }
     }
 
-    /// The log that a disk has kept.
+    /// Makes the log from the remains that a disk has kept.
     pub(crate) fn resume(roster: Roster, remains: Remains) -> Self {
         Self {
             promises: remains.promises,
@@ -111,7 +112,7 @@ impl Log {
         self.base.0 + self.entries.len() as u64
     }
 
-    /// Whether its replica has not taken part in any term yet: it has no entry, and has promised
+    /// Whether its replica has not taken part in any term yet: it has no entry and has promised
     /// nothing.
     pub(crate) fn is_new(&self) -> bool {
         self.last() <= FIRST_BASE.0 && self.promises.term <= FIRST_BASE.1
@@ -140,7 +141,7 @@ impl Log {
         usize::try_from(place).ok()
     }
 
-    /// Appends entries. They replace those that the log has from their first index on.
+    /// Appends entries. They replace existing entries from the first new index on.
     pub(crate) fn append(&mut self, entries: Vec<Entry>) {
         let Some(first) = entries.first() else {
             return;
@@ -159,8 +160,8 @@ impl Log {
         self.promises = promises;
     }
 
-    /// Drops the entries up to an index, which are applied. A snapshot that is older than the log
-    /// goes with them, because no follower could go on from it.
+    /// Drops the entries up to an index, which are applied. Also drops a snapshot that is older
+    /// than the log, because no follower could continue from it.
     pub(crate) fn compact(&mut self, index: u64) {
         let (Some(place), Ok(term)) = (self.place(index), self.term(index)) else {
             return;
@@ -179,8 +180,8 @@ impl Log {
         applied.saturating_sub(self.base.0) > entries || self.bytes > bytes
     }
 
-    /// The index up to which entries are to be dropped, so that no more of the applied ones are
-    /// left than this many, and no more bytes than these; not beyond `most`.
+    /// The index up to which entries should be dropped, so that at most this many applied entries
+    /// and this many bytes are left; at most `most`.
     pub(crate) fn surplus(&self, applied: u64, entries: u64, bytes: u64, most: u64) -> u64 {
         let (mut end, mut left) = (self.base.0, self.bytes);
         let most = most.min(applied);
@@ -217,7 +218,7 @@ impl Log {
         self.dropped.extend(self.snapshot.take());
     }
 
-    /// Moves out a snapshot that is not for followers any more.
+    /// Moves out a snapshot that is no longer offered to followers.
     pub(crate) fn take_dropped(&mut self) -> Option<Snapshot> {
         self.dropped.pop()
     }
@@ -232,7 +233,8 @@ impl Log {
         self.roster_changes
     }
 
-    /// Takes the members after a change. A snapshot of those before it would not do for a new one.
+    /// Takes the members after a change. A snapshot with the previous members would not do for a
+    /// new member.
     pub(crate) fn on_change(&mut self, joined: Option<Member>, conf: &ConfState) {
         if let Some(member) = joined {
             self.roster.add(member);
@@ -257,7 +259,7 @@ impl Log {
         }
     }
 
-    /// Begins anew after a snapshot of the leader.
+    /// Starts over after a leader's snapshot.
     pub(crate) fn restore(&mut self, snapshot: &Snapshot, roster: Roster) {
         self.roster = roster;
         self.roster_changes += 1;
@@ -269,12 +271,12 @@ impl Log {
         self.drop_snapshot();
     }
 
-    /// Whether entries from before a snapshot are to be freed.
+    /// Whether entries from before a leader's snapshot are still to be freed.
     pub(crate) fn is_stale(&self) -> bool {
         !self.stale.is_empty()
     }
 
-    /// Frees this number of them.
+    /// Frees this number of stale entries.
     pub(crate) fn shed(&mut self, entries: usize) {
         self.stale
             .truncate(self.stale.len().saturating_sub(entries));
@@ -309,7 +311,8 @@ impl Storage for Log {
         if high > self.entries.len() {
             return Err(StorageError::Unavailable.into());
         }
-        // Only those for a message could come later, so they are told apart by that.
+        // Only entries for a message may be returned later, so `can_async` shows that Raft wants a
+        // message.
         let most = match context.can_async() {
             true => self.message_bytes,
             false => max_size.into().unwrap_or(u64::MAX),
@@ -359,8 +362,8 @@ impl Storage for Log {
     }
 }
 
-/// The place before the first entry. A process that joins does not know what stands at that of the
-/// cluster, so it begins before it, and gets a snapshot.
+/// The place before the first entry. A process that joins does not know the term at the cluster's
+/// first place, so its log begins before that place, and it gets a snapshot.
 pub(crate) fn first_base(roster: &Roster) -> IndexAndTerm {
     match roster.has_voters() {
         true => FIRST_BASE,

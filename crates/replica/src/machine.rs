@@ -1,10 +1,10 @@
-//! The items and clients of a replica: what the log's entries have made of them so far.
+//! The items and clients of a replica: the state that the log's entries have made so far.
 //!
 //! Invariant: the state follows from the entries alone. Nothing here reads a clock, draws a number
 //! or depends on the replica, so all replicas that have applied the same entries have the same
 //! items, and answer a repeated write alike. The version of an item is the index of the entry that
-//! wrote it. Time is the log's: it passes when an entry says so, and never backwards; an item whose
-//! lifetime is over goes with that entry. Called by `node`.
+//! wrote it. The only time is the log's: an entry advances it, never backwards, and also removes
+//! items whose lifetime is over. Called by `node`.
 
 mod arrival;
 mod clients;
@@ -38,19 +38,20 @@ pub(crate) struct Machine {
     applied: u64,
     /// The name of the cluster.
     cluster: u64,
-    /// Repeated writes are applied again.
+    /// A planted bug: repeated writes are applied again.
     #[cfg(feature = "mutants")]
     repeats: bool,
-    /// Images have no clients.
+    /// A planted bug: images have no clients.
     #[cfg(feature = "mutants")]
     forgets_clients: bool,
-    /// Transactions write although a key has another version.
+    /// A planted bug: transactions write although a key has another version.
     #[cfg(feature = "mutants")]
     is_careless: bool,
 }
 
 impl PartialEq for Machine {
-    /// States are equal whatever their replicas have seen, and whatever images are under way.
+    /// States are equal even if their replicas have remembered different events or are making
+    /// images.
     fn eq(&self, other: &Self) -> bool {
         (self.applied, self.time, self.cluster) == (other.applied, other.time, other.cluster)
             && self.items == other.items
@@ -61,7 +62,7 @@ impl PartialEq for Machine {
 impl Eq for Machine {}
 
 impl Machine {
-    /// The state of a cluster before the entry after `applied`, without items.
+    /// The state of a cluster after entry `applied`, without items.
     pub(crate) fn new(applied: u64, cluster: u64) -> Self {
         Self {
             items: Items::new(),
@@ -80,12 +81,12 @@ impl Machine {
         }
     }
 
-    /// Keeps the records of this number of clients from now on.
+    /// Limits the records to this number of clients from now on.
     pub(crate) fn remember(&mut self, clients: usize) {
         self.clients = Clients::new(clients);
     }
 
-    /// Goes on as the state of a cluster of this name.
+    /// Sets the name of the cluster to which the state belongs.
     pub(crate) const fn belong(&mut self, cluster: u64) {
         self.cluster = cluster;
     }
@@ -119,12 +120,12 @@ impl Machine {
         self.time
     }
 
-    /// The log's time at which the next item goes, if one does.
+    /// The log's time at which the next item expires, if any will.
     pub(crate) fn next_expiry(&self) -> Option<u64> {
         self.items.next_expiry()
     }
 
-    /// The items whose keys begin with a prefix, after a key, as an answer.
+    /// Reads a page of items: keys that begin with a prefix and come after `after`.
     pub(crate) fn page(&self, prefix: &[u8], limit: u32, after: &[u8]) -> Page {
         let mut page = Page::new(limit);
         let mut rest = self.items.range(prefix, after);
@@ -134,8 +135,8 @@ impl Machine {
         page
     }
 
-    /// Changes of keys with a prefix by entries from an index on; or else the first index whose
-    /// changes are all known.
+    /// Changes of keys with a prefix, by entries from an index on. The error is the first index
+    /// from which all changes are known.
     pub(crate) fn events(&self, prefix: &[u8], from: u64) -> Result<Events, u64> {
         let events = self.history.since(prefix, from, self.applied);
         events.ok_or_else(|| self.history.first())
@@ -151,7 +152,7 @@ impl Machine {
         self.items.len()
     }
 
-    /// The item of a key: its version and value.
+    /// The item of a key: version and value.
     pub(crate) fn item(&self, key: &[u8]) -> Option<(u64, &[u8])> {
         let item = self.items.get(key)?;
         Some((item.version, &item.value))
@@ -165,8 +166,8 @@ impl Machine {
         }
     }
 
-    /// Applies the next entry, and returns the answer to its client. An entry without bytes, with
-    /// which a leader begins its term, changes nothing.
+    /// Applies the next entry, and returns the answer to its client. An empty entry, with which a
+    /// leader begins its term, changes nothing.
     ///
     /// # Errors
     /// The entry is of another version of the protocol. The state has not changed.
@@ -203,15 +204,15 @@ impl Machine {
         answer
     }
 
-    /// Opens a client. Its name is that of no client of another cluster at the same addresses, so
-    /// that one's writes are refused. It is not 0, which names no client.
+    /// Opens a client. No client of another cluster at the same addresses has the same name, so
+    /// writes of such a client are refused. The name is not 0, which stands for no client.
     fn open(&mut self, index: u64) -> u64 {
         let client = index.wrapping_add(self.cluster).max(1);
         self.clients.open(client, index);
         client
     }
 
-    /// Lets the log's time pass.
+    /// Advances the log's time.
     fn on_time(&mut self, index: u64, time: u64) {
         self.time = self.time.max(time);
         while let Some(key) = self.items.expire(self.time) {
@@ -253,7 +254,7 @@ impl Machine {
     fn put(&mut self, index: u64, key: &[u8], value: &[u8], lifetime: u64) {
         let expires = match lifetime {
             0 => 0,
-            // The log's time was rounded down.
+            // One more millisecond, because the log's time was rounded down.
             _ => self.time + lifetime + 1,
         };
         self.history.note(index, key, Change::Put(value));

@@ -1,22 +1,22 @@
 //! A node: Raft, its log and the items, without input and output (TiKV's `raft`, unmodified).
 //!
 //! Messages, ticks and operations come in by methods; [`Node::run`] lets Raft work on all of them
-//! and returns messages and answers. So appends of one burst travel as one message for each
-//! follower, and the answer to a client leaves in the run in which the majority's answer came.
-//! Writes are answered when they are applied; followers apply them a run later (`applying.rs`).
-//! Gets are answered from the items once a majority has confirmed that this node still leads
-//! (ReadIndex, Raft dissertation §6.4), without a log entry.
+//! and returns messages and answers. So the appends of one burst travel as one message to each
+//! follower, and a client's answer leaves in the run that sees the majority's answers. Writes are
+//! answered when they are applied; followers apply them a run later (`applying.rs`). Gets are
+//! answered from the items once a majority has confirmed that this node still leads (ReadIndex,
+//! Raft dissertation §6.4), without a log entry.
 //!
-//! Applied entries leave the log in time (`tend.rs`). The image of the items is made when a
-//! follower lacks dropped entries, and not before; with a disk, also when the disk's log is to be
-//! shortened. It is made in slices (`drawing.rs`), and its receiver reads it in slices
+//! Applied entries are removed from the log after a while (`tend.rs`). The image of the items is
+//! made only when a follower lacks dropped entries and, with a disk, also when the disk's log
+//! should become shorter. It is made in slices (`drawing.rs`), and its receiver reads it in slices
 //! (`restoring.rs`).
 //!
-//! With a disk, a run hands out the entries and promises to save, and goes on. What must not be
-//! said before they are saved waits (`journal.rs`).
+//! With a disk, a run hands out the entries and promises to save, and goes on. Messages that may
+//! not leave before these are saved wait (`journal.rs`).
 //!
-//! Election time-outs come from the caller's generator: Raft draws its own from the system, which a
-//! seed could not repeat, and `run` replaces each (`Pace`).
+//! Election timeouts come from the caller's generator. Raft draws its own from the system, which a
+//! seed could not repeat, so `run` replaces them (`Pace`).
 //!
 //! A message that contradicts the log, with which Raft would panic, is dropped (`guard`): any
 //! process can send one. So a panic of Raft means that the log or a promise is lost or wrong.
@@ -67,32 +67,32 @@ use pace::Pace;
 use planted::{lease_of, plant};
 use waiting::Waiting;
 
-/// A node whose operations are named by an `A`.
+/// A node. Type `A` identifies its operations.
 pub struct Node<A> {
     raft: RawNode<Log>,
     machine: Machine,
     waiting: Waiting<A>,
     backlog: Backlog,
     pace: Pace,
-    /// `None`: the log is in memory alone.
+    /// `None`: the log is only in memory.
     journal: Option<Journal>,
-    /// The log is to be as short as it can be.
+    /// The next run drops as many entries as it can.
     is_to_shorten: bool,
-    /// Entries are being dropped.
+    /// The entries that are being dropped.
     dropping: Option<Dropping>,
     drawing: Drawing,
-    /// A snapshot that comes in.
+    /// A snapshot that is arriving.
     arriving: Option<Arriving>,
     /// A snapshot that was offered to Raft in this run.
     arrived: Option<Arriving>,
     orders: Orders,
     lease: Lease,
-    /// Ticks for which this node answers no candidate, because it may have answered a leader's
-    /// question before it has started again.
+    /// For this number of ticks, this node answers no candidate, because it may have confirmed a
+    /// leader's lease before it restarted.
     mute_ticks: usize,
     restores: u64,
     contradictions: u64,
-    /// Writes of this node itself, which the next run proposes before those of clients.
+    /// Writes of this node itself. The next run proposes them before those of clients.
     own: Vec<Vec<u8>>,
     options: Options,
 }
@@ -117,19 +117,20 @@ impl<A> Node<A> {
             max_uncommitted_size: Options::UNCOMMITTED,
             check_quorum: true,
             pre_vote: true,
-            // Followers learn of a commit with the next append, or with a heartbeat: a message for
+            // Followers learn of a commit from the next append or heartbeat. A separate message for
             // each commit, with its answer, would double the messages of a put.
             skip_bcast_commit: true,
             ..Config::default()
         };
         let logger = Logger::root(Discard, o!());
         let mute_ticks = match options.lease_reads && !log.is_new() {
-            // The first tick comes at once.
+            // The first tick may come at once.
             true => Options::ELECTION_TICKS + 1,
             false => 0,
         };
         let mut raft = RawNode::new(&config, log, &logger).expect("the options are in range");
-        // The log limits messages itself; Raft would count the bytes of each entry's encoding.
+        // The log limits messages itself. Raft's limit would compute the encoded size of each
+        // entry.
         raft.raft.max_msg_size = u64::MAX;
         Self {
             mute_ticks,
@@ -153,20 +154,20 @@ impl<A> Node<A> {
         }
     }
 
-    /// Lets a tick of time pass.
+    /// Lets a tick pass.
     pub fn on_tick(&mut self) {
         self.lease.on_tick(self.options.tick());
         self.mute_ticks = self.mute_ticks.saturating_sub(1);
         self.tick();
     }
 
-    /// Takes the time, of a clock that never stops while the process lives.
+    /// Sets the time, from a clock that never stops while the process lives.
     pub fn on_time(&mut self, now: Nanos) {
         self.lease.on_time(now);
     }
 
-    /// Takes a message of another node. One of a stranger, one that contradicts this node's log,
-    /// and one that Raft cannot use now are dropped.
+    /// Takes a message of another node. Drops it if it comes from a stranger, contradicts this
+    /// node's log, or cannot be used by Raft now.
     pub fn on_message(&mut self, message: Message) {
         #[cfg(feature = "mutants")]
         if self.options.shows(crate::options::Mutant::TwoVotes)
@@ -186,7 +187,7 @@ impl<A> Node<A> {
         }
         let raft = &self.raft.raft;
         let is_member = raft.prs().get(message.from).is_some();
-        // A node that lacks entries may not know the members that have joined since.
+        // A node that lacks entries may not know members that have joined since.
         if !(is_member || guard::may_be_new(&message)) || guard::is_early(raft, &message) {
             return;
         }
@@ -194,18 +195,18 @@ impl<A> Node<A> {
             self.contradictions += 1;
         } else {
             let kind = message.msg_type;
-            // The only errors are those of messages that come too late.
+            // Raft only returns errors for messages that come too late.
             let _ = self.raft.step(message);
             self.note_granted(kind);
         }
     }
 
-    /// Notes that messages to another node may be lost.
+    /// Notes that messages to another node may have been lost.
     pub fn on_unreachable(&mut self, id: u64) {
         self.raft.report_unreachable(id);
     }
 
-    /// Notes that another node has all of a snapshot, or that a part of it is lost.
+    /// Notes that another node has received a whole snapshot, or that a part of it was lost.
     pub fn on_snapshot_sent(&mut self, id: u64, is_whole: bool) {
         let status = match is_whole {
             true => SnapshotStatus::Finish,
@@ -228,18 +229,18 @@ impl<A> Node<A> {
         }
     }
 
-    /// Takes the log's time, in milliseconds, for an entry before the writes that have come since
-    /// the last run. A node that does not lead forgets it.
+    /// Takes the log's time, in milliseconds, for an entry before the writes that have arrived
+    /// since the last run. A node that does not lead ignores it.
     pub fn on_clock(&mut self, time: u64) {
         self.own.push(Request::clock(time).to_bytes());
     }
 
-    /// Takes a read: its key, or other bytes that say what it reads.
+    /// Takes a read: its key, or other bytes that describe it.
     pub fn on_get(&mut self, key: Vec<u8>, asker: A) {
         self.waiting.on_get(key, asker);
     }
 
-    /// Lets Raft work on all that has come in.
+    /// Lets Raft work on all input.
     pub fn run(&mut self, rng: &mut Rng, out: &mut Output<A>) {
         self.backlog.on_run();
         self.go_on_arriving();
@@ -273,7 +274,8 @@ impl<A> Node<A> {
         self.raft.raft.state == StateRole::Leader
     }
 
-    /// The last entry of another node's log that is known to be this one's, if this node leads.
+    /// If this node leads: the last entry of another node's log that is known to match this node's
+    /// log.
     #[must_use]
     pub fn matched(&self, id: u64) -> Option<u64> {
         let raft = &self.raft.raft;
@@ -281,7 +283,7 @@ impl<A> Node<A> {
         progress.map(|it| it.matched)
     }
 
-    /// The leader's number; 0: this node knows none.
+    /// The leader's number; 0 if this node knows none.
     #[must_use]
     pub fn leader(&self) -> u64 {
         self.raft.raft.leader_id
@@ -293,7 +295,7 @@ impl<A> Node<A> {
         self.raft.raft.term
     }
 
-    /// The part of this node.
+    /// The role of this node.
     #[must_use]
     pub fn role(&self) -> Role {
         match self.raft.raft.state {
@@ -321,44 +323,45 @@ impl<A> Node<A> {
         self.machine.item(key)
     }
 
-    /// The items whose keys begin with a prefix, after a key, as an answer.
+    /// Reads a page of items: keys that begin with a prefix and come after `after`.
     pub(crate) fn page(&self, prefix: &[u8], limit: u32, after: &[u8]) -> Page {
         self.machine.page(prefix, limit, after)
     }
 
-    /// Changes of keys with a prefix by entries from an index on; or else the first index whose
-    /// changes are all known.
+    /// Changes of keys with a prefix, by entries from an index on. The error is the first index
+    /// from which all changes are known.
     pub(crate) fn events(&self, prefix: &[u8], from: u64) -> Result<Events, u64> {
         self.machine.events(prefix, from)
     }
 
-    /// The log's time in milliseconds, as far as entries are applied, and when the next item goes.
+    /// The log's time in milliseconds as of the last applied entry, and the time at which the next
+    /// item expires.
     #[must_use]
     pub fn times(&self) -> (u64, Option<u64>) {
         (self.machine.time(), self.machine.next_expiry())
     }
 
     /// A digest of the items and the records of clients. Replicas that have applied the same
-    /// entries have the same; for checks, because it reads all of them.
+    /// entries have the same digest. Only for checks, because it reads all items and records.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.machine.digest()
     }
 
-    /// Keys that have an item.
+    /// The number of keys that have an item.
     #[must_use]
     pub fn keys(&self) -> usize {
         self.machine.keys()
     }
 
-    /// Snapshots of leaders from which this node has gone on.
+    /// The number of leaders' snapshots that this node has taken.
     #[must_use]
     pub const fn restores(&self) -> u64 {
         self.restores
     }
 
-    /// Messages that were dropped because they contradict the log. Another process has sent them,
-    /// or the log has lost entries.
+    /// The number of messages that were dropped because they contradict the log. Either another
+    /// process has sent them, or the log has lost entries.
     #[must_use]
     pub const fn contradictions(&self) -> u64 {
         self.contradictions
@@ -370,8 +373,8 @@ impl<A> Node<A> {
         self.raft.store()
     }
 
-    /// Draws a new time-out if Raft has, and answers all operations if this node does not lead, or
-    /// those of an earlier term.
+    /// Draws a new timeout if Raft has drawn one. Answers all operations if this node does not
+    /// lead, or else those of an earlier term.
     #[inline]
     fn on_change(&mut self, rng: &mut Rng, out: &mut Output<A>) {
         let is_idle = self.leads() || self.waiting.is_idle();
@@ -392,8 +395,9 @@ impl<A> Node<A> {
         }
     }
 
-    /// Proposes all writes that wait as one message, so that Raft appends them together, or as
-    /// several, if they are long: Raft sends each follower a message for each of them.
+    /// Proposes all waiting writes as one message, so that Raft appends them together, or as
+    /// several messages if the writes are long: Raft sends each follower one message for each
+    /// proposal.
     fn propose(&mut self) {
         let mut own = self.own.len();
         let mut entries = Vec::with_capacity(own + self.waiting.requests());
@@ -421,7 +425,7 @@ impl<A> Node<A> {
         }
     }
 
-    /// The number of entries, from the first, that are short enough for one message.
+    /// The number of leading entries that fit into one message.
     fn count_together(&self, entries: &[Entry]) -> usize {
         let mut bytes = 0;
         let mut fits = |entry: &Entry| {
@@ -432,8 +436,8 @@ impl<A> Node<A> {
         more.map_or(entries.len(), |count| count.max(1))
     }
 
-    /// Asks for the index at which the gets that wait may be answered. A leader does not know it
-    /// before it has committed an entry of its term, and Raft would drop the question.
+    /// Asks for the index at which the waiting gets may be answered. A leader knows it only after
+    /// it has committed an entry of its term; before that, Raft would drop the question.
     fn ask(&mut self) {
         let has_gets = self.waiting.has_gets();
         if !has_gets || !self.leads() || !self.raft.raft.commit_to_current_term() {
@@ -454,7 +458,7 @@ impl<A> Node<A> {
         }
     }
 
-    /// Does the work that Raft asks for.
+    /// Does the work that Raft requests.
     fn take(&mut self, mut ready: Ready, out: &mut Output<A>) {
         for state in ready.take_read_states() {
             self.lease

@@ -6,34 +6,34 @@ use dunlin_core::Nanos;
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The shortest time without a leader after which a replica asks for votes. Each replica draws
-    /// its own time anew, between this one and twice as long.
+    /// its own time each time, between this value and twice this value.
     pub election: Nanos,
     /// Time between two heartbeats of a leader.
     pub heartbeat: Nanos,
-    /// Most bytes of entries in one message to a follower.
+    /// The most bytes of entries in one message to a follower.
     pub append_bytes: u64,
-    /// Most messages with entries that a follower has not answered.
+    /// The most messages with entries that one follower may leave unanswered.
     pub appends: usize,
-    /// Most operations of clients that are under way at a leader; it refuses others as busy.
+    /// The most operations of clients that a leader has in progress; it refuses others as busy.
     pub operations: usize,
-    /// Entries that the log keeps after they were applied, for followers that lag. One that lacks
-    /// earlier entries gets a snapshot. While a follower catches up, the log keeps up to sixteen
-    /// times as many, otherwise up to twice as many.
+    /// Entries that the log keeps after they were applied, for followers that lag. A follower that
+    /// lacks earlier entries gets a snapshot. The log keeps up to twice as many entries, or up to
+    /// sixteen times as many while a follower catches up.
     pub kept_entries: u64,
-    /// Bytes of entries that the log keeps, within the same bounds. Whichever limit is reached
-    /// first counts.
+    /// Bytes of entries that the log keeps, with the same factors. Whichever limit is reached first
+    /// counts.
     pub kept_bytes: u64,
-    /// Whether a leader answers gets without a majority, as long as no other can lead: since a
-    /// majority has last answered it, for a little less than `election`. This assumes that no
-    /// replica's clock runs more than an eighth faster than another's. All replicas of a cluster
+    /// Whether a leader answers gets without a majority as long as no other node can lead: for a
+    /// little less than `election` after a question that a majority has answered. This assumes that
+    /// no replica's clock runs more than an eighth faster than another's. All replicas of a cluster
     /// need the same `election`.
     pub lease_reads: bool,
-    /// Bytes of an image of the items that are made in one run, for a snapshot or for the disk.
-    /// Other work of the replica waits for them.
+    /// Bytes that one run adds to an image of the items, for a snapshot or for the disk. Other work
+    /// of the replica waits meanwhile.
     pub slice_bytes: usize,
-    /// Bytes of a part of a snapshot. One part at a time is under way to a follower.
+    /// Bytes of a part of a snapshot. At most one part is in flight to each follower.
     pub piece_bytes: usize,
-    /// The pause after a session with another replica could not be made; it doubles with each
+    /// The pause after a session with another replica could not be made. It doubles with each
     /// further failure.
     pub least_pause: Nanos,
     /// The longest pause.
@@ -47,7 +47,7 @@ pub struct Options {
 #[cfg(feature = "mutants")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mutant {
-    /// A leader answers a write when its own log has it.
+    /// A leader answers a write as soon as its own log has it.
     EarlyAnswer,
     /// A leader answers a get without asking whether it still leads.
     StaleRead,
@@ -57,17 +57,17 @@ pub enum Mutant {
     TwoVotes,
     /// A snapshot has no records of clients.
     ForgottenClients,
-    /// While members change, the majority of the new voters decides alone.
+    /// During a change of members, a majority of the new voters decides alone.
     HalfOfJoint,
-    /// The time of a lease is counted in ticks, of which one passes in a pause of the process.
+    /// A lease is measured in ticks, of which only one passes during a pause of the process.
     LeaseByTicks,
-    /// The log's time is that of the leader's clock, and not how much of it has passed.
+    /// The log's time is what the leader's clock shows, instead of the time that has passed on it.
     LeadersTime,
     /// A transaction writes although a key has another version.
     Careless,
     /// A watch shows only the last change of each key.
     LastChanges,
-    /// The election clock of a node runs while its vote is on the way to the disk.
+    /// The election clock of a node keeps running while its vote is being written to disk.
     Impatient,
     /// Answers to heartbeats wait for the disk.
     HeldHeartbeats,
@@ -92,36 +92,36 @@ impl Options {
         mutant: None,
     };
 
-    /// Most bytes of entries that a leader has appended and not committed.
+    /// The most bytes of entries that a leader has appended but not committed.
     pub(crate) const UNCOMMITTED: u64 = 64 << 20;
 
-    /// The reason, in words, why no replica can work with these options.
+    /// The reason, in words, why a replica cannot work with these options.
     #[must_use]
     pub fn fault(&self) -> Option<&'static str> {
         let faults = [
             (
                 self.heartbeat >= self.election,
-                "a heartbeat comes before an election",
+                "the heartbeat must be shorter than the election time",
             ),
             (
                 self.append_bytes > Self::UNCOMMITTED,
-                "a message has at most 64 MiB of entries",
+                "a message may have at most 64 MiB of entries",
             ),
-            (self.appends == 0, "a follower gets a message with entries"),
-            (self.operations == 0, "a leader takes an operation"),
-            (self.slice_bytes == 0, "a slice of an image has bytes"),
-            (self.piece_bytes == 0, "a snapshot has parts with bytes"),
+            (self.appends == 0, "appends must be above 0"),
+            (self.operations == 0, "operations must be above 0"),
+            (self.slice_bytes == 0, "slice_bytes must be above 0"),
+            (self.piece_bytes == 0, "piece_bytes must be above 0"),
             (
                 self.least_pause > self.most_pause,
-                "the first pause is not longer than the longest",
+                "least_pause must not exceed most_pause",
             ),
         ];
         let fault = faults.into_iter().find(|(is_wrong, _)| *is_wrong);
         fault.map(|(_, reason)| reason)
     }
 
-    /// Ticks of Raft in the shortest election time-out. Time-outs are drawn in ticks, so a replica
-    /// has this number of different ones.
+    /// The number of Raft's ticks in the shortest election timeout. Timeouts are drawn in ticks, so
+    /// a replica draws among this number of timeouts.
     pub(crate) const ELECTION_TICKS: usize = 30;
 
     /// The time of a tick of Raft.

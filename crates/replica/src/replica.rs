@@ -1,11 +1,11 @@
 //! A replica: a number, and after a bootstrap a seat in a cluster.
 //!
 //! A process without a disk draws its number when it starts. A log in memory ends with its process,
-//! so one that starts again has another number and no seat: it can break no promise of its
-//! predecessor. A replica with a disk keeps its number, and goes on with the log that is there.
-//! Handlers only note what comes in; [`Replica::run`], which the owner of the endpoint calls after
-//! each iteration, lets the node work on it, and takes the seat that a request asks for. A panic of
-//! Raft so reaches the owner's thread. Called by `service` and by the owner.
+//! so a restarted process has another number and no seat: it cannot break a promise of its
+//! predecessor. A replica with a disk keeps its number, and continues with the log on the disk.
+//! Handlers only note input. [`Replica::run`], which the owner of the endpoint calls after each
+//! iteration, lets the node work on it, and takes the seat that a request asks for. So a panic of
+//! Raft reaches the owner's thread. Called by `service` and by the owner.
 
 mod answers;
 mod asking;
@@ -33,7 +33,7 @@ use asking::Asking;
 pub(crate) use asking::SoughtSeat;
 use seat::Seat;
 
-/// A replica, for the state of an endpoint.
+/// A replica, which is the state of an endpoint or a part of it.
 #[derive(Debug)]
 pub struct Replica {
     id: u64,
@@ -41,34 +41,34 @@ pub struct Replica {
     seat: Option<Box<Seat>>,
     /// The disk of a replica without a seat, if it has one.
     disk: Option<Box<dyn Disk>>,
-    /// The items with which the cluster of a replica without a seat begins, if a restore has left
-    /// some.
+    /// The restored items with which the cluster of a replica without a seat begins, if any.
     restored: Option<Restored>,
-    /// Requests for a seat that have come in since the last run.
+    /// Requests for a seat that have arrived since the last run.
     asking: Asking,
 }
 
 /// The reason why a replica takes no seat in a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SeatError {
-    /// It has one in another cluster, or in this one among members with other addresses.
+    /// The replica has a seat in another cluster, or in this one among members with other
+    /// addresses.
     Taken,
-    /// It is not one of the members: its process has another number.
+    /// The replica is not one of the members: its process has another number.
     Stranger,
-    /// Its disk does not take the members.
+    /// The replica's disk could not save the members.
     Unsaved,
-    /// It has other restored items than those that the cluster is to begin with.
+    /// The replica has restored items, but not those with which the cluster is to begin.
     OtherItems,
 }
 
 impl Replica {
-    /// A replica without a seat. Its number must be random, and not 0.
+    /// Makes a replica without a seat. Its number must be random, and not 0.
     ///
     /// # Panics
     /// If the number is 0, or the options have a [fault](Options::fault).
     #[must_use]
     pub fn new(id: u64, options: Options) -> Self {
-        assert!(id != 0, "0 is the number of no replica");
+        assert!(id != 0, "no replica has the number 0");
         if let Some(fault) = options.fault() {
             panic!("{fault}");
         }
@@ -82,7 +82,7 @@ impl Replica {
         }
     }
 
-    /// A replica with a disk. It goes on with the seat that its disk has kept, if there is one.
+    /// Makes a replica with a disk. It takes up the seat that its disk has kept, if there is one.
     ///
     /// # Panics
     /// As [`Self::new`] and [`Self::resume`].
@@ -101,14 +101,14 @@ impl Replica {
         replica
     }
 
-    /// The same replica without a seat, whose cluster begins with restored items.
+    /// Sets the restored items with which the cluster of a replica without a seat begins.
     #[must_use]
     pub fn begin_with(mut self, restored: Option<Restored>) -> Self {
         self.restored = restored;
         self
     }
 
-    /// A replica that goes on with the log and items of its seat.
+    /// Makes a replica that continues with the log and items of its seat.
     ///
     /// # Panics
     /// If the roster does not have the number, or the options have a [fault](Options::fault).
@@ -122,27 +122,28 @@ impl Replica {
     fn sit(&mut self, roster: Roster, image: Image) {
         assert!(roster.get(self.id).is_some(), "the replica is a member");
         let seat = Seat::new(self.id, roster, image, &self.options);
-        // Only now: if Raft panics before, the replica still has its disk.
+        // Take the disk only now: if Raft panics before, the replica still has it.
         self.seat = Some(Box::new(match self.disk.take() {
             Some(disk) => seat.with_disk(disk),
             None => seat,
         }));
     }
 
-    /// Its number.
+    /// The replica's number.
     #[must_use]
     pub const fn id(&self) -> u64 {
         self.id
     }
 
-    /// Takes a seat. If the replica has it already, among the same members, nothing happens. A disk
-    /// has the members when the call returns. No handler calls it, because it starts Raft.
+    /// Takes a seat. Does nothing if the replica has it already, among the same members. When the
+    /// call returns, the disk, if any, has the members. No handler calls it, because it starts
+    /// Raft.
     ///
     /// # Errors
     /// [`SeatError`].
     ///
     /// # Panics
-    /// If the disk cannot sync the members. The process must end then.
+    /// If the disk cannot sync the members. The process must then end.
     pub fn on_bootstrap(&mut self, members: Members) -> Result<(), SeatError> {
         let items = self.restored.as_ref().map_or(0, Restored::digest);
         if self.seat.is_none() && members.items() != items {
@@ -151,11 +152,11 @@ impl Replica {
         self.on_seat(Roster::first(&members))
     }
 
-    /// Takes a seat in a cluster that runs already, in which the leader gives it a part.
+    /// Takes a seat in a running cluster, in which the leader gives it a part.
     ///
     /// # Errors
-    /// [`SeatError`]; [`SeatError::Stranger`] also for a roster of a new cluster, and
-    /// [`SeatError::OtherItems`] if it has restored items.
+    /// [`SeatError`]; [`SeatError::Stranger`] also for the roster of a new cluster, and
+    /// [`SeatError::OtherItems`] if the replica has restored items.
     ///
     /// # Panics
     /// As [`Self::on_bootstrap`].
@@ -205,7 +206,7 @@ impl Replica {
         }
     }
 
-    /// Its state.
+    /// The state of the replica.
     #[must_use]
     pub fn status(&self) -> Status {
         match &self.seat {
@@ -228,7 +229,7 @@ impl Replica {
             })
     }
 
-    /// The counts of its disk; zeros without one.
+    /// The counters of the disk; zeros without one.
     #[must_use]
     pub fn disk_figures(&self) -> DiskFigures {
         let disk = match &self.seat {
@@ -238,20 +239,20 @@ impl Replica {
         disk.map_or(DiskFigures::default(), Disk::figures)
     }
 
-    /// The name of its cluster, if it has a seat.
+    /// The name of the replica's cluster, if it has a seat.
     #[must_use]
     pub fn cluster(&self) -> Option<u64> {
         self.seat.as_ref().map(|seat| seat.cluster)
     }
 
-    /// The node of its seat, for checks.
+    /// The node of the replica's seat, for checks.
     #[must_use]
     pub fn node(&self) -> Option<&Node<Ticket>> {
         self.seat.as_deref().map(Seat::node)
     }
 
-    /// Takes an operation of a client, and its bytes. `Some`: the answer, because the replica has
-    /// no seat.
+    /// Takes an operation of a client, and its bytes. `Some`: the answer, if the replica has no
+    /// seat.
     pub(crate) fn on_operation(
         &mut self,
         request: &Request<'_>,
@@ -267,18 +268,19 @@ impl Replica {
         }
     }
 
-    /// Takes an order, which the next run carries out. False: it cannot be carried out.
+    /// Takes an order, which the next run carries out. False: the order cannot be carried out.
     pub fn on_order(&mut self, order: Order) -> bool {
         let seat = self.seat.as_mut();
         seat.is_some_and(|seat| seat.on_order(order, self.id))
     }
 
-    /// Takes a parcel of another replica that has come on a session. [`Self::on_kept`] gets the
-    /// returned place of that replica, and whether the parcel has names.
+    /// Takes a parcel of another replica that has arrived on a session. The caller passes the
+    /// returned value, the place of that replica and whether the parcel has names, to
+    /// [`Self::on_kept`].
     ///
     /// # Errors
-    /// [`ErrorCode::UNDECODABLE`]; [`STRANGER`]: it is not for this one, or of a stranger.
-    /// [`TWIN`](crate::TWIN): another process has the sender's number.
+    /// [`ErrorCode::UNDECODABLE`]; [`STRANGER`]: the parcel is for another replica, or of a
+    /// stranger. [`TWIN`](crate::TWIN): another process has the sender's number.
     pub(crate) fn on_parcel(
         &mut self,
         bytes: &[u8],
@@ -301,21 +303,21 @@ impl Replica {
         }
     }
 
-    /// Whether a member refuses this replica because another process has its number: the directory
-    /// was copied, and both are used. The process must end.
+    /// Whether a member refuses this replica because another process has its number: its directory
+    /// was copied, and both copies are in use. The process must end.
     #[must_use]
     pub fn has_twin(&self) -> bool {
         self.seat.as_ref().is_some_and(|seat| seat.has_twin())
     }
 
-    /// Takes a part of a snapshot, which is answered when it was read. False: it is not for this
-    /// replica, or not the next one.
+    /// Takes a part of a snapshot, which is answered once it is read. False: the part is for
+    /// another replica, or not the next one.
     pub(crate) fn on_piece(&mut self, piece: &Piece<'_>, ticket: Ticket) -> bool {
         let seat = self.seat.as_mut();
         seat.is_some_and(|seat| seat.on_piece(piece, ticket, self.id))
     }
 
-    /// Takes the end of a call. Ends of other calls come back.
+    /// Takes the end of a call. Returns ends that belong to other calls.
     pub fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) -> Option<Done> {
         match &mut self.seat {
             Some(seat) => seat.on_done(done, self.id, cx),
@@ -323,20 +325,20 @@ impl Replica {
         }
     }
 
-    /// Takes an event of a session. Ignores those of other sessions.
+    /// Takes an event of a session. Ignores events of sessions that are not the replica's.
     pub fn on_session(&mut self, event: SessionEvent, cx: &mut Cx<'_>) {
         if let Some(seat) = &mut self.seat {
             seat.on_session(event, cx.now());
         }
     }
 
-    /// An address with which the replica wants a session. The owner begins to make one, and passes
-    /// it to [`Self::on_connecting`], or reports that it cannot to [`Self::on_refused`].
+    /// An address to which the replica wants a session. The owner begins to connect, and passes the
+    /// session to [`Self::on_connecting`]; if it cannot connect, it calls [`Self::on_refused`].
     pub fn wish(&mut self, now: Nanos) -> Option<String> {
         self.seat.as_mut()?.wish(now)
     }
 
-    /// Notes the session that the owner makes for a wish.
+    /// Notes the session that the owner is making for a wish.
     pub fn on_connecting(&mut self, address: &str, session: Session) {
         if let Some(seat) = &mut self.seat {
             seat.on_connecting(address, session);
@@ -350,7 +352,7 @@ impl Replica {
         }
     }
 
-    /// Takes the waker of the thread that calls [`Self::run`]: a disk wakes it when it has news.
+    /// Takes the waker of the thread that calls [`Self::run`]. A disk uses it to report news.
     pub fn wake_with(&mut self, waker: Waker) {
         match (&mut self.seat, &mut self.disk) {
             (Some(seat), _) => seat.wake_with(waker),
@@ -359,13 +361,13 @@ impl Replica {
         }
     }
 
-    /// Works on all that has come in since the last run, and on the time. The owner calls it after
-    /// each iteration of the endpoint. True: there may be messages and answers, which leave with
-    /// the next iteration, or before it if the owner has the endpoint send them.
+    /// Works on all input since the last run, and does the work that is due. The owner calls it
+    /// after each iteration of the endpoint. True: there may be messages and answers. They leave
+    /// with the next iteration, or earlier if the owner makes the endpoint send them.
     ///
     /// # Panics
     /// If the log has lost something that the cluster relies on, or the disk has failed. The
-    /// process must end then.
+    /// process must then end.
     #[inline]
     pub fn run(&mut self, cx: &mut Cx<'_>) -> bool {
         let has_answered = !self.asking.is_empty();
@@ -382,7 +384,7 @@ impl Replica {
         has_run || has_answered
     }
 
-    /// When [`Self::run`] or [`Self::wish`] has work; [`Nanos::MAX`]: never.
+    /// The time at which [`Self::run`] or [`Self::wish`] has work; [`Nanos::MAX`] if never.
     #[must_use]
     pub fn next_wakeup(&self) -> Nanos {
         match &self.seat {
@@ -398,8 +400,8 @@ impl std::fmt::Display for SeatError {
         f.write_str(match self {
             Self::Taken => "the replica belongs to another cluster",
             Self::Stranger => "the replica is not one of the members",
-            Self::Unsaved => "the disk of the replica does not take the members",
-            Self::OtherItems => "the replica begins with other items than the cluster",
+            Self::Unsaved => "the disk of the replica cannot save the members",
+            Self::OtherItems => "the replica's restored items are not those of the cluster",
         })
     }
 }

@@ -1,7 +1,8 @@
-//! The service: handlers of an endpoint, which note what comes in for its replica.
+//! The service: handlers of an endpoint, which note input for its replica.
 //!
-//! No handler starts or runs Raft, or waits for a disk, or panics on any bytes. It copies at most
-//! its request. Answers to operations, parcels and requests for a seat leave from [`Replica::run`].
+//! No handler starts or runs Raft, waits for a disk, or panics on any bytes. A handler copies at
+//! most its request. Answers to operations, parcels and requests for a seat leave from
+//! [`Replica::run`].
 
 use dunlin_core::{Cx, Refuse, Register, Request as RpcRequest};
 use dunlin_wire::ErrorCode;
@@ -24,8 +25,8 @@ impl Host for Replica {
     }
 }
 
-/// Registers the service on an endpoint whose state has a replica. The owner also passes the ends
-/// of calls and the events of sessions on, and calls [`Replica::run`] after each iteration.
+/// Registers the service on an endpoint whose state has a replica. The owner also passes on the
+/// ends of calls and the events of sessions, and calls [`Replica::run`] after each iteration.
 ///
 /// ```
 /// use dunlin_core::Register;
@@ -48,7 +49,7 @@ pub fn serve<App: Host>(endpoint: &mut impl Register<App>) {
 fn on_operate<App: Host>(app: &mut App, incoming: RpcRequest<'_>, cx: &mut Cx<'_>) {
     let bytes = incoming.data();
     let request = match Request::decode(bytes) {
-        // No client sets the time.
+        // Clients may not set the time.
         Ok(request) if !matches!(request.operation, Operation::Clock(_)) => request,
         _ => return incoming.refuse(cx, ErrorCode::UNDECODABLE),
     };

@@ -1,12 +1,13 @@
-//! Work of a node for its disk, and the disk as a trait.
+//! A node's work for its disk, and the disk as a trait.
 //!
-//! A node hands its work out in order and goes on at once. Messages that speak of a write wait in
-//! the node until the disk reports it as saved, so this trait promises one thing: a write that is
-//! reported survives the end of the process and of the machine, with all work before it.
+//! A node hands its work out in order and goes on at once. Messages that depend on a write wait in
+//! the node until the disk reports it as saved. So this trait promises one thing: a write that is
+//! reported as saved, and all work before it, survives a crash of the process or the machine.
 //!
-//! A disk that cannot sync has lost data without saying which, so nothing repeats a sync or goes on
-//! after one has failed: the call panics, and the process must end. A disk that is full is another
-//! case: the write has not been made, is kept, and is tried again. Called by `node` and `replica`.
+//! If a sync fails, the disk has lost data without saying which. So no sync is repeated, and
+//! nothing goes on after a failed one: the call panics, and the process must end. A full disk is a
+//! different case: the write has not been made, so it is kept and tried again. Called by `node` and
+//! `replica`.
 
 use std::fmt::Debug;
 use std::io;
@@ -20,9 +21,9 @@ use crate::wire::Roster;
 /// Work of a node for its disk.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Work {
-    /// Entries and promises that messages wait for.
+    /// Entries and promises for which messages wait.
     Write(LogWrite),
-    /// Items that let the log drop entries. Nothing waits for them.
+    /// Items that allow the log to drop entries. Nothing waits for them.
     Checkpoint(Items),
 }
 
@@ -33,13 +34,13 @@ pub struct LogWrite {
     pub number: u64,
     /// Term, vote and committed index.
     pub promises: HardState,
-    /// Entries, which replace those from their first index on.
+    /// Entries, which replace existing entries from the first new index on.
     pub entries: Vec<Entry>,
-    /// Items of a leader, with which the log begins anew before these entries.
+    /// Items of a leader's snapshot, with which the log starts over before these entries.
     pub items: Option<Items>,
 }
 
-/// The items after an entry, and the place after which the log goes on.
+/// The items after an entry, and the place after which the log begins.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Items {
     /// The last entry that the items contain.
@@ -66,35 +67,35 @@ pub struct Remains {
 /// Progress of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Saved {
-    /// The number of the last write that is saved with all before it.
+    /// The number of the last write that is saved together with all before it.
     pub number: u64,
-    /// Checkpoints that have been saved, were dropped for later items, or did not fit.
+    /// Checkpoints that were saved, replaced by later ones, or abandoned.
     pub checkpoints: u64,
-    /// The disk is full. The work is kept and tried again.
+    /// Whether the disk is full. The work is kept and tried again.
     pub is_full: bool,
 }
 
-/// Counts of a disk since it was opened.
+/// Counters of a disk since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DiskFigures {
     /// Syncs with entries or promises. Parts of checkpoints do not count.
     pub syncs: u64,
-    /// The time that these took, with the writing before them.
+    /// The total time of these syncs, including the writes before them.
     pub time: Nanos,
-    /// The time of the longest.
+    /// The longest of these times.
     pub longest: Nanos,
 }
 
 /// A disk.
 pub trait Disk: Debug {
-    /// Saves the members with which the replica begins before it returns. Nothing else was
-    /// submitted.
+    /// Saves the members with which the replica begins, before it returns. It is called before any
+    /// work was submitted.
     ///
     /// # Errors
-    /// They are not saved, and nothing was synced.
+    /// The members are not saved, and nothing was synced.
     ///
     /// # Panics
-    /// If the disk cannot sync them. The process must end then.
+    /// If the disk cannot sync them. The process must then end.
     fn take_seat(&mut self, roster: &Roster) -> io::Result<()>;
 
     /// Takes work, and returns at once.
@@ -103,19 +104,20 @@ pub trait Disk: Debug {
     /// The progress.
     ///
     /// # Panics
-    /// If the disk has failed, or the engine on it. The process must end then, because it is not
-    /// known what the disk has kept.
+    /// If the disk or its engine has failed. The process must then end, because it is not known
+    /// which data the disk has kept.
     fn saved(&mut self, now: Nanos) -> Saved;
 
     /// Whether [`Self::saved`] has news since its last call.
     fn has_news(&self, now: Nanos) -> bool;
 
-    /// When there will be news, if the disk knows it. Otherwise it wakes the replica.
+    /// The time at which there will be news, if the disk knows it. Otherwise the disk wakes the
+    /// replica.
     fn next_news(&self) -> Nanos {
         Nanos::MAX
     }
 
-    /// Its counts, if it counts.
+    /// Its counters, if it has any.
     fn figures(&self) -> DiskFigures {
         DiskFigures::default()
     }

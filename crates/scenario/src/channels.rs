@@ -1,7 +1,7 @@
 //! Scenario files of channels (`scenarios/channels.toml` explains every key): clients with channels
-//! call servers that are killed, stopped, drained and taken out of the list of addresses, at the
-//! times that the file names. [`Channels`] reads such a file, runs it, and compares the results
-//! with those that the file expects.
+//! call servers. At the times that the file gives, servers are killed, stopped, drained, or taken
+//! off the list of addresses. [`Channels`] reads such a file, runs it, and compares the results
+//! with the file's expectations.
 //!
 //! Used by `dunlin sim`.
 
@@ -31,11 +31,11 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// Reads a file, with these changes (`key=value`) and this seed. `None`: it is no file of
-    /// channels, since it has no table `[channel]`.
+    /// Reads a file, with these changes (`key=value`) and this seed. `None`: it is not a file of
+    /// channels, because it has no table `[channel]`.
     ///
     /// # Errors
-    /// The file cannot be read, or is wrong: the error names its key, and its line if it has one.
+    /// The file cannot be read, or is wrong. The error names its key, and its line if it has one.
     pub fn read(path: &Path, sets: &[String], seed: Option<i64>) -> anyhow::Result<Option<Self>> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
@@ -49,7 +49,7 @@ impl Channels {
 
     fn parse(name: &str, text: &str, sets: &[String], seed: Option<i64>) -> anyhow::Result<Self> {
         let unreadable = |why: toml::de::Error| anyhow!("{name}: {}", why.to_string().trim_end());
-        // The unchanged text is read first, so that an error names its line.
+        // Read the unchanged text first, so that an error names its line.
         toml::from_str::<File>(text).map_err(unreadable)?;
         let mut table: Table = text.parse().map_err(unreadable)?;
         for set in sets {
@@ -82,7 +82,7 @@ impl Channels {
         })?)
     }
 
-    /// Compares the results with what the file expects.
+    /// Compares the results with the file's expectations.
     ///
     /// # Errors
     /// The expectations that are not met.

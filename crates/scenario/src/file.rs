@@ -1,5 +1,5 @@
-//! Scenario files: the keys of a file, in the units that people write, and the scenario that these
-//! keys describe. Every key has a default, except for the hosts of a load.
+//! Scenario files: the keys of a file, in units that are easy to write, and the scenario that they
+//! describe. Every key has a default, except for the hosts of a load.
 
 mod idle;
 mod load;
@@ -17,7 +17,7 @@ pub(crate) struct File {
     /// The scenario's name in the report.
     pub(crate) name: String,
     seed: u64,
-    /// The report shows events before this time separately.
+    /// The report shows earlier events separately.
     warm_up_ms: f64,
     end_ms: f64,
     /// Time between two points of the series over time.
@@ -44,9 +44,9 @@ struct Network {
     /// Bytes that a frame takes on a cable in addition to the packet: Ethernet, IP, UDP, checksum,
     /// preamble, gap.
     overhead_bytes: u32,
-    /// Most frames in an endpoint's RX queue.
+    /// The most frames in an endpoint's RX queue.
     rx_queue: u32,
-    /// Most kilobytes in the NIC of a host.
+    /// The most kilobytes in the NIC of a host.
     nic_kb: f64,
     /// The fate of frames for which the NIC has no room.
     nic: Nic,
@@ -90,7 +90,7 @@ enum BaseRtt {
 #[serde(deny_unknown_fields, default)]
 struct Switch {
     buffer_kb: f64,
-    /// The memory that one queue may take, as a multiple of the memory that is free.
+    /// The memory that one queue may take, as a multiple of the free memory.
     alpha: f64,
     latency_ns: u64,
     /// Queue length above which frames are marked, with a probability that grows with the length.
@@ -126,7 +126,7 @@ struct Endpoint {
     rto_initial_us: u64,
 }
 
-/// How many frames of a million each fault affects.
+/// How many of a million frames each fault affects.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Faults {
@@ -229,10 +229,11 @@ impl Default for Endpoint {
 
 impl File {
     /// The scenario that the file describes. [`Scenario::check`] decides whether it can run.
-    /// `compares`: the file is for several congestion control schemes, of which this run has some.
+    /// `compares`: the file compares several congestion control schemes, of which this run has
+    /// some.
     ///
     /// # Errors
-    /// A key has a value that makes no sense, or no effect.
+    /// A key has an invalid value, or no effect.
     pub(crate) fn scenario(&self, compares: bool) -> Result<Scenario, Wrong> {
         if !(0.0..=100.0).contains(&self.switch.mark_percent) {
             let what = "must be from 0 to 100";
@@ -338,8 +339,8 @@ fn bytes_per_second(key: &str, gbps: f64) -> Result<u64, Wrong> {
     amount(key, gbps * 1e9 / 8.0)
 }
 
-/// This number of microseconds; [`Nanos::MAX`] if that is too long, so that no absurd time wraps to
-/// a short one.
+/// This number of microseconds, or [`Nanos::MAX`] if that is too long, so that no absurd time wraps
+/// to a short one.
 pub(crate) fn micros(n: u64) -> Nanos {
     Nanos(n.saturating_mul(1000))
 }
@@ -348,10 +349,10 @@ fn ppm(n: u64) -> Ppm {
     Ppm(u32::try_from(n).unwrap_or(u32::MAX).min(Ppm::ALWAYS.0))
 }
 
-/// The nearest whole number; the greatest `u64` for larger values.
+/// Rounds to the nearest whole number; larger values give the greatest `u64`.
 ///
 /// # Errors
-/// It is negative, or no number.
+/// It is negative, or not a number.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -360,6 +361,6 @@ fn ppm(n: u64) -> Ppm {
 pub(crate) fn amount(key: &str, number: f64) -> Result<u64, Wrong> {
     match number >= 0.0 {
         true => Ok(number.round() as u64),
-        false => Err(Wrong::new(key, "must be a number that is 0 or more")),
+        false => Err(Wrong::new(key, "must be a number that is at least 0")),
     }
 }

@@ -1,9 +1,8 @@
-//! Scenario files of the simulator (`scenarios/hello.toml` explains every key): [`Source`] reads
-//! one, changes keys in it and makes its runs, [`run()`] carries out one of them, and [`text()`]
-//! prints the results. [`Channels`] does the same for files of channels
-//! (`scenarios/channels.toml`).
+//! Scenario files of the simulator (`scenarios/hello.toml` explains every key): [`Source`] reads a
+//! file, changes keys in it and makes its runs, [`run()`] carries out a run, and [`text()`] prints
+//! the results. [`Channels`] does the same for files of channels (`scenarios/channels.toml`).
 //!
-//! Used by `dunlin sim`, and by the experiments of `dunlin bench` that are simulated.
+//! Used by `dunlin sim`, and by the simulated experiments of `dunlin bench`.
 #![forbid(unsafe_code)]
 
 mod channels;

@@ -1,4 +1,4 @@
-//! The text of a scenario file: the changes that `--set` and `[sweep]` make, and the line of each
+//! The text of a scenario file, the changes that `--set` and `[sweep]` make, and the line of each
 //! mistake.
 
 use std::path::Path;
@@ -31,7 +31,7 @@ pub struct Variant {
     pub scenario: Scenario,
 }
 
-/// Most runs of a sweep.
+/// The most runs of a sweep.
 const MOST_VARIANTS: usize = 1000;
 
 impl Source {
@@ -50,7 +50,7 @@ impl Source {
     /// # Errors
     /// The text is not a valid scenario: the error names key and line.
     pub fn parse(name: String, text: String) -> anyhow::Result<Self> {
-        // The unchanged text is read first, so that an error names its line.
+        // Read the unchanged text first, so that an error names its line.
         let unreadable = |why: toml::de::Error| anyhow!("{name}: {}", why.to_string().trim_end());
         toml::from_str::<File>(&text).map_err(unreadable)?;
         let table = text.parse().map_err(unreadable)?;
@@ -97,10 +97,7 @@ impl Source {
         for (key, values) in &self.file(&self.table)?.sweep {
             let values = match values {
                 Value::Array(values) if !values.is_empty() => values.as_slice(),
-                _ => bail!(
-                    "{}: a list of values is wanted",
-                    self.place(&["sweep", key])
-                ),
+                _ => bail!("{}: must be a list of values", self.place(&["sweep", key])),
             };
             let longer = variants.iter().flat_map(|params: &Vec<_>| {
                 let with = |value: &Value| [&params[..], &[(key.clone(), value.clone())]].concat();
@@ -141,8 +138,8 @@ impl Source {
         })
     }
 
-    /// True if the unchanged file sweeps a scheme. Some of its keys are for some schemes only, and
-    /// must not keep the others from being chosen, by the sweep or by `--set`.
+    /// Whether the unchanged file sweeps a scheme. Some of its keys apply only to some schemes, and
+    /// must not prevent the sweep or `--set` from choosing the others.
     fn compares_schemes(&self) -> bool {
         let file = toml::from_str::<File>(&self.text);
         file.is_ok_and(|file| file.sweep.keys().any(|key| key.ends_with(".cc")))
@@ -209,7 +206,7 @@ fn line_of(text: &str, parts: &[&str]) -> Option<usize> {
     found.map(|at| text[..at].matches('\n').count() + 1)
 }
 
-/// Reads a value as a file would contain it; anything else is a text without quotes.
+/// Parses a value as a file would contain it. Anything else counts as text without quotes.
 pub(crate) fn value_of(text: &str) -> Value {
     let line = format!("value = {text}");
     let table = line.parse::<Table>().ok();
@@ -217,7 +214,7 @@ pub(crate) fn value_of(text: &str) -> Value {
     value.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// Puts a value at a key with dots, in which numbers are indices of lists, from 0.
+/// Puts a value at a key with dots, in which numbers are list indices, from 0.
 pub(crate) fn put(table: &mut Table, key: &str, value: Value) -> anyhow::Result<()> {
     let Some((first, rest)) = key.split_once('.') else {
         table.insert(key.to_owned(), value);

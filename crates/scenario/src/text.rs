@@ -1,4 +1,4 @@
-//! Describes a run for people, in the units that they use.
+//! Describes a run for people, in the units that people use.
 
 use std::fmt::Write as _;
 

@@ -1,14 +1,14 @@
-//! Numbers of a sequencer between two endpoints over shared memory, in one thread and with a clock
-//! that only counts, so that every run executes the same instructions. `cargo xtask budget` runs it
-//! under callgrind.
+//! Takes numbers of a sequencer between two endpoints over shared memory, in one thread and with a
+//! clock that only counts, so that every run executes the same instructions. `cargo xtask budget`
+//! runs it under callgrind.
 //!
 //! ```text
 //! cargo run --release -p dunlin-sequencer --example take_rpc -- [KIND] [IN_FLIGHT] [COUNT]
 //! ```
 //!
-//! `KIND` 0 exchanges echoes with requests and answers of the same lengths, and 1 takes numbers,
-//! one by one; both with a client that has its requests ready, as in `dunlin bench sequencer`. Kind
-//! 2 takes numbers with the library's client. The last printed line is the number of counted
+//! Kind 0 exchanges echoes with requests and answers of the same lengths, and kind 1 takes numbers
+//! one by one. Both use a client that prepares its requests, as in `dunlin bench sequencer`. Kind 2
+//! takes numbers with the library's client. The last printed line is the number of counted
 //! operations.
 
 use dunlin_core::transport::PeerId;
@@ -25,30 +25,30 @@ use dunlin_transport::connect::{EndpointUid, PeerInfo, meet};
 use dunlin_transport::shm::{Options as ShmOptions, Shm};
 use dunlin_wire::ReqType;
 
-/// Answered with the first 8 bytes of the request.
+/// The server answers with the first 8 bytes of the request.
 const ECHO: ReqType = ReqType(0x10);
 
 /// Bytes of an answer: a number.
 const ANSWER: usize = 8;
 
-/// Operations that are begun together.
+/// Operations that begin together.
 const BATCH: usize = 16;
 
-/// Operations that are not counted, in which pools and rings fill.
+/// Operations before counting starts, which fill pools and rings.
 const WARM_UP: u64 = 4000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Echo,
     Take,
-    /// With the library's client.
+    /// Takes numbers with the library's client.
     Next,
 }
 
 struct Client {
     kind: Kind,
     numbers: Numbers,
-    /// Requests that are ready, and room for their answers.
+    /// Prepared requests, and room for their answers.
     ready: Vec<[MsgBuf; 2]>,
     session: Option<Session>,
     in_flight: usize,
@@ -81,7 +81,7 @@ fn main() {
     println!("{done}");
 }
 
-/// The client's work: takes the answers, begins the next operations.
+/// The client's turn: takes the answers and begins the next operations.
 #[inline(never)]
 fn client_turn(client: &mut ClientRpc) {
     client.run_once();
@@ -89,13 +89,13 @@ fn client_turn(client: &mut ClientRpc) {
     app.turn(&mut cx);
 }
 
-/// The server's work: takes the requests, sends the answers.
+/// The server's turn: takes the requests and sends the answers.
 #[inline(never)]
 fn server_turn(server: &mut ServerRpc) {
     server.run_once();
 }
 
-/// The work of the thread for the disk.
+/// The work of the disk's thread.
 fn keep(server: &mut ServerRpc, files: &mut Files) {
     let (desk, mut cx) = server.with();
     if let Some(job) = desk.next_job(cx.now()) {
@@ -167,7 +167,7 @@ impl Client {
     }
 }
 
-/// A server and a client of its sequence 0, which is open.
+/// A server, and a client that has opened its sequence 0.
 fn connected(kind: Kind, in_flight: usize, files: &mut Files) -> (ClientRpc, ServerRpc) {
     let [mut near, mut far] =
         [(); 2].map(|()| Shm::open(ShmOptions::default()).expect("shared memory"));
@@ -211,7 +211,7 @@ fn connected(kind: Kind, in_flight: usize, files: &mut Files) -> (ClientRpc, Ser
     (client, server)
 }
 
-/// Takes the first number with the library's client, which opens the sequence before.
+/// Takes the first number with the library's client, which first opens the sequence.
 fn open(client: &mut ClientRpc, server: &mut ServerRpc, files: &mut Files) {
     let (app, mut cx) = client.with();
     let begun = app.numbers.begin(1, Token(0), None, &mut cx);
@@ -231,7 +231,7 @@ fn open(client: &mut ClientRpc, server: &mut ServerRpc, files: &mut Files) {
     panic!("the sequence does not open");
 }
 
-/// Makes the requests of the client that has them ready.
+/// Prepares the client's requests.
 fn prepare(client: &mut ClientRpc, in_flight: usize) {
     let (app, mut cx) = client.with();
     let take = Take {

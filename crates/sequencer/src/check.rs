@@ -1,18 +1,18 @@
-//! Properties that hold for any bytes: the tests of this crate and the fuzz target share them.
+//! Properties that hold for any bytes. The tests of this crate and the fuzz target share them.
 //!
 //! Each function panics if its property does not hold.
 
 use crate::state::{SLOT, State, seal};
 use crate::wire::{Answer, Figures, Open, Opened, Take};
 
-/// Reads bytes as each kind of message. One that is accepted encodes to the same bytes.
+/// Decodes the bytes as each kind of message. A message that decodes must encode to the same bytes.
 ///
 /// # Panics
 /// If it does not.
 pub fn message(bytes: &[u8]) {
     if let Ok(take) = Take::decode(bytes) {
         assert_eq!(take.encode(), bytes, "{take:?}");
-        // Whatever the client expects, it finds the number that the server gives.
+        // Whatever the client expects, it must find the number that the server gives.
         for first in [1, u64::from(take.count) << 30, u64::MAX] {
             let upper = take.expected.unwrap_or(0);
             assert_eq!(take.answer(first).first(upper), Ok(first), "{take:?}");
@@ -34,14 +34,14 @@ pub fn message(bytes: &[u8]) {
     }
 }
 
-/// Reads bytes as a server's file: as they are, and as a slot of the present version with a right
-/// checksum, twice. A state that is accepted is the same when it is written and read again, and a
-/// slot that decays costs no more than its limits may rise.
+/// Reads the bytes as a server's file: unchanged, and twice as a slot of the present version with a
+/// correct checksum. A state that is accepted must be the same after it was written and read again,
+/// and a decayed slot must cost no more numbers than its limits may rise.
 ///
 /// # Panics
 /// If it is not.
 pub fn file(bytes: &[u8]) {
-    // A refusal is as good as a state.
+    // Refusing the bytes is as good as reading a state.
     let _ = State::recover(bytes);
     let mut slot = bytes.to_vec();
     slot.resize(SLOT, 0);

@@ -1,11 +1,12 @@
-//! The client, as a machine without input and output of its own: it takes numbers of one sequence,
-//! from the one of its servers that serves now. The owner of an endpoint drives it
+//! The client, as a state machine without input and output of its own: it takes numbers of one
+//! sequence, from whichever of its servers serves now. The owner of an endpoint drives it
 //! ([`Client::on_done`], [`Client::on_session`], [`Client::on_time`], [`Client::wish`]);
 //! `Connection` does so for a nexus, and the simulator for its hosts.
 //!
-//! Invariants: each operation that was begun has exactly one end. An operation whose answer did not
-//! come is repeated until its deadline: a number that was given and lost is a gap. The client names
-//! the highest epoch that it has seen in each request, so no server of a lower one answers it.
+//! Invariants: each operation that was begun has exactly one end. An operation whose answer does
+//! not arrive is repeated until its deadline; a number that was given and lost leaves a gap. Each
+//! request names the highest epoch that the client has seen, so no server with a lower epoch
+//! answers it.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -48,7 +49,7 @@ pub struct ClientOptions {
     pub deadline: Nanos,
     /// How long a server may take to answer the first request over a session.
     pub patience: Nanos,
-    /// The pause after a server has failed; it doubles with each further failure.
+    /// The pause after a server has failed. It doubles with each further failure.
     pub least_pause: Nanos,
     /// The longest pause.
     pub most_pause: Nanos,
@@ -77,11 +78,11 @@ pub struct Client {
     ends: VecDeque<End>,
     /// The highest epoch of any server.
     epoch: u32,
-    /// The upper four bytes that the next number is expected to have.
+    /// The upper four bytes that the client expects of the next number.
     upper: u32,
-    /// True if something has changed for waiting operations, so that they are tried again.
+    /// True if something has changed for waiting operations, so that the client tries them again.
     is_stirred: bool,
-    /// The earliest deadline of the waiting operations, or an earlier time.
+    /// At most the earliest deadline of the waiting operations.
     next_deadline: Nanos,
     /// When waiting operations are tried again.
     retry_at: Nanos,
@@ -93,7 +94,7 @@ const MARK: u64 = 0x5e90 << 48;
 const GREETING: u32 = u32::MAX;
 
 impl ClientOptions {
-    /// One server, which makes no sequence, and five seconds for an operation.
+    /// One server, which does not create sequences, and five seconds for an operation.
     pub const DEFAULT: Self = Self {
         servers: 1,
         create: false,
@@ -113,7 +114,7 @@ impl Default for ClientOptions {
 }
 
 impl Client {
-    /// A client without a session.
+    /// Makes a client without a session.
     #[must_use]
     pub fn new(name: Name, options: ClientOptions) -> Self {
         Self {
@@ -131,31 +132,31 @@ impl Client {
         }
     }
 
-    /// Operations that have not ended.
+    /// The number of operations that have not ended.
     #[must_use]
     pub fn under_way(&self) -> usize {
         self.calls.live()
     }
 
-    /// The epoch of the last server that this client has found; 0: none.
+    /// The epoch of the last server that this client has found; 0 if none.
     #[must_use]
     pub const fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// The next end of an operation.
+    /// Takes the next end of an operation.
     #[inline]
     pub fn next_end(&mut self) -> Option<End> {
         self.ends.pop_front()
     }
 
-    /// A server with which the client wants a session, by its place among them. The owner begins to
-    /// make one, and passes it to [`Self::on_connecting`], or calls [`Self::on_refused`].
+    /// A server with which the client wants a session, by its index. The owner begins to connect,
+    /// and passes the session to [`Self::on_connecting`], or calls [`Self::on_refused`].
     pub fn wish(&mut self, now: Nanos) -> Option<usize> {
         self.lane.wish(now)
     }
 
-    /// Notes the session that the owner makes for a wish.
+    /// Notes the session that the owner is making for a wish.
     pub fn on_connecting(&mut self, session: Session) {
         self.lane.on_connecting(session);
     }
@@ -165,7 +166,7 @@ impl Client {
         self.lane.on_failure(now, &self.options);
     }
 
-    /// Takes an event of a session. It ignores those of other sessions.
+    /// Takes an event of a session. Ignores events of sessions that are not the client's.
     pub fn on_session(&mut self, event: SessionEvent, cx: &mut Cx<'_>) {
         match event {
             SessionEvent::Connected(session) if self.lane.on_connected(session) => {
@@ -224,8 +225,8 @@ impl Client {
         None
     }
 
-    /// Does the work that time brings: deadlines of operations that wait, and repeats. The owner
-    /// calls it before it waits, and when [`Self::next_wakeup`] has come.
+    /// Does the work that is due: deadlines and repeats of waiting operations. The owner calls it
+    /// before it waits, and when [`Self::next_wakeup`] has come.
     pub fn on_time(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now();
         if now >= self.next_deadline {
@@ -238,7 +239,7 @@ impl Client {
         self.settle(cx);
     }
 
-    /// When [`Self::on_time`] or [`Self::wish`] has work; [`Nanos::MAX`]: never.
+    /// The time at which [`Self::on_time`] or [`Self::wish`] has work; [`Nanos::MAX`] if never.
     #[must_use]
     pub fn next_wakeup(&self) -> Nanos {
         match self.is_stirred || !self.ends.is_empty() {
@@ -260,7 +261,7 @@ impl Client {
         (mark == halves(self.tag(0).0).0).then_some(place)
     }
 
-    /// Issues an operation, or has it wait.
+    /// Issues an operation, or makes it wait.
     #[inline]
     fn issue(&mut self, place: u32, cx: &mut Cx<'_>) {
         let Some((session, sequence)) = self.lane.open() else {
@@ -301,7 +302,7 @@ impl Client {
         self.waiting.push_back(place);
     }
 
-    /// Has an operation wait for another session, or for a server that is overloaded now.
+    /// Makes an operation wait for another session, or for a server that is overloaded now.
     fn try_later(&mut self, place: u32, cx: &Cx<'_>) {
         self.wait(place);
         self.retry_at = self.retry_at.min(cx.now() + self.options.least_pause);
@@ -341,7 +342,7 @@ impl Client {
         self.try_later(place, cx);
     }
 
-    /// A call has ended without an answer.
+    /// Handles a call that has ended without an answer.
     fn on_failure(&mut self, place: u32, error: RpcError, cx: &mut Cx<'_>) {
         match error {
             RpcError::Rejected(ErrorCode::UNDECODABLE | ErrorCode::UNKNOWN_TYPE, _) => {
@@ -352,7 +353,7 @@ impl Client {
         }
     }
 
-    /// Asks for the sequence's number, over a session that has just opened, or whose server has
+    /// Asks for the sequence's number, over a session that has just opened or whose server has
     /// begun another epoch.
     fn greet(&mut self, session: Session, cx: &mut Cx<'_>) {
         let open = Open {
@@ -406,16 +407,16 @@ impl Client {
         }
     }
 
-    /// Ends a session whose server cannot help; the next one is tried after a pause.
+    /// Ends a session whose server cannot help. The client tries the next server, after a pause.
     fn leave(&mut self, session: Session, cx: &mut Cx<'_>) {
         if self.lane.has(session) {
             self.lane.on_failure(cx.now(), &self.options);
-            // If it has ended by itself, there is nothing to do.
+            // If it has already ended, there is nothing to do.
             let _ = cx.disconnect(session);
         }
     }
 
-    /// Tries all operations that wait, if something has changed for them.
+    /// Tries all waiting operations, if something has changed for them.
     fn settle(&mut self, cx: &mut Cx<'_>) {
         if !std::mem::take(&mut self.is_stirred) {
             return;

@@ -1,5 +1,5 @@
-//! A blocking client with an endpoint of its own: each operation is one call. A program that wants
-//! many operations under way drives the client's machine itself.
+//! A blocking client with an endpoint of its own: each operation is one call. A program that needs
+//! many operations in flight drives the client's machine itself.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -36,7 +36,7 @@ pub enum ConnectionError {
 }
 
 impl<T: Open> Connection<T> {
-    /// Makes an endpoint, and begins to connect to the one of `servers` that serves.
+    /// Makes an endpoint, and begins to connect to whichever of `servers` serves.
     ///
     /// # Errors
     /// [`ConnectionError`].
@@ -47,7 +47,7 @@ impl<T: Open> Connection<T> {
         options: ClientOptions,
     ) -> Result<Self, ConnectionError> {
         let connect = ConnectOptions {
-            // A server that is away must not keep the client from the next one.
+            // A server that is unreachable must not keep the client from trying the next one.
             patience: options.patience.into(),
             ..ConnectOptions::default()
         };
@@ -93,7 +93,7 @@ impl<T: Open> Connection<T> {
         Ok(self.take(1)?.start)
     }
 
-    /// Takes `count` numbers that follow each other.
+    /// Takes `count` consecutive numbers.
     ///
     /// # Errors
     /// [`Error`].
@@ -112,9 +112,9 @@ impl<T: Open> Connection<T> {
         }
     }
 
-    /// The machine and its endpoint, for programs that begin operations themselves. Such operations
-    /// end in [`Self::turn`], and their tokens must be below 2^63. A program takes their ends
-    /// before it calls anything that waits.
+    /// The machine and its endpoint, for programs that begin operations themselves. [`Self::turn`]
+    /// brings the ends of such operations. Their tokens must be below 2^63. A program takes their
+    /// ends before it calls anything that waits.
     pub fn with(&mut self) -> (&mut Client, Cx<'_>) {
         self.rpc.with()
     }
@@ -141,7 +141,7 @@ impl<T: Open> Connection<T> {
     }
 }
 
-/// Asks a server for its state, whether it serves or not.
+/// Asks a server for its state, whether or not it serves.
 ///
 /// # Errors
 /// [`ConnectionError`].

@@ -1,8 +1,7 @@
-//! The state of an endpoint that serves: the sequencer, and requests that wait for its disk.
+//! The state of a serving endpoint: the sequencer, and requests that wait for its disk.
 //!
-//! Invariant: each request that waits is answered when the disk has done its part, or when the
-//! server ends. Called by `service.rs`, and by the owner of the endpoint: `keeper.rs`, or the
-//! simulator.
+//! Invariant: each waiting request is answered when the disk has done its part, or when the server
+//! ends. Called by `service.rs`, and by the owner of the endpoint: `keeper.rs`, or the simulator.
 
 use std::collections::VecDeque;
 
@@ -41,7 +40,7 @@ pub fn perform(disk: &mut impl Disk, job: &Job) -> Outcome {
 }
 
 impl Desk {
-    /// A server that has claimed an epoch.
+    /// Makes a server that has claimed an epoch.
     #[must_use]
     pub fn new(claim: Claim, options: Options) -> Self {
         Self {
@@ -58,8 +57,8 @@ impl Desk {
     #[inline]
     pub(crate) fn on_take(&mut self, take: Take, request: Request<'_>, cx: &mut Cx<'_>) {
         let refused = match self.sequencer.take(&take, cx.now()) {
-            // An answer for each length, so that the compiler knows it: that saves a call and a
-            // tenth of the instructions of the whole request.
+            // A separate answer for each length, so that the compiler knows the length: this saves
+            // a call, and a tenth of the instructions of the whole request.
             Taken::First(first) => match take.answer(first) {
                 Answer::Whole(first) => {
                     let bytes = first.to_le_bytes();
@@ -81,13 +80,13 @@ impl Desk {
         request.reply_bytes(cx, &[refused.number()]);
     }
 
-    /// The next job for the disk, if one is due and none is under way.
+    /// The next job for the disk, if one is due and none is in progress.
     pub fn next_job(&mut self, now: Nanos) -> Option<Job> {
         self.sequencer.next_job(now)
     }
 
-    /// When [`Self::next_job`] has one, if no request comes before; [`Nanos::MAX`]: after the
-    /// outcome of the one that is under way.
+    /// The time at which [`Self::next_job`] returns a job, unless a request arrives before.
+    /// [`Nanos::MAX`]: not before the present job has ended.
     #[inline]
     #[must_use]
     pub fn next_job_at(&self) -> Nanos {
@@ -100,7 +99,7 @@ impl Desk {
         self.answer_waiting(cx);
     }
 
-    /// Begins to stop. Once [`Self::ending`] is there, the disk has the last state.
+    /// Begins to stop. Once [`Self::ending`] returns a reason, the disk has the last state.
     pub fn stop(&mut self, cx: &mut Cx<'_>) {
         self.sequencer.stop();
         self.answer_waiting(cx);
@@ -112,19 +111,19 @@ impl Desk {
         self.sequencer.epoch()
     }
 
-    /// Its state at a time.
+    /// The server's state at a time.
     #[must_use]
     pub fn figures(&self, now: Nanos) -> Figures {
         self.sequencer.figures(now)
     }
 
-    /// Why the server gives no numbers any more, once that is so.
+    /// The reason why the server no longer gives numbers; `None` while it does.
     #[must_use]
     pub const fn ending(&self) -> Option<&Ending> {
         self.sequencer.ending()
     }
 
-    /// Takes that reason out, at the end.
+    /// Moves that reason out, at the end.
     pub const fn take_ending(&mut self) -> Option<Ending> {
         self.sequencer.take_ending()
     }

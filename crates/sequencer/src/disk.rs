@@ -1,12 +1,12 @@
-//! The disk of a server, behind a small trait, and the procedures on it: claiming an epoch, saving
-//! a slot, and looking for a server that has taken over.
+//! The disk of a server as a small trait, and the procedures on it: claiming an epoch, saving a
+//! slot, and checking whether another server has taken over.
 //!
-//! A server owns the epoch whose file it has made. It makes the next one when it starts; a server
-//! that finds a higher epoch than its own has been deposed. A file appears under its name only with
-//! its whole content, so no file is half made.
+//! A server owns the epoch whose file it has made. It makes the next epoch's file when it starts. A
+//! server that finds a higher epoch than its own has been deposed. A file gets its name only when
+//! its content is complete, so no file is half made.
 //!
-//! These procedures block. The thread in `keeper.rs` runs them for a real server, and the simulator
-//! in virtual time.
+//! These procedures block. For a real server, the thread in `keeper.rs` runs them; the simulator
+//! runs them in virtual time.
 
 #[cfg(feature = "nexus")]
 mod files;
@@ -43,8 +43,8 @@ pub trait Disk {
     /// It cannot be locked.
     fn lock(&mut self, epoch: u32) -> io::Result<bool>;
 
-    /// Makes and locks an epoch's file, with this content, all of it synced before the file has its
-    /// name, and the name synced on return. False: the epoch has a file already.
+    /// Makes and locks an epoch's file with this content. The content is synced before the file
+    /// gets its name, and the name is synced on return. False: the epoch has a file already.
     ///
     /// # Errors
     /// It cannot be made.
@@ -56,10 +56,10 @@ pub trait Disk {
     /// It cannot be written.
     fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Returns when all that was written is on the disk.
+    /// Returns when all written data is on the disk.
     ///
     /// # Errors
-    /// It may not be. A second attempt would prove nothing.
+    /// The data may not be on the disk. A second attempt would prove nothing.
     fn sync(&mut self) -> io::Result<()>;
 
     /// Removes the file of an epoch that is over.
@@ -79,11 +79,11 @@ pub struct Job {
 pub(crate) enum Kind {
     /// Looks for higher epochs.
     Check,
-    /// Reads again the limits that this epoch has reserved, and those of the epochs before it that
+    /// Reads again the limits that this epoch has reserved, and the limits of earlier epochs that
     /// it has not read.
     Inherit(u32),
     /// Writes and syncs a slot, then looks for higher epochs. If there is none above `clears`,
-    /// removes the files of those below.
+    /// removes the files of lower epochs.
     Save {
         offset: u64,
         slot: Vec<u8>,
@@ -99,18 +99,18 @@ pub struct Outcome {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Done {
-    /// The highest epoch that has a file; 0: none has.
+    /// The highest epoch that has a file; 0 if none has.
     Checked(u32),
     Inherited(State),
     Saved(u32),
 }
 
-/// How a job failed.
+/// The reason why a job failed.
 #[derive(Debug)]
 pub(crate) enum JobError {
     /// Nothing was written, and the job may be repeated.
     Read(io::Error),
-    /// It is unknown what the disk has.
+    /// It is unknown which data the disk has.
     Write(io::Error),
     /// The file of this epoch cannot be used.
     Damaged(u32, Damage),
@@ -120,7 +120,7 @@ pub(crate) enum JobError {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Claim {
     pub(crate) state: State,
-    /// How long a server of an earlier epoch may serve from now on, by its own clock.
+    /// How long a server of an earlier epoch may continue to serve, by its own clock.
     pub(crate) wait_ns: u64,
 }
 
@@ -129,24 +129,24 @@ pub struct Claim {
 pub enum Taking {
     /// Only if no live process has the directory.
     Free,
-    /// From a server that may be alive: it is deposed, and stops when its lease ends.
+    /// Even from a server that may be alive: that server is deposed, and stops when its lease ends.
     Over,
 }
 
-/// Why a server cannot have a directory.
+/// The reason why a server cannot have a directory.
 #[derive(Debug)]
 pub enum ClaimError {
-    /// A live process has it, with this number if the file says so.
+    /// A live process has it. The number is that process's, if the file has it.
     InUse(Option<u32>),
     /// The file of this epoch cannot be used.
     Damaged(u32, Damage),
     /// All epochs are used up.
     LastEpoch,
-    /// The system refuses.
+    /// The system returned an error.
     Io(io::Error),
 }
 
-/// The values of a server that its files have.
+/// The values that a server stores in its files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Terms {
     pub(crate) process: u32,
@@ -169,7 +169,7 @@ pub(crate) fn claim(
             0 => None,
             epoch => Some(examine(disk, epoch, taking)?),
         };
-        // A server that has not read the limits of the epoch before its own has never served.
+        // A server that has not read the limits of the previous epoch has never served.
         let awaited = before
             .as_ref()
             .filter(|it| taking == Taking::Over || it.before != 0);
@@ -190,7 +190,7 @@ pub(crate) fn claim(
         if let Some(before) = &before {
             state.sequences.clone_from(&before.sequences);
         }
-        // If another process was faster, it has the file of this epoch; the loop looks again.
+        // If another process was faster, this epoch already has a file, and the loop looks again.
         if disk.make(state.epoch, &state.encode_file())? {
             return Ok(Claim { state, wait_ns });
         }
@@ -208,7 +208,7 @@ fn examine(disk: &mut impl Disk, epoch: u32, taking: Taking) -> Result<State, Cl
     State::recover(&bytes).map_err(|damage| ClaimError::Damaged(epoch, damage))
 }
 
-/// The state of an epoch, joined with those of the epochs whose limits it has not read.
+/// The state of an epoch, joined with the states of the epochs whose limits it has not read.
 fn chain(disk: &mut impl Disk, epoch: u32) -> Result<State, JobError> {
     let mut state = read(disk, epoch)?;
     while state.before != 0 {
@@ -262,7 +262,8 @@ fn save(
     Ok(Done::Saved(newest))
 }
 
-/// Removes the files of lower epochs. A failure costs a little room, and the next save tries again.
+/// Removes the files of lower epochs. A failure only costs some disk space, and the next save tries
+/// again.
 fn remove_before(disk: &mut impl Disk, own: u32) {
     for epoch in disk.epochs().unwrap_or_default() {
         if epoch < own {
@@ -273,7 +274,7 @@ fn remove_before(disk: &mut impl Disk, own: u32) {
 
 #[cfg(feature = "nexus")]
 impl Outcome {
-    /// The outcome of a job whose thread has panicked: it is unknown what the disk has.
+    /// The outcome of a job whose thread has panicked: it is unknown which data the disk has.
     pub(crate) fn lost() -> Self {
         let error = io::Error::other("the thread for the disk has panicked");
         Self {
@@ -305,7 +306,7 @@ impl fmt::Display for ClaimError {
             }
             Self::InUse(None) => f.write_str("another process is alive and has it"),
             Self::Damaged(epoch, damage) => write!(f, "the file of epoch {epoch}: {damage}"),
-            Self::LastEpoch => f.write_str("it has had 2^32 epochs, and there is none after them"),
+            Self::LastEpoch => f.write_str("all of its 2^32 epochs are used up"),
             Self::Io(error) => error.fmt(f),
         }
     }

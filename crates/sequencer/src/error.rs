@@ -1,22 +1,22 @@
-//! How operations of a client fail.
+//! The errors of a client's operations.
 
 use std::fmt;
 
 use crate::wire::Status;
 
-/// Why an operation has no numbers.
+/// The reason why an operation has no numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {
     /// The program asked for no numbers, or for more than 2^20 in one request.
     BadCount,
-    /// The sequence has fewer numbers left: it is at the end of 64 bits.
+    /// The sequence has too few numbers left, because it is at the end of 64 bits.
     Exhausted,
     /// The server has no sequence with this name, and the client did not ask to make it.
     NoSequence,
     /// The server has as many sequences as it can have.
     TooMany,
-    /// The deadline passed before an answer with numbers. A server may have given numbers that the
-    /// client did not get; they are a gap.
+    /// The deadline passed before an answer with numbers arrived. A server may have given numbers
+    /// that did not reach the client; they leave a gap.
     DeadlinePassed,
     /// The client has no memory for the request or its answer.
     NoBuffer,
@@ -25,14 +25,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error of a status that the client does not handle by itself; `None`: it tries again.
+    /// The error for a status that the client does not handle on its own; `None`: it tries again.
     pub(crate) const fn of_status(status: Status) -> Option<Self> {
         match status {
             Status::BadCount => Some(Self::BadCount),
             Status::Exhausted => Some(Self::Exhausted),
             Status::NoSequence => Some(Self::NoSequence),
             Status::TooMany => Some(Self::TooMany),
-            // This client sends no bad name.
+            // This client sends no invalid name.
             Status::BadName => Some(Self::Incompatible),
             Status::Moved | Status::Deposed | Status::NotServing | Status::Busy => None,
         }
@@ -43,9 +43,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::BadCount => "one request takes 1 to 1048576 numbers",
-            Self::Exhausted => "the sequence has fewer numbers left",
+            Self::Exhausted => "the sequence has too few numbers left",
             Self::NoSequence => "the server has no sequence with this name",
-            Self::TooMany => "the server has 256 sequences, and takes no more",
+            Self::TooMany => "the server already has 256 sequences",
             Self::DeadlinePassed => "the deadline passed before a server gave numbers",
             Self::NoBuffer => "this process has no memory for the message",
             Self::Incompatible => {

@@ -11,8 +11,8 @@ use dunlin_wire::ReqType;
 use crate::error::Error;
 use crate::wire::{Answer, MAX_COUNT, Name, OPEN, Open, Opened, TAKE, Take, halves};
 
-/// A sequence, for the futures of one thread. It repeats nothing: a program that goes on after its
-/// server has failed opens the sequence again, over a session with the next one.
+/// A sequence, for the futures of one thread. It repeats nothing: to continue after its server has
+/// failed, a program opens the sequence again, over a session with the next server.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -35,7 +35,7 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// Opens the sequence `name`, and makes it if it does not exist and `create` is set. Each call,
+    /// Opens the sequence `name`. If it does not exist and `create` is set, creates it. Each call,
     /// now and later, may take as long as `deadline`.
     ///
     /// # Errors
@@ -73,11 +73,11 @@ impl Sequence {
         Ok(self.take(1).await?.start)
     }
 
-    /// Takes `count` numbers that follow each other.
+    /// Takes `count` consecutive numbers.
     ///
     /// # Errors
     /// [`Error`]; [`Error::DeadlinePassed`] also if the session has ended or the server has been
-    /// deposed. Numbers may have been given that did not come; they are a gap.
+    /// deposed. The server may have given numbers that did not arrive; they leave a gap.
     pub async fn take(&self, count: u32) -> Result<Range<u64>, Error> {
         if !(1..=MAX_COUNT).contains(&count) {
             return Err(Error::BadCount);

@@ -1,5 +1,6 @@
-//! The thread for a server's disk, and the loop of the server's endpoint, which never waits for the
-//! disk: it passes a job to the thread, serves on, and takes the outcome when there is one.
+//! The thread for a server's disk, and the loop of the server's endpoint. The loop never waits for
+//! the disk: it passes a job to the thread, continues to serve, and takes the outcome when there is
+//! one.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -14,8 +15,8 @@ use crate::disk::{Disk, Job, Outcome};
 use crate::machine::Ending;
 use crate::service::Host;
 
-/// Number of iterations with packets between two readings of the clock. Each iteration without
-/// packets reads it.
+/// Number of iterations with packets between two readings of the clock. Iterations without packets
+/// always read it.
 const CLOCK_MASK: u32 = 63;
 
 /// The thread for a server's disk.
@@ -69,7 +70,7 @@ impl Keeper {
     /// Starts the thread. `waker` wakes the server's endpoint.
     ///
     /// # Errors
-    /// The system starts no thread.
+    /// The system cannot start a thread.
     pub fn start(mut disk: impl Disk + Send + 'static, waker: Waker) -> io::Result<Self> {
         let (jobs, work) = channel::<Job>();
         let (done, outcomes) = channel();
@@ -91,7 +92,7 @@ impl Keeper {
     }
 
     /// Serves until `is_stopped` returns true and the last state is on the disk, or until the
-    /// server must give no more numbers; returns why it has ended.
+    /// server must give no more numbers. Returns the reason.
     pub fn drive<T: Open, App: Host>(
         mut self,
         rpc: &mut Rpc<T, App>,
@@ -127,12 +128,12 @@ impl Keeper {
         let Some(job) = rpc.app_mut().desk().next_job(now) else {
             return false;
         };
-        // If the thread has panicked, there is no outcome either.
+        // If the thread has panicked, this fails, and `take_outcome` reports the loss.
         let _ = self.jobs.as_ref().map(|jobs| jobs.send(job));
         true
     }
 
-    /// Takes the outcome of the job that is under way, if there is one.
+    /// Takes the outcome of the job in progress, if there is one.
     fn take_outcome<T: Open, App: Host>(&mut self, rpc: &mut Rpc<T, App>) -> bool {
         let outcome = match self.outcomes.try_recv() {
             Ok(outcome) => outcome,
@@ -156,7 +157,7 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         drop(self.jobs.take());
         if let Some(thread) = self.thread.take() {
-            // A panic there has ended the server already.
+            // A panic of the thread has already ended the server.
             let _ = thread.join();
         }
     }

@@ -2,8 +2,8 @@
 //! with names (RDMA §4.2), over any transport.
 //!
 //! A server keeps its reservations in a directory; [`serve`] registers the handlers of its
-//! [`Desk`]. A [`Client`] takes numbers, finds the server that serves now, and repeats what has
-//! failed: a number that is lost on the way leaves a gap, and no more.
+//! [`Desk`]. A [`Client`] takes numbers, finds the server that serves now, and repeats failed
+//! requests: a number that is lost in transit only leaves a gap.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -18,8 +18,8 @@
 //! | `futures.rs` | a client for futures (feature `local`) |
 //! | `disk/replicated.rs` | a replicated store in place of a directory (feature `replica`) |
 //!
-//! Nothing here but the files of those features and `disk/files.rs` knows a transport, a clock or a
-//! file, so the simulator runs all of it.
+//! Only the files of those features and `disk/files.rs` know a transport, a clock or a file. The
+//! simulator runs all the others.
 
 #![forbid(unsafe_code)]
 

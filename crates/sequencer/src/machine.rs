@@ -1,5 +1,5 @@
-//! The sequencer as a machine without input and output of its own: numbers, reservations, and the
-//! lease during which this server may give numbers.
+//! The sequencer as a state machine without input and output of its own: numbers, reservations, and
+//! the lease during which this server may give numbers.
 //!
 //! ```text
 //! Claimed ──▶ TakingOver ──the lease of the server before has ended──▶ Inheriting ──▶ Serving
@@ -9,12 +9,13 @@
 //! ```
 //!
 //! Invariants: a number is given only below a limit that a synced slot has, and only while the
-//! lease lasts; a lease begins at a time before this server looked for higher epochs and found
-//! none. A server that takes over waits, after its epoch's file is on the disk, for as long as the
-//! lease of the server before, so that server has stopped first. This needs clocks of which none
-//! runs more than one eighth slower than another; they need not show the same time.
+//! lease lasts. A lease begins at a time before this server looked for higher epochs and found
+//! none. A server that takes over first puts its epoch's file on the disk, and then waits for the
+//! duration of the previous server's lease, so the previous server has stopped by then. This
+//! requires that no clock runs more than one eighth slower than another; they need not show the
+//! same time.
 //!
-//! Called by `desk.rs`. Its jobs are performed by the procedures in `disk.rs`.
+//! Called by `desk.rs`. The procedures in `disk.rs` perform its jobs.
 
 mod entry;
 mod jobs;
@@ -32,7 +33,7 @@ use jobs::Under;
 pub use options::Mutant;
 pub use options::Options;
 
-/// Why a server gives no numbers any more.
+/// The reason why a server no longer gives numbers.
 #[derive(Debug)]
 pub enum Ending {
     /// It was asked to stop, and has saved its state.
@@ -47,10 +48,10 @@ pub enum Ending {
     Gone,
 }
 
-/// The answer to an attempt to take numbers.
+/// The result of an attempt to take numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Taken {
-    /// The first of them.
+    /// The first of the numbers.
     First(u64),
     /// The disk must reserve numbers first, or the lease must be renewed.
     Later,
@@ -59,7 +60,7 @@ pub(crate) enum Taken {
 
 #[derive(Debug)]
 enum Stage {
-    /// The time for which it will wait.
+    /// The duration of its wait.
     Claimed(Nanos),
     /// The time until which it waits.
     TakingOver(Nanos),
@@ -69,7 +70,7 @@ enum Stage {
     Ended,
 }
 
-/// The numbers of a server.
+/// The sequences of a server.
 #[derive(Debug)]
 pub(crate) struct Sequencer {
     options: Options,
@@ -78,14 +79,14 @@ pub(crate) struct Sequencer {
     epoch: u32,
     process: u32,
     generation: u64,
-    /// The epoch whose limits are not known yet; 0: none.
+    /// The epoch whose limits are not known yet; 0 if there is none.
     before: u32,
-    /// Slots that were synced since then.
+    /// The number of slots that were synced since `before` became 0.
     clean_slots: u8,
     entries: Vec<NamedSequence>,
     /// Numbers are given before this time; zero unless the stage is `Serving`.
     lease_end: Nanos,
-    /// An entry needs a reservation.
+    /// A sequence needs a reservation.
     is_short: bool,
     /// When the next look for higher epochs begins.
     check_at: Nanos,
@@ -101,8 +102,8 @@ struct Counts {
 }
 
 impl Sequencer {
-    /// The numbers of an epoch that was claimed before. The wait for the server before begins with
-    /// the first call of [`Self::next_job`].
+    /// Makes the sequencer for a claimed epoch. The wait for the previous server begins with the
+    /// first call of [`Self::next_job`].
     pub(crate) fn new(claim: Claim, options: Options) -> Self {
         let Claim { state, wait_ns } = claim;
         let is_known = state.before == 0;
@@ -131,7 +132,7 @@ impl Sequencer {
         }
     }
 
-    /// Takes numbers for a request that had arrived at `now`, if that is possible then.
+    /// Takes numbers for a request that had arrived at `now`, if that was possible at that time.
     #[inline]
     pub(crate) fn take(&mut self, take: &Take, now: Nanos) -> Taken {
         if !self.gives(now) || take.epoch != self.epoch {
@@ -213,7 +214,8 @@ impl Sequencer {
         })
     }
 
-    /// A client that has seen a higher epoch proves that another server has taken over.
+    /// Notes an epoch that a client has seen. If it is higher than this server's, another server
+    /// has taken over.
     fn on_known_epoch(&mut self, known: u32) {
         #[cfg(feature = "mutants")]
         if self.options.mutant == Some(Mutant::ServesOn) {
@@ -254,17 +256,17 @@ impl Sequencer {
         self.epoch
     }
 
-    /// The reason why it no longer gives numbers; `None` while it does.
+    /// The reason why the server no longer gives numbers; `None` while it does.
     pub(crate) const fn ending(&self) -> Option<&Ending> {
         self.ending.as_ref()
     }
 
-    /// Takes the reason out, at the end.
+    /// Moves the reason out, at the end.
     pub(crate) const fn take_ending(&mut self) -> Option<Ending> {
         self.ending.take()
     }
 
-    /// Its state at a time.
+    /// The server's state at a time.
     pub(crate) fn figures(&self, now: Nanos) -> Figures {
         let phase = match self.stage {
             Stage::Claimed(_) | Stage::TakingOver(_) | Stage::Inheriting => Phase::TakingOver,

@@ -1,7 +1,7 @@
-//! The handlers. The time of an endpoint's iteration is read after the last request of its burst
-//! has arrived, so the lease, which is compared with that time, lasted when each of them was under
-//! way. Requests for numbers have a handler that runs for each, because a batch handler has work
-//! for each request beyond that, and here nothing is done for all of a burst together.
+//! The handlers. An endpoint reads the time of an iteration after the last request of its burst has
+//! arrived. The lease is compared with that time, so it was valid while each of the requests was in
+//! progress. Requests for numbers have a handler that runs for each request: a batch handler has
+//! more work for each request, and there is no work here that a whole burst could share.
 
 use dunlin_core::{Cx, Refuse, Register, Request};
 use dunlin_wire::ErrorCode;

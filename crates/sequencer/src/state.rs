@@ -1,16 +1,17 @@
-//! The files of a server: one for each epoch, with two slots that are written in turn.
+//! The files of a server: one for each epoch, with two slots that are written alternately.
 //!
-//! Invariants, on which the promise rests that no number is given twice:
+//! Invariants, which ensure that no number is given twice:
 //!
-//! - A number is given only after a slot that reserves it was synced. A slot that a crash has torn
-//!   was not synced, so nothing that only it reserves was given.
-//! - No slot raises a limit by more than the `raise` that both slots of its file state. If a slot
-//!   cannot be read, because a crash has torn it or because it decayed, a restart begins `raise`
-//!   above the limits of the other, so it does not have to know which.
-//! - A slot raises the limit of a sequence only after another slot of the file, with the limit that
-//!   is raised, was synced.
-//! - A server that takes over makes its file before it knows the last limits of the server before.
-//!   Its slots name that epoch until it has read them, and no file that a slot names is removed.
+//! - A number is given only after a slot that reserves it was synced. A slot torn by a crash was
+//!   never synced, so no number that only it reserves was given.
+//! - No slot raises a limit by more than the `raise` that both slots of its file contain. If a slot
+//!   cannot be read, because a crash has torn it or it has decayed, a restart begins `raise` above
+//!   the limits of the other slot. So it need not know which of the two has happened.
+//! - A slot raises the limit of a sequence only after the file's other slot was synced with the
+//!   lower limit.
+//! - A server that takes over makes its file before it knows the last limits of the previous
+//!   server. Its slots name that epoch until it has read them, and no file that a slot names is
+//!   removed.
 //!
 //! Read and written by the procedures in `disk.rs`, for the machine in `machine.rs`.
 
@@ -40,23 +41,23 @@ const _: () = assert!(HEAD + MAX_SEQUENCES * (1 + MAX_NAME + 8) <= SLOT);
 /// The content of a slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct State {
-    /// The server's epoch, which the file's name has too.
+    /// The server's epoch, which is also in the file's name.
     pub(crate) epoch: u32,
-    /// Rises by one with each slot that is written.
+    /// Increases by one with each slot that is written.
     pub(crate) generation: u64,
-    /// The process of the server, for messages.
+    /// The server's process, for messages.
     pub(crate) process: u32,
-    /// The server stops this long after it last saw that no other has taken over.
+    /// The server stops this long after it last found that no other server has taken over.
     pub(crate) lease_ns: u64,
     /// The most by which a slot raises a limit.
     pub(crate) raise: u64,
-    /// An epoch whose limits are not in this state yet; 0: none.
+    /// An epoch whose limits are not in this state yet; 0 if none.
     pub(crate) before: u32,
     /// Sequences, each with its limit: numbers below it may have been given.
     pub(crate) sequences: Vec<(Name, u64)>,
 }
 
-/// A file cannot be used.
+/// The reason why a file cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Damage {
     /// A newer version of this program has written it.
@@ -74,7 +75,7 @@ enum Slot {
 }
 
 impl State {
-    /// The bytes of a slot.
+    /// Encodes a slot.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(SLOT);
         out.extend_from_slice(&MAGIC);
@@ -100,14 +101,14 @@ impl State {
         out
     }
 
-    /// The bytes of a new file: this state in both slots.
+    /// Encodes a new file: this state in both slots.
     pub(crate) fn encode_file(&self) -> Vec<u8> {
         let mut out = self.encode();
         out.extend_from_within(..);
         out
     }
 
-    /// The state of a file. If one of its slots cannot be read, its limits are raised.
+    /// Reads the state of a file. If one of its slots cannot be read, its limits are raised.
     ///
     /// # Errors
     /// [`Damage`].
@@ -125,7 +126,7 @@ impl State {
         }
     }
 
-    /// This state, with the limits that the slot after it may have had.
+    /// This state, with the highest limits that the next slot may have had.
     fn raised(mut self) -> Self {
         for (_, limit) in &mut self.sequences {
             *limit = limit.saturating_add(self.raise);
@@ -133,8 +134,8 @@ impl State {
         self
     }
 
-    /// Takes over what the epoch before has: for each sequence of either, the larger limit; the
-    /// longer lease; and the epoch before that one.
+    /// Takes over the state of the previous epoch: for each sequence of either, the larger limit;
+    /// the longer lease; and the epoch before that one.
     pub(crate) fn join(&mut self, other: &Self) {
         self.before = other.before;
         self.lease_ns = self.lease_ns.max(other.lease_ns);
@@ -202,8 +203,8 @@ fn decode(bytes: &[u8]) -> Option<State> {
     })
 }
 
-/// FNV-1a over words of eight bytes, with a last mixing step, so that each bit of a word changes
-/// bits of every byte of the sum.
+/// FNV-1a over 8-byte words, with a final mixing step, so that each bit of a word affects every
+/// byte of the sum.
 fn checksum(bytes: &[u8]) -> u64 {
     let mut sum: u64 = 0xcbf2_9ce4_8422_2325;
     let (words, rest) = bytes.as_chunks::<8>();

@@ -1,9 +1,9 @@
 //! The protocol: bytes of requests and answers. All numbers are little endian, and every request
 //! begins with the version of the protocol.
 //!
-//! Three types of requests: [`OPEN`] asks for the number of a sequence, by its name; [`TAKE`] takes
-//! numbers of it; [`STATUS`] asks for the state of the server. `docs/sequencer.md` has the tables
-//! for other languages.
+//! There are three types of requests: [`OPEN`] asks for the number of a sequence, by its name;
+//! [`TAKE`] takes numbers of it; [`STATUS`] asks for the state of the server. `docs/sequencer.md`
+//! has the tables for other languages.
 //!
 //! Invariant: a request that decodes encodes to the same bytes again. Called by `service` and the
 //! clients.

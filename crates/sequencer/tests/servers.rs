@@ -77,7 +77,7 @@ impl Server {
     }
 }
 
-/// Options of a client that makes its sequence.
+/// Options of a client that creates its sequence.
 fn making() -> ClientOptions {
     ClientOptions {
         create: true,
@@ -105,7 +105,7 @@ fn numbers_over<T: Open>(name: &str) {
         let mut orders = connect::<T>(&[server.address], "orders", options);
         let first = orders.take_one().unwrap();
         assert_eq!(orders.take(500).unwrap(), first + 1..first + 501);
-        // More than a block.
+        // More numbers than a block.
         assert_eq!(orders.take(MAX_COUNT).unwrap().start, first + 501);
         assert_eq!(orders.take(0), Err(Error::BadCount));
         assert_eq!(orders.take(MAX_COUNT + 1), Err(Error::BadCount));
@@ -153,7 +153,7 @@ fn futures_take_numbers() {
 }
 
 #[test]
-fn a_restart_goes_on_above_all_that_was_given() {
+fn a_restart_continues_above_all_given_numbers() {
     let kept = Folder::new("sequencer-restart");
     let folder = kept.join("numbers");
     let mut before = 0;
@@ -165,7 +165,7 @@ fn a_restart_goes_on_above_all_that_was_given() {
         before = number;
         server.stop();
     }
-    // One epoch has a file, and drafts are gone.
+    // Only one epoch has a file, and drafts have been removed.
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
 }
 
@@ -208,7 +208,7 @@ fn files_that_cannot_be_read_are_refused() {
     let error = start();
     assert!(matches!(error, ClaimError::Damaged(1, Damage::Newer(9))));
     assert!(error.to_string().contains("version 9"), "{error}");
-    // Nothing was lost: the file is as it was.
+    // Nothing was lost: the file is unchanged.
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
 }
 
@@ -223,7 +223,8 @@ fn a_server_takes_over_from_one_that_is_alive() {
     let mut both = connect::<Auto>(&[first.address, second.address], "orders", making());
     let number = both.take_one().unwrap();
     assert!(number >= given.end, "{number} after {given:?}");
-    // The first one stops by itself: its lease has ended, or it has seen the epoch of the second.
+    // The first server stops on its own, because its lease has ended or it has seen the epoch of
+    // the second.
     wait::until(|| first.thread.as_ref().unwrap().is_finished());
     let ending = first.stop();
     assert!(matches!(ending, Ending::Deposed(2)), "{ending:?}");

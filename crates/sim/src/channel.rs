@@ -1,6 +1,6 @@
 //! Channels over endpoints: the run of a seed in which clients drive `dunlin_channel`. Their
 //! servers crash, stop, drain, restart as another process, refuse, answer slowly and leave the list
-//! of addresses; the network loses, repeats and delays frames.
+//! of addresses; the network loses, duplicates and delays frames.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -15,7 +15,7 @@
 //! | `drill.rs` | drains under load, again and again |
 //! | `script.rs` | a run whose servers, calls and faults a program names |
 //!
-//! The stage decides when sessions begin and end: `cluster` tests the handshake. The endpoint
+//! The stage decides when sessions begin and end; `cluster` tests the handshake. The endpoint
 //! itself handles requests, answers, deadlines and cancellations.
 
 mod bug;

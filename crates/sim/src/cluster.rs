@@ -87,12 +87,12 @@ impl RpcCluster {
         ledger.lossy = lossy;
     }
 
-    /// Notes that from `at` on no process has a reason to declare another one dead.
+    /// Notes that from `at` on, no process has a reason to declare another one dead.
     pub fn trust_from(&mut self, at: Nanos) {
         self.shared.lock().trusted_from = at;
     }
 
-    /// Calls that have not ended.
+    /// The number of calls that have not ended.
     pub fn pending(&self) -> usize {
         self.shared.lock().pending()
     }

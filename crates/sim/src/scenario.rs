@@ -1,11 +1,11 @@
 //! A whole cluster with a workload, over virtual time: `dunlin sim` runs it, and the experiments
 //! `incast`, `incast_background` and `cluster` measure it (design §13, §14; eRPC §6.3, §6.5).
 //!
-//! Each [`Load`] has endpoints of its own on its hosts. Clients send requests to servers that they
-//! draw at random, once or for each request. They keep a number of requests under way, or begin
+//! Each [`Load`] has its own endpoints on its hosts. Clients send requests to servers that they
+//! draw at random, once or for each request. They keep a number of requests in flight, or begin
 //! requests as a Poisson process. Each request begins and ends with its name. The server checks
 //! both copies and answers with a function of the name, which the client checks. Invariant: a
-//! report follows from its [`Scenario`] alone. Called by the command line and by tests.
+//! report depends only on its [`Scenario`]. Called by the command line and by tests.
 
 mod build;
 pub mod bulk;
@@ -29,7 +29,7 @@ use crate::world::net::NetHandle;
 use build::Endpoints;
 use report::Series;
 
-/// Runs a scenario. From time to time it calls `go_on` with the virtual time, and ends when `go_on`
+/// Runs a scenario. From time to time it calls `go_on` with the virtual time, and ends if `go_on`
 /// returns false; the report covers the time until then.
 ///
 /// # Errors
@@ -41,7 +41,7 @@ pub fn run(scenario: &Scenario, go_on: impl FnMut(Nanos) -> bool) -> Result<Repo
 /// Runs a scenario after `prepare` has changed the network, for example to capture frames.
 ///
 /// # Errors
-/// As for [`run`].
+/// Like [`run`].
 pub fn run_on(
     scenario: &Scenario,
     prepare: impl FnOnce(&NetHandle),

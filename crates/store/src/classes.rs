@@ -2,13 +2,13 @@
 //! items of one size class, or for 16 KiB of one long value.
 //!
 //! Invariants: the pages of a class are full except for the last one, because the last item of the
-//! class takes the place of an item that leaves. So a class has at most one page with free slots,
-//! whatever was deleted or overwritten before, and there are no lists of free slots. Unused pages
-//! are in one list. The topmost page is always in use: the index may take the memory above it.
+//! class moves into the slot of a removed item. So a class has at most one page with free slots,
+//! after any deletes and overwrites, and needs no list of free slots. Unused pages are in one list.
+//! The topmost page is always in use: the index may take the memory above it.
 //!
 //! The first word of a page is a link: in a used page to the page before it in its class, in a free
 //! page to the next free page. The second word of a free page links to the previous free page. A
-//! link is the page's number plus one, or 0 for none. A bit in the first word marks a free page.
+//! link is the page's number plus one, or 0 for none. A bit in the first word marks a page as free.
 
 mod pages;
 
@@ -23,10 +23,10 @@ pub(crate) const CHUNK: usize = STEP - LINK;
 /// The largest slot: two to a page.
 pub(crate) const MAX_SLOT: usize = CHUNK / 2 / 8 * 8;
 
-/// Every multiple of eight up to here is a class.
+/// Every multiple of eight up to this size is a class.
 const FINE: usize = 256;
 
-/// Above `FINE`, a class is at least an eighth larger than the one before.
+/// Above `FINE`, each class is larger than the previous one by at least one eighth.
 const COARSE_RATIO: usize = 8;
 
 /// The link at the start of a page.
@@ -43,13 +43,13 @@ pub(crate) struct Classes {
 struct Class {
     /// Bytes for each item.
     slot: usize,
-    /// The page of the next item, if it has room.
+    /// The page for the next item, if it has room.
     last: Option<u32>,
     /// Items in that page.
     used: usize,
 }
 
-/// An item that has taken the place of one that was freed.
+/// An item that was moved into a freed slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Moved {
     pub(crate) from: Place,
@@ -74,17 +74,17 @@ impl Classes {
         self.pages.used() * STEP
     }
 
-    /// The first byte above all pages.
+    /// The first byte above all pages in use.
     pub(crate) fn top(&self) -> usize {
         self.pages.top()
     }
 
-    /// True if the slots for items of these two sizes have the same size.
+    /// Whether items of these two sizes have slots of the same size.
     pub(crate) fn is_same(&self, one: usize, other: usize) -> bool {
         self.class(one) == self.class(other)
     }
 
-    /// A slot for an item of `size` bytes, unless all memory below `limit` is used up.
+    /// Takes a slot for an item of `size` bytes. `None`: all memory below `limit` is used up.
     pub(crate) fn take(&mut self, memory: &mut Region, size: usize, limit: usize) -> Option<Place> {
         let number = self.class(size);
         let class = &mut self.classes[number];
@@ -126,7 +126,7 @@ impl Classes {
         moved
     }
 
-    /// A page for a part of a value, unless all memory below `limit` is used up.
+    /// Takes a page for a part of a value. `None`: all memory below `limit` is used up.
     pub(crate) fn take_page(&mut self, memory: &mut Region, limit: usize) -> Option<u32> {
         self.pages.take(memory, limit)
     }
@@ -135,7 +135,7 @@ impl Classes {
         self.pages.give(memory, page);
     }
 
-    /// The pages that slots for items of these sizes take, because classes are dense.
+    /// The number of pages that dense classes need for items of these sizes.
     #[cfg(test)]
     pub(crate) fn pages_for(&self, sizes: impl Iterator<Item = usize>) -> usize {
         let mut counts = vec![0_usize; self.classes.len()];
@@ -172,7 +172,8 @@ fn slot_sizes() -> Vec<usize> {
     sizes
 }
 
-/// Slots fill the end of a page, so those of one or two cache lines begin on a line.
+/// The place of a slot. Slots fill a page from its end, so slots of one or two cache lines begin at
+/// the start of a line.
 #[inline]
 fn slot_at(page: u32, slot: usize, number: usize) -> Place {
     let from_end = CHUNK / slot - number;

@@ -1,4 +1,4 @@
-//! Every limit of a table, and how they depend on each other.
+//! Every limit of a table, and how the limits depend on each other.
 
 /// The longest key, in bytes: memcached's limit.
 pub const MAX_KEY: usize = 250;
@@ -7,9 +7,9 @@ pub const MAX_KEY: usize = 250;
 pub const MAX_VALUE: usize = 1 << 20;
 
 /// The most bytes of a value that [`Table::write_part`](crate::Table::write_part) and
-/// [`Table::read_slice`](crate::Table::read_slice) copy in one call: between two slices of a longer
-/// value, their callers do other work. `Table::write` and the methods of
-/// [`Value`](crate::Value) that take no length copy a whole value.
+/// [`Table::read_slice`](crate::Table::read_slice) copy in one call; between two slices of a longer
+/// value, their callers do other work. `Table::write`, and the methods of [`Value`](crate::Value)
+/// without a length, copy a whole value.
 pub const SLICE: usize = 64 * 1024;
 
 /// The least memory for a table, in bytes.
@@ -18,15 +18,17 @@ pub const MIN_MEMORY: usize = 64 * 1024;
 /// The most buckets that one operation splits while the index grows.
 pub const MOST_SPLITS: usize = 8;
 
-/// The most writes of long values that are under way at a time; another one is done in one piece.
+/// The most writes of long values in progress at a time; further writes are done in one piece.
 pub const MOST_WRITINGS: usize = 32;
 
-/// Seconds after which a write that is under way may be given up if its caller has not come: it may
-/// have vanished. A caller comes again after a turn of its thread, which takes milliseconds.
+/// A write in progress may be abandoned if its caller has not continued it for this number of
+/// seconds, because the caller may have vanished. A live caller continues after a turn of its
+/// thread, which takes milliseconds.
 pub(crate) const IDLE_SECONDS: u32 = 2;
 
-/// The most items that one call moves ahead, and the most bytes of them. After that, the oldest
-/// item leaves even if it was read. A value that is written in slices makes room in many calls.
+/// One call moves at most this number of items and at most this number of bytes ahead. After that,
+/// the oldest item leaves even if it was read. A value that is written in slices makes room in many
+/// calls.
 pub(crate) const MOST_MOVES: usize = 16;
 pub(crate) const MOST_MOVED_BYTES: usize = SLICE;
 
@@ -34,12 +36,13 @@ pub(crate) const MOST_MOVED_BYTES: usize = SLICE;
 /// three a key, stay in a first-level cache of 32 KiB.
 pub const BATCH: usize = 32;
 
-/// A read of an item that was read before is recorded if the last recorded access is at least this
-/// number of seconds old, so that most reads write nothing: memory that is only read need not go
-/// back. memcached updates its items once in 60 seconds as well.
+/// The access time of an item that was already read is updated only if it is at least this number
+/// of seconds old. So most reads write nothing, and memory that is only read need not be written
+/// back. memcached also updates its items once in 60 seconds.
 pub const ACCESS_SECONDS: u32 = 60;
 
-/// Memory for each bucket that the index has at the start: a 64th of the region.
+/// Bytes of the region for each bucket that the index has at the start. These buckets of 64 bytes
+/// take a 64th of the region.
 pub(crate) const BYTES_PER_FIRST_BUCKET: usize = 4096;
 
 /// The index takes at most the region's length divided by this.
@@ -48,22 +51,22 @@ pub(crate) const INDEX_SHARE: usize = 2;
 /// How a table behaves when its memory is used up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// The oldest items leave: a write never fails for lack of memory.
+    /// The oldest items are evicted, so a write never fails for lack of memory.
     Cache,
-    /// Nothing leaves: a write that finds no memory fails, and changes nothing.
+    /// No item is evicted: a write that finds no memory fails, and changes nothing.
     Store,
 }
 
-/// How a table is made.
+/// The parameters of a new table.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// How the table behaves when its memory is used up.
     pub mode: Mode,
     /// The secret of the hash that chooses buckets.
     pub seed: crate::Seed,
-    /// The version that the first write gets. A server that restarts must give one that it has
-    /// never used, such as the time in nanoseconds; otherwise a client's compare-and-set could hit
-    /// another item. The stamps of long values begin there too: a get that goes on after the
+    /// The version of the first write. A server that restarts must choose one that it has never
+    /// used, such as the time in nanoseconds; otherwise a client's compare-and-set could match
+    /// another item. The stamps of long values begin there, too, so a get that continues after the
     /// restart finds no slice of another value.
     pub first_version: u64,
 }

@@ -1,5 +1,5 @@
-//! Copies keys and short values without a function call: a call of `memcpy` costs more than the
-//! moves. Called by the table, and by the key-value service, for keys and values in messages.
+//! Copies keys and short values without a function call, because calling `memcpy` costs more than
+//! copying them. Called by the table, and by the key-value service for keys and values in messages.
 
 /// Copies `from` to the front of `to`.
 ///
@@ -21,7 +21,8 @@ pub fn copy_short(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Copies the first and the last `N` bytes, which may overlap, of slices of one length.
+/// Copies the first and the last `N` bytes between slices of equal length; the two parts may
+/// overlap.
 #[inline]
 fn ends<const N: usize>(to: &mut [u8], from: &[u8]) {
     if let (Some(first), Some(last)) = (from.first_chunk::<N>(), from.last_chunk::<N>()) {

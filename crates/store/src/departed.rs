@@ -1,11 +1,11 @@
-//! Remembers keys whose items have left a cache for lack of memory. If such a key is written again
-//! soon, a client has missed it, so its item is worth more than a new one, which may be of a scan
-//! and never be read (ARC's ghosts: Megiddo and Modha, FAST 2003).
+//! Remembers keys whose items were evicted from a cache. If such a key is written again soon, a
+//! client has missed it. So its item is worth more than a new one, which may belong to a scan and
+//! never be read (ARC's ghosts: Megiddo and Modha, FAST 2003).
 //!
-//! A key is remembered by 16 bits of its hash, in a line of 32 keys that the hash chooses; the
-//! oldest of a line is forgotten for a new one. A new key is mistaken for a remembered one in one
-//! of a thousand cases, which only lets its item stay longer. There is room for one key in 512
-//! bytes of the region, on the heap.
+//! A key is remembered by 16 bits of its hash, in a line of 32 keys that the hash selects; a new
+//! key replaces the oldest one of its line. One new key in a thousand is mistaken for a remembered
+//! one, which only lets its item stay longer. There is room for one key in 512 bytes of the region,
+//! on the heap.
 
 /// Keys of a line, which is a cache line.
 const LINE: usize = 32;
@@ -13,14 +13,14 @@ const LINE: usize = 32;
 /// Bytes of the region for each key.
 const BYTES_PER_KEY: usize = 512;
 
-/// The remembered keys. 0 is an empty place.
+/// The remembered keys. A 0 marks an empty place.
 #[derive(Debug)]
 pub(crate) struct Departed {
     lines: Box<[[u16; LINE]]>,
 }
 
 impl Departed {
-    /// For the cache in a region of this length.
+    /// For a cache in a region of this length.
     pub(crate) fn new(len: usize) -> Self {
         let lines = (len / BYTES_PER_KEY / LINE).max(1);
         Self {
@@ -35,7 +35,8 @@ impl Departed {
         line[0] = mark;
     }
 
-    /// Whether the key with this hash is remembered. It is forgotten: it is there again.
+    /// Whether the key with this hash is remembered. Also forgets the key, because its item is
+    /// back.
     pub(crate) fn takes(&mut self, hash: u64) -> bool {
         let (line, mark) = self.place(hash);
         let Some(at) = line.iter().position(|each| *each == mark) else {
@@ -46,7 +47,7 @@ impl Departed {
         true
     }
 
-    /// The line of a hash, and its mark there, from other bits.
+    /// The line of a hash, and its mark in the line, which comes from other bits of the hash.
     fn place(&mut self, hash: u64) -> (&mut [u16; LINE], u16) {
         let [.., low, high] = hash.to_le_bytes();
         let mark = u16::from_le_bytes([low, high]) | 1;

@@ -1,30 +1,30 @@
-//! Which parts of the index have items whose time may be over: the sweep goes there, and nowhere
-//! else.
+//! Finds the parts of the index that may have expired items. The sweep visits only these parts.
 //!
-//! The buckets are divided into parts: bucket `b` is in part `b % parts`. A bucket and the one that
-//! is split off from it are in the same part, because there are no more parts than buckets at the
-//! start. Each part has a bound, which no item of the part expires before. The bounds are the
-//! leaves of a tree of minima, so the root bounds the whole table: if it is in the future, then
-//! nothing has expired.
+//! The buckets are divided into parts: bucket `b` is in part `b % parts`. A bucket and the one
+//! split off from it are in the same part, because there are at most as many parts as buckets at
+//! the start. Each part has a bound: no item of the part expires before it. The bounds are the
+//! leaves of a tree of minima, so the root bounds the whole table: if it is in the future, nothing
+//! has expired.
 //!
 //! A bound is lowered when an item gets an earlier expiry, and is exact again after a walk over its
-//! part; deletes and later expiries leave it too low, which costs a walk. Invariant: an item that
-//! expires is bounded by its part, or, while that is walked, by what the walk has seen, or the walk
-//! has not reached its bucket yet. The tree takes 8 bytes for 64 KiB of the region, on the heap.
+//! part. Deletes and later expiries leave it too low, which only costs a walk. Invariant: the
+//! expiry of an item is not before the bound of its part; during a walk over the part, it may
+//! instead be covered by the walk's earliest expiry, or the walk has not reached its bucket yet.
+//! The tree takes 8 bytes for each 64 KiB of the region, on the heap.
 
 use crate::item::Seconds;
 
-/// Buckets at the start for each part.
+/// The number of buckets in each part at the start.
 const FIRST_BUCKETS: u64 = 16;
 
-/// The bound of a part without items that expire.
+/// The bound of a part in which no item expires.
 const NEVER: u32 = u32::MAX;
 
-/// The bounds, and the walk that renews one of them.
+/// The bounds, and the walk that updates one of them.
 #[derive(Debug)]
 pub(crate) struct Due {
     /// A tree in an array: the root is at 1, the children of `n` are at `2 n` and `2 n + 1`, and
-    /// the second half are the leaves.
+    /// the second half of the array holds the leaves.
     bounds: Box<[u32]>,
     walk: Option<Walk>,
 }
@@ -32,14 +32,14 @@ pub(crate) struct Due {
 /// A walk over the buckets of a part.
 #[derive(Debug)]
 struct Walk {
-    /// The bucket that comes next.
+    /// The next bucket.
     bucket: u64,
     /// The earliest expiry of the items seen so far.
     earliest: u32,
 }
 
 impl Due {
-    /// For a table that begins with this number of buckets, a power of two, and has no items.
+    /// For an empty table that begins with this number of buckets, which is a power of two.
     pub(crate) fn new(buckets: u64) -> Self {
         let parts = usize::try_from((buckets / FIRST_BUCKETS).max(1)).expect("less than memory");
         Self {
@@ -48,7 +48,7 @@ impl Due {
         }
     }
 
-    /// Notes that an item of a bucket expires then.
+    /// Notes that an item of a bucket expires at `expiry`.
     pub(crate) fn note(&mut self, bucket: u64, expiry: u32) {
         let mut at = self.leaf(bucket);
         while at > 0 && self.bounds[at] > expiry {
@@ -62,7 +62,7 @@ impl Due {
         self.bounds.fill(0);
     }
 
-    /// The next bucket of a walk over a part that may have items to remove; `None`: no part has.
+    /// The next bucket of a walk over a part that may have items to remove; `None` if no part may.
     pub(crate) fn next(&mut self, buckets: u64, now: Seconds) -> Option<u64> {
         loop {
             let parts = self.parts();
@@ -83,7 +83,7 @@ impl Due {
         }
     }
 
-    /// Notes the earliest expiry that is left in the bucket that [`Self::next`] has returned;
+    /// Notes the earliest expiry that remains in the bucket that [`Self::next`] has returned;
     /// `None`: no item there expires.
     pub(crate) fn on_visited(&mut self, earliest: Option<u32>) {
         if let (Some(walk), Some(earliest)) = (&mut self.walk, earliest) {
@@ -91,7 +91,7 @@ impl Due {
         }
     }
 
-    /// Whether the bounds allow that an item of this bucket expires then.
+    /// Whether an item of this bucket may expire at `expiry`, according to the bounds.
     #[cfg(test)]
     pub(crate) fn covers(&self, bucket: u64, expiry: u32) -> bool {
         let is_same = |other: u64| (other ^ bucket) & (self.parts() - 1) == 0;

@@ -1,22 +1,22 @@
-//! `SipHash` with one round a block and three at the end. It has two uses, which must not share a
-//! seed: with a seed of zeros, which clients know too, it routes keys to partitions; with a secret
-//! seed, it chooses buckets and tags.
+//! `SipHash` with one round for each block and three at the end. It has two uses, which must not
+//! share a seed. With a seed of zeros, which clients also know, it routes keys to partitions. With
+//! a secret seed, it selects buckets and tags.
 //!
 //! Clients choose partitions, so they and the servers must agree on [`route`]. A client that could
-//! choose a bucket could make one chain as long as it likes, so the server draws a [`Seed`] at
-//! start and keeps it secret. `SipHash`: Aumasson and Bernstein, "`SipHash`: a fast short-input
+//! choose a bucket could make one chain arbitrarily long, so the server draws a [`Seed`] when it
+//! starts and keeps it secret. `SipHash`: Aumasson and Bernstein, "`SipHash`: a fast short-input
 //! PRF", 2012.
 
 /// The secret of one table: 128 bits that no client knows.
 #[derive(Clone, Copy)]
 pub struct Seed([u64; 2]);
 
-/// The version of the function that routes keys. The partition map states it; a client that finds
+/// The version of the function that routes keys. The partition map contains it; a client that finds
 /// another version there must not route.
 pub const ROUTE_VERSION: u16 = 1;
 
 impl Seed {
-    /// Takes the secret, which the caller has drawn from the system.
+    /// Takes the secret, which the caller has drawn from the system's generator.
     ///
     /// ```
     /// let table = dunlin_store::Seed::new([0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344]);
@@ -27,7 +27,7 @@ impl Seed {
         Self(secret)
     }
 
-    /// The hash that chooses bucket and tag.
+    /// The hash that selects bucket and tag.
     #[inline]
     pub(crate) fn hash(self, key: &[u8]) -> u64 {
         sip::<1, 3>(self.0, key)

@@ -1,15 +1,15 @@
-//! The index maps keys to items, in buckets of one cache line, and grows a bucket at a time.
+//! The index maps keys to items, in buckets of one cache line, and grows by one bucket at a time.
 //!
 //! The index lies at the end of the region and grows downwards. Its lines come in groups of eight:
 //! seven are buckets, and the eighth goes to any bucket that needs a second line. It grows by
 //! linear hashing (Litwin, VLDB 1980): one bucket is split at a time, in order, so growth never
-//! pauses and never needs a second index. A tag holds the bits of the hash that later splits need,
-//! so a split reads no item.
+//! pauses and never needs a second index. A tag has the bits of the hash that later splits need, so
+//! a split reads no item.
 //!
 //! Invariants: bucket `b` is line `b + b / 7`; the chains are dense (`chain.rs`); each line is in
-//! exactly one chain, or is spare, or is zero because its bucket does not exist yet. The index
-//! knows no keys: its callers compare them. It never takes memory by itself: the table asks
-//! [`Index::needs_group`], and makes room below [`Index::bottom`] first.
+//! exactly one chain, or is spare, or is zero because its bucket does not exist yet. The index does
+//! not know keys: its callers compare them. It never takes memory on its own: the table asks
+//! [`Index::needs_group`], and first makes room below [`Index::bottom`].
 
 mod chain;
 mod entry;
@@ -23,7 +23,7 @@ pub(crate) use entry::{IndexEntry, PLACE_BITS, Place};
 use chain::Words;
 use entry::TAG_BITS;
 
-/// Buckets of a group; one line more is for chains.
+/// Buckets of a group, which has one more line for chains.
 const GROUP_BUCKETS: u64 = 7;
 
 /// The step by which the index grows, in bytes.
@@ -31,10 +31,10 @@ pub(crate) const GROUP: usize = 512;
 
 /// The index grows when its buckets have more entries than this on average. At 5, 10 to 18 % of the
 /// buckets overflow, because under linear hashing, buckets that have not been split yet hold more
-/// entries. Where the spare lines are too few for that, the index grows earlier.
+/// entries. If the spare lines are too few for that, the index grows earlier.
 const LOAD: u64 = 5;
 
-/// A chain needs another line, and there is none.
+/// A chain needs another line, but no spare line is left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Full;
 
@@ -43,7 +43,7 @@ pub(crate) struct Full;
 pub(crate) enum Likely {
     /// The entry is in this slot, and its item is at this place.
     Here(Slot, Place),
-    /// In this line of the bucket, if in any.
+    /// The entry is in this line of the bucket, if in any.
     Further(Line),
     Nowhere,
 }
@@ -63,12 +63,12 @@ pub(crate) struct Index {
     spare: Option<Line>,
     spares: u64,
     entries: u64,
-    /// The entries of a bucket while it is split. Long enough for any chain of random keys.
+    /// The entries of a bucket during a split. Its capacity is enough for any chain of random keys.
     moving: Vec<IndexEntry>,
 }
 
 impl Index {
-    /// An index of `1 << bits` buckets at the end of a region that is zero there.
+    /// Makes an index of `1 << bits` buckets at the end of a region, which must be zero there.
     pub(crate) fn new(memory: &mut Region, bits: u32) -> Self {
         let mut index = Self {
             end: memory.len(),
@@ -100,8 +100,9 @@ impl Index {
         (1 << self.level) + self.split
     }
 
-    /// The bucket of a key's hash. A bucket that does not exist yet is part of one at half of its
-    /// level. Computed without a branch, which would be mispredicted for half of the keys.
+    /// The bucket of a key's hash. If a bucket does not exist yet, its keys are in the bucket from
+    /// which it will be split off. The computation has no branch, which would be mispredicted for
+    /// half of the keys.
     #[inline]
     pub(crate) fn bucket(&self, hash: u64) -> u64 {
         let low = hash & ((2 << self.level) - 1);
@@ -126,11 +127,13 @@ impl Index {
         Self::first(self.bucket(hash))
     }
 
-    /// The first entry with the tag of `hash` in a line of its bucket, and the item's place.
+    /// Looks for the tag of `hash` in a line of its bucket, and returns the first such entry and
+    /// its item's place, or the line that may have it.
     #[inline]
     pub(crate) fn likely(&self, memory: &Region, hash: u64, at: Line) -> Likely {
         let line = self.line(memory, at);
-        // The header comes after the slots, so it hides no match; as a match, it counts as none.
+        // The header comes after the slots, so it cannot hide a match in them; a match of the
+        // header itself is ignored.
         let matches = matching(line, self.tag(hash));
         let slot = (matches.trailing_zeros() as usize).wrapping_sub(1);
         match line[..SLOTS].get(slot) {
@@ -145,7 +148,8 @@ impl Index {
         entry.has_tag(self.tag(hash))
     }
 
-    /// Finds the entry of an item: the first with the tag of `hash` for which `is_it` returns true.
+    /// Finds the entry of an item: the first entry with the tag of `hash` for which `is_it` returns
+    /// true.
     #[inline]
     pub(crate) fn find(
         &self,
@@ -194,7 +198,7 @@ impl Index {
         self.remove_from(memory, self.bucket(hash), at);
     }
 
-    /// As [`Index::remove`], for an entry of this bucket.
+    /// Like [`Index::remove`], for an entry of this bucket.
     pub(crate) fn remove_from(&mut self, memory: &mut Region, bucket: u64, at: Slot) {
         self.pull(memory, Self::first(bucket), at);
         self.entries -= 1;
@@ -216,7 +220,7 @@ impl Index {
         (!entry.is_empty()).then_some((slot, entry))
     }
 
-    /// True if the bucket has seen `epoch` flushes.
+    /// Whether the bucket has seen `epoch` flushes.
     #[inline]
     pub(crate) fn is_fresh(&self, memory: &Region, bucket: u64, epoch: u32) -> bool {
         self.epoch(memory, Self::first(bucket)) == epoch
@@ -228,11 +232,11 @@ impl Index {
     }
 }
 
-/// The words of a line that have the tag, as bits: those of the first word are the second bit. All
-/// are compared, because a jump that depends on the place of the match would be mispredicted most
-/// of the time. The last one is the header, which is no slot: eight words are compared with half
-/// the instructions of seven. If the first bit stood for a word, that word would need no shift, so
-/// the compiler would not compare four at a time.
+/// The words of a line that have the tag, as bits; the second bit stands for the first word. All
+/// words are compared, because a jump that depended on the position of the match would usually be
+/// mispredicted. The last word is the header, which is no slot, but comparing eight words takes
+/// half the instructions of comparing seven. If the first bit stood for the first word, that word
+/// would need no shift, and the compiler would not compare four words at a time.
 #[inline]
 fn matching(line: &Words, tag: u64) -> u64 {
     let mut matches = 0;

@@ -1,4 +1,4 @@
-//! An item as it lies in memory, in both modes.
+//! The layout of an item in memory, which is the same in both modes.
 //!
 //! ```text
 //! word 0   version
@@ -12,9 +12,9 @@
 //! flags is narrow, so one of 16 + 32 bytes fills one cache line. Both modes align items of 64
 //! bytes to cache lines, so that a get reads one line of the index and one of the item (HERD §2.1).
 //!
-//! Only long values of the store mode are cut into pages. [`Shape`] computes where each part is
-//! from the lengths, the width and the mode. A stamp is the number of one write of this table: two
-//! reads that see the same stamp see bytes of one write.
+//! Only long values of the store mode are cut into pages. [`Shape`] computes the position of each
+//! part from the lengths, the width and the mode. A stamp is the number of one write of this table:
+//! two reads that see the same stamp see bytes of the same write.
 
 use crate::classes::{CHUNK, MAX_SLOT};
 use crate::config::{Mode, SLICE};
@@ -24,14 +24,15 @@ use crate::memory::{Region, STEP};
 /// Bytes of the header of a narrow item.
 pub(crate) const NARROW: usize = 16;
 
-/// Bytes of expiry and flags, and those of a stamp.
+/// Bytes of the word with expiry and flags, and of a stamp.
 const WORD: usize = 8;
 
-/// The form of the first value that is longer than a slice. Below it, a form is twice the length,
-/// and one more for a wide item.
+/// The form of the shortest value that is longer than a slice. A smaller form is twice the length,
+/// plus one for a wide item.
 const LONG_FORM: u64 = 2 * (SLICE as u64 + 1);
 
-/// The most bytes of a cut value that stay with the key: the longest key and list leave this room.
+/// The most bytes of a cut value that stay with the key: the longest key and page list leave this
+/// much room.
 const TAIL: usize = 7600;
 
 /// Seconds on a clock that the caller chooses; a table only compares and subtracts them.
@@ -42,7 +43,7 @@ pub struct Seconds(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Version(pub u64);
 
-/// Tells the writes of a long value apart: a table gives each stamp once.
+/// Distinguishes the writes of long values: a table gives each stamp only once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamp(u64);
 
@@ -54,7 +55,7 @@ impl Stamp {
     }
 
     /// Makes a stamp from a number that a client has sent back. A number that belongs to no write
-    /// is no error; it matches no value.
+    /// is not an error; it matches no value.
     #[must_use]
     pub const fn from_number(number: u64) -> Self {
         Self(number)
@@ -82,19 +83,19 @@ pub(crate) struct Header {
     pub(crate) key_len: u8,
     pub(crate) value_len: u32,
     pub(crate) marks: u8,
-    /// It has a word for expiry and flags, which may be 0.
+    /// Whether it has a word for expiry and flags, which may be 0.
     pub(crate) is_wide: bool,
 }
 
-/// Where the parts of an item are.
+/// The positions of an item's parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
     pub(crate) key_at: usize,
-    /// Where the numbers of pages are.
+    /// The position of the page list.
     pub(crate) list_at: usize,
-    /// How many pages hold the value's beginning.
+    /// The number of pages that hold the value's beginning.
     pub(crate) chunks: usize,
-    /// Where the rest of the value is, and its length.
+    /// The position of the rest of the value, and its length.
     pub(crate) tail_at: usize,
     pub(crate) tail_len: usize,
     /// All bytes at the item's place: a multiple of eight.
@@ -142,8 +143,9 @@ impl Header {
         memory.set_word(place.byte() + 8, word);
     }
 
-    /// Records in the item at `place` that it was read at this time. It changes one word there, and
-    /// needs no other: a header that is passed on would be written to memory by each get.
+    /// Records in the item at `place` that it was read at this time. It takes no header as an
+    /// argument, because each get would then write the header to memory; it changes only one word
+    /// of the item.
     #[inline]
     pub(crate) fn record_read(memory: &mut Region, place: Place, now: Seconds) {
         let at = place.byte() + 8;
@@ -151,13 +153,13 @@ impl Header {
         memory.set_word(at, rest | u64::from(mark::READ) << 40 | u64::from(now.0));
     }
 
-    /// Widens the header of a new item if it must be wide.
+    /// Makes the header of a new item wide if it must be wide.
     pub(crate) fn sized(self) -> Self {
         let is_wide = self.is_wide || self.needs_width() || self.value_len as usize > SLICE;
         Self { is_wide, ..self }
     }
 
-    /// True if it has an expiry or flags.
+    /// Whether it has an expiry or flags.
     pub(crate) const fn needs_width(&self) -> bool {
         self.expiry != 0 || self.flags != 0
     }
@@ -173,13 +175,13 @@ impl Header {
         Shape::new(header, self.key_len.into(), self.value_len as usize, mode)
     }
 
-    /// Where the value of an item begins that is not cut.
+    /// The position of a value that is not cut.
     #[inline]
     pub(crate) fn value_at(&self) -> usize {
         header_len(self.value_len as usize, self.is_wide) + usize::from(self.key_len)
     }
 
-    /// The stamp of a value that is longer than a slice.
+    /// The stamp of the value, if it is longer than a slice.
     #[inline]
     pub(crate) fn stamp(&self, memory: &Region, place: Place) -> Option<Stamp> {
         let is_long = self.value_len as usize > SLICE;
@@ -270,8 +272,8 @@ impl<'a> Value<'a> {
         self.len == 0
     }
 
-    /// The value's bytes in order. Values of up to 7 KiB, and all values of a cache, are in one
-    /// part.
+    /// The value's bytes in order, in one or more parts. Values of up to 7 KiB, and all values of a
+    /// cache, are in one part.
     pub fn parts(&self) -> impl Iterator<Item = &'a [u8]> {
         let memory = self.memory;
         let (pages, _) = self.list.as_chunks::<4>();
@@ -284,8 +286,7 @@ impl<'a> Value<'a> {
         chunks.chain(std::iter::once(self.tail))
     }
 
-    /// Copies the bytes from offset `from` on to `out`, until either ends, and returns their
-    /// number.
+    /// Copies the bytes from offset `from` on to `out`, until either ends. Returns their number.
     #[inline]
     pub fn copy_from(&self, from: usize, out: &mut [u8]) -> usize {
         if !self.list.is_empty() {
@@ -303,8 +304,7 @@ impl<'a> Value<'a> {
         self.parts().for_each(|part| out.extend_from_slice(part));
     }
 
-    /// Appends the bytes from offset `from` on to `out`, at most `most` of them, and returns their
-    /// number.
+    /// Appends at most `most` bytes from offset `from` on to `out`. Returns their number.
     pub fn append_part(&self, from: usize, most: usize, out: &mut Vec<u8>) -> usize {
         let (mut skip, mut left) = (from, most);
         for part in self.parts() {
@@ -318,7 +318,7 @@ impl<'a> Value<'a> {
         most - left
     }
 
-    /// The bytes, copied.
+    /// Copies the bytes.
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.len);
@@ -334,8 +334,8 @@ impl<'a> Value<'a> {
     }
 }
 
-/// As [`Value::copy_from`], for a value that lies in pages. Gets the fields: a value whose address
-/// is passed on would be written to memory by each copy.
+/// Like [`Value::copy_from`], for a value in pages. It takes the fields instead of the value,
+/// because each copy would otherwise write the value to memory to pass its address.
 #[cold]
 #[inline(never)]
 fn copy_parts(
@@ -374,7 +374,7 @@ impl PartialEq<[u8]> for Value<'_> {
     }
 }
 
-/// Where the bytes begin in a page of a long value.
+/// The position of the value's bytes in a page of a long value.
 #[inline]
 pub(crate) fn chunk_at(page: u32) -> usize {
     page as usize * STEP + 8
@@ -386,7 +386,7 @@ const fn header_len(value_len: usize, is_wide: bool) -> usize {
     NARROW + if is_wide { WORD } else { 0 } + if value_len > SLICE { WORD } else { 0 }
 }
 
-/// The form of an item.
+/// Computes the form of an item.
 #[inline]
 fn form(value_len: u32, is_wide: bool) -> u64 {
     if value_len as usize <= SLICE {
@@ -396,7 +396,7 @@ fn form(value_len: u32, is_wide: bool) -> u64 {
     LONG_FORM + u64::from(value_len) - (SLICE as u64 + 1)
 }
 
-/// The length of the value, and whether the item is wide, of a form.
+/// The length of the value, and whether the item is wide, decoded from a form.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "a form has 21 bits")]
 const fn lengths(form: u64) -> (u32, bool) {

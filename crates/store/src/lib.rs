@@ -1,8 +1,8 @@
 //! The table of the key-value service: keys and values in one region of memory, as in MICA (HERD
 //! §2.1, §4.1), without networking and without a clock.
 //!
-//! A [`Table`] has one of two [`Mode`]s. A cache never runs out of memory: its oldest items leave,
-//! but items that clients read are moved ahead first. A store never loses an item: a write that
+//! A [`Table`] has one of two [`Mode`]s. A cache never runs out of memory: it evicts its oldest
+//! items, but first moves items that clients read ahead. A store never loses an item: a write that
 //! finds no memory fails. Both modes have the same operations, and a batch hides the latency of
 //! memory ([`Table::get_batch`]).
 //!
@@ -19,7 +19,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A table belongs to one thread, which gives it the time with each call.
+//! A table belongs to one thread, which passes the time with each call.
 
 #![forbid(unsafe_code)]
 

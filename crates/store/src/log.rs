@@ -1,17 +1,17 @@
 //! The memory of the cache mode: a circular log from the start of the region up to the index.
 //!
-//! Items are appended at the head; when there is no room, the oldest one, at the tail, leaves. The
-//! log knows only where items begin. The table asks [`Log::step`], lets the oldest item leave, and
-//! asks again.
+//! Items are appended at the head. When there is no room, the oldest item, which is at the tail,
+//! leaves. The log knows only where items begin. The table calls [`Log::step`], removes the oldest
+//! item, and calls again.
 //!
 //! Invariants: before the first wrap, and whenever the tail has passed the end, there is one lap:
 //! items from [`START`] to the head. Otherwise there are two laps: newer items from [`START`] to
-//! the head, older ones from the tail to the end of their lap, and nothing between. The end never
-//! cuts an item. No byte at or above the limit is used. The limit only falls, and the index owns
-//! the memory above it.
+//! the head, and older ones from the tail to the end of their lap, with nothing between them. The
+//! end never cuts an item. No byte at or above the limit is used. The limit never rises, and the
+//! index owns the memory above it.
 
-/// Where the first item lies: on a cache line, and not at 0, because in a dump of the memory place
-/// 0 would look like an empty slot.
+/// The position of the first item: on a cache line, and not at 0, because in a memory dump place 0
+/// would look like an empty slot.
 pub(crate) const START: usize = 64;
 
 #[derive(Debug)]
@@ -20,26 +20,26 @@ pub(crate) struct Log {
     /// The tail, and the end of its lap.
     older: Option<Older>,
     limit: usize,
-    /// The bytes appended so far, and the bytes that have left. Used as positions, these counts
-    /// never repeat.
+    /// The number of bytes appended so far, and the number that have left. As positions, these
+    /// counts never repeat.
     appended: u64,
     left: u64,
     laps: u64,
 }
 
-/// The items of the lap before.
+/// The items of the previous lap.
 #[derive(Clone, Copy, Debug)]
 struct Older {
     tail: usize,
     end: usize,
 }
 
-/// The next thing to do before an item can be appended.
+/// The next action before an item can be appended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// Nothing.
+    /// The item can be appended.
     Append,
-    /// The item at this byte leaves, or moves ahead.
+    /// The item at this byte must leave, or move ahead.
     Leave(usize),
 }
 
@@ -55,8 +55,8 @@ impl Log {
         }
     }
 
-    /// The largest item that the log takes. Three of them fit, so one can be read while the next
-    /// one replaces it.
+    /// The largest item that the log takes. Three items of that size fit, so one can be read while
+    /// the next one replaces it.
     pub(crate) fn most_item(&self) -> usize {
         (self.limit - START) / 4
     }
@@ -76,7 +76,7 @@ impl Log {
         self.older.map(|older| self.limit - older.tail)
     }
 
-    /// How far an item is from leaving; the oldest item has the least distance.
+    /// The distance of an item from eviction; the oldest item has the least.
     pub(crate) fn distance(&self, at: usize) -> usize {
         match self.older {
             Some(older) if at >= older.tail => at - older.tail,
@@ -84,7 +84,7 @@ impl Log {
         }
     }
 
-    /// Whether an item of `len` bytes fits now; otherwise, the item that is in the way.
+    /// Checks whether an item of `len` bytes fits now. If not, returns the item that is in the way.
     #[inline]
     pub(crate) fn step(&mut self, len: usize) -> Step {
         loop {
@@ -105,7 +105,7 @@ impl Log {
         self.laps += 1;
     }
 
-    /// Makes an item of `len` bytes, which fits, the newest, and returns its place.
+    /// Appends an item of `len` bytes, which must fit, and returns its place.
     #[inline]
     pub(crate) fn append(&mut self, len: usize) -> usize {
         let at = self.head;
@@ -119,12 +119,12 @@ impl Log {
         self.appended
     }
 
-    /// True if the item that was appended at this position has left: items leave in their order.
+    /// Whether the item that was appended at this position has left: items leave in order.
     pub(crate) fn has_left(&self, position: u64) -> bool {
         self.left > position
     }
 
-    /// Lets the oldest item, which has `len` bytes, leave.
+    /// Removes the oldest item, which has `len` bytes.
     #[inline]
     pub(crate) fn leave(&mut self, len: usize) {
         let older = self.older.as_mut().expect("the table was given its place");
@@ -135,20 +135,19 @@ impl Log {
         }
     }
 
-    /// The place of the oldest item, among those that leave before the head next returns to the
-    /// start.
+    /// The place of the oldest item of the older lap, if there is one.
     pub(crate) fn oldest(&self) -> Option<usize> {
         self.older.map(|older| older.tail)
     }
 
-    /// Gives up the last `len` bytes, or fewer where the newest lap's items begin. The log has one
-    /// lap when the table calls this.
+    /// Lowers the limit by `len` bytes, but not below the newest lap's items. The log has one lap
+    /// when the table calls this.
     pub(crate) fn give_end(&mut self, len: usize) {
         debug_assert!(self.older.is_none());
         self.limit = self.head.max(self.limit.saturating_sub(len));
     }
 
-    /// Gives up the memory from `to` on, unless items lie there.
+    /// Lowers the limit to `to`, unless items lie above it.
     pub(crate) fn lower_limit(&mut self, to: usize) -> bool {
         let used = self.older.map_or(self.head, |older| older.end);
         let may = used <= to;

@@ -1,8 +1,8 @@
-//! The one region of memory that a table lives in: mapped, touched, and read as words.
+//! The memory region in which a table lives: it is mapped, touched, and accessed as words.
 //!
-//! Invariants: the length is a multiple of [`STEP`]; the region is zeroed when it is made; it
-//! belongs to one table, so nothing else reads or writes it. All positions in it are byte offsets;
-//! an offset beyond the end is a bug of this crate and panics.
+//! Invariants: the length is a multiple of [`STEP`]; a new region is zeroed; the region belongs to
+//! one table, so nothing else reads or writes it. All positions in it are byte offsets; an offset
+//! beyond the end is a bug of this crate and panics.
 
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -10,7 +10,7 @@ use std::ops::{Deref, DerefMut};
 /// The unit of a region's length: a page of the store mode.
 pub(crate) const STEP: usize = 16 * 1024;
 
-/// The bytes between two reports of [`Region::touch`].
+/// Bytes between two progress reports of [`Region::touch`].
 const REPORT: usize = 64 << 20;
 
 /// Bytes of a cache line.
@@ -62,9 +62,9 @@ impl Region {
         self.bytes.len()
     }
 
-    /// Writes to each page once, so that the table does not wait for the kernel later. Calls
-    /// `progress` now and then, and at the end, with the number of bytes that are done.
-    /// It stops early if `progress` returns false. Returns whether all memory is touched.
+    /// Writes to each page once, so that the table need not wait for the kernel later. Calls
+    /// `progress` now and then, and at the end, with the number of bytes that are done, and stops
+    /// early if it returns false. Returns whether all memory was touched.
     pub fn touch(&mut self, mut progress: impl FnMut(usize) -> bool) -> bool {
         let mut done = 0;
         for piece in self.bytes.chunks_mut(REPORT) {
@@ -91,15 +91,15 @@ impl Region {
         self.bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
     }
 
-    /// The cache line at `at`, in words. It is not copied: a word whose place was computed would
-    /// be read from the copy.
+    /// The cache line at `at`, in words. It is returned by reference, because otherwise reading one
+    /// word would copy the whole line.
     #[inline]
     pub(crate) fn line(&self, at: usize) -> &[[u8; 8]; 8] {
         let (words, _) = self.bytes[at..at + LINE].as_chunks();
         words.first_chunk().expect("a line has eight words")
     }
 
-    /// Asks the processor for the cache line that holds `at`, if that lies in the region.
+    /// Prefetches the cache line that contains `at`, if it is in the region.
     #[inline]
     pub(crate) fn prefetch(&self, at: usize) {
         if let Some(byte) = self.bytes.get(at) {
@@ -124,8 +124,8 @@ impl DerefMut for Region {
     }
 }
 
-/// Maps huge pages that the administrator has set aside; else ordinary ones, which the kernel may
-/// join into huge pages.
+/// Maps huge pages that the administrator has reserved, or else ordinary ones, which the kernel may
+/// merge into huge pages.
 #[cfg(not(miri))]
 fn map(len: usize) -> io::Result<Bytes> {
     use memmap2::MmapOptions;

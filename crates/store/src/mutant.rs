@@ -1,4 +1,4 @@
-//! Planted bugs, which the runs against the model must find. Without the feature `mutants` there
+//! Planted bugs, which the comparison with the model must find. Without the feature `mutants` there
 //! are none, and the compiler removes the checks for them.
 
 /// A planted bug.
@@ -12,9 +12,9 @@ pub enum Mutant {
     Miss,
     /// A write stops in the middle of its value.
     HalfWrite,
-    /// An item leaves the log, and its entry stays.
+    /// An item leaves the log, but its entry stays.
     LateEntry,
-    /// A long value is read although it was overwritten meanwhile.
+    /// A get continues with a long value that was overwritten meanwhile.
     MixedSlices,
     /// A compare-and-set does not compare.
     LostCompare,
@@ -24,16 +24,16 @@ pub enum Mutant {
     LostMove,
     /// An item is moved ahead in the log, and its entry does not follow.
     LostMoveAhead,
-    /// A flush forgets nothing.
+    /// A flush removes nothing.
     LostFlush,
-    /// Two writes get one version.
+    /// Two writes get the same version.
     OldVersion,
-    /// A search takes the entry in the slot that was noted for a key, without a check that it is
+    /// A search takes the entry in the slot that was noted for a key, without checking that it is
     /// the key's entry.
     NotedSlot,
-    /// A write in slices goes on although other items have its room.
+    /// A write in slices continues although other items have taken its room.
     LostRoom,
-    /// A write in slices that is given up keeps its pages.
+    /// An abandoned write in slices keeps its pages.
     LostPages,
 }
 

@@ -1,8 +1,8 @@
-//! The table: the calls of its users, one file for each kind. The steps that they share are in
-//! `body.rs`.
+//! The table: the calls of its users, one file for each kind. `body.rs` has the steps that they
+//! share.
 //!
 //! The modes differ only in how an item gets its memory (`room.rs`) and gives it back; no other
-//! file asks for the mode.
+//! file checks the mode.
 
 #[cfg(test)]
 mod audit;

@@ -73,7 +73,7 @@ fn a_directory_in_use_of_another_cluster_or_of_another_format_is_refused() {
         let more = [&["--disk", &path], more].concat();
         failure(&serve("127.0.0.1:0", &more), 1)
     };
-    assert!(fail(&[]).contains("is in use by a process that lives"));
+    assert!(fail(&[]).contains("is in use by a running process"));
     cluster.0[0].kill();
     let Value::Null = cluster.0[0].cluster else {
         panic!("its first start was before the bootstrap");

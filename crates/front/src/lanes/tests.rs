@@ -1,4 +1,4 @@
-//! Which clients have their errands in a burst.
+//! Which clients' errands a burst has.
 
 use dunlin_memcached::{Alone, Connection, Partition, Process, Server, Standing};
 use dunlin_store::{Config, Mode, Region, Seconds, Seed, Table};

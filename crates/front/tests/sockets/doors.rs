@@ -1,4 +1,4 @@
-//! Places: UNIX sockets, ports in use.
+//! Places: UNIX sockets, and ports in use.
 
 use std::error::Error;
 use std::io::{Read, Write};

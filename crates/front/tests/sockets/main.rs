@@ -1,5 +1,5 @@
-//! The front end over real sockets: clients of memcached and native ones, and those that are slow,
-//! many, wrong or unknown.
+//! The front end over real sockets: memcached's clients and native ones, and clients that are slow,
+//! numerous, incorrect or unknown.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -60,7 +60,7 @@ fn values_of_the_longest_length_come_back() {
     );
 }
 
-/// The table is one, and so is the clock.
+/// There is only one table and one clock.
 #[test]
 fn native_clients_and_those_of_memcached_see_each_other() {
     let server = Running::start(Options::default());
@@ -100,7 +100,7 @@ fn a_client_that_does_not_read_stops_no_other() {
     let mut slow = server.call();
     let value = "x".repeat(100_000);
     slow.says(&format!("set v 0 0 100000\r\n{value}\r\n"), "STORED\r\n");
-    // 100 MB of answers, which the client does not take yet.
+    // 100 MB of answers, which the client does not read yet.
     slow.0
         .write_all("get v\r\n".repeat(1000).as_bytes())
         .unwrap();
@@ -172,7 +172,7 @@ fn idle_clients_stay_and_others_are_served() {
     for client in &mut idle {
         client.says("mn\r\n", "MN\r\n");
     }
-    // Two seconds make all of them idle.
+    // After two seconds, all of them count as idle.
     std::thread::sleep(Duration::from_millis(2100));
     for client in &mut idle {
         client.says("mn\r\n", "MN\r\n");
@@ -231,7 +231,7 @@ fn other_protocols_get_an_answer_and_the_end() {
     assert_eq!(http.rest(), b"");
 }
 
-/// The answer arrives although most of the line was never read.
+/// The answer arrives although the server never read most of the line.
 #[test]
 fn a_line_without_an_end_is_refused() {
     let server = Running::start(Options::default());

@@ -1,5 +1,4 @@
-//! A server in this process: threads with their endpoints and their front ends, at a port that is
-//! free.
+//! A server in this process: threads with their endpoints and front ends, at a free port.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -107,7 +106,7 @@ impl Caller {
         Self(stream)
     }
 
-    /// Sends bytes, and returns an answer that must have this length.
+    /// Sends bytes, and returns an answer, which must have this length.
     pub(crate) fn ask(&mut self, bytes: &[u8], len: usize) -> Vec<u8> {
         self.0.write_all(bytes).unwrap();
         self.read(len)
@@ -126,7 +125,7 @@ impl Caller {
         assert_eq!(String::from_utf8_lossy(&seen), answer);
     }
 
-    /// Everything up to this text.
+    /// Reads up to and including this text.
     pub(crate) fn read_to(&mut self, last: &str) -> String {
         let (mut seen, mut byte) = (Vec::new(), [0]);
         while !seen.ends_with(last.as_bytes()) {
@@ -136,7 +135,7 @@ impl Caller {
         String::from_utf8(seen).unwrap()
     }
 
-    /// Everything until the server closes the connection.
+    /// Reads until the server closes the connection.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         match self.0.read_to_end(&mut rest) {

@@ -1,4 +1,4 @@
-//! Several threads: clients of one thread and keys of another.
+//! Several threads: clients of one thread use keys of another.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -17,7 +17,7 @@ fn start(threads: u64) -> Running {
     })
 }
 
-/// The keys belong to all threads, and so do the clients.
+/// Keys and clients are spread over all threads.
 #[test]
 fn each_client_reaches_the_keys_of_each_thread() {
     let server = start(3);
@@ -39,7 +39,7 @@ fn each_client_reaches_the_keys_of_each_thread() {
         }
         client.says(&format!("{line} none\r\n"), &format!("{answer}END\r\n"));
     }
-    // Quiet commands have no answer, wherever they run.
+    // Quiet commands have no answer, on whichever thread they run.
     let mut quiet = String::new();
     for key in 0..50 {
         write!(
@@ -78,7 +78,7 @@ fn each_client_reaches_the_keys_of_each_thread() {
     assert!(figures.iter().all(|it| it.writes >= 50), "{figures:?}");
 }
 
-/// A thread has bursts under way to only a few other threads at a time, but all of them answer.
+/// A thread has bursts in flight to only a few other threads at a time, but all of them answer.
 #[test]
 fn many_threads_answer_although_few_bursts_are_under_way_at_a_time() {
     let server = start(12);
@@ -147,7 +147,7 @@ fn a_write_without_an_answer_is_done_although_the_client_has_left() {
     });
 }
 
-/// One client counts with each thread's counters, while others do too; none gets lost.
+/// Several clients count with each thread's counters at the same time, and no count is lost.
 #[test]
 fn counters_of_many_clients_lose_nothing() {
     let server = start(3);
@@ -192,9 +192,9 @@ fn native_clients_share_the_threads() {
     }
 }
 
-/// The kernel watches each connection, so a client that vanishes without a word does not stay.
+/// The kernel watches each connection, so a client that vanishes without notice does not stay.
 #[test]
-fn the_kernel_asks_idle_clients_for_a_sign_of_life() {
+fn the_kernel_probes_idle_clients() {
     const KEEPALIVE: &str = "02";
     let server = start(1);
     let mut client = server.call();

@@ -10,7 +10,7 @@ fn any_bytes_are_safe() {
         let mut bytes: Vec<u8> = (0..len).map(|_| rng.below(256).to_le_bytes()[0]).collect();
         super::operations(&bytes);
         super::snapshot(&bytes);
-        // Heads of messages, whose lengths may fit.
+        // Heads of messages, whose lengths may fit the random bytes.
         let head = [
             1,
             1 + rng.below(3).to_le_bytes()[0],

@@ -1,4 +1,4 @@
-//! The index against a `BTreeMap`, and the memory of deleted items.
+//! Compares the index with a `BTreeMap`, and checks that the memory of deleted items is freed.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Keys that share beginnings, of which some need an allocation of their own.
+/// Keys that share prefixes, some of which need an allocation of their own.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     let letters = prop::sample::select(vec![0_u8, b'a', b'b', 255]);
     let short = prop::collection::vec(letters, 1..5);
@@ -112,9 +112,9 @@ proptest! {
     }
 }
 
-/// More items than a chunk, so that a scan goes on several times.
+/// More items than a chunk has, so that a scan continues several times.
 #[test]
-fn scans_of_many_items_go_on() {
+fn scans_of_many_items_continue_chunk_by_chunk() {
     let index = Index::new();
     let count = 5 * CHUNK as u64 + 3;
     for number in 0..count {
@@ -132,7 +132,7 @@ fn scans_of_many_items_go_on() {
     assert_eq!((total.items, total.sum), (count, count * (count - 1) / 2));
     assert_eq!(index.total(Range::ALL, 7).sum, 21);
     assert_eq!(index.total(Range::ALL, 0), Total::default());
-    // As many items as a chunk, and none after them.
+    // Exactly as many items as chunks have, and none after them.
     let end = (2 * CHUNK as u64).to_be_bytes();
     let range = Range::new(&[0; 8], &end);
     assert_eq!(index.total(range, u64::MAX).items, 2 * CHUNK as u64);

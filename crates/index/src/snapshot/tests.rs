@@ -1,4 +1,4 @@
-//! A snapshot that is read has the items that were written; any change of it is noticed.
+//! A snapshot that is read has the items that were written, and every change of it is detected.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn a_snapshot_has_the_items() {
 }
 
 #[test]
-fn every_change_is_noticed() {
+fn every_change_is_detected() {
     let whole = whole();
     for len in 0..whole.len() {
         assert!(read_all(&whole[..len]).is_err(), "cut to {len}");

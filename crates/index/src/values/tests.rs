@@ -7,7 +7,7 @@ fn read(values: &Values, handle: Handle) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn a_handle_shows_its_value_until_that_is_taken_away() {
+fn a_handle_leads_to_its_value_until_the_value_is_removed() {
     let values = Values::default();
     let handles: Vec<Handle> = (0..3000_u32)
         .map(|number| values.keep(&number.to_le_bytes()))

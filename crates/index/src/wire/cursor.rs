@@ -1,4 +1,4 @@
-//! Reading of fixed fields, in order.
+//! Fixed fields, which are read in order.
 
 use super::format::Malformed;
 
@@ -31,7 +31,7 @@ impl<'a> Cursor<'a> {
         Ok(head)
     }
 
-    /// Refuses bytes that follow the last field.
+    /// Refuses bytes after the last field.
     pub(super) const fn end(self) -> Result<(), Malformed> {
         match self.0.is_empty() {
             true => Ok(()),

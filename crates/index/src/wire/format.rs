@@ -1,5 +1,5 @@
 //! The protocol's numbers: its version, types of requests, limits and refusals; and the error that
-//! all of its messages share.
+//! all decoders share.
 
 use dunlin_wire::ReqType;
 
@@ -17,14 +17,14 @@ pub const MAX_VALUE: usize = 16 << 10;
 /// The most items that a scan may ask for.
 pub const MAX_LIMIT: u32 = 1 << 20;
 
-/// The most bytes of an answer to a scan, which has room for one item at least.
+/// The most bytes of an answer to a scan. Any item fits.
 pub const SCAN_ROOM: usize = 64 << 10;
 
 /// The bytes are not a message of this version of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed;
 
-/// Why a server refuses a request that it could read.
+/// The reason why a server refuses a well-formed request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Status {

@@ -77,7 +77,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Checks that key and value have lengths that a server takes.
+    /// Checks that key and value have lengths that a server accepts.
     ///
     /// # Errors
     /// The status with which the server would refuse the request.

@@ -21,7 +21,7 @@ pub struct Scan<'a> {
 pub enum What {
     /// As many items as fit into an answer.
     Items(Direction),
-    /// Their number and sum.
+    /// The number of items, and the sum of their numbers.
     Total,
 }
 
@@ -30,17 +30,17 @@ pub enum What {
 pub enum ScanAnswer<'a> {
     /// Items, and whether there may be more of them.
     Items {
-        /// The range may have more items. If the limit is not reached, another scan goes on after
-        /// the last item.
+        /// Whether the range may have more items. If the limit is not reached, another scan
+        /// continues after the last item.
         more: bool,
         /// Their number.
         count: u32,
-        /// Their bytes, read by [`ScanAnswer::entries`].
+        /// The encoded items, which [`ScanAnswer::entries`] decodes.
         bytes: &'a [u8],
     },
     /// Number and sum.
     Total(Total),
-    /// The request makes no sense.
+    /// The request is invalid.
     Refused(Status),
 }
 
@@ -67,10 +67,10 @@ const HAS_END: u8 = 8;
 const _: () = assert!(ANSWER_HEAD + 3 + 255 + MAX_VALUE <= SCAN_ROOM);
 
 impl<'a> Scan<'a> {
-    /// Whether it makes sense.
+    /// Checks that a server would accept the request.
     ///
     /// # Errors
-    /// The status with which a server would refuse.
+    /// The status with which a server would refuse it.
     pub fn check(&self) -> Result<(), Status> {
         let most = match self.what {
             What::Items(_) => MAX_LIMIT,
@@ -85,7 +85,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The request's bytes. Its keys have at most 255 bytes.
+    /// Encodes the request. Its keys must have at most 255 bytes.
     ///
     /// # Panics
     /// If a key is longer.
@@ -202,7 +202,7 @@ impl<'a> ScanAnswer<'a> {
         std::iter::from_fn(move || entry(&mut cursor).ok())
     }
 
-    /// The bytes of a total.
+    /// Encodes a total.
     #[must_use]
     pub fn encode_total(total: Total) -> [u8; ANSWER_HEAD + 16] {
         let mut out = [0; ANSWER_HEAD + 16];
@@ -222,13 +222,13 @@ fn entry<'a>(cursor: &mut Cursor<'a>) -> Result<ScanItem<'a>, Malformed> {
     })
 }
 
-/// Items of an answer, while they are gathered.
+/// The items of an answer, to which items are added.
 #[derive(Debug)]
 pub(crate) struct Page {
     bytes: Vec<u8>,
     count: u32,
     limit: u32,
-    /// True once there was no room for an item, or the limit was reached.
+    /// Whether there was no room for an item, or the limit was reached.
     more: bool,
 }
 
@@ -242,7 +242,8 @@ impl Page {
         }
     }
 
-    /// Adds an item, and returns true, unless there is no room for it or the limit is reached.
+    /// Adds an item and returns true. Returns false if there is no room for it or the limit is
+    /// reached.
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> bool {
         let size = 3 + key.len() + value.len();
         if self.count == self.limit || self.bytes.len() + size > SCAN_ROOM {
@@ -259,7 +260,7 @@ impl Page {
         true
     }
 
-    /// The bytes of the answer.
+    /// Completes the answer.
     pub(crate) fn end(mut self) -> Vec<u8> {
         self.bytes[0] = ITEMS;
         self.bytes[1] = u8::from(self.more);

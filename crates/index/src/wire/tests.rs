@@ -1,4 +1,4 @@
-//! Golden vectors, and the bytes that are refused.
+//! Golden vectors, and bytes that are refused.
 
 use proptest::prelude::*;
 
@@ -128,7 +128,7 @@ fn scans_have_golden_bytes() {
 }
 
 #[test]
-fn ranges_and_limits_that_make_no_sense_are_refused() {
+fn invalid_ranges_and_limits_are_refused() {
     let scan = |range, what, limit| Scan { range, what, limit }.check();
     let items = What::Items(Direction::Forward);
     let range = Range::new(b"a", b"b");

@@ -1,5 +1,5 @@
-//! Operations on one key: repeated with another map, with more room for the answer, or slice by
-//! slice.
+//! Operations on one key, which may be repeated with another map, with more room for the answer, or
+//! slice by slice.
 
 use super::server::{Call, Failed, HEAD, Server};
 use super::shared::Shared;
@@ -44,7 +44,7 @@ impl Shared {
                         .await?
                     {
                         Some(item) => Ok(Reply::Found(Found::joined(item))),
-                        // Another value has come meanwhile.
+                        // Another value has replaced this one.
                         None => {
                             room = HEAD + SLICE;
                             continue;
@@ -66,7 +66,7 @@ impl Shared {
         }
     }
 
-    /// Reads the slices that follow the first one. `None`: the item is another one now.
+    /// Reads the slices that follow the first one. `None`: the item was replaced meanwhile.
     async fn slices(
         &self,
         server: &Server,

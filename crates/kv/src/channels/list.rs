@@ -1,9 +1,9 @@
-//! The servers that are listed now. `HOST:PORT` is one server, whose name its channels look up;
-//! each address of `dns+HOST:PORT` is a server of its own, as in a [`Directory`].
+//! The servers that are listed now. `HOST:PORT` is one server, whose channels look up its name.
+//! Each address of `dns+HOST:PORT` is a separate server, as in a [`Directory`].
 //!
-//! The client has no task of its own: an operation that finds a look-up due begins it, in a thread,
-//! and a later operation takes its result. Operations that are under way keep the servers with
-//! which they began.
+//! The client has no task of its own. An operation that finds a look-up due starts it in a thread,
+//! and a later operation takes its result. Operations in flight keep the servers with which they
+//! began.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,24 +14,24 @@ use super::server::Server;
 use crate::directory::{Directory, EACH};
 use crate::fleet::Ring;
 
-/// Time between two look-ups, unless the program has chosen another.
+/// Time between two look-ups, unless the options set another.
 const LOOKUP: Duration = Duration::from_secs(30);
 
-/// Listed servers, and the owners of keys among them.
+/// Listed servers, and a ring that finds the owner of a key among them.
 #[derive(Debug)]
 pub(super) struct List {
     pub(super) servers: Vec<Arc<Server>>,
     ring: Ring<usize>,
 }
 
-/// The list, which look-ups change.
+/// The list of servers, which look-ups change.
 #[derive(Debug)]
 pub(super) struct Lists {
-    /// Opens channels, to addresses that it does not have yet.
+    /// Opens channels to new addresses.
     builder: ChannelBuilder,
-    /// The endpoint of each server that is asked for the map first.
+    /// The endpoint of each server that is first asked for the map.
     first: u16,
-    /// Servers that stay listed.
+    /// Servers that always stay listed.
     fixed: Vec<String>,
     lookup: Duration,
     now: Mutex<Now>,
@@ -40,7 +40,7 @@ pub(super) struct Lists {
 #[derive(Debug)]
 struct Now {
     list: Arc<List>,
-    /// Names whose addresses are servers; `None`: the list has none.
+    /// Names whose addresses are servers; `None` if the list has no such name.
     directory: Option<Directory>,
     /// The time of the next look-up.
     due: Instant,
@@ -66,11 +66,11 @@ impl List {
 }
 
 impl Lists {
-    /// Opens channels to all servers. Looks names after `dns+` up, and waits for that.
+    /// Opens channels to all servers. Looks up the names after `dns+`, and waits for the result.
     ///
     /// # Errors
     /// An entry is not a host and a port, the list is empty, or a name after `dns+` has no address,
-    /// so that it is not known which servers own the keys.
+    /// so that the owners of keys are unknown.
     pub(super) fn open<'a>(
         entries: impl IntoIterator<Item = &'a str>,
         builder: ChannelBuilder,
@@ -81,7 +81,7 @@ impl Lists {
             entries.into_iter().partition(|it| it.starts_with(EACH));
         let directory = match (many.is_empty(), fixed.is_empty()) {
             (true, false) => None,
-            // A list without any server is an error there.
+            // `Directory::open` reports a list without any server as an error.
             _ => Some(Directory::open(many)?),
         };
         let lists = Self {
@@ -103,7 +103,7 @@ impl Lists {
         Ok(lists)
     }
 
-    /// The servers now. Begins a look-up that is due, and takes the result of one that has ended.
+    /// The present servers. Starts a look-up that is due, and takes the result of a finished one.
     pub(super) fn current(&self) -> Arc<List> {
         let mut now = self.lock();
         let Some(directory) = &mut now.directory else {
@@ -112,8 +112,8 @@ impl Lists {
         let ended = directory.poll();
         let is_idle = !directory.is_busy();
         if ended == Some(true) {
-            // A server whose channel cannot be opened, because the hub has ended, stays away. Then
-            // no call of the others would run either.
+            // If the hub has ended, a new channel cannot be opened and its server is not listed.
+            // Calls to the other servers would not run then either.
             let _ = self.rebuild(&mut now);
         }
         let time = Instant::now();
@@ -126,7 +126,7 @@ impl Lists {
         Arc::clone(&now.list)
     }
 
-    /// Makes the list anew, with the servers of the one before that are still listed.
+    /// Makes a new list, which keeps servers of the previous list that are still listed.
     fn rebuild(&self, now: &mut Now) -> Result<(), ChannelError> {
         let found = now.directory.as_ref().map(Directory::servers);
         let mut names = self.fixed.clone();

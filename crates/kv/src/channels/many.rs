@@ -1,5 +1,5 @@
-//! Gets of many keys of one server: one request for each partition that has some of them, all at
-//! the same time. Keys for which an answer has no room are asked for again.
+//! Gets of many keys of one server: one request to each partition that has some of them, all at the
+//! same time. Keys that do not fit into an answer are asked for again.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,13 +18,14 @@ use crate::wire::{Answer, Keys, MAX_KEYS, MULTI, Map, Records, Request, Status};
 /// A record of a get of many keys.
 enum Record {
     Item(Option<Item>),
-    /// The value must be asked for by itself.
+    /// The value must be asked for separately.
     Alone,
 }
 
 impl Shared {
-    /// Gets keys of one server: one request for each partition that has some of them. Keys of
-    /// partitions that are down are not found, if the program wants that and the server is a cache.
+    /// Gets keys of one server, with one request to each partition that has some of them. If the
+    /// options allow misses and the server is a cache, keys of partitions that are down count as
+    /// missing.
     pub(super) async fn many(
         &self,
         server: &Server,
@@ -72,9 +73,9 @@ impl Shared {
         Ok(items)
     }
 
-    /// Whether a get for a server that is down finds nothing, as it does if the server is a cache.
-    /// The mode of a server that was never reached is that of the others. If none was reached yet,
-    /// this asks all of them; without an answer, the get fails.
+    /// Whether a get for a server that is down is a miss, as it is for a cache. A server that was
+    /// never reached is assumed to have the mode of the others. If none was reached yet, this asks
+    /// all of them; if none answers, the get fails.
     pub(super) async fn misses(&self, server: &Server) -> bool {
         if self.options().when_down != WhenDown::Miss {
             return false;
@@ -91,7 +92,8 @@ impl Shared {
         known() == Some(Mode::Cache)
     }
 
-    /// Gets keys of one partition: the records of the first of them, or none if the map is old.
+    /// Gets keys of one partition. Returns the records of the first keys, or none if the map is
+    /// outdated.
     async fn some(
         &self,
         server: &Server,
@@ -132,7 +134,7 @@ impl Shared {
     }
 }
 
-/// Some of the keys, by the endpoints of their partitions, at most [`MAX_KEYS`] together.
+/// Groups some of the keys by the endpoints of their partitions, at most [`MAX_KEYS`] in a group.
 fn groups(map: &Map, keys: &[&[u8]], some: &[usize]) -> Vec<(u16, Vec<usize>)> {
     let mut groups: Vec<(u16, Vec<usize>)> = Vec::new();
     for at in some {
@@ -147,10 +149,10 @@ fn groups(map: &Map, keys: &[&[u8]], some: &[usize]) -> Vec<(u16, Vec<usize>)> {
     groups
 }
 
-/// A future, and its output once it has ended.
+/// A future, or its output once it has ended.
 type Running<F> = (Pin<Box<F>>, Option<<F as Future>::Output>);
 
-/// Waits for all of some futures, which run at the same time.
+/// Waits for several futures, which run at the same time.
 pub(super) async fn all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     let futures = futures.into_iter().map(|future| (Box::pin(future), None));
     let mut futures: Vec<Running<F>> = futures.collect();

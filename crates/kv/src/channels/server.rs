@@ -1,7 +1,7 @@
-//! A server: a channel to each of its endpoints, its map as far as it is known, and calls of it.
+//! A server: a channel to each of its endpoints, its map if it is known, and calls to it.
 //!
-//! The channels are separate, so an endpoint that is down does not keep the others from serving. A
-//! hub's channels share their sessions, so each costs a few KiB.
+//! Each endpoint has its own channel, so the others still serve when one is down. A hub's channels
+//! share their sessions, so each costs only a few KiB.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ pub(super) struct Server {
     name: Arc<str>,
     /// Opens channels to the server.
     builder: ChannelBuilder,
-    /// The endpoint that is asked for the map first.
+    /// The endpoint that is first asked for the map.
     first: u16,
     known: Mutex<Known>,
 }
@@ -34,9 +34,10 @@ pub(super) struct Server {
 #[derive(Default, Debug)]
 struct Known {
     map: Option<Map>,
-    /// The mode of the last map, even if that is forgotten.
+    /// The mode in the last map, kept even when the map is forgotten.
     mode: Option<Mode>,
-    /// The channels, by the endpoints to which they lead: the first one, and those of the last map.
+    /// The channels, by the endpoints to which they lead: the first endpoint, and those in the last
+    /// map.
     channels: BTreeMap<u16, Channel>,
 }
 
@@ -57,7 +58,7 @@ pub(super) struct Call {
 }
 
 impl Server {
-    /// Opens a channel to the endpoint that is asked for the map first.
+    /// Opens a channel to the endpoint that is first asked for the map.
     pub(super) fn open(
         name: &str,
         builder: ChannelBuilder,
@@ -85,8 +86,8 @@ impl Server {
         self.lock().map.clone()
     }
 
-    /// Takes a map. Channels to its endpoints begin to connect, and those to others end after their
-    /// calls.
+    /// Takes a map. Channels to its endpoints begin to connect. Channels to other endpoints end
+    /// once their calls have ended.
     fn learn(&self, map: Map) -> Result<(), ChannelError> {
         let is_used = |endpoint| endpoint == self.first || map.endpoints().any(|it| it == endpoint);
         self.lock()
@@ -112,8 +113,8 @@ impl Server {
         Ok(channel)
     }
 
-    /// The endpoint that is asked for the map. If there is no session with the first one, that is
-    /// another one with a session, because all have the same map.
+    /// The endpoint to ask for the map: the first one, or, if it has no session, another with a
+    /// session, because all have the same map.
     fn endpoint_for_map(&self) -> u16 {
         let known = self.lock();
         let serves = |endpoint: &u16| {
@@ -126,12 +127,12 @@ impl Server {
             .unwrap_or(self.first)
     }
 
-    /// Forgets the map with this tag, unless another task has asked for the next one already.
+    /// Forgets the map with this tag, unless another task has already asked for the next one.
     pub(super) fn forget(&self, tag: u32) {
         self.lock().map.take_if(|map| map.tag() == tag);
     }
 
-    /// Whether it may drop items; `None`: it was never reached.
+    /// The server's mode; `None` if it was never reached.
     pub(super) fn mode(&self) -> Option<Mode> {
         self.lock().mode
     }
@@ -142,7 +143,7 @@ impl Server {
 }
 
 impl Shared {
-    /// The server's map, which is asked for if it is not known.
+    /// The server's map. Asks for it if it is not known.
     pub(super) async fn map(&self, server: &Server, deadline: Instant) -> Result<Map, Error> {
         if let Some(map) = server.known() {
             return Ok(map);
@@ -165,7 +166,8 @@ impl Shared {
     }
 
     /// Calls an endpoint of a server. If the operation may wait for a server that is down, a read
-    /// whose session has ended waits for the next one, as often as [`Retry`] has attempts.
+    /// whose session has ended waits for the next session; this happens at most as often as
+    /// [`Retry`] allows attempts.
     ///
     /// [`Retry`]: dunlin_channel::Retry
     pub(super) async fn call(
@@ -193,7 +195,7 @@ impl Shared {
             attempts = attempts.saturating_sub(1);
             match answer {
                 Ok(answer) => return Ok(answer),
-                // The channel has repeated it as often as its budget allows.
+                // The channel has already repeated it as often as its budget allows.
                 Err(error) if waits && call.is_read && attempts > 0 && is_lost(&error) => {}
                 Err(error) => return Err(failed(&error, call.is_read)),
             }
@@ -201,7 +203,7 @@ impl Shared {
     }
 }
 
-/// Whether the session of a call has ended before its answer came.
+/// Whether the session of a call ended before its answer arrived.
 fn is_lost(error: &ChannelError) -> bool {
     match error {
         ChannelError::Call {

@@ -1,4 +1,4 @@
-//! The state that all clones of a client share: its options, and the servers that are listed now.
+//! The state that all clones of a client share: its options, and the present list of servers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,12 +21,12 @@ impl Shared {
         &self.options
     }
 
-    /// The servers now.
+    /// The present servers.
     pub(super) fn list(&self) -> Arc<List> {
         self.lists.current()
     }
 
-    /// The time at which an operation that begins now ends at the latest.
+    /// The deadline of an operation that begins now.
     pub(super) fn deadline(&self) -> Instant {
         Instant::now() + Duration::from(self.options.client.deadline)
     }

@@ -16,7 +16,7 @@ impl Channels {
         list.servers.iter().map(|it| it.name().to_owned()).collect()
     }
 
-    /// Returns the partition map of a server, which has this name in the list.
+    /// Returns the partition map of the server with this name in the list.
     ///
     /// # Errors
     /// [`ServerError`]; [`Error::Unavailable`] if no listed server has this name.
@@ -53,8 +53,8 @@ impl Channels {
         Ok(all)
     }
 
-    /// Returns some keys of a server's partition, from a place on, and the place for the next call;
-    /// `None` at the end. The first place is 0; see
+    /// Returns some keys of a server's partition, beginning at a place, and the place for the next
+    /// call, or `None` at the end. The first place is 0; see
     /// [`Connection::scan`](crate::Connection::scan).
     ///
     /// # Errors
@@ -70,8 +70,8 @@ impl Channels {
         Ok(self.run_whole(server, partition, scan).await?.keys()?)
     }
 
-    /// Flushes each partition of each server in turn, as
-    /// [`Connection::flush`](crate::Connection::flush) does with one.
+    /// Flushes each partition of each server in turn, like
+    /// [`Connection::flush`](crate::Connection::flush) for one server.
     ///
     /// # Errors
     /// [`ServerError`]; some partitions may have been flushed.

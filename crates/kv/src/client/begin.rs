@@ -11,10 +11,10 @@ use super::options::{Options, Token};
 use crate::error::Error;
 use crate::wire::{Figures, KEYED, Request, SCAN_ROOM, WHOLE, Whole};
 
-/// More than the bytes of an answer with hot keys.
+/// Enough bytes for any answer with hot keys.
 const HOT_ROOM: usize = 16 + 2 * HOT_KEYS * (9 + MAX_KEY);
 
-/// Bytes of an answer before the value, for a value without a stamp.
+/// Bytes before the value in an answer without a stamp.
 const HEAD: usize = 24;
 
 impl Options {
@@ -34,7 +34,7 @@ impl Options {
         }
     }
 
-    /// Bytes for which the answer to an operation on one key needs room.
+    /// Bytes of room for the answer to an operation on one key.
     #[inline]
     fn room_for(&self, is_get: bool) -> usize {
         match is_get {
@@ -63,7 +63,7 @@ impl Client {
         self.begin_keyed((request, None), token, deadline, cx)
     }
 
-    /// As [`Self::begin`], with the hash that routes the key.
+    /// Like [`Self::begin`], with the hash that routes the key.
     #[inline]
     pub(crate) fn begin_routed(
         &mut self,
@@ -106,7 +106,7 @@ impl Client {
         Ok(())
     }
 
-    /// Begins a get for a key of a get of many.
+    /// Begins a separate get for one key of a get of many.
     pub(super) fn begin_part(
         &mut self,
         key: &[u8],
@@ -125,7 +125,7 @@ impl Client {
         deadline: Nanos,
         cx: &mut Cx<'_>,
     ) -> Result<(), Error> {
-        // Each is compiled by itself, so that it does not ask several times which one it is.
+        // Each kind is compiled separately, so that it does not check its kind several times.
         match *request {
             Request::Get { key } => {
                 self.begin_one((&Request::Get { key }, hash), token, deadline, cx)
@@ -184,8 +184,8 @@ impl Client {
         Ok(())
     }
 
-    /// Has an operation wait for a session, or end because its deadline has passed. This is a rare
-    /// call of its own, which saves the common path two loads.
+    /// Makes an operation wait for a session, or ends it because its deadline has passed. Keeping
+    /// this rare case in a call of its own saves the common path two loads.
     #[cold]
     #[inline(never)]
     fn have_wait(
@@ -213,13 +213,13 @@ impl Client {
         Ok(())
     }
 
-    /// The time at which an operation ends at the latest.
+    /// The deadline of an operation.
     pub(super) fn deadline(&self, wanted: Option<Nanos>, cx: &Cx<'_>) -> Nanos {
         wanted.unwrap_or_else(|| cx.now() + self.options.deadline)
     }
 }
 
-/// A buffer of this length: the spare one, unless it is too short.
+/// A buffer of this length: the spare one, or a new one if that is too short.
 #[inline(always)]
 fn sized(spare: Option<MsgBuf>, len: usize, cx: &mut Cx<'_>) -> Option<MsgBuf> {
     match spare {
@@ -232,7 +232,7 @@ fn sized(spare: Option<MsgBuf>, len: usize, cx: &mut Cx<'_>) -> Option<MsgBuf> {
     }
 }
 
-/// Bytes for which the answer to a request for a whole partition needs room.
+/// Bytes of room for the answer to a request for a whole partition.
 pub(crate) const fn room_for(whole: Whole) -> usize {
     match whole {
         Whole::Scan(_) => SCAN_ROOM,

@@ -1,9 +1,9 @@
-//! The calls of a client: one for each request, under way or waiting, in a table whose places are
-//! used again.
+//! The calls of a client, one for each request in flight or waiting, in a table whose places are
+//! reused.
 //!
-//! Most calls are plain: operations on one key, which end with their first answer. Of these the
-//! table keeps two words, because everything else is in their requests, which the endpoint gives
-//! back. One that must wait, or that needs a second attempt, becomes a [`Call`] then.
+//! Most calls are plain: operations on one key that end with their first answer. The table keeps
+//! only two words for each of them, because everything else is in the request, which the endpoint
+//! gives back. A plain call that must wait, or needs a second attempt, becomes a [`Call`].
 
 use dunlin_channel::Failures;
 use dunlin_core::{Nanos, Tag};
@@ -15,7 +15,7 @@ use crate::wire::{Map, Request};
 
 /// Marks the tags of clients among those of their endpoint: "kv". After it come the number of the
 /// client, the kind of the call, and its place. A place is free only after the end of its call, so
-/// no two calls under way have one tag.
+/// no two calls in flight have the same tag.
 const MARK: u64 = 0x6b76 << 48;
 const CLIENT_SHIFT: u32 = 36;
 
@@ -23,28 +23,28 @@ const CLIENT_SHIFT: u32 = 36;
 const PLAIN: u64 = 1 << 32;
 const OTHER: u64 = 1 << 33;
 
-/// The tag of a free place. No call has it, because no table has so high a place.
+/// The tag of a free place. No call has it, because no table has such a high place.
 const FREE: u64 = u64::MAX;
 
 /// Most clients of one endpoint.
 pub(crate) const MAX_CLIENTS: usize = 1 << (48 - CLIENT_SHIFT);
 
-/// Which program asks, and how the end of a call reaches it.
+/// The purpose of a call, which determines what happens at its end.
 #[derive(Debug)]
 pub(super) enum Job {
     /// The first call over a session.
     Greeting,
-    /// The operation of a program.
+    /// An operation of a program.
     Plain(Token),
-    /// A get of a value that is longer than an answer, with the slices so far.
+    /// A get of a value that is longer than an answer, with the slices received so far.
     Long(Owner, Box<Long>),
-    /// A get by itself, for a key of a get of many.
+    /// A separate get for one key of a get of many.
     Part(Part),
     /// Some keys of a get of many.
     Keys(u32, Vec<u16>),
 }
 
-/// A key of a get of many: the place of the get, and that of the key in it.
+/// A key of a get of many: the place of the get, and the index of the key in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) multi: u32,
@@ -81,22 +81,23 @@ pub(super) enum Route {
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) job: Job,
-    /// `None` while the endpoint has it.
+    /// `None` while the endpoint has the request.
     pub(super) request: Option<MsgBuf>,
-    /// Bytes of the answer for which there is room.
+    /// Bytes of room for the answer.
     pub(super) room: usize,
     pub(super) deadline: Nanos,
-    /// Its failed attempts, and when it may be tried again after the last one.
+    /// The failed attempts, and when the call may be tried again.
     pub(super) failures: Failures,
     pub(super) not_before: Nanos,
     pub(super) route: Route,
     pub(super) req_type: ReqType,
-    /// May run twice.
+    /// Whether the call may run twice.
     pub(super) is_read: bool,
 }
 
 impl Call {
-    /// The partition that it is for, while the endpoint does not have its request.
+    /// The partition to which the call goes. Called only while the endpoint does not have the
+    /// request.
     pub(super) fn partition(&self, map: &Map) -> u16 {
         match self.route {
             Route::Partition(partition) => partition,
@@ -123,19 +124,21 @@ pub(super) struct Calls {
 /// A place of the table.
 #[derive(Debug)]
 struct CallPlace {
-    /// Names the call to the endpoint.
+    /// The tag of the call at the endpoint.
     tag: u64,
-    /// The operation of a plain call, and when that ends at the latest.
+    /// The operation of a plain call, and its deadline.
     token: Token,
     deadline: Nanos,
-    /// The buffer of the last request, for the next one: this is faster than the endpoint's pool.
+    /// The buffer of the last request, kept for the next one: reusing it is faster than the
+    /// endpoint's pool.
     spare: Option<MsgBuf>,
 }
 
 /// The longest request whose buffer a place keeps.
 const SPARE: usize = 512;
 
-/// The number of the client that has a call with this tag; `None`: no client has.
+/// The number of the client to which a call with this tag belongs; `None` if it is not a client's
+/// call.
 #[inline]
 pub(crate) fn client_of(tag: Tag) -> Option<u16> {
     let number = tag.0 >> CLIENT_SHIFT ^ MARK >> CLIENT_SHIFT;
@@ -144,7 +147,7 @@ pub(crate) fn client_of(tag: Tag) -> Option<u16> {
 }
 
 impl Calls {
-    /// The calls of the client with this number, below [`MAX_CLIENTS`].
+    /// Makes the table of the client with this number, which is below [`MAX_CLIENTS`].
     pub(super) fn new(client: u16) -> Self {
         debug_assert!(usize::from(client) < MAX_CLIENTS, "an endpoint has fewer");
         Self {
@@ -175,8 +178,8 @@ impl Calls {
 
     // Plain calls.
 
-    /// A plain call for an operation of the program, which leaves now: its place and tag. If the
-    /// place has a buffer, the caller puts the request into it.
+    /// Begins a plain call for an operation of the program, which leaves now. Returns its place and
+    /// tag. If the place has a buffer, the caller puts the request into it.
     #[inline]
     pub(super) fn begin_plain(
         &mut self,
@@ -191,21 +194,21 @@ impl Calls {
         (number, Tag(place.tag), place.spare.take())
     }
 
-    /// The operation of a call, if that is plain.
+    /// The operation of a call, if the call is plain.
     #[inline]
     pub(super) fn plain_token(&self, number: u32) -> Option<Token> {
         let place = &self.places[number as usize];
         (place.tag & PLAIN != 0).then_some(place.token)
     }
 
-    /// Ends a plain call, and keeps the buffer of its request, or gives that back.
+    /// Ends a plain call, and keeps the buffer of its request, or returns it.
     #[inline]
     pub(super) fn end_plain(&mut self, number: u32, request: MsgBuf) -> Option<MsgBuf> {
         let place = &mut self.places[number as usize];
         let too_long = if request.capacity() <= SPARE {
             let before = place.spare.replace(request);
             debug_assert!(before.is_none(), "a call takes the buffer of its place");
-            // To find out that there is nothing to drop costs a call.
+            // `forget`, because checking that there is nothing to drop would cost a call.
             std::mem::forget(before);
             None
         } else {
@@ -223,7 +226,8 @@ impl Calls {
         number
     }
 
-    /// Takes the request of a call back from the endpoint. `keyed` makes the call of a plain one.
+    /// Takes the request of a call back from the endpoint. If the call was plain, `keyed` makes a
+    /// full call of it.
     pub(super) fn take_back(
         &mut self,
         number: u32,
@@ -262,7 +266,7 @@ impl Calls {
         self.free.pop().unwrap_or_else(|| self.add_place())
     }
 
-    /// Makes a place that is free.
+    /// Adds a free place.
     #[cold]
     #[inline(never)]
     fn add_place(&mut self) -> u32 {
@@ -277,7 +281,7 @@ impl Calls {
         number
     }
 
-    /// A later call may have the place.
+    /// Frees a place for a later call.
     #[inline]
     pub(super) fn give_back(&mut self, number: u32) {
         self.places[number as usize].tag = FREE;

@@ -21,33 +21,34 @@ pub struct End {
 pub enum Reply {
     /// The item of a get.
     Found(Found),
-    /// There is no item: of a get only; other operations fail with [`Error::Absent`].
+    /// There is no item. Only gets end like this; other operations fail with [`Error::Absent`].
     Missing,
     /// The item has this version now.
     Written(u64),
     /// The counter has this number and this version now.
     Counted(u64, u64),
-    /// A delete, a touch or a flush is done.
+    /// A delete, touch or flush has succeeded.
     Done,
     /// The items of a get of many keys, in the order of the keys.
     Items(Vec<Option<Item>>),
     /// The figures of a partition.
     Figures(Box<Figures>),
-    /// Keys of a partition, and where the scan goes on, if it does.
+    /// Keys of a partition, and the place at which the scan continues, if it does.
     Keys(Box<(Vec<Vec<u8>>, Option<u64>)>),
     /// The keys of a partition that clients read most.
     Hot(Box<HotKeys>),
 }
 
-// Each end is moved several times.
+// Each end is moved several times, so it should be small.
 const _: () = assert!(size_of::<End>() == 32);
 
 /// Ends that the program has not taken yet, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
-    /// The oldest ones, the next one last: to take it is faster than to take the first of a ring.
+    /// The oldest ends, in reverse order: popping the last one is faster than taking the first of a
+    /// ring.
     turned: Vec<End>,
-    /// Those that came after them.
+    /// Ends that arrived after these.
     fresh: Vec<End>,
 }
 
@@ -76,7 +77,7 @@ impl Ends {
     }
 }
 
-/// An item of a get, which still lies in the message that has brought it, if it fits into one.
+/// An item of a get. If it fits into one message, it still lies in the message that brought it.
 #[derive(Debug)]
 pub struct Found(Content);
 
@@ -87,7 +88,7 @@ enum Content {
     Joined(Box<Item>),
 }
 
-/// An item by itself.
+/// An item without its message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Item {
     /// The writer's flags.
@@ -101,13 +102,13 @@ pub struct Item {
 }
 
 impl Found {
-    /// An item of a message that was checked: it is an item with its whole value.
+    /// Makes an item from a message that is known to be an item with its whole value.
     #[inline]
     pub(super) const fn in_message(message: MsgBuf) -> Self {
         Self(Content::Message(message))
     }
 
-    /// An item that came in slices.
+    /// Makes an item that arrived in slices.
     pub(crate) fn joined(item: Item) -> Self {
         Self(Content::Joined(Box::new(item)))
     }
@@ -149,7 +150,7 @@ impl Found {
         }
     }
 
-    /// The item by itself, without the message.
+    /// Copies the item out of its message.
     #[must_use]
     pub fn into_item(self) -> Item {
         match self.0 {
@@ -168,7 +169,7 @@ fn item_of(message: &MsgBuf) -> FoundItem<'_> {
 }
 
 impl Item {
-    /// A found item, with as much of its value as the answer has.
+    /// Makes an item with the part of its value that the answer has.
     pub(crate) fn of(item: &FoundItem<'_>) -> Self {
         Self {
             flags: item.flags,
@@ -197,7 +198,7 @@ impl Reply {
     }
 }
 
-/// The result that an operation must have, for clients that know which one they have begun. Any
+/// The expected result of an operation, for clients that know which operation they have begun. Any
 /// other result is not an answer of this protocol.
 #[cfg(feature = "nexus")]
 impl Reply {
@@ -253,12 +254,12 @@ impl Reply {
 }
 
 impl End {
-    /// Gives the memory of a result back to the endpoint's pool, faster than dropping it.
+    /// Returns the memory of a result to the endpoint's pool, which is faster than dropping it.
     #[inline]
     pub fn recycle(self, cx: &mut Cx<'_>) {
         match self.result {
             Ok(Reply::Found(Found(Content::Message(message)))) => cx.recycle(Some(message)),
-            // To find out that there is nothing to drop costs a call.
+            // `forget`, because checking that there is nothing to drop would cost a call.
             Ok(written @ Reply::Written(_)) => std::mem::forget(written),
             _ => {}
         }

@@ -1,5 +1,5 @@
-//! Gets of many keys: one request for each partition that has some of them, all at the same time.
-//! What an answer has no room for is asked for again; a long value is read by itself.
+//! Gets of many keys: one request to each partition that has some of them, all at the same time.
+//! Keys that do not fit into an answer are asked for again; a long value is read separately.
 
 use dunlin_channel::Failures;
 use dunlin_core::{Cx, Nanos, Session};
@@ -16,7 +16,7 @@ use crate::wire::{Answer, Keys, MULTI, Records, Status};
 
 impl Client {
     /// Begins a get of many keys, of any partitions. Its end has the items in the order of the
-    /// keys; a key that comes twice is answered twice.
+    /// keys; a repeated key is answered each time.
     ///
     /// # Errors
     /// The operation is not begun: [`Error::BadKey`], or [`Error::MessageTooLong`] for more than
@@ -31,8 +31,8 @@ impl Client {
         self.begin_many((keys, Vec::new()), false, token, deadline, cx)
     }
 
-    /// As [`Self::begin_multi`], with the hashes that route the keys, or none. With `misses`, keys
-    /// of partitions that are down are not found.
+    /// Like [`Self::begin_multi`], with the hashes that route the keys, if known. With `misses`,
+    /// keys of partitions that are down count as missing.
     pub(crate) fn begin_many(
         &mut self,
         (keys, routes): (&[&[u8]], Vec<u64>),
@@ -80,7 +80,7 @@ impl Client {
         }
     }
 
-    /// Brings waiting calls for keys back to their gets, because the map has changed.
+    /// Returns the keys of waiting calls to their gets, because the map has changed.
     pub(super) fn regroup(&mut self, cx: &mut Cx<'_>) {
         for _ in 0..self.waiting.len() {
             let Some(place) = self.waiting.pop_front() else {
@@ -93,7 +93,7 @@ impl Client {
         }
     }
 
-    /// Brings the keys of a call back to their get.
+    /// Returns the keys of a call to their get.
     pub(super) fn dissolve(&mut self, place: u32, cx: &mut Cx<'_>) {
         let call = self.calls.remove(place);
         cx.recycle(call.request);
@@ -110,9 +110,9 @@ impl Client {
         }
     }
 
-    /// Makes calls for the pending keys of a get. The caller ends the get if it is over then.
+    /// Makes calls for the pending keys of a get. The caller then ends the get if it is complete.
     fn group(&mut self, place: u32, cx: &mut Cx<'_>) {
-        // A call may fail at once. Without this count, the get would end with it.
+        // A call may fail at once. This count prevents the get from ending with it.
         self.multis.get_mut(place).calls += 1;
         self.make_calls(place, cx);
         self.multis.get_mut(place).calls -= 1;
@@ -151,7 +151,7 @@ impl Client {
         }
     }
 
-    /// The answer to a call for some keys.
+    /// Takes the answer to a call for some keys.
     pub(super) fn on_records(
         &mut self,
         place: u32,
@@ -204,12 +204,12 @@ impl Client {
                     get.fail(error);
                 }
             }
-            // There is no item.
+            // Any other status means that there is no item.
             _ => {}
         }
     }
 
-    /// A get by itself has ended.
+    /// Takes the end of a separate get.
     pub(super) fn on_part(&mut self, part: Part, result: Result<Reply, Error>) {
         let get = self.multis.get_mut(part.multi);
         get.calls -= 1;
@@ -223,7 +223,7 @@ impl Client {
         self.end_if_over(part.multi);
     }
 
-    /// A call for keys has failed.
+    /// Notes that a call for keys has failed.
     pub(super) fn on_keys_failed(&mut self, multi: u32, error: Option<Error>) {
         let get = self.multis.get_mut(multi);
         get.calls -= 1;
@@ -231,7 +231,7 @@ impl Client {
         self.end_if_over(multi);
     }
 
-    /// Keys of a get are left out.
+    /// Notes that a call's keys are left out of a get.
     pub(super) fn on_left_out(&mut self, multi: u32) {
         self.multis.get_mut(multi).calls -= 1;
         self.end_if_over(multi);
@@ -262,7 +262,7 @@ impl Client {
         }
     }
 
-    /// Ends a get if nothing of it is left.
+    /// Ends a get if none of its keys is open.
     fn end_if_over(&mut self, place: u32) {
         if !self.multis.is_over(place) {
             return;

@@ -4,8 +4,8 @@
 //! Down ──wish──▶ Wanted ──▶ Connecting ──connected──▶ Greeting ──map──▶ Open
 //!   ▲──────────────┴────────────┴─────closed, refused──┴──────────────────┘
 //! ```
-//! A lane that goes down pauses, longer after each failure in a row, before it is wished for again.
-//! One whose endpoint is not in the server's map any more stays down.
+//! A lane that goes down pauses before the next wish; each failure in a row makes the pause longer.
+//! A lane whose endpoint is no longer in the server's map stays down.
 
 use dunlin_core::{Nanos, Session};
 use dunlin_store::route;
@@ -17,7 +17,7 @@ use crate::wire::share;
 enum State {
     /// From this time on a session is wanted.
     Down(Nanos),
-    /// The owner knows the wish.
+    /// The owner knows that a session is wanted.
     Wanted,
     Connecting(Session),
     Greeting(Session),
@@ -29,7 +29,7 @@ enum State {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LinkState {
     Down,
-    /// There is a wish for its session, or the session is not open yet.
+    /// A session was wished for, or is not open yet.
     Coming,
     Open,
 }
@@ -39,15 +39,17 @@ struct Lane {
     endpoint: u16,
     state: State,
     failures: u32,
-    /// The map has its endpoint, or it is the first.
+    /// Whether the map has its endpoint, or it is the first lane.
     is_needed: bool,
-    /// The tag of the server's map when the session was wanted, or the one that came over it.
+    /// The tag of the server's map when the session was wished for, or the tag that came over it.
     tag: Option<u32>,
-    /// The server with the current map has lost its last session, or has not made it.
+    /// Whether the last session with the server under the current map was lost or could not be
+    /// made.
     is_down: bool,
 }
 
-/// The way to a partition: a session with its endpoint, where the server has the current map.
+/// The way to a partition: a session with its endpoint, over which the server has confirmed the
+/// current map.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Way {
     pub(super) session: Session,
@@ -55,13 +57,13 @@ pub(super) struct Way {
     pub(super) tag: u32,
 }
 
-/// The lanes. The first is that to the endpoint that is asked first; it stays, whatever the map.
+/// The lanes. The first leads to the endpoint that is asked first, and stays under every map.
 #[derive(Debug)]
 pub(super) struct Lanes {
     lanes: Vec<Lane>,
-    /// The place in `lanes` of each partition's lane. A lane stays at its place.
+    /// For each partition, the index of its lane in `lanes`, which never changes for a lane.
     of_partitions: Vec<u16>,
-    /// The way to each partition, from the states of the lanes.
+    /// The way to each partition, computed from the states of the lanes.
     ways: Vec<Option<Way>>,
     /// The tag of the current map.
     tag: Option<u32>,
@@ -79,7 +81,7 @@ impl Lane {
         }
     }
 
-    /// When it is due; `None`: it has a session, or is not needed.
+    /// When the lane wants a session; `None`: it has one, or is not needed.
     const fn due(&self) -> Option<Nanos> {
         match self.state {
             State::Down(at) if self.is_needed => Some(at),
@@ -96,7 +98,7 @@ impl Lane {
         }
     }
 
-    /// It has no session; `tag` is that of the server's map.
+    /// Notes that the lane has no session. `tag` is the tag of the current map.
     fn fail(&mut self, tag: Option<u32>, now: Nanos, options: &Options) {
         let factor = 1 << self.failures.min(16);
         let pause = options.least_pause.times(factor).min(options.most_pause);
@@ -107,7 +109,7 @@ impl Lane {
 }
 
 impl Lanes {
-    /// A lane to the endpoint that is asked first.
+    /// Makes the lane to the endpoint that is asked first.
     pub(super) fn new(first: u16) -> Self {
         Self {
             lanes: vec![Lane::new(first)],
@@ -117,8 +119,8 @@ impl Lanes {
         }
     }
 
-    /// Has a lane for the endpoint of each partition of a new map, and needs no others. Failures
-    /// under another map say nothing about the server that has this one.
+    /// Takes a new map: each of its endpoints needs a lane, and no other does. Failures under
+    /// another map say nothing about the server that has this one.
     pub(super) fn need(&mut self, endpoints: impl Iterator<Item = u16>, tag: u32) {
         self.tag = Some(tag);
         for lane in self.lanes.iter_mut().skip(1) {
@@ -135,7 +137,7 @@ impl Lanes {
         self.find_ways();
     }
 
-    /// The place of the lane to an endpoint, which is made if there is none.
+    /// The index of the lane to an endpoint. Makes the lane if there is none.
     fn place_for(&mut self, endpoint: u16) -> usize {
         let mut lanes = self.lanes.iter();
         let place = lanes.position(|lane| lane.endpoint == endpoint);
@@ -160,7 +162,7 @@ impl Lanes {
         }
     }
 
-    /// Whether a session is open with an endpoint of the current map.
+    /// Whether a session with an endpoint of the current map is open.
     pub(super) fn any_open(&self) -> bool {
         let is_open =
             |lane: &Lane| matches!(lane.state, State::Open(_, tag) if Some(tag) == self.tag);
@@ -178,7 +180,7 @@ impl Lanes {
         self.lanes.iter().filter_map(Lane::session).collect()
     }
 
-    /// An endpoint whose lane is due.
+    /// An endpoint whose lane wants a session now.
     pub(super) fn wish(&mut self, now: Nanos) -> Option<u16> {
         let is_due = |lane: &&mut Lane| lane.due().is_some_and(|at| at <= now);
         let lane = self.lanes.iter_mut().find(is_due)?;
@@ -187,13 +189,13 @@ impl Lanes {
         Some(lane.endpoint)
     }
 
-    /// When the next wish is due.
+    /// The time at which the next wish is due.
     pub(super) fn next_wish(&self) -> Nanos {
         let due = self.lanes.iter().filter_map(Lane::due);
         due.min().unwrap_or(Nanos::MAX)
     }
 
-    /// Notes the session for a wish. False: no lane wants it.
+    /// Notes the session that is being made for a wish. False: no lane wants it.
     pub(super) fn on_connecting(&mut self, endpoint: u16, session: Session) -> bool {
         let is_it = |lane: &&mut Lane| lane.endpoint == endpoint && lane.state == State::Wanted;
         let lane = self.lanes.iter_mut().find(is_it);
@@ -223,8 +225,8 @@ impl Lanes {
         });
     }
 
-    /// Notes that a server has another map than its session's greeting said. True: the lane must be
-    /// greeted again.
+    /// Notes that a server has another map than the one in its session's greeting. True: the client
+    /// must send another greeting.
     pub(super) fn on_map_changed(&mut self, session: Session) -> bool {
         let mut was_open = false;
         self.change(session, |lane, _| {
@@ -240,12 +242,12 @@ impl Lanes {
         self.change(session, |lane, tag| lane.fail(tag, now, options));
     }
 
-    /// The way to a partition, if that is open.
+    /// The way to a partition, if it is open.
     pub(super) fn way(&self, partition: u16) -> Option<Way> {
         self.ways.get(usize::from(partition)).copied().flatten()
     }
 
-    /// The way to the partition of a key. `hash` is the one that routes the key, if the caller has
+    /// The way to the partition of a key. `hash` is the hash that routes the key, if the caller has
     /// it; the key is hashed only if there are several partitions.
     #[inline]
     pub(super) fn way_of_key(&self, key: &[u8], hash: Option<u64>) -> Option<Way> {
@@ -258,8 +260,8 @@ impl Lanes {
         }
     }
 
-    /// Changes the lane with this session; the function gets the tag of the current map, too.
-    /// False: there is none.
+    /// Changes the lane with this session; the function also gets the tag of the current map.
+    /// False: there is no such lane.
     fn change(&mut self, session: Session, to: impl FnOnce(&mut Lane, Option<u32>)) -> bool {
         let is_it = |lane: &&mut Lane| lane.session() == Some(session);
         let Some(lane) = self.lanes.iter_mut().find(is_it) else {
@@ -270,7 +272,7 @@ impl Lanes {
         true
     }
 
-    /// Finds the ways anew, after a lane or the map has changed.
+    /// Recomputes the ways, after a lane or the map has changed.
     fn find_ways(&mut self) {
         self.ways.clear();
         for place in &self.of_partitions {

@@ -26,11 +26,11 @@ pub struct Client {
     /// Calls that wait for a session or for the map, in order.
     pub(super) waiting: VecDeque<u32>,
     pub(super) ends: Ends,
-    /// True if something has changed for waiting calls, so that they are tried again.
+    /// True if something has changed for waiting calls, so that the client tries them again.
     pub(super) is_stirred: bool,
-    /// The earliest deadline of the waiting calls, or an earlier time.
+    /// At most the earliest deadline of the waiting calls.
     pub(super) next_deadline: Nanos,
-    /// When calls that have failed are tried again; [`Nanos::MAX`]: there are none.
+    /// When failed calls are tried again; [`Nanos::MAX`] if there are none.
     pub(super) retry_at: Nanos,
     pub(super) repeats: Repeats,
     /// The key and item of the latest get, for a planted bug.
@@ -39,13 +39,13 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client without a session.
+    /// Makes a client without a session.
     #[must_use]
     pub fn new(options: Options) -> Self {
         Self::numbered(options, 0)
     }
 
-    /// One of the clients of an endpoint, each of which has a number of its own.
+    /// Makes one of several clients of an endpoint, each of which has a distinct number.
     pub(crate) fn numbered(options: Options, number: u16) -> Self {
         Self {
             lanes: Lanes::new(options.first_endpoint),
@@ -64,30 +64,30 @@ impl Client {
         }
     }
 
-    /// The server's map, as soon as it is known.
+    /// The server's map, once it is known.
     #[must_use]
     pub const fn map(&self) -> Option<&Map> {
         self.map.as_ref()
     }
 
-    /// Operations that have not ended, and greetings of sessions.
+    /// The number of operations that have not ended, and of greetings in flight.
     #[must_use]
     pub fn under_way(&self) -> usize {
         self.calls.live() + self.multis.live()
     }
 
-    /// The next end of an operation.
+    /// Takes the next end of an operation.
     pub fn next_end(&mut self) -> Option<End> {
         self.ends.pop()
     }
 
-    /// An endpoint with which the client wants a session. The owner begins to make one, and passes
-    /// it to [`Self::on_connecting`], or reports that it cannot to [`Self::on_refused`].
+    /// An endpoint with which the client wants a session. The owner begins to connect, and passes
+    /// the session to [`Self::on_connecting`]; if it cannot connect, it calls [`Self::on_refused`].
     pub fn wish(&mut self, now: Nanos) -> Option<u16> {
         self.lanes.wish(now)
     }
 
-    /// Notes the session that the owner makes for a wish.
+    /// Notes the session that the owner is making for a wish.
     pub fn on_connecting(&mut self, endpoint: u16, session: Session) {
         self.takes(endpoint, session);
     }
@@ -97,7 +97,7 @@ impl Client {
         self.lanes.on_refused(endpoint, now, &self.options);
     }
 
-    /// Takes an event of a session. Ignores those of other sessions.
+    /// Takes an event of a session. Ignores events of sessions that are not the client's.
     pub fn on_session(&mut self, event: SessionEvent, cx: &mut Cx<'_>) {
         match event {
             SessionEvent::Connected(session) => self.greet(session, cx),
@@ -109,8 +109,8 @@ impl Client {
         self.settle(cx);
     }
 
-    /// Does the work that time brings: deadlines of calls that wait, and their repeats. The owner
-    /// calls it before it waits, and when [`Self::next_wakeup`] has come.
+    /// Does the work that is due: deadlines and repeats of waiting calls. The owner calls it before
+    /// it waits, and when [`Self::next_wakeup`] has come.
     pub fn on_time(&mut self, cx: &mut Cx<'_>) {
         if cx.now() >= self.next_deadline {
             self.end_late(cx);
@@ -122,7 +122,7 @@ impl Client {
         self.settle(cx);
     }
 
-    /// When [`Self::on_time`] or [`Self::wish`] has work; [`Nanos::MAX`]: never.
+    /// The time at which [`Self::on_time`] or [`Self::wish`] has work; [`Nanos::MAX`] if never.
     #[must_use]
     pub fn next_wakeup(&self) -> Nanos {
         match self.is_stirred || !self.ends.is_empty() {
@@ -136,23 +136,23 @@ impl Client {
 
     // For the client of several servers.
 
-    /// The state of the session that is made first.
+    /// The state of the session with the endpoint that is asked first.
     #[inline]
     pub(crate) fn link(&self) -> LinkState {
         self.lanes.link()
     }
 
-    /// Notes the session that the owner makes for a wish. False: the client does not want it.
+    /// Notes the session that the owner is making for a wish. False: the client does not want it.
     pub(crate) fn takes(&mut self, endpoint: u16, session: Session) -> bool {
         self.lanes.on_connecting(endpoint, session)
     }
 
-    /// Whether this is the session that is made first.
+    /// Whether this is the session with the endpoint that is asked first.
     pub(crate) fn is_link(&self, session: Session) -> bool {
         self.lanes.is_first(session)
     }
 
-    /// Whether the session with this endpoint is the one that is made first.
+    /// Whether this is the endpoint that is asked first.
     pub(crate) const fn is_first(&self, endpoint: u16) -> bool {
         endpoint == self.options.first_endpoint
     }
@@ -171,7 +171,7 @@ impl Client {
     /// Ends all sessions.
     pub(crate) fn close(&mut self, cx: &mut Cx<'_>) {
         for session in self.lanes.sessions() {
-            // If it has ended by itself, there is nothing to do.
+            // If it has already ended, there is nothing to do.
             let _ = cx.disconnect(session);
         }
     }

@@ -19,7 +19,7 @@ pub(super) struct Multi {
     /// Where each key ends in `keys`.
     pub(super) ends: Vec<u32>,
     pub(super) items: Vec<Option<Item>>,
-    /// The hashes that route the keys, each computed once; empty while no map has had several
+    /// The hashes that route the keys, each computed once; empty until a map has several
     /// partitions.
     pub(super) routes: Vec<u64>,
     /// Keys that are in no call.
@@ -27,9 +27,10 @@ pub(super) struct Multi {
     pub(super) calls: usize,
     pub(super) failed: Option<Error>,
     pub(super) deadline: Nanos,
-    /// Keys of partitions that are down are not found.
+    /// Whether keys of partitions that are down count as missing.
     pub(super) misses: bool,
-    /// Until then, no call is made for pending keys: a call for some of them has failed.
+    /// After a call for some of the pending keys has failed, no call is made for them before this
+    /// time.
     pub(super) not_before: Nanos,
     pub(super) failures: Failures,
 }
@@ -51,7 +52,7 @@ impl Multi {
         &self.keys[start..self.ends[index] as usize]
     }
 
-    /// Whether keys for which there is no server may be left out.
+    /// Whether keys without a server may be left out.
     pub(super) fn may_miss(&self, error: Error) -> bool {
         self.misses && error == Error::Unavailable
     }
@@ -67,7 +68,7 @@ impl Multi {
         hash.map_or(0, |hash| map.partition_of(*hash))
     }
 
-    /// Hashes the keys, if the map needs that and no map before it did.
+    /// Hashes the keys, if the map needs the hashes and no earlier map did.
     fn learn_routes(&mut self, map: &Map) {
         if map.partitions() > 1 && self.routes.is_empty() {
             let keys = (0..self.count()).map(|index| self.key(index));
@@ -134,7 +135,7 @@ impl Multis {
             .collect()
     }
 
-    /// Whether all of a get is answered, or it has failed, and none of its calls is under way.
+    /// Whether a get is completely answered or has failed, and none of its calls is in flight.
     pub(super) fn is_over(&self, place: u32) -> bool {
         let get = self.places.get(place as usize).and_then(Option::as_ref);
         get.is_some_and(|get| get.calls == 0 && get.pending.is_empty())

@@ -14,18 +14,19 @@ pub struct Options {
     pub first_endpoint: u16,
     /// The deadline of operations that are begun without one.
     pub deadline: Nanos,
-    /// Bytes of a value for which a get makes room. A get of a longer value takes a second call.
+    /// Bytes of a value for which a get makes room. A longer value takes a second call.
     pub expected_value: u32,
     /// Most bytes of an answer to a get of many keys.
     pub multi_answer: u32,
-    /// The pause after a session could not be made; it doubles with each further failure.
+    /// The pause after a session could not be made. It doubles with each further failure.
     pub least_pause: Nanos,
     /// The longest pause.
     pub most_pause: Nanos,
-    /// Repeats of operations that have not run, and of reads: attempts and pauses. All operations
-    /// of a client share the budget of a channel for those that may have run.
+    /// Repeats of reads, and of operations that have not run: attempts and pauses. For operations
+    /// that may have run, all operations of a client share one repeat budget, as in a channel.
     pub retry: Retry,
-    /// Spreads the times of repeats. Clients with different seeds do not repeat at the same time.
+    /// Spreads the times of repeats, so that clients with different seeds do not repeat at the same
+    /// time.
     pub seed: u64,
     /// The planted bug of this client.
     #[cfg(feature = "mutants")]
@@ -38,9 +39,9 @@ pub struct Options {
 pub enum Mutant {
     /// A write whose end is unknown is sent again.
     RepeatedWrite,
-    /// The map of the first server is used for ever.
+    /// The client uses the server's first map forever.
     OldMap,
-    /// A get ends with the item of the get before, if that had the same key.
+    /// A get ends with the item of the previous get, if both have the same key.
     OldRead,
     /// A fleet asks another server for the keys of one that is down.
     OtherOwner,

@@ -1,4 +1,5 @@
-//! Ends of calls: results for the program, another attempt, or the next slice of a long value.
+//! Ends of calls, which lead to a result for the program, another attempt, or the next slice of a
+//! long value.
 
 use dunlin_core::{Cx, Done, RpcError, Session};
 use dunlin_msgbuf::MsgBuf;
@@ -11,7 +12,7 @@ use super::machine::Client;
 use crate::error::Error;
 use crate::wire::{Answer, FoundItem, Map, Request, Status, WHOLE, short_len};
 
-/// Bytes of an answer before the value, with a stamp.
+/// Bytes before the value in an answer with a stamp.
 const LONG_HEAD: usize = 32;
 
 impl Client {
@@ -22,9 +23,9 @@ impl Client {
         let Some(place) = self.calls.find(done.tag) else {
             return Some(done);
         };
-        // A place in the backlog is free.
+        // The endpoint's backlog now has a free place.
         self.is_stirred |= !self.waiting.is_empty();
-        // One by one: moved as a whole, they would go through memory.
+        // Field by field: a move as a whole would go through memory.
         let Done {
             session,
             tag: _,
@@ -55,7 +56,7 @@ impl Client {
         None
     }
 
-    /// Any other end of a call.
+    /// Handles any other end of a call.
     #[inline(never)]
     fn on_other(
         &mut self,
@@ -104,7 +105,7 @@ impl Client {
                 cx.recycle([response]);
                 return self.on_long(place, long, cx);
             }
-            // Of a part of a get of many: others are handled before.
+            // A part of a get of many; the other kinds were handled above.
             Ok(Answer::Found(_)) => {
                 let found = Found::in_message(response);
                 return self.succeed(place, Reply::Found(found), cx);
@@ -139,7 +140,8 @@ impl Client {
         }
     }
 
-    /// The server has another map than this client: it asks again, and the call waits.
+    /// Handles the answer that the server has another map: the client asks for it, and the call
+    /// waits.
     pub(super) fn on_map_changed(&mut self, place: u32, session: Session, cx: &mut Cx<'_>) {
         self.wait(place);
         if self.lanes.on_map_changed(session) {
@@ -165,14 +167,14 @@ impl Client {
         self.is_stirred = true;
     }
 
-    /// The first map, if the bug is planted that it is used for ever.
+    /// The first map, if the bug is planted that the client uses it forever.
     #[cfg(feature = "mutants")]
     fn old_map(&self, map: Map) -> Map {
         let is_planted = self.shows(super::options::Mutant::OldMap);
         self.map.clone().filter(|_| is_planted).unwrap_or(map)
     }
 
-    /// The item of the get before, if that had the same key and the bug is planted.
+    /// The item of the previous get, if it had the same key and the bug is planted.
     #[cfg(feature = "mutants")]
     fn old_read(&mut self, request: &MsgBuf, found: Found) -> Found {
         match Request::decode(request.data()) {
@@ -185,7 +187,7 @@ impl Client {
         }
     }
 
-    /// A value is longer than an answer: its slices follow one by one.
+    /// Begins to read the slices of a value that is longer than an answer, one by one.
     fn on_long(&mut self, place: u32, long: Box<Long>, cx: &mut Cx<'_>) {
         let call = self.calls.get_mut(place);
         let owner = match call.job {
@@ -226,7 +228,7 @@ impl Client {
                 let item = long.end();
                 self.succeed(place, Reply::Found(Found::joined(item)), cx);
             }
-            // Another value has come, or the item is gone: the get begins anew.
+            // Another value has replaced this one, or the item is gone: the get starts over.
             Ok(Answer::Refused(Status::Gone)) => {
                 call.job = match *owner {
                     Owner::Program(token) => Job::Plain(token),
@@ -245,7 +247,7 @@ impl Client {
         }
     }
 
-    /// A call has ended without an answer.
+    /// Handles a call that has ended without an answer.
     fn on_failure(&mut self, place: u32, session: Session, error: RpcError, cx: &mut Cx<'_>) {
         let call = self.calls.get_mut(place);
         if matches!(call.job, Job::Greeting) {
@@ -274,7 +276,7 @@ impl Client {
         }
     }
 
-    /// Whether a call whose end is unknown may run a second time.
+    /// Whether a call whose result is unknown may run a second time.
     pub(super) fn may_repeat(&mut self, place: u32) -> bool {
         #[cfg(feature = "mutants")]
         if self.shows(super::options::Mutant::RepeatedWrite) {
@@ -293,16 +295,16 @@ impl Client {
         let call = self.calls.remove(place);
         cx.recycle(call.request);
         let is_stranger = matches!(error, RpcError::Rejected(ErrorCode::UNKNOWN_TYPE, _));
-        // Another endpoint may have had a partition before its server came back with fewer; the
-        // first one's next map shows that.
+        // A server may have restarted with fewer partitions, so that an endpoint has none. The next
+        // map from the first endpoint shows that.
         if is_stranger && self.lanes.is_first(session) {
             self.end_all(Error::Incompatible, cx);
         }
         self.give_up(session, cx);
     }
 
-    /// Ends every operation that waits: no server can be found that understands this client, or no
-    /// server at all.
+    /// Ends all waiting operations, because no server understands this client, or there is no
+    /// server.
     pub(crate) fn end_all(&mut self, error: Error, cx: &mut Cx<'_>) {
         while let Some(place) = self.waiting.pop_front() {
             self.fail_or_miss(place, error, cx);
@@ -350,7 +352,7 @@ impl Client {
         }
     }
 
-    /// Notes the end of a get of many.
+    /// Adds the end of a get of many.
     pub(super) fn push_end(&mut self, end: End) {
         self.ends.push(end);
     }

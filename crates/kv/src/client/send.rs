@@ -1,4 +1,4 @@
-//! Calls that leave, and those that wait for a session, for the map, or for a place in the backlog.
+//! Calls that leave, and calls that wait for a session, for the map, or for a place in the backlog.
 
 use dunlin_channel::{Failures, Fault};
 use dunlin_core::{CallError, CallErrorKind, CallOptions, Cx, Nanos, RpcError, Session};
@@ -9,32 +9,32 @@ use super::machine::Client;
 use crate::error::Error;
 use crate::wire::{MAP, Map, set_tag};
 
-/// Why a call that is to be issued has its request.
+/// The reason why a call that is to be issued still has its request.
 const HAS_REQUEST: &str = "the endpoint does not have a call that is not issued";
 
 /// The outcome of an attempt to issue a call.
 pub(super) enum Issued {
     Yes,
-    /// It must wait.
+    /// The call must wait.
     Later,
     No(Error),
 }
 
 impl Client {
-    /// Issues a call, or has it wait.
+    /// Issues a call, or makes it wait.
     pub(super) fn dispatch(&mut self, call: Call, cx: &mut Cx<'_>) {
         self.repeats.on_request();
         let place = self.calls.insert(call);
         self.try_place(place, cx);
     }
 
-    /// Issues the call at a place, or has it wait.
+    /// Issues the call at a place, or makes it wait.
     pub(super) fn try_place(&mut self, place: u32, cx: &mut Cx<'_>) {
         let issued = self.issue(place, cx);
         self.conclude(place, issued, cx);
     }
 
-    /// Has a call wait or fail that the endpoint has not taken.
+    /// Makes a call wait or fail that the endpoint has not taken.
     pub(super) fn conclude(&mut self, place: u32, issued: Issued, cx: &mut Cx<'_>) {
         match issued {
             Issued::Yes => {}
@@ -43,15 +43,15 @@ impl Client {
         }
     }
 
-    /// Has a call wait.
+    /// Makes a call wait.
     pub(super) fn wait(&mut self, place: u32) {
         let deadline = self.calls.get_mut(place).deadline;
         self.next_deadline = self.next_deadline.min(deadline);
         self.waiting.push_back(place);
     }
 
-    /// Has a failed call wait, if the rules and the budget of repeats allow another attempt: for
-    /// another session, or for a server that is overloaded now. False: it is not repeated.
+    /// Makes a failed call wait, if the rules and the budget of repeats allow another attempt, for
+    /// another session or until a server is no longer overloaded. False: it is not repeated.
     pub(super) fn try_later(&mut self, place: u32, error: RpcError, cx: &mut Cx<'_>) -> bool {
         let may_repeat = self.may_repeat(place);
         let call = self.calls.get_mut(place);
@@ -71,7 +71,7 @@ impl Client {
         true
     }
 
-    /// Tries all calls that wait, if something has changed for them.
+    /// Tries all waiting calls, if something has changed for them.
     pub(super) fn settle(&mut self, cx: &mut Cx<'_>) {
         if !std::mem::take(&mut self.is_stirred) {
             return;
@@ -105,7 +105,7 @@ impl Client {
         map.is_some_and(|map| self.is_down(map, map.partition_with(key)))
     }
 
-    /// Whether a call that waits has no session to go on, because that is down.
+    /// Whether a waiting call has no session because its lane is down.
     fn is_stuck(&mut self, place: u32) -> bool {
         let (call, map) = (self.calls.get_mut(place), self.map.as_ref());
         let partition = map.map(|map| (map, call.partition(map)));
@@ -133,7 +133,7 @@ impl Client {
         self.end_late_multis(cx.now());
     }
 
-    /// Issues a call whose request is here.
+    /// Issues a call that has its request.
     fn issue(&mut self, place: u32, cx: &mut Cx<'_>) -> Issued {
         let call = self.calls.get_mut(place);
         if call.deadline <= cx.now() {
@@ -181,7 +181,7 @@ impl Client {
         }
     }
 
-    /// The endpoint has not taken a call.
+    /// Handles a call that the endpoint has not taken.
     #[cold]
     #[inline(never)]
     pub(super) fn on_refused_call(
@@ -208,7 +208,7 @@ impl Client {
         self.calls.take_back(place, request, keyed);
     }
 
-    /// Asks for the map over a session that has just opened, or whose server has another one.
+    /// Asks for the map over a session that has just opened, or whose server has a new map.
     pub(super) fn greet(&mut self, session: Session, cx: &mut Cx<'_>) {
         if !self.lanes.on_connected(session) {
             return;
@@ -235,10 +235,10 @@ impl Client {
         }
     }
 
-    /// Ends a session over which no greeting goes; the lane tries again after a pause.
+    /// Ends a session over which no greeting can be sent; the lane tries again after a pause.
     pub(super) fn give_up(&mut self, session: Session, cx: &mut Cx<'_>) {
         self.lanes.on_closed(session, cx.now(), &self.options);
-        // If it has ended by itself, there is nothing to do.
+        // If it has already ended, there is nothing to do.
         let _ = cx.disconnect(session);
     }
 }

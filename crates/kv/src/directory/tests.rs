@@ -25,7 +25,7 @@ fn a_list_without_any_address_is_an_error_that_names_the_entry() {
     let error = Directory::open(["no port"]).unwrap_err().to_string();
     assert!(error.contains("`no port`"), "{error}");
     assert!(Directory::open([]).is_err());
-    // If another entry has an address, a server without one is listed too: it may get one later.
+    // If another entry has an address, a server without one is listed, too: it may get one later.
     let directory = Directory::open(["no port", "127.0.0.1:8"]).unwrap();
     assert_eq!(directory.servers(), ["no port", "127.0.0.1:8"]);
     assert!(directory.addresses("no port").is_empty());
@@ -66,7 +66,7 @@ fn a_look_up_ends_and_keeps_the_addresses_of_names_that_fail() {
 #[test]
 fn a_look_up_of_several_names_fails_only_if_all_of_them_do() {
     let mut directory = Directory::open(["dns+127.0.0.1:8", "no port"]).unwrap();
-    // The name had other addresses before.
+    // An earlier look-up had found other addresses of the name.
     directory.entries[0].addresses = vec!["127.0.0.9:8".parse().unwrap()];
     assert!(look_up(&mut directory), "the list has changed");
     assert_eq!(directory.servers(), ["127.0.0.1:8", "no port"]);

@@ -1,4 +1,4 @@
-//! Lines that are read, refused, and noticed as changed.
+//! Lines that are read or refused, and changes that are detected.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -33,7 +33,7 @@ fn dump_of(items: &[Item]) -> Vec<u8> {
     out
 }
 
-/// Reads lines as a program does, and returns the items if the file is whole.
+/// Reads lines as a program does, and returns the items if the file is complete.
 fn read(bytes: &[u8]) -> Result<Vec<Item>, BadLine> {
     let (mut reader, mut items) = (Reader::default(), Vec::new());
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -88,7 +88,7 @@ fn bad_lines_have_reasons() {
     let mut whole = dump_of(&[]);
     whole.extend(b"a\tb\n");
     assert_eq!(read(&whole), Err(BadLine::AfterEnd));
-    // A list does not become a dump after its first line.
+    // A list cannot become a dump after its first line.
     let list = [&b"a\tb\n"[..], &dump_of(&[])].concat();
     assert_eq!(read(&list), Err(BadLine::Mark));
 }
@@ -101,7 +101,7 @@ fn any_item() -> impl Strategy<Value = Item> {
 
 proptest! {
     #[test]
-    fn a_dump_is_read_as_it_was_written_and_no_change_of_it_is(
+    fn a_dump_is_read_as_it_was_written_and_every_change_is_detected(
         items in vec(any_item(), 1..8),
         at in any::<prop::sample::Index>(),
         byte in any::<u8>(),
@@ -109,7 +109,7 @@ proptest! {
         let whole = dump_of(&items);
         prop_assert_eq!(&read(&whole).unwrap(), &items);
         let at = at.index(whole.len());
-        // Without its last line feed it is still whole.
+        // Without its last line feed it is still complete.
         let is_whole = read(&whole[..at]).is_ok_and(|read| read == items);
         prop_assert_eq!(is_whole, at + 1 == whole.len() && whole.ends_with(b"\n"));
         let mut changed = whole.clone();

@@ -50,10 +50,10 @@ impl Fleet {
         })
     }
 
-    /// Begins a get of many keys, of any servers, which are asked at the same time. Its end has the
-    /// items in the order of the keys, or the error of one of the servers. With
-    /// [`WhenDown::Miss`], keys of servers and of partitions that are down are not found, and those
-    /// of the others are.
+    /// Begins a get of many keys, of any servers, which are all asked at the same time. Its end has
+    /// the items in the order of the keys, or the error of one of the servers. With
+    /// [`WhenDown::Miss`], keys of servers and partitions that are down count as missing, and the
+    /// others are still found.
     ///
     /// # Errors
     /// The operation is not begun: [`Error::BadKey`], or [`Error::MessageTooLong`] for more than
@@ -73,7 +73,7 @@ impl Fleet {
         let get = self.gets.insert(Get {
             token,
             items: vec![None; keys.len()],
-            // One more, so that the get does not end before all of its servers are asked.
+            // One more, so that the get does not end before all of its servers were asked.
             left: groups.len() + 1,
             failed: None,
         });
@@ -95,7 +95,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// The places of keys and the hashes that route them, by the servers that own them.
+    /// Groups the indices and routing hashes of keys by the servers that own the keys.
     fn groups(&self, keys: &[&[u8]]) -> Vec<(Option<ServerId>, Vec<u16>, Vec<u64>)> {
         let mut groups: Vec<(Option<ServerId>, Vec<u16>, Vec<u64>)> = Vec::new();
         for (at, key) in (0..u16::MAX).zip(keys) {
@@ -154,7 +154,7 @@ impl Fleet {
         begun
     }
 
-    /// Another server than the owner, if that is down and the bug is planted.
+    /// A server other than the owner, if the owner is down and the bug is planted.
     #[cfg(feature = "mutants")]
     fn other_owner(&self, owner: Option<ServerId>) -> Option<ServerId> {
         let is_planted = self.options.client.mutant == Some(crate::Mutant::OtherOwner);
@@ -188,7 +188,7 @@ impl Fleet {
         !is_known && is_hoped()
     }
 
-    /// Ends a job, of which no client has anything any more. `is_down`: its server or partition is.
+    /// Ends a job that no client has any more. `is_down`: its server or partition is down.
     pub(super) fn end(
         &mut self,
         server: Option<ServerId>,
@@ -222,8 +222,8 @@ impl Fleet {
         }
     }
 
-    /// Whether a get for a server that is down finds nothing, as it does if the server is a cache.
-    /// The mode of a server that was never reached is that of the others.
+    /// Whether a get for a server that is down is a miss, as it is for a cache. A server that was
+    /// never reached is assumed to have the mode of the others.
     fn misses(&self, server: Option<ServerId>) -> bool {
         let server = server.and_then(|server| self.servers.get(server));
         let own = server.and_then(Server::mode);
@@ -233,7 +233,7 @@ impl Fleet {
             && own.or_else(of_any) == Some(Mode::Cache)
     }
 
-    /// A server has answered its part of a get, or has failed.
+    /// Notes that a server has answered its part of a get, or has failed.
     fn on_part(&mut self, place: usize, result: Result<(), ServerError>) {
         let Some(get) = self.gets.get_mut(place) else {
             return;

@@ -1,4 +1,4 @@
-//! From the ends of a server's client to the ends of the program's operations.
+//! Converts the ends of a server's client to the ends of the program's operations.
 
 use dunlin_core::Cx;
 
@@ -7,9 +7,9 @@ use super::types::ServerId;
 use crate::error::Error;
 
 impl Fleet {
-    /// Takes the ends of a server's operations. Operations that wait for a session end as well if
-    /// the server or their partition is down, unless the program wants them to wait, or if the
-    /// server has left the list.
+    /// Takes the ends of a server's operations. Also ends operations that wait for a session, if
+    /// the server has left the list, or if the server or their partition is down and the program
+    /// does not want them to wait.
     #[inline]
     pub(super) fn take_ends(&mut self, id: ServerId, cx: &mut Cx<'_>) {
         let Some(server) = self.servers.get(id) else {
@@ -34,9 +34,9 @@ impl Fleet {
     }
 
     /// Ends the operations that must not wait. Returns whether they end because of a failure;
-    /// `None`: all may wait.
+    /// `None` if all may wait.
     fn end_waiting(&mut self, id: ServerId, cx: &mut Cx<'_>) -> Option<bool> {
-        // Of those that wait, some may be gets.
+        // Some of the waiting operations may be gets.
         let waits = self.waits(true);
         let server = self.servers.get_mut(id)?;
         let is_down = server.is_down();

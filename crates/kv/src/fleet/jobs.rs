@@ -1,19 +1,19 @@
-//! The operations under way, in a table whose places are used again. A client knows an operation by
-//! its place, so programs may choose any tokens.
+//! The operations in progress, in a table whose places are reused. A client identifies an operation
+//! by its place, so programs may choose any tokens.
 
 use crate::client::{Item, Token};
 use crate::fleet::types::ServerError;
 
-/// An operation, as one client has it.
+/// An operation, as a client sees it.
 #[derive(Debug)]
 pub(super) enum Job {
     /// An operation of a program at one server.
     One {
         token: Token,
-        /// Its end may be that there is no item.
+        /// Whether its end may be that there is no item.
         is_get: bool,
     },
-    /// Some keys of a get of many: the place of the get, and those of the keys in it.
+    /// Some keys of a get of many: the place of the get, and the indices of the keys in it.
     Part { get: usize, keys: Vec<u16> },
 }
 
@@ -31,12 +31,12 @@ impl Job {
 pub(super) struct Get {
     pub(super) token: Token,
     pub(super) items: Vec<Option<Item>>,
-    /// Servers that have not answered.
+    /// The number of servers that have not answered.
     pub(super) left: usize,
     pub(super) failed: Option<ServerError>,
 }
 
-/// Entries at places that are used again.
+/// Entries at places that are reused.
 #[derive(Debug)]
 pub(super) struct Places<T> {
     entries: Vec<Option<T>>,

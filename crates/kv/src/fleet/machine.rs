@@ -24,20 +24,20 @@ pub struct Fleet {
     pub(super) jobs: Places<Job>,
     pub(super) gets: Places<Get>,
     pub(super) ends: VecDeque<FleetEnd>,
-    /// Sessions that no server wants any more, until they are ended.
+    /// Sessions that no server wants any more, and that are still to be ended.
     strays: Vec<Session>,
     wants_names: bool,
 }
 
 impl Fleet {
-    /// A fleet without servers. `seed` spreads the times at which servers are tried again.
+    /// Makes a fleet without servers. `seed` spreads the times at which servers are tried again.
     #[must_use]
     pub fn new(options: FleetOptions, seed: u64, now: Nanos) -> Self {
         let config = Config {
             lookup: options.lookup,
             ..Config::DEFAULT
         };
-        // The servers' clients share the seed, and their numbers make their pauses differ.
+        // The servers' clients share the seed. Their numbers make their pauses differ.
         let client = Options {
             seed,
             ..options.client
@@ -76,24 +76,24 @@ impl Fleet {
         self.servers.get(server).map(|server| &**server.name())
     }
 
-    /// Whether no session with a server is open, after the last one was lost or none could be made.
-    /// Operations for such a server end at once, unless the program wants them to wait.
+    /// Whether no session with a server is open, because the last one was lost or none could be
+    /// made. Operations for such a server end at once, unless the program wants them to wait.
     #[must_use]
     pub fn is_down(&self, server: ServerId) -> bool {
         let server = self.servers.get(server);
         server.is_some_and(Server::is_down)
     }
 
-    /// Whether a server is down, or the partition of it that has this key: the last session with
-    /// it was lost, or none could be made. Operations on the key at this server end at once, unless
-    /// the program wants them to wait.
+    /// Whether a server is down, or its partition with this key: the last session with it was lost,
+    /// or none could be made. Operations on the key at this server end at once, unless the program
+    /// wants them to wait.
     #[must_use]
     pub fn is_key_down(&self, server: ServerId, key: &[u8]) -> bool {
         let server = self.servers.get(server);
         server.is_some_and(|it| it.is_down() || it.client().is_key_down(key))
     }
 
-    /// The map of a server, as soon as it is known.
+    /// The map of a server, once it is known.
     #[must_use]
     pub fn map(&self, server: ServerId) -> Option<&Map> {
         self.servers.get(server)?.client().map()
@@ -104,19 +104,19 @@ impl Fleet {
         self.machine.addresses()
     }
 
-    /// Operations that have not ended. A get of many keys counts once by itself, and once for each
-    /// server that has not answered it.
+    /// The number of operations that have not ended. A get of many keys counts once, and once more
+    /// for each server that has not answered it.
     #[must_use]
     pub const fn under_way(&self) -> usize {
         self.jobs.live() + self.gets.live()
     }
 
-    /// The next end of an operation.
+    /// Takes the next end of an operation.
     pub fn next_end(&mut self) -> Option<FleetEnd> {
         self.ends.pop_front()
     }
 
-    /// When [`Self::on_time`] or [`Self::wish`] has work; [`Nanos::MAX`]: never.
+    /// The time at which [`Self::on_time`] or [`Self::wish`] has work; [`Nanos::MAX`] if never.
     #[must_use]
     pub fn next_wakeup(&self) -> Nanos {
         if !self.ends.is_empty() || !self.strays.is_empty() {
@@ -132,10 +132,9 @@ impl Fleet {
     /// Takes a new list of servers. A server that is listed twice counts once. Operations at a
     /// server that is no longer listed go on; new ones go to the keys' new owners.
     ///
-    /// Items do not move with their keys. A server that leaves the list keeps what it has, and if
-    /// it comes back, gets find the values from before it left, although others were written since
-    /// at the owners of that time. So flush a server before it comes back to a list, or start it
-    /// anew.
+    /// Items do not move with their keys. A server that leaves the list keeps its items. If it
+    /// comes back, gets find those old values, although clients may since have written new ones at
+    /// other owners. So flush or restart a server before it comes back to a list.
     pub fn on_list<'a>(&mut self, names: impl IntoIterator<Item = &'a str>, now: Nanos) {
         let names: Vec<&str> = names.into_iter().take(MAX_SERVERS).collect();
         self.machine.on_addresses(names.iter().copied(), now);
@@ -151,14 +150,14 @@ impl Fleet {
         self.ring = Ring::new(listed.map(|(id, server)| (&**server.name(), id)));
     }
 
-    /// A look-up has failed: the list stays as it is.
+    /// Notes that a look-up has failed. The list stays as it is.
     pub fn on_lookup_failed(&mut self, now: Nanos) {
         self.machine.on_lookup_failed(now);
     }
 
     // Wishes, and events of sessions.
 
-    /// Something that the owner of the endpoint must do now.
+    /// An action that the owner of the endpoint must take now.
     pub fn wish(&mut self, now: Nanos) -> Option<Wish> {
         self.obey(now);
         if std::mem::take(&mut self.wants_names) {
@@ -171,8 +170,8 @@ impl Fleet {
         })
     }
 
-    /// Notes the session that the owner makes for a wish. If its server has gone meanwhile, the
-    /// session ends in [`Self::on_time`].
+    /// Notes the session that the owner is making for a wish. If its server has left meanwhile,
+    /// [`Self::on_time`] ends the session.
     pub fn on_connecting(&mut self, server: ServerId, endpoint: u16, session: Session) {
         let it = self.servers.get_mut(server);
         match it.is_some_and(|it| it.drive().takes(endpoint, session)) {
@@ -189,7 +188,7 @@ impl Fleet {
         self.settle(server, cx);
     }
 
-    /// Takes an event of a session. Ignores those of other sessions.
+    /// Takes an event of a session. Ignores events of sessions that are not the fleet's.
     pub fn on_session(&mut self, event: SessionEvent, cx: &mut Cx<'_>) {
         let (SessionEvent::Connected(session)
         | SessionEvent::Accepted(session)
@@ -209,7 +208,7 @@ impl Fleet {
         self.settle(server, cx);
     }
 
-    /// Takes the end of a call of the endpoint. Returns the end of a call that is not this fleet's.
+    /// Takes the end of a call of the endpoint. Returns it if the call is not this fleet's.
     #[inline]
     pub fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) -> Option<Done> {
         let server = client_of(done.tag).and_then(|number| self.servers.of_client(number));
@@ -224,7 +223,7 @@ impl Fleet {
         other
     }
 
-    /// Does the work that time brings. The owner calls it before it waits, and when
+    /// Does the work that is due. The owner calls it before it waits, and when
     /// [`Self::next_wakeup`] has come.
     pub fn on_time(&mut self, cx: &mut Cx<'_>) {
         self.obey(cx.now());
@@ -240,14 +239,15 @@ impl Fleet {
             unused.drive().close(cx);
         }
         for stray in self.strays.drain(..) {
-            // If it has ended by itself, there is nothing to do.
+            // If it has already ended, there is nothing to do.
             let _ = cx.disconnect(stray);
         }
     }
 
-    // Inside.
+    // Internals.
 
-    /// Carries out the actions of the machine. It has no calls, so it only makes and ends links.
+    /// Carries out the actions of the machine. They only make and end links, because the machine
+    /// has no calls.
     fn obey(&mut self, now: Nanos) {
         while let Some(action) = self.machine.poll(now) {
             match action {
@@ -268,7 +268,8 @@ impl Fleet {
         }
     }
 
-    /// Tells the machine about a server's link, and takes the ends of its operations.
+    /// Reports changes of a server's link to the machine, and takes the ends of the server's
+    /// operations.
     #[inline]
     pub(super) fn settle(&mut self, id: ServerId, cx: &mut Cx<'_>) {
         let Some(server) = self.servers.get_mut(id) else {
@@ -276,7 +277,8 @@ impl Fleet {
         };
         if let Some(change) = server.change() {
             let opened = Opened {
-                // Two names of one process in the list are two servers, each with its own keys.
+                // Two names of one process in the list count as two servers, each with its own
+                // keys.
                 server: id.place.into(),
                 endpoint: 0,
                 endpoints: 1,

@@ -1,8 +1,8 @@
-//! The owner of a key: of all listed servers, the one whose name, mixed with the key's hash, has
-//! the greatest weight (Thaler and Ravishankar, "Using name-based mappings to increase hit rates",
-//! 1998). It is the rule by which a channel picks a server for a key. When one of n servers leaves
-//! the list, only its keys move, about one in n; when one comes, only the keys that it gets move.
-//! The order of the list does not matter.
+//! The owner of a key is the listed server with the greatest weight, which is computed from the
+//! server's name and the key's hash (Thaler and Ravishankar, "Using name-based mappings to increase
+//! hit rates", 1998). A channel picks a server for a key by the same rule. When one of n servers
+//! leaves the list, only its keys move, about one in n; when a server is added, only the keys that
+//! it gets move. The order of the list does not matter.
 
 use dunlin_channel::{seed_of, weight};
 
@@ -23,23 +23,23 @@ use super::types::ServerId;
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ring<Id = ServerId> {
-    /// Each server with the number of its name.
+    /// Each server with the hash of its name.
     servers: Vec<(u64, Id)>,
 }
 
 impl<'a> Ring<&'a str> {
-    /// A ring of names.
+    /// Makes a ring of names.
     pub fn of(names: impl IntoIterator<Item = &'a str>) -> Self {
         Self::new(names.into_iter().map(|name| (name, name)))
     }
 }
 
 impl<Id: Copy> Ring<Id> {
-    /// A ring of servers, each with its name in the list.
+    /// Makes a ring of servers, each with its name in the list.
     pub fn new<'a>(servers: impl IntoIterator<Item = (&'a str, Id)>) -> Self {
         let servers = servers.into_iter().map(|(name, id)| (seed_of(name), id));
         let mut servers: Vec<(u64, Id)> = servers.collect();
-        // Of two servers with one weight, the order of the list must not choose.
+        // If two servers have equal weights, the order of the list must not decide.
         servers.sort_by_key(|(seed, _)| *seed);
         Self { servers }
     }

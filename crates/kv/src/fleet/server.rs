@@ -1,9 +1,9 @@
 //! One server of a fleet: its client, and the link that the channel's machine wants.
 //!
 //! The first lane of the client is the link. The client wishes for its session, and the machine
-//! says when; both must agree, so a server that is down is tried at the machine's pace. The other
-//! lanes of the client follow the server's map. A server whose link is down is itself down only if
-//! none of the other lanes is open.
+//! decides when to try; a session needs both, so a server that is down is tried at the machine's
+//! pace. The other lanes of the client follow the server's map. A server whose link is down counts
+//! as down only if none of the other lanes is open.
 //!
 //! ```text
 //! link:  Hoped ──map──▶ Up ──closed──▶ Down ──map──▶ Up
@@ -23,7 +23,7 @@ use crate::wire::Map;
 /// The state of the link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// No session yet, and none has failed.
+    /// There has been no session yet, and no failure.
     Hoped,
     Up,
     Down,
@@ -35,7 +35,7 @@ struct Link {
     id: LinkId,
     /// The owner of the endpoint knows the wish.
     is_asked: bool,
-    /// The machine knows that it is open.
+    /// The machine knows that the link is open.
     is_open: bool,
 }
 
@@ -54,9 +54,9 @@ pub(super) struct Server {
     client: Client,
     state: State,
     link: Option<Link>,
-    /// The client's wish for its first session, until the machine wants the link too.
+    /// The client's wish for its first session, until the machine wants the link, too.
     wish: Option<u16>,
-    /// Why the link has no session, unless the client has ended it.
+    /// The reason why the link has no session, unless the client has ended it.
     reason: Option<CloseReason>,
     is_listed: bool,
 }
@@ -100,8 +100,8 @@ impl Server {
         self.link.is_some_and(|link| link.id == id)
     }
 
-    /// Whether nothing of it can be used: the session that is made first is lost, and no other is
-    /// open. While others are, only the partition of the first endpoint is down.
+    /// Whether the whole server is unusable: the session that is made first is lost, and no other
+    /// is open. If others are open, only the partition of the first endpoint is down.
     pub(super) fn is_down(&self) -> bool {
         self.state == State::Down && !self.client.is_open()
     }
@@ -110,17 +110,17 @@ impl Server {
         self.is_listed
     }
 
-    /// Whether it may drop items; `None`: it was never reached.
+    /// The server's mode; `None` if it was never reached.
     pub(super) fn mode(&self) -> Option<Mode> {
         self.client.map().map(Map::mode)
     }
 
-    /// It has left the list, and nothing of it is under way.
+    /// Whether the server has left the list and has no operations in progress.
     pub(super) fn may_go(&self) -> bool {
         !self.is_listed && self.client.under_way() == 0
     }
 
-    /// Takes its place in a new list. `None`: it has none.
+    /// Takes the server's address in a new list; `None` if it is not listed.
     pub(super) const fn on_list(&mut self, address: Option<AddressId>) {
         self.is_listed = address.is_some();
         if let Some(address) = address {
@@ -128,7 +128,7 @@ impl Server {
         }
     }
 
-    /// The machine wants a link.
+    /// Notes that the machine wants a link.
     pub(super) const fn on_connect(&mut self, id: LinkId) {
         self.link = Some(Link {
             id,
@@ -137,19 +137,20 @@ impl Server {
         });
     }
 
-    /// The machine has given its link up. The client keeps its sessions while it needs them.
+    /// Notes that the machine has given the link up. The client keeps its sessions while it needs
+    /// them.
     pub(super) const fn on_disconnect(&mut self) {
         self.link = None;
     }
 
-    /// The session ends.
+    /// Notes the end of a session.
     pub(super) fn on_closed(&mut self, session: Session, reason: CloseReason) {
         if self.client.is_link(session) {
             self.reason = Some(reason);
         }
     }
 
-    /// There is no session with this endpoint.
+    /// Notes that no session with this endpoint can be made.
     pub(super) fn on_refused(&mut self, endpoint: u16, now: Nanos) {
         if self.client.is_first(endpoint) {
             self.reason = Some(CloseReason::Refused);
@@ -157,7 +158,7 @@ impl Server {
         self.client.on_refused(endpoint, now);
     }
 
-    /// An endpoint with which there should be a session now.
+    /// An endpoint with which a session should be made now.
     pub(super) fn wish(&mut self, now: Nanos) -> Option<u16> {
         while self.is_listed
             && let Some(endpoint) = self.client.wish(now)
@@ -173,8 +174,8 @@ impl Server {
         Some(endpoint)
     }
 
-    /// When [`Self::wish`] or the client has work. The endpoint brings the ends of a server's
-    /// calls, and a server that has left the list has no other work.
+    /// The time at which [`Self::wish`] or the client has work. Ends of a server's calls come from
+    /// the endpoint, and a server that has left the list has no other work.
     pub(super) fn next_wakeup(&self) -> Nanos {
         match self.is_listed {
             true => self.client.next_wakeup(),
@@ -182,7 +183,7 @@ impl Server {
         }
     }
 
-    /// A change of the link that the machine does not know.
+    /// A change of the link that the machine does not know yet.
     pub(super) fn change(&mut self) -> Option<Change> {
         let state = self.client.link();
         let link = self.link.as_mut()?;

@@ -1,5 +1,5 @@
-//! The servers of a fleet, each at a place that stays while the server is listed or has operations
-//! under way. The place is the number of its client's calls.
+//! The servers of a fleet. Each keeps its place while it is listed or has operations in progress.
+//! The place is also the client number in the tags of its calls.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use super::server::Server;
 use super::types::ServerId;
 use crate::client::{MAX_CLIENTS, Options};
 
-/// Most servers of a list; further ones are ignored. A machine of a channel has the same limit.
+/// The most servers of a list; further ones are ignored. A channel's machine has the same limit.
 pub(super) const MAX_SERVERS: usize = 1024;
 
-// Servers that have left the list may have operations under way for as long as these last.
+// Servers that have left the list keep their places while their operations last.
 const _: () = assert!(2 * MAX_SERVERS <= MAX_CLIENTS);
 const _: () = assert!(MAX_SERVERS <= dunlin_channel::Config::DEFAULT.addresses);
 
 #[derive(Default, Debug)]
 pub(super) struct Servers {
     places: Vec<Option<Server>>,
-    /// Servers that were ever listed.
+    /// The number of servers that were ever listed.
     listed: u64,
     sessions: BTreeMap<Session, ServerId>,
 }
@@ -58,7 +58,7 @@ impl Servers {
         self.iter().map(|(id, _)| id).collect()
     }
 
-    /// Lists a server, which may still be there from an earlier list.
+    /// Lists a server, which may still have a place from an earlier list.
     pub(super) fn list(&mut self, name: &str, address: AddressId, options: Options) {
         if let Some((_, server)) = self.iter_mut().find(|(_, it)| &**it.name() == name) {
             return server.on_list(Some(address));
@@ -68,7 +68,8 @@ impl Servers {
             self.places.push(None);
             self.places.len() - 1
         });
-        // Without a place, the server is not listed: thousands have just left, and all are in use.
+        // If all places are in use, because thousands of servers have just left, the server is not
+        // listed.
         if place < MAX_CLIENTS
             && let Ok(number) = u16::try_from(place)
         {
@@ -81,7 +82,7 @@ impl Servers {
         }
     }
 
-    /// Removes the servers that have left the list and have nothing under way.
+    /// Removes the servers that have left the list and have no operations in progress.
     pub(super) fn take_unused(&mut self) -> Vec<Server> {
         let unused = self.places.iter_mut();
         unused

@@ -1,4 +1,4 @@
-//! Values that go in and out of a fleet.
+//! The arguments and results of a fleet.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,27 +8,27 @@ use dunlin_core::Nanos;
 use crate::client::{Options, Reply, Token};
 use crate::error::Error;
 
-/// A server of a fleet. One that comes back to the list after its operations have ended has
-/// another.
+/// Identifies a server of a fleet. A server that comes back to the list after its operations have
+/// ended gets another identifier.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ServerId {
-    /// Used again.
+    /// Places are reused.
     pub(super) place: u16,
-    /// The number of servers that were listed before.
+    /// The number of servers that were listed before this one.
     pub(super) before: u64,
 }
 
-/// The end of an operation for a server that is down: no session with it could be made, or the last
-/// one was lost, and none has been made since.
+/// The result of an operation for a server that is down: no session with it could be made, or the
+/// last one was lost and none has been made since.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum WhenDown {
     /// The operation fails at once with [`Error::Unavailable`]: it did not happen.
     #[default]
     Fail,
-    /// A get finds nothing, at once, if the server is a cache; any other operation fails at once.
-    /// A server that was never reached has the mode of the others; until one of these is reached,
-    /// or all have failed, gets wait. If the server's keys have moved to others meanwhile, it still
-    /// has the values from before when it comes back, as
+    /// A get ends at once as a miss if the server is a cache; any other operation fails at once. A
+    /// server that was never reached is assumed to have the mode of the others; until one of these
+    /// is reached, or all have failed, gets wait. If the server's keys have moved to others
+    /// meanwhile, it still has the old values when it comes back, as
     /// [`Fleet::on_list`](super::Fleet::on_list) explains.
     Miss,
     /// The operation waits for the server until its deadline.
@@ -40,9 +40,9 @@ pub enum WhenDown {
 pub struct FleetOptions {
     /// Options of the client of each server.
     pub client: Options,
-    /// How operations for a server that is down end.
+    /// The result of operations for a server that is down.
     pub when_down: WhenDown,
-    /// Time between two look-ups of names; `None`: the list never changes by itself.
+    /// Time between two look-ups of names; `None`: the list never changes on its own.
     pub lookup: Option<Nanos>,
 }
 
@@ -61,19 +61,19 @@ impl Default for FleetOptions {
     }
 }
 
-/// Something that the owner of a fleet's endpoint must do.
+/// An action that the owner of a fleet's endpoint must take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wish {
     /// Make a session with this endpoint of a server, and pass it to
-    /// [`Fleet::on_connecting`](super::Fleet::on_connecting), or report to
-    /// [`Fleet::on_refused`](super::Fleet::on_refused) that it cannot be made.
+    /// [`Fleet::on_connecting`](super::Fleet::on_connecting), or call
+    /// [`Fleet::on_refused`](super::Fleet::on_refused) if it cannot be made.
     Session {
         /// The server.
         server: ServerId,
         /// Its endpoint.
         endpoint: u16,
     },
-    /// Look the names up, and pass the result to [`Fleet::on_list`](super::Fleet::on_list) or
+    /// Look up the names, and pass the result to [`Fleet::on_list`](super::Fleet::on_list) or
     /// [`Fleet::on_lookup_failed`](super::Fleet::on_lookup_failed).
     LookUp,
 }
@@ -87,7 +87,7 @@ pub struct FleetEnd {
     pub result: Result<Reply, ServerError>,
 }
 
-/// Why an operation has no result, and the server that is responsible for its key.
+/// The reason why an operation has no result, and the server that owns its key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerError {
     server: Option<Arc<str>>,
@@ -99,8 +99,8 @@ impl ServerError {
         Self { server, error }
     }
 
-    /// The name of the server in the list; `None` if no server is listed, or the operation never
-    /// got as far as a server.
+    /// The name of the server in the list; `None` if no server is listed, or the operation failed
+    /// before a server was chosen.
     #[must_use]
     pub fn server(&self) -> Option<&str> {
         self.server.as_deref()

@@ -1,5 +1,5 @@
-//! An answer before it is bytes: its length, and how it is written into the response, so that a
-//! value is copied once, from the log into the response buffer.
+//! An answer before it is encoded: its length, and how it is written into the response. A value is
+//! copied only once, from the log into the response buffer.
 
 use dunlin_store::{Item, SLICE, Seconds, Stamp, Value, copy_short};
 
@@ -9,7 +9,7 @@ use crate::wire::{Head, Status, short_len, write_short};
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reply<'a> {
     Found(Head, Value<'a>),
-    /// The bytes from a place on, up to a slice of them.
+    /// A slice of the value, from an offset on.
     Slice(Value<'a>, usize),
     Written(u64),
     Counted(u64, u64),
@@ -17,11 +17,11 @@ pub(crate) enum Reply<'a> {
     Refused(Status),
 }
 
-/// All of an item that comes before its value, which has `len` bytes.
+/// Makes the part of an item's answer that comes before the value, which has `len` bytes.
 #[inline]
 pub(super) fn head_of(item: &Item<'_>, len: usize, now: Seconds) -> Head {
     let lifetime = match item.expiry() {
-        // A found item lives for at least the second in which it is found.
+        // An item that was found lives at least for the present second.
         Some(at) => at.0.saturating_sub(now.0).max(1),
         None => 0,
     };
@@ -35,7 +35,7 @@ pub(super) fn head_of(item: &Item<'_>, len: usize, now: Seconds) -> Head {
 }
 
 impl Reply<'_> {
-    /// The bytes that it takes.
+    /// The length of the answer in bytes.
     #[inline]
     pub(crate) fn size(&self) -> usize {
         match self {
@@ -47,7 +47,7 @@ impl Reply<'_> {
         }
     }
 
-    /// Writes it into [`Self::size`] bytes.
+    /// Writes the answer into [`Self::size`] bytes.
     #[inline]
     pub(crate) fn write(&self, out: &mut [u8]) {
         match self {
@@ -71,7 +71,7 @@ impl Reply<'_> {
     }
 }
 
-/// Copies a whole value into room of its length.
+/// Copies a whole value into a buffer of its length.
 #[inline]
 pub(crate) fn copy(value: &Value<'_>, room: &mut [u8]) {
     match value.as_slice() {

@@ -1,4 +1,4 @@
-//! Operations on one partition: every kind, by any map, over time.
+//! Operations on one partition: of every kind, with different maps, over time.
 
 use dunlin_core::Nanos;
 use dunlin_store::{Config, Delta, MAX_VALUE, Mode, Region, SLICE, Seed, Table, Verb};
@@ -10,7 +10,7 @@ use crate::wire::{Answer, Keys, Map, Records, Request, Status, Store};
 
 const TAG: u32 = 7;
 
-/// Runs a request and returns its answer's bytes.
+/// Runs a request and returns the bytes of its answer.
 fn run(partition: &mut Partition, request: &Request<'_>, at_s: u64) -> Vec<u8> {
     let now = Nanos::from_secs(at_s);
     partition.on_batch(1, now);
@@ -141,7 +141,7 @@ fn the_sweep_finds_items_that_no_client_asks_for() {
     );
 }
 
-/// A partition with items that live for this number of seconds, written in second 1.
+/// A partition with items that were written in second 1 and live for this number of seconds.
 fn with_items(mode: Mode, items: u64, lifetime: u32) -> Partition {
     let config = Config {
         mode,
@@ -169,7 +169,7 @@ fn the_sweep_touches_a_cache_line_in_ten_microseconds_and_few_after_a_pause() {
     for mode in [Mode::Store, Mode::Cache] {
         let mut partition = with_items(mode, 3000, 1);
         let before = partition.lend().stats();
-        // A pause of any length is followed by one sweep.
+        // After a pause of any length, there is only one sweep.
         let begin = Nanos::from_secs(100);
         partition.on_time(begin);
         let after_pause = partition.lend().stats();
@@ -177,7 +177,7 @@ fn the_sweep_touches_a_cache_line_in_ten_microseconds_and_few_after_a_pause() {
         // A bucket is swept as a whole; it has fewer than 20 items, of less than a line each.
         let bucket = 20 * 6;
         assert!((256..256 + bucket).contains(&lines), "{mode:?}: {lines}");
-        // A busy thread, which comes by each microsecond.
+        // A busy thread, which calls every microsecond.
         for step in 1..=MICROS {
             partition.on_time(begin + Nanos::from_micros(step));
         }
@@ -189,7 +189,7 @@ fn the_sweep_touches_a_cache_line_in_ten_microseconds_and_few_after_a_pause() {
             "{mode:?}: {lines}"
         );
         let removed = end.expired - before.expired;
-        // A removal takes the item's header, and in a store four lines more.
+        // A removal touches the item's header and, in a store, four more lines.
         let each = if mode == Mode::Store { 5 } else { 1 };
         let most = (end.sweep_lines - before.sweep_lines) / each;
         assert!((101..=most).contains(&removed), "{mode:?}: {removed}");
@@ -314,7 +314,7 @@ fn many_keys_are_answered_as_far_as_they_fit() {
     assert_eq!(ask(4096), "a-!b");
     assert_eq!(ask(8 + 124 + 8 + 8), "a-!");
     assert_eq!(ask(8 + 124), "a");
-    // A value that no answer of this length can hold must be asked for by itself.
+    // A value that does not fit into any answer of this length must be asked for separately.
     assert_eq!(ask(8 + 123), "!-!!");
 }
 

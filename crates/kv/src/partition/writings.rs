@@ -1,14 +1,15 @@
 //! The requests whose values are being written in parts.
 //!
-//! A request whose session has died does not come again, and nothing tells that here. The table
-//! gives up its write in time, and this list then forgets it for another one.
+//! A request whose session has died does not come again, and this list is not notified. After a
+//! while, the table gives up the request's write. This list then forgets it when it needs the
+//! place.
 
 use dunlin_store::{MOST_WRITINGS, Table, Writing};
 
-/// The writes of requests that come again, by their tickets.
+/// The writes of requests that will come again, by their tickets.
 #[derive(Debug)]
 pub(super) struct Writings<T> {
-    /// At most [`MOST_WRITINGS`], for which there is room from the start.
+    /// At most [`MOST_WRITINGS`] writes, for which memory is allocated at the start.
     list: Vec<(T, Writing)>,
 }
 
@@ -19,7 +20,7 @@ impl<T: PartialEq> Writings<T> {
         }
     }
 
-    /// Whether this request has a write under way.
+    /// Whether this request has a write in progress.
     pub(super) fn has(&self, ticket: &T) -> bool {
         self.list.iter().any(|(of, _)| of == ticket)
     }
@@ -30,10 +31,11 @@ impl<T: PartialEq> Writings<T> {
         Some(self.list.swap_remove(at).1)
     }
 
-    /// Keeps a write, which is under way in the table, until its request comes again.
+    /// Keeps a write, which is in progress in the table, until its request comes again.
     pub(super) fn keep(&mut self, ticket: T, writing: Writing, table: &Table) {
         if self.list.len() == MOST_WRITINGS {
-            // The table has room for this one, so it has given up at least one of these.
+            // The table has accepted this write, so it has given up at least one of those in the
+            // list.
             self.list.retain(|(_, kept)| table.is_under_way(*kept));
         }
         debug_assert!(self.list.len() < MOST_WRITINGS);

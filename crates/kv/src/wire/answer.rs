@@ -12,14 +12,14 @@ use dunlin_store::SLICE;
 use super::cursor::{Cursor, halves};
 use super::format::Malformed;
 
-/// Bytes before the value of a found item, which is no longer than a slice.
+/// Bytes before the value of a found item, if the value is not longer than a slice.
 const FOUND: usize = 24;
 const SHORT: usize = 8;
 
-/// Why an answer fits where it is written.
+/// The reason why an answer fits into its buffer.
 const ROOM: &str = "the caller has made room for the answer";
 
-/// The outcome of a request, as the first byte of its answer.
+/// The result of a request, as the first byte of its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "the variants of `Answer` say the same")]
@@ -69,10 +69,10 @@ impl Status {
     }
 }
 
-/// An answer, as a client reads it.
+/// An answer, as a client decodes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer<'a> {
-    /// It is done.
+    /// The operation has succeeded.
     Done,
     /// The item.
     Found(FoundItem<'a>),
@@ -97,13 +97,13 @@ pub struct FoundItem<'a> {
     pub len: u32,
     /// Seconds until it expires; 0: never.
     pub lifetime: u32,
-    /// The stamp of a value that is longer than a slice.
+    /// The stamp of the value, if it is longer than a slice.
     pub stamp: u64,
     /// The value, or its first slice.
     pub value: &'a [u8],
 }
 
-/// All of a found item that comes before its value.
+/// The part of a found item's answer that comes before the value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     pub(crate) flags: u32,
@@ -114,14 +114,14 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// The bytes of an answer with it: itself, and the value or its first slice.
+    /// The length of the answer: the head, and the value or its first slice.
     #[inline]
     pub(crate) fn size(&self) -> usize {
         let stamp = if self.stamp.is_some() { 8 } else { 0 };
         FOUND + stamp + (self.len as usize).min(SLICE)
     }
 
-    /// Writes it, and returns the room for the value.
+    /// Writes the head, and returns the room for the value.
     ///
     /// # Panics
     /// If `out` is shorter than [`Self::size`].
@@ -144,7 +144,7 @@ impl Head {
     }
 }
 
-/// The bytes of an answer that has a status, and these numbers.
+/// The length of an answer that has a status and this number of numbers.
 pub(crate) const fn short_len(numbers: usize) -> usize {
     SHORT + 8 * numbers
 }
@@ -170,14 +170,14 @@ impl<'a> Answer<'a> {
         let mut cursor = Cursor(bytes);
         let answer = Self::read(&mut cursor)?;
         match answer {
-            // The rest of the message is the value, all of it.
+            // The value is the rest of the message.
             Self::Slice(_) => {}
             _ => cursor.end()?,
         }
         Ok(answer)
     }
 
-    /// The version in an answer that says that an item was written.
+    /// The version in an answer that reports a write.
     #[inline]
     pub(crate) fn written(bytes: &[u8]) -> Option<u64> {
         let ([status, version], []) = bytes.as_chunks::<8>() else {
@@ -242,7 +242,7 @@ impl<'a> FoundItem<'a> {
         status == Status::Found as u32 && len as usize == value.len() && value.len() <= SLICE
     }
 
-    /// The value in an answer that [`Self::is_whole`].
+    /// The value in an answer for which [`Self::is_whole`] is true.
     #[inline]
     pub(crate) fn value_of(answer: &[u8]) -> &[u8] {
         &answer[FOUND..]

@@ -1,4 +1,4 @@
-//! Reading and writing of fixed fields, in order.
+//! Fixed fields, which are read and written in order.
 
 use super::format::Malformed;
 
@@ -34,7 +34,7 @@ impl<'a> Cursor<'a> {
         self.take().map(u64::from_le_bytes)
     }
 
-    /// Numbers that follow each other, with one check of the length.
+    /// Reads consecutive numbers, with one check of the length.
     #[inline]
     pub(super) fn words(&mut self) -> Result<[u64; 3], Malformed> {
         let bytes = self.take::<24>()?;
@@ -49,7 +49,7 @@ impl<'a> Cursor<'a> {
         Ok(head)
     }
 
-    /// Bytes that must be zero, so that a later version can use them.
+    /// Skips bytes that must be zero, so that a later version can use them.
     #[inline]
     pub(super) fn zeros<const LEN: usize>(&mut self) -> Result<(), Malformed> {
         (self.take::<LEN>()? == [0; LEN])
@@ -70,7 +70,7 @@ pub(super) const fn halves(word: u64) -> [u32; 2] {
     [word as u32, (word >> 32) as u32]
 }
 
-/// Room that is written from the front. It must be long enough.
+/// A buffer that is written from the front. It must be long enough.
 pub(super) struct Pen<'a> {
     out: &'a mut [u8],
     at: usize,

@@ -1,5 +1,5 @@
-//! The figures of a partition: as many numbers as the server knows, in a fixed order, so that a
-//! newer server can append some.
+//! The figures of a partition: all numbers that the server knows, in a fixed order, so that a newer
+//! server can append some.
 //!
 //! ```text
 //! status, 0, number of figures u16, 0 u32; then the figures, u64
@@ -13,7 +13,7 @@ use super::format::{MAX_KEYS, Malformed};
 
 const HEADER: usize = 8;
 
-/// Makes the list of figures once: the type, its order on the wire, and its names.
+/// Generates everything from one list of figures: the type, the order on the wire, and the names.
 macro_rules! figures {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// The figures of a partition.
@@ -26,7 +26,7 @@ macro_rules! figures {
             /// The number of figures of this version.
             const COUNT: usize = [$(stringify!($name)),*].len();
 
-            /// Each figure with its name, in the order of the wire.
+            /// Each figure with its name, in wire order.
             #[must_use]
             pub fn named(&self) -> [(&'static str, u64); Self::COUNT] {
                 [$((stringify!($name), self.$name)),*]
@@ -56,17 +56,17 @@ figures! {
     memory,
     /// Gets.
     gets,
-    /// Gets that have found an item.
+    /// Gets that found an item.
     hits,
     /// Items that were written.
     writes,
-    /// Items that left because the log needed their memory.
+    /// Items that were removed because the log needed their memory.
     evicted,
-    /// Items that left because the index had no memory for their entry.
+    /// Items that were removed because the index had no memory for their entry.
     crowded,
-    /// Items that have expired and are gone.
+    /// Items that were removed because they had expired.
     expired,
-    /// Items that a flush has forgotten.
+    /// Items that a flush has removed.
     flushed,
     /// Items that were moved ahead in the log.
     moved_ahead,
@@ -76,15 +76,16 @@ figures! {
     laps,
     /// Requests.
     requests,
-    /// Batches in which they came.
+    /// Batches of requests.
     batches,
     /// Requests that were not messages of the protocol.
     malformed,
-    /// Requests by another map.
+    /// Requests with another map.
     map_changed,
 }
 
-/// Names of the figures that tools show with the counters of an endpoint: those that only grow.
+/// Names of the figures that tools show with the counters of an endpoint, because they never
+/// decrease.
 pub const COUNTERS: [&str; 14] = [
     "kv_gets",
     "kv_hits",
@@ -102,7 +103,7 @@ pub const COUNTERS: [&str; 14] = [
     "kv_map_changed",
 ];
 
-/// Names of those that may fall.
+/// Names of the figures that may decrease.
 pub const GAUGES: [&str; 6] = [
     "kv_items",
     "kv_item_bytes",
@@ -116,8 +117,8 @@ pub const GAUGES: [&str; 6] = [
 pub(crate) const PUBLISHED: usize = COUNTERS.len() + GAUGES.len();
 
 impl Figures {
-    /// The values of [`COUNTERS`] and then of [`GAUGES`]. `hottest_ppm`: the share of the key that
-    /// is read most, in millionths of the gets.
+    /// The values of [`COUNTERS`] and then of [`GAUGES`]. `hottest_ppm` is the share of gets that
+    /// read the most-read key, in millionths.
     pub(crate) const fn published(&self, hottest_ppm: u64) -> [u64; PUBLISHED] {
         [
             self.gets,
@@ -143,7 +144,7 @@ impl Figures {
         ]
     }
 
-    /// The figures that the table has itself.
+    /// The figures that the table counts itself.
     pub(crate) fn of_table(stats: &Stats, memory: usize) -> Self {
         Self {
             items: stats.items,
@@ -170,7 +171,7 @@ impl Figures {
     /// Writes an answer into [`Self::SIZE`] bytes.
     ///
     /// # Panics
-    /// If there are fewer.
+    /// If `out` is shorter.
     pub fn encode(&self, out: &mut [u8]) {
         let count = u16::try_from(Self::COUNT)
             .expect("there are few")
@@ -185,7 +186,7 @@ impl Figures {
     /// Reads an answer. Figures that an older server does not have are 0.
     ///
     /// # Errors
-    /// If the bytes are no such answer.
+    /// If the bytes are not such an answer.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor(bytes);
         let status = cursor.take::<2>()?;

@@ -1,18 +1,18 @@
-//! The protocol's numbers: its version, types of requests and limits; and the error that all of its
-//! messages share.
+//! The protocol's numbers: its version, types of requests, and limits; and the error that all
+//! decoders share.
 
 use dunlin_wire::ReqType;
 
 /// The version of the protocol.
 pub const VERSION: u8 = 1;
 
-/// Asks for the map of partitions. The request has no bytes.
+/// Asks for the map of partitions. The request is empty.
 pub const MAP: ReqType = ReqType(0x6b00);
 /// One operation on one key.
 pub const KEYED: ReqType = ReqType(0x6b01);
 /// Gets many keys of one partition.
 pub const MULTI: ReqType = ReqType(0x6b02);
-/// The figures of a partition, or a flush of it.
+/// A request for a whole partition, such as its figures or a flush.
 pub const WHOLE: ReqType = ReqType(0x6b03);
 
 /// The most keys of a [`MULTI`] request.

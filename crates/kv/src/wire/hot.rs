@@ -15,9 +15,9 @@ const HOT: u8 = 8;
 /// The keys that clients read most, found by a sample of about one get in 64.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct HotKeys {
-    /// Number of sampled gets. It is halved now and then, together with the numbers of the keys.
+    /// Number of sampled gets. Now and then it is halved, together with the numbers of the keys.
     pub samples: u64,
-    /// Keys with their numbers of samples, in falling order. The number of a rare key may be a
+    /// Keys with their numbers of samples, in descending order. The number of a rare key may be a
     /// little too high.
     pub keys: Vec<(Vec<u8>, u64)>,
 }
@@ -42,7 +42,7 @@ impl HotKeys {
     /// Reads an answer.
     ///
     /// # Errors
-    /// If the bytes are no such answer.
+    /// If the bytes are not such an answer.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor(bytes);
         let [HOT, 0] = cursor.take()? else {

@@ -1,5 +1,5 @@
-//! The map of partitions, which a client fetches when it connects: which endpoint has which part of
-//! the keys.
+//! The map of partitions, which a client fetches when it connects. It says which endpoint has which
+//! part of the keys.
 //!
 //! ```text
 //! 0   version, mode (0: cache, 1: store), version of the routing hash u16
@@ -8,8 +8,8 @@
 //! 12  longest value u32
 //! 16  the endpoint of each partition, u16
 //! ```
-//! A client passes over bytes that follow. The tag is drawn when a server starts; requests carry
-//! it, so a partition never answers a client that routes by another map.
+//! A client ignores bytes after these. The tag is drawn when a server starts. Requests carry it, so
+//! a partition never answers a client that routes by another map.
 
 use dunlin_store::{MAX_VALUE, Mode, ROUTE_VERSION, route};
 
@@ -39,7 +39,7 @@ pub struct Map {
 pub struct KeyPlace {
     /// Its partition.
     pub partition: u16,
-    /// The endpoint of that.
+    /// The endpoint of that partition.
     pub endpoint: u16,
 }
 
@@ -50,13 +50,13 @@ pub enum MapError {
     Malformed,
     /// There are no partitions, or more than [`MAX_PARTITIONS`].
     Partitions,
-    /// The server has another version of the protocol or of the routing hash, so this client must
-    /// not route.
+    /// The server has another version of the protocol or of the routing hash, so this client cannot
+    /// route.
     Version,
 }
 
 impl Map {
-    /// A map with a partition for each of these endpoints.
+    /// Makes a map with a partition for each of these endpoints.
     ///
     /// # Errors
     /// [`MapError::Partitions`].
@@ -76,7 +76,7 @@ impl Map {
         }
     }
 
-    /// The number that tells it from other maps.
+    /// The number that distinguishes the map from others.
     #[must_use]
     pub const fn tag(&self) -> u32 {
         self.tag
@@ -105,15 +105,15 @@ impl Map {
         self.endpoints.iter().copied()
     }
 
-    /// The partition of a key whose [`route`] is `hash`: the hash's upper bits, so that all
-    /// partitions have equal shares.
+    /// The partition of a key whose [`route`] is `hash`. The upper bits of the hash select it, so
+    /// all partitions have equal shares.
     #[inline]
     #[must_use]
     pub fn partition_of(&self, hash: u64) -> u16 {
         share(hash, self.endpoints.len())
     }
 
-    /// The partition that has a key. It is hashed only if there are several.
+    /// The partition that has a key. The key is hashed only if there are several partitions.
     #[inline]
     #[must_use]
     pub fn partition_with(&self, key: &[u8]) -> u16 {
@@ -133,7 +133,7 @@ impl Map {
         }
     }
 
-    /// The bytes that it takes.
+    /// The length of the encoded map in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         HEADER + 2 * self.endpoints.len()
@@ -142,10 +142,10 @@ impl Map {
     /// The bytes of the largest map of this version.
     pub(crate) const MAX_SIZE: usize = HEADER + 2 * MAX_PARTITIONS;
 
-    /// Writes it into [`Self::size`] bytes, as the endpoint of partition `own` answers it.
+    /// Writes the map into [`Self::size`] bytes, as the answer of partition `own`'s endpoint.
     ///
     /// # Panics
-    /// If there are fewer.
+    /// If `out` is shorter.
     pub fn encode(&self, own: u16, out: &mut [u8]) {
         let longest = u32::try_from(MAX_VALUE).expect("1 MiB");
         let mode = match self.mode {
@@ -164,7 +164,7 @@ impl Map {
         }
     }
 
-    /// Reads a map, and the partition of the endpoint that has answered it.
+    /// Reads a map, and the partition of the endpoint that has sent it.
     ///
     /// # Errors
     /// [`MapError`].
@@ -191,7 +191,7 @@ impl Map {
     }
 }
 
-/// The partition, of this number of them, of a key whose [`route`] is `hash`.
+/// The partition, among `partitions`, of a key whose [`route`] is `hash`.
 #[inline]
 pub(crate) fn share(hash: u64, partitions: usize) -> u16 {
     let partition = (u128::from(hash) * partitions as u128) >> 64;

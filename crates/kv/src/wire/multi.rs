@@ -5,8 +5,8 @@
 //!          then each key after its length u8
 //! answer   status, 0, number of records u16, 0 u32; then records as answers of KEYED
 //! ```
-//! An answer holds the records that fit, in the order of the keys; the client asks again for the
-//! others. A record with [`Status::Alone`] stands for a value that must be asked for by itself,
+//! An answer has the records that fit, in the order of the keys; the client asks again for the
+//! others. A record with [`Status::Alone`] stands for a value that must be asked for separately,
 //! because it is longer than a slice or would not fit into any answer of that length.
 
 use dunlin_store::MAX_KEY;
@@ -66,7 +66,7 @@ impl<'a> Keys<'a> {
     /// Reads a request and the tag of its map. All keys have allowed lengths.
     ///
     /// # Errors
-    /// If the bytes are no such request.
+    /// If the bytes are not such a request.
     pub fn decode(bytes: &'a [u8]) -> Result<(u32, Self), Malformed> {
         let mut cursor = Cursor(bytes);
         let start = cursor.take::<2>()?;
@@ -119,7 +119,7 @@ fn next_key<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], Malformed> {
 pub(crate) enum Record {
     /// The item; its value follows.
     Found(Head),
-    /// There is none, or the client must ask for it by itself.
+    /// There is no item, or the client must ask for it separately.
     Other(Status),
 }
 
@@ -132,7 +132,7 @@ impl Record {
     }
 }
 
-/// Writes the records of an answer into a vector, which keeps its memory.
+/// Writes the records of an answer into a vector, whose allocation is reused.
 #[derive(Debug)]
 pub struct Records<'a> {
     out: &'a mut Vec<u8>,
@@ -152,8 +152,8 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Makes room for a record. `None`: it does not fit any more. For an item, the room is that of
-    /// its value.
+    /// Makes room for a record. For an item, returns the room for its value. `None`: the record no
+    /// longer fits.
     pub(crate) fn push(&mut self, record: &Record) -> Option<&mut [u8]> {
         let start = self.out.len();
         if start + record.size() > self.limit.max(ANSWER + super::answer::short_len(0)) {
@@ -168,7 +168,7 @@ impl<'a> Records<'a> {
         })
     }
 
-    /// Whether a record of this size would fit into an answer of its own.
+    /// Whether a record would fit into an answer of its own.
     pub(crate) fn may_fit(&self, record: &Record) -> bool {
         ANSWER + record.size() <= self.limit
     }
@@ -180,10 +180,11 @@ impl<'a> Records<'a> {
         pen.put(&[Status::Multi as u8, 0, low, high, 0, 0, 0, 0]);
     }
 
-    /// Reads an answer: its records in the order of the keys. `Err`: the partition refused all.
+    /// Reads an answer: its records in the order of the keys. The inner `Err`: the partition
+    /// refused the whole request.
     ///
     /// # Errors
-    /// [`Malformed`] if the bytes are no such answer.
+    /// [`Malformed`] if the bytes are not such an answer.
     pub fn decode(bytes: &[u8]) -> Result<Result<Vec<Answer<'_>>, Status>, Malformed> {
         let mut cursor = Cursor(bytes);
         let status = Status::read(cursor.u8()?)?;

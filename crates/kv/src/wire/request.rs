@@ -12,7 +12,7 @@ use dunlin_store::{Delta, MAX_KEY, MAX_VALUE, Verb, copy_short};
 use super::cursor::{Cursor, Pen, halves};
 use super::format::{Malformed, VERSION};
 
-/// The option that the operation depends on the item's version.
+/// The option bit of an operation that requires a certain version of the item.
 const IF_VERSION: u8 = 1;
 
 const HEADER: usize = 8;
@@ -20,10 +20,10 @@ const HEADER: usize = 8;
 /// Bytes of a write before its key.
 const WRITE: usize = HEADER + 16;
 
-/// Why a request fits where it is written.
+/// The reason why a request fits into its buffer.
 const ROOM: &str = "the caller has made room for the request";
 
-/// Why the length of a key fits into a byte.
+/// The reason why the length of a key fits into a byte.
 const CHECKED: &str = "the caller has checked the key";
 
 /// The operations, as numbered on the wire.
@@ -40,7 +40,7 @@ mod code {
     pub(super) const DELETE: u8 = 10;
     pub(super) const TOUCH: u8 = 11;
 
-    /// Bytes between the header and the key. No request has another code.
+    /// Bytes between the header and the key of a request with this code.
     pub(super) const fn fields_len(code: u8) -> usize {
         match code {
             SLICE..=DOWN => 16,
@@ -62,9 +62,9 @@ pub enum Request<'a> {
     Slice {
         /// Its key.
         key: &'a [u8],
-        /// The stamp of the write that the first answer has named.
+        /// The stamp of the write, from the first answer.
         stamp: u64,
-        /// The first byte that is wanted.
+        /// The offset of the first byte that is wanted.
         from: u32,
     },
     /// Writes an item.
@@ -73,16 +73,16 @@ pub enum Request<'a> {
     Count {
         /// Its key.
         key: &'a [u8],
-        /// By how much.
+        /// The change.
         delta: Delta,
-        /// If given, only if the item has this version.
+        /// If given, the item must have this version.
         if_version: Option<u64>,
     },
     /// Deletes an item.
     Delete {
         /// Its key.
         key: &'a [u8],
-        /// If given, only if the item has this version.
+        /// If given, the item must have this version.
         if_version: Option<u64>,
     },
     /// Changes when an item expires.
@@ -103,22 +103,22 @@ pub enum Request<'a> {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Store<'a> {
-    /// When it happens, and what it does with an existing value.
+    /// The condition for the write, and its effect on an existing value.
     pub verb: Verb,
     /// The key.
     pub key: &'a [u8],
-    /// The value, or the bytes to be added to it.
+    /// The value, or the bytes to add to it.
     pub value: &'a [u8],
-    /// Kept with the item.
+    /// A number that is kept with the item.
     pub flags: u32,
     /// Seconds until the item expires; 0: never.
     pub lifetime: u32,
-    /// If given, only if the item has this version: compare-and-set.
+    /// If given, the item must have this version: compare-and-set.
     pub if_version: Option<u64>,
 }
 
 impl<'a> Store<'a> {
-    /// A write that sets a value, without flags, for ever.
+    /// A write that sets a value, without flags and expiry.
     #[must_use]
     pub const fn set(key: &'a [u8], value: &'a [u8]) -> Self {
         Self {
@@ -131,7 +131,7 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// Writes the request into room of its size.
+    /// Writes the request into a buffer of its size.
     #[inline(always)]
     fn encode(&self, tag: u32, out: &mut [u8]) {
         let (fixed, room) = out.split_first_chunk_mut::<WRITE>().expect(ROOM);
@@ -216,7 +216,7 @@ impl<'a> Request<'a> {
         matches!(self, Self::Get { .. } | Self::Slice { .. })
     }
 
-    /// Whether it asks for an item, from its beginning on.
+    /// Whether it reads an item from the beginning.
     #[inline]
     pub(crate) const fn is_get(&self) -> bool {
         matches!(self, Self::Get { .. })
@@ -234,7 +234,7 @@ impl<'a> Request<'a> {
         (1..=MAX_KEY).contains(&key) && value <= MAX_VALUE
     }
 
-    /// The bytes that it takes.
+    /// The length of the request in bytes.
     #[inline]
     #[must_use]
     pub fn size(&self) -> usize {
@@ -247,7 +247,7 @@ impl<'a> Request<'a> {
         HEADER + fields + self.key().len() + value
     }
 
-    /// Writes it into [`Self::size`] bytes.
+    /// Writes the request into [`Self::size`] bytes.
     ///
     /// # Panics
     /// If `out` is shorter, or the key longer than 255 bytes; see [`Self::is_in_range`].
@@ -321,8 +321,8 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The key of a get by the map with this tag, if the bytes are one: most requests are. One
-    /// comparison checks the whole header.
+    /// The key, if the bytes are a get with this map's tag, as most requests are. One comparison
+    /// checks the whole header.
     #[inline]
     pub(crate) fn decode_get(bytes: &'a [u8], tag: u32) -> Option<&'a [u8]> {
         let (start, key) = bytes.split_first_chunk::<HEADER>()?;
@@ -333,10 +333,10 @@ impl<'a> Request<'a> {
         is_get.then_some(key)
     }
 
-    /// The key of a request, of which nothing else is checked: where all of it is read later.
+    /// The key of a request. Nothing else is checked; the request is decoded completely later.
     ///
     /// # Errors
-    /// If the bytes have no key at the place that their first ones say.
+    /// If the bytes have no key where the header says.
     #[inline]
     pub(crate) fn find_key(bytes: &'a [u8]) -> Result<&'a [u8], Malformed> {
         let [_, code, key_len, ..] = *bytes.first_chunk::<HEADER>().ok_or(Malformed)?;
@@ -417,7 +417,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The verb of a write; `None`: the code is not one of a write.
+/// The verb of a write; `None` if the code is not that of a write.
 #[inline]
 const fn verb(code: u8) -> Option<Verb> {
     Some(match code {
@@ -441,7 +441,7 @@ fn header(code: u8, key_len: usize, options: u8, tag: u32) -> u64 {
     u64::from(start) | u64::from(tag) << 32
 }
 
-/// The options of a request that has or has not this condition.
+/// The options of a request with or without this condition.
 #[inline]
 fn options(if_version: Option<u64>) -> u8 {
     if_version.map_or(0, |_| IF_VERSION)
@@ -456,7 +456,7 @@ fn condition(cursor: &mut Cursor<'_>, is_conditional: bool) -> Result<Option<u64
     }
 }
 
-/// Puts another tag into a request that is already encoded: a client that has a new map.
+/// Replaces the tag in an encoded request, when a client gets a new map.
 pub(crate) fn set_tag(request: &mut [u8], tag: u32) {
     if let Some(field) = request.get_mut(4..8) {
         field.copy_from_slice(&tag.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Golden vectors, and the bytes that are refused.
+//! Golden vectors, and bytes that are refused.
 
 use dunlin_store::{Delta, MAX_VALUE, Mode, SLICE, Verb};
 use proptest::prelude::*;
@@ -90,7 +90,7 @@ fn requests_have_golden_bytes() {
         assert_eq!(hex(&bytes), golden, "{request:?}");
         assert_eq!(Request::decode(&bytes), Ok((0x0403_0201, request)));
         assert_eq!(Request::find_key(&bytes), Ok(request.key()));
-        // No shorter bytes and no longer ones are a request, but a write has no fixed end.
+        // Neither shorter nor longer bytes are a request, except that a write has no fixed end.
         for len in 0..bytes.len() {
             let short = Request::decode(&bytes[..len]);
             let is_write = matches!(request, Request::Write(_));
@@ -268,7 +268,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_begin_well_are_too(
+    fn bytes_with_a_valid_header_are_a_message_or_are_refused(
         code in 0_u8..20,
         key_len in 0_u8..8,
         options in 0_u8..3,

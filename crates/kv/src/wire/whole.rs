@@ -9,8 +9,8 @@
 //! answer   7, 0, number of keys u16, 0 u32, next place u64, then each key after its length u8
 //! to scan
 //! ```
-//! Figures and hot keys are also answered to a client with an old map. A scan begins at place 0;
-//! the next place of its last answer is 2^64 - 1.
+//! Requests for figures and hot keys are answered even if the client has an old map. A scan begins
+//! at place 0; the next place in its last answer is 2^64 - 1.
 
 use super::cursor::{Cursor, Pen};
 use super::format::{Malformed, VERSION};
@@ -23,10 +23,11 @@ const HOT: u8 = 20;
 /// The first byte of the answer to a scan.
 const KEYS: u8 = 7;
 
-/// The next place after the last answer.
+/// The next place in the last answer.
 const AT_END: u64 = u64::MAX;
 
-/// The longest answer to a scan: an answer of [`Scanned::MARK`] bytes takes no further bucket.
+/// The longest answer to a scan. Once an answer has [`Scanned::MARK`] bytes, no further bucket is
+/// added.
 pub(crate) const SCAN_ROOM: usize = 256 * 1024;
 
 /// A request for a whole partition.
@@ -42,12 +43,12 @@ pub enum Whole {
     Hot,
 }
 
-/// Keys of a partition, as the answer to a scan. Keys are added to it in the order of the table.
+/// Keys of a partition, as the answer to a scan. Keys are added in table order.
 #[derive(Debug)]
 pub struct Scanned(Vec<u8>);
 
 impl Scanned {
-    /// An answer of this length is long enough.
+    /// An answer with this number of bytes is long enough.
     pub(crate) const MARK: usize = 16 * 1024;
 
     const HEADER: usize = 16;
@@ -57,7 +58,7 @@ impl Scanned {
         Self(vec![0; Self::HEADER])
     }
 
-    /// Adds a key, if it fits. Only a bucket of about a thousand keys has keys that do not.
+    /// Adds a key, if it fits. Only a bucket with about a thousand keys has keys that do not fit.
     pub(crate) fn push(&mut self, key: &[u8]) {
         let count = self.0[2..4].try_into().map_or(0, u16::from_le_bytes);
         let is_short = self.0.len() + 1 + key.len() <= SCAN_ROOM;
@@ -70,19 +71,19 @@ impl Scanned {
         }
     }
 
-    /// True if it takes no more buckets.
+    /// Whether no further bucket should be added.
     pub(crate) fn is_long(&self) -> bool {
         self.0.len() >= Self::MARK
     }
 
-    /// The bytes of the answer; `next`: where the scan goes on, if it does.
+    /// Completes the answer. `next`: the place at which the scan continues, if it does.
     pub(crate) fn end(mut self, next: Option<u64>) -> Vec<u8> {
         self.0[0] = KEYS;
         self.0[8..16].copy_from_slice(&next.unwrap_or(AT_END).to_le_bytes());
         self.0
     }
 
-    /// Reads the keys of an answer, and where the scan goes on, if it does.
+    /// Reads the keys of an answer, and the place at which the scan continues, if it does.
     ///
     /// # Errors
     /// If the bytes are not an answer to a scan.
@@ -105,13 +106,13 @@ impl Scanned {
 }
 
 impl Whole {
-    /// True if it changes nothing, so that it may run twice.
+    /// Whether the request changes nothing, so that it may run twice.
     #[must_use]
     pub const fn is_read(&self) -> bool {
         matches!(self, Self::Figures | Self::Scan(_) | Self::Hot)
     }
 
-    /// The bytes that it takes.
+    /// The length of the request in bytes.
     #[must_use]
     pub const fn size(&self) -> usize {
         match self {
@@ -121,10 +122,10 @@ impl Whole {
         }
     }
 
-    /// Writes it into [`Self::size`] bytes.
+    /// Writes the request into [`Self::size`] bytes.
     ///
     /// # Panics
-    /// If there are fewer.
+    /// If `out` is shorter.
     pub fn encode(&self, tag: u32, out: &mut [u8]) {
         let mut pen = Pen::new(out);
         let code = match self {
@@ -145,7 +146,7 @@ impl Whole {
     /// Reads a request and the tag of its map.
     ///
     /// # Errors
-    /// If the bytes are no such request.
+    /// If the bytes are not such a request.
     pub fn decode(bytes: &[u8]) -> Result<(u32, Self), Malformed> {
         let mut cursor = Cursor(bytes);
         let [version, code, 0, 0] = cursor.take()? else {

@@ -1,5 +1,5 @@
-//! A fleet with simulated servers, session by session: what it does about servers that are down,
-//! that leave the list, and that come back.
+//! A fleet with simulated servers, session by session: servers that are down, that leave the list,
+//! and that come back.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -48,7 +48,7 @@ fn a_get_is_not_a_miss_if_no_server_was_reached() {
     town.get(&key);
     assert_eq!(town.wishes(), [(0, 0), (1, 0)]);
     town.refuse(1, 0);
-    // A write never waits for a server that is down.
+    // The write does not wait, because its server is down.
     town.set(&key, b"value");
     assert_eq!(town.ends(), [Outcome::Failed(Error::Unavailable)]);
     town.refuse(0, 0);
@@ -101,7 +101,7 @@ fn the_late_end_of_a_session_from_before_a_restart_is_ignored() {
     assert_eq!(town.wishes(), [(0, 0)]);
     town.grant(0, 0);
     town.run(5);
-    // The new map has come. Only now does the old session with the other partition end.
+    // The new map has arrived. Only then does the old session with the other partition end.
     town.lose(0, 1, CloseReason::PeerFailed);
     town.get(&key);
     assert_eq!(town.ends(), [], "the new session may come");
@@ -137,7 +137,7 @@ fn a_late_session_with_a_server_that_has_left_the_list_is_ended() {
 }
 
 #[test]
-fn the_last_error_of_a_server_is_that_of_its_session() {
+fn the_last_error_of_a_server_comes_from_its_session() {
     let mut town = Town::new(&[Mode::Store, Mode::Store], WhenDown::Fail);
     assert_eq!(town.wishes(), [(0, 0), (1, 0)]);
     town.refuse(1, 0);
@@ -152,7 +152,7 @@ fn the_last_error_of_a_server_is_that_of_its_session() {
     );
 }
 
-/// The page of the service warns of this.
+/// The documentation of the service warns of this.
 #[test]
 fn a_server_that_comes_back_to_the_list_has_the_values_that_it_had() {
     let mut town = Town::new(&[Mode::Store, Mode::Store], WhenDown::Fail);
@@ -214,7 +214,7 @@ fn keys_of_a_partition_that_is_down_are_misses_and_the_others_are_found() {
     town.get_many(&asked);
     town.run(5);
     assert_eq!(town.ends(), [Outcome::Many(vec![true, false, true])]);
-    // A get that is under way when the partition goes.
+    // A get that is in flight when the partition goes down.
     town.connect_all();
     town.get_many(&asked);
     town.lose(0, 0, CloseReason::PeerFailed);
@@ -231,7 +231,7 @@ fn a_get_of_many_keys_whose_deadline_has_passed_fails() {
     assert_eq!(town.ends(), [Outcome::Failed(Error::Unavailable)]);
 }
 
-/// Each crash loses more reads than the budget of repeats gains until the next crash.
+/// Each crash loses more reads than the repeat budget gains until the next crash.
 #[test]
 fn reads_wait_for_a_server_that_has_crashed_however_many_were_repeated_before() {
     let mut town = Town::new(&[Mode::Store], WhenDown::Wait);

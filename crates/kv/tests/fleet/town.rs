@@ -17,13 +17,13 @@ use dunlin_store::{Config, Mode, Region, Seed, Table, route};
 const PARTITIONS: u16 = 2;
 const CLIENT: PortId = PortId(0);
 
-/// How an operation has ended.
+/// The result of an operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     Missing,
     Written,
     Found(Vec<u8>),
-    /// Of a get of many keys: which are found.
+    /// For a get of many keys: whether each was found.
     Many(Vec<bool>),
     Failed(Error),
 }
@@ -42,7 +42,7 @@ struct Client {
 }
 
 impl Client {
-    /// Takes what the fleet has for its owner.
+    /// Takes wishes and ends from the fleet.
     fn collect(&mut self, now: Nanos) {
         while let Some(wish) = self.fleet.wish(now) {
             match wish {
@@ -87,7 +87,7 @@ impl Node for Member {
 struct Members {
     modes: Vec<Mode>,
     options: FleetOptions,
-    /// Starts of all processes so far.
+    /// The number of process starts so far.
     lives: u32,
 }
 
@@ -120,7 +120,7 @@ impl Cluster for Members {
         };
         let place = u16::try_from(place).unwrap();
         let mode = self.modes[usize::from(place / PARTITIONS)];
-        // Partitions of one life of a server have one tag.
+        // All partitions of a server have the same tag until it restarts.
         let tag = (self.lives - u32::from(place % PARTITIONS)) << 8;
         let table = Config {
             mode,
@@ -147,7 +147,7 @@ pub(crate) struct Town {
 }
 
 impl Town {
-    /// A client of servers with these modes, all of which are listed.
+    /// Makes a client of servers with these modes, all of which are listed.
     pub(crate) fn new(modes: &[Mode], when_down: WhenDown) -> Self {
         let members = Members {
             modes: modes.to_vec(),
@@ -201,7 +201,7 @@ impl Town {
         self.with(|fleet, cx| fleet.on_list(names, cx.now()));
     }
 
-    /// A key of a partition of a server, if all servers are listed.
+    /// A key of a partition of a server, provided that all servers are listed.
     pub(crate) fn key(&mut self, server: usize, partition: u16) -> Vec<u8> {
         let names: Vec<String> = (0..self.world.cluster.modes.len()).map(name).collect();
         let ring = Ring::of(names.iter().map(String::as_str));
@@ -238,7 +238,7 @@ impl Town {
             .unwrap();
     }
 
-    /// The ends of operations since the last question.
+    /// The ends of operations since the last call.
     pub(crate) fn ends(&mut self) -> Vec<Outcome> {
         let ends = std::mem::take(&mut self.client().app_mut().ends);
         let outcome = |result| match result {
@@ -321,7 +321,7 @@ impl Town {
         session
     }
 
-    /// The session with an endpoint of a server ends.
+    /// Ends the session with an endpoint of a server.
     pub(crate) fn lose(&mut self, server: usize, endpoint: u16, reason: CloseReason) {
         let session = self
             .sessions
@@ -332,13 +332,13 @@ impl Town {
         self.run(1);
     }
 
-    /// A server starts anew.
+    /// Restarts a server.
     pub(crate) fn restart(&mut self, server: usize) {
         self.crash(server);
         self.boot(server);
     }
 
-    /// A server ends, and does not tell its clients.
+    /// Ends a server without notice to its clients.
     pub(crate) fn crash(&mut self, server: usize) {
         ports(server).for_each(|port| self.world.act(Act::Crash(port)));
     }

@@ -1,5 +1,5 @@
-//! A simulated client: issues random operations on the keys of all servers, and records their
-//! outcomes. It also checks what a fleet promises about servers that are down.
+//! A simulated client. It issues random operations on the keys of all servers, and records their
+//! outcomes. It also checks the fleet's promises about servers that are down.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::record::{
 
 /// No client begins a random operation after this time.
 pub(crate) const BUSY: Nanos = Nanos::from_millis(3500);
-/// When each client reads all keys once more.
+/// The time at which each client reads all keys once more.
 const LAST: Nanos = Nanos::from_millis(4900);
 /// Mean time between two operations of a client.
 const GAP: u64 = 40_000_000;
@@ -37,14 +37,15 @@ pub(crate) fn name_of(server: usize) -> String {
 #[derive(Clone, Copy)]
 struct Asked {
     key: usize,
-    /// The server that owns it, and the fleet's name for it.
+    /// The server that owns the key, and the fleet's identifier for it.
     owner: usize,
     id: ServerId,
-    /// The owner, or its partition with the key, was down at some time since the operation began.
+    /// Whether the owner, or its partition with the key, was down at some time since the operation
+    /// began.
     was_down: bool,
 }
 
-/// An operation that is under way. It has several keys if it is a get of many.
+/// An operation in progress. It has several keys if it is a get of many.
 struct Begun {
     keys: Vec<Asked>,
     action: Action,
@@ -55,9 +56,9 @@ pub(crate) struct ClientNode {
     pub(crate) rpc: SimEndpoint<Fleet>,
     record: Shared,
     rng: Rng,
-    /// How operations for servers that are down must end.
+    /// The fleet's option for servers that are down.
     when_down: WhenDown,
-    /// Whether it also writes items that fill the servers' memory.
+    /// Whether the client also writes items that fill the servers' memory.
     fills: bool,
     next: Nanos,
     tokens: u64,
@@ -152,7 +153,7 @@ impl ClientNode {
         self.rpc.next_wakeup().min(own)
     }
 
-    /// The server that owns a key, and the fleet's name for it.
+    /// The server that owns a key, and the fleet's identifier for it.
     fn owner(&self, key: usize) -> (usize, ServerId) {
         let fleet = self.rpc.app();
         let id = fleet.owner(&key_bytes(key)).expect("a server is listed");
@@ -160,7 +161,7 @@ impl ClientNode {
         (name.trim_start_matches("server-").parse().unwrap(), id)
     }
 
-    /// Whether a get of this key may end without the server.
+    /// Whether a get of this key may end without an answer from the server.
     fn is_down(&self, asked: &Asked) -> bool {
         let (name, fleet) = (name_of(asked.owner), self.rpc.app());
         let mut all = fleet.addresses();
@@ -218,7 +219,7 @@ impl ClientNode {
             (_, _) => Action::Cas(number, self.versions[key]),
         };
         if kind(key) == Kind::Long && action != Action::Get {
-            // The get is under way, slice by slice, while the server takes the write.
+            // The get reads its value slice by slice while the server takes the write.
             self.begin(key, Action::Get, now);
         }
         self.begin(key, action, now);
@@ -300,7 +301,7 @@ impl ClientNode {
         Token(self.tokens)
     }
 
-    /// Notes which of the keys that are asked for are down now.
+    /// Notes which keys of operations in progress are down now.
     fn note_down(&mut self) {
         let mut begun = std::mem::take(&mut self.begun);
         for asked in begun.values_mut().flat_map(|begun| &mut begun.keys) {
@@ -322,7 +323,7 @@ impl ClientNode {
             return self.record.borrow_mut().violate(what);
         };
         match end.result {
-            // No client reads this one.
+            // No client reads this item.
             _ if begun.keys.is_empty() => {}
             Ok(Reply::Items(items)) => {
                 for (asked, item) in begun.keys.iter().zip(items) {
@@ -360,7 +361,7 @@ impl ClientNode {
             Error::Present => Outcome::Present,
             Error::VersionDiffers => Outcome::Differs,
             Error::Unknown => Outcome::Unknown,
-            // It has not happened, or it only reads.
+            // Either the write has not happened, or the operation only reads.
             Error::Unavailable => {
                 self.refused += 1;
                 return;
@@ -397,7 +398,7 @@ impl ClientNode {
         }
         let is_read = begun.action == Action::Get && outcome == Outcome::Absent;
         if is_read && self.when_down == WhenDown::Miss && asked.was_down {
-            // The client may have made it a miss, so it shows nothing about the item.
+            // The client may have counted it as a miss, so it shows nothing about the item.
             self.refused += 1;
             return;
         }

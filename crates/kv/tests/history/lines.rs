@@ -1,5 +1,5 @@
 //! Histories as lines, for a second checker in another language: `tools/porcupine` reads them, and
-//! says what each number means.
+//! documents each number.
 
 use dunlin_core::Nanos;
 use dunlin_testkit::histories::{self, Line};
@@ -45,7 +45,7 @@ fn line_of(operation: &Operation) -> Line {
     }
 }
 
-/// The operation of a line that another process has written.
+/// Reads the line of an operation that another process has written.
 pub(crate) fn read(line: &str) -> Operation {
     let words: Vec<&str> = line.split_whitespace().collect();
     let number = |at: usize| words[at].parse::<u64>().unwrap();

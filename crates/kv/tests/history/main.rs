@@ -1,15 +1,15 @@
-//! Histories of many simulated clients under loss, cuts of the network, and restarts, of one server
-//! and of several that come and go, and whether each key behaves like a register that one operation
-//! at a time changes (linearizability). Planted bugs must be found. A run with real processes has a
-//! history too.
+//! Histories of many simulated clients under loss, cuts of the network, and restarts, with one
+//! server or with several that come and go. The test checks whether each key behaves like a
+//! register that one operation at a time changes (linearizability). Planted bugs must be found. A
+//! run with real processes records a history, too.
 //!
 //! | file | what it owns |
 //! |---|---|
 //! | `record.rs` | the operations with their times and outcomes |
-//! | `model.rs` | one key, as it should behave |
+//! | `model.rs` | a model of one key |
 //! | `search.rs` | the search for an order that explains a history |
 //! | `lines.rs` | histories as files, for a checker in another language |
-//! | `plan.rs` | what a seed decides, planted bugs, and counts |
+//! | `plan.rs` | the decisions of a seed, planted bugs, and counts |
 //! | `nodes.rs`, `client.rs`, `members.rs` | the simulated processes |
 //! | `processes.rs` | real processes: servers that are killed, and clients |
 //! | `stage.rs` | sessions, restarts, lists, and the run of a seed |
@@ -31,9 +31,9 @@ mod stage;
 use plan::{Bug, Sum};
 use stage::run_seed;
 
-/// The seeds of a run without bugs.
+/// The seeds of the runs without bugs.
 const SEEDS: u64 = 40;
-/// The seeds among which a planted bug must show.
+/// A planted bug must be found within this number of seeds.
 #[cfg(feature = "mutants")]
 const BUG_SEEDS: u64 = 60;
 
@@ -49,7 +49,7 @@ fn every_history_has_an_order() {
         }
     }
     println!("{sum:?}");
-    // The runs must have had in them what they are meant to try.
+    // The runs must have covered the cases that they are meant to test.
     assert!(
         sum.restarts > SEEDS && sum.operations > 100 * SEEDS,
         "{sum:?}"
@@ -66,7 +66,7 @@ fn a_history_of_real_processes_has_an_order() {
     processes::run();
 }
 
-/// A process of that test; returns at once in any other.
+/// A process of that test. In any other run, it returns at once.
 #[test]
 fn child() {
     if let Some(role) = dunlin_testkit::child::role() {

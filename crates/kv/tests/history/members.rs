@@ -1,4 +1,4 @@
-//! Makes the processes of a run: servers have the first ports, clients the last ones.
+//! Makes the processes of a run. Servers have the first ports, and clients the last ones.
 
 use dunlin_kv::store::{Config, Region, Seed, Table};
 use dunlin_kv::{Map, Partition};
@@ -18,7 +18,7 @@ pub(crate) struct Members {
     pub(crate) record: Shared,
     plan: Plan,
     rng: Rng,
-    /// Starts of all servers so far.
+    /// The number of starts of all servers so far.
     lives: u32,
     servers: Vec<Server>,
 }
@@ -46,7 +46,7 @@ impl Members {
         members
     }
 
-    /// Draws what a server has after its next start.
+    /// Draws the properties that a server has after its next start.
     pub(crate) fn restart(&mut self, server: usize) {
         self.servers[server] = self.next_life();
     }

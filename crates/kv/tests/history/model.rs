@@ -1,4 +1,4 @@
-//! One key as it should behave. An item that expires may be there or not while that second passes.
+//! A model of one key. In the second in which an item expires, it may or may not be there.
 
 use dunlin_core::Nanos;
 
@@ -8,9 +8,9 @@ use crate::record::{Action, Operation, Outcome};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Item {
     number: u64,
-    /// `None`: the outcome of its write is unknown.
+    /// `None`: the result of its write is unknown.
     version: Option<u64>,
-    /// It may be gone from the first time on, and must be from the second on.
+    /// It may be gone from the first time on, and must be gone from the second time on.
     expires: (Nanos, Nanos),
 }
 
@@ -20,7 +20,7 @@ pub(crate) type State = Option<Item>;
 const NEVER: (Nanos, Nanos) = (Nanos::MAX, Nanos::MAX);
 const SECOND: u64 = 1_000_000_000;
 
-/// The times between which an item expires, whose write took place between two times.
+/// The times between which an item expires. Its write took place between `begin` and `end`.
 fn expiry(begin: Nanos, end: Nanos, lifetime: u32) -> (Nanos, Nanos) {
     if lifetime == 0 {
         return NEVER;
@@ -32,8 +32,8 @@ fn expiry(begin: Nanos, end: Nanos, lifetime: u32) -> (Nanos, Nanos) {
     (at(begin), at(end))
 }
 
-/// The states after an operation, if it can have its outcome in this state; several if the item may
-/// have expired.
+/// The states after an operation, if its outcome is possible in this state. There are several if
+/// the item may have expired.
 pub(crate) fn after(state: State, operation: &Operation) -> Vec<State> {
     let mut states = Vec::new();
     let is_alive = |item: &Item| operation.begin < item.expires.1;
@@ -52,7 +52,7 @@ pub(crate) fn after(state: State, operation: &Operation) -> Vec<State> {
     states
 }
 
-/// The state after an operation, if it can have its outcome.
+/// The state after an operation, if its outcome is possible.
 fn step(state: State, operation: &Operation) -> Option<State> {
     let Operation {
         action,
@@ -98,7 +98,7 @@ fn step(state: State, operation: &Operation) -> Option<State> {
             let may_differ = item.version != Some(wanted);
             match outcome {
                 Outcome::Differs => may_differ.then_some(state),
-                // It changes nothing if the versions differ.
+                // If the versions differ, it changes nothing.
                 Outcome::Unknown if !may_fit => Some(state),
                 _ => (may_fit && may_happen).then(|| written(number, 0, version)),
             }
@@ -134,7 +134,7 @@ fn get(state: State, outcome: Outcome) -> Option<State> {
     }
 }
 
-/// An operation that does nothing in this state.
+/// The same state, if an operation that does nothing has the expected outcome.
 fn unchanged(state: State, outcome: Outcome, expected: Outcome) -> Option<State> {
     (outcome == expected || outcome == Outcome::Unknown).then_some(state)
 }

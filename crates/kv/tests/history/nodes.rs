@@ -12,7 +12,7 @@ use crate::record::{Action, KEYS, Operation, Outcome, Shared, key_bytes};
 
 /// A process.
 pub(crate) enum Member {
-    /// A partition, or a process without one, because the server has fewer now.
+    /// A partition, or a process without one because the server now has fewer.
     Server(Box<ServerNode>),
     Idle(Box<SimEndpoint<()>>),
     Client(Box<ClientNode>),
@@ -49,11 +49,11 @@ impl Node for Member {
     }
 }
 
-/// Items that a table has evicted: the key's number and the version.
+/// Items that a table has evicted: the key's number, and the version.
 #[derive(Clone, Default)]
 pub(crate) struct Evicted(Arc<Mutex<Vec<(usize, u64)>>>);
 
-/// Has a table report the keys and versions that it evicts.
+/// Makes a table report the keys and versions that it evicts.
 pub(crate) fn watch(table: &mut Table, mut see: impl FnMut(usize, u64) + Send + 'static) {
     table.watch(move |departure| {
         let is_eviction = matches!(departure.reason, Reason::Evicted | Reason::Crowded);
@@ -80,7 +80,7 @@ impl Evicted {
 
 pub(crate) struct ServerNode {
     pub(crate) rpc: SimEndpoint<Partition>,
-    /// The server whose partition it is.
+    /// The server to which the partition belongs.
     server: usize,
     evicted: Evicted,
     record: Shared,

@@ -1,11 +1,11 @@
 //! The decisions of a seed about its run, planted bugs, and counts, which show that the runs cover
-//! the cases that they are made for.
+//! the intended cases.
 
 use dunlin_kv::store::Mode;
 use dunlin_kv::{FleetOptions, Options, WhenDown};
 use dunlin_sim::Rng;
 
-/// Most ports of a server. It uses some of them in each life.
+/// The most ports of a server. After each start, it uses some of them.
 const MOST_PORTS: usize = 3;
 
 /// A planted bug.
@@ -33,13 +33,13 @@ pub(crate) enum Bug {
     /// A write stops in the middle of its value.
     #[cfg(feature = "mutants")]
     HalfWrite,
-    /// A get goes on with the slices of a value that was overwritten meanwhile.
+    /// A get continues with the slices of a value that was overwritten meanwhile.
     #[cfg(feature = "mutants")]
     MixedSlices,
-    /// An item leaves a cache's log, and a get still reads the bytes there.
+    /// An item is removed from a cache's log, and a get still reads the bytes there.
     #[cfg(feature = "mutants")]
     LateEntry,
-    /// A key of a server that is down is looked for at another one.
+    /// A client looks for a key of a server that is down at another server.
     #[cfg(feature = "mutants")]
     OtherOwner,
     /// An operation for a server that is down waits for it.
@@ -49,7 +49,7 @@ pub(crate) enum Bug {
 
 #[cfg(feature = "mutants")]
 impl Bug {
-    /// Every bug, and a part of the message by which it must be found.
+    /// Every bug, and a part of the message that must report it.
     pub(crate) const PLANTED: [(Self, &str); 11] = [
         (Self::Miss, "no order explains"),
         (Self::LostCompare, "no order explains"),
@@ -64,7 +64,7 @@ impl Bug {
         (Self::Waits, "which is down"),
     ];
 
-    /// The mode of tables that the bug needs.
+    /// The mode of tables in which the bug can show.
     const fn mode(self) -> Option<Mode> {
         match self {
             Self::LateEntry => Some(Mode::Cache),
@@ -72,7 +72,7 @@ impl Bug {
         }
     }
 
-    /// Whether the operations of some key have no order.
+    /// Whether the bug makes the operations of some key unexplainable.
     pub(crate) const fn breaks_histories(self) -> bool {
         !matches!(self, Self::Waits)
     }
@@ -93,14 +93,15 @@ pub(crate) struct Plan {
     pub(crate) ports: usize,
     pub(crate) when_down: WhenDown,
     pub(crate) crashes: u64,
-    /// Times at which the network is cut between some clients and servers.
+    /// How often the network is cut between some clients and servers.
     pub(crate) cuts: u64,
-    /// Changes of the list.
+    /// The number of changes of the list.
     pub(crate) lists: u64,
 }
 
 impl Plan {
-    /// Every third run has one server, and operations wait for it; the others have 3 to 30.
+    /// In every third run, there is one server and operations wait for it; other runs have 3 to 30
+    /// servers.
     pub(crate) fn draw(seed: u64, bug: Bug, rng: &mut Rng) -> Self {
         let is_fleet = !seed.is_multiple_of(3);
         let mode = if rng.one_in(2) {
@@ -139,7 +140,7 @@ impl Plan {
         }
     }
 
-    /// The options of a client. One client has the bug of clients, if any.
+    /// The options of a client. One client has the planted bug, if it is a bug of clients.
     pub(crate) fn options(&self, client: usize) -> FleetOptions {
         let options = FleetOptions {
             client: Options {

@@ -1,5 +1,5 @@
-//! A run with real processes: two servers, of which one is killed and started again, and clients
-//! that perform one operation after the other. All processes read the clock of the system.
+//! A run with real processes: two servers, one of which is killed and started again, and clients
+//! that perform one operation after the other. All processes read the system's clock.
 
 use std::io::Write;
 use std::thread::sleep;
@@ -24,7 +24,7 @@ use crate::search;
 
 const SERVERS: usize = 2;
 const CLIENTS: u64 = 3;
-/// Operations of a client.
+/// The number of operations of a client.
 const OPERATIONS: u64 = 600;
 /// Bytes of a partition's table: the long values soon fill it.
 const MEMORY: usize = 640 << 10;
@@ -90,7 +90,7 @@ pub(crate) fn run() {
 /// The evictions that a server has printed before it was killed.
 fn evictions(server: usize, process: &Child) -> Vec<Operation> {
     let lines = process.rest();
-    // It may have been killed in the middle of the last line, before that eviction.
+    // If the server was killed while it printed the last line, that eviction has not happened yet.
     let whole = lines.iter().filter(|line| line.split(' ').count() == 10);
     let read = whole.map(|line| lines::read(line));
     read.map(|it| Operation { server, ..it }).collect()
@@ -111,14 +111,14 @@ pub(crate) fn play(role: &str) {
     }
 }
 
-/// Says a line to the test.
+/// Prints a line for the test.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "#{line}").unwrap();
     out.flush().unwrap();
 }
 
-/// A server with as many partitions as it has had lives. It never ends by itself.
+/// A server, which has one partition more after each start. It runs until it is killed.
 fn be_server(address: &str, life: u16) {
     let nexus = Nexus::bind(address).unwrap();
     let (ready, opened) = std::sync::mpsc::channel();
@@ -188,7 +188,7 @@ fn be_client(list: &str, number: u64, path: &str) {
             client.fill();
         }
         let Some(operation) = client.operate(&servers) else {
-            // The server is down; it may be back soon.
+            // The server is down, and may be back soon.
             sleep(10 * GAP);
             continue;
         };
@@ -210,14 +210,14 @@ impl Client {
     /// Writes an item that no client reads, so that the server evicts others.
     fn fill(&mut self) {
         let key = format!("filler-{}", self.rng.below(64));
-        // If the server is down, it needs none.
+        // If the server is down, its memory need not be filled.
         let _ = self.kv.store(&Store::set(key.as_bytes(), &[0; FILLER]));
     }
 
     /// Performs one operation. `None`: it shows nothing about its key.
     fn operate(&mut self, servers: &[&str]) -> Option<Operation> {
         let key = self.rng.index(KEYS);
-        // Counters go up from it without reaching the next.
+        // A counter can increase from this number without reaching the next one.
         self.numbers += 10_007;
         let number = self.numbers;
         let action = match (self.rng.below(10), kind(key)) {

@@ -1,4 +1,4 @@
-//! The operations of a run, with their times and outcomes, which clients record for the search; and
+//! The operations of a run, with their times and outcomes, which clients record for the search, and
 //! the values of keys.
 
 use std::cell::RefCell;
@@ -12,14 +12,14 @@ pub(crate) const KEYS: usize = 12;
 /// The number of a value that no write leaves.
 pub(crate) const TORN: u64 = 0;
 
-/// The values that a key has.
+/// The kind of a key's values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// Decimal digits alone, so that the server can count.
+    /// Only decimal digits, so that the server can count.
     Counter,
     /// One packet.
     Short,
-    /// Several slices, read one after the other.
+    /// Several slices, which are read one after the other.
     Long,
 }
 
@@ -32,27 +32,27 @@ pub(crate) const fn kind(key: usize) -> Kind {
     }
 }
 
-/// The value of a key that a write of `number` leaves. Every part of it shows the number, so a
-/// value that is put together from two writes has no number.
+/// The value that a write of `number` leaves at a key. Every part of it shows the number, so a
+/// mixture of two writes is recognised.
 pub(crate) fn value_of(key: usize, number: u64) -> Vec<u8> {
     let len = match kind(key) {
         Kind::Counter => return number.to_string().into_bytes(),
         Kind::Short => 64,
-        // More than two slices. All values of the key have the same length, so a mixture of two
-        // is not noticed by its length.
+        // More than two slices. All values of the key have the same length, so the length of a
+        // mixture does not reveal it.
         Kind::Long => 150_000,
     };
     let part = format!("{number:>15} ").into_bytes();
     part.into_iter().cycle().take(len).collect()
 }
 
-/// The number of the write that has left this value; [`TORN`]: no write leaves such a value.
+/// The number of the write that has left this value, or [`TORN`] if no write leaves such a value.
 pub(crate) fn number_of(key: usize, value: &[u8]) -> u64 {
     let read = || {
         let first = value.get(..value.len().min(16))?;
         let number = std::str::from_utf8(first).ok()?.trim().parse().ok()?;
         let is_it = match kind(key) {
-            // A counter that was counted down may have spaces after it.
+            // A counter that was counted down may have spaces at its end.
             Kind::Counter => value.len() <= 20,
             _ => value == value_of(key, number),
         };
@@ -73,7 +73,7 @@ pub(crate) enum Action {
     /// Adds one.
     Count,
     Delete,
-    /// The server stops, and everything is gone.
+    /// The server stops, and all items are lost.
     Lose,
     /// The server has evicted the item with this version.
     Evict(u64),
@@ -86,21 +86,22 @@ pub(crate) enum Outcome {
     Found(u64, u64),
     /// There was no item.
     Absent,
-    /// There was one.
+    /// There was an item.
     Present,
-    /// It had another version.
+    /// The item had another version.
     Differs,
-    /// Its version now.
+    /// The item's new version.
     Written(u64),
-    /// Number and version now.
+    /// The new number and version.
     Counted(u64, u64),
     Done,
-    /// It may or may not have happened.
+    /// The operation may or may not have happened.
     Unknown,
 }
 
-/// An operation of a history. A key at one server is a register of its own: if the list of servers
-/// changes, the key has another owner, and finds its old item there when it comes back.
+/// An operation of a history. A key at one server is a register of its own: when the list of
+/// servers changes, the key gets another owner, and its old item is still there when the first
+/// owner comes back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation {
     pub(crate) server: usize,
@@ -125,7 +126,7 @@ impl Record {
     /// A number that no other write of the run has.
     pub(crate) fn number(&mut self) -> u64 {
         self.numbers += 1;
-        // A counter can go up from this number without reaching the next one.
+        // A counter can increase from this number without reaching the next one.
         self.numbers * 10_007
     }
 

@@ -35,7 +35,7 @@ impl linear::Operation for Operation {
 /// Whether some order explains the operations of each key of each server.
 ///
 /// # Errors
-/// In words, for the first key without an order.
+/// A description of the first key without an order.
 pub(crate) fn check_all(operations: &[Operation]) -> Result<(), String> {
     let mut registers: BTreeMap<(usize, usize), Vec<Operation>> = BTreeMap::new();
     for operation in operations {
@@ -51,7 +51,7 @@ pub(crate) fn check_all(operations: &[Operation]) -> Result<(), String> {
 /// Whether some order explains the operations of one key.
 ///
 /// # Errors
-/// In words: none does, or it cannot be said.
+/// A description: no order exists, or the search could not decide.
 fn check(operations: &[Operation]) -> Result<(), String> {
     linear::check(operations, None)
 }

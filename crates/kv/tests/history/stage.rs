@@ -1,6 +1,6 @@
 //! The run of a seed: sessions between clients and partitions, faults of the network, servers that
-//! restart with another number of partitions, lists that change, and the check of what the clients
-//! have seen.
+//! restart with another number of partitions, lists that change, and the check of the clients'
+//! history.
 
 mod cuts;
 
@@ -19,30 +19,30 @@ use crate::plan::{Bug, Plan, Sum};
 use crate::record::{Action, KEYS, Operation, Outcome, Record};
 use crate::search;
 
-/// No server stops, no list changes, and no network is cut after this time.
+/// After this time, no server stops, no list changes, and no network is cut.
 const CHAOS: Nanos = Nanos::from_millis(3000);
-/// Every operation must have ended at this time.
+/// By this time, every operation must have ended.
 const END: Nanos = Nanos::from_millis(6500);
 const STEP: Nanos = Nanos::from_micros(500);
 
-/// Events that the stage has planned.
+/// Events that the stage has scheduled.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Connect(PortId, ServerId, u16),
     Crash(usize),
     /// A server that stopped at this time starts again.
     Start(usize, Nanos),
-    /// Clients and servers cannot reach each other for a while.
+    /// Some clients and servers cannot reach each other for a while.
     Cut,
     Act(Act),
-    /// The process of this life, and its session.
+    /// The port of a process, its life, and the session that it loses.
     Lost(PortId, u32, Session),
     /// All servers are listed, except those whose bits are set.
     List(u32),
     ListAt(PortId, u32),
 }
 
-/// A session, and the lives of the processes at its ends: those of the client and of the server.
+/// A session, and the lives of the client's and the server's process.
 #[derive(Clone, Copy)]
 struct Tie {
     ends: [(PortId, u32, Session); 2],
@@ -54,7 +54,7 @@ struct Stage {
     world: World<Members>,
     rng: Rng,
     events: Schedule<Event>,
-    /// The sessions of clients with servers since the last start of each.
+    /// The sessions between clients and servers since the last start of each.
     ties: Vec<Tie>,
     is_up: Vec<bool>,
     is_broken: bool,
@@ -65,7 +65,7 @@ struct Stage {
 pub(crate) struct Verdict {
     /// The counts of the run, or a description of its fault.
     pub(crate) result: Result<Sum, String>,
-    /// No order explains the operations of some key.
+    /// Whether the operations of some key have no order that explains them.
     pub(crate) is_broken: bool,
 }
 
@@ -239,7 +239,7 @@ impl Stage {
         Some(session)
     }
 
-    /// A process notices that its peer does not answer any more.
+    /// Makes a process notice that its peer no longer answers.
     fn lose(&mut self, port: PortId, session: Session) {
         let reason = CloseReason::PeerFailed;
         match self.world.node(port) {
@@ -293,7 +293,7 @@ impl Stage {
         }
     }
 
-    /// Counts what a partition has seen, before it goes.
+    /// Adds a partition's figures to the counts before the partition is dropped.
     fn note_figures(&mut self, port: PortId) {
         if let Some(Member::Server(server)) = self.world.node(port) {
             let figures = server.rpc.app().figures();
@@ -301,7 +301,7 @@ impl Stage {
         }
     }
 
-    /// Checks what the clients have seen.
+    /// Checks the clients' history.
     fn judge(mut self) -> Verdict {
         let result = self.look();
         Verdict {

@@ -8,7 +8,7 @@ fn decoded(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn vectors_of_the_standard_go_both_ways() {
+fn vectors_of_the_standard_encode_and_decode() {
     let pairs: [(&[u8], &[u8]); 6] = [
         (b"f", b"Zg=="),
         (b"fo", b"Zm8="),
@@ -26,7 +26,7 @@ fn vectors_of_the_standard_go_both_ways() {
 }
 
 #[test]
-fn what_is_not_base64_is_refused() {
+fn text_that_is_not_base64_is_refused() {
     for text in [&b""[..], b"Z", b"Zg", b"Zg=", b"====", b"Z===", b"!!!!"] {
         assert_eq!(decoded(text), None, "{}", text.escape_ascii());
     }

@@ -126,8 +126,8 @@ impl<'a> Update<'a> {
 }
 
 impl MetaSet<'_> {
-    /// True if the command compares the version like `cas`. It answers a missing item with another
-    /// error.
+    /// Whether the command compares the version like `cas`. Such a command answers a missing item
+    /// with a different error.
     pub(crate) fn compares(&self) -> bool {
         let is_plain = matches!(self.verb, Verb::Set | Verb::Replace);
         is_plain && self.meta.options().if_version.is_some()

@@ -38,7 +38,7 @@ fn get(words: Words<'_>, now: Seconds) -> Command<'_> {
     }
 }
 
-/// Parses `ms`. If a command is refused and its length is a number, the value is thrown away.
+/// Parses `ms`. If the command is refused but its length is a number, the value is discarded.
 fn set(words: Words<'_>, now: Seconds) -> Command<'_> {
     if words.len() > crate::limits::MAX_META_WORDS {
         return Command::Say(TOO_MANY);
@@ -98,7 +98,7 @@ fn count(words: Words<'_>, now: Seconds) -> Command<'_> {
     }
 }
 
-/// The error text of commands that do not say which flag is wrong.
+/// The error text of commands that do not report which flag is wrong.
 fn brief(wrong: Wrong) -> &'static str {
     match wrong {
         Wrong::TooMany => TOO_MANY,

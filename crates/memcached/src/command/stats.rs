@@ -1,4 +1,4 @@
-//! Which statistics a line asks for.
+//! The statistics that a line asks for.
 
 use crate::command::{Ask, Command, ERROR};
 use crate::words::Words;

@@ -1,4 +1,4 @@
-//! Lines that no other test sends because memcached answers them in another way, or not at all.
+//! Lines that no other test sends, because memcached answers them differently or not at all.
 
 use dunlin_store::Seconds;
 

@@ -51,7 +51,8 @@ pub(super) fn parse<'a>(
     }
 }
 
-/// Answers an unknown command. A browser gets no answer, because it would show it as a page.
+/// Answers an unknown command. A browser gets no answer, because it would display the answer as a
+/// page.
 fn unknown(name: &[u8], words: &Words<'_>) -> Command<'static> {
     let may_be_http = !b"gsacidt".contains(&name[0]);
     if may_be_http && words.last().starts_with(b"HTTP/") {
@@ -66,7 +67,8 @@ fn keys<'a>(name: &[u8], line: &'a [u8], now: Seconds) -> Command<'a> {
     let mut touch = None;
     if name.starts_with(b"gat") {
         let time = words.next().unwrap_or_default();
-        // Zeros may precede a number, and the line that takes one key to another thread is short.
+        // A number may begin with any number of zeros, but the line of an errand, which takes one
+        // key to another thread, must be short.
         let expiry = expiry::read(time, now).filter(|_| time.len() <= MAX_LINE);
         let Some(expiry) = expiry else {
             return Command::Say(BAD_TIME);
@@ -84,7 +86,7 @@ fn keys<'a>(name: &[u8], line: &'a [u8], now: Seconds) -> Command<'a> {
     })
 }
 
-/// The end of the next word of a line, from `at` on.
+/// The end of the next word of a line, beginning at `at`.
 fn end_of_word(line: &[u8], at: usize) -> usize {
     let rest = &line[at..];
     let indent = rest.iter().take_while(|byte| **byte == b' ').count();
@@ -174,7 +176,8 @@ fn touch(words: Words<'_>, now: Seconds) -> Command<'_> {
     }))
 }
 
-/// Parses `delete`. Old clients add how long the key stays locked; only 0 is still allowed.
+/// Parses `delete`. Old clients append the time for which the key stays locked; only 0 is still
+/// allowed.
 fn delete(words: Words<'_>) -> Command<'_> {
     let is_quiet = words.len() > 2 && words.is_quiet();
     let is_zero = words.at(2) == b"0";
@@ -218,7 +221,7 @@ fn verbosity(words: &Words<'_>) -> Command<'static> {
     say(words, if level.is_some() { "OK" } else { BAD_FORMAT })
 }
 
-/// The table sweeps by itself, so the only remaining command of the crawler lists the items.
+/// The table sweeps on its own, so the crawler's only remaining command lists the items.
 fn crawler(words: &Words<'_>) -> Command<'static> {
     match (words.at(1), words.len()) {
         (b"metadump", 3) if matches!(words.at(2), b"all" | b"hash") => Command::Dump,

@@ -11,7 +11,7 @@ use crate::words::{Words, visible};
 const UNKNOWN: &str = "CLIENT_ERROR unauthenticated";
 
 impl Connection {
-    /// Reads a line; only the length of its value matters.
+    /// Reads a line, of which only the length of its value matters.
     pub(super) fn read_credentials(&mut self, end: usize, next: usize) {
         let words = Words::new(visible(&self.input.bytes()[..end]));
         let is_set = words.len() >= 5 && words.at(0) == b"set";
@@ -32,7 +32,7 @@ impl Connection {
         }
     }
 
-    /// Opens the connection if the value, which begins at `from`, names a user with its password.
+    /// Lets the client in if the value, which begins at `from`, names a user with its password.
     pub(super) fn check_credentials(&mut self, from: usize, need: usize, server: &mut impl Server) {
         let value = &self.input.bytes()[from..need];
         let text = match value.strip_suffix(b"\r\n") {

@@ -1,10 +1,10 @@
-//! Gets of long values, which are copied in slices: other clients have their turns between two of
-//! them.
+//! Gets of long values, which are copied in slices. Other clients have their turns between two
+//! slices.
 //!
-//! The answer is put together apart from the output, and becomes a part of it when it is whole. So
-//! if the value is overwritten or leaves meanwhile, the client has seen nothing of it, and the
-//! command begins anew: its answer is the next value, or a miss. An answer that had to begin anew
-//! several times is copied in one piece, so a client always gets it.
+//! The answer is built apart from the output, and is added to it once complete. So if the value is
+//! overwritten or removed meanwhile, the client has seen none of it, and the command starts over:
+//! its answer is the next value, or a miss. An answer that had to start over several times is
+//! copied in one piece, so a client always gets it.
 
 use dunlin_store::Seconds;
 
@@ -12,7 +12,7 @@ use crate::connection::{Connection, Phase, Reading};
 use crate::partition::LongValue;
 use crate::server::Server;
 
-/// A command begins anew at most this number of times.
+/// A command starts over at most this number of times.
 const MOST_RESTARTS: u8 = 3;
 
 /// A value that is being copied.
@@ -26,17 +26,18 @@ pub(super) struct Copying {
     text: Vec<u8>,
 }
 
-/// Which command has asked for the value.
+/// The command that has asked for the value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Asked {
-    /// The line at the front, of this length with its end.
+    /// The line at the front, of this length including its line end.
     Line(usize),
-    /// A key of the line at the front: how much of it was read before that key, and with it.
+    /// A key of the line at the front: how much of the line was read before that key, and including
+    /// it.
     Key(Reading, Reading),
 }
 
 impl Copying {
-    /// The answer to `key`, of which the line before the value is there.
+    /// Begins the answer to `key`. `line` is the line before the value.
     pub(super) fn new(key: &[u8], value: LongValue, line: &[u8]) -> Self {
         let mut text = Vec::with_capacity(line.len() + value.len + 2);
         text.extend_from_slice(line);
@@ -50,12 +51,12 @@ impl Copying {
 }
 
 impl Connection {
-    /// True if the next long value is copied in slices.
+    /// Whether the next long value is copied in slices.
     pub(super) const fn may_copy(&self) -> bool {
         self.restarts < MOST_RESTARTS
     }
 
-    /// Goes on with the answer in slices.
+    /// Continues with the answer in slices.
     pub(super) fn begin_copying(&mut self, copying: Copying, asked: Asked) {
         self.copying = Some(Box::new(copying));
         self.phase = Phase::Copying(asked);
@@ -93,7 +94,7 @@ impl Connection {
         };
     }
 
-    /// The value is gone: the command begins anew.
+    /// Starts the command over, because the value is gone.
     fn restart(&mut self, asked: Asked) {
         self.restarts += 1;
         self.phase = match asked {

@@ -6,7 +6,7 @@ use crate::limits::{IDLE_BYTES, INPUT_MARK, MAX_INDENT, MAX_KEYS_LINE, MAX_LINE}
 pub(super) struct Input {
     bytes: Vec<u8>,
     start: usize,
-    /// Bytes from the start in which no line end was found.
+    /// Bytes at the front that contain no line end.
     searched: usize,
 }
 
@@ -84,7 +84,7 @@ impl Input {
         }
     }
 
-    /// True if the first line may be long, and has not ended within the usual number of bytes.
+    /// Whether the first line may be long, and has not ended within the usual number of bytes.
     pub(super) fn may_be_long(&self) -> bool {
         self.searched == self.len() && self.len() > MAX_LINE && limit(self.bytes()) > MAX_LINE
     }

@@ -1,13 +1,14 @@
-//! Answers in the order of their commands, and errands to the partitions that give some of them.
+//! Answers in the order of their commands, and the errands to the partitions that produce some of
+//! them.
 //!
-//! Bytes are ready if every answer before them has come. After them is a list of answers that are
-//! due, and of the bytes between those. An errand leaves with the next burst to its partition. If
-//! many bytes follow the first answer that is due, only the errands of that answer leave, and none
-//! if many bytes are ready.
+//! Bytes are ready if every answer before them has arrived. They are followed by a list of
+//! outstanding answers and the bytes between those. An errand leaves with the next burst to its
+//! partition. If many bytes follow the first outstanding answer, only that answer's errands leave,
+//! and if many bytes are ready, no errand leaves.
 //!
 //! The items of a text `get` whose keys belong to several threads are one answer: their bytes are
-//! held back until all of them are there, so that an error can still replace them. A long answer
-//! begins before its end; then an error can only end the connection.
+//! held back until all are there, so that an error can still replace them. If an answer is too long
+//! to be held back, an error after its beginning can only end the connection.
 
 use std::collections::VecDeque;
 
@@ -27,10 +28,10 @@ pub(super) struct Output {
     tickets: u64,
     /// Errands that have not left.
     errands: VecDeque<Errand>,
-    /// Errands whose answers are due, and their bytes.
+    /// Errands whose answers are outstanding, and their bytes.
     waiting: usize,
     waiting_bytes: usize,
-    /// The last list has begun and not ended.
+    /// The last list has begun but not ended.
     is_list_open: bool,
 }
 
@@ -38,7 +39,7 @@ pub(super) struct Output {
 enum Piece {
     Due(Due),
     Bytes(Vec<u8>),
-    /// The begin of a list, whose bytes are held back.
+    /// The beginning of a list, whose bytes are held back.
     Open,
     /// The end of a list.
     Close,
@@ -47,9 +48,9 @@ enum Piece {
 /// The fate of a list when an item of it is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Refused {
-    /// An error replaces all of it. Keys of it may not have been read yet.
+    /// An error replaces the whole list. Some of its keys may not have been read yet.
     Whole { has_keys: bool },
-    /// Some of it has left, so nothing may follow.
+    /// Some of the list has left, so nothing may follow.
     Cut,
 }
 
@@ -57,20 +58,20 @@ pub(super) enum Refused {
 #[derive(Debug)]
 struct Due {
     ticket: OperationTicket,
-    /// Answers of partitions that have not come.
+    /// The number of partitions that have not answered.
     left: usize,
     is_lost: bool,
     form: Form,
 }
 
-/// How the answers are used.
+/// The use of the answers.
 #[derive(Debug)]
 pub(super) enum Form {
-    /// They are for the client. A silent command shows no error either.
+    /// They are for the client. A silent command does not even show errors.
     Text { is_silent: bool },
     /// They are an item of a list.
     Item,
-    /// They are thrown away, and the client gets these bytes.
+    /// They are discarded, and the client gets these bytes.
     Fixed(Vec<u8>),
     /// They are figures, which are added to these.
     Stats(Topic, Box<Figures>),
@@ -78,14 +79,14 @@ pub(super) enum Form {
     List,
 }
 
-/// The answers of all partitions to a command, which are not written yet.
+/// The answers of all partitions to a command, before they are written to the output.
 #[derive(Debug)]
 pub(super) struct Whole {
     place: usize,
-    /// True if a partition has not answered.
+    /// Whether a partition has not answered.
     pub(super) is_lost: bool,
     pub(super) form: Form,
-    /// The bytes that came for the client.
+    /// The received bytes that are for the client.
     pub(super) text: Vec<u8>,
 }
 
@@ -94,7 +95,7 @@ impl Output {
         &self.ready[self.sent..]
     }
 
-    /// True if no answer is due and the client has everything.
+    /// Whether no answer is outstanding and the client has everything.
     pub(super) fn is_empty(&self) -> bool {
         self.ready().is_empty() && self.later.is_empty()
     }
@@ -108,7 +109,7 @@ impl Output {
         self.ready().len() + later.sum::<usize>()
     }
 
-    /// The number of answers of other partitions that are due, and the bytes of their errands.
+    /// The number of outstanding answers of other partitions, and the bytes of their errands.
     pub(super) fn waiting(&self) -> (usize, usize) {
         (self.waiting, self.waiting_bytes)
     }
@@ -129,7 +130,7 @@ impl Output {
         }
     }
 
-    /// Appends bytes that are not copied if they are many.
+    /// Appends bytes. Does not copy them if they are many.
     pub(super) fn push(&mut self, bytes: Vec<u8>) {
         self.later.push_back(Piece::Bytes(bytes));
         self.settle();
@@ -153,7 +154,7 @@ impl Output {
     pub(super) fn end(&mut self) -> &mut Vec<u8> {
         let may_append = match self.later.back() {
             None => true,
-            // Memory for one long value alone: more bytes would move it.
+            // The memory of one long value: more bytes would move it.
             Some(Piece::Bytes(bytes)) => bytes.len() <= SLICE,
             Some(_) => false,
         };
@@ -172,15 +173,15 @@ impl Output {
         self.later.push_back(Piece::Open);
     }
 
-    /// Ends the list, if one has begun. The next [`Self::settle`] makes it ready: a caller may know
-    /// the place of an answer in it.
+    /// Ends the list, if one has begun. The list becomes ready only with the next [`Self::settle`],
+    /// because a caller may know the place of an answer in it.
     pub(super) fn close_list(&mut self) {
         if std::mem::take(&mut self.is_list_open) {
             self.later.push_back(Piece::Close);
         }
     }
 
-    /// Throws away the list of an item that is lost, and the answers that are due for it.
+    /// Discards the list of a lost item, and the answers that are outstanding for it.
     pub(super) fn refuse_list(&mut self, item: &Whole) -> Refused {
         let is_mark = |piece: &Piece| matches!(piece, Piece::Open | Piece::Close);
         let begin = self.later.range(..item.place).rposition(is_mark);
@@ -197,7 +198,7 @@ impl Output {
         }
     }
 
-    /// Throws away the bytes between two places, and the answers that are due there.
+    /// Discards the bytes between two places, and the answers that are outstanding there.
     fn forget(&mut self, begin: usize, end: usize) {
         for piece in self.later.range_mut(begin..end) {
             match piece {
@@ -258,13 +259,14 @@ impl Output {
         }
     }
 
-    /// Takes an errand back that has not run. Of several, the last is given back first.
+    /// Takes an errand back that has not run. Of several errands, the caller gives the last one
+    /// back first.
     pub(super) fn give_back(&mut self, errand: Errand) {
         self.errands.push_front(errand);
     }
 
-    /// Takes the answer to an errand; `None` if the errand gets no answer. With the last answer of
-    /// a ticket, the whole answer to the client is complete, and [`Self::write`] takes it.
+    /// Takes the answer to an errand; `None` if it will not arrive. With the last answer of a
+    /// ticket, the whole answer to the client is complete, and [`Self::write`] takes it.
     pub(super) fn on_answer(&mut self, errand: &Errand, answer: Option<&[u8]>) -> Option<Whole> {
         let is_it =
             |piece: &Piece| matches!(piece, Piece::Due(due) if due.ticket == errand.ticket());
@@ -293,14 +295,14 @@ impl Output {
         }
     }
 
-    /// Writes bytes for the client in the place of a whole answer.
+    /// Writes bytes for the client at the place of a whole answer.
     pub(super) fn write(&mut self, place: &Whole, bytes: Vec<u8>) {
         self.later[place.place] = Piece::Bytes(bytes);
         self.settle();
     }
 
-    /// Makes the bytes ready that wait for nothing. A long value waits until the client has all
-    /// bytes before it, because it would have to be copied otherwise.
+    /// Makes bytes ready that wait for nothing. A long value waits until the client has all bytes
+    /// before it, because it would otherwise have to be copied.
     pub(super) fn settle(&mut self) {
         loop {
             let is_free = self.ready().is_empty();
@@ -321,7 +323,7 @@ impl Output {
         }
     }
 
-    /// Whether the first list is whole, or so long that it cannot be held back any longer.
+    /// Whether the first list is complete, or too long to be held back any longer.
     fn may_leave(&self) -> bool {
         let mut held = 0;
         for piece in self.later.iter().skip(1) {

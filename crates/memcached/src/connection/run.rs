@@ -17,11 +17,11 @@ use crate::report::Report;
 use crate::server::Server;
 use crate::words::{each, visible};
 
-/// How far a command is after its start.
+/// The state of a command after its start.
 enum Started {
-    /// Its answer is written, or an errand brings it.
+    /// Its answer is written, or an errand will bring it.
     Done,
-    /// An error stands where an item was to come.
+    /// An error replaces an item.
     Refused,
     /// A long value is still to be copied.
     Long(Copying),
@@ -31,7 +31,7 @@ const BAD_DATA: &str = "CLIENT_ERROR bad data chunk";
 const LIST_END: &[u8] = b"END\r\n";
 
 impl Connection {
-    /// Runs one operation, or reads one line; returns false if it needs more bytes for that.
+    /// Runs one operation, or reads one line. Returns false if that needs more bytes.
     pub(super) fn step(&mut self, server: &mut impl Server, now: Seconds) -> bool {
         match self.phase {
             Phase::Opening => self.open(),
@@ -71,7 +71,7 @@ impl Connection {
         self.input.take(self.input.len());
     }
 
-    /// Finds out which protocol the client speaks.
+    /// Determines the client's protocol.
     fn open(&mut self) -> bool {
         match binary::opening(self.input.bytes()) {
             Opening::Short => return false,
@@ -88,7 +88,7 @@ impl Connection {
         true
     }
 
-    /// Reads a line and does what it asks for.
+    /// Reads a line and carries out its command.
     fn read_line(&mut self, server: &mut impl Server, now: Seconds) -> bool {
         let (end, next) = match self.input.line() {
             Line::Short => return false,
@@ -154,8 +154,9 @@ impl Connection {
         true
     }
 
-    /// If other lines have come with this one, which ends at `next`, prefetches the items of the
-    /// reads at the front. Only if this partition has all keys: errands are not waited for.
+    /// If other lines have arrived with this one, which ends at `next`, prefetches the items for
+    /// the reads at the front. Only if this partition has all keys, because errands are not waited
+    /// for.
     fn announce(&mut self, next: usize, server: &mut impl Server) {
         if self.announced == 0 && next < self.input.len() && server.standing().of == 1 {
             let keys = first_keys(self.input.bytes()).take(BATCH);
@@ -193,8 +194,7 @@ impl Connection {
                 self.phase = Phase::Keys(reading);
             }
             Started::Refused => {
-                // The error stands where an item was to come, so the client finds no end of the
-                // list.
+                // An error replaces an item, so the client must find no end of the list.
                 self.end_keys(reading);
                 self.finish();
             }
@@ -202,15 +202,15 @@ impl Connection {
         }
     }
 
-    /// Goes on after a line of keys.
+    /// Continues after a line of keys.
     fn end_keys(&mut self, reading: Reading) {
         self.output.close_list();
         self.phase = Phase::Line;
         self.input.take(reading.next_line);
     }
 
-    /// An item of a line of keys is lost: one error is the answer to the line, or, if some of the
-    /// items have left, the connection ends.
+    /// Handles the loss of an item in a line of keys: one error answers the whole line, or, if some
+    /// of the items have left, the connection ends.
     pub(super) fn on_lost_item(&mut self, item: &Whole, why: &str, text: &mut Vec<u8>) {
         match (self.output.refuse_list(item), self.phase) {
             (Refused::Cut, _) => self.finish(),
@@ -228,7 +228,7 @@ impl Connection {
         }
     }
 
-    /// Runs the command of a line whose value is there. A long value is written in parts, one for
+    /// Runs the command of a line whose value has arrived. A long value is written in parts, one in
     /// each call.
     fn take_value(&mut self, need: usize, server: &mut impl Server, now: Seconds) {
         self.phase = Phase::Line;
@@ -288,8 +288,8 @@ impl Connection {
         }
     }
 
-    /// Takes a part of a list from another partition, and returns its lines. Bytes that are no
-    /// part of a list end it with an error.
+    /// Takes a part of a list from another partition, and returns its lines. Malformed bytes end
+    /// the list with an error.
     pub(super) fn on_list(&mut self, answer: &[u8], server: &impl Server) -> Vec<u8> {
         let Phase::DumpDue(partition) = self.phase else {
             return Vec::new();
@@ -308,8 +308,8 @@ impl Connection {
         out
     }
 
-    /// Goes on at the next place of this partition, or with the next partition, or, after the last
-    /// one, with the next command.
+    /// Continues the list at the next place of this partition, or with the next partition. After
+    /// the last one, continues with the next command.
     fn go_on_with_list(&mut self, partition: u16, next: Option<Cursor>, of: u16) {
         self.phase = match next {
             Some(place) => Phase::Dump(partition, place),
@@ -332,7 +332,7 @@ impl Reading {
     }
 }
 
-/// The write of a value that is longer than a slice, if this partition has its key.
+/// The write of a value that is longer than a slice, if its key is in this partition.
 fn long_write<'o, 'v>(
     operation: &'o Operation<'v>,
     server: &impl Server,
@@ -346,8 +346,8 @@ fn long_write<'o, 'v>(
     }
 }
 
-/// The first keys of the lines at the front that read items, up to another line or one that has not
-/// come whole.
+/// The first keys of the lines at the front that read items, up to the first other or incomplete
+/// line.
 fn first_keys(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let words = bytes.strip_prefix(b"get ").or(bytes.strip_prefix(b"mg "))?;
@@ -359,7 +359,8 @@ fn first_keys(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Runs an operation and writes its answer, or sends it to the partition that has its key. An
-/// operation without a key runs in all partitions. If it may, leaves a long value to the caller.
+/// operation without a key runs in all partitions. If the caller can copy a long value, the value
+/// is left to the caller.
 fn start(
     output: &mut Output,
     ask: &Ask<'_>,
@@ -406,7 +407,7 @@ fn start(
     Started::Done
 }
 
-/// Writes the answer of an operation of this partition, except for a long value, if that may be
+/// Runs an operation of this partition and writes its answer, except for a long value that may be
 /// copied later.
 fn run_here(
     (ask, key): (&Ask<'_>, &[u8]),
@@ -434,7 +435,7 @@ fn run_here(
     }
 }
 
-/// The line of `get` or a variant, with this key instead of all of its keys.
+/// The line of `get` or a variant, with only this one of its keys.
 fn with_key_alone(line: &[u8], key: &[u8], has_time: bool) -> Vec<u8> {
     let words = each(line).take(1 + usize::from(has_time));
     let mut alone = words.collect::<Vec<_>>().join(&b' ');
@@ -456,7 +457,8 @@ fn show(output: &mut Output, topic: Topic, server: &mut impl Server, now: Second
     });
 }
 
-/// Answers why a value is refused, and deletes the item that the value was meant to replace.
+/// Answers the reason why a value is refused, and deletes the item that the value was meant to
+/// replace.
 fn refuse_value(output: &mut Output, skip: &Skip<'_>, server: &mut impl Server, now: Seconds) {
     if !skip.is_quiet {
         say(skip.text, output.end());

@@ -1,4 +1,4 @@
-//! Connections on their own: cuts of the bytes, limits, answers that come later, other protocols.
+//! Connections alone: cuts of the bytes, limits, answers that arrive later, and other protocols.
 
 use std::sync::Arc;
 
@@ -135,7 +135,7 @@ fn a_line_without_an_end_closes_the_connection_and_takes_no_memory() {
     }
 }
 
-/// A value that is refused is thrown away byte by byte as it comes.
+/// A refused value is discarded byte by byte as it arrives.
 #[test]
 fn a_value_of_two_gigabytes_takes_no_memory() {
     let (mut connection, mut server) = (Connection::new(None), alone());
@@ -152,7 +152,7 @@ fn a_value_of_two_gigabytes_takes_no_memory() {
     assert!(connection.input.held() <= 2 * INPUT_MARK);
 }
 
-/// The client asks for much and takes nothing.
+/// The client requests much and reads nothing.
 #[test]
 fn a_client_that_never_reads_holds_one_value_and_the_mark() {
     let (mut connection, mut server) = (Connection::new(None), alone());
@@ -174,7 +174,7 @@ fn a_client_that_never_reads_holds_one_value_and_the_mark() {
     }
     assert!(taken <= INPUT_MARK && connection.room() == 0, "{taken}");
     assert!(connection.output().len() <= OUTPUT_MARK + value.len() + 100);
-    // Whenever the client takes a part of the output, there is room for one more answer only.
+    // Whenever the client takes a part of the output, there is room for only one more answer.
     connection.sent(connection.output().len());
     assert_eq!(turns(&mut connection, &mut server), Wants::Output);
     assert!(connection.output().len() > value.len());
@@ -195,7 +195,7 @@ fn an_idle_connection_gives_its_memory_back() {
 }
 
 #[test]
-fn one_turn_has_an_end() {
+fn one_turn_is_bounded() {
     let (mut connection, mut server) = (Connection::new(None), alone());
     connection.receive(&b"delete k noreply\r\n".repeat(2000));
     assert_eq!(connection.run(&mut server, NOW), Wants::Turn);
@@ -266,12 +266,12 @@ fn credentials_have_a_limit() {
     assert!(connection.is_over());
 }
 
-/// The partitions of `f1` and `f2`, with three threads, are 1 and 2; that of `n` is 2.
+/// With three threads, `f1` is in partition 1, and `f2` and `n` are in partition 2.
 fn threads() -> Threads {
     Threads::new(3, Mode::Store, 4 << 20)
 }
 
-/// Feeds bytes, carries errands as long as there are some, and returns all answers.
+/// Feeds bytes, carries errands as long as there are any, and returns all answers.
 fn ask_threads(connection: &mut Connection, server: &mut Threads, mut bytes: &[u8]) -> String {
     let mut seen = String::new();
     loop {
@@ -294,7 +294,8 @@ fn answers_to(pieces: &[Vec<u8>], partitions: usize) -> String {
     ask_threads(&mut Connection::new(None), &mut server, &pieces.concat())
 }
 
-/// Lines without versions, which each partition counts by itself, and without figures of tables.
+/// The lines without versions, which each partition counts separately, and without figures of
+/// tables.
 fn comparable(answers: &str) -> String {
     let is_table = |line: &str| {
         ["hash_", "bytes ", "total_malloced"]
@@ -305,7 +306,7 @@ fn comparable(answers: &str) -> String {
     let mut lines: Vec<&str> = lines
         .map(|line| line.split_once(" cas=").map_or(line, |(line, _)| line))
         .collect();
-    // A list has the items in the order of the partitions.
+    // A list has the items in partition order.
     for part in
         lines.chunk_by_mut(|one, other| one.starts_with("key=") && other.starts_with("key="))
     {
@@ -351,7 +352,7 @@ fn answers_of_other_threads_keep_their_order() {
     for partition in [2, 1] {
         errands.extend(std::iter::from_fn(|| connection.next_errand(partition)));
     }
-    // The last of them goes first.
+    // The last answer arrives first.
     for errand in errands.into_iter().rev() {
         connection.give_back(errand);
         assert_eq!(server.carry(&mut connection, 1, NOW), 1);
@@ -369,7 +370,8 @@ fn answers_of_other_threads_keep_their_order() {
     assert_eq!(String::from_utf8_lossy(connection.output()), parts.concat());
 }
 
-/// A quiet command waits for its partition too, so a client that sends quickly is bounded.
+/// A quiet command also waits for its partition, so the memory for a client that sends quickly is
+/// bounded.
 #[test]
 fn a_connection_waits_for_a_few_answers_at_most() {
     for (command, answer) in [("get f1\r\n", "END\r\n"), ("delete f1 noreply\r\n", "")] {
@@ -391,9 +393,9 @@ fn a_connection_waits_for_a_few_answers_at_most() {
     assert!(taken < 4 * 30_100, "{taken} bytes wait for another thread");
 }
 
-/// The client has read all output, so only the answer can let the connection go on.
+/// The client has read all output, so only the answer can let the connection continue.
 #[test]
-fn bytes_after_an_answer_that_is_due_make_a_connection_wait_for_the_answer() {
+fn bytes_after_an_outstanding_answer_make_a_connection_wait_for_it() {
     let (mut connection, mut server) = (Connection::new(None), threads());
     let write = format!("set c 0 0 70000\r\n{}\r\n", "v".repeat(70_000));
     ask_threads(&mut connection, &mut server, write.as_bytes());
@@ -404,7 +406,7 @@ fn bytes_after_an_answer_that_is_due_make_a_connection_wait_for_the_answer() {
     assert_eq!(connection.run(&mut server, NOW), Wants::Output);
 }
 
-/// The far partition has large values; the client asks for many and takes nothing.
+/// The far partition has large values. The client requests many and reads nothing.
 #[test]
 fn a_client_that_never_reads_holds_few_values_of_other_threads() {
     let (mut connection, mut server) = (Connection::new(None), threads());
@@ -443,7 +445,7 @@ fn a_time_longer_than_a_line_is_refused() {
     assert_eq!(answer, "CLIENT_ERROR invalid exptime argument\r\nMN\r\n");
 }
 
-/// A zero byte ends the line for memcached.
+/// For memcached, a zero byte ends the line.
 #[test]
 fn keys_after_a_zero_byte_are_not_read() {
     let mut bytes = b"get a\0".to_vec();

@@ -7,7 +7,8 @@ use crate::number;
 use crate::partition::Partition;
 
 impl Partition<'_> {
-    /// Appends the lines of the next items, and returns where the list goes on, if it does.
+    /// Appends the lines of the next items, and returns the place at which the list continues, if
+    /// it does.
     pub(crate) fn list(
         &mut self,
         place: Cursor,

@@ -1,4 +1,4 @@
-//! `mg`: reads an item, or makes an empty one, and decides which client writes it anew.
+//! `mg`: reads an item, or makes an empty one, and decides which client rewrites it.
 
 use dunlin_store::{Item, Seconds, Stamp, Verb, Write};
 
@@ -8,7 +8,7 @@ use crate::partition::Partition;
 /// A value that is copied in slices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LongValue {
-    /// Names its write, so that slices of two values are never mixed.
+    /// The stamp of its write, which prevents slices of two values from being mixed.
     pub(crate) stamp: Stamp,
     pub(crate) len: usize,
 }
@@ -28,8 +28,8 @@ struct Outcome {
 }
 
 impl Partition<'_> {
-    /// Appends the next slice of a value, of which the first `from` bytes are copied, and returns
-    /// the slice's length. `None`: the item has another value now, or is gone.
+    /// Appends the next slice of a value, whose first `from` bytes are already copied, and returns
+    /// the slice's length. `None`: the item now has another value, or is gone.
     pub(crate) fn copy_slice(
         &mut self,
         key: &[u8],
@@ -60,7 +60,7 @@ impl Partition<'_> {
         }
         match self.make_room(&key, look.steps.latest(is_new), now) {
             Ok(()) => {}
-            // memcached answers that there is no item if it has no memory for a new one.
+            // memcached answers with a miss if it has no memory for a new item.
             Err(_) if is_new => {
                 self.take_back(&key, now);
                 is_new = false;

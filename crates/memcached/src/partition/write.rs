@@ -14,7 +14,7 @@ impl Partition<'_> {
         result
     }
 
-    /// Does a part of a write, and returns its outcome once it has one; see [`Table::write_part`].
+    /// Does a part of a write, and returns its result once there is one; see [`Table::write_part`].
     ///
     /// [`Table::write_part`]: dunlin_store::Table::write_part
     pub(crate) fn write_part(
@@ -30,13 +30,14 @@ impl Partition<'_> {
         Some(result)
     }
 
-    /// Gives up a write that is under way.
+    /// Abandons a write in progress.
     pub(crate) fn abandon(&mut self, writing: Writing) {
         self.table.abandon(writing);
     }
 
-    /// The table's write, and whether the item was claimed and stays so. If the write is older than
-    /// the item, and so marks it as out of date, the item keeps its claim and its expiry.
+    /// The table's write, and whether the item was claimed and stays so. If the write has an older
+    /// version than the item, and so marks it as out of date, the item keeps its claim and its
+    /// expiry.
     fn prepare<'a>(&mut self, key: &Key<'_>, store: &Store<'a>, now: Seconds) -> (Write<'a>, bool) {
         let mut write = Write {
             verb: store.verb,

@@ -73,7 +73,7 @@ fn part(flag: u8, item: &Item<'_>, now: Seconds, out: &mut Vec<u8>) {
     number::write(out, part);
 }
 
-/// Appends whether the item is out of date, and which client writes it anew.
+/// Appends whether the item is out of date, and whether this client must rewrite it.
 fn marks(found: &Found<'_>, out: &mut Vec<u8>) {
     let item = &found.item;
     for (is_marked, mark) in [
@@ -188,7 +188,7 @@ pub(super) fn inspect(key: &KeyBytes<'_>, answer: &Answer<'_>, now: Seconds, out
         true => base64::encode(out, key.bytes()),
         false => out.extend_from_slice(key.bytes()),
     }
-    // memcached shows the time left as a negative number, and -1 for ever.
+    // memcached shows the time left as a negative number, and -1 for items that never expire.
     out.extend_from_slice(b" exp=-");
     let left = item.expiry().map_or(1, |at| at.0.saturating_sub(now.0));
     number::write(out, left);
@@ -206,7 +206,7 @@ pub(super) fn inspect(key: &KeyBytes<'_>, answer: &Answer<'_>, now: Seconds, out
     out.extend_from_slice(b"\r\n");
 }
 
-/// When an item expires after the client's next step.
+/// The item's expiry after the client's next step.
 fn after(step: Option<Step>, before: Expiry, is_new: bool) -> Expiry {
     step.map_or(before, |step| step.expiry(before, is_new))
 }

@@ -1,5 +1,5 @@
-//! Statistics as lines. Names and order are memcached's, so that its monitors can read them.
-//! Figures of mechanisms that this server lacks are 0.
+//! Statistics as lines. Names and order are memcached's, so that its monitoring tools can read
+//! them. Figures of mechanisms that this server lacks are 0.
 
 use crate::command::{Topic, VERSION_LINE};
 use crate::report::Report;

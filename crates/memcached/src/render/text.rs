@@ -11,7 +11,7 @@ pub(crate) const NO_MEMORY: &str = "SERVER_ERROR out of memory storing object";
 pub(super) const NOT_A_NUMBER: &str =
     "CLIENT_ERROR cannot increment or decrement non-numeric value";
 
-/// Appends a line of text; nothing if the text is empty.
+/// Appends a line of text, or nothing if the text is empty.
 pub(crate) fn line(text: &str, out: &mut Vec<u8>) {
     if !text.is_empty() {
         out.extend_from_slice(text.as_bytes());
@@ -19,7 +19,7 @@ pub(crate) fn line(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends an item that was found; nothing if it was not. Returns a long value, as [`data`] does.
+/// Appends an item, or nothing if it was not found. Returns a long value, like [`data`].
 pub(super) fn item(
     key: &[u8],
     with_version: bool,
@@ -48,8 +48,8 @@ pub(super) fn item(
     data(item, out)
 }
 
-/// Appends the rest of the item's line, and the value with its line end, unless the value is long:
-/// then it is returned, for the caller to append it in slices.
+/// Appends the rest of the item's line, and the value with its line end. A long value is instead
+/// returned, for the caller to append it in slices.
 pub(super) fn data(item: &Item<'_>, out: &mut Vec<u8>) -> Option<LongValue> {
     out.extend_from_slice(b"\r\n");
     let long = LongValue::of(item);
@@ -79,8 +79,8 @@ pub(super) fn update(update: &Update<'_>, answer: &Answer<'_>, out: &mut Vec<u8>
     line(text, out);
 }
 
-/// True if the value becomes a part of a longer one. memcached reports such a value, when it is too
-/// long, as not stored.
+/// Whether the value is added to another one. If such a value is too long, memcached answers that
+/// it was not stored.
 pub(super) fn joins(verb: Verb) -> bool {
     matches!(verb, Verb::Append | Verb::Prepend)
 }

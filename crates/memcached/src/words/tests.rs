@@ -1,10 +1,10 @@
-//! Words of lines that clients do not send on purpose.
+//! Words of unusual lines, which clients do not send on purpose.
 
 use super::{Words, visible};
 use crate::limits::MAX_WORDS;
 
 #[test]
-fn spaces_in_a_row_part_two_words() {
+fn consecutive_spaces_separate_two_words() {
     let words = Words::new(b"  get  a b ");
     assert_eq!(words.from(0), [&b"get"[..], b"a", b"b"]);
     assert_eq!(words.last(), b"b");

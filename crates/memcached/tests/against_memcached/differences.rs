@@ -1,5 +1,5 @@
 //! The differences between our answers and memcached's, each with a script that shows it. The table
-//! of `docs/memcached.md` gives their reasons, in this order.
+//! in `docs/memcached.md` has their reasons, in this order.
 
 /// A script, and the beginnings of our answers and of memcached's.
 pub(crate) struct Difference(&'static str, &'static str, &'static str);
@@ -119,7 +119,7 @@ pub(crate) const ALL: &[Difference] = &[
         "CLIENT_ERROR watch commands not allowed\r\n",
         "OK\r\n",
     ),
-    // The read mark of a counter that has grown longer.
+    // The read mark of a counter that has become longer.
     Difference(
         "set g 0 0 1\r\n9\r\nmg g\r\nincr g 1\r\nmg g h\r\n",
         "STORED\r\nHD\r\n10\r\nHD h1\r\n",

@@ -1,5 +1,5 @@
-//! Random scripts from a seed: commands that are mostly correct, on a few keys, so that they meet
-//! the same items.
+//! Random scripts from a seed. They consist of mostly correct commands on a few keys, so that
+//! several commands use the same item.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use dunlin_testkit::random::Random;
 struct Writer {
     random: Random,
     prefix: String,
-    /// A version that the servers gave recently.
+    /// A version that the servers returned recently.
     version: u64,
     out: String,
 }
@@ -57,7 +57,7 @@ impl Writer {
         format!("{}{}", self.prefix, self.random.pick(&["a", "b", "c"]))
     }
 
-    /// A key whose value starts as a number; other commands may change that.
+    /// A key whose value is a number at first; other commands may change that.
     fn counter(&mut self) -> String {
         format!("{}{}", self.prefix, self.random.pick(&["n", "m"]))
     }

@@ -1,5 +1,5 @@
-//! Sends the same scripts to Debian's `memcached` and to a connection of ours. The answers are the
-//! same, byte for byte, except for those in `differences.rs`, which `docs/memcached.md` lists.
+//! Sends the same scripts to Debian's `memcached` and to one of our connections. The answers are
+//! equal, byte for byte, except for those in `differences.rs`, which `docs/memcached.md` lists.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use peer::{Answers, Pair};
 
-/// Random scripts, and commands in each.
+/// The number of random scripts, and of commands in each.
 const SCRIPTS: u64 = 150;
 const COMMANDS: usize = 40;
 
@@ -38,8 +38,8 @@ fn compare(script: &[u8], answers: &Answers, what: &str) {
 }
 
 #[test]
-fn scripts_by_hand_have_the_same_answers() {
-    // A flush takes a version in memcached and none here, so each file has servers of its own.
+fn scripts_written_by_hand_have_the_same_answers() {
+    // A flush takes a version in memcached but none here, so each file has its own servers.
     for file in scripts::ALL {
         let Some(mut pair) = pair("by-hand") else {
             return;
@@ -68,7 +68,7 @@ fn scripts_by_hand_have_the_same_answers() {
     }
 }
 
-/// The time that `N` gives is that of a new item: an item that is there needs no memory for it.
+/// The time that `N` gives applies to a new item: an existing item needs no memory for it.
 #[test]
 fn full_servers_have_the_same_answers() {
     let Some(mut pair) = Pair::start_full("full") else {
@@ -101,9 +101,9 @@ fn random_scripts_have_the_same_answers() {
     }
 }
 
-/// A difference that is in the table, but not in the answers, is a mistake too.
+/// A difference that is in the table but not in the answers is also an error.
 #[test]
-fn the_differences_are_those_of_the_table() {
+fn the_differences_match_the_table() {
     let Some(mut pair) = pair("differences") else {
         return;
     };
@@ -139,8 +139,8 @@ fn statistics_have_the_same_names() {
     assert_eq!(names(&answers.ours), names(&answers.theirs));
 }
 
-/// Monitors, such as Prometheus's `memcached_exporter`, leave out a figure that is missing, and
-/// take a server for down if one is no number that is one in memcached.
+/// Monitoring tools such as Prometheus's `memcached_exporter` omit a figure that is missing, and
+/// consider a server down if a figure that is a number in memcached is not a number here.
 #[test]
 fn figures_of_each_topic_have_memcacheds_names_and_kinds() {
     let Some(mut pair) = pair("kinds") else {
@@ -170,7 +170,7 @@ fn figures_of_each_topic_have_memcacheds_names_and_kinds() {
     }
 }
 
-/// Compares the lists of items, which have no order in either, and the sizes of their memory.
+/// Compares the lists of items, which are unordered in both, and the sizes of their memory.
 #[test]
 fn lists_of_items_have_the_same_lines() {
     let Some(mut pair) = pair("lists") else {

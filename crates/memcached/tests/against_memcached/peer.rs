@@ -1,5 +1,5 @@
-//! The two servers that get the same scripts: Debian's `memcached`, started on a UNIX socket of a
-//! folder of its own, and a [`Connection`] with its table in this process.
+//! The two servers that get the same scripts: Debian's `memcached`, on a UNIX socket in a folder of
+//! its own, and a [`Connection`] with its table in this process.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -23,7 +23,7 @@ pub(crate) struct Pair {
     ours: Alone,
 }
 
-/// The answers of both to one script.
+/// The answers of both servers to one script.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Answers {
     pub(crate) ours: Vec<u8>,
@@ -43,9 +43,9 @@ impl Pair {
         Some(Self { theirs, ours })
     }
 
-    /// Starts two servers that never drop an item, and writes items to both until neither has room;
-    /// `None` if `memcached` is not installed. Keys are `fill8000000` and so on, with values of
-    /// eight digits.
+    /// Starts two servers that never evict an item, and writes items to both until neither has
+    /// room; `None` if `memcached` is not installed. Keys are `fill8000000` and so on, with values
+    /// of eight digits.
     pub(crate) fn start_full(name: &str) -> Option<Self> {
         // The least memory with which memcached starts.
         let theirs = Theirs::start(name, &["-M", "-m", "2", "-I", "512k"])?;
@@ -72,8 +72,8 @@ impl Pair {
         unreachable!("the last attempt returns")
     }
 
-    /// Runs a script on both. Reads memcached's answers only until `is_enough` returns true,
-    /// because some of them never end.
+    /// Runs a script on both servers. Reads memcached's answers only until `is_enough` returns
+    /// true, because some answers never end.
     pub(crate) fn begin(&mut self, script: &[u8], is_enough: impl Fn(&[u8]) -> bool) -> Answers {
         let theirs = self.theirs.ask(script, is_enough);
         let now = self.theirs.now();
@@ -92,7 +92,7 @@ fn ours(mode: Mode, memory: usize) -> Alone {
     Alone::new(table, Process::default())
 }
 
-/// Writes items until one is refused, and then smaller ones, because those may have room yet.
+/// Writes items until one is refused, and then smaller ones, for which there may still be room.
 fn fill(mut ask: impl FnMut(&[u8]) -> Vec<u8>) {
     for value in ["12345678", "1", ""] {
         let len = value.len();

@@ -1,6 +1,6 @@
-//! Scripts written by hand: files of scripts with `---` between them. The test sends each line with
-//! a line end, unless the line ends with `\.`; other escapes are those of Rust. `@` stands for a
-//! prefix that no other script has.
+//! Scripts written by hand, in files with `---` between scripts. The test sends each line with a
+//! line end, unless the line ends with `\.`; the other escapes are Rust's. `@` stands for a prefix
+//! that no other script has.
 
 /// The files.
 pub(crate) const ALL: [&str; 5] = [
@@ -20,7 +20,7 @@ pub(crate) fn read(file: &str, prefix: &str) -> Vec<Vec<u8>> {
     scripts.map(String::into_bytes).collect()
 }
 
-/// A line with its end and its escapes.
+/// Resolves the escapes of a line, and appends its line end.
 fn line(line: &str) -> String {
     let (line, end) = match line.strip_suffix("\\.") {
         Some(line) => (line, ""),

@@ -1,4 +1,4 @@
-//! The properties for bytes of messages and entries that are a little damaged.
+//! The properties, for slightly damaged messages and entries.
 
 use dunlin_sim::Rng;
 
@@ -75,7 +75,7 @@ fn damaged_messages_and_entries_keep_the_properties() {
 }
 
 #[test]
-fn a_time_at_the_end_of_all_time_is_none() {
+fn times_beyond_the_limit_are_refused() {
     assert!(Request::decode(&Request::clock(u64::MAX).to_bytes()).is_err());
     let mut machine = Machine::new(1, 5);
     let mut image = machine.to_image();

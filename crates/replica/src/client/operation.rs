@@ -5,34 +5,32 @@ use dunlin_core::Nanos;
 use super::options::{Error, Token};
 use crate::wire::{self, Answer, Compare, MAX_KEY, MAX_VALUE, Name, Request, Steps, Write};
 
-/// Most times that the time of a call is doubled.
+/// The time of a call doubles at most this number of times.
 const MOST_DOUBLINGS: u32 = 10;
 
 /// A change of a key, or of several.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// Writes the key, whether it has a value or not.
+    /// Writes the key, whether or not it has a value.
     Put(Vec<u8>),
     /// Removes the key.
     Delete,
-    /// Writes the key if its item has this version; version 0: if it has none.
+    /// Writes the key if its item has this version; version 0: if it has no item.
     CompareAndSet(u64, Vec<u8>),
     /// Writes the key for this number of milliseconds of the log's time, 1 at least.
     PutFor(u64, Vec<u8>),
-    /// Makes the writes of [`Change::transaction`] together. Its key is empty.
+    /// Makes the writes of [`Change::transaction`] atomically. Its key is empty.
     Transact(Vec<u8>),
 }
 
 impl Change {
-    /// A transaction: makes all writes, if all keys have the versions that the compares name.
+    /// A transaction: makes all writes, or none if a key does not have the version that its compare
+    /// names.
     ///
     /// ```
     /// use dunlin_replica::{Change, Compare, Write};
     ///
-    /// // Moves a name, if it is still that of version 7 and the other is free.
-    /// let compares = [Compare { key: b"a", version: 7 }, Compare { key: b"b", version: 0 }];
-    /// let put = Write::Put { key: b"b", value: b"dunlin", lifetime: 0 };
-    /// let change = Change::transaction(&compares, &[Write::Delete { key: b"a" }, put]);
+    /// Renames a key, if the old key still has version 7 and the new one is free.
     /// # assert!(matches!(change, Change::Transact(_)));
     /// ```
     #[must_use]
@@ -40,7 +38,7 @@ impl Change {
         Self::Transact(Steps::encode(compares, writes))
     }
 
-    /// The reason why no replica takes the change, if there is one.
+    /// The reason why every replica would refuse the change, if there is one.
     fn fault(&self, key: &[u8]) -> Option<Error> {
         let is_key = (1..=MAX_KEY).contains(&key.len());
         match self {
@@ -78,7 +76,7 @@ impl Kind {
         matches!(self, Self::Get | Self::Range { .. } | Self::Watch(_))
     }
 
-    /// The reason why no replica takes the operation, if there is one.
+    /// The reason why every replica would refuse the operation, if there is one.
     fn fault(&self, key: &[u8]) -> Option<Error> {
         let is_bad = match self {
             Self::Change(change) => return change.fault(key),
@@ -99,19 +97,19 @@ pub(super) struct Operation {
     key: Vec<u8>,
     pub(super) token: Token,
     pub(super) deadline: Nanos,
-    /// Client and number of a write that has been sent.
+    /// The client and number that name a write, once it has been sent.
     pub(super) name: Option<(u64, u64)>,
-    /// Calls of it that a replica may have taken.
+    /// Calls that a replica may have taken.
     pub(super) attempts: u32,
-    /// Calls of it that have passed their deadline, by lane.
+    /// Calls that have passed their deadline, by lane.
     silences: Vec<u32>,
-    /// Replicas in a row that could not read it.
+    /// Replicas in a row that could not decode the operation.
     pub(super) refusals: usize,
-    /// It was sent to another replica without a pause.
+    /// True after a redirect to another replica without a pause.
     pub(super) is_redirected: bool,
     /// The lane on which it was sent last.
     pub(super) lane: usize,
-    /// Bytes of the answer for which there is room.
+    /// Bytes of room for the answer.
     pub(super) room: usize,
 }
 
@@ -163,12 +161,12 @@ impl Operation {
         }
     }
 
-    /// The time that a call of it on a lane may take, of which the first one has `first`. Each call
-    /// of a write is a log entry of its own, and has no answer before a majority of the disks has
-    /// that entry. Where they take longer than `first`, calls of that length would never have any.
+    /// The timeout of a call on a lane, where the first call has `first`. Each call of a write is a
+    /// log entry of its own, which is answered only when a majority of the disks has it. If the
+    /// disks take longer than `first`, a call with that timeout would never be answered.
     ///
-    /// Each lane has a count of its own: one to a replica that is cut off makes no other wait
-    /// longer, nor does it make the wait on the leader's begin anew.
+    /// Each lane has a count of its own. So a replica that is cut off neither lengthens the timeout
+    /// on other lanes nor resets the leader's.
     pub(super) fn attempt(&self, lane: usize, first: Nanos) -> Nanos {
         match self.silences.get(lane) {
             Some(count) if !self.kind.is_read() => first.times(1 << count.min(&MOST_DOUBLINGS)),
@@ -176,7 +174,7 @@ impl Operation {
         }
     }
 
-    /// Notes that its call has passed its deadline.
+    /// Notes that the call has passed its deadline.
     pub(super) fn on_silence(&mut self) {
         if self.silences.len() <= self.lane {
             self.silences.resize(self.lane + 1, 0);
@@ -188,7 +186,7 @@ impl Operation {
         matches!(self.kind, Kind::Change(_))
     }
 
-    /// Whether the cluster may make a change for it, or has made it.
+    /// Whether the cluster may apply, or may have applied, a change for this operation.
     pub(super) const fn may_change(&self) -> bool {
         self.is_change() && self.attempts > 0
     }

@@ -13,14 +13,14 @@ pub struct Token(pub u64);
 pub struct ClientOptions {
     /// The deadline of operations that are begun without one.
     pub deadline: Nanos,
-    /// After this time without an answer, an operation is sent again, to the next replica. A
-    /// write that comes to the same one again has twice the time: slow disks may need longer.
+    /// After this time without an answer, an operation is sent again, to the next replica. A write
+    /// that is sent to the same replica again gets twice the time, as slow disks may need longer.
     pub attempt: Nanos,
-    /// The pause after a replica that does not know the leader, or cannot be reached.
+    /// The pause after a call to a replica that does not know the leader or cannot be reached.
     pub pause: Nanos,
-    /// Bytes of a value for which a get makes room. A get of a longer value takes a second call.
+    /// Bytes of a value for which a get makes room. A longer value takes a second call.
     pub expected_value: usize,
-    /// The pause after a session could not be made; it doubles with each further failure.
+    /// The pause after a session could not be made. It doubles with each further failure.
     pub least_pause: Nanos,
     /// The longest pause.
     pub most_pause: Nanos,
@@ -56,29 +56,29 @@ pub struct End {
     pub result: Result<Answer, Error>,
 }
 
-/// The reason why an operation has no answer. After all of them but [`Error::Unknown`] the
-/// operation has changed nothing, and never will.
+/// The reason why an operation has no answer. After any of them except [`Error::Unknown`], the
+/// operation has changed nothing and never will.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {
     /// The key is empty or longer than [`MAX_KEY`](crate::MAX_KEY).
     BadKey,
     /// The value is longer than [`MAX_VALUE`](crate::MAX_VALUE), or than the session's messages.
     TooLong,
-    /// A range shows 1 to [`MAX_ITEMS`](crate::MAX_ITEMS) items.
+    /// A range asks for fewer than 1 or more than [`MAX_ITEMS`](crate::MAX_ITEMS) items.
     BadLimit,
     /// A lifetime is 0 or longer than [`MAX_LIFETIME`](crate::MAX_LIFETIME).
     BadLifetime,
     /// A transaction writes a key twice, has more than [`MAX_STEPS`](crate::MAX_STEPS) compares or
-    /// writes, or one with a key or value of a bad length, or takes more than 1 MiB.
+    /// writes, has a key or value of a bad length, or takes more than 1 MiB.
     BadSteps,
     /// No leader has answered before the deadline.
     Unavailable,
-    /// No leader has answered before the deadline, or not as this protocol demands. The change may
-    /// be made, or not.
+    /// No leader has answered before the deadline, or a leader's answer was malformed. The change
+    /// may or may not be made.
     Unknown,
     /// None of the replicas speaks this version of the protocol.
     Incompatible,
-    /// The disk of the leader is full. Writes go on when it has room.
+    /// The disk of the leader is full. Writes succeed again once it has room.
     Full,
 }
 
@@ -86,15 +86,15 @@ impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::BadKey => "a key has 1 to 1024 bytes",
-            Self::TooLong => "a value has 1 MiB at most",
-            Self::BadLimit => "a range shows 1 to 10000 items",
-            Self::BadLifetime => "a lifetime is 1 ms at least, and 100 years at most",
+            Self::TooLong => "a value has at most 1 MiB",
+            Self::BadLimit => "a range returns 1 to 10000 items",
+            Self::BadLifetime => "a lifetime is at least 1 ms and at most 100 years",
             Self::BadSteps => {
                 "a transaction writes each key once, has up to 128 compares and 128 writes with \
                  keys of 1 to 1024 bytes, and takes 1 MiB at most"
             }
             Self::Unavailable => "no leader has answered; nothing has changed",
-            Self::Unknown => "no leader has answered; the change may be made, or not",
+            Self::Unknown => "no leader has answered; the change may or may not be made",
             Self::Incompatible => "no replica speaks this version of the protocol",
             Self::Full => "the disk of the leader is full; nothing has changed",
         })

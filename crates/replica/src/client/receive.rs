@@ -9,7 +9,7 @@ use super::{Client, Identity};
 use crate::wire::{Answer, MAX_ITEM};
 
 impl Client {
-    /// Takes the end of a call. Ends of other calls come back.
+    /// Takes the end of a call. Returns ends that belong to other calls.
     pub fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) -> Option<Done> {
         let Some(operation) = self.sent.remove(&done.tag.0) else {
             return Some(done);
@@ -52,7 +52,7 @@ impl Client {
                 operation.attempts -= 1;
                 self.end_failed(operation, Error::Full);
             }
-            // A misnamed write has the name of another client, of an earlier cluster perhaps.
+            // A misnamed write has the name of another client, perhaps of an earlier cluster.
             (Kind::Change(_), Answer::Expired | Answer::Misnamed) => {
                 self.on_expired(operation, cx);
             }
@@ -60,14 +60,14 @@ impl Client {
         }
     }
 
-    /// A replica does not lead, and perhaps knows the lane to the leader.
+    /// Handles a refusal by a replica that does not lead, and that may know the lane to the leader.
     fn on_moved(&mut self, mut operation: Operation, leader: Option<usize>, cx: &mut Cx<'_>) {
         let can_ask = |lane: &usize| *lane != operation.lane && self.lanes.open(*lane).is_some();
         let Some(leader) = leader.filter(can_ask) else {
             return self.on_silent(operation, cx);
         };
         self.leader = leader;
-        // Two replicas may take each other for the leader for a while.
+        // Two replicas may name each other as the leader for a while.
         if operation.is_redirected || operation.deadline <= cx.now() {
             return self.repeat(operation, cx);
         }
@@ -76,7 +76,7 @@ impl Client {
         self.waiting.push_front(operation);
     }
 
-    /// A replica has not answered, or does not know the leader.
+    /// Handles a replica that has not answered, or does not know the leader.
     fn on_silent(&mut self, operation: Operation, cx: &mut Cx<'_>) {
         // Another operation may have found the leader meanwhile.
         if self.leader == operation.lane {
@@ -92,7 +92,7 @@ impl Client {
         }
     }
 
-    /// The cluster does not know the client's name any more.
+    /// Handles the answer that the cluster has forgotten the client's name.
     fn on_expired(&mut self, mut operation: Operation, cx: &mut Cx<'_>) {
         let name = operation.name;
         if name.is_some_and(|(client, _)| self.identity == Identity::Open(client)) {
@@ -136,7 +136,8 @@ impl Client {
         }
     }
 
-    /// A replica cannot read an operation. Others may be of another version.
+    /// Handles the answer that a replica cannot decode an operation. Others may run another
+    /// version.
     fn on_unreadable(&mut self, mut operation: Operation, cx: &mut Cx<'_>) {
         operation.refusals += 1;
         match operation.refusals < self.lanes.len() {
@@ -169,7 +170,7 @@ impl Client {
         }
         self.identity = Identity::None;
         if let Err(error @ (Error::Incompatible | Error::Full)) = result {
-            // No write can have a name.
+            // No write can get a name.
             let writes = self.take_waiting(Operation::is_change);
             writes.into_iter().for_each(|it| self.end_failed(it, error));
         }

@@ -1,11 +1,11 @@
 //! Backups: the items of a stopped replica in one file, from which the replicas of a new cluster
-//! begin. So a cluster that has lost its majority goes on with what a survivor has.
+//! begin. So a cluster that has lost its majority can continue with the data of a survivor.
 //!
-//! A backup contains all entries of the log, also those that the replica did not know to be
-//! committed: an answered write that this replica has is in it. Each restored replica has a
-//! number of its own, which nothing can restore, and waits for a bootstrap. That names all members
-//! and takes only replicas with the same items, so no replica of the old cluster, and none that was
-//! restored later, can take part in the new one.
+//! A backup contains all entries of the log, even those that the replica did not know to be
+//! committed, so it has every answered write of this replica's log. Each restored replica has a
+//! fresh number, which nothing can restore, and waits for a bootstrap. The bootstrap names all
+//! members and takes only replicas with the same items, so no replica of the old cluster, and none
+//! that was restored later, can join the new one.
 //!
 //! | bytes | |
 //! |---|---|
@@ -28,7 +28,7 @@ use crate::work::{Items, LogWrite};
 
 const MAGIC: &[u8; 8] = b"dunlinBk";
 const FORMAT: u8 = 1;
-/// The term of a new cluster's first place.
+/// The term of the place at which a new cluster begins.
 const TERM: u64 = 1;
 
 /// The items of a cluster after an entry.
@@ -41,13 +41,13 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Reads the items of a replica that does not run from its directory.
+    /// Reads a stopped replica's items from its directory.
     ///
     /// # Errors
     /// [`DiskError`].
     ///
     /// # Panics
-    /// If the engine does while it reads its files.
+    /// If the engine panics while it reads its files.
     pub fn of_directory(path: &Path) -> Result<Self, DiskError> {
         let (folder, beginning) = Folder::open(path, None)?;
         let (_, kept) = folder.open_log(beginning)?;
@@ -72,13 +72,13 @@ impl Backup {
         }
     }
 
-    /// The last entry that it contains.
+    /// The last entry that the backup contains.
     #[must_use]
     pub const fn applied(&self) -> u64 {
         self.applied
     }
 
-    /// Keys that have an item in it.
+    /// The number of keys that have an item in the backup.
     #[must_use]
     pub const fn keys(&self) -> usize {
         self.keys
@@ -93,7 +93,7 @@ impl Backup {
         bytes
     }
 
-    /// Reads a file.
+    /// Decodes the bytes of a backup file.
     ///
     /// # Errors
     /// [`Malformed`]: it is not a backup, or of another version, or damaged, or cut off.
@@ -114,17 +114,17 @@ impl Backup {
     }
 
     /// Makes the directory of a replica that waits for a new cluster, which begins with these items
-    /// when a bootstrap has named its members. The replica gets the number `fresh`, so a directory
-    /// that is restored again, after its replica has lost it, makes another replica: it has none of
-    /// the promises that the first one may have made.
+    /// when a bootstrap has named its members. The replica gets the number `fresh`. A second
+    /// restore, after the replica has lost its directory, therefore makes another replica, which is
+    /// not bound by promises that the first may have made.
     ///
     /// # Errors
     /// [`DiskError`]. A directory in which a restore was cut off is refused afterwards.
     ///
     /// # Panics
-    /// If the engine does, or `fresh` is 0.
+    /// If the engine panics, or `fresh` is 0.
     pub fn restore(&self, path: &Path, fresh: u64) -> Result<(), DiskError> {
-        assert!(fresh != 0, "0 is the number of no replica");
+        assert!(fresh != 0, "no replica has the number 0");
         if path.join("replica").exists() {
             return Err(DiskError::Taken(path.to_owned()));
         }

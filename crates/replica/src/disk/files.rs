@@ -1,6 +1,6 @@
-//! The engine's files. When the disk is full, the engine by itself begins another file and tries
-//! again, twice for each write; these report it as an error that the engine gives back at once. So
-//! a write on a full disk changes nothing, and can be tried again when there is room.
+//! The engine's files. On a full disk, the engine would begin another file and try again, twice for
+//! each write. These files instead report an error that the engine returns at once. So a write on a
+//! full disk changes nothing, and can be tried again when there is room.
 
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -17,7 +17,7 @@ type Handle = <DefaultFileSystem as FileSystem>::Handle;
 /// A writer of one of the engine's files.
 pub(super) struct Writer(<DefaultFileSystem as FileSystem>::Writer);
 
-/// Whether an error says that there is no room.
+/// Whether an error means that the disk is full.
 pub(super) fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -25,9 +25,9 @@ pub(super) fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// Whether the disk has room for this number of bytes: a file reserves them, and goes away again.
-/// If they cannot be reserved for another reason, as on a file system that reserves nothing, the
-/// write itself will show it.
+/// Whether the disk has room for this number of bytes: the function makes a file, reserves them in
+/// it, and removes it. If the reservation fails for another reason, as on a file system that
+/// reserves nothing, the write itself will show whether there is room.
 pub(super) fn has_room<F: FileSystem>(files: &F, path: &Path, bytes: u64) -> io::Result<bool> {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     let file = files.create(path)?;
@@ -41,7 +41,7 @@ pub(super) fn has_room<F: FileSystem>(files: &F, path: &Path, bytes: u64) -> io:
     Ok(!reserved.is_err_and(|error| is_full(&error)))
 }
 
-/// The error in words in which the engine does not look for a full disk.
+/// Replaces the error by one in which the engine does not recognise a full disk.
 fn plain(error: io::Error) -> io::Error {
     match is_full(&error) {
         true => io::Error::new(error.kind(), "the disk has no room"),

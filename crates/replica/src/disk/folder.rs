@@ -3,16 +3,16 @@
 //!
 //! | name | content |
 //! |---|---|
-//! | `lock` | locked by the process that uses the directory; the kernel releases it at its end |
+//! | `lock` | locked by the process that uses the directory; the kernel unlocks it at its end |
 //! | `replica` | number, whether it has restored items, roster of its first start in a cluster |
 //! | `log` | the files of `raft-engine` |
 //! | `log.mark` | the last write that was acknowledged |
 //! | `log.room` | only while the store asks whether the disk has room; a crash may leave it |
 //!
 //! The file `replica` is "dunlinRp", the version of the format u8, its kind u8, which is 1 if
-//! restored items wait for a cluster, six zeros, the number u64, and the bytes of the roster; it is
-//! replaced as a whole. A directory without it that has other files is none of a replica, and stays
-//! as it is. Called by `open`, `thread` and `backup`.
+//! restored items wait for a cluster, six zeros, the number u64, and the bytes of the roster. It is
+//! replaced as a whole. A directory that has other files but not this one does not belong to a
+//! replica, and is left unchanged. Called by `open`, `thread` and `backup`.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -31,21 +31,21 @@ use crate::work::Remains;
 const MAGIC: &[u8; 8] = b"dunlinRp";
 /// The version of the format.
 const FORMAT: u8 = 1;
-/// The largest kind: restored items wait for a cluster.
+/// The largest kind, which means that restored items wait for a cluster.
 const NEWEST_KIND: u8 = 1;
 /// Bytes before the members.
 const HEAD: usize = 24;
-/// The next file `replica`, until it is synced.
+/// The name of the next file `replica`, until it is synced.
 const DRAFT: &str = "replica.new";
 
-/// The beginning of a replica, as its directory has it.
+/// How a replica begins, according to its directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Beginning {
     /// It waits for a cluster.
     Idle,
     /// It waits for a new cluster that begins with items in its log.
     Restored,
-    /// It had these members at first.
+    /// It began with these members.
     Seat(Roster),
 }
 
@@ -80,15 +80,15 @@ pub enum DiskError {
     Io(PathBuf, io::Error),
 }
 
-/// The content of a directory whose log has these remains.
+/// The content of a directory whose log holds `remains`.
 fn kept(beginning: Beginning, remains: Option<Remains>) -> Result<Kept, &'static str> {
     let damaged = |_| "its items are damaged";
     match (beginning, remains) {
         (Beginning::Idle, None) => Ok(Kept::Nothing),
-        (Beginning::Idle, Some(_)) => Err("a restore of it was cut off"),
+        (Beginning::Idle, Some(_)) => Err("a restore into it was interrupted"),
         (Beginning::Restored, None) => Err("its restored items are gone"),
         (Beginning::Restored, Some(it)) => Restored::new(it).map(Kept::Items).map_err(damaged),
-        // The process ended before its node had begun.
+        // The process ended before its node had started.
         (Beginning::Seat(roster), None) => Ok(Kept::Seat(roster.clone(), Image::of(roster))),
         (Beginning::Seat(roster), Some(remains)) => {
             let image = Image::resume(roster.clone(), remains).map_err(damaged)?;
@@ -109,7 +109,7 @@ fn newer_file(bytes: &[u8]) -> Option<NewerPart> {
     file.or_else(kind).or_else(members)
 }
 
-/// Items of a newer version. The engine has verified their check sums.
+/// Finds items of a newer version. The engine has verified their checksums.
 fn newer_items(remains: Option<&Remains>) -> Option<NewerPart> {
     let (_, image) = remains?.items.as_ref()?;
     NewerPart::find("the items of the log", items::version(image), VERSION)
@@ -125,7 +125,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Locks a directory. Without a number for a new replica, it must hold one.
+    /// Locks a directory. If `fresh` gives no number for a new replica, it must already hold one.
     pub(super) fn open(path: &Path, fresh: Option<u64>) -> Result<(Self, Beginning), DiskError> {
         let io = |error| DiskError::Io(path.to_owned(), error);
         let is_old = || path.join("replica").exists();
@@ -149,7 +149,7 @@ impl Folder {
             id: fresh.unwrap_or(0),
             _lock: lock,
         };
-        // Asked again: until now, another process may have made a replica here.
+        // Check again, as another process may have made a replica here before we had the lock.
         let beginning = match is_old() {
             true => folder.read()?,
             false => {
@@ -160,7 +160,7 @@ impl Folder {
         Ok((folder, beginning))
     }
 
-    /// Opens the log, and reads what it holds.
+    /// Opens the log and reads its content.
     pub(super) fn open_log(&self, beginning: Beginning) -> Result<(Store<Files>, Kept), DiskError> {
         let log = self.path.join("log");
         let broken = |why: String| DiskError::Broken(self.path.clone(), why);
@@ -168,7 +168,7 @@ impl Folder {
             let why = "its log is gone, and with it promises that the cluster relies on";
             return Err(broken(why.to_owned()));
         }
-        // A log without a seat is empty until a bootstrap or a restore.
+        // The log of a replica without a seat is empty until a bootstrap or a restore.
         let first = match &beginning {
             Beginning::Seat(roster) => first_base(roster),
             Beginning::Idle | Beginning::Restored => (1, 1),
@@ -180,7 +180,7 @@ impl Folder {
             Loss::Newer(newer) => DiskError::Newer(self.path.clone(), newer),
             Loss::Older(format, known) => DiskError::Older(self.path.clone(), format, known),
         })?;
-        // The engine syncs its files, but not the name of the first one.
+        // The engine syncs its files, but not the directory entry of the first one.
         let synced = sync_names(&log).and_then(|()| sync_names(&self.path));
         synced.map_err(|error| DiskError::Io(self.path.clone(), error))?;
         if let Some(newer) = newer_items(remains.as_ref()) {
@@ -225,10 +225,10 @@ impl Folder {
         Ok(beginning)
     }
 
-    /// Saves the members. An error comes before the first sync, so the call can be repeated.
+    /// Saves the members. If the call returns an error, nothing was synced, so it can be repeated.
     ///
     /// # Panics
-    /// If the disk cannot sync them: it is not known then what it has kept.
+    /// If the disk cannot sync them, because it is then unknown which bytes it has kept.
     pub(super) fn take_seat(&self, roster: &Roster) -> io::Result<()> {
         let draft = self.draft(&Beginning::Seat(roster.clone()))?;
         let published = self.publish(&draft);
@@ -241,7 +241,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Notes that the log has restored items.
+    /// Records that the log has restored items.
     pub(super) fn note_restore(&self) -> io::Result<()> {
         self.write(&Beginning::Restored)
     }
@@ -250,7 +250,7 @@ impl Folder {
         self.publish(&self.draft(beginning)?)
     }
 
-    /// Writes the next file `replica`, and syncs nothing.
+    /// Writes the next file `replica`, without syncing it.
     fn draft(&self, beginning: &Beginning) -> io::Result<File> {
         let is_restored = u8::from(*beginning == Beginning::Restored);
         let members = match beginning {
@@ -276,7 +276,7 @@ impl Folder {
     }
 }
 
-/// Whether a directory has no file but those that a start leaves which did not come far.
+/// Whether a directory has only files that an interrupted start leaves.
 fn is_unused(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(path)? {
         let name = entry?.file_name();
@@ -287,7 +287,8 @@ fn is_unused(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Makes a directory, and those above it, so that a loss of power leaves them.
+/// Makes a directory and its missing parents, and syncs their names, so that they survive a power
+/// failure.
 fn make(path: &Path) -> io::Result<()> {
     let above = path.ancestors();
     let missing = above.take_while(|it| !it.as_os_str().is_empty() && !it.exists());
@@ -300,7 +301,7 @@ fn make(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Syncs the names in a directory.
+/// Syncs the names in a directory, by syncing the directory.
 fn sync_names(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
@@ -310,7 +311,7 @@ impl fmt::Display for DiskError {
         match self {
             Self::InUse(path) => write!(
                 f,
-                "{} is in use by a process that lives; two replicas need two directories",
+                "{} is in use by a running process; two replicas need two directories",
                 path.display()
             ),
             Self::Foreign(path) => write!(

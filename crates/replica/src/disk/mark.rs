@@ -1,12 +1,13 @@
 //! The mark: the last write that the replica has acknowledged, in a file next to the log.
 //!
 //! The engine drops a damaged end of its last file, because a crash may have torn the last write.
-//! Damage to writes that other replicas rely on looks the same. The mark tells them apart: a log
-//! that ends before it has lost such writes. It is written after each sync, before the replica
-//! learns of it, and is not synced itself, so it costs no sync. After the end of a process it names
-//! the last write; after a loss of power perhaps an earlier one, never a later one.
+//! Damage to writes that other replicas rely on looks the same. The mark distinguishes the two: a
+//! log that ends before its mark has lost acknowledged writes. The mark is written after each sync,
+//! before the replica learns of the sync. It is not synced itself, so it costs no further sync.
+//! After a crash of the process it names the last write; after a power failure it may name an
+//! earlier one, but never a later one.
 //!
-//! Two slots take turns, so a torn mark leaves the one before.
+//! Marks alternate between two slots, so a torn mark leaves the previous one.
 //!
 //! | bytes of a slot | |
 //! |---|---|
@@ -25,7 +26,7 @@ use raft_engine::env::{FileSystem, Permission};
 use super::files::is_full;
 
 const MAGIC: &[u8; 8] = b"dunlinMk";
-/// Bytes of a slot with a number.
+/// Bytes that are used in a slot.
 const LEN: usize = 24;
 /// The distance of the slots: a sector, which disks write as a whole.
 const SLOT: usize = 512;
@@ -34,17 +35,17 @@ const SLOT: usize = 512;
 pub(super) struct Mark<F: FileSystem> {
     writer: F::Writer,
     number: u64,
-    /// The slot of the next number.
+    /// The slot for the next number.
     slot: usize,
 }
 
-/// The marks are damaged.
+/// Both slots are damaged.
 #[derive(Debug)]
 pub(super) struct Damaged;
 
 impl<F: FileSystem> Mark<F> {
-    /// Opens the mark in a file, which is made if it does not exist. The inner error: no slot can
-    /// be read, although both were written.
+    /// Opens the mark in a file, and makes the file if it does not exist. The inner error means
+    /// that no slot can be read, although both were written.
     pub(super) fn open(path: &Path, files: &F) -> io::Result<Result<Self, Damaged>> {
         let handle = match files.open(path, Permission::ReadWrite) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => files.create(path)?,
@@ -68,7 +69,7 @@ impl<F: FileSystem> Mark<F> {
         }))
     }
 
-    /// The number of a write that was acknowledged; 0: none is known.
+    /// The number of the last write that is known to be acknowledged; 0 if none is.
     pub(super) const fn number(&self) -> u64 {
         self.number
     }
@@ -103,7 +104,7 @@ fn encode(number: u64) -> Vec<u8> {
     bytes
 }
 
-/// The number of a slot, if it has one.
+/// Decodes the number in a slot, if the slot is valid.
 fn decode(slot: &[u8]) -> Option<u64> {
     let number = slot[MAGIC.len()..].first_chunk()?;
     let number = u64::from_le_bytes(*number);

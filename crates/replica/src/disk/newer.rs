@@ -1,7 +1,7 @@
 //! Parts of a directory that a newer version of this library has written. Each part begins with its
-//! version, so an older program refuses it and names it, and the newer one can go on with the
-//! directory. Where a part has a check sum, its reader has verified it before it looks at the
-//! version. No program writes version 0, which therefore is damage. Called by `folder` and `store`.
+//! version, so an older program can name the part that it refuses, and the newer program can still
+//! use the directory. Readers check the version after the checksum, where a part has one. No
+//! program writes version 0, so a version of 0 means damage. Called by `folder` and `store`.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub struct NewerPart {
 }
 
 impl NewerPart {
-    /// The part, if it has a version that is newer than the known one.
+    /// Makes the part if its version is newer than the known one.
     pub(super) fn find(part: &'static str, version: Option<u8>, known: u8) -> Option<Self> {
         let version = version.filter(|&version| version > known)?;
         Some(Self {

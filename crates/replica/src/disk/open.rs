@@ -15,22 +15,22 @@ pub struct Opened {
     pub id: u64,
     /// The members with which it began, and its log and items; `None`: it waits for a bootstrap.
     pub seat: Option<(Roster, Image)>,
-    /// Items that a restore has left, for [`crate::Replica::begin_with`].
+    /// The items of a restored backup, for [`crate::Replica::begin_with`].
     pub restored: Option<Restored>,
     /// The disk, for [`crate::Replica::with_disk`].
     pub disk: Box<dyn Disk>,
 }
 
-/// Opens a directory, which is made if it does not exist, and starts the thread that writes into
-/// it. A replica that starts there for the first time gets the number `fresh`.
+/// Opens a directory, makes it if it does not exist, and starts the thread that writes into it. A
+/// replica that starts there for the first time gets the number `fresh`.
 ///
 /// # Errors
-/// [`DiskError`]. The directory is as it was.
+/// [`DiskError`]. The directory is unchanged.
 ///
 /// # Panics
-/// If the engine does while it reads its files, or `fresh` is 0.
+/// If the engine panics while it reads its files, or `fresh` is 0.
 pub fn open(path: &Path, fresh: u64) -> Result<Opened, DiskError> {
-    assert!(fresh != 0, "0 is the number of no replica");
+    assert!(fresh != 0, "no replica has the number 0");
     let (folder, beginning) = Folder::open(path, Some(fresh))?;
     let (store, kept) = folder.open_log(beginning)?;
     let (seat, restored) = match kept {

@@ -1,11 +1,11 @@
-//! Entries as `raft-engine` takes them: messages of `protobuf`, whose bytes are ours.
+//! Entries in the form that `raft-engine` takes: messages of `protobuf`, whose bytes are ours.
 //!
-//! The engine asks an entry to write itself and to read itself. These do so with fixed fields, so
-//! the parser of `protobuf` 2 never sees the bytes of a client (RUSTSEC-2024-0437), and the format
-//! does not depend on the codec that `raft` was built with.
+//! The engine makes an entry encode and decode itself. These records use fixed fields, so the
+//! parser of `protobuf` 2 never sees the bytes of a client (RUSTSEC-2024-0437), and the format does
+//! not depend on the codec that `raft` was built with.
 //!
 //! A record is index u64, term u64, length u32, then the bytes; all little endian. The engine adds
-//! check sums.
+//! checksums.
 
 use std::any::Any;
 use std::sync::OnceLock;
@@ -19,16 +19,16 @@ use raft_engine::MessageExt;
 
 use crate::wire::change::{bytes_of, entry_of};
 
-/// Bytes before those of the entry.
+/// Bytes before the entry's own.
 const HEAD: u32 = 20;
 
-/// An entry of the log, or a part of the items, which has the term 0.
+/// An entry of the log, or a part of the items; parts have term 0.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub(super) struct Record {
     pub(super) index: u64,
     pub(super) term: u64,
     pub(super) bytes: Vec<u8>,
-    /// Stays empty; the trait asks for it.
+    /// Always empty, but the trait requires it.
     unknown: UnknownFields,
 }
 
@@ -44,7 +44,7 @@ impl MessageExt for Records {
 }
 
 impl Record {
-    /// An entry of the log.
+    /// Makes the record of a log entry.
     pub(super) fn of(entry: &Entry) -> Self {
         Self {
             index: entry.index,
@@ -54,7 +54,7 @@ impl Record {
         }
     }
 
-    /// A part of the items.
+    /// Makes the record of a part of the items.
     pub(super) fn part(index: u64, bytes: &[u8]) -> Self {
         Self {
             index,
@@ -63,7 +63,7 @@ impl Record {
         }
     }
 
-    /// The entry of the log.
+    /// Converts the record to a log entry.
     pub(super) fn into_entry(self) -> Entry {
         entry_of(self.term, self.index, &self.bytes)
     }

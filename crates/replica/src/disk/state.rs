@@ -1,8 +1,8 @@
-//! The record that says which of the engine's entries count. It changes in the write that brings
-//! them, so it and they are on the disk together or not at all.
+//! The record that says which of the engine's entries count. Each write of entries also writes the
+//! record, so both reach the disk together or not at all.
 //!
-//! The engine cannot drop the last entries of a log, so entries after `last` may be there; they are
-//! of a log that a leader's items have replaced. All fields are u64, little endian, after the
+//! The engine cannot drop the last entries of a log, so it may hold entries after `last`, left from
+//! a log that a leader's snapshot has replaced. All fields are u64, little endian, after the
 //! version and seven zeros.
 
 use raft::eraftpb::HardState;
@@ -12,7 +12,7 @@ use crate::wire::Malformed;
 use crate::wire::cursor::{Cursor, put_words};
 use crate::work::LogWrite;
 
-/// The version of the format. The entries of earlier ones are requests of version 1.
+/// The version of the format. Earlier versions had entries with requests of version 1.
 const VERSION: u8 = 3;
 
 /// Items in the engine: parts, as entries of a group of their own.
@@ -33,12 +33,13 @@ pub(super) struct State {
     base: (u64, u64),
     last: u64,
     items: Parts,
-    /// The number of the write that has brought this state.
+    /// The number of the write that stored this state.
     number: u64,
 }
 
 impl State {
-    /// Gives a log that has dropped no entry yet its first place, which is not on the disk.
+    /// Sets the first place of a log that has not dropped any entry, because the disk does not have
+    /// it.
     pub(super) fn begin_at(&mut self, base: (u64, u64)) {
         if self.base == (0, 0) {
             self.base = base;
@@ -55,24 +56,24 @@ impl State {
         }
     }
 
-    /// Notes the items of a checkpoint.
+    /// Notes the items of a checkpoint of this replica.
     pub(super) fn on_checkpoint(&mut self, base: (u64, u64), items: Parts) {
         self.base = base;
         self.items = items;
     }
 
-    /// Notes the items of a leader, with which the log begins anew.
+    /// Notes the items of a leader's snapshot, with which the log starts over.
     pub(super) fn on_restore(&mut self, base: (u64, u64), items: Parts) {
         self.on_checkpoint(base, items);
         self.last = base.0;
     }
 
-    /// Counts the write that brings this state.
+    /// Counts the write that stores this state.
     pub(super) fn count(&mut self) {
         self.number += 1;
     }
 
-    /// The number of the write that has brought this state.
+    /// The number of the write that stored this state.
     pub(super) const fn number(&self) -> u64 {
         self.number
     }
@@ -89,7 +90,7 @@ impl State {
         self.items
     }
 
-    /// Term, vote and committed index. The items contain committed entries alone.
+    /// Term, vote and committed index. The items contain only committed entries.
     pub(super) fn promises(&self) -> HardState {
         HardState {
             term: self.term,
@@ -110,13 +111,13 @@ impl State {
         bytes
     }
 
-    /// The version of a record of a newer library.
+    /// The version of a record, if a newer library wrote it.
     pub(super) fn newer(bytes: &[u8]) -> Option<NewerPart> {
         let version = bytes.first().copied();
         NewerPart::find("the record of the log's state", version, VERSION)
     }
 
-    /// The version of a record of an older library, and the version that this one reads.
+    /// The version of a record, if an older library wrote it, and the version that this one reads.
     pub(super) fn older(bytes: &[u8]) -> Option<(u8, u8)> {
         let version = bytes.first().copied();
         let older = version.filter(|version| (1..VERSION).contains(version))?;

@@ -1,15 +1,15 @@
 //! Log and items on TiKV's `raft-engine`.
 //!
 //! Invariants: each write of the engine is synced before the next one begins, so a crash damages
-//! the last one at most, which the engine recognises at its start and drops. A log that has lost
-//! more ends before its mark (`mark.rs`), and is refused. The record of the state (`state.rs`)
-//! travels in the write whose entries it counts. Parts of items are entries of a second group, and
-//! are synced before a record names them. Parts that no record will name are written over, or go
-//! with the next compaction.
+//! the last write at most, which the engine detects and drops when it starts. A log that has lost
+//! more ends before its mark (`mark.rs`), and is refused. The record of the state (`state.rs`) is
+//! part of the write whose entries it counts. Parts of items are entries of a second group, and are
+//! synced before a record names them. Parts that no record will name are overwritten, or dropped by
+//! the next compaction.
 //!
-//! A checkpoint begins only if the disk has room for all of it, and is given up if it does not fit.
-//! The log then stays as long as it is. So items that are too large for the disk stop no write that
-//! fits.
+//! A checkpoint begins only if the disk has room for all of it, and is abandoned if it does not
+//! fit. The log then keeps its length. So items that are too large for the disk never prevent a
+//! write that fits.
 //!
 //! Panics of the engine are not caught. It panics when a sync fails, and its own state is then
 //! undefined. Called by `thread`, and by simulated disks.
@@ -39,10 +39,10 @@ const STATE: &[u8] = b"state";
 /// Sizes of the engine's files.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// A file with more bytes gets no further write.
+    /// A file that exceeds this size gets no further write.
     pub file_bytes: u64,
-    /// With more bytes in all files, the engine moves what counts out of the oldest, and deletes
-    /// them. Not less than `file_bytes`.
+    /// If all files together exceed this size, the engine moves live data out of the oldest files
+    /// and deletes them. At least `file_bytes`.
     pub purge_bytes: u64,
     /// Bytes of a part of items.
     pub part_bytes: usize,
@@ -62,11 +62,12 @@ impl Limits {
 pub enum Loss {
     /// The file system refuses, or has no room.
     Unreadable(io::Error),
-    /// Something is missing or damaged; in words.
+    /// Something is missing or damaged; the text says what.
     Incomplete(String),
     /// A newer version of this library has written it.
     Newer(NewerPart),
-    /// An older version of this library has written it: the format, and the one that is read.
+    /// An older version of this library has written it: its format, and the format that this
+    /// version reads.
     Older(u8, u8),
 }
 
@@ -83,7 +84,7 @@ impl From<Error> for Loss {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full;
 
-/// Items on their way to the disk.
+/// Items that are being written to the disk.
 struct Saving {
     items: Items,
     first: u64,
@@ -106,16 +107,17 @@ pub struct Store<F: FileSystem> {
 }
 
 impl<F: FileSystem> Store<F> {
-    /// Opens the log in a directory, which is made if its parent exists. A log that has
-    /// dropped no entry yet begins after the place `first`, an index and a term.
+    /// Opens the log in a directory, and makes the directory if its parent exists. `first`, an
+    /// index and a term, is the place before the first entry of a log that has dropped none yet.
     ///
     /// # Errors
-    /// [`Loss`]: the files cannot be read, another process has them, an entry is missing that the
-    /// record of the state counts, the log ends before a write that was acknowledged, or another
-    /// version has written the record. A torn last write is no loss: no message speaks of it.
+    /// [`Loss`]: the files cannot be read, another process has them, an entry that the record of
+    /// the state counts is missing, the log ends before a write that was acknowledged, or another
+    /// version has written the record. A torn last write is no loss, because it was never
+    /// acknowledged.
     ///
     /// # Panics
-    /// If the engine does.
+    /// If the engine panics.
     pub fn open(
         folder: &Path,
         files: Arc<F>,
@@ -126,11 +128,13 @@ impl<F: FileSystem> Store<F> {
             dir: folder.display().to_string(),
             recovery_mode: RecoveryMode::TolerateTailCorruption,
             recovery_threads: 1,
-            // Waiting for the disk costs less than a burst of compression in front of it.
+            // Waiting for the disk costs less than compressing first, which takes a burst of CPU
+            // time.
             batch_compression_threshold: ReadableSize(0),
             target_file_size: ReadableSize(limits.file_bytes),
             purge_threshold: ReadableSize(limits.purge_bytes),
-            // An old file's bytes after new ones would have to be told apart after a crash.
+            // With recycled files, recovery would have to tell old bytes after the new ones from
+            // new bytes.
             enable_log_recycle: false,
             ..Config::default()
         };
@@ -168,7 +172,8 @@ impl<F: FileSystem> Store<F> {
     /// Writes and syncs some writes together.
     ///
     /// # Errors
-    /// [`Full`]: none of them counts. They may be tried again, with later ones.
+    /// [`Full`]: none of the writes counts. The caller may try them again, together with later
+    /// ones.
     ///
     /// # Panics
     /// If the disk fails.
@@ -176,7 +181,7 @@ impl<F: FileSystem> Store<F> {
         let next_part = self.next_part;
         let saved = self.save_all(writes);
         if saved.is_err() {
-            // The next try writes over the parts of this one.
+            // The next attempt overwrites the parts of this one.
             self.next_part = next_part;
         }
         saved
@@ -200,8 +205,8 @@ impl<F: FileSystem> Store<F> {
         self.write(batch, state)
     }
 
-    /// Begins to save items, of which [`Self::save_part`] saves the parts. Earlier ones that are
-    /// not saved yet are dropped.
+    /// Begins to save items; [`Self::save_part`] saves their parts. Drops earlier items that are
+    /// not saved yet.
     pub fn begin(&mut self, items: Items) {
         self.drop_checkpoint(u64::MAX);
         if items.applied <= self.state.items().applied {
@@ -215,21 +220,21 @@ impl<F: FileSystem> Store<F> {
         });
     }
 
-    /// Whether items are on their way.
+    /// Whether items are being saved.
     #[must_use]
     pub const fn is_saving(&self) -> bool {
         self.saving.is_some()
     }
 
-    /// Checkpoints that are saved, were dropped for later ones, or did not fit.
+    /// The number of checkpoints that were saved, replaced by later ones, or abandoned.
     #[must_use]
     pub const fn checkpoints(&self) -> u64 {
         self.checkpoints
     }
 
-    /// Saves the next part of the items on their way. After the last one, the items count, and
-    /// entries that the log need not keep are dropped. If the disk has no room for them, the items
-    /// are given up, and the log stays as long as it is.
+    /// Saves the next part of the items. After the last part, the items count, and entries that the
+    /// log need not keep are dropped. If the disk has no room for the items, the store abandons
+    /// them, and the log keeps its length.
     ///
     /// # Panics
     /// If the disk fails.
@@ -254,28 +259,28 @@ impl<F: FileSystem> Store<F> {
     fn has_room_for(&self, items: &Items) -> bool {
         let bytes = items.image.len() as u64 + self.limits.file_bytes;
         let has_room = has_room(&*self.files, &self.room, bytes);
-        has_room.unwrap_or_else(|error| panic!("the disk does not tell its room: {error}"))
+        has_room.unwrap_or_else(|error| panic!("the disk does not report its free space: {error}"))
     }
 
-    /// Gives items up that do not fit. The next ones are written over their parts.
+    /// Abandons items that do not fit. The next items overwrite their parts.
     fn give_up(&mut self, saving: &Saving) {
         self.next_part = saving.first;
         self.checkpoints += 1;
         self.purge();
     }
 
-    /// Notes that the replica learns of all writes so far, which are synced. A log that ends before
-    /// them is refused from now on.
+    /// Notes that the replica learns of all writes so far, which are synced. From now on, a log
+    /// that ends before them is refused.
     ///
     /// # Panics
     /// If the disk fails.
     pub fn acknowledge(&mut self) {
         if let Err(error) = self.mark.set(self.state.number()) {
-            panic!("the disk does not take the mark of the log: {error}");
+            panic!("the disk cannot save the mark of the log: {error}");
         }
     }
 
-    /// Lets the engine delete files that nothing needs any more.
+    /// Lets the engine delete files that are no longer needed.
     ///
     /// # Panics
     /// If the disk fails.
@@ -286,13 +291,13 @@ impl<F: FileSystem> Store<F> {
         }
     }
 
-    /// Bytes that the engine's files have, the last one counted as whole.
+    /// The size of the engine's files; the last one counts in full.
     #[must_use]
     pub fn used(&self) -> usize {
         self.engine.get_used_size()
     }
 
-    /// Parts of items that the engine has.
+    /// The number of parts of items that the engine has.
     #[cfg(test)]
     pub(super) fn parts(&self) -> u64 {
         let first = self.engine.first_index(ITEMS);
@@ -307,7 +312,7 @@ impl<F: FileSystem> Store<F> {
         }
     }
 
-    /// Saves all parts of some items. Nothing counts them yet.
+    /// Saves all parts of some items. No record counts them yet.
     fn save_parts(&mut self, items: &Items) -> Result<Parts, Full> {
         let mut saving = Saving {
             items: items.clone(),
@@ -352,7 +357,7 @@ impl<F: FileSystem> Store<F> {
         Ok(())
     }
 
-    /// Writes a batch with the state after it.
+    /// Writes a batch together with the resulting state.
     fn write(&mut self, mut batch: LogBatch, mut state: State) -> Result<(), Full> {
         state.count();
         let put = batch.put(LOG, STATE.to_vec(), state.to_bytes());
@@ -380,7 +385,7 @@ impl<F: FileSystem> std::fmt::Debug for Store<F> {
     }
 }
 
-/// Drops the entries and parts that do not count any more.
+/// Drops the entries and parts that no longer count.
 fn drop_entries(batch: &mut LogBatch, state: &State) {
     let index = state.base().0 + 1;
     batch.add_command(LOG, Command::Compact { index });
@@ -397,7 +402,7 @@ fn is_no_room(error: &Error) -> bool {
 }
 
 fn fail(error: &Error) -> ! {
-    panic!("the disk does not take the log: {error}")
+    panic!("the disk cannot save the log: {error}")
 }
 
 /// The file with the mark of a log.
@@ -414,9 +419,9 @@ fn incomplete(why: &str) -> Loss {
     Loss::Incomplete(why.to_owned())
 }
 
-/// Reads in a thread of its own. The engine keeps the last block that a thread has read, and takes
-/// a block at the same place in the log of another directory, which this thread may have read
-/// before, for the same one.
+/// Reads in a thread of its own. The engine caches the last block that each thread has read, and
+/// would take a block at the same place in the log of another directory, which this thread may have
+/// read before, for the cached one.
 fn read_alone<F: FileSystem>(
     engine: &Engine<F>,
     first: (u64, u64),
@@ -425,7 +430,7 @@ fn read_alone<F: FileSystem>(
     found.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Reads the state, and all that it counts.
+/// Reads the state, and everything that it counts.
 fn read<F: FileSystem>(
     engine: &Engine<F>,
     first: (u64, u64),
@@ -433,7 +438,7 @@ fn read<F: FileSystem>(
     let Some(bytes) = engine.get(LOG, STATE) else {
         return Ok(None);
     };
-    // The engine has verified the check sum.
+    // The engine has verified the checksum.
     if let Some(newer) = State::newer(&bytes) {
         return Err(Loss::Newer(newer));
     }

@@ -1,6 +1,6 @@
-//! Directories that can and cannot be used, and logs that are read back; `tests/room.rs` has disks
-//! with little room, `tests/syncs.rs` one whose syncs fail, `tests/newer.rs` data of newer
-//! versions, and `tests/older.rs` a backup of an earlier one.
+//! Directories that can and cannot be used, and logs that are read back. `tests/room.rs` has disks
+//! with little room, `tests/syncs.rs` has a disk whose syncs fail, `tests/newer.rs` has data of
+//! newer versions, and `tests/older.rs` has a backup of an older one.
 
 #![allow(
     clippy::unwrap_used,
@@ -142,14 +142,14 @@ fn the_items_of_a_leader_replace_the_log() {
         }),
         ..write(number, entries)
     };
-    // The log has entries of another leader after the place of the items.
+    // After the place of the items, the log has entries of another leader.
     log.save(&[restore(2, 15, Vec::new())]).unwrap();
     drop(log);
     let (mut log, remains) = store(&folder);
     let remains = remains.unwrap();
     assert_eq!((remains.base, indices(&remains)), ((15, 7), Vec::new()));
     assert_eq!(remains.items, Some((15, vec![9; 250])));
-    // And there may be a gap between its last entry and the place.
+    // There may also be a gap between the log's last entry and the place.
     let after = vec![entry(101, 7), entry(102, 7)];
     log.save(&[write(3, vec![entry(16, 7)]), restore(4, 100, after)])
         .unwrap();
@@ -169,7 +169,7 @@ fn a_log_without_an_entry_that_counts_is_refused() {
         log.save(&[write(index, vec![entry(index, 7)])]).unwrap();
     }
     drop(log);
-    // The first of several files goes.
+    // Remove the first of several files.
     let first = folder.join("log/0000000000000001.raftlog");
     fs::remove_file(first).unwrap();
     let limits = Limits::DEFAULT;
@@ -191,7 +191,8 @@ fn damage(folder: &Scratch, place: usize) {
     fs::write(&file, bytes).unwrap();
 }
 
-/// Writes and acknowledges entries from 2 on, and returns where each ends in the log's file.
+/// Writes and acknowledges the entries from 2 to `last`, and returns where each ends in the log's
+/// file.
 fn acknowledged(folder: &Scratch, last: u64) -> Vec<usize> {
     let file = folder.join("log/0000000000000001.raftlog");
     let mut ends = Vec::new();
@@ -199,7 +200,7 @@ fn acknowledged(folder: &Scratch, last: u64) -> Vec<usize> {
         let (mut log, _) = open_log(folder).unwrap();
         log.save(&[write(index, vec![entry(index, 7)])]).unwrap();
         log.acknowledge();
-        // The engine cuts its file to its length when it is closed.
+        // When the engine closes its file, it truncates the file to its length.
         drop(log);
         ends.push(fs::metadata(&file).unwrap().len().try_into().unwrap());
     }
@@ -212,8 +213,8 @@ fn open_log(folder: &Scratch) -> Result<(Store<Files>, Option<Remains>), Loss> {
 }
 
 #[test]
-fn damage_to_an_acknowledged_write_is_no_torn_write() {
-    // In the middle of the last file, and in the last write.
+fn damage_to_an_acknowledged_write_is_not_taken_for_a_torn_write() {
+    // Damage in the middle of the last file, and in the last write.
     for damaged in [3, 8] {
         let folder = Scratch::new("store-damage");
         let ends = acknowledged(&folder, 10);
@@ -248,7 +249,7 @@ fn a_torn_write_that_was_not_acknowledged_is_dropped() {
 }
 
 #[test]
-fn a_torn_mark_leaves_the_one_before() {
+fn a_torn_mark_leaves_the_previous_one() {
     let folder = Scratch::new("store-mark");
     acknowledged(&folder, 5);
     let path = folder.join("log.mark");
@@ -279,7 +280,7 @@ fn a_directory_is_used_by_one_process_and_holds_one_replica() {
     let path = folder.join("replica");
     let mut first = open(&path, 2).unwrap();
     assert!(first.id == 2 && first.seat.is_none());
-    assert!(refusal(&path).contains("in use by a process that lives"));
+    assert!(refusal(&path).contains("in use by a running process"));
     first.disk.take_seat(&members()).unwrap();
     drop(first);
     let second = open(&path, 5).unwrap();
@@ -335,7 +336,7 @@ fn each_restore_makes_another_replica_that_waits_for_a_cluster() {
     let first = open(&path, 5).unwrap();
     assert!(first.id == 11 && first.seat.is_none());
     let digest = first.restored.as_ref().unwrap().digest();
-    // It takes its seat, and loses its disk.
+    // The replica takes its seat, and then loses its disk.
     let disk = first.disk;
     let replica = Replica::with_disk(first.id, None, disk, Options::DEFAULT);
     let mut replica = replica.begin_with(first.restored);
@@ -412,6 +413,6 @@ fn a_restore_that_was_cut_off_is_refused() {
     let mut bytes = fs::read(&file).unwrap();
     bytes[9] = 0;
     fs::write(&file, bytes).unwrap();
-    assert!(refusal(&path).contains("a restore of it was cut off"));
+    assert!(refusal(&path).contains("a restore into it was interrupted"));
     assert!(format!("{}", backup.restore(&path, 12).unwrap_err()).contains("already"));
 }

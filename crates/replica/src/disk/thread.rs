@@ -1,10 +1,10 @@
-//! The thread that writes. While it syncs, its replica goes on: it sends appends, answers reads and
-//! heartbeats. All work that has come in during a sync is the next one's (group commit).
+//! The thread that writes. While it syncs, its replica goes on: it sends appends, and answers reads
+//! and heartbeats. The next sync covers all work that arrives during the current one (group
+//! commit).
 //!
-//! A panic in this thread comes from a sync that has failed, or from the engine. It ends the
-//! thread, and the next look of the replica at its disk panics in turn, in the thread that runs the
-//! replica, with the text of the first. No acknowledgement can leave in between, because each waits
-//! for a report of this thread.
+//! A panic in this thread comes from a failed sync or from the engine. It ends this thread. When
+//! the replica next polls its disk, it panics in its own thread, with the same text. No
+//! acknowledgement can leave in between, because each waits for a report of this thread.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -23,7 +23,7 @@ use super::store::Store;
 use crate::wire::Roster;
 use crate::work::{Disk, DiskFigures, LogWrite, Saved, Work};
 
-/// Time between two tries of a write on a full disk.
+/// Time between two attempts to write on a full disk.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A disk with a thread of its own.
@@ -42,9 +42,9 @@ pub(super) struct Threaded {
 struct Shared {
     saved: Mutex<Saved>,
     figures: Mutex<DiskFigures>,
-    /// Reports so far.
+    /// The number of reports so far.
     reports: AtomicU64,
-    /// The replica has panicked: the engine is not closed, because that would sync once more.
+    /// The replica has panicked: the engine must not be closed, because that would sync once more.
     has_failed: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
@@ -70,12 +70,13 @@ impl Shared {
     }
 }
 
-/// The content, also if a thread has panicked with it: both contents are written as a whole.
+/// Locks the content, even if a thread has panicked while it held the lock: both contents are
+/// written as a whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Wakes the replica when the thread ends, however it ends.
+/// Wakes the replica when the thread ends, for any reason.
 struct Bell(Arc<Shared>);
 
 impl Drop for Bell {
@@ -115,7 +116,7 @@ impl Threaded {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Ends the thread of the replica, because that of the disk has ended.
+    /// Panics in the replica's thread, because the disk's thread has ended.
     fn fail(&mut self) -> ! {
         let payload = self.thread.take().and_then(|thread| thread.join().err());
         let payload = payload.unwrap_or_else(|| Box::new("it has panicked before"));
@@ -135,14 +136,14 @@ impl Threaded {
 
 impl Disk for Threaded {
     fn take_seat(&mut self, roster: &Roster) -> io::Result<()> {
-        // The replica's thread waits for this sync itself: it comes once for each seat, before the
-        // seat has made a promise, so no election and no write of the seat is held up.
+        // The replica's thread waits for this sync itself. It happens once for each seat, before
+        // the seat has made a promise, so it delays no election and no write of the seat.
         self.folder.take_seat(roster)
     }
 
     fn submit(&mut self, work: Work, _now: Nanos) {
         let sender = self.work.as_ref().expect("work comes before the end");
-        // If the thread has ended, the next look at the progress fails.
+        // If the thread has ended, the replica panics when it next polls the disk.
         let _ = sender.send(work);
     }
 
@@ -174,7 +175,7 @@ impl Drop for Threaded {
         self.shared.has_failed.store(panics, Ordering::Release);
         self.work = None;
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been printed by then.
+            // If the thread panicked, its panic has been printed already.
             let _ = thread.join();
         }
     }
@@ -182,13 +183,13 @@ impl Drop for Threaded {
 
 /// The thread's side.
 struct Writer<'a, F: FileSystem> {
-    /// After a panic it is not dropped, because its engine would sync a file once more.
+    /// Not dropped after a panic, because its engine would sync a file once more.
     store: ManuallyDrop<Store<F>>,
     work: Receiver<Work>,
     shared: &'a Shared,
     writes: Vec<LogWrite>,
     saved: Saved,
-    /// The replica takes no reports any more.
+    /// The replica no longer takes reports.
     is_last: bool,
 }
 
@@ -208,7 +209,7 @@ impl<'a, F: FileSystem> Writer<'a, F> {
         }
     }
 
-    /// Works until there is no more work, and returns the store.
+    /// Runs until there is no more work, and returns the store.
     fn run(mut self) -> ManuallyDrop<Store<F>> {
         while self.collect() {
             let Some(number) = self.writes.last().map(|write| write.number) else {
@@ -229,7 +230,7 @@ impl<'a, F: FileSystem> Writer<'a, F> {
         self.store
     }
 
-    /// Takes the work that waits, or waits for some. False: there is no more.
+    /// Takes the work that is queued, or waits for some. False: there is no more.
     fn collect(&mut self) -> bool {
         if self.writes.is_empty() && !self.store.is_saving() {
             match self.work.recv() {
@@ -242,7 +243,7 @@ impl<'a, F: FileSystem> Writer<'a, F> {
                 Ok(work) => self.take(work),
                 Err(TryRecvError::Empty) => return true,
                 Err(TryRecvError::Disconnected) => {
-                    // Items let the log be shorter, and need not be saved.
+                    // Items only let the log be shorter, so they need not be saved.
                     self.is_last = true;
                     return !self.writes.is_empty();
                 }
@@ -267,7 +268,7 @@ impl<'a, F: FileSystem> Writer<'a, F> {
         });
     }
 
-    /// Waits before the next try. Files that nothing needs any more may make room.
+    /// Waits before the next attempt. Deleting unneeded files may make room.
     fn on_full(&mut self) {
         self.store.purge();
         self.report(Saved {

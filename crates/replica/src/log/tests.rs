@@ -1,4 +1,4 @@
-//! Entries that are replaced, and the answers that Raft gets.
+//! Entries that are replaced, and the log's answers to Raft.
 
 use super::*;
 use crate::wire::{Member, Members};
@@ -38,7 +38,7 @@ fn later_entries_replace_earlier_ones() {
 }
 
 #[test]
-fn a_read_has_one_entry_at_least_and_ends_at_its_size() {
+fn a_read_returns_at_least_one_entry_and_ends_at_its_size() {
     let log = log();
     let one = ENTRY + 10;
     assert_eq!(read(&log, 2, 7, u64::MAX).unwrap(), [2, 3, 4, 5, 6]);

@@ -1,8 +1,8 @@
-//! A state that is read from the bytes of its image (`image.rs`) while they arrive.
+//! A state that is read from the bytes of its image (`image.rs`) as they arrive.
 //!
-//! Invariants: it counts for nothing before all of the image was read. Reading it costs its caller
-//! no more than a budget at a time, so no entry waits for more. The reader keeps nothing of the
-//! bytes; those of a part that has not come as a whole stay with the caller.
+//! Invariants: the state does not count before the whole image was read. Reading costs the caller
+//! at most a budget at a time, so no entry waits longer than that. The reader keeps none of the
+//! bytes; the caller keeps an incomplete part.
 
 use super::clients::{self, Clients};
 use super::frozen::Budget;
@@ -10,15 +10,15 @@ use super::items::{self, Items};
 use crate::wire::cursor::Cursor;
 use crate::wire::{MAX_INDEX, Malformed, VERSION};
 
-/// Bytes of the longest part of an image. A reader that has more of them and still finds no part
-/// does not wait for further bytes.
+/// Bytes of the longest part of an image. If a reader has more bytes than this and still no
+/// complete part, it does not wait for further bytes.
 const MOST: usize = if items::MOST > clients::MOST {
     items::MOST
 } else {
     clients::MOST
 };
 
-/// The part of an image that comes next.
+/// The next part of the image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Next {
     Head,
@@ -30,7 +30,7 @@ enum Next {
     Nothing,
 }
 
-/// A state of which some parts were read.
+/// A state of which some parts have been read.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrival {
     next: Next,
@@ -41,7 +41,7 @@ pub(crate) struct Arrival {
 }
 
 impl Arrival {
-    /// Nothing was read yet.
+    /// An arrival of which nothing has been read.
     pub(super) const fn new(clients: Clients) -> Self {
         Self {
             next: Next::Head,
@@ -52,11 +52,11 @@ impl Arrival {
         }
     }
 
-    /// Reads the parts at the beginning of these bytes, until the budget is spent or all parts are
-    /// read, and returns their length. `is_last`: no bytes follow these ones.
+    /// Reads parts from the beginning of these bytes, until the budget is spent or all parts are
+    /// read, and returns the length of the parts read. `is_last`: no further bytes follow.
     ///
     /// # Errors
-    /// The bytes belong to no image.
+    /// The bytes are not an image.
     pub(crate) fn take(
         &mut self,
         bytes: &[u8],
@@ -78,17 +78,17 @@ impl Arrival {
         Ok(bytes.len() - rest.len())
     }
 
-    /// Whether all parts were read.
+    /// Whether all parts have been read.
     pub(crate) fn is_whole(&self) -> bool {
         self.next == Next::Nothing
     }
 
-    /// The last entry that the state contains, once the head was read.
+    /// The last entry that the state contains, once the head has been read.
     pub(crate) const fn applied(&self) -> u64 {
         self.applied
     }
 
-    /// The log's time of the state, once the head was read.
+    /// The log's time in the state, once the head has been read.
     pub(super) const fn time(&self) -> u64 {
         self.time
     }
@@ -120,7 +120,7 @@ impl Arrival {
         }
         cursor.zeros::<7>()?;
         let (applied, time) = (cursor.u64()?, cursor.u64()?);
-        // Lifetimes are added to the time.
+        // Adding a lifetime to the time must not overflow.
         if applied > MAX_INDEX || time > MAX_INDEX {
             return Err(Malformed);
         }

@@ -1,8 +1,8 @@
 //! The records of clients, by which a repeated write is recognised (Raft dissertation §6.3).
 //!
-//! A client opens itself with an entry, whose index and cluster make its name. Its record has the
-//! answers of writes that the client may repeat. Records are bounded: when there are
-//! [`MAX_CLIENTS`], the client whose last entry is the oldest leaves. A write of a client without a
+//! A client opens itself with an entry, whose index and cluster determine its name. Its record has
+//! the answers to writes that the client may repeat. At most [`MAX_CLIENTS`] have a record; after
+//! that, the client whose last entry is the oldest loses its record. A write of a client without a
 //! record is never applied, because it may be a repeat. Called by `machine`.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -15,15 +15,15 @@ use crate::wire::{Answer, Malformed, Name, WINDOW};
 /// The most clients with a record, except in some checks.
 pub(crate) const MAX_CLIENTS: usize = 8192;
 
-/// Bytes of a record without writes in an image, and of a write.
+/// Bytes in an image of a record's head, and of each write.
 const HEAD: usize = 28;
 const WRITE: usize = 16 + Answer::HEAD;
 
-/// Most writes of a record.
+/// A record has at most this number of writes.
 #[expect(clippy::cast_possible_truncation, reason = "it is small")]
 const MOST_WRITES: usize = WINDOW as usize;
 
-/// Bytes of a record in an image at most.
+/// The most bytes of a record in an image.
 pub(super) const MOST: usize = HEAD + MOST_WRITES * WRITE;
 
 /// A write that was applied.
@@ -37,9 +37,9 @@ struct Write {
 struct Record {
     /// The client has the answers of all writes below this number.
     first: u64,
-    /// By their numbers, which rise.
+    /// Writes by their numbers, in ascending order.
     writes: VecDeque<(u64, Write)>,
-    /// Its last entry.
+    /// The index of its last entry.
     last: u64,
 }
 
@@ -48,16 +48,16 @@ pub(super) struct Clients {
     /// The most clients with a record.
     most: usize,
     records: BTreeMap<u64, Record>,
-    /// Last entries of clients and their clients, the oldest last. It is made when a client has to
-    /// leave and it is empty, so a write costs nothing for the order, and the next clients that
-    /// leave cost no search.
+    /// The last entries of clients and their clients, the oldest last. It is rebuilt when it is
+    /// empty and a client must be removed. So a write does not pay for the order, and most removals
+    /// need no search.
     oldest: Vec<(u64, u64)>,
     /// The records of an image that is being made.
     frozen: Frozen<u64, Record>,
 }
 
 impl PartialEq for Clients {
-    /// An image under way is no part of the state.
+    /// An image under way is not part of the state.
     fn eq(&self, other: &Self) -> bool {
         (self.most, &self.records) == (other.most, &other.records)
     }
@@ -102,7 +102,7 @@ impl Record {
 }
 
 impl Record {
-    /// The place of a write, or the one where it belongs.
+    /// Finds the position of a write, or the position at which it belongs.
     fn place_of(&self, number: u64) -> Result<usize, usize> {
         match self.writes.back() {
             Some((last, _)) if *last >= number => self
@@ -115,7 +115,7 @@ impl Record {
 }
 
 impl Clients {
-    /// Records of at most this number of clients.
+    /// Makes the records for at most this number of clients.
     pub(super) const fn new(most: usize) -> Self {
         Self {
             most,
@@ -129,7 +129,7 @@ impl Clients {
         self.records.len()
     }
 
-    /// Bytes of all records in an image at most.
+    /// The most bytes of all records in an image.
     pub(super) fn bytes(&self) -> usize {
         self.records.len() * MOST
     }
@@ -139,26 +139,26 @@ impl Clients {
         self.frozen.begin();
     }
 
-    /// Gives the image up.
+    /// Abandons the image.
     pub(super) fn thaw(&mut self) {
         self.frozen.give_up();
     }
 
-    /// Appends the next records to the image. True: it has all of them.
+    /// Appends the next records to the image. True: the image now has all of them.
     pub(super) fn read(&mut self, budget: &mut Budget, image: &mut Vec<u8>) -> bool {
-        // A record is short.
+        // A record is short, so it is always written as a whole.
         let put = |client: &u64, record: &Record, _, _| Written::Rest(record.put(*client, image));
         self.frozen.read(&self.records, budget, put)
     }
 
-    /// Notes the record of a client before it changes.
+    /// Saves the record of a client for the image before the record changes.
     fn keep(&mut self, client: u64) {
         let records = &self.records;
         self.frozen
             .note(&client, || (client, records.get(&client).cloned()));
     }
 
-    /// Opens a client with the entry of this index.
+    /// Opens a client, by the entry at this index.
     pub(super) fn open(&mut self, client: u64, index: u64) {
         let record = Record {
             first: 1,
@@ -181,7 +181,7 @@ impl Clients {
             };
             match self.oldest.pop() {
                 Some(it) if is_last(&it) => break it.1,
-                // It has written since.
+                // The client has written since the list was made.
                 Some(_) => {}
                 None => {
                     let records = self.records.iter();
@@ -195,8 +195,8 @@ impl Clients {
         self.records.remove(&oldest);
     }
 
-    /// The answer to a write that must not be applied: it was applied before, or it has a name with
-    /// which nothing can be applied.
+    /// The answer to a write that must not be applied, because it was applied before or no write
+    /// can be applied with its name.
     pub(super) fn earlier(&mut self, name: Name, entry: &[u8], index: u64) -> Option<Answer> {
         self.keep(name.client);
         let Some(record) = self.records.get_mut(&name.client) else {
@@ -223,7 +223,7 @@ impl Clients {
 
     /// Notes a write that was applied.
     pub(super) fn note(&mut self, name: Name, entry: &[u8], answer: &Answer) {
-        // The record was kept when the write was looked up.
+        // The lookup of the write has already saved the record for an image.
         if let Some(record) = self.records.get_mut(&name.client) {
             let write = Write {
                 meaning: meaning(entry),
@@ -248,7 +248,7 @@ impl Clients {
         }
     }
 
-    /// The same limit, without records.
+    /// Makes empty records with the same limit.
     pub(super) const fn emptied(&self) -> Self {
         Self::new(self.most)
     }

@@ -1,11 +1,11 @@
-//! A map as it was at one moment, read in slices while the map goes on changing.
+//! A map as it was at one moment, read in slices while the map keeps changing.
 //!
-//! Invariant: keys up to the cursor have been read. Of a later key that has changed since the
-//! moment, `before` has what it had then; every other later key still has it. So the moment costs
-//! nothing, a change costs one insertion at most, and a slice costs its budget. A moment that was
-//! read as a whole is over. A value that is longer than a slice is read in parts: its key stays
-//! after the cursor until the last part, so what it had is kept. Called by `items` and `clients`,
-//! which note each change before the next slice is read.
+//! Invariant: keys up to the cursor have been read. If a later key has changed since the moment,
+//! `before` has its value as of the moment; every other later key still has that value. So the
+//! moment costs nothing, a change costs at most one insertion, and a slice costs its budget. A
+//! moment ends when it was read as a whole. A value that is longer than a slice is read in parts:
+//! its key stays after the cursor until the last part, so its value is kept. Called by `items` and
+//! `clients`, which note each change before the next slice is read.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -14,21 +14,21 @@ use std::ops::Bound;
 /// Work that a slice may still do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
-    /// Bytes to write. A part may have some more: what stands before a value.
+    /// Bytes to write. The key and the lengths before a value may exceed it.
     pub(crate) bytes: usize,
     /// Keys to read.
     pub(crate) keys: usize,
 }
 
 impl Budget {
-    /// The budget of work that nothing waits for.
+    /// The unlimited budget, for work that delays nothing.
     pub(crate) const UNLIMITED: Self = Self {
         bytes: usize::MAX,
         keys: usize::MAX,
     };
 
-    /// The budget of a slice with this number of bytes. A key costs some 100 ns, so the keys of a
-    /// slice take some tenths of a millisecond at most.
+    /// The budget of a slice with this number of bytes. A key costs about 100 ns, so the keys of a
+    /// slice take a fraction of a millisecond.
     pub(crate) const fn slice(bytes: usize) -> Self {
         Self { bytes, keys: 1024 }
     }
@@ -49,19 +49,19 @@ pub(super) struct Frozen<K, V> {
     moment: Option<Moment<K, V>>,
 }
 
-/// The bytes that were written of a value.
+/// How many bytes of a value were written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Written {
-    /// All that was left, with this number of bytes.
+    /// The rest of the value, with this number of bytes.
     Rest(usize),
-    /// This number of bytes; more are left.
+    /// This number of bytes, and more are left.
     Part(usize),
 }
 
 #[derive(Clone, Debug)]
 struct Moment<K, V> {
     cursor: Option<K>,
-    /// Bytes of the next key's value that have been read.
+    /// Bytes of the next key's value that have already been read.
     begun: usize,
     before: BTreeMap<K, Option<V>>,
 }
@@ -81,7 +81,7 @@ impl<K: Ord + Clone, V> Frozen<K, V> {
         });
     }
 
-    /// Gives the moment up.
+    /// Abandons the moment.
     pub(super) fn give_up(&mut self) {
         self.moment = None;
     }
@@ -102,7 +102,7 @@ impl<K: Ord + Clone, V> Frozen<K, V> {
         self.moment.is_some()
     }
 
-    /// Notes the value that a key has before it changes, if a later slice needs it.
+    /// Notes the value of a key before it changes, if a later slice needs it.
     #[inline]
     pub(super) fn note<Q>(&mut self, key: &Q, value: impl FnOnce() -> (K, Option<V>))
     where
@@ -115,9 +115,9 @@ impl<K: Ord + Clone, V> Frozen<K, V> {
         }
     }
 
-    /// Reads on in the order of the keys, until the budget is spent. `put` gets the number of bytes
-    /// that were written of a value before, and the most that it may write. True: that was all, or
-    /// no moment is being read.
+    /// Reads on in key order, until the budget is spent. `put` gets the number of bytes of the
+    /// value that were already written, and the most that it may write now. True: everything was
+    /// read, or no moment is being read.
     pub(super) fn read(
         &mut self,
         map: &BTreeMap<K, V>,
@@ -157,7 +157,7 @@ impl<K: Ord + Clone, V> Moment<K, V> {
         let from = self.cursor.take();
         let start = from.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let mut rest = map.range::<K, _>((start, Bound::Unbounded)).peekable();
-        // The last key, of the map or of `before`.
+        // The last key, of the map and of `before`.
         let (mut last, mut last_changed) = (None, None);
         let is_whole = loop {
             let changed = self.before.first_key_value().map(|it| it.0);
@@ -188,7 +188,8 @@ impl<K: Ord + Clone, V> Moment<K, V> {
                         break false;
                     }
                 },
-                // A key that was not there. It may have come before one whose value is begun.
+                // A key that did not exist. It may have been inserted before a key whose value is
+                // begun.
                 _ => 0,
             };
             budget.spend(bytes);

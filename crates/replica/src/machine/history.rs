@@ -1,18 +1,17 @@
 //! The last changes of items, for clients that watch keys.
 //!
-//! The history is no part of the state: a replica that goes on from a snapshot has none of the
-//! changes before it. Keys and values lie one after the other in blocks, so that few changes
-//! allocate, and forgetting one touches no memory that has left the caches.
-//! Invariant: it has all changes after `base`, in the order of their entries. Called by `machine`.
+//! The history is not part of the state: a replica that continues from a snapshot has no change
+//! before it. Keys and values lie one after the other in blocks, so few changes allocate, and
+//! forgetting a change touches no memory that is no longer cached.
 
 use std::collections::VecDeque;
 
 use crate::wire::{Event, EventKind, Events};
 
-/// Most bytes of changes that are kept, and of those of one entry.
+/// The most bytes of changes that are kept, and the most bytes of one entry's changes.
 const MOST: usize = 16 << 20;
 
-/// Bytes of a block. One change that is longer has a block of its own.
+/// Bytes of a block. A longer change has a block of its own.
 const BLOCK: usize = 64 << 10;
 
 /// Bytes that a change counts in addition to its key and value.
@@ -39,7 +38,7 @@ enum Kind {
 struct Noted {
     index: u64,
     kind: Kind,
-    /// The number of its block, and the place of its bytes there.
+    /// The number of its block, and the position of its bytes in that block.
     block: u64,
     start: usize,
     key_len: usize,
@@ -48,16 +47,16 @@ struct Noted {
 
 #[derive(Clone, Debug)]
 pub(super) struct History {
-    /// The index of an entry. Changes of later ones are here.
+    /// The index of the entry after which the history has all changes.
     base: u64,
     events: VecDeque<Noted>,
-    /// Their keys and values.
+    /// Keys and values of the changes.
     blocks: VecDeque<Vec<u8>>,
     /// The number of the first block.
     first_block: u64,
     /// Bytes of all blocks.
     bytes: usize,
-    /// Only the last change of each key is shown.
+    /// A planted bug: only the last change of each key is shown.
     #[cfg(feature = "mutants")]
     shows_last: bool,
 }
@@ -81,14 +80,14 @@ impl History {
         self.shows_last = true;
     }
 
-    /// Forgets all changes; those of entries after this one follow.
+    /// Forgets all changes. The history continues with the changes of the entries after `base`.
     pub(super) fn begin_after(&mut self, base: u64) {
         self.events.clear();
         self.blocks.clear();
         (self.base, self.bytes) = (base, 0);
     }
 
-    /// Notes a change by the entry of this index.
+    /// Notes a change by the entry at this index.
     pub(super) fn note(&mut self, index: u64, key: &[u8], change: Change<'_>) {
         let (kind, value) = match change {
             Change::Put(value) => (Kind::Put, value),
@@ -112,7 +111,7 @@ impl History {
         }
     }
 
-    /// The last block, if it has room for a change of this length, or a new one.
+    /// The last block if it has room for a change of this length, or else a new one.
     fn block_for(&mut self, len: usize) -> &mut Vec<u8> {
         let has_room = |it: &Vec<u8>| it.capacity() - it.len() >= len;
         if !self.blocks.back().is_some_and(has_room) {
@@ -140,8 +139,8 @@ impl History {
         }
     }
 
-    /// The changes of keys with a prefix by entries from `from` on, up to the applied one; `None`:
-    /// some of these are forgotten.
+    /// The changes of keys with a prefix, by the entries from `from` up to the applied one. `None`
+    /// if some of these changes are forgotten.
     pub(super) fn since(&self, prefix: &[u8], from: u64, applied: u64) -> Option<Events> {
         if from <= self.base {
             return None;
@@ -164,7 +163,7 @@ impl History {
         prefix.len() <= noted.key_len && self.bytes_of(noted).starts_with(prefix)
     }
 
-    /// Whether a later change has the same key.
+    /// Whether a later change has the same key (for a planted bug).
     #[cfg(feature = "mutants")]
     fn changes_again(&self, noted: &Noted) -> bool {
         let key = self.event(noted).key;
@@ -172,7 +171,7 @@ impl History {
         later.into_iter().any(|it| self.event(it).key == key)
     }
 
-    /// The key of a change and its value.
+    /// The key of a change, and its value.
     fn bytes_of(&self, noted: &Noted) -> &[u8] {
         let block = usize::try_from(noted.block - self.first_block);
         let block = &self.blocks[block.expect("the blocks are in memory")];
@@ -192,7 +191,7 @@ impl History {
         }
     }
 
-    /// The index of the first entry whose changes are all here.
+    /// The index of the first entry from which the history has all changes.
     pub(super) const fn first(&self) -> u64 {
         self.base + 1
     }

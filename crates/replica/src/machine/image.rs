@@ -1,9 +1,9 @@
-//! The bytes of a state, which a snapshot carries: items in the order of their keys, then clients.
+//! The bytes of a state, which a snapshot carries: items in key order, then clients.
 //!
-//! Invariant: a state and the one that is read from its bytes answer every later entry alike.
+//! Invariant: a state and the state that is read from its bytes answer every later entry alike.
 //!
-//! An image of a state that goes on changing is made in slices, so that no entry waits for more
-//! than one of them. It is of the state at its beginning (`frozen.rs`).
+//! The image of a state that is still changing is made in slices, so no entry waits longer than one
+//! slice takes. It shows the state as it was when the image was begun (`frozen.rs`).
 
 use super::Machine;
 use super::arrival::Arrival;
@@ -18,20 +18,20 @@ use crate::wire::{Malformed, VERSION};
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     bytes: Vec<u8>,
-    /// Clients with a record at its beginning.
+    /// The number of clients with a record when the image was begun.
     clients: usize,
     has_items: bool,
 }
 
 impl Machine {
-    /// Begins an image of the state as it is now, after the bytes of a head, in place of any other
-    /// that is under way.
+    /// Begins an image of the present state, after the bytes of a head. Replaces any image under
+    /// way.
     pub(crate) fn begin_image(&mut self, head: Vec<u8>) {
         #[cfg(feature = "mutants")]
         let forgets = self.forgets_clients;
         #[cfg(not(feature = "mutants"))]
         let forgets = false;
-        // A long image that grew would be moved.
+        // If a long image had to grow, it would be moved.
         let size = 32 + self.items.bytes() + self.clients.bytes();
         let mut bytes = Vec::with_capacity(head.len() + size);
         bytes.extend_from_slice(&head);
@@ -47,7 +47,7 @@ impl Machine {
         });
     }
 
-    /// Makes the next slice of the image. `Some`: it is whole.
+    /// Makes the next slice of the image. `Some`: the image is complete.
     pub(crate) fn go_on(&mut self, mut budget: Budget) -> Option<Vec<u8>> {
         let mut draft = self.draft.take()?;
         if !draft.has_items {
@@ -63,14 +63,13 @@ impl Machine {
         None
     }
 
-    /// Bytes of the image that is under way.
+    /// The bytes of the image under way so far.
     #[cfg(test)]
     pub(crate) fn drawn(&self) -> Option<usize> {
         self.draft.as_ref().map(|draft| draft.bytes.len())
     }
 
-    /// Gives up the image that is under way, and returns its bytes, because to free many takes
-    /// long.
+    /// Abandons the image under way. Returns its bytes, because freeing a large image takes long.
     pub(crate) fn give_up_image(&mut self) -> Option<Vec<u8>> {
         self.items.thaw();
         self.clients.thaw();
@@ -108,10 +107,10 @@ impl Machine {
         image
     }
 
-    /// Becomes the state of an image.
+    /// Replaces the state by the state of an image.
     ///
     /// # Errors
-    /// The bytes are not an image, or of another version. The state has not changed.
+    /// The bytes are not an image, or of another version. The state is unchanged.
     pub(crate) fn restore(&mut self, image: &[u8]) -> Result<(), Malformed> {
         let mut arrival = self.arrival();
         let mut budget = Budget::UNLIMITED;
@@ -125,12 +124,13 @@ impl Machine {
         }
     }
 
-    /// The beginning of a state that is read from an image.
+    /// Makes the reader of a state, which is given an image part by part.
     pub(crate) const fn arrival(&self) -> Arrival {
         Arrival::new(self.clients.emptied())
     }
 
-    /// Becomes a state that was read as a whole, and returns what is left of the one before.
+    /// Replaces the state by one that was read completely. Returns the remains of the previous
+    /// state.
     pub(crate) fn become_state(&mut self, arrival: Arrival) -> Ruin {
         assert!(arrival.is_whole(), "a part of an image is no state");
         self.draft = None;

@@ -1,7 +1,7 @@
-//! The items by their keys, and by the times at which they go.
+//! The items by their keys, and by the times at which they expire.
 //!
-//! Invariant: an item is due at its time if it has one, and nothing else is due; `bytes` is the
-//! size of all in an image. Called by `machine`.
+//! Invariants: `due` has exactly the items that expire, each at its time; `bytes` is the size of
+//! all items in an image. Called by `machine`.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,22 +13,22 @@ use super::frozen::{Budget, Frozen, Written};
 use crate::wire::cursor::{Cursor, put_count, put_counted, put_words};
 use crate::wire::{MAX_KEY, MAX_VALUE, Malformed};
 
-/// Bytes of an item in an image in addition to its key and value.
+/// Bytes of an item in an image, in addition to its key and value.
 const HEAD: usize = 24;
 
-/// Bytes of an item in an image at most.
+/// The most bytes of an item in an image.
 pub(super) const MOST: usize = HEAD + MAX_KEY + MAX_VALUE;
 
 /// An item.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Item {
     pub(super) version: u64,
-    /// The log's time in milliseconds at which it goes; 0: it stays.
+    /// The log's time in milliseconds at which the item expires; 0: never.
     pub(super) expires: u64,
     pub(super) value: Vec<u8>,
 }
 
-/// The length and the time of an item before a change.
+/// The length of an item's value and its time, before a change.
 #[derive(Clone, Copy, Debug)]
 struct Before {
     bytes: usize,
@@ -47,8 +47,8 @@ impl Item {
         }
     }
 
-    /// Takes the place of an item. A value of the same length is written over the old one, so that
-    /// most writes need no memory.
+    /// Overwrites an item. A value of the same length is written in place, so most writes allocate
+    /// no memory.
     fn replace(&mut self, version: u64, expires: u64, value: &[u8]) {
         (self.version, self.expires) = (version, expires);
         match self.value.len() == value.len() {
@@ -64,7 +64,7 @@ impl Item {
         self.size(key)
     }
 
-    /// Appends what stands before the value.
+    /// Appends the fields before the value.
     fn put_head(&self, key: &[u8], image: &mut Vec<u8>) {
         put_words(image, &[self.version, self.expires]);
         put_counted(image, key);
@@ -73,8 +73,8 @@ impl Item {
 }
 
 impl Item {
-    /// Appends a part of an item to an image: at most `most` bytes of its value, but at least one,
-    /// from place `from` on. The item's other fields come with the first part.
+    /// Appends a part of an item to an image: at most `most` bytes of its value from position
+    /// `from` on, but at least one. The first part includes the item's other fields.
     fn put_part(&self, key: &[u8], from: usize, most: usize, image: &mut Vec<u8>) -> Written {
         if from == 0 && self.value.len() <= most {
             return Written::Rest(self.put(key, image));
@@ -97,12 +97,12 @@ pub(super) struct Items {
     all: BTreeMap<Key, Item>,
     due: BTreeSet<(u64, Vec<u8>)>,
     bytes: usize,
-    /// The items of an image that is being made.
+    /// The items of the image under way.
     frozen: Frozen<Key, Item>,
 }
 
 impl PartialEq for Items {
-    /// An image under way is no part of the state.
+    /// An image under way is not part of the state.
     fn eq(&self, other: &Self) -> bool {
         (&self.all, &self.due) == (&other.all, &other.due)
     }
@@ -134,12 +134,12 @@ impl Items {
         self.frozen.begin();
     }
 
-    /// Gives the image up.
+    /// Abandons the image.
     pub(super) fn thaw(&mut self) {
         self.frozen.give_up();
     }
 
-    /// Appends the next items to the image. True: it has all of them.
+    /// Appends the next items to the image. True: the image now has all of them.
     pub(super) fn read(&mut self, budget: &mut Budget, image: &mut Vec<u8>) -> bool {
         let put = |key: &Key, item: &Item, from, most| item.put_part(key, from, most, image);
         self.frozen.read(&self.all, budget, put)
@@ -149,7 +149,7 @@ impl Items {
         self.all.get(key)
     }
 
-    /// The version of a key's item; 0: it has none.
+    /// The version of a key's item; 0 if it has none.
     pub(super) fn version(&self, key: &[u8]) -> u64 {
         self.get(key).map_or(0, |item| item.version)
     }
@@ -158,7 +158,7 @@ impl Items {
         self.all.iter().map(|(key, item)| (&**key, item))
     }
 
-    /// The items whose keys begin with a prefix, after a key.
+    /// The items whose keys begin with a prefix and come after a key.
     pub(super) fn range<'a>(
         &'a self,
         prefix: &'a [u8],
@@ -168,7 +168,7 @@ impl Items {
             true => Bound::Included(prefix),
             false => Bound::Excluded(after),
         };
-        // An empty prefix and no key to begin after: all items.
+        // All items, if the prefix is empty and there is no key to begin after.
         let start = match after.is_empty() && prefix.is_empty() {
             true => Bound::Unbounded,
             false => start,
@@ -204,7 +204,7 @@ impl Items {
         has_more || !(self.all.is_empty() && self.due.is_empty())
     }
 
-    /// Writes an item, with the log's time at which it goes, or 0.
+    /// Writes an item. `expires` is the log's time at which it expires, or 0.
     pub(super) fn put(&mut self, key: &[u8], version: u64, expires: u64, value: &[u8]) {
         if expires != 0 {
             self.due.insert((expires, key.to_vec()));
@@ -216,7 +216,7 @@ impl Items {
             value: value.to_vec(),
         };
         match self.all.entry(Key::from(key)) {
-            // Nothing reads the old item any more.
+            // No image needs the old item, so it can be overwritten.
             Entry::Occupied(mut place) if !self.frozen.is_under_way() => {
                 let before = place.get().before(key);
                 place.get_mut().replace(version, expires, value);
@@ -233,9 +233,9 @@ impl Items {
         }
     }
 
-    /// Accounts for what a key had before, and keeps it for the image under way. `expires` is the
-    /// time at which the key is due now, or with which the caller has just removed the key from
-    /// `due`; 0: neither.
+    /// Accounts for the item that a key had before, and saves it for the image under way. `expires`
+    /// is the time at which the key is due now, or the time with which the caller has just removed
+    /// the key from `due`; 0: neither.
     fn on_replaced(&mut self, key: &[u8], before: Option<Item>, expires: u64) {
         if let Some(before) = &before {
             self.account(key, before.before(key), expires);
@@ -250,7 +250,7 @@ impl Items {
         }
     }
 
-    /// Removes the item of a key. False: it has none.
+    /// Removes the item of a key. False: there is none.
     pub(super) fn remove(&mut self, key: &[u8]) -> bool {
         let before = self.all.remove(key);
         let had_one = before.is_some();
@@ -258,12 +258,12 @@ impl Items {
         had_one
     }
 
-    /// The time at which the next item goes, if one does.
+    /// The time at which the next item expires, if any will.
     pub(super) fn next_expiry(&self) -> Option<u64> {
         self.due.first().map(|(time, _)| *time)
     }
 
-    /// Removes an item whose time is over, and returns its key.
+    /// Removes an item that has expired, and returns its key.
     pub(super) fn expire(&mut self, time: u64) -> Option<Vec<u8>> {
         let (due, _) = self.due.first()?;
         if *due > time {

@@ -1,18 +1,18 @@
-//! Check sums of writes and states. Called by `clients` and `image`.
+//! Checksums of writes and states. Called by `clients` and `image`.
 
 use crate::wire::without_name;
 
-/// The check sum of a write, without its name: the number below which its client has all answers
-/// may change when the write is repeated.
+/// The checksum of a write, without its name. The name contains the number below which the client
+/// has all answers. That number may have changed when the write is repeated.
 pub(super) fn meaning(write: &[u8]) -> u64 {
     let (head, rest) = without_name(write).unwrap_or(([0; 4], write));
-    // It tells a client's mistake from a repeat, and guards against nothing else.
+    // It only distinguishes a client's mistake from a repeat; it does not guard against attacks.
     mix(u32::from_le_bytes(head).into(), rest)
 }
 
-/// Multiplies pairs of words of eight bytes, and adds both halves of each product. The last pair
-/// are the last bytes, of which some were in the pair before; fewer than sixteen are filled up with
-/// zeros. The length follows.
+/// Multiplies pairs of 8-byte words, and adds both halves of each product. The last pair is the
+/// last 16 bytes, some of which may have been in the previous pair; if there are fewer than 16,
+/// zeros fill them up. The length follows.
 fn mix(hash: u64, bytes: &[u8]) -> u64 {
     let (pairs, rest) = bytes.as_chunks::<16>();
     let hash = pairs.iter().fold(hash, |hash, pair| step(hash, *pair));
@@ -34,12 +34,12 @@ fn step(hash: u64, pair: [u8; 16]) -> u64 {
     let pair = u128::from_le_bytes(pair);
     let (one, other) = (pair as u64, (pair >> 64) as u64);
     let product = u128::from(one ^ hash ^ WORDS[0]) * u128::from(other ^ WORDS[1]);
-    // With the hash before, no pair of words makes it forget the others.
+    // Mixing in the previous hash prevents any pair of words from erasing the earlier ones.
     hash.rotate_left(23) ^ (product as u64) ^ (product >> 64) as u64
 }
 
-/// The digest of a state: FNV-1a over words of eight bytes, of which the last one is filled up with
-/// zeros, and then over its length. Backups contain it, so it stays the same in later versions.
+/// The digest of a state: FNV-1a over 8-byte words, the last one filled up with zeros, and then
+/// over the length. Backups contain it, so it stays the same in later versions.
 pub(super) fn digest_of(image: &[u8]) -> u64 {
     let step = |hash: u64, word: u64| {
         let product = (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);

@@ -1,12 +1,12 @@
-//! Items and clients that count no longer, which are freed in slices: to free a GiB at once takes
-//! half a second. Called by `node`.
+//! Discarded items and clients, which are freed in slices: freeing a GiB at once takes half a
+//! second. Called by `node`.
 
 use super::arrival::Arrival;
 use super::clients::Clients;
 use super::frozen::Budget;
 use super::items::Items;
 
-/// The remains of a state.
+/// The remains of a discarded state.
 #[derive(Clone, Debug)]
 pub(crate) struct Ruin {
     items: Items,
@@ -18,14 +18,14 @@ impl Ruin {
         Self { items, clients }
     }
 
-    /// Frees a part, and returns whether something is left.
+    /// Frees a part, and returns whether anything is left.
     pub(crate) fn shed(&mut self, mut budget: Budget) -> bool {
         self.items.shed(&mut budget) || self.clients.shed(&mut budget)
     }
 }
 
 impl From<Arrival> for Ruin {
-    /// The parts of a state that is not wanted any more.
+    /// The parts of a state that is no longer wanted.
     fn from(arrival: Arrival) -> Self {
         let (items, clients) = arrival.into_parts();
         Self { items, clients }

@@ -19,7 +19,7 @@ impl Stage {
         }
     }
 
-    /// With one client, 2.
+    /// A machine with one client, 2.
     fn opened() -> Self {
         let mut stage = Self::new();
         assert_eq!(stage.apply(&Request::OPEN), Answer::Opened(2));
@@ -76,7 +76,7 @@ fn a_repeated_write_is_answered_and_not_applied() {
     assert_eq!(stage.put((2, 2, 1), b"b"), Answer::Written(4));
     assert_eq!(stage.put((2, 1, 1), b"a"), Answer::Written(3));
     assert_eq!(stage.machine.get(b"key"), Answer::Found(4, b"b".to_vec()));
-    // Repeated by a client that has got another answer meanwhile.
+    // The client repeats the write, and has meanwhile received another answer.
     assert_eq!(stage.put((2, 2, 2), b"b"), Answer::Written(4));
     assert_eq!(stage.put((2, 1, 1), b"a"), Answer::Misnamed);
     assert_eq!(stage.machine.get(b"key"), Answer::Found(4, b"b".to_vec()));
@@ -99,12 +99,12 @@ fn a_number_with_another_payload_and_one_past_the_window_are_refused() {
 }
 
 #[test]
-fn the_client_that_was_silent_longest_leaves_and_its_writes_are_refused() {
+fn the_longest_silent_client_is_removed_and_its_writes_are_refused() {
     let mut stage = Stage::new();
     for _ in 0..MAX_CLIENTS {
         stage.apply(&Request::OPEN);
     }
-    // The first client has an entry again, so the second is the oldest.
+    // The first client now has a later entry, so the second is the oldest.
     assert_ne!(stage.put((2, 1, 1), b"a"), Answer::Expired);
     let opened = stage.apply(&Request::OPEN);
     assert_eq!(stage.put((3, 1, 1), b"b"), Answer::Expired);
@@ -193,7 +193,7 @@ fn a_transaction_makes_all_writes_or_none() {
     assert_eq!(stage.keys(b"", 9, b""), ["a", "b"]);
     assert_eq!(stage.transact(3, &[held], &writes), Answer::Written(5));
     assert_eq!(stage.keys(b"", 9, b""), ["b", "c"]);
-    // Repeated, although the item is gone.
+    // A repeat, after the item has expired.
     assert_eq!(stage.transact(3, &[held], &writes), Answer::Written(5));
 }
 
@@ -214,13 +214,13 @@ fn a_range_has_the_keys_with_a_prefix_after_a_key() {
 }
 
 #[test]
-fn an_item_goes_when_the_logs_time_says_so_and_not_before() {
+fn an_item_expires_by_the_logs_time_and_not_before() {
     let mut stage = Stage::opened();
     stage.apply(&Request::clock(1000));
     stage.write((2, 1, 1), Operation::PutFor(50, b"a"));
     stage.transact(2, &[], &[put(b"b", 100), put(b"c", 0)]);
     assert_eq!(stage.machine.next_expiry(), Some(1051));
-    // A leader whose clock is behind changes nothing.
+    // A leader whose clock is behind cannot turn the log's time back.
     stage.apply(&Request::clock(10));
     stage.apply(&Request::clock(1050));
     assert_eq!(stage.keys(b"", 9, b""), ["b", "c", "key"]);
@@ -229,7 +229,7 @@ fn an_item_goes_when_the_logs_time_says_so_and_not_before() {
     assert_eq!(image, stage.machine);
     stage.apply(&Request::clock(1051));
     assert_eq!(stage.keys(b"", 9, b""), ["b", "c"]);
-    // A key that is written again stays, and one that is deleted is not due.
+    // A key that is written again loses its lifetime, and a deleted one is no longer due.
     stage.write((2, 3, 3), Operation::PutFor(10, b"a"));
     stage.put((2, 4, 4), b"b");
     stage.transact(5, &[], &[Write::Delete { key: b"b" }]);
@@ -285,7 +285,7 @@ fn change(stage: &mut Stage, rng: &mut Rng) {
 }
 
 #[test]
-fn an_image_that_is_made_in_slices_is_of_its_beginning() {
+fn an_image_made_in_slices_shows_the_state_at_its_beginning() {
     let mut all = 0;
     for seed in 0..50 {
         let mut rng = Rng::new(seed);
@@ -302,7 +302,7 @@ fn an_image_that_is_made_in_slices_is_of_its_beginning() {
                 break image;
             }
             let drawn = stage.machine.drawn().unwrap() - before;
-            // The last part may be longer, and the count of clients comes after the items.
+            // The last part may exceed the slice, and the count of clients follows the items.
             assert!(drawn < 100 + 4 + 100, "seed {seed}: {drawn}");
             change(&mut stage, &mut rng);
             slices += 1;

@@ -1,10 +1,10 @@
-//! Committed entries on their way into the items.
+//! Applies committed entries to the items.
 //!
-//! A leader applies them at once, because it answers clients with the outcome. A follower answers
-//! its leader first. The entries that one run finds committed are applied at the end of the next
-//! one, or before that, when there is no other work. Invariant: entries are applied in the order of
-//! the log, so a node that has become the leader first applies those that it has left as a
-//! follower. Called by `node`, `persist` and the node's owner.
+//! A leader applies them at once, because it answers clients with the result. A follower first
+//! answers its leader. It applies the entries that one run finds committed at the end of the next
+//! run, or earlier if there is no other work. Invariant: entries are applied in log order, so a new
+//! leader first applies the entries that it left as a follower. Called by `node`, `persist` and the
+//! node's owner.
 
 use raft::eraftpb::{Entry, EntryType};
 
@@ -26,7 +26,7 @@ impl<A> Node<A> {
         }
     }
 
-    /// Applies the entries that this node has left since the run before.
+    /// Applies the entries that were left by an earlier run.
     pub(super) fn apply_earlier(&mut self, out: &mut Output<A>) {
         if self.backlog.has_earlier() {
             let earlier = self.backlog.take_earlier();
@@ -35,7 +35,7 @@ impl<A> Node<A> {
         }
     }
 
-    /// Applies all entries that this node has left, between two runs.
+    /// Applies all entries that are left, between two runs.
     pub(crate) fn apply_left(&mut self, out: &mut Output<A>) {
         self.backlog.on_run();
         self.apply_earlier(out);
@@ -47,7 +47,7 @@ impl<A> Node<A> {
             if is_change {
                 self.apply_change(entry);
             }
-            // The items have nothing of a change of the members but its index.
+            // A change of members has no effect on the items except its index.
             let bytes = if is_change { &[][..] } else { &entry.data };
             let answer = self.machine.apply(entry.index, bytes);
             let answer = answer.unwrap_or_else(|_| {

@@ -1,28 +1,28 @@
-//! A snapshot of a leader, as far as its parts have come and are read. Called by `node` and
-//! `restoring`.
+//! A leader's snapshot that is arriving: the parts received, and the state read from them so far.
+//! Called by `node` and `restoring`.
 
 use super::items;
 use crate::machine::{Arrival, Budget};
 use crate::wire::cursor::Cursor;
 use crate::wire::{Malformed, Piece, Roster};
 
-/// A snapshot of which this node has read some parts.
+/// A snapshot of which some parts have been read.
 #[derive(Debug)]
 pub(super) struct Arriving {
     pub(super) from: u64,
     pub(super) term: u64,
     pub(super) place: (u64, u64),
-    /// Bytes of the whole snapshot, and those that have come.
+    /// The size of the whole snapshot in bytes.
     pub(super) total: u64,
     pub(super) came: u64,
-    /// Bytes that have come, of which the first `read` ones were read.
+    /// Bytes that have arrived; the first `read` of them have been read.
     pub(super) bytes: Vec<u8>,
     pub(super) read: usize,
-    /// Nothing more can be read before the next part comes.
+    /// Reading must wait for the next part.
     pub(super) waits: bool,
     pub(super) roster: Option<Roster>,
     pub(super) state: Arrival,
-    /// All bytes, for the disk; empty if the log is in memory.
+    /// All bytes, for the disk. Empty if the log is only in memory.
     pub(super) image: Vec<u8>,
 }
 
@@ -58,7 +58,8 @@ impl Arriving {
         }
     }
 
-    /// Reads on, until the budget is spent. True: that was all, and it is the state at its place.
+    /// Reads on, until the budget is spent. True: the snapshot was read completely, and its state
+    /// belongs to its place.
     pub(super) fn read(&mut self, mut budget: Budget) -> Result<bool, Malformed> {
         let is_last = self.came == self.total;
         if self.roster.is_none() {

@@ -1,14 +1,14 @@
-//! Committed entries that a follower has left for its next run. Invariant: they are in the order of
-//! the log, and `earlier` of them were there before the present run. Called by `node`, `applying`
+//! Committed entries that a follower has left for its next run. Invariant: they are in log order,
+//! and the first `earlier` of them were there before the present run. Called by `node`, `applying`
 //! and `restoring`.
 
 use raft::eraftpb::Entry;
 
-/// Committed entries that a follower has not applied.
+/// Committed entries that a follower has not applied yet.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     entries: Vec<Entry>,
-    /// The first of them, which were there before this run.
+    /// The number of leading entries that were there before this run.
     earlier: usize,
 }
 
@@ -29,7 +29,7 @@ impl Backlog {
         }
     }
 
-    /// Whether entries were there before this run.
+    /// Whether any entries were there before this run.
     pub(super) const fn has_earlier(&self) -> bool {
         self.earlier > 0
     }

@@ -1,9 +1,9 @@
-//! Images of the items: for a follower that lacks dropped entries, and for the disk, whose log then
-//! begins later. Each run makes a slice of the image that is under way, so no message and no
-//! operation waits for more. An image is of the items at its beginning.
+//! Images of the items: for a follower that lacks dropped entries, and for the disk, whose log can
+//! then begin later. Each run makes a slice of the image under way, so a message or operation waits
+//! for one slice at most. An image shows the items as they were when it was begun.
 //!
-//! Large images and items that are not needed any more are freed in slices, too: the kernel takes
-//! tens of milliseconds to take a GiB back. Called by `tend`.
+//! Large images and discarded items are freed in slices, too: the kernel takes tens of milliseconds
+//! to reclaim a GiB. Called by `tend`.
 
 use raft::Storage;
 use raft::eraftpb::Snapshot;
@@ -14,22 +14,22 @@ use crate::machine::{Budget, Ruin};
 use crate::wire::Roster;
 use crate::work::{Items, Work};
 
-/// Bytes that a run frees.
+/// A run frees at most this number of bytes.
 const FREED: usize = 1 << 20;
 
-/// Entries that a run drops.
+/// A run drops at most this number of entries.
 pub(super) const DROPPED: usize = 1024;
 
 /// The purpose of an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Purpose {
-    /// A snapshot.
+    /// A snapshot for a follower.
     Follower,
-    /// The disk's log begins after this place.
+    /// Items for the disk, whose log then begins after this place.
     Disk((u64, u64)),
 }
 
-/// The image that is under way.
+/// The image under way.
 #[derive(Debug)]
 struct Draft {
     /// Index and term of the last entry that it contains.
@@ -38,7 +38,7 @@ struct Draft {
     purpose: Purpose,
 }
 
-/// Images that are under way, wanted, or to be freed.
+/// Images under way or requested, and memory to be freed.
 #[derive(Debug, Default)]
 pub(super) struct Drawing {
     draft: Option<Draft>,
@@ -54,18 +54,18 @@ impl Drawing {
         self.draft.is_none()
     }
 
-    /// The index of the snapshot that is under way.
+    /// The index of the snapshot under way.
     pub(super) fn index(&self) -> Option<u64> {
         let draft = self.draft.as_ref()?;
         (draft.purpose == Purpose::Follower).then_some(draft.place.0)
     }
 
-    /// Whether nothing is to be freed.
+    /// Whether there is nothing to free.
     fn is_clear(&self) -> bool {
         self.waste.is_empty() && self.ruins.is_empty()
     }
 
-    /// Frees a slice of what is not needed any more.
+    /// Frees a slice of the memory that is no longer needed.
     fn free(&mut self) {
         if let Some(ruin) = self.ruins.last_mut() {
             if !ruin.shed(Budget::slice(FREED)) {
@@ -82,7 +82,7 @@ impl Drawing {
         }
     }
 
-    /// Takes a state that counts no longer.
+    /// Takes a discarded state, to free it.
     pub(super) fn clear_away(&mut self, ruin: Ruin) {
         self.ruins.push(ruin);
     }
@@ -101,7 +101,7 @@ impl<A> Node<A> {
         !self.backlog.is_empty() || self.has_other_work()
     }
 
-    /// Whether that is more than applying entries.
+    /// Whether there is more work than applying entries.
     pub(crate) fn has_other_work(&self) -> bool {
         let drawing = &self.drawing;
         let is_waiting = drawing.is_asked || self.is_to_shorten || self.dropping.is_some();
@@ -112,15 +112,15 @@ impl<A> Node<A> {
             || self.log().is_stale()
     }
 
-    /// Takes a snapshot that is needed no longer.
+    /// Takes a snapshot that is no longer needed.
     pub(crate) fn discard(&mut self, snapshot: Snapshot) {
-        // Others may have it still.
+        // Other owners may still hold it.
         if snapshot.data.is_unique() {
             self.drawing.discard(snapshot.data.into());
         }
     }
 
-    /// Begins the snapshot for which Raft has asked.
+    /// Begins the snapshot that Raft has asked for.
     pub(super) fn answer_question(&mut self) {
         self.drawing.is_asked |= self.log().take_question();
         if self.drawing.is_asked && self.drawing.is_idle() {
@@ -129,7 +129,7 @@ impl<A> Node<A> {
         }
     }
 
-    /// Begins the image with which the disk's log can begin after a place.
+    /// Begins the image that lets the disk's log begin after a place.
     pub(super) fn draw_for_disk(&mut self, base: (u64, u64)) {
         self.draw(Purpose::Disk(base));
     }
@@ -148,7 +148,7 @@ impl<A> Node<A> {
         });
     }
 
-    /// Gives up the image that is under way: the items begin anew.
+    /// Abandons the image under way, because a snapshot replaces the items.
     pub(super) fn stop_drawing(&mut self) {
         self.drawing.draft = None;
         if let Some(bytes) = self.machine.give_up_image() {
@@ -156,7 +156,7 @@ impl<A> Node<A> {
         }
     }
 
-    /// Makes the next slice of the image that is under way, and frees one.
+    /// Makes the next slice of the image under way, and frees one slice of memory.
     pub(super) fn go_on_drawing(&mut self, out: &mut Output<A>) {
         while let Some(snapshot) = self.raft.mut_store().take_dropped() {
             self.discard(snapshot);
@@ -177,12 +177,12 @@ impl<A> Node<A> {
     fn use_image(&mut self, draft: Draft, image: Vec<u8>, out: &mut Output<A>) {
         match draft.purpose {
             Purpose::Follower => {
-                // No follower could go on from it, or it lacks a member.
+                // The snapshot is useless if the log begins after it or it lacks a member.
                 let is_late = draft.place.0 < self.log().base() || draft.roster != *self.roster();
                 match is_late {
                     true => self.drawing.discard(image),
                     false => {
-                        // Raft has asked again meanwhile.
+                        // Raft may have asked again meanwhile; this snapshot answers that, too.
                         self.drawing.is_asked = false;
                         self.raft.mut_store().offer(draft.place, image);
                     }

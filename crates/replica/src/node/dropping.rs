@@ -1,13 +1,13 @@
-//! Entries that leave the log, some in each run. Called by `tend`.
+//! Entries that are being dropped from the log, some in each run. Called by `tend`.
 
-/// The bounds of entries that are being dropped, some in each run.
+/// The bounds of the entries that are being dropped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dropping {
-    /// Entries and bytes that the log keeps.
+    /// Entries that the log keeps at least.
     pub(super) entries: u64,
     pub(super) bytes: u64,
-    /// No entry after this one is dropped.
+    /// The last entry that may be dropped.
     pub(super) most: u64,
-    /// The index before the first entry at the beginning.
+    /// The log's base when dropping began.
     pub(super) begun: u64,
 }

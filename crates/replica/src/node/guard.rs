@@ -1,23 +1,25 @@
-//! Messages that contradict the log of their receiver. Raft panics on some of them, and counts
-//! others as promises of entries that no node has. Members do not send them, but another process
-//! can.
+//! Detects messages that contradict the log of their receiver. Raft panics on some of them, and
+//! takes others as confirmations of entries that no node has. Members never send such messages, but
+//! another process can.
 //!
-//! Numbers that no log can have were refused before, when the message was read (`wire/parcel.rs`).
+//! The decoder has already refused numbers that no log can have (`wire/parcel.rs`).
 
 use raft::eraftpb::{Message, MessageType};
 use raft::{Raft, StateRole};
 
 use crate::log::Log;
 
-/// Whether a message of a member contradicts this node's log. One of an earlier term does not: the
-/// log may have changed since, and Raft ignores it.
+/// Whether a message of a member contradicts this node's log. A message of an earlier term does
+/// not: the log may have changed since, and Raft ignores the message.
 pub(super) fn contradicts(raft: &Raft<Log>, message: &Message) -> bool {
     let last = raft.raft_log.last_index();
     match message.msg_type {
-        // A leader names no entry as committed that its follower has not confirmed.
+        // A leader reports an entry as committed to a follower only after the follower has
+        // confirmed it.
         MessageType::MsgHeartbeat => message.term >= raft.term && message.commit > last,
-        // A follower confirms or rejects entries that the leader has. One that has led in this term
-        // and has lost what its disk did not have may still get such answers, and ignores them.
+        // A follower confirms or rejects only entries that the leader has. A node that led in this
+        // term, and lost entries that its disk had not saved, may still get answers about them; it
+        // no longer leads.
         MessageType::MsgAppendResponse => {
             let leads = raft.state == StateRole::Leader;
             leads && message.term == raft.term && message.index > last
@@ -26,8 +28,8 @@ pub(super) fn contradicts(raft: &Raft<Log>, message: &Message) -> bool {
     }
 }
 
-/// Whether a message may come from a member that has joined without this node's knowledge: a
-/// leader, or a node that wants to be one.
+/// Whether a message may come from a member that has joined without this node's knowledge: such a
+/// member is a leader or a candidate.
 pub(super) fn may_be_new(message: &Message) -> bool {
     matches!(
         message.msg_type,
@@ -39,15 +41,15 @@ pub(super) fn may_be_new(message: &Message) -> bool {
     )
 }
 
-/// Whether a message is a vote for a node that has not written its log. A candidate writes it
-/// before it asks for votes, so it has taken entries of a leader since, or the vote answers no
-/// question.
+/// Whether a message is a vote for a node that has not saved its log. A candidate saves its log
+/// before it asks for votes. So this node has since taken entries from a leader, or it never asked
+/// for the vote.
 pub(super) fn is_early(raft: &Raft<Log>, message: &Message) -> bool {
     message.msg_type == MessageType::MsgRequestVoteResponse
         && raft.raft_log.persisted < raft.raft_log.last_index()
 }
 
-/// Whether a message asks for a vote.
+/// Whether a message asks for a vote or a pre-vote.
 pub(super) fn is_of_candidate(message: &Message) -> bool {
     matches!(
         message.msg_type,

@@ -1,4 +1,4 @@
-//! The log and the items of a node, with which it can start again.
+//! The log and the items of a node, from which it can start again.
 
 use super::items;
 use crate::log::Log;
@@ -8,7 +8,7 @@ use crate::wire::change::Change;
 use crate::wire::{Malformed, Members, Roster};
 use crate::work::Remains;
 
-/// Items that a restore has left on a disk, with which a new cluster begins.
+/// Items from a restored backup, with which a new cluster begins.
 #[derive(Clone, Debug)]
 pub struct Restored {
     remains: Remains,
@@ -17,10 +17,11 @@ pub struct Restored {
 }
 
 impl Restored {
-    /// Items, as a disk has them.
+    /// Takes the items that a disk has kept.
     ///
     /// # Errors
-    /// They are of another version of the format, or of another entry than their place says.
+    /// The items are of another version of the format, or their entry is not the one that their
+    /// place names.
     pub fn new(mut remains: Remains) -> Result<Self, Malformed> {
         let (applied, image) = remains.items.take().ok_or(Malformed)?;
         let (_, items) = items::split(&image)?;
@@ -37,7 +38,7 @@ impl Restored {
         }
     }
 
-    /// A digest, which is not 0. Replicas with the same one begin with the same items.
+    /// A digest, which is not 0. Replicas with the same digest begin with the same items.
     #[must_use]
     pub const fn digest(&self) -> u64 {
         self.digest
@@ -49,13 +50,13 @@ impl Restored {
         self.machine.applied()
     }
 
-    /// Keys that have an item.
+    /// The number of keys that have an item.
     #[must_use]
     pub fn keys(&self) -> usize {
         self.machine.keys()
     }
 
-    /// A node of a new cluster that begins with the items.
+    /// The image of a node of a new cluster that begins with the items.
     pub(crate) fn into_image(self, roster: Roster) -> Image {
         let mut machine = self.machine;
         machine.belong(roster.cluster());
@@ -77,13 +78,14 @@ pub struct Image {
 }
 
 impl Image {
-    /// A node of a new cluster.
+    /// The image of a node of a new cluster.
     #[must_use]
     pub fn first(members: &Members) -> Self {
         Self::of(Roster::first(members))
     }
 
-    /// A node with this roster and without a log: of a new cluster, or one that joins.
+    /// The image of a node with this roster and without a log: a node of a new cluster, or one that
+    /// joins.
     #[must_use]
     pub fn of(roster: Roster) -> Self {
         let cluster = roster.cluster();
@@ -92,16 +94,18 @@ impl Image {
         Self { log, machine }
     }
 
-    /// A node that goes on with what its disk has kept, and that had this roster at first.
+    /// The image of a node that began with this roster and continues with the data that its disk
+    /// has kept.
     ///
     /// # Errors
-    /// The items are of another version of the format, or of another entry than their place says.
+    /// The items are of another version of the format, or their entry is not the one that their
+    /// place names.
     pub fn resume(mut roster: Roster, mut remains: Remains) -> Result<Self, Malformed> {
         let found = remains.items.take();
         let mut machine = Machine::new(remains.base.0, roster.cluster());
         if let Some((applied, image)) = found {
             let (members, items) = items::split(&image)?;
-            // Restored items are older than their cluster.
+            // The members in restored items are those of an older cluster.
             if members.has_voters() {
                 roster = members;
             }
@@ -114,7 +118,8 @@ impl Image {
         Ok(Self { log, machine })
     }
 
-    /// The items after all entries of the log, also those that are not known to be committed.
+    /// Applies all entries of the log, even those that are not known to be committed, and returns
+    /// the items.
     ///
     /// # Errors
     /// An entry is of another version of the protocol.
@@ -129,8 +134,8 @@ impl Image {
         Ok(machine)
     }
 
-    /// The same node, which keeps the records of this number of clients and has none yet; for
-    /// checks. All replicas of a cluster need the same number.
+    /// Limits the records to this number of clients, and drops those that exist; for checks. All
+    /// replicas of a cluster need the same number.
     #[must_use]
     pub fn remember(mut self, clients: usize) -> Self {
         self.machine.remember(clients);

@@ -1,12 +1,12 @@
-//! Writes that the disk has not finished, and messages that wait for them (Raft dissertation
+//! Writes that the disk has not finished, and the messages that wait for them (Raft dissertation
 //! §10.2.1).
 //!
-//! Invariant: no message leaves that speaks of an entry, a vote or a term that the disk may lose.
+//! Invariant: no message leaves that depends on an entry, a vote or a term that the disk may lose.
 //! Messages wait for the last write that was under way when Raft made them, with three exceptions.
-//! A leader sends entries and heartbeats while its own disk is busy, because followers answer for
-//! themselves. A follower answers heartbeats, which speak of its term alone. A node asks for
-//! pre-votes and answers them, because they promise nothing. All need the term on the disk. Called
-//! by `node`.
+//! A leader sends entries and heartbeats while its own disk is busy, because each follower answers
+//! only for itself. A follower answers heartbeats, because the answer depends only on its term. A
+//! node asks for pre-votes and answers them, because they promise nothing. In all three cases the
+//! term must be on the disk. Called by `node`.
 
 use std::collections::VecDeque;
 
@@ -18,26 +18,26 @@ use crate::work::Saved;
 /// Term and vote.
 pub(super) type Promise = (u64, u64);
 
-/// A write that is not saved.
+/// A write that is not saved yet.
 #[derive(Debug)]
 struct Write {
     number: u64,
     promise: Promise,
-    /// Ticks of the node before it, or before the disk had room again.
+    /// The node's tick count when the write began to wait, or when the disk had room again.
     begin: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct Journal {
     under_way: VecDeque<Write>,
-    /// The promise on the disk.
+    /// The last promise that is on the disk.
     promise: Promise,
-    /// Ticks of the node so far.
+    /// The number of the node's ticks so far.
     ticks: usize,
     patience: Patience,
-    /// Messages, each with the number of the write that it waits for.
+    /// Messages, each with the number of the write for which it waits.
     held: VecDeque<(u64, Message)>,
-    /// Messages that need to wait no longer.
+    /// Messages that can leave.
     free: Vec<Message>,
     /// Checkpoints that the disk was asked for, and those that it has done.
     asked: u64,
@@ -46,7 +46,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// A journal of a disk that has this promise.
+    /// The journal of a disk that has this promise.
     pub(super) const fn new(promise: Promise) -> Self {
         Self {
             under_way: VecDeque::new(),
@@ -61,13 +61,13 @@ impl Journal {
         }
     }
 
-    /// Takes a tick. True: a node that does not lead must let its election clock stand.
+    /// Takes a tick. True: the election clock is stopped, unless the node leads.
     pub(super) fn on_tick(&mut self) -> bool {
         self.ticks += 1;
         self.patience.on_tick(self.is_promised())
     }
 
-    /// Takes the term, and its leader or 0.
+    /// Takes the term and its leader; 0 if there is none.
     pub(super) fn on_term(&mut self, term: u64, leader: u64) {
         self.patience.on_term(term, leader);
     }
@@ -77,7 +77,7 @@ impl Journal {
         self.patience.on_granted(candidate);
     }
 
-    /// Whether a node that does not lead waits for another candidate than this one.
+    /// Whether a node that does not lead waits for a candidate other than this one.
     pub(super) fn waits_for_other(&self, candidate: u64) -> bool {
         self.patience.waits_for_other(candidate, self.is_promised())
     }
@@ -88,7 +88,7 @@ impl Journal {
         last.is_none_or(|write| write.promise == self.promise)
     }
 
-    /// Notes a write that makes a promise, perhaps that of the write before it again.
+    /// Notes a write that makes a promise, perhaps the same as the previous write.
     pub(super) fn on_write(&mut self, number: u64, promise: Promise) {
         let begin = self.ticks;
         self.under_way.push_back(Write {
@@ -115,7 +115,7 @@ impl Journal {
             }
         }
         if !had_room {
-            // Those that are left have waited for room, too. Their time begins now.
+            // The remaining writes have waited for room as well. Their time begins now.
             for write in &mut self.under_way {
                 write.begin = self.ticks;
             }
@@ -125,7 +125,7 @@ impl Journal {
         }
     }
 
-    /// Takes messages that Raft has made in a term, and lets those go that need not wait.
+    /// Takes messages that Raft has made in a term, and releases those that need not wait.
     pub(super) fn send(&mut self, messages: Vec<Message>, leads: bool, term: u64) {
         let Some(last) = self.under_way.back() else {
             return self.free.extend(messages);
@@ -139,7 +139,7 @@ impl Journal {
         }
     }
 
-    /// Has all messages wait for the disk, for a planted bug.
+    /// Makes all messages wait for the disk, for a planted bug.
     #[cfg(feature = "mutants")]
     pub(super) fn hold(&mut self, messages: Vec<Message>) {
         let number = self.under_way.back().map_or(0, |write| write.number);
@@ -147,7 +147,7 @@ impl Journal {
             .extend(messages.into_iter().map(|it| (number, it)));
     }
 
-    /// Moves out the messages that need not wait.
+    /// Moves out the messages that can leave.
     pub(super) fn take_free(&mut self, out: &mut Vec<Message>) {
         out.append(&mut self.free);
     }
@@ -157,7 +157,7 @@ impl Journal {
         self.under_way.is_empty()
     }
 
-    /// Whether the disk has no checkpoint under way.
+    /// Whether the disk can take a checkpoint, because none is under way.
     pub(super) const fn may_checkpoint(&self) -> bool {
         self.asked == self.done
     }
@@ -168,12 +168,12 @@ impl Journal {
     }
 }
 
-/// The promise in a state that Raft wants to be saved.
+/// The promise in a state that Raft wants saved.
 pub(super) const fn promise_of(state: &HardState) -> Promise {
     (state.term, state.vote)
 }
 
-/// Whether no member relies on a message, apart from the term of its sender.
+/// Whether a message makes no promise on which members rely, except the term of its sender.
 const fn promises_nothing(message: &Message) -> bool {
     matches!(
         message.msg_type,

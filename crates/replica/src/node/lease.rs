@@ -2,14 +2,15 @@
 //! (Raft dissertation, §6.4.1).
 //!
 //! After a message of its leader, a node votes for no other node until the shortest election
-//! time-out has passed, which it counts in ticks. So if a leader asks all nodes and a majority
-//! answers, no other node can lead for that many ticks after the question. Assumption: no node's
-//! clock runs more than an eighth faster than another's; the clocks need not show the same time.
-//! After a pause of the process, the leader's clock shows that the lease is over.
+//! timeout has passed, which it counts in ticks. So if a leader asks all nodes and a majority
+//! answers, no other node can become leader for that many ticks after the question. Assumption: no
+//! node's clock runs more than an eighth faster than another's; the clocks need not show the same
+//! time. After a pause of the process, the leader's clock shows that the lease is over.
 //!
-//! A leader may ask a node to take over. This node asks for votes at once, and gets them although
-//! the others have a leader. Its request may arrive late, so a leader that has asked a node to take
-//! over has no lease in that term any more.
+//! A leader may ask a node to take over. That node asks for votes at once, and the others vote for
+//! it although they have a leader. The leader's request may arrive late, so after sending it, the
+//! leader has no lease for the rest of that term.
+//!
 //! Called by `node`.
 
 use std::collections::BTreeMap;
@@ -21,13 +22,13 @@ use crate::options::Options;
 #[derive(Debug, Default)]
 pub(super) struct Lease {
     now: Nanos,
-    /// When questions were asked that no majority has answered yet.
+    /// The times of questions that no majority has answered yet.
     asked: BTreeMap<u64, Nanos>,
-    /// No other node leads before this time.
+    /// No other node becomes leader before this time.
     until: Nanos,
     /// The last term in which this node has asked another one to lead.
     given_up: u64,
-    /// Ticks of this node, by which a planted bug measures time.
+    /// The number of ticks of this node, by which a planted bug measures time.
     #[cfg(feature = "mutants")]
     ticks: u64,
     #[cfg(feature = "mutants")]
@@ -35,7 +36,7 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Plants the bug that time is measured in ticks: of a long pause, one tick counts.
+    /// Plants the bug that time is measured in ticks, so a long pause counts as one tick.
     #[cfg(feature = "mutants")]
     pub(super) fn measure_ticks(&mut self) {
         self.measures_ticks = true;
@@ -49,7 +50,7 @@ impl Lease {
         self.now = now;
     }
 
-    /// Notes a tick of Raft, of this length.
+    /// Notes a tick of Raft. `tick` is its length.
     pub(super) fn on_tick(&mut self, tick: Nanos) {
         #[cfg(feature = "mutants")]
         if self.measures_ticks {
@@ -70,13 +71,13 @@ impl Lease {
         let Some(asked) = number.ok().and_then(|it| self.asked.remove(&it)) else {
             return;
         };
-        // A node's first tick may come at once, and its clock may be fast.
+        // Another node's first tick may come at once, and its clock may be fast.
         let ticks = Options::ELECTION_TICKS as u64 - 1;
         let until = asked + Nanos(tick.0 * ticks / 8 * 7);
         self.until = self.until.max(until);
     }
 
-    /// Ends the lease: the term is over.
+    /// Ends the lease, because the term is over.
     pub(super) fn end(&mut self) {
         self.asked.clear();
         self.until = Nanos::ZERO;
@@ -87,7 +88,7 @@ impl Lease {
         self.given_up = term;
     }
 
-    /// Whether this node, which leads in this term, knows that no other node leads.
+    /// Whether this node, which leads in this term, can be sure that no other node leads.
     pub(super) fn holds(&self, term: u64) -> bool {
         self.now < self.until && self.given_up != term
     }

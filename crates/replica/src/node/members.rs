@@ -1,10 +1,11 @@
 //! Changes of the members by joint consensus (Raft dissertation §4.3).
 //!
-//! A process that joins is a learner first: it gets the log and does not count. When it has caught
-//! up, the leader begins a change that lets it vote, together with all others that are to vote or
-//! to leave. Until the change is complete, an entry needs a majority of the old voters and one of
-//! the new ones. The leader completes it as soon as it has applied it, also a leader that has come
-//! since. So a change goes on without the administrator's command, whatever leaders do.
+//! A process that joins is a learner first: it gets the log and does not vote. When it has caught
+//! up, the leader begins a change that makes it a voter, and that also covers all other members
+//! that should become voters or leave. Until the change is complete, an entry needs a majority of
+//! the old voters and one of the new voters. The leader completes the change as soon as it has
+//! applied it; a new leader does so as well. So a change is completed without further commands,
+//! even if leaders change.
 
 use raft::eraftpb::{Entry, Message, MessageType};
 use raft::{ProgressState, StateRole};
@@ -13,7 +14,7 @@ use super::Node;
 use crate::wire::change::{Change, entry_of};
 use crate::wire::{MAX_SEATS, Member, Roster};
 
-/// A learner has caught up if it lacks no more entries than these.
+/// A learner has caught up if it lacks at most this number of entries.
 const LAG: u64 = 100;
 
 /// Orders that a leader has not carried out.
@@ -30,9 +31,9 @@ impl Orders {
 }
 
 impl<A> Node<A> {
-    /// Makes another node the leader: this one, or if it is 0, one that answers and has as much of
-    /// the log as any other. Writes are refused as busy until it leads, or for an election
-    /// time-out.
+    /// Makes another node the leader. If `to` is 0, takes a node that answers and whose log is as
+    /// complete as any other's. Writes are refused as busy until that node leads, or for an
+    /// election timeout.
     pub fn hand_over(&mut self, to: u64) {
         let own = self.raft.raft.id;
         let others = self.raft.raft.prs().iter().filter(|it| *it.0 != own);
@@ -58,12 +59,12 @@ impl<A> Node<A> {
         self.log().roster()
     }
 
-    /// Lets a process join, if this node leads.
+    /// Adds a member, if this node leads.
     pub fn on_join(&mut self, member: Member) {
         self.orders.joining.push(member);
     }
 
-    /// Lets another member leave, if this node leads.
+    /// Removes another member, if this node leads.
     pub fn on_leave(&mut self, id: u64) {
         self.orders.leaving.push(id);
     }
@@ -88,7 +89,7 @@ impl<A> Node<A> {
                 entries: vec![entry_of(0, 0, &change.to_bytes())].into(),
                 ..Message::default()
             };
-            // One that Raft does not take now is proposed again, as long as it is due.
+            // If Raft does not take the change now, it is proposed again as long as it is due.
             let _ = self.raft.step(message);
         }
     }
@@ -114,8 +115,8 @@ impl<A> Node<A> {
             .iter()
             .filter(|it| learns(it.id) && !remove.contains(&it.id));
         if learners.count() > promote.len() {
-            // Members leave together with the promotion of those that replace them. A learner that
-            // does not catch up must leave itself.
+            // Members leave in the change that promotes their replacements. So a learner that never
+            // catches up must be removed as well.
             remove.retain(|id| learns(*id));
             if remove.is_empty() {
                 return None;
@@ -126,14 +127,14 @@ impl<A> Node<A> {
             .iter()
             .filter(|it| votes(it.id) && !remove.contains(&it.id));
         if left.count() + promote.len() == 0 {
-            // A cluster without voters would have nothing left that decides.
+            // A cluster without voters could not decide anything.
             remove.clear();
         }
         let is_due = !promote.is_empty() || !remove.is_empty();
         is_due.then_some(Change::Begin { promote, remove })
     }
 
-    /// Learners that have caught up.
+    /// The learners that have caught up.
     fn caught_up(&self) -> Vec<u64> {
         let (roster, last) = (self.roster(), self.log().last());
         let learners = self.raft.raft.prs().iter().filter(|(id, progress)| {
@@ -142,7 +143,7 @@ impl<A> Node<A> {
             is_learner && has_log && progress.recent_active && progress.matched + LAG >= last
         });
         let mut learners: Vec<u64> = learners.map(|it| *it.0).collect();
-        // Raft keeps them in no order.
+        // Raft keeps learners in no particular order.
         learners.sort_unstable();
         learners.retain(|id| !self.orders.leaving.contains(id));
         learners
@@ -157,7 +158,7 @@ impl<A> Node<A> {
         if self.options.shows(crate::options::Mutant::HalfOfJoint) {
             return self.apply_half(change);
         }
-        // Raft refuses one that does not fit, on all nodes alike.
+        // Raft refuses a change that does not fit, in the same way on all nodes.
         if let Ok(conf) = self.raft.apply_conf_change(&change.to_raft()) {
             let joined = match change {
                 Change::Join(member) => Some(member),
@@ -168,9 +169,9 @@ impl<A> Node<A> {
         self.resign_if_removed();
     }
 
-    /// Stops to lead if this node is no member any more. An earlier leader may have removed it, and
-    /// lost its part before the change was complete; Raft lets it lead on, and ends the process
-    /// when it would count an entry for itself.
+    /// Stops leading if this node is no longer a member. An earlier leader may have removed this
+    /// node, and lost its lead before the change was complete. Raft would let the removed node go
+    /// on leading, and end the process when it counts an entry for itself.
     fn resign_if_removed(&mut self) {
         let raft = &mut self.raft.raft;
         if raft.state == StateRole::Leader && raft.prs().get(raft.id).is_none() {
@@ -179,7 +180,7 @@ impl<A> Node<A> {
         }
     }
 
-    /// Goes to the new voters at once, as if the old ones did not count, for a planted bug.
+    /// Switches to the new voters at once, as if the old ones did not count, for a planted bug.
     #[cfg(feature = "mutants")]
     fn apply_half(&mut self, change: Change) {
         use raft::eraftpb::ConfChangeV2;

@@ -1,8 +1,9 @@
-//! Election time-outs from the caller's generator.
+//! Election timeouts from the caller's generator.
 //!
-//! Raft draws a time-out whenever it resets its clock, which it also does when its term or its part
-//! changes. `Pace` draws another at each such change, and sets it again whenever Raft has drawn its
-//! own. So the time-out depends on the generator alone. Called by `node` after each step of Raft.
+//! Raft draws a timeout whenever it resets its clock, which includes each change of its term or
+//! role. `Pace` draws another timeout at each such change, and sets it again whenever Raft has
+//! drawn its own. So the timeout depends only on the caller's generator. Called by `node` after
+//! each step of Raft.
 
 use dunlin_core::Rng;
 use raft::{Raft, StateRole, Storage};
@@ -11,21 +12,22 @@ use crate::options::Options;
 
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// Term and part since the last draw.
+    /// Term and role at the last draw.
     seen: Option<(u64, StateRole)>,
-    /// Ticks of the time-out.
+    /// The timeout in ticks.
     ticks: usize,
 }
 
 impl Pace {
-    /// Whether term and part are those of the last step, and the time-out is the one drawn then.
+    /// Whether term and role have not changed since the last step, and Raft still has the timeout
+    /// drawn then.
     #[inline]
     pub(super) fn is_kept<T: Storage>(&self, raft: &Raft<T>) -> bool {
         self.seen == Some((raft.term, raft.state))
             && raft.randomized_election_timeout() == self.ticks
     }
 
-    /// Returns whether term or part have changed.
+    /// Sets the timeout, and returns whether term or role has changed.
     pub(super) fn on_step<T: Storage>(&mut self, raft: &mut Raft<T>, rng: &mut Rng) -> bool {
         let now = Some((raft.term, raft.state));
         let has_changed = self.seen != now;

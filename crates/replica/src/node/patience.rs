@@ -1,30 +1,31 @@
-//! How long a node with a disk waits for the outcome of an election.
+//! How long a node with a disk waits for the result of an election.
 //!
-//! A vote must be on its voter's disk before it is sent, and a candidate's own vote on its disk
-//! before it asks for others. So an election takes two writes, one after the other, and each of
-//! them waits for the write that is under way before it. Where these take longer than an election
-//! time-out, a candidate whose clock runs meanwhile gives up before any vote can come, and all
-//! votes come too late, for ever.
+//! A vote must be on the voter's disk before it is sent, and a candidate's own vote on its disk
+//! before it asks for others. So an election takes two consecutive writes, and each waits for the
+//! write that is already under way. If these writes take longer than an election timeout, a
+//! candidate whose clock keeps running gives up before any vote can arrive. All votes come too
+//! late, in every term.
 //!
-//! Hence the election clock of a node stands while its vote, or its term, is on the way to its
-//! disk. In a term that has had no leader yet, it then stands for twice the time that writes have
-//! taken here lately, because others have to write, too. The disks of others may be slower than
-//! this one, so that time, with a time-out added, doubles with each further term without a leader.
-//! A term that had a leader begins its elections at once; but a node that has granted a pre-vote
-//! first waits as long for the candidate.
+//! Hence a node's election clock is stopped while its vote or its term is being written to its
+//! disk. In a term that has had no leader yet, the clock then remains stopped for twice the recent
+//! write time of this disk, because other nodes have to write, too. Their disks may be slower than
+//! this one, so that time, plus a timeout, doubles with each consecutive term without a leader.
+//! After a term that had a leader, elections begin at once; but a node that has granted a pre-vote
+//! first waits for that candidate, for the same time.
 //!
-//! While its clock stands, a node grants no pre-vote for a later term: the election under way would
-//! be overtaken by one that began after it. Called by `journal`.
+//! While its clock is stopped, a node grants no pre-vote for a later term, because a later election
+//! would overtake the current one. Called by `journal`.
 
 use crate::options::Options;
 
-/// Most ticks for which a clock stands when the promise is on the disk: 128 time-outs.
+/// The clock is stopped for at most this number of ticks once the promise is on the disk: 128
+/// timeouts.
 const MOST: usize = 128 * Options::ELECTION_TICKS;
 
-/// Most doublings. With one more, a time-out alone would be longer than [`MOST`].
+/// The most doublings. With one more, a timeout alone would exceed [`MOST`].
 const MOST_LOST: u32 = 7;
 
-/// The share of the longest time that a later, shorter one takes away.
+/// Each shorter write reduces the recorded longest time by one part in this number.
 const FORGET: usize = 8;
 
 #[derive(Debug)]
@@ -32,18 +33,18 @@ pub(super) struct Patience {
     term: u64,
     /// The term has had a leader.
     is_led: bool,
-    /// The last node that this one has let become a candidate in the next term; 0: none.
+    /// The last candidate for the next term to which this node has granted a pre-vote; 0 if none.
     granted: u64,
-    /// Terms without a leader in a row, before this one.
+    /// Consecutive terms without a leader before this one.
     lost: u32,
-    /// Ticks for which the clock has stood, while the promise of this term was on the disk.
+    /// Ticks during which the clock was stopped while this term's promise was on the disk.
     waited: usize,
-    /// Ticks that a write has taken lately.
+    /// Ticks that the slowest recent write has taken.
     slowest: usize,
 }
 
 impl Patience {
-    /// That of a node that starts with this term.
+    /// The state of a node that starts with this term.
     pub(super) const fn new(term: u64) -> Self {
         Self {
             term,
@@ -55,7 +56,7 @@ impl Patience {
         }
     }
 
-    /// Notes the ticks from the begin of a write's wait to its end.
+    /// Notes the ticks from the moment a write began to wait until it was saved.
     pub(super) fn on_saved(&mut self, ticks: usize) {
         let before = self.slowest - self.slowest.div_ceil(FORGET);
         self.slowest = ticks.max(before).min(MOST);
@@ -66,14 +67,14 @@ impl Patience {
         self.granted = candidate;
     }
 
-    /// Takes a tick. True: the election clock stands.
+    /// Takes a tick. True: the election clock is stopped.
     pub(super) fn on_tick(&mut self, is_promised: bool) -> bool {
         let stands = self.stands(is_promised);
         self.waited += usize::from(stands && is_promised);
         stands
     }
 
-    /// Takes the term, and its leader or 0.
+    /// Takes the term and its leader; 0 if there is none.
     pub(super) fn on_term(&mut self, term: u64, leader: u64) {
         if self.term != term {
             self.lost = (self.lost + u32::from(!self.is_led)).min(MOST_LOST);
@@ -86,7 +87,7 @@ impl Patience {
         }
     }
 
-    /// Whether the clock stands, for another candidate than this one.
+    /// Whether the clock is stopped, in favour of a candidate other than this one.
     pub(super) const fn waits_for_other(&self, candidate: u64, is_promised: bool) -> bool {
         self.stands(is_promised) && self.granted != candidate
     }
@@ -96,7 +97,7 @@ impl Patience {
         !is_promised || (waits && self.waited < self.most())
     }
 
-    /// Ticks for which the clock stands when the promise is on the disk.
+    /// The number of ticks for which the clock is stopped once the promise is on the disk.
     const fn most(&self) -> usize {
         let once = Options::ELECTION_TICKS + 2 * self.slowest;
         let most = (once << self.lost) - Options::ELECTION_TICKS;

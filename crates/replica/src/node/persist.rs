@@ -1,4 +1,4 @@
-//! Entries and promises on their way into the log: the one in memory, and that of the disk.
+//! Writes entries and promises into the log, both the one in memory and the one on the disk.
 
 use raft::Ready;
 use raft::eraftpb::{Entry, Message};
@@ -9,8 +9,8 @@ use super::output::Output;
 use crate::work::{Items, LogWrite, Saved, Work};
 
 impl<A> Node<A> {
-    /// The same node with a disk, which has all of the node's log. Its owner passes the
-    /// [work](Output::work) to the disk, and the disk's progress to [`Self::on_saved`].
+    /// Adds a disk that has all of the node's log. The owner passes the [work](Output::work) to the
+    /// disk, and the disk's progress to [`Self::on_saved`].
     #[must_use]
     pub fn with_disk(mut self) -> Self {
         self.journal = Some(Journal::new(promise_of(self.log().promises())));
@@ -26,7 +26,8 @@ impl<A> Node<A> {
         }
     }
 
-    /// Tells Raft what the items contain. It does not take items before the disk has them.
+    /// Tells Raft which entries the items contain, but does not count items that the disk does not
+    /// have.
     pub(super) fn note_applied(&mut self) {
         let applied = self.applied();
         if applied <= self.raft.raft.raft_log.persisted {
@@ -34,20 +35,20 @@ impl<A> Node<A> {
         }
     }
 
-    /// Whether the disk still writes the items of another node. Raft knows only that it lacks the
-    /// entries before them. It would look for these before an election, and end the process.
+    /// Whether the disk is still writing the items of a leader's snapshot. Raft does not have the
+    /// entries before the snapshot. Before an election it would look for them, and end the process.
     pub(super) fn is_restoring(&self) -> bool {
         self.raft.raft.raft_log.applied < self.log().base()
     }
 
-    /// Whether the disk is full. Writes are refused meanwhile.
+    /// Whether the disk is full. Until it has room, writes are refused.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.journal.as_ref().is_some_and(Journal::is_full)
     }
 
-    /// Writes entries and promises into the log in memory. Then the messages leave that speak of
-    /// them.
+    /// Writes entries and promises into the log in memory. Then the messages that depend on them
+    /// leave.
     pub(super) fn keep(&mut self, mut ready: Ready, out: &mut Output<A>) {
         add(&mut out.messages, ready.take_messages());
         let entries = self.take_entries(&mut ready, out);
@@ -55,12 +56,12 @@ impl<A> Node<A> {
         add(&mut out.messages, ready.take_persisted_messages());
         let number = ready.number();
         // Not `advance_append`, which looks for more work at once. There is none, unless this node
-        // is the only voter; the next look finds it.
+        // is the only voter; then the next run finds it.
         self.raft.advance_append_async(ready);
         self.raft.on_persist_ready(number);
     }
 
-    /// Takes back the memory of messages that have been sent: Raft writes the next ones there.
+    /// Takes back the memory of messages that have been sent, so that Raft can reuse it.
     pub(crate) fn on_sent(&mut self, mut messages: Vec<Message>) {
         messages.clear();
         let raft = &mut self.raft.raft;
@@ -69,7 +70,7 @@ impl<A> Node<A> {
         }
     }
 
-    /// Hands entries and promises to the disk. Messages that speak of them wait.
+    /// Hands entries and promises to the disk. Messages that depend on them wait.
     pub(super) fn save(&mut self, mut ready: Ready, items: Option<Items>, out: &mut Output<A>) {
         let (number, term) = (ready.number(), self.term());
         let must_write = ready.must_sync();
@@ -99,7 +100,7 @@ impl<A> Node<A> {
         }
     }
 
-    /// Moves out the entries of Raft, for the log in memory, which gets the promises.
+    /// Moves Raft's entries out, for the log in memory, which also gets the promises.
     fn take_entries(&mut self, ready: &mut Ready, out: &mut Output<A>) -> Vec<Entry> {
         let entries = ready.take_entries();
         #[cfg(feature = "mutants")]
@@ -112,7 +113,7 @@ impl<A> Node<A> {
         entries
     }
 
-    /// Answers puts that are in this log alone, for a planted bug.
+    /// Answers puts that are only in this node's log, for a planted bug.
     #[cfg(feature = "mutants")]
     fn answer_early(&mut self, entries: &[Entry], out: &mut Output<A>) {
         use crate::wire::{Answer, Operation, Request};

@@ -1,10 +1,10 @@
-//! Parts of a node with the bug that its options name, if they name one. Called by `node`.
+//! Parts of a node with the planted bug that its options name, if any. Called by `node`.
 
 use super::lease::Lease;
 use crate::machine::Machine;
 use crate::options::Options;
 
-/// The lease of a new node, with its bug, if the options name one.
+/// Makes the lease of a new node, with its planted bug, if any.
 pub(super) fn lease_of(options: &Options) -> Lease {
     #[cfg(feature = "mutants")]
     if options.shows(crate::options::Mutant::LeaseByTicks) {
@@ -16,7 +16,7 @@ pub(super) fn lease_of(options: &Options) -> Lease {
     Lease::default()
 }
 
-/// Plants the bug of the items, if the options name one.
+/// Plants a bug of the items, if the options name one.
 pub(super) fn plant(machine: &mut Machine, options: &Options) {
     #[cfg(feature = "mutants")]
     match options.mutant {

@@ -1,10 +1,10 @@
 //! Takes a leader's snapshot, from its first part until it has replaced the state of this node.
 //!
-//! Parts come in order. Each run of the node reads only a slice of the bytes that have come, so
-//! messages and writes never wait for longer than a slice takes. When a part is read to its end,
+//! Parts arrive in order. Each run of the node reads only a slice of the bytes that have arrived,
+//! so messages and writes never wait for longer than a slice takes. When a part is read to its end,
 //! the leader gets an answer and sends the next one. After the last part, Raft gets the place and
 //! the members of the snapshot, but not its bytes, which Raft does not need. If Raft takes the
-//! snapshot, the state that was read replaces that of the node in the same run. Called by
+//! snapshot, the state that was read replaces the node's state in the same run. Called by
 //! `replica`.
 
 use raft::eraftpb::{Message, MessageType, Snapshot};
@@ -34,8 +34,8 @@ impl<A> Node<A> {
         }
     }
 
-    /// Whether all parts that have come are read, as far as they can be without the next one. True
-    /// also if no snapshot is arriving.
+    /// Whether all parts that have arrived are read, as far as is possible without the next one.
+    /// Also true if no snapshot is arriving.
     pub(crate) fn has_read(&self) -> bool {
         self.arriving.as_ref().is_none_or(|it| it.waits)
     }
@@ -53,7 +53,7 @@ impl<A> Node<A> {
         }
     }
 
-    /// Offers Raft the snapshot that was read as a whole.
+    /// Offers the complete snapshot to Raft.
     fn offer_arrived(&mut self) {
         let Some(arrived) = self.arriving.take() else {
             return;
@@ -72,7 +72,7 @@ impl<A> Node<A> {
         self.on_message(message);
     }
 
-    /// Replaces the state of this node by that of a snapshot that Raft has taken, and returns the
+    /// Replaces the state of this node by the state of a snapshot that Raft has taken. Returns the
     /// snapshot's items for the disk.
     pub(super) fn restore(&mut self, snapshot: &Snapshot) -> Items {
         self.stop_drawing();
@@ -81,7 +81,7 @@ impl<A> Node<A> {
         let metadata = snapshot.get_metadata();
         let base = (metadata.index, metadata.term);
         assert_eq!(arrived.place, base, "Raft has one snapshot at a time");
-        // The snapshot contains the effects of these entries already.
+        // The snapshot already contains the effects of these entries.
         self.backlog.take();
         let ruin = self.machine.become_state(arrived.state);
         self.drawing.clear_away(ruin);
@@ -95,7 +95,7 @@ impl<A> Node<A> {
         }
     }
 
-    /// Drops a snapshot that Raft has not taken.
+    /// Drops a snapshot that Raft did not take.
     pub(super) fn drop_arrived(&mut self) {
         if let Some(arrived) = self.arrived.take() {
             self.drawing.discard(arrived.image);

@@ -1,9 +1,9 @@
-//! The length of the log: which entries leave it, and when.
+//! The length of the log: which entries are dropped, and when.
 //!
-//! Applied entries leave when the log has more than twice `kept_entries` of them, or twice
-//! `kept_bytes`. Entries that a follower still needs to catch up stay longer, within another limit:
-//! otherwise a leader under load would drop the entries after a snapshot while the snapshot is on
-//! its way, and its follower would need one snapshot after the other.
+//! Applied entries are dropped when the log has more than twice `kept_entries` of them, or twice
+//! `kept_bytes`. Entries that a follower still needs to catch up stay longer, up to another limit.
+//! Otherwise a leader under load would drop the entries after a snapshot while the snapshot is in
+//! flight, and the follower would need one snapshot after the other.
 
 use raft::ProgressState;
 
@@ -13,26 +13,26 @@ use super::dropping::Dropping;
 use super::journal::Journal;
 use super::output::Output;
 
-/// How many times the entries and bytes that a log keeps it may have, and while a follower catches
-/// up.
+/// How many times `kept_entries` and `kept_bytes` a log may have: usually, and while a follower
+/// catches up.
 const SLACK: u64 = 2;
 pub(super) const SLACK_FOR_FOLLOWER: u64 = 16;
 
 impl<A> Node<A> {
-    /// Drops the entries that the items contain and no follower needs, in the next run.
+    /// Makes the next run drop the entries that the items contain and no follower needs.
     pub fn shorten(&mut self) {
         self.is_to_shorten = true;
     }
 
-    /// Begins the snapshot for which Raft has asked, drops entries that no follower needs soon, and
-    /// makes a slice of the image that is under way.
+    /// Begins the snapshot that Raft has asked for, drops entries that no follower needs soon, and
+    /// makes a slice of the image under way.
     pub(super) fn tend_log(&mut self, out: &mut Output<A>) {
         self.answer_question();
         self.drop_entries();
         self.go_on_drawing(out);
     }
 
-    /// Drops the next entries. When all that can go have gone, the disk's log can begin later, too.
+    /// Drops the next entries. After the last of them, the disk's log can begin later, too.
     fn drop_entries(&mut self) {
         if self.dropping.is_none() {
             self.dropping = self.ordered().or_else(|| self.surplus());
@@ -56,8 +56,8 @@ impl<A> Node<A> {
         }
     }
 
-    /// The entries that an order lets go, if there is one. It waits for an image that is under way,
-    /// so that the disk gets the next one.
+    /// The bounds of the entries that an order wants dropped, if there is an order. It waits for
+    /// the image under way, so that the disk can get the next one.
     fn ordered(&mut self) -> Option<Dropping> {
         if !self.is_to_shorten || !self.drawing.is_idle() {
             return None;
@@ -72,7 +72,7 @@ impl<A> Node<A> {
         })
     }
 
-    /// The entries that are to go because the log has too many.
+    /// The bounds of the entries to drop because the log has too many.
     fn surplus(&self) -> Option<Dropping> {
         let (log, options, applied) = (self.log(), &self.options, self.machine.applied());
         let (entries, bytes) = (options.kept_entries, options.kept_bytes);
@@ -94,13 +94,14 @@ impl<A> Node<A> {
         }
         let needed = self.needed().unwrap_or(u64::MAX);
         let has_room = !log.exceeds(applied, u64::MAX, bytes.saturating_mul(SLACK));
-        // Entries are not dropped one by one while a follower catches up.
+        // While a follower catches up, entries are not dropped one by one.
         let is_few = has_room && needed < log.base() + entries / 2;
         (!is_few && needed > log.base()).then(|| all(needed))
     }
 
-    /// The place after which some follower that answers needs the entries: its last one, or that of
-    /// the snapshot that it gets. Without the entries after its snapshot it would need another.
+    /// The place after which some responsive follower needs the entries: the follower's last entry,
+    /// or the place of the snapshot that it gets. If the entries after its snapshot were dropped,
+    /// it would need another snapshot.
     fn needed(&self) -> Option<u64> {
         if !self.leads() {
             return None;
@@ -116,8 +117,9 @@ impl<A> Node<A> {
         places.min()
     }
 
-    /// Has the disk save the items, so that its log can begin where this one does. It gets no
-    /// second image while one is under way or being saved; then its log is shortened the next time.
+    /// Makes the disk save the items, so that its log can begin where this one does. While an image
+    /// is under way or being saved, the disk gets no second one; its log is then shortened the next
+    /// time.
     fn checkpoint(&mut self) {
         let may_begin = self.journal.as_ref().is_some_and(Journal::may_checkpoint);
         if may_begin && self.drawing.is_idle() {

@@ -1,4 +1,4 @@
-//! Nodes in one thread, whose messages a test carries.
+//! Nodes in one thread, between which a test carries the messages.
 
 mod applying;
 mod arriving;
@@ -20,23 +20,23 @@ use raft::eraftpb::Entry;
 struct Stage {
     nodes: BTreeMap<u64, Node<u32>>,
     rng: Rng,
-    /// Messages between these two are lost.
+    /// All messages from and to this node are lost.
     cut: Option<u64>,
     answers: Vec<(u64, u32, Answer)>,
-    /// Messages that were carried, and those with entries.
+    /// The number of messages that were carried.
     messages: usize,
     appends: usize,
-    /// The most bytes of entries in a message that has several.
+    /// The most bytes of entries in a message that has several entries.
     longest: usize,
-    /// Messages with a snapshot.
+    /// The number of messages with a snapshot.
     snapshots: usize,
     /// The entry that opened the last client.
     opened: u64,
-    /// The last write of each node that its disk has not saved.
+    /// For each node, the last write that its disk has not saved.
     unsaved: BTreeMap<u64, u64>,
     /// Nodes whose disks never finish a write.
     busy: Vec<u64>,
-    /// A snapshot that a test delays, if it does.
+    /// If set, snapshots are kept here instead of being carried.
     delayed: Option<Vec<Message>>,
 }
 
@@ -68,7 +68,7 @@ impl Stage {
         }
     }
 
-    /// Runs every node once and carries the messages; false: there were none.
+    /// Runs every node once and carries the messages. False: there were none.
     fn step(&mut self) -> bool {
         let mut messages = Vec::new();
         for (id, node) in &mut self.nodes {
@@ -190,7 +190,7 @@ fn the_answer_leaves_in_the_run_in_which_the_majority_has_answered() {
     let leader = stage.leader();
     let client = stage.open(leader);
     stage.put(leader, client, 1);
-    // The leader appends; the followers append and answer.
+    // The leader appends. The followers append and answer.
     stage.step();
     stage.step();
     assert_eq!(stage.answers, []);
@@ -242,7 +242,7 @@ fn a_leader_without_majority_answers_nothing_and_then_that_it_has_moved() {
     stage.tick(3 * Options::ELECTION_TICKS);
     let moved = |asker| (old, asker, Answer::Moved(Vec::new()));
     assert_eq!(stage.answers, [moved(1), moved(9)]);
-    // The client repeats the write, which was never committed, twice. Both have the same answer.
+    // The client repeats the uncommitted write twice. Both attempts get the same answer.
     stage.answers.clear();
     stage.put(new, client, 1);
     stage.put(new, client, 1);
@@ -319,7 +319,7 @@ fn a_follower_that_lacks_dropped_entries_gets_a_snapshot_and_goes_on_from_it() {
     let client = stage.open(leader);
     let late = 1 + leader % 3;
     stage.cut = Some(late);
-    // The leader does not keep entries for a follower that does not answer.
+    // The leader keeps no entries for a follower that does not answer.
     stage.tick(3 * Options::ELECTION_TICKS);
     for number in 1..=30 {
         stage.put(leader, client, number);
@@ -329,12 +329,12 @@ fn a_follower_that_lacks_dropped_entries_gets_a_snapshot_and_goes_on_from_it() {
     assert!(log.base() > stage.opened && log.last() - log.base() <= 2 * 10);
     assert_eq!(stage.snapshots, 0);
     stage.cut = None;
-    // The follower has asked for votes meanwhile, in vain, so the leader stays.
+    // Meanwhile, the follower asked for votes in vain, so the leader stays.
     stage.tick(3 * Options::ELECTION_TICKS);
     assert_eq!(stage.snapshots, 1);
     let (leader, late) = (stage.leader(), late);
     stage.answers.clear();
-    // Its records of clients came with the snapshot.
+    // The snapshot contained the records of clients.
     stage.put(leader, client, 30);
     stage.tick(Options::ELECTION_TICKS);
     assert_eq!(
@@ -346,7 +346,7 @@ fn a_follower_that_lacks_dropped_entries_gets_a_snapshot_and_goes_on_from_it() {
     assert_eq!(first.machine, second.machine);
 }
 
-/// A message from node 2 to node 1, of numbers near those that the node has, or far from all.
+/// A message from node 2 to node 1, with numbers near the node's own, or far from any valid one.
 fn hostile(node: &Node<u32>, rng: &mut Rng) -> Message {
     let kinds = [
         MessageType::MsgAppend,

@@ -1,9 +1,9 @@
-//! Operations of clients that are under way at a leader.
+//! Operations of clients that a leader has not answered yet.
 //!
-//! A write waits for the next proposal, then for its entry to be applied. A get waits to be asked
-//! for, with all others of its run; then for a majority; then for the items to be as new as the
-//! index that it got. Invariant: every operation is answered once; all of them at the latest when
-//! the node stops to lead. Called by `node`.
+//! A write waits for the next proposal, and then until its entry is applied. A get waits until the
+//! leader asks for all gets of its run; then for a majority; then until the entry at its index is
+//! applied. Invariant: every operation is answered once, at the latest when the node stops leading.
+//! Called by `node`.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,20 +23,21 @@ struct Get<A> {
 pub(super) struct Waiting<A> {
     most: usize,
     under_way: usize,
-    /// The bytes of the writes that the next run proposes, one after the other, and their ends.
+    /// The bytes of the writes that the next run proposes, one after the other, and where each
+    /// ends.
     bytes: Vec<u8>,
     ends: Vec<usize>,
     askers: Vec<A>,
     /// Writes in the log, by the indices of their entries.
     appended: VecDeque<(u64, A)>,
     gets: Vec<Get<A>>,
-    /// Gets that were asked for, by the number of the question.
+    /// Gets that wait for a majority, by the number of the question.
     asked: BTreeMap<u64, Vec<Get<A>>>,
-    /// Gets that may be answered when this index is applied.
+    /// Gets that may be answered once the entry at their index is applied.
     confirmed: VecDeque<(u64, Vec<Get<A>>)>,
     questions: u64,
     busy: Vec<A>,
-    /// Writes for which the disk has no room.
+    /// Writes that are refused because the disk is full.
     full: Vec<A>,
 }
 
@@ -58,7 +59,7 @@ impl<A> Waiting<A> {
         }
     }
 
-    /// The disk has no room for a write.
+    /// Notes that the disk has no room for a write.
     pub(super) fn on_full(&mut self, asker: A) {
         self.full.push(asker);
     }
@@ -81,18 +82,18 @@ impl<A> Waiting<A> {
         self.gets.push(Get { key, asker });
     }
 
-    /// Whether no operation is under way.
+    /// Whether no operation is waiting.
     pub(super) const fn is_idle(&self) -> bool {
         self.under_way == 0
     }
 
-    /// Writes that the next run proposes.
+    /// The number of writes that the next run proposes.
     pub(super) const fn requests(&self) -> usize {
         self.ends.len()
     }
 
-    /// Moves out the writes to propose. Their entries share one copy of their bytes, because they
-    /// leave the log about when the others do.
+    /// Moves out the writes to propose. Their entries share one copy of their bytes, because the
+    /// log drops them at about the same time.
     pub(super) fn take_requests(&mut self, entries: &mut Vec<Entry>) {
         if self.ends.is_empty() {
             return;
@@ -106,25 +107,25 @@ impl<A> Waiting<A> {
         self.bytes.clear();
     }
 
-    /// Whether some gets wait to be asked for.
+    /// Whether some gets wait for a question.
     pub(super) const fn has_gets(&self) -> bool {
         !self.gets.is_empty()
     }
 
-    /// The next writes are in the log, this number of them, after this index.
+    /// Notes that the next `count` writes are in the log, after index `last`.
     pub(super) fn on_appended(&mut self, last: u64, count: usize) {
         let indices = last + 1..;
         self.appended
             .extend(indices.zip(self.askers.drain(..count)));
     }
 
-    /// Raft has not taken the next writes.
+    /// Notes that Raft did not take the next writes.
     pub(super) fn on_dropped(&mut self, count: usize) {
         self.under_way -= count;
         self.busy.extend(self.askers.drain(..count));
     }
 
-    /// Answers the write whose entry was applied, if it came to this leader.
+    /// Answers the write whose entry was applied, if this leader took it.
     pub(super) fn on_applied(&mut self, index: u64, answer: Answer, out: &mut Output<A>) {
         if self
             .appended
@@ -137,7 +138,7 @@ impl<A> Waiting<A> {
         }
     }
 
-    /// The number of a question for all gets that wait to be asked for.
+    /// Asks one question for all gets that wait for one, and returns its number.
     pub(super) fn ask(&mut self) -> Option<u64> {
         if self.gets.is_empty() {
             return None;
@@ -148,7 +149,7 @@ impl<A> Waiting<A> {
         Some(self.questions)
     }
 
-    /// A majority has confirmed the leader; the question got this index.
+    /// Notes that a majority has confirmed the leader, and that the question got this index.
     pub(super) fn on_confirmed(&mut self, question: &[u8], index: u64) {
         let number = question.try_into().map(u64::from_le_bytes);
         let gets = number.ok().and_then(|number| self.asked.remove(&number));
@@ -177,8 +178,8 @@ impl<A> Waiting<A> {
         }
     }
 
-    /// Answers the operations of an earlier term, if any are left. Those that have come since, and
-    /// are not in the log, can go on in the term in which this node leads now.
+    /// Answers operations that are left from an earlier term. Operations that have arrived since,
+    /// and are not in the log yet, continue in the term in which this node leads now.
     pub(super) fn on_won(&mut self, out: &mut Output<A>) {
         let writes = self.appended.drain(..).map(|(_, asker)| asker);
         let asked = std::mem::take(&mut self.asked).into_values();
@@ -189,7 +190,7 @@ impl<A> Waiting<A> {
         self.under_way -= out.answers.len() - before;
     }
 
-    /// Answers all operations: this node does not lead any more.
+    /// Answers all operations, because this node no longer leads.
     pub(super) fn on_lost(&mut self, out: &mut Output<A>) {
         if self.under_way == 0 {
             return;
@@ -203,7 +204,7 @@ impl<A> Waiting<A> {
             .extend(self.askers.drain(..).chain(gets).map(moved));
     }
 
-    /// Answers the operations for which there was no room, here or on the disk.
+    /// Answers the operations for which the leader or its disk had no room.
     pub(super) fn refuse(&mut self, out: &mut Output<A>) {
         if self.busy.is_empty() && self.full.is_empty() {
             return;

@@ -31,7 +31,7 @@ impl Seat {
     }
 }
 
-/// Answers a read, whose request has these bytes.
+/// Answers a read. `bytes` are its request.
 fn answer_read(node: &Node<Ticket>, ticket: Ticket, bytes: &[u8], cx: &mut Cx<'_>) {
     let request = Request::decode(bytes).expect("it was read when it came");
     // The client may have given up.

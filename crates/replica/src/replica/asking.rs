@@ -1,5 +1,5 @@
-//! Requests for a seat. A handler notes them, because a seat starts Raft, and an endpoint would
-//! catch its panic; the next run of the replica takes the seat and answers them. Called by
+//! Requests for a seat. A handler only notes them: taking a seat starts Raft, and an endpoint would
+//! catch its panic. The next run of the replica takes the seat and answers the requests. Called by
 //! `replica`.
 
 use dunlin_core::{Cx, Ticket};
@@ -7,16 +7,16 @@ use dunlin_core::{Cx, Ticket};
 use super::SeatError;
 use crate::wire::{Members, OTHER_ITEMS, Roster, STRANGER, Status, TAKEN, UNSAVED};
 
-/// A seat that a request names.
+/// The seat that a request asks for.
 #[derive(Debug)]
 pub(crate) enum SoughtSeat {
-    /// One of a new cluster.
+    /// A seat in a new cluster.
     First(Members),
-    /// One of a cluster that runs already.
+    /// A seat in a running cluster.
     Later(Roster),
 }
 
-/// Requests that wait for the next run, the oldest first. The endpoint's slots bound their number.
+/// Requests that wait for the next run, oldest first. The endpoint's slots bound their number.
 #[derive(Debug, Default)]
 pub(super) struct Asking(Vec<(SoughtSeat, Ticket)>);
 

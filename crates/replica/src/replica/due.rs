@@ -1,8 +1,8 @@
-//! When a seat has work, and the work of a follower between two messages.
+//! When a seat has work, and the work that a follower does between two messages.
 //!
-//! A follower answers an append before it applies what the append commits (`node/applying.rs`). If
-//! nothing else has come by its next turn, it does that alone, without a whole run. Called by
-//! `replica`.
+//! A follower answers an append before it applies the entries that the append commits
+//! (`node/applying.rs`). If nothing else has arrived by its next turn, it only applies them,
+//! without a whole run. Called by `replica`.
 
 use dunlin_core::Nanos;
 
@@ -14,7 +14,7 @@ impl Seat {
         self.has_come(now) || self.node.has_more()
     }
 
-    /// Whether something has come in, or its time has.
+    /// Whether there is input, or timed work is due.
     #[inline]
     fn has_come(&self, now: Nanos) -> bool {
         let has_news = self.disk.as_ref().is_some_and(|it| it.has_news(now));
@@ -22,7 +22,7 @@ impl Seat {
     }
 
     /// Applies the entries that this follower has left, if there is nothing else to do. False:
-    /// there is other work, for a run.
+    /// there is other work, which needs a run.
     #[inline]
     pub(super) fn catch_up(&mut self, own: u64, now: Nanos) -> bool {
         if self.has_come(now) || self.node.has_other_work() || self.node.leads() {
@@ -30,7 +30,7 @@ impl Seat {
         }
         self.node.apply_left(&mut self.output);
         self.meet(own);
-        // The next run ends them.
+        // The next run ends these sessions.
         self.is_stirred |= !self.ended.is_empty();
         true
     }

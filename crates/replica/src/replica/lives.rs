@@ -1,22 +1,22 @@
-//! The processes of a member, one after the other: each draws a number at its start, its life, and
-//! its parcels carry that.
+//! The successive processes of a member. Each process draws a number when it starts, called its
+//! life, and its parcels carry it.
 //!
-//! A member that starts again has another life, and the one before is over. If a life that was over
-//! speaks again, two processes have the member's number, because a directory was copied. The later
-//! one may lack what the first one has promised, so parcels of both are refused from then on, and
-//! each process learns it from a refusal or from the next parcel to it, and ends. The cluster goes
-//! on without the member. A parcel of a process that has ended may come late; it is dropped, and
-//! proves nothing for a while. Called by `seat`.
+//! When a member starts again, it has a new life, and the previous one is over. If a parcel arrives
+//! with a life that was over, two processes have the member's number, because a directory was
+//! copied. The later process may lack promises that the first has made, so parcels of both are
+//! refused from then on. Each process learns this from a refusal or from the next parcel sent to
+//! it, and ends. The cluster goes on without the member. A parcel of a process that has ended may
+//! arrive late; within a limited time it is dropped and proves nothing. Called by `seat`.
 
 use dunlin_core::Nanos;
 
-/// Lives of a member that are over and known as such.
+/// The most lives of a member that are remembered as over.
 const MOST: usize = 8;
 
 /// The lives of a member.
 #[derive(Debug, Default)]
 pub(super) struct Lives {
-    /// 0: it has not spoken.
+    /// The current life; 0 before the first parcel.
     life: u64,
     since: Nanos,
     over: Vec<u64>,
@@ -24,8 +24,8 @@ pub(super) struct Lives {
 }
 
 impl Lives {
-    /// Takes the life in a parcel. Late ones come within `late`. False: it is over, or two
-    /// processes have the number of the member.
+    /// Takes the life in a parcel. Parcels of a past life may arrive late by at most `late`. False:
+    /// this life is over, or two processes have the number of the member.
     pub(super) fn on_parcel(&mut self, life: u64, now: Nanos, late: Nanos) -> bool {
         if self.over.contains(&life) {
             self.are_two |= now > self.since + late;

@@ -1,29 +1,30 @@
-//! The log's time, as a leader sets it: it goes on from the time that the log had when the leader
-//! was elected, as fast as the leader's own clock. No clock of a wall is read, so one that jumps
-//! moves nothing, and time without a leader does not count: no item goes early. Called by `seat`.
+//! The log's time, as a leader sets it. It starts from the time that the log had when the leader
+//! was elected, and advances as fast as the leader's own clock. No wall clock is read, so a jump of
+//! one has no effect. Time without a leader does not count, so no item expires early. Called by
+//! `seat`.
 
 use dunlin_core::Nanos;
 
 use crate::options::Options;
 
-/// Milliseconds until a time that removes items is proposed again, if it was not applied.
+/// Milliseconds after which a time that removes items is proposed again, if it was not applied.
 const AGAIN: u64 = 20;
 
 #[derive(Debug, Default)]
 pub(super) struct LogClock {
     term: u64,
-    /// The log's time at the beginning of the term, and when that was.
+    /// The log's time at the beginning of the term, and the leader's time at that moment.
     base: u64,
     began: Nanos,
-    /// No time is proposed to remove items before this one.
+    /// Before this time, no time is proposed to remove items.
     next: u64,
-    /// A planted bug: the log's time is that of the leader's clock.
+    /// A planted bug: the log's time is the leader's clock.
     #[cfg(feature = "mutants")]
     is_leaders: bool,
 }
 
 impl LogClock {
-    /// The clock of a new seat, with its bug, if the options name one.
+    /// The clock of a new seat, with its planted bug, if any.
     pub(super) fn of(options: &Options) -> Self {
         let _ = options;
         Self {
@@ -33,8 +34,8 @@ impl LogClock {
         }
     }
 
-    /// The log's time now, in milliseconds, for the leader of a term. The log had the time
-    /// `applied` when it last said so.
+    /// The log's present time in milliseconds, for the leader of a term. `applied` is the time in
+    /// the last entry that set it.
     pub(super) fn read(&mut self, term: u64, applied: u64, now: Nanos) -> u64 {
         #[cfg(feature = "mutants")]
         if self.is_leaders {
@@ -47,7 +48,7 @@ impl LogClock {
         self.base + now.since(self.began).0 / 1_000_000
     }
 
-    /// Whether it is time to remove an item that goes at `due`.
+    /// Whether the leader should now remove an item that expires at `due`.
     pub(super) fn removes(&mut self, time: u64, due: u64) -> bool {
         let removes = due <= time && self.next <= time;
         if removes {

@@ -1,23 +1,23 @@
-//! Messages that leave a member: which of them travel together, and as which bytes.
+//! Messages that a member sends: which of them travel together, and how they are encoded.
 //!
-//! Messages stay where Raft's caller has them, because they are long; one that has left has no
-//! receiver any more. Appends to several followers are mostly alike, and are written once: within
-//! a run, the log of a leader's term has one entry at each index. Called by `parcels`.
+//! Messages are long, so they stay where Raft's caller keeps them; once one has left, its receiver
+//! is set to none. Appends to several followers mostly have the same entries, and are encoded once:
+//! within a run, the log of a leader's term has one entry at each index. Called by `parcels`.
 
 use raft::eraftpb::{Message, MessageType};
 
 use crate::wire::{MOST_MESSAGES, Parcel, put_message};
 
-/// The receiver of a message that has left.
+/// The receiver of a message that has already left.
 const NONE: u64 = 0;
 
-/// Writes parcels of messages.
+/// Encodes messages as parcels.
 #[derive(Debug, Default)]
 pub(super) struct Packer {
-    /// Most bytes of a parcel with several messages.
+    /// The most bytes of a parcel with several messages.
     most: usize,
     bytes: Vec<u8>,
-    /// The bytes are those of one message, which has this place.
+    /// If the bytes encode a single message, its index.
     written: Option<usize>,
 }
 
@@ -29,12 +29,12 @@ impl Packer {
         }
     }
 
-    /// The places of messages change.
+    /// Forgets the encoded message, because the indices of messages change.
     pub(super) fn forget(&mut self) {
         self.written = None;
     }
 
-    /// Moves out the messages for a member that answer others, at most this number of them.
+    /// Moves out at most `most` answers to a member's messages.
     pub(super) fn pack_answers(&mut self, to: u64, messages: &mut [Message], most: usize) -> &[u8] {
         self.bytes.clear();
         self.written = None;
@@ -46,8 +46,9 @@ impl Packer {
         &self.bytes
     }
 
-    /// Writes the messages for a member as one parcel, or as several if they are long. One that is
-    /// longer by itself gets a parcel of its own, and one that no member sends is dropped.
+    /// Encodes the messages for a member as one parcel, or as several if they are long. A message
+    /// that exceeds the limit gets a parcel of its own. Messages that members never send are
+    /// dropped.
     pub(super) fn pack(&mut self, to: u64, messages: &[Message], mut send: impl FnMut(&[u8])) {
         let mut count = 0;
         for (place, message) in messages.iter().enumerate() {
@@ -70,7 +71,7 @@ impl Packer {
         }
     }
 
-    /// Begins a parcel with a message, unless its bytes are here.
+    /// Begins a parcel with a message, unless it is already encoded.
     fn begin(&mut self, place: usize, messages: &[Message]) -> usize {
         let message = &messages[place];
         let is_here = |it: usize| is_same_append(&messages[it], message);
@@ -90,7 +91,7 @@ impl Packer {
     }
 }
 
-/// Whether two messages of one run and term are appends of the same entries.
+/// Whether two messages of one run and term append the same entries.
 fn is_same_append(one: &Message, other: &Message) -> bool {
     let place = |it: &Message| (it.term, it.log_term, it.index, it.commit);
     let is_append = |it: &Message| it.msg_type == MessageType::MsgAppend;
@@ -107,7 +108,7 @@ pub(super) fn is_snapshot(message: &Message) -> bool {
     message.msg_type == MessageType::MsgSnapshot
 }
 
-/// Whether a message answers another one, and so has a bounded length.
+/// Whether a message is an answer, and so has a bounded length.
 fn is_answer(message: &Message) -> bool {
     matches!(
         message.msg_type,

@@ -1,15 +1,15 @@
 //! Parcels: the messages of Raft between this member and the others.
 //!
-//! A parcel of another member is answered in the run that it starts, with all messages for that
-//! member that answer others: so a follower's answer to an append is the response of the call that
-//! has brought it (eRPC §7.1). All other messages travel in calls of their own, one for each member
-//! and run, or several if they are long: long calls would miss their deadline. A call that fails
-//! tells Raft that messages may be lost.
+//! A parcel of another member is answered in the run that it triggers, and the answer contains all
+//! answers for that member. So a follower's answer to an append is the response to the call that
+//! brought it (eRPC §7.1). All other messages travel in calls of their own. Each run makes one call
+//! for each member, or several if the messages are long: long calls would miss their deadline. When
+//! a call fails, Raft learns that messages may be lost.
 //!
 //! The first parcels of a session name the cluster, both members and the sender's life. A session
-//! is between two processes and ends with either, so the receiver keeps the names with the session;
-//! once a parcel with names is answered, the sender leaves them out. The answer has names if its
-//! parcel has. Called by `seat`.
+//! connects two processes and ends with either, so the receiver keeps the names with the session.
+//! Once a parcel with names is answered, the sender leaves them out. An answer has names if its
+//! parcel has names. Called by `seat`.
 
 use dunlin_core::{CallOptions, Cx, Done, Nanos, RpcError, Session, Tag, Ticket};
 use dunlin_wire::ErrorCode;
@@ -20,10 +20,10 @@ use super::peers::Peer;
 use super::seat::{MARK, Note, Seat};
 use crate::wire::{Envelope, Names, PARCEL, Parcel, STRANGER, TWIN};
 
-/// Most messages in the response to a parcel.
+/// The most messages in the response to a parcel.
 const MOST_ANSWERS: usize = 16;
 
-/// Calls to one member that have not ended. Messages for it are dropped while there are more.
+/// The most unfinished calls to one member. While there are more, messages for it are dropped.
 const MOST_CALLS: u32 = 32;
 
 /// A parcel that has not been answered.
@@ -54,12 +54,12 @@ impl Guests {
 }
 
 impl Seat {
-    /// Whether a parcel is for this member, and of another one.
+    /// Whether a parcel comes from another member and is addressed to this one.
     pub(super) fn accepts(&self, names: &Names, own: u64) -> bool {
         names.cluster == self.cluster && names.to == own && self.knows(names.from, own)
     }
 
-    /// Takes a parcel of a session, and returns the lane of its sender, and whether it has names.
+    /// Takes a parcel of a session. Returns the lane of its sender, and whether it has names.
     pub(super) fn on_parcel(
         &mut self,
         bytes: &[u8],
@@ -94,7 +94,7 @@ impl Seat {
         self.peers[lane].parcels.push(parcel);
     }
 
-    /// The lane of a parcel's sender, if its messages count.
+    /// The lane of a parcel's sender, if its messages are to be used.
     fn admit(
         &mut self,
         names: &Names,
@@ -114,7 +114,7 @@ impl Seat {
         }
     }
 
-    /// Takes the life of a parcel's sender. False: its messages do not count.
+    /// Takes the life of a parcel's sender. False: its messages are not used.
     fn accepts_life(&mut self, lane: usize, life: u64, now: Nanos) -> bool {
         let late = self.deadline.times(2);
         self.peers[lane].lives.on_parcel(life, now, late)
@@ -132,7 +132,7 @@ impl Seat {
         self.has_twin |= matches!(done.result, Err(RpcError::Rejected(TWIN, _)));
     }
 
-    /// Takes the answer to a parcel. False: its messages do not count.
+    /// Takes the answer to a parcel. False: its messages are not used.
     fn takes_answer(&mut self, lane: usize, done: &Done, own: u64, now: Nanos) -> bool {
         let before = self.inbox.len();
         let Ok(envelope) = Envelope::take(done.response.data(), &mut self.inbox) else {
@@ -204,7 +204,7 @@ impl Seat {
         });
     }
 
-    /// A parcel to a member, without its messages.
+    /// Makes a parcel to a member, without its messages.
     fn envelope(&self, own: u64, lane: usize, has_names: bool) -> Envelope {
         let peer = &self.peers[lane];
         let names = Names {
@@ -219,7 +219,7 @@ impl Seat {
         }
     }
 
-    /// Answers the parcels of a member, the last one with messages.
+    /// Answers the parcels of a member. The last answer has the messages.
     fn reply_to(&mut self, own: u64, lane: usize, messages: &[u8], cx: &mut Cx<'_>) {
         let mut messages = messages;
         while let Some(parcel) = self.peers[lane].parcels.pop() {
@@ -234,7 +234,7 @@ impl Seat {
         }
     }
 
-    /// Sends messages in a call. False: it cannot go.
+    /// Sends messages in a call. False: the call cannot be made.
     fn call(&mut self, own: u64, lane: usize, messages: &[u8], cx: &mut Cx<'_>) -> bool {
         let session = self.lanes.open(lane);
         let Some(session) = session.filter(|_| self.peers[lane].calls < MOST_CALLS) else {

@@ -1,12 +1,12 @@
-//! The other members of a seat, as its log changes them.
+//! The other members of a seat, which follow the changes of its log.
 //!
-//! A member keeps its place. Calls that are under way name it, so the place of a former member, or
-//! of a stranger, goes to another peer only when no call and no parcel of its owner is left. A peer
-//! whose messages come before this replica knows that it has joined has no address until the log
-//! brings it. One that has left gets no session any more.
+//! A member keeps its place. Calls in flight name it, so the place of a former member or a stranger
+//! goes to another peer only when no call and no parcel of its owner is left. If messages of a peer
+//! arrive before this replica knows that it has joined, the peer has no address until the log
+//! brings it. A peer that has left gets no more sessions.
 //!
-//! A place that changes hands must not keep its session: the next peer's messages would go to the
-//! process of the one before, which refuses them, and the session would never end.
+//! A place that changes hands must not keep its session. The next peer's messages would go to the
+//! previous peer's process, which refuses them, and the session would never end.
 
 use dunlin_core::Session;
 
@@ -20,13 +20,13 @@ use crate::wire::Names;
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) id: u64,
-    /// Calls that have not ended, those with parts of snapshots included.
+    /// Calls that have not ended, including those with parts of snapshots.
     pub(super) calls: u32,
-    /// Its parcels that have not been answered.
+    /// The peer's parcels that have not been answered.
     pub(super) parcels: Vec<Unanswered>,
-    /// A session on which it has answered a parcel with names, and the names in its answer.
+    /// A session on which the peer has answered a parcel with names, and the names in its answer.
     pub(super) met: Option<(Session, Names)>,
-    /// The snapshot that it gets.
+    /// The snapshot that is being sent to the peer.
     pub(super) sending: Option<Sending>,
     pub(super) lives: Lives,
 }
@@ -43,7 +43,7 @@ impl Peer {
         }
     }
 
-    /// Whether it waits for an answer, or gets a snapshot.
+    /// Whether the peer waits for an answer or is being sent a snapshot.
     pub(super) const fn has_work(&self) -> bool {
         !self.parcels.is_empty() || self.sending.is_some()
     }
@@ -54,7 +54,7 @@ impl Peer {
 }
 
 impl Seat {
-    /// The lane of a member. A stranger gets one that leads nowhere.
+    /// The lane of a member. A stranger gets one without an address.
     pub(super) fn lane_of(&mut self, id: u64) -> usize {
         if let Some(lane) = self.peers.iter().position(|peer| peer.id == id) {
             return lane;
@@ -69,14 +69,14 @@ impl Seat {
         self.peers.len() - 1
     }
 
-    /// The lane of a stranger or a former member that nothing names any more.
+    /// The lane of a stranger or former member that is no longer in use.
     pub(super) fn free_lane(&self) -> Option<usize> {
         let roster = self.node.roster();
         let is_free = |peer: &Peer| roster.get(peer.id).is_none() && peer.is_unused();
         self.peers.iter().position(is_free)
     }
 
-    /// Gives each member of the node's roster a lane, and takes those of former members away.
+    /// Gives each member of the node's roster a lane, and takes the lanes of former members away.
     pub(super) fn meet(&mut self, own: u64) {
         let changes = self.node.log().roster_changes();
         if self.met == Some(changes) {

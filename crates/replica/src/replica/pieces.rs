@@ -1,5 +1,5 @@
-//! Parts of snapshots, on their way to other members and from them. A part has a call of its own,
-//! which counts among those of its receiver. Called by `seat`.
+//! Parts of snapshots that are sent to other members, and those that arrive. Each part has a call
+//! of its own, which counts among the calls to its receiver. Called by `seat`.
 
 use dunlin_core::{CallOptions, Cx, Tag, Ticket};
 use raft::eraftpb::Message;
@@ -10,7 +10,7 @@ use super::transfer::{Progress, Sending};
 use crate::wire::{Follower, PIECE, Piece};
 
 impl Seat {
-    /// The members that this one leads, with their snapshots.
+    /// The members that follow this one, with the progress of their snapshots.
     pub(super) fn followers(&self) -> Vec<Follower> {
         let of = |peer: &Peer| {
             let (sent, size) = peer.sending.as_ref().map_or((0, 0), Sending::progress);
@@ -24,7 +24,7 @@ impl Seat {
         self.peers.iter().filter_map(of).collect()
     }
 
-    /// Takes a part of a snapshot. False: it is not for this member, or not the next one.
+    /// Takes a part of a snapshot. False: the part is for another member, or not the next one.
     pub(super) fn on_piece(&mut self, piece: &Piece<'_>, ticket: Ticket, own: u64) -> bool {
         let is_for_us = piece.cluster == self.cluster && piece.to == own;
         let takes = is_for_us && self.knows(piece.from, own) && self.node.on_piece(piece);
@@ -35,7 +35,7 @@ impl Seat {
         takes
     }
 
-    /// Answers the parts that were read: their senders then send the next ones.
+    /// Answers the parts that were read. Their senders then send the next parts.
     pub(super) fn answer_parts(&mut self, cx: &mut Cx<'_>) {
         if !self.parts.is_empty() && self.node.has_read() {
             for ticket in self.parts.drain(..) {
@@ -59,7 +59,7 @@ impl Seat {
         self.stop_sending(lane, has_arrived);
     }
 
-    /// Ends the snapshot that a member gets.
+    /// Ends the snapshot that is being sent to a member.
     fn stop_sending(&mut self, lane: usize, is_whole: bool) {
         let peer = &mut self.peers[lane];
         self.notes.push(Note::Sent(peer.id, is_whole));
@@ -68,7 +68,7 @@ impl Seat {
         }
     }
 
-    /// Begins the snapshot of a message, in place of an earlier one.
+    /// Begins to send the snapshot of a message, in place of an earlier one.
     pub(super) fn begin_sending(&mut self, lane: usize, message: Message) {
         let earlier = self.peers[lane].sending.take();
         self.peers[lane].sending = Some(Sending::new(message, earlier.as_ref()));
@@ -77,8 +77,8 @@ impl Seat {
         }
     }
 
-    /// Sends the next part of a member's snapshot, if none is under way. If it cannot go, Raft asks
-    /// for the snapshot again later.
+    /// Sends the next part of a member's snapshot, if none is in flight. If it cannot be sent, Raft
+    /// asks for the snapshot again later.
     pub(super) fn send_piece(&mut self, own: u64, lane: usize, cx: &mut Cx<'_>) {
         let peer = &mut self.peers[lane];
         let Some(sending) = &mut peer.sending else {
@@ -101,7 +101,7 @@ impl Seat {
             piece.encode(request.data_mut());
             let tag = Tag(MARK | PART | lane as u64);
             let options = CallOptions {
-                // A part is long, and its receiver may have much to do.
+                // A part is long, and its receiver may be busy.
                 deadline: Some(self.deadline.times(16)),
             };
             let issued = cx.call_with(session, PIECE, request, response, tag, options);

@@ -1,7 +1,7 @@
 //! A seat: the node of a replica, and its sessions with the other members.
 //!
-//! Handlers note what comes in, and each run lets the node work on it, answers clients, and sends
-//! the other members their messages (`parcels.rs`). Called by `replica`.
+//! Handlers note input. Each run lets the node work on it, answers clients, and sends messages to
+//! the other members (`parcels.rs`). Called by `replica`.
 
 use std::task::Waker;
 
@@ -19,62 +19,62 @@ use crate::options::Options;
 use crate::wire::{Operation, Order, Request, Roster, Status};
 use crate::work::Disk;
 
-/// Marks the tags of a replica's calls among those of its endpoint: "rs".
+/// Marks the tags of a replica's calls, so that they differ from other tags of the endpoint: "rs".
 pub(super) const MARK: u64 = 0x7273 << 48;
 
-/// Marks the calls with parts of snapshots among those of a replica.
+/// Marks the tags of calls with parts of snapshots.
 pub(super) const PART: u64 = 1 << 32;
 
-/// Most other members and strangers.
+/// The most other members and strangers.
 const MOST_PEERS: usize = 32;
 
-/// News of a call, for Raft.
+/// News about a call, for Raft.
 #[derive(Debug)]
 pub(super) enum Note {
-    /// Messages for this member may be lost.
+    /// Messages for this member may have been lost.
     Unreachable(u64),
-    /// This member has all of its snapshot, or not.
+    /// This member has received all of its snapshot (true), or not.
     Sent(u64, bool),
 }
 
 pub(super) struct Seat {
-    /// The members with which it began.
+    /// The members with which the seat began.
     first: Roster,
     pub(super) cluster: u64,
     /// The number of this process, drawn in its first run.
     pub(super) life: u64,
     pub(super) has_twin: bool,
     pub(super) node: Node<Ticket>,
-    /// `None`: the log is in memory alone.
+    /// `None`: the log is only in memory.
     pub(super) disk: Option<Box<dyn Disk>>,
-    /// The other members, also former ones; each has the lane of the same number.
+    /// The other members, including former ones. Each has the lane of the same index.
     pub(super) peers: Vec<Peer>,
-    /// Changes of the roster that `peers` follows; `None`: it follows none yet.
+    /// The number of roster changes that `peers` reflects; `None` at first.
     pub(super) met: Option<u64>,
     pub(super) lanes: Lanes,
-    /// Sessions that no lane has any more.
+    /// Sessions that no lane uses any more.
     pub(super) ended: Vec<Session>,
     tick: Nanos,
     pub(super) next_tick: Nanos,
-    /// A call to a member lasts this long at most.
+    /// A call to a member lasts at most this long.
     pub(super) deadline: Nanos,
-    /// Messages that have come in since the last run. Handlers note them here, because the endpoint
+    /// Messages that have arrived since the last run. Handlers note them here, because the endpoint
     /// would catch a panic of Raft.
     pub(super) inbox: Vec<Message>,
     pub(super) notes: Vec<Note>,
     orders: Vec<Order>,
-    /// Parts of snapshots that have come and are not answered.
+    /// Parts of snapshots that have arrived and are not answered.
     pub(super) parts: Vec<Ticket>,
     pub(super) piece_bytes: usize,
     pub(super) packer: Packer,
     pub(super) guests: Guests,
-    /// Something has come in since the last run.
+    /// There has been input since the last run.
     pub(super) is_stirred: bool,
     clock: LogClock,
     watchers: Watchers,
-    /// Most clients that watch at a time.
+    /// The most clients that may watch at a time.
     most_watchers: usize,
-    /// An operation has come in that needs the log's time.
+    /// An operation has arrived that needs the log's time.
     needs_time: bool,
     pub(super) output: Output<Ticket>,
 }
@@ -117,7 +117,7 @@ impl Seat {
         seat
     }
 
-    /// The same seat, whose log is on a disk.
+    /// Puts the seat's log on a disk.
     pub(super) fn with_disk(self, disk: Box<dyn Disk>) -> Self {
         Self {
             node: self.node.with_disk(),
@@ -163,13 +163,13 @@ impl Seat {
             Operation::Watch(from) if self.watchers.len() < self.most_watchers => {
                 self.watchers.add(request.key, from, ticket);
             }
-            // A read that finds the leader too busy is refused there, too.
+            // A read is refused here, too, if the leader is too busy.
             _ if request.operation.is_read() => self.node.on_get(bytes.to_vec(), ticket),
             _ => self.node.on_write(bytes, ticket),
         }
     }
 
-    /// Takes an order. False: it cannot be carried out.
+    /// Takes an order. False: the order cannot be carried out.
     pub(super) fn on_order(&mut self, order: Order, own: u64) -> bool {
         let leads = self.node.leads();
         let is_member = |id| self.node.roster().get(id).is_some();
@@ -186,8 +186,8 @@ impl Seat {
         can_obey
     }
 
-    /// Whether messages of a member can be taken: it is known, or it may have joined without this
-    /// member's knowledge.
+    /// Whether messages of a member can be taken: this member knows it, or it may have joined
+    /// without this member's knowledge.
     pub(super) fn knows(&self, id: u64, own: u64) -> bool {
         let is_known = self.peers.iter().any(|peer| peer.id == id);
         let has_room = || self.peers.len() < MOST_PEERS || self.free_lane().is_some();
@@ -252,12 +252,12 @@ impl Seat {
     pub(super) fn run(&mut self, own: u64, cx: &mut Cx<'_>) {
         self.is_stirred = false;
         if self.life == 0 {
-            // A copy, so that what the endpoint draws does not depend on it.
+            // Draw from a copy, so that the endpoint's own draws do not depend on it.
             self.life = cx.rng().clone().next_u64().max(1);
         }
         if cx.now() >= self.next_tick {
-            // After a pause of the process, one tick passes. More would have it ask for votes
-            // before it has read the messages that wait for it.
+            // After a pause of the process, only one tick passes. With more, it would ask for votes
+            // before it has read the waiting messages.
             self.next_tick = cx.now() + self.tick;
             self.node.on_tick();
         }
@@ -278,14 +278,14 @@ impl Seat {
         self.node.run(cx.rng(), &mut self.output);
         self.meet(own);
         while let Some(session) = self.ended.pop() {
-            // Its peer may have ended it.
+            // The peer may have ended it.
             let _ = cx.disconnect(session);
         }
         if let Some(disk) = &mut self.disk {
             let work = self.output.work.drain(..);
             work.for_each(|work| disk.submit(work, cx.now()));
         }
-        // Clients first: what the others get after a commit is not urgent.
+        // Clients first: the messages that followers get after a commit are not urgent.
         self.answer(cx);
         self.answer_parts(cx);
         self.send_all(own, cx);
@@ -316,7 +316,7 @@ impl Seat {
         }
     }
 
-    /// Sets the log's time, if this member leads, and an operation needs it or an item must go.
+    /// Sets the log's time, if this member leads and an operation needs it or an item must expire.
     fn set_time(&mut self, now: Nanos) {
         let needs_time = std::mem::take(&mut self.needs_time);
         if !self.node.leads() {

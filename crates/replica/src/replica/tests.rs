@@ -1,4 +1,4 @@
-//! Seats that are taken again, and options that cannot work.
+//! Seats that are requested again, and options that cannot work.
 
 use dunlin_core::{CloseReason, SessionOptions};
 use dunlin_testkit::instructions::{SharedTicks, endpoint};
@@ -17,7 +17,7 @@ fn members(port: u16) -> Members {
 }
 
 #[test]
-fn a_seat_among_members_with_other_addresses_is_another() {
+fn a_seat_among_members_with_other_addresses_is_another_seat() {
     let mut replica = Replica::new(1, Options::DEFAULT);
     assert_eq!(replica.on_bootstrap(members(7)), Ok(()));
     assert_eq!(replica.on_bootstrap(members(7)), Ok(()));
@@ -49,7 +49,7 @@ fn options_that_cannot_work_have_a_fault_and_the_limits_have_none() {
 }
 
 #[test]
-#[should_panic(expected = "a snapshot has parts")]
+#[should_panic(expected = "piece_bytes must be above 0")]
 fn a_replica_with_a_fault_does_not_start() {
     let options = Options {
         piece_bytes: 0,
@@ -125,7 +125,7 @@ fn messages_of_another_cluster_or_for_another_member_are_refused() {
 }
 
 #[test]
-fn a_parcel_without_names_has_those_of_its_session() {
+fn a_parcel_without_names_gets_the_names_of_its_session() {
     let roster = Roster::first(&members(7));
     let mut seat = Seat::new(1, roster.clone(), Image::of(roster), &Options::DEFAULT);
     let [first, second] = sessions();
@@ -151,7 +151,7 @@ fn a_parcel_without_names_has_those_of_its_session() {
     assert_eq!(on_parcel(Some(names(3)), second), (Ok(true), vec![3]));
     assert_eq!(on_parcel(None, first), (Ok(false), vec![2]));
     assert_eq!(on_parcel(None, second), (Ok(false), vec![3]));
-    // Another life of the same member, whose session then ends.
+    // A later process of the same member, whose session then ends.
     let next = Names {
         life: 9,
         ..names(2)
@@ -162,7 +162,7 @@ fn a_parcel_without_names_has_those_of_its_session() {
 }
 
 #[test]
-fn strangers_take_the_places_of_other_strangers_and_not_those_of_members() {
+fn strangers_take_only_the_places_of_other_strangers() {
     let roster = Roster::first(&members(7));
     let image = Image::of(roster.clone());
     let mut seat = Seat::new(1, roster, image, &Options::DEFAULT);

@@ -1,8 +1,8 @@
-//! Snapshots on their way: one part at a time, each in a call of its own.
+//! Snapshots in transfer: one part at a time, each in a call of its own.
 //!
-//! The next part leaves when the one before has arrived, so a slow receiver slows the sender down,
-//! and messages of other kinds pass between two parts. A part that is lost ends the transfer; Raft
-//! then asks for another. Called by `seat`.
+//! The next part leaves when the previous one has arrived, so a slow receiver slows the sender
+//! down, and other messages can pass between two parts. If a part is lost, the transfer ends, and
+//! Raft asks for another. Called by `seat`.
 
 use raft::eraftpb::{Message, Snapshot};
 
@@ -15,9 +15,9 @@ pub(super) struct Sending {
     snapshot: Snapshot,
     /// Bytes that have arrived.
     offset: usize,
-    /// Bytes of the part that is under way.
+    /// Bytes of the part in flight.
     under_way: usize,
-    /// A part of an earlier snapshot is under way to the same receiver.
+    /// A part of an earlier snapshot is still in flight to the same receiver.
     waits: bool,
 }
 
@@ -25,13 +25,13 @@ pub(super) struct Sending {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Progress {
     Goes,
-    /// All of it has arrived.
+    /// All of the snapshot has arrived.
     Whole,
 }
 
 impl Sending {
     /// Begins to send the snapshot of a message, in place of an earlier one to the same receiver.
-    /// The end of a part of that one is not taken for an end of this one's.
+    /// The end of a part of the earlier one does not count for this one.
     pub(super) fn new(mut message: Message, earlier: Option<&Self>) -> Self {
         Self {
             term: message.term,
@@ -42,12 +42,12 @@ impl Sending {
         }
     }
 
-    /// The snapshot, which goes no further.
+    /// Ends the transfer, and returns the snapshot.
     pub(super) fn into_snapshot(self) -> Snapshot {
         self.snapshot
     }
 
-    /// The next part, with at most this number of bytes; `None` while one is under way.
+    /// The next part, with at most this number of bytes; `None` while a part is in flight.
     pub(super) fn next(&self, most: usize) -> Option<Piece<'_>> {
         let rest = &self.snapshot.data[self.offset..];
         let metadata = self.snapshot.get_metadata();
@@ -63,22 +63,22 @@ impl Sending {
         })
     }
 
-    /// Bytes that have arrived, and bytes of the whole.
+    /// Bytes that have arrived, and the total.
     pub(super) fn progress(&self) -> (u64, u64) {
         (self.offset as u64, self.snapshot.data.len() as u64)
     }
 
-    /// Notes that a part of this length is under way.
+    /// Notes that a part of this length was sent.
     pub(super) fn on_sent(&mut self, bytes: usize) {
         self.under_way = bytes;
     }
 
-    /// Takes the end of a part of an earlier snapshot. False: the part was of this one.
+    /// Takes the end of a part of an earlier snapshot. False: the part belongs to this snapshot.
     pub(super) fn ends_earlier(&mut self) -> bool {
         std::mem::take(&mut self.waits)
     }
 
-    /// Notes that the part which was under way has arrived.
+    /// Notes that the part in flight has arrived.
     pub(super) fn on_arrived(&mut self) -> Progress {
         self.offset += std::mem::take(&mut self.under_way);
         match self.offset == self.snapshot.data.len() {

@@ -1,12 +1,12 @@
-//! Clients that watch keys: each waits for the next change, or for an empty answer after a while,
-//! and asks again from the next index on. Called by `seat`.
+//! Clients that watch keys. Each waits for the next change, or for an empty answer after a while,
+//! and then asks again from the next index on. Called by `seat`.
 
 use dunlin_core::{Cx, Nanos, Ticket};
 
 use crate::node::Node;
 use crate::wire::Answer;
 
-/// How long a client waits for a change, before it gets an answer without one.
+/// How long a client waits for a change before it gets an empty answer.
 const HOLD: Nanos = Nanos::from_millis(100);
 
 #[derive(Debug)]
@@ -14,7 +14,7 @@ struct Watcher {
     prefix: Vec<u8>,
     from: u64,
     ticket: Ticket,
-    /// It gets an answer at this time; `None`: it has just come.
+    /// The client gets an answer at this time; `None`: it has just arrived.
     until: Option<Nanos>,
 }
 
@@ -30,7 +30,7 @@ impl Watchers {
         self.all.len()
     }
 
-    /// Takes a client that wants changes from an index on; 0: those that come from now on.
+    /// Adds a client that wants changes from an index on, or with 0 changes from now on.
     pub(super) fn add(&mut self, prefix: &[u8], from: u64, ticket: Ticket) {
         self.all.push(Watcher {
             prefix: prefix.to_vec(),
@@ -40,8 +40,8 @@ impl Watchers {
         });
     }
 
-    /// Answers those for which there are changes, or whose time is over; all, if the node does not
-    /// lead.
+    /// Answers the clients for which there are changes, or whose time is over. If the node does not
+    /// lead, answers all of them.
     pub(super) fn run(&mut self, node: &Node<Ticket>, moved: &Answer, cx: &mut Cx<'_>) {
         let (now, has_news) = (cx.now(), self.seen != node.applied());
         self.seen = node.applied();

@@ -10,7 +10,7 @@ const FULL: u8 = 32;
 const ITEMS: u8 = 12;
 const EVENTS: u8 = 13;
 
-/// Most bytes of items or events in an answer: those of the longest item, or of a transaction.
+/// The most bytes of items or events in an answer, set by the longest item or transaction.
 pub(crate) const MAX_ITEM: usize = MAX_VALUE + 8 * MAX_KEY;
 
 /// An item of a range.
@@ -31,50 +31,50 @@ pub enum Answer {
     Found(u64, Vec<u8>),
     /// The key has no item.
     Missing,
-    /// The item has this version now.
+    /// The item was written, and has this version now.
     Written(u64),
-    /// Nothing was written, because the item has this version; 0: there is none.
+    /// Nothing was written, because the item has this version; 0: there is no item.
     Differs(u64),
-    /// The item, of this version, is removed; 0: there was none.
+    /// The item, which had this version, was removed; 0: there was none.
     Deleted(u64),
     /// The name of the client.
     Opened(u64),
-    /// This replica does not lead. The leader has this address, if it is known. Nothing can be said
-    /// about whether the operation ran.
+    /// This replica does not lead. The leader has this address, if it is known. The operation may
+    /// or may not have run.
     Moved(Vec<u8>),
-    /// The cluster does not know the client any more. The operation did not run now.
+    /// The cluster no longer knows the client. The operation was not run this time.
     Expired,
     /// The leader has too much work; the operation did not run.
     Busy,
-    /// The client has used the number for another operation, or has more writes under way than the
-    /// window, or repeats a write whose answer it has. The operation did not run now.
+    /// The client has used the number for another operation, has more writes in flight than the
+    /// window, or repeats a write whose answer it has. The operation was not run this time.
     Misnamed,
     /// The disk of the leader is full; the operation did not run.
     Full,
     /// The transaction has written nothing, because the key of the compare at this place has
     /// another version.
     Conflict(u64),
-    /// Items of a range, and whether there may be more after the last of them.
+    /// Items of a range.
     Items {
-        /// There may be more.
+        /// There may be more items after the last one.
         more: bool,
-        /// The items, in the order of their keys.
+        /// The items, in key order.
         items: Vec<Found>,
     },
     /// Changes of keys that a client watches.
     Events {
-        /// The index from which the client goes on.
+        /// The index from which the client continues.
         next: u64,
-        /// The changes, in the order of their entries; those of one entry are together. None, if
-        /// nothing has changed for a while.
+        /// The changes, in the order of their entries; the changes of one entry are together. Empty
+        /// if nothing has changed for a while.
         events: Vec<Event>,
     },
-    /// The replica does not know all changes that the client wants, but those by entries from this
+    /// The replica no longer knows all changes that the client wants, but knows those from this
     /// index on.
     Forgotten(u64),
 }
 
-/// The bytes of items of a range, while they are gathered.
+/// The encoded items of a range, to which items are added.
 #[derive(Debug)]
 pub(crate) struct Page {
     bytes: Vec<u8>,
@@ -91,7 +91,8 @@ impl Page {
         }
     }
 
-    /// Adds an item. False: there is no room for it, or the limit is reached; it is not added.
+    /// Adds an item. False: the item is not added, because there is no room for it or the limit is
+    /// reached.
     pub(crate) fn add(&mut self, version: u64, key: &[u8], value: &[u8]) -> bool {
         let size = 16 + key.len() + value.len();
         let is_full = !self.bytes.is_empty() && self.bytes.len() + size > PAGE;
@@ -106,12 +107,12 @@ impl Page {
         true
     }
 
-    /// The length of the answer.
+    /// The length of the answer in bytes.
     pub(crate) const fn size(&self) -> usize {
         Answer::HEAD + self.bytes.len()
     }
 
-    /// Writes the answer into `out`, which has its length.
+    /// Writes the answer into `out`, which has the answer's length.
     pub(crate) fn encode(&self, out: &mut [u8]) {
         put(ITEMS, self.more.into(), &self.bytes, out);
     }
@@ -141,7 +142,7 @@ impl Answer {
         }
     }
 
-    /// Its length in bytes.
+    /// The length of the answer in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         Self::HEAD
@@ -160,7 +161,7 @@ impl Answer {
             }
     }
 
-    /// Writes the answer into `out`, which has its length.
+    /// Writes the answer into `out`, which has the answer's length.
     pub fn encode(&self, out: &mut [u8]) {
         let (number, bytes) = match self {
             Self::Written(number)
@@ -199,12 +200,12 @@ impl Answer {
         put(self.kind(), number, &list, out);
     }
 
-    /// The length of the answer to a get of an item, which has a version and a value.
+    /// The length of the answer to a get. `item` has a version and a value.
     pub(crate) fn size_of(item: Option<(u64, &[u8])>) -> usize {
         Self::HEAD + item.map_or(0, |(_, value)| value.len())
     }
 
-    /// Writes the answer to a get into `out`, which has its length.
+    /// Writes the answer to a get into `out`, which has the answer's length.
     pub(crate) fn encode_item(item: Option<(u64, &[u8])>, out: &mut [u8]) {
         match item {
             Some((version, value)) => put(FOUND, version, value, out),
@@ -262,7 +263,7 @@ impl Answer {
         Self::HEAD + events.bytes().len()
     }
 
-    /// Writes an answer with events into `out`, which has its length.
+    /// Writes an answer with events into `out`, which has the answer's length.
     pub(crate) fn encode_events(events: &Events, out: &mut [u8]) {
         put(EVENTS, events.next(), events.bytes(), out);
     }

@@ -1,9 +1,9 @@
 //! Changes of the members, as entries of the log (Raft dissertation §4.3).
 //!
-//! Replicas send and keep a change in the codec of this crate. Raft wants the same change in its
-//! own, which each replica writes for itself, so Raft parses only bytes that this process has made.
-//! The first byte after the version is that of no client's operation, so an entry's bytes say which
-//! it is.
+//! Replicas send and store a change in the codec of this crate. Raft wants the same change in its
+//! own codec. Each replica makes that encoding itself, so Raft parses only bytes that its own
+//! process has made. The byte after the version is never that of a client's operation, so the bytes
+//! of an entry show which of the two it is.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ use super::format::{Malformed, VERSION};
 use super::members::Member;
 use super::roster::MAX_SEATS;
 
-/// Marks changes of the members among operations.
+/// Marks an entry as a change of members, not an operation.
 const MARK: u8 = 0x80;
 
 /// A change of the members.
@@ -26,8 +26,8 @@ const MARK: u8 = 0x80;
 pub(crate) enum Change {
     /// A process joins, and gets the log.
     Join(Member),
-    /// These learners are to vote, and these members are to leave. Both the old voters and the new
-    /// ones decide until the change is complete.
+    /// These learners become voters, and these members leave. Until the change is complete,
+    /// decisions need the old voters as well as the new ones.
     Begin { promote: Vec<u64>, remove: Vec<u64> },
     /// The change is complete: the new voters decide alone.
     Complete,
@@ -80,7 +80,7 @@ impl Change {
         Ok(change)
     }
 
-    /// The change for Raft.
+    /// Converts the change for Raft.
     pub(crate) fn to_raft(&self) -> ConfChangeV2 {
         let single = |id: u64, kind| ConfChangeSingle {
             node_id: id,
@@ -128,7 +128,7 @@ impl Shared {
         Self(copied(bytes))
     }
 
-    /// An entry with a part of the bytes, which are those of a write, and without an index yet.
+    /// Makes the entry of a write from a part of the bytes. It has no index yet.
     pub(crate) fn write(&self, place: Range<usize>) -> Entry {
         Entry {
             data: self.0.slice(place),
@@ -136,7 +136,7 @@ impl Shared {
         }
     }
 
-    /// An entry with a part of the bytes, as of [`entry_of`].
+    /// Makes an entry from a part of the bytes, like [`entry_of`].
     pub(super) fn entry(&self, term: u64, index: u64, place: Range<usize>) -> Entry {
         let bytes = &self.0[place.clone()];
         if bytes.get(1) == Some(&MARK) {
@@ -150,7 +150,7 @@ impl Shared {
     }
 }
 
-/// Bytes that stand in one allocation with their count of owners: those of short writes.
+/// Bytes in one allocation with their reference count, for short writes.
 struct Short {
     len: u8,
     bytes: [u8; Self::MOST],
@@ -175,8 +175,8 @@ impl AsRef<[u8]> for Short {
     }
 }
 
-/// A copy of bytes for entries. Raft clones each entry. The first clone of bytes from a vector
-/// allocates a count of owners, so most writes get it with their bytes.
+/// Copies bytes for entries. Raft clones each entry. The first clone of bytes from a vector
+/// allocates a reference count, so short writes get it together with their bytes.
 fn copied(bytes: &[u8]) -> Bytes {
     match Short::of(bytes) {
         Some(short) => Bytes::from_owner(short),
@@ -184,7 +184,7 @@ fn copied(bytes: &[u8]) -> Bytes {
     }
 }
 
-/// An entry with the bytes of a write, which has no index yet.
+/// Makes an entry with the bytes of a write. It has no index yet.
 pub(crate) fn entry_with(bytes: &[u8]) -> Entry {
     Entry {
         data: copied(bytes),
@@ -192,7 +192,7 @@ pub(crate) fn entry_with(bytes: &[u8]) -> Entry {
     }
 }
 
-/// An entry with these bytes, which are those of an operation or of a change of the members.
+/// Makes an entry from the bytes of an operation or of a change of members.
 pub(crate) fn entry_of(term: u64, index: u64, bytes: &[u8]) -> Entry {
     let mut entry = Entry {
         term,
@@ -212,7 +212,7 @@ pub(crate) fn entry_of(term: u64, index: u64, bytes: &[u8]) -> Entry {
     entry
 }
 
-/// The bytes of an entry, as replicas send and keep them.
+/// The bytes of an entry, as replicas send and store them.
 pub(crate) fn bytes_of(entry: &Entry) -> &[u8] {
     match entry.entry_type {
         EntryType::EntryConfChangeV2 => &entry.context,

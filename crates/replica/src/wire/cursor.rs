@@ -1,4 +1,4 @@
-//! Fixed fields, read and written in order.
+//! Fixed fields, which are read and written in order.
 
 use super::format::{Malformed, VERSION};
 
@@ -7,7 +7,7 @@ use super::format::{Malformed, VERSION};
 pub(crate) struct Cursor<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Cursor<'a> {
-    /// The fields of a message, after its version.
+    /// Makes a cursor for the fields of a message, after checking its version.
     pub(crate) fn of_message(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Self(bytes);
         match cursor.u8()? {
@@ -40,14 +40,14 @@ impl<'a> Cursor<'a> {
         Ok(head)
     }
 
-    /// Bytes with their length in front, as four bytes.
+    /// Reads bytes, after their length as four bytes.
     pub(crate) fn counted(&mut self) -> Result<&'a [u8], Malformed> {
         let len = self.u32()?;
         self.bytes(usize::try_from(len).map_err(|_| Malformed)?)
     }
 
-    /// A number of parts that follow. Each has `least` bytes at least, so a peer cannot make the
-    /// reader reserve more memory than a few times the bytes that it has sent.
+    /// Reads the number of parts that follow. Each has at least `least` bytes, so a peer cannot
+    /// make the reader reserve more memory than a few times the bytes that the peer has sent.
     pub(crate) fn count(&mut self, least: usize) -> Result<usize, Malformed> {
         let count = usize::try_from(self.u32()?).map_err(|_| Malformed)?;
         match count <= self.0.len() / least {
@@ -56,7 +56,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A byte that is 0 or 1.
+    /// Reads a byte that must be 0 or 1.
     pub(crate) fn flag(&mut self) -> Result<bool, Malformed> {
         match self.u8()? {
             0 => Ok(false),
@@ -65,7 +65,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Bytes that must be zero, so that a later version can use them.
+    /// Skips bytes that must be zero, so that a later version can use them.
     pub(crate) fn zeros<const LEN: usize>(&mut self) -> Result<(), Malformed> {
         match self.array::<LEN>()? == [0; LEN] {
             true => Ok(()),
@@ -81,19 +81,19 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Appends bytes with their length in front.
+/// Appends bytes, after their length.
 ///
 /// # Panics
-/// If there are 4 GiB of them: every caller has a limit below that.
+/// If there are 4 GiB or more: every caller has a limit below that.
 pub(crate) fn put_counted(out: &mut Vec<u8>, bytes: &[u8]) {
     put_count(out, bytes.len());
     out.extend_from_slice(bytes);
 }
 
-/// Appends a number of parts that follow.
+/// Appends the number of parts that follow.
 ///
 /// # Panics
-/// If it has more than 32 bits: every caller has a limit below that.
+/// If the number needs more than 32 bits: every caller has a limit below that.
 pub(crate) fn put_count(out: &mut Vec<u8>, count: usize) {
     let count = u32::try_from(count).expect("messages and their parts have limits below 4 GiB");
     out.extend_from_slice(&count.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Changes of items, as clients that watch keys get them.
+//! Changes of items, as sent to clients that watch keys.
 
 use super::cursor::{Cursor, put_counted, put_words};
 use super::format::{Malformed, PAGE};
@@ -10,18 +10,18 @@ const EXPIRED: u64 = 3;
 /// The kind of a change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EventKind {
-    /// It has this value.
+    /// The key was given this value.
     Put(Vec<u8>),
-    /// A client has removed it.
+    /// A client has removed the key.
     Deleted,
-    /// Its time is over.
+    /// The item's lifetime is over.
     Expired,
 }
 
 /// A change of a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// The index of the log entry that has made it, which is the version of an item that it wrote.
+    /// The index of the log entry that made the change. For a put, it is also the item's version.
     pub index: u64,
     /// The key.
     pub key: Vec<u8>,
@@ -29,18 +29,18 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// The bytes of events of whole entries, while they are gathered.
+/// The encoded events of whole entries, to which events are added.
 #[derive(Debug)]
 pub(crate) struct Events {
-    /// The entry from which a client goes on.
+    /// The index from which a client continues.
     next: u64,
     bytes: Vec<u8>,
-    /// The events of the last entry begin here.
+    /// The last entry, and where its events begin.
     last: (u64, usize),
 }
 
 impl Events {
-    /// No events; a client goes on from this entry.
+    /// Makes an answer without events; a client continues from `next`.
     pub(crate) const fn new(next: u64) -> Self {
         Self {
             next,
@@ -49,7 +49,7 @@ impl Events {
         }
     }
 
-    /// Adds an event. False: there is no room for it, and all events of its entry are left out,
+    /// Adds an event. False: there is no room for it. Then all events of its entry are left out,
     /// unless there are no others.
     pub(crate) fn add(&mut self, event: &Event) -> bool {
         if event.index != self.last.0 {

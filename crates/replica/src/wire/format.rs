@@ -1,22 +1,22 @@
-//! The protocol's numbers: its version, types of requests and limits; and the error that all of its
-//! messages share.
+//! The protocol's numbers: its version, types of requests, and limits; and the error that all
+//! decoders share.
 
 use dunlin_wire::{ErrorCode, ReqType};
 
-/// The version of the protocol, the first byte of every message but a request and a parcel.
+/// The version of the protocol, the first byte of every message except requests and parcels.
 pub const VERSION: u8 = 1;
 
-/// The version of [requests](super::Request), their first byte, and so that of entries in logs.
-/// Those of version 1 had fixed fields.
+/// The version of [requests](super::Request), their first byte, and so also of entries in logs.
+/// Version 1 had fixed-length fields.
 pub(crate) const REQUEST_VERSION: u8 = 2;
 
-/// The version of [parcels](super::Parcel), their first byte. Those of version 1 had fixed fields,
-/// and those of version 2 had their names always.
+/// The version of [parcels](super::Parcel), their first byte. Version 1 had fixed-length fields,
+/// and version 2 always had names.
 pub(crate) const PARCEL_VERSION: u8 = 3;
 
 /// An operation of a client ([`Request`](super::Request)).
 pub const OPERATE: ReqType = ReqType(0x7200);
-/// Asks a replica for its state. The request is the version alone.
+/// Asks a replica for its state. The request has only the version.
 pub const STATUS: ReqType = ReqType(0x7201);
 /// Makes a cluster of replicas that belong to none ([`Members`](super::Members)).
 pub const BOOTSTRAP: ReqType = ReqType(0x7202);
@@ -29,43 +29,44 @@ pub const JOIN: ReqType = ReqType(0x7211);
 /// An order of an administrator ([`Order`](super::Order)).
 pub const ORDER: ReqType = ReqType(0x7210);
 
-/// The code of a bootstrap, or of messages, to a replica that is not the one of that number; and of
-/// a part of a snapshot that is not the next one.
+/// The error for a bootstrap, or for messages, to a replica that does not have the named number;
+/// and for a part of a snapshot that is not the next one.
 pub const STRANGER: ErrorCode = ErrorCode::application(2);
-/// The code of messages of a replica whose number another process has, too.
+/// The error for messages of a replica whose number another process has, too.
 pub const TWIN: ErrorCode = ErrorCode::application(6);
-/// The code of a bootstrap to a replica of another cluster.
+/// The error for a bootstrap of a replica that belongs to another cluster.
 pub const TAKEN: ErrorCode = ErrorCode::application(1);
-/// The code of a bootstrap that the replica's disk does not take.
+/// The error for a bootstrap that the replica's disk could not save.
 pub const UNSAVED: ErrorCode = ErrorCode::application(3);
-/// The code of an order that the replica cannot carry out: it does not lead, or the member that is
-/// to lead is none.
+/// The error for an order that the replica cannot carry out: it does not lead, or the designated
+/// leader is not a member.
 pub const UNABLE: ErrorCode = ErrorCode::application(4);
-/// The code of a bootstrap to a replica with other restored items than those that the cluster is to
-/// begin with, and of a join to one with restored items.
+/// The error for a bootstrap of a replica whose restored items are not those with which the cluster
+/// is to begin, and for a join of a replica with restored items.
 pub const OTHER_ITEMS: ErrorCode = ErrorCode::application(5);
 
-/// Most bytes of a key. The shortest key has one byte.
+/// The most bytes of a key. The shortest key has one byte.
 pub const MAX_KEY: usize = 1024;
-/// Most bytes of a value.
+/// The most bytes of a value.
 pub const MAX_VALUE: usize = 1 << 20;
-/// Most bytes of a replica's address.
+/// The most bytes of a replica's address.
 pub const MAX_ADDRESS: usize = 255;
-/// Most replicas of a cluster.
+/// The most replicas of a cluster.
 pub const MAX_MEMBERS: usize = 7;
-/// Most items that a read of a range shows.
+/// The most items that a read of a range returns.
 pub const MAX_ITEMS: u32 = 10_000;
-/// Most bytes of items in an answer to a read of a range, unless the first one is longer.
+/// The most bytes of items in an answer to a read of a range, unless the first item is longer.
 pub(crate) const PAGE: usize = 64 << 10;
-/// Most compares of a transaction, and most writes.
+/// The most compares of a transaction, and the most writes.
 pub const MAX_STEPS: usize = 128;
 /// The longest lifetime of an item, in milliseconds: 100 years.
 pub const MAX_LIFETIME: u64 = 100 * 365 * 24 * 3600 * 1000;
-/// Most messages in a parcel.
+/// The most messages in a parcel.
 pub(crate) const MOST_MESSAGES: usize = 256;
-/// The largest term or index. No log grows to it, and numbers up to it can be added.
+/// The largest term or index. No log reaches it, and two numbers up to it can be added without
+/// overflow.
 pub(crate) const MAX_INDEX: u64 = 1 << 62;
-/// Numbers of one client's operations that may be under way at a time.
+/// Numbers of one client's operations that may be outstanding at a time.
 pub const WINDOW: u64 = 32;
 
 /// The bytes are not a message of this version of the protocol.

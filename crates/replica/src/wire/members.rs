@@ -32,16 +32,17 @@ pub struct Members {
 /// The reason why replicas do not form a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MembersError {
-    /// There are none, an even number, or more than [`MAX_MEMBERS`].
+    /// There are no replicas, an even number, or more than [`MAX_MEMBERS`].
     Count(usize),
-    /// Two have one number, or one has the number 0.
+    /// Two replicas have the same number, or one has the number 0.
     Id(u64),
-    /// Two have one address, or one has none or a longer one than [`MAX_ADDRESS`].
+    /// Two replicas have the same address, or one has no address or one longer than
+    /// [`MAX_ADDRESS`].
     Address,
 }
 
 impl Members {
-    /// Puts members together.
+    /// Makes a cluster of some members.
     ///
     /// # Errors
     /// [`MembersError`].
@@ -71,8 +72,8 @@ impl Members {
         })
     }
 
-    /// The same members, whose cluster begins with the restored items of this
-    /// [digest](crate::Restored::digest).
+    /// Sets the [digest](crate::Restored::digest) of the restored items with which the cluster
+    /// begins.
     #[must_use]
     pub fn begin_with(mut self, items: u64) -> Self {
         self.items = items;
@@ -96,8 +97,8 @@ impl Members {
         self.all.iter().find(|member| member.id == id)
     }
 
-    /// The name of the cluster. It follows from the members' numbers, which their processes drew at
-    /// random, so a bootstrap that is repeated makes the same cluster.
+    /// The name of the cluster. It is computed from the members' numbers, which their processes
+    /// drew at random, so a repeated bootstrap makes the same cluster.
     #[must_use]
     pub fn cluster(&self) -> u64 {
         let mix = |name: u64, id: u64| dunlin_core::Rng::new(name ^ id).next_u64();
@@ -162,7 +163,7 @@ impl std::fmt::Display for MembersError {
             ),
             Self::Id(0) => f.write_str("a replica has the number 0"),
             Self::Id(id) => write!(f, "two replicas have the number {id:016x}"),
-            Self::Address => f.write_str("two replicas have one address, or one has none"),
+            Self::Address => f.write_str("two replicas have the same address, or one has none"),
         }
     }
 }

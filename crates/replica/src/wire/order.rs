@@ -1,5 +1,5 @@
-//! Orders of an administrator to one replica. The answer is the replica's status; it says that the
-//! order was taken, not that it is done.
+//! Orders of an administrator to one replica. The answer is the replica's status. It confirms that
+//! the order was accepted, not that it was carried out.
 
 use super::cursor::{Cursor, put_counted, put_words};
 use super::format::{Malformed, VERSION};
@@ -8,15 +8,16 @@ use super::members::Member;
 /// An order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// The leader makes this member the leader; 0: one that has as much of the log as any other.
+    /// The leader makes this member the leader; 0: a member whose log is as complete as any
+    /// other's.
     Transfer(u64),
     /// The replica drops the entries that its items contain and no follower needs. With a disk, it
-    /// saves the items first.
+    /// first saves the items.
     Snapshot,
-    /// The leader adds a member that has its seat already. It gets the log, and votes when it has
-    /// caught up.
+    /// The leader adds a member that already has its seat. The member gets the log, and votes once
+    /// it has caught up.
     Join(Member),
-    /// The leader removes this member, which is another one.
+    /// The leader removes this member, which must not be the leader itself.
     Leave(u64),
 }
 

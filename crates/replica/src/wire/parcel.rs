@@ -1,13 +1,14 @@
-//! Messages of Raft between two replicas: all that one iteration has for the other, as one request,
-//! and the answers to them, as its response.
+//! Raft's messages between two replicas: a request has all messages that one iteration sends to the
+//! other replica, and the response has the answers.
 //!
-//! The codec is this crate's own; nothing of the network reaches the parser of `protobuf`. Numbers
-//! are short, and a field that most messages leave empty has no bytes: an append with a short write
-//! crosses two links and two threads before a client has its answer. For the same reason a parcel
-//! leaves its names out when its session has them (`replica/parcels.rs`). Messages that a replica
-//! gives to itself, proposals and requests to read have no bytes: clients talk to the leader.
-//! Positions of entries follow from that of their message, so a message cannot have gaps. Numbers
-//! with which Raft would panic, and entries that no replica could apply, are malformed.
+//! The codec is this crate's own, so no bytes from the network reach the parser of `protobuf`.
+//! Numbers have a variable length, and fields that are mostly empty take no bytes, because an
+//! append with a short write crosses two links and two threads before its client has an answer. For
+//! the same reason a parcel leaves out names that its session already has (`replica/parcels.rs`).
+//! Messages of a replica to itself, proposals and requests to read have no encoding: clients talk
+//! to the leader. The index in a message determines the indices of its entries, so a message cannot
+//! have gaps. Numbers on which Raft would panic, and entries that no replica could apply, are
+//! malformed.
 
 use std::borrow::Cow;
 
@@ -32,7 +33,7 @@ const KINDS: [(u8, MessageType); 9] = [
     (9, MessageType::MsgTimeoutNow),
 ];
 
-/// The bits of a message's first byte that have its kind, and those above them.
+/// The bits of a message's first byte that encode its kind, and those above them.
 const KIND: u8 = 0x0f;
 const REJECTS: u8 = 0x10;
 const HAS_CONTEXT: u8 = 0x20;
@@ -42,20 +43,20 @@ const HAS_HINT: u8 = 0x40;
 const ARE_TWO: u8 = 1;
 const HAS_NAMES: u8 = 2;
 
-/// The bytes before the messages of a parcel without names, by whether the receivers are two.
+/// The bytes before the messages of a parcel without names, indexed by `are_two`.
 const NAMELESS: [[u8; 2]; 2] = [[PARCEL_VERSION, 0], [PARCEL_VERSION, ARE_TWO]];
 
-/// Most bytes of a number.
+/// The most bytes of a number.
 const NUMBER: usize = size_of_number(u64::MAX);
-/// Most bytes of a parcel without messages: version, bits and names.
+/// The most bytes of a parcel without messages: version, bits and names.
 const HEAD: usize = 2 + 16 + 2 * NUMBER;
-/// Most bytes of a message without context and entries.
+/// The most bytes of a message without context and entries.
 const MESSAGE: usize = 2 + 6 * NUMBER;
 /// The fewest bytes of an entry.
 const LEAST_ENTRY: usize = 2;
-/// Entries for which room is made at once, whatever number a peer names.
+/// Room is reserved at once for at most this number of entries, even if a peer announces more.
 const EXPECTED: usize = 1024;
-/// Most bytes of a message's context, in which a heartbeat carries the number of a read.
+/// The most bytes of a message's context, in which a heartbeat carries the number of a read.
 const MAX_CONTEXT: usize = 64;
 
 /// The cluster of a parcel and its two replicas.
@@ -67,14 +68,14 @@ pub struct Names {
     pub from: u64,
     /// The receiver's number.
     pub to: u64,
-    /// The number that the sender's process has drawn at its start. It is not 0.
+    /// The number that the sender's process drew when it started. Not 0.
     pub life: u64,
 }
 
 /// Messages from one replica to another.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Parcel {
-    /// `None`: they are those of an earlier parcel of the session.
+    /// `None`: the names are those of an earlier parcel of the session.
     pub names: Option<Names>,
     /// The sender knows that two processes have the receiver's number.
     pub are_two: bool,
@@ -83,7 +84,7 @@ pub struct Parcel {
 }
 
 impl Names {
-    /// Writes the numbers of sender and receiver into the messages of a parcel.
+    /// Writes the sender's and receiver's numbers into the messages of a parcel.
     pub(crate) fn sign(&self, messages: &mut [Message]) {
         for message in messages {
             (message.from, message.to) = (self.from, self.to);
@@ -92,16 +93,16 @@ impl Names {
 }
 
 impl Parcel {
-    /// Most bytes of a message that answers another one.
+    /// The most bytes of a message that answers another one.
     pub const RESPONSE: usize = MESSAGE + MAX_CONTEXT;
 
-    /// Bytes of a response that has room for `count` messages which answer others.
+    /// Bytes of a response that has room for `count` answers.
     #[must_use]
     pub const fn room(count: usize) -> usize {
         HEAD + count * Self::RESPONSE
     }
 
-    /// Whether a message has bytes. One with a snapshot travels in [pieces](super::Piece).
+    /// Whether a message can be encoded. A snapshot cannot; it travels in [pieces](super::Piece).
     #[must_use]
     pub fn carries(message: &Message) -> bool {
         KINDS.iter().any(|(_, kind)| *kind == message.msg_type)
@@ -114,7 +115,7 @@ impl Parcel {
     /// The bytes of the parcel.
     ///
     /// # Panics
-    /// If a message has no bytes; see [`Self::carries`].
+    /// If a message cannot be encoded; see [`Self::carries`].
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let envelope = Envelope {
@@ -151,7 +152,7 @@ pub(crate) struct Envelope {
 }
 
 impl Envelope {
-    /// Reads a parcel, and appends its messages; none, if it is malformed.
+    /// Reads a parcel, and appends its messages. Appends none if the parcel is malformed.
     pub(crate) fn take(bytes: &[u8], messages: &mut Vec<Message>) -> Result<Self, Malformed> {
         let before = messages.len();
         let taken = Self::take_all(bytes, messages);
@@ -182,7 +183,7 @@ impl Envelope {
             if messages.len() - before == MOST_MESSAGES {
                 return Err(Malformed);
             }
-            // It is read where it stays, because it is long.
+            // The message is decoded in place, because it is large.
             messages.push(Message::default());
             let message = messages.last_mut().expect("it was pushed");
             take_message(&mut cursor, &mut source, message)?;
@@ -220,7 +221,7 @@ fn take_names(cursor: &mut Cursor<'_>) -> Result<Names, Malformed> {
     }
 }
 
-/// The numbers that each message has, in the order in which they are written.
+/// The numbers that every message has, in the order in which they are written.
 const fn place_of(message: &Message) -> [u64; 4] {
     [
         message.term,
@@ -230,7 +231,7 @@ const fn place_of(message: &Message) -> [u64; 4] {
     ]
 }
 
-/// The numbers that say where logs may agree, which a message has with a rejection or a vote.
+/// The numbers of a rejection or a vote that say where logs may agree.
 const fn hint_of(message: &Message) -> [u64; 2] {
     [message.commit_term, message.reject_hint]
 }
@@ -242,7 +243,7 @@ const fn has_hint(message: &Message) -> bool {
 /// Appends a message to a parcel.
 ///
 /// # Panics
-/// If a message has no bytes; see [`Parcel::carries`].
+/// If the message cannot be encoded; see [`Parcel::carries`].
 pub(crate) fn put_message(out: &mut Vec<u8>, message: &Message) {
     let kind = KINDS.iter().find(|(_, kind)| *kind == message.msg_type);
     let (number, _) = kind.expect("only messages with a number are sent");
@@ -277,21 +278,21 @@ pub(crate) fn put_message(out: &mut Vec<u8>, message: &Message) {
     }
 }
 
-/// The bytes of a parcel, and their copy for entries.
+/// The bytes of a parcel, and a copy of them for entries.
 struct Source<'a> {
     bytes: &'a [u8],
-    /// Where the first entry begins, and a copy of the bytes from there on. All entries of a parcel
-    /// share it, because they leave the log about when the others do.
+    /// The offset at which the first entry begins, and a copy of the bytes from there on. All
+    /// entries of a parcel share the copy, because the log drops them at about the same time.
     copy: Option<(usize, Shared)>,
 }
 
 impl Source<'_> {
-    /// The place that a cursor has reached.
+    /// The offset that a cursor has reached.
     const fn at(&self, cursor: &Cursor<'_>) -> usize {
         self.bytes.len() - cursor.0.len()
     }
 
-    /// An entry with these bytes, which end where the cursor stands.
+    /// Makes an entry with these bytes, which end at the cursor.
     fn entry(&mut self, term: u64, index: u64, data: &[u8], cursor: &Cursor<'_>) -> Entry {
         let end = self.at(cursor);
         let begin = end - data.len();
@@ -341,8 +342,8 @@ fn is_append(message: &Message) -> bool {
     message.msg_type == MessageType::MsgAppend
 }
 
-/// Whether Raft can take the numbers. It takes a message of term 0 for one of its own node, and an
-/// append after an entry of term 0 for one that fits anywhere.
+/// Whether Raft can take the numbers. Raft would take a message of term 0 as a message of its own
+/// node, and an append after an entry of term 0 as one that fits anywhere.
 fn is_in_range(message: &Message) -> bool {
     let fits = |numbers: &[u64]| numbers.iter().all(|it| *it <= MAX_INDEX);
     fits(&place_of(message))
@@ -357,7 +358,8 @@ fn is_applicable(data: &[u8]) -> bool {
     data.is_empty() || is_write || Change::decode(data).is_ok()
 }
 
-/// Reads the entries of a message. Their terms never decrease, and none is later than the message.
+/// Reads the entries of a message. Their terms never decrease, and no entry has a later term than
+/// the message.
 fn take_entries(
     cursor: &mut Cursor<'_>,
     source: &mut Source<'_>,

@@ -1,16 +1,16 @@
-//! Short numbers.
+//! Numbers of variable length.
 //!
-//! A number has seven of its bits in each byte, the lowest first; all bytes but the last have the
-//! highest bit set. The last one is not zero unless it is the only one, so a number has one form.
-//! Called by `parcel` and `request`.
+//! Each byte has seven bits of the number, lowest first; all bytes but the last have the highest
+//! bit set. The last byte is not zero unless it is the only one, so each number has exactly one
+//! encoding. Called by `parcel` and `request`.
 
 use super::cursor::Cursor;
 use super::format::Malformed;
 
-/// The highest bit of a byte: more bytes follow.
+/// The highest bit of a byte, which says that more bytes follow.
 const MORE: u8 = 0x80;
 
-/// Bytes of a number.
+/// The length of a number in bytes.
 pub(super) const fn size_of_number(number: u64) -> usize {
     (70 - (number | 1).leading_zeros() as usize) / 7
 }
@@ -28,7 +28,7 @@ pub(super) fn put_number(out: &mut Vec<u8>, number: u64) {
 }
 
 impl Cursor<'_> {
-    /// A number of one to ten bytes.
+    /// Reads a number of one to ten bytes.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -63,7 +63,7 @@ impl Cursor<'_> {
         Err(Malformed)
     }
 
-    /// A number of parts that follow. Each has `least` bytes at least.
+    /// Reads the number of parts that follow. Each has at least `least` bytes.
     pub(super) fn number_of_parts(&mut self, least: usize) -> Result<usize, Malformed> {
         let count = usize::try_from(self.number()?).map_err(|_| Malformed)?;
         match count <= self.0.len() / least {

@@ -1,5 +1,5 @@
 //! A part of a snapshot, from the leader to a replica that lacks dropped entries. The response of
-//! the call has no bytes.
+//! the call is empty.
 
 use super::cursor::{Cursor, put_words};
 use super::format::{MAX_INDEX, Malformed, VERSION};
@@ -19,17 +19,17 @@ pub struct Piece<'a> {
     pub place: (u64, u64),
     /// Bytes of the whole snapshot.
     pub total: u64,
-    /// Bytes before this part.
+    /// Bytes of the snapshot before this part.
     pub offset: u64,
     /// The bytes of this part.
     pub bytes: &'a [u8],
 }
 
 impl<'a> Piece<'a> {
-    /// Bytes before those of the snapshot.
+    /// Bytes of the header, before the snapshot's bytes.
     pub const HEAD: usize = 72;
 
-    /// Writes the piece into `out`, which has room for its head and its bytes.
+    /// Writes the piece into `out`, which has room for its header and its bytes.
     pub fn encode(&self, out: &mut [u8]) {
         let mut head = vec![VERSION, 0, 0, 0, 0, 0, 0, 0];
         let (index, term) = self.place;
@@ -63,8 +63,8 @@ impl<'a> Piece<'a> {
         }
     }
 
-    /// Whether Raft can take the numbers: no term is 0, and no entry is of a later term than the
-    /// sender's.
+    /// Whether Raft can take the numbers: no term is 0, and no entry has a later term than the
+    /// sender.
     fn is_in_range(&self) -> bool {
         let (index, term) = self.place;
         term > 0 && term <= self.term && self.term <= MAX_INDEX && index <= MAX_INDEX

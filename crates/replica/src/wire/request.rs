@@ -1,7 +1,8 @@
 //! Operations of clients. The bytes of a write are also the bytes of its log entry, so the leader
-//! copies them once and every replica reads them with the same function. Numbers are short, because
-//! an entry crosses the network to each follower; those that never are large have a fixed place,
-//! because each replica reads an entry when it comes and when it is applied.
+//! copies them once and every replica reads them with the same function. Numbers have a variable
+//! length, because an entry crosses the network to each follower. Numbers that are always small
+//! have fixed positions, because each replica reads an entry twice: when it arrives and when it is
+//! applied.
 
 use super::cursor::{Cursor, put_words};
 use super::format::{
@@ -21,56 +22,57 @@ const PUT_FOR: u8 = 8;
 const CLOCK: u8 = 9;
 const WATCH: u8 = 10;
 
-/// Most bytes before the key: version, operation, length of the key, name and number.
+/// The most bytes before the key: version, operation, length of the key, name and number.
 const HEAD: usize = 4 + 8 + 1 + 10 + 10;
 
-/// The name of a write, by which a repeated one is recognised.
+/// The name of a write, by which a repeated write is recognised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Name {
-    /// The client, as [`Operation::Open`] has named it.
+    /// The client's name, from [`Operation::Open`].
     pub client: u64,
-    /// The number of the write among those of its client.
+    /// The client's number for the write.
     pub number: u64,
-    /// The client has the answers of all writes below this number, and never repeats one of them.
+    /// The client has the answers to all writes below this number, and never repeats any of them.
     pub first: u64,
 }
 
-/// The change or question of a request.
+/// The operation of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation<'a> {
-    /// The item of a key.
+    /// Reads the item of a key.
     Get,
-    /// Names the client. A client does this before its first write.
+    /// Gives the client a name. A client does this before its first write.
     Open,
-    /// Writes the key, whether it has a value or not.
+    /// Writes the key, whether or not it has a value.
     Put(&'a [u8]),
     /// Removes the key.
     Delete,
-    /// Writes the key if its item has this version; version 0: if it has none.
+    /// Writes the key if its item has this version; version 0: if it has no item.
     CompareAndSet(u64, &'a [u8]),
-    /// Makes all writes, if all keys have the versions that it names. It has no key of its own.
+    /// Makes all writes, if all keys have the versions that the steps name. It has no key of its
+    /// own.
     Transact(Steps<'a>),
-    /// Items whose keys begin with the key of the request, in their order: at most this number of
-    /// them, after this key, if that is not empty.
+    /// Reads items whose keys begin with the key of the request, in key order: at most this number
+    /// of items, and only keys greater than this one unless it is empty.
     Range(u32, &'a [u8]),
-    /// Writes the key for this number of milliseconds of the log's time, 1 at least.
+    /// Writes the key for this number of milliseconds of the log's time, at least 1.
     PutFor(u64, &'a [u8]),
-    /// Changes of keys that begin with the key of the request, by entries from this index on; 0:
-    /// those that come from now on. The answer waits for the first of them, but not for long.
+    /// Reads changes of keys that begin with the key of the request, by entries from this index on;
+    /// with 0, changes from now on. The answer waits a short time for the first change.
     Watch(u64),
-    /// Sets the log's time, in milliseconds, and removes the items whose time is over. Only leaders
+    /// Sets the log's time, in milliseconds, and removes the items that have expired. Only leaders
     /// write it.
     Clock(u64),
 }
 
 impl Operation<'_> {
-    /// Whether it reads, and has no log entry.
+    /// Whether the operation only reads, and needs no log entry.
     #[must_use]
     pub const fn is_read(&self) -> bool {
         matches!(self, Self::Get | Self::Range(..) | Self::Watch(_))
     }
 
-    /// Whether the log's time must be right when it is applied.
+    /// Whether the log's time must be current when the operation is applied.
     #[must_use]
     pub fn needs_time(&self) -> bool {
         match self {
@@ -86,7 +88,7 @@ impl Operation<'_> {
 pub struct Request<'a> {
     /// The name of a write; `None` for reads, [`Operation::Open`] and [`Operation::Clock`].
     pub name: Option<Name>,
-    /// The key, or the beginning of keys; empty for operations without one.
+    /// The key, or the prefix of keys; empty for operations without one.
     pub key: &'a [u8],
     /// The operation.
     pub operation: Operation<'a>,
@@ -103,7 +105,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Asks for the items whose keys begin with `prefix`, after a key.
+    /// Asks for the items whose keys begin with `prefix` and come after `after`.
     #[must_use]
     pub const fn range(prefix: &'a [u8], limit: u32, after: &'a [u8]) -> Self {
         Self {
@@ -140,7 +142,7 @@ impl<'a> Request<'a> {
         operation: Operation::Open,
     };
 
-    /// A write.
+    /// Makes a write.
     #[must_use]
     pub const fn write(name: Name, key: &'a [u8], operation: Operation<'a>) -> Self {
         Self {
@@ -165,7 +167,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The number and the value that the bytes have for the operation. Steps follow by themselves.
+    /// The number and the value that the operation encodes. Steps are encoded separately.
     const fn number_and_value(&self) -> (u64, &'a [u8]) {
         match self.operation {
             Operation::Put(value) => (0, value),
@@ -218,7 +220,7 @@ impl<'a> Request<'a> {
     /// Reads a request.
     ///
     /// # Errors
-    /// [`Malformed`], also for a key or value of a length that is not allowed.
+    /// [`Malformed`], also if a key or value has a length that is not allowed.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let Some((&[REQUEST_VERSION, kind, key_len @ ..], rest)) = bytes.split_first_chunk::<4>()
         else {
@@ -241,7 +243,7 @@ impl<'a> Request<'a> {
         request.is_in_range().then_some(request).ok_or(Malformed)
     }
 
-    /// Whether the lengths and numbers are allowed.
+    /// Whether all lengths and numbers are allowed.
     #[must_use]
     pub fn is_in_range(&self) -> bool {
         let len = self.key.len();
@@ -254,7 +256,7 @@ impl<'a> Request<'a> {
             }
             Operation::Get | Operation::Delete => len > 0,
             Operation::Open | Operation::Transact(_) => len == 0,
-            // Lifetimes are added to it.
+            // A lifetime is added to the time.
             Operation::Clock(time) => len == 0 && time <= MAX_INDEX,
             Operation::Range(limit, after) => {
                 (1..=MAX_ITEMS).contains(&limit) && after.len() <= MAX_KEY
@@ -272,7 +274,8 @@ impl<'a> Request<'a> {
 }
 
 impl Name {
-    /// Writes from the first without an answer up to this one; `None`: too many for any client.
+    /// The numbers after the first write without an answer, up to this one; `None` if there are
+    /// more than any client uses.
     fn open(&self) -> Option<u8> {
         u8::try_from(self.number.checked_sub(self.first)?).ok()
     }
@@ -291,7 +294,7 @@ impl Name {
     }
 }
 
-/// The bytes of a write before its name, and those after it. Both together say what it does.
+/// The bytes of a write before its name, and the bytes after it. Together they describe the change.
 pub(crate) fn without_name(write: &[u8]) -> Result<([u8; 4], &[u8]), Malformed> {
     let (head, rest) = write.split_first_chunk::<4>().ok_or(Malformed)?;
     let mut cursor = Cursor(rest);
@@ -300,7 +303,7 @@ pub(crate) fn without_name(write: &[u8]) -> Result<([u8; 4], &[u8]), Malformed> 
     Ok((*head, cursor.0))
 }
 
-/// Whether an operation has a name: it changes keys.
+/// Whether an operation has a name, because it changes keys.
 const fn is_named(kind: u8) -> bool {
     matches!(kind, PUT | DELETE | COMPARE_AND_SET | TRANSACT | PUT_FOR)
 }

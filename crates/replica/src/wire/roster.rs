@@ -1,4 +1,4 @@
-//! The members of a cluster as its log has made them: numbers, addresses, and parts in elections.
+//! The members of a cluster as its log has made them: numbers, addresses, and roles in elections.
 //! Statuses, snapshots and requests to processes that join contain this roster.
 
 use raft::eraftpb::ConfState;
@@ -7,17 +7,17 @@ use super::cursor::{Cursor, put_count, put_counted, put_words};
 use super::format::{MAX_ADDRESS, Malformed, VERSION};
 use super::members::{Member, Members};
 
-/// Most members that a cluster may have while they change: the old and the new ones.
+/// The most members of a cluster during a change, including the old and the new ones.
 pub(crate) const MAX_SEATS: usize = 16;
 
-/// The part of a member.
+/// The part of a member in elections.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct Part {
     /// It votes.
     pub is_voter: bool,
     /// It votes until the change of members is complete.
     pub is_outgoing: bool,
-    /// It gets the log, and does not vote.
+    /// It gets the log, but does not vote.
     pub is_learner: bool,
 }
 
@@ -42,8 +42,8 @@ impl Roster {
         }
     }
 
-    /// The first roster of a process that joins. It has the members; the leader tells the process
-    /// their parts.
+    /// The first roster of a process that joins. It has the members without parts; the leader tells
+    /// the process the parts.
     #[must_use]
     pub fn for_joining(&self, joiner: Member) -> Self {
         let others = self.seats.iter().filter(|it| it.0.id != joiner.id);
@@ -100,20 +100,20 @@ impl Roster {
         self.seats.iter().any(|it| it.1.is_outgoing)
     }
 
-    /// Whether all members vote, and no change is under way.
+    /// Whether all members vote and no change is under way.
     pub(crate) fn is_settled(&self) -> bool {
         let votes = |part: &Part| part.is_voter && !part.is_outgoing && !part.is_learner;
         self.seats.iter().all(|it| votes(&it.1))
     }
 
-    /// Whether some member votes. A process that joins knows of none at first.
+    /// Whether any member votes. A process that joins knows of no voters at first.
     #[must_use]
     pub fn has_voters(&self) -> bool {
         self.seats.iter().any(|it| it.1.is_voter)
     }
 
     /// Whether a cluster can have these members: at least one votes, each has a part, and no
-    /// learner votes. Raft would end the process for other members.
+    /// learner votes. Raft would end the process for any other roster.
     pub(crate) fn is_possible(&self) -> bool {
         let has_one = |part: &Part| part.is_learner != (part.is_voter || part.is_outgoing);
         self.has_voters() && self.seats.iter().all(|it| has_one(&it.1))
@@ -126,7 +126,7 @@ impl Roster {
         self.seats.sort();
     }
 
-    /// Takes the parts that Raft has given to the members. Those without a part leave.
+    /// Takes the parts that Raft has given to the members. Members without a part leave.
     pub(crate) fn on_change(&mut self, conf: &ConfState) {
         for (member, part) in &mut self.seats {
             *part = Part {
@@ -138,7 +138,7 @@ impl Roster {
         self.seats.retain(|it| it.1 != Part::default());
     }
 
-    /// The parts, for Raft.
+    /// Converts the parts for Raft.
     pub(crate) fn conf(&self) -> ConfState {
         let with = |has: fn(&Part) -> bool| -> Vec<u64> {
             let seats = self.seats.iter().filter(|it| has(&it.1));

@@ -1,10 +1,10 @@
-//! The state of a replica, as it reports it.
+//! The state of a replica, as the replica reports it.
 
 use super::cursor::{Cursor, put_count, put_words};
 use super::format::{Malformed, VERSION};
 use super::roster::Roster;
 
-/// The part of a replica in its cluster.
+/// The role of a replica in its cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// It belongs to no cluster: it waits for a bootstrap.
@@ -17,16 +17,16 @@ pub enum Role {
     Leader,
 }
 
-/// How far another member is, as the leader knows it.
+/// The progress of another member, as the leader knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Follower {
     /// Its number.
     pub id: u64,
-    /// The last entry of its log that is known to be the leader's.
+    /// The last entry of the member's log that is known to match the leader's log.
     pub matched: u64,
-    /// Bytes of the snapshot that it has got so far.
+    /// Bytes of its snapshot that it has received so far.
     pub sent: u64,
-    /// Bytes of the snapshot that it gets; 0: it gets none.
+    /// Bytes of the snapshot that it is being sent; 0 if none.
     pub size: u64,
 }
 
@@ -35,11 +35,11 @@ pub struct Follower {
 pub struct Status {
     /// Its number.
     pub id: u64,
-    /// Its part.
+    /// Its role.
     pub role: Role,
     /// Its term.
     pub term: u64,
-    /// The number of the leader; 0: it knows none.
+    /// The number of the leader; 0 if the replica knows none.
     pub leader: u64,
     /// The last entry of its log.
     pub last: u64,
@@ -49,14 +49,14 @@ pub struct Status {
     pub applied: u64,
     /// The first entry that its log still has.
     pub first: u64,
-    /// Keys that have an item.
+    /// The number of keys that have an item.
     pub keys: u64,
-    /// The digest of the items that a restore has left, for a new cluster; 0: it has none, or
+    /// The digest of restored items that wait for a new cluster; 0 if there are none or the replica
     /// belongs to a cluster.
     pub items: u64,
     /// The cluster; `None` if it belongs to none.
     pub members: Option<Roster>,
-    /// The other members, if it leads.
+    /// The progress of the other members, if the replica leads.
     pub followers: Vec<Follower>,
 }
 

@@ -6,7 +6,7 @@ use super::format::{MAX_KEY, MAX_LIFETIME, MAX_STEPS, MAX_VALUE, Malformed};
 const PUT: u64 = 1;
 const DELETE: u64 = 2;
 
-/// Bytes of a compare and of a write without key and value.
+/// Bytes of a compare without its key.
 const COMPARE: usize = 12;
 const WRITE: usize = 24;
 
@@ -15,7 +15,7 @@ const WRITE: usize = 24;
 pub struct Compare<'a> {
     /// The key.
     pub key: &'a [u8],
-    /// The version of its item; 0: it has none.
+    /// The version of its item; 0 if it has none.
     pub version: u64,
 }
 
@@ -28,7 +28,7 @@ pub enum Write<'a> {
         key: &'a [u8],
         /// The value.
         value: &'a [u8],
-        /// Milliseconds until the item goes; 0: it stays.
+        /// Milliseconds until the item expires; 0 if never.
         lifetime: u64,
     },
     /// Removes the key.
@@ -106,7 +106,7 @@ impl<'a> Steps<'a> {
         out
     }
 
-    /// Reads steps, all of which have allowed lengths. No key is written twice.
+    /// Reads steps. All lengths must be allowed, and no key may be written twice.
     ///
     /// # Errors
     /// [`Malformed`].
@@ -147,13 +147,13 @@ impl<'a> Steps<'a> {
     pub fn writes(&self) -> impl Iterator<Item = Write<'a>> + use<'a> {
         let mut cursor = Cursor(self.bytes);
         for _ in 0..self.compares {
-            // They were read before.
+            // `decode` has checked the compares.
             let _ = Compare::take(&mut cursor);
         }
         (0..self.writes).map_while(move |_| Write::take(&mut cursor).ok())
     }
 
-    /// Whether an item that it writes goes after a time.
+    /// Whether any written item has a lifetime.
     #[must_use]
     pub fn has_lifetimes(&self) -> bool {
         self.writes()

@@ -1,4 +1,4 @@
-//! Golden vectors, and the bytes that are refused.
+//! Golden vectors, and bytes that are refused.
 
 mod orders;
 mod states;
@@ -250,7 +250,7 @@ fn append() -> Parcel {
 #[test]
 fn parcels_have_their_bytes() {
     let head = "0302".to_owned() + &[7, 3].map(word).concat() + "0102";
-    // Kind and bits, numbers, the context, and the entries.
+    // Kind and bits, then numbers, the context, and the entries.
     let message = "2106050908".to_owned() + "01cc" + "02";
     let entries = "050f".to_owned() + &hex(&put()) + "0600";
     let rejection = "52060000000403";
@@ -313,7 +313,7 @@ fn a_put_takes_few_bytes_on_the_way_to_a_follower() {
 fn entries_of_several_messages_have_their_own_bytes() {
     let mut parcel = append();
     let mut later = parcel.messages[0].clone();
-    // Longer than the bytes that stand in one allocation with their owners' count.
+    // Longer than the writes that share an allocation with their reference count.
     let value = vec![0x76; 1000];
     let write = Request::write(NAME, b"long", Operation::Put(&value)).to_bytes();
     later.index = 11;
@@ -325,7 +325,7 @@ fn entries_of_several_messages_have_their_own_bytes() {
 }
 
 #[test]
-fn a_parcel_has_so_few_messages_that_a_peer_cannot_make_its_receiver_reserve_much() {
+fn the_limit_of_messages_bounds_the_memory_that_a_parcel_reserves() {
     let short = append().messages[1].clone();
     let of = |count: usize| Parcel {
         messages: vec![short.clone(); count],
@@ -395,7 +395,7 @@ fn message_of(parcel: &Parcel) -> Vec<u8> {
 }
 
 #[test]
-fn no_prefix_and_no_longer_message_decodes() {
+fn neither_a_prefix_nor_a_longer_message_decodes() {
     let refuses = |bytes: &[u8], decode: &dyn Fn(&[u8]) -> bool| {
         assert!(decode(bytes));
         for len in 0..bytes.len() {
@@ -407,7 +407,7 @@ fn no_prefix_and_no_longer_message_decodes() {
         messages: vec![append().messages.remove(0)],
         ..append()
     };
-    // Bytes that end before a message, or after it, are a parcel.
+    // Bytes that end at the boundary of a message are a parcel.
     let names = one.to_bytes().len() - message_of(&one).len();
     refuses(&one.to_bytes(), &|it| {
         Parcel::decode(it).is_ok_and(|it| !it.messages.is_empty())
@@ -466,7 +466,7 @@ fn requests_with_wrong_lengths_or_numbers_are_refused() {
 }
 
 #[test]
-fn an_even_or_empty_cluster_and_doubles_are_refused() {
+fn even_and_empty_clusters_and_duplicate_members_are_refused() {
     let member = |id: u64, address: &str| Member {
         id,
         address: address.to_owned(),

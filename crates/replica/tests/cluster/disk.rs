@@ -1,4 +1,5 @@
-//! The disk of a simulated replica: the engine on its platter, and the time that it takes.
+//! The disk of a simulated replica: the engine on a simulated disk, and the time that its work
+//! takes.
 
 use std::io;
 use std::sync::Arc;
@@ -26,14 +27,14 @@ const LIMITS: Limits = Limits {
 pub(crate) enum DiskBug {
     /// Nothing is synced.
     NoSync,
-    /// A panic of the engine is caught, and the write reported as saved.
+    /// A panic of the engine is caught, and the write is reported as saved.
     CaughtPanic,
 }
 
-/// The time that a group of work takes.
+/// The time that a batch of work takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pace {
-    /// That of good disks, with some syncs that are longer than an election time-out.
+    /// The time of good disks, with some syncs that take longer than an election timeout.
     Mixed,
     /// Between half of this time and this time.
     Slow(Nanos),
@@ -42,7 +43,7 @@ pub(crate) enum Pace {
 impl Pace {
     fn draw(self, rng: &mut Rng) -> Nanos {
         Nanos(match self {
-            // A sync of 100 ms is longer than an election time-out.
+            // A sync of 100 ms is longer than an election timeout.
             Self::Mixed if rng.one_in(300) => 100_000_000,
             Self::Mixed => rng.log_between(20_000, 2_000_000),
             Self::Slow(most) => rng.between(most.0 / 2, most.0),
@@ -50,14 +51,14 @@ impl Pace {
     }
 }
 
-/// A group of work that the disk does.
+/// A batch of work in progress.
 #[derive(Debug)]
 struct Busy {
     end: Nanos,
     result: Result<Option<u64>, Full>,
 }
 
-/// The disk of a replica that runs.
+/// The disk of a running replica.
 pub(crate) struct SimDisk {
     store: Store<SimFiles>,
     files: SimFiles,
@@ -78,7 +79,7 @@ impl SimDisk {
         pace: Pace,
         rng: Rng,
     ) -> (Self, Option<Remains>) {
-        // A process cannot start on a full disk. It is started when there is room.
+        // A process cannot start on a full disk, so the disk has room now.
         files.fill(false);
         let opened = Store::open(files.folder(), Arc::new(files.clone()), LIMITS, first);
         let (store, remains) = opened.unwrap_or_else(|loss| panic!("a log is lost: {loss:?}"));
@@ -104,7 +105,7 @@ impl SimDisk {
         (disk, remains)
     }
 
-    /// Begins the next group, if there is work.
+    /// Begins the next batch, if there is work.
     fn begin(&mut self, now: Nanos) {
         let number = self.writes.last().map(|write| write.number);
         if self.busy.is_some() || (number.is_none() && !self.store.is_saving()) {
@@ -185,7 +186,7 @@ impl Disk for SimDisk {
     fn wake_with(&mut self, _waker: Waker) {}
 }
 
-/// The seat of a replica that starts on a disk.
+/// The seat of a replica that starts with the remains on its disk.
 pub(crate) fn seat(roster: Roster, remains: Option<Remains>) -> (Roster, Image) {
     let image = match remains {
         Some(remains) => Image::resume(roster.clone(), remains),

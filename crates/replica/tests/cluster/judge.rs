@@ -1,5 +1,6 @@
-//! Invariants of a cluster, checked while it runs: one leader a term, logs that match, no committed
-//! entry lost (Raft, figure 3), and one state after each entry.
+//! Invariants of a cluster, checked while it runs: at most one leader in each term, logs that
+//! match, no committed entry lost (Raft, figure 3), and the same state after each entry on all
+//! replicas.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +17,11 @@ pub(crate) struct Judge {
     committed: BTreeMap<u64, Logged>,
     /// Digests of the state after an entry, by its index.
     states: BTreeMap<u64, u64>,
-    /// The last index of each replica that was compared.
+    /// For each replica, the last index that was compared.
     compared: BTreeMap<u64, u64>,
-    /// The last entry that each replica had applied when its state was compared.
+    /// For each replica, the last entry that it had applied when its state was compared.
     applied: BTreeMap<u64, u64>,
-    /// Snapshots that each process has gone on from, and their sum over all processes.
+    /// Snapshots that each process has taken, and their sum over all processes.
     restores: BTreeMap<u64, u64>,
     snapshots: u64,
 }
@@ -31,12 +32,12 @@ impl Judge {
         self.leaders.len() as u64
     }
 
-    /// Times that a replica went on from a snapshot of another.
+    /// The number of times that a replica took another's snapshot.
     pub(crate) fn snapshots(&self) -> u64 {
         self.snapshots
     }
 
-    /// Entries that gave a client its name.
+    /// The number of entries that gave a client its name.
     pub(crate) fn names(&self) -> u64 {
         let open = Request::OPEN.to_bytes();
         let names = self.committed.values().filter(|(_, bytes)| *bytes == open);
@@ -58,7 +59,7 @@ impl Judge {
     /// Checks a replica.
     ///
     /// # Errors
-    /// In words: the broken invariant.
+    /// The broken invariant, in words.
     pub(crate) fn check(&mut self, id: u64, node: &Node<Ticket>) -> Result<(), String> {
         if node.leads() {
             self.check_leader(id, node)?;

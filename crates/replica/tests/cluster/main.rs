@@ -1,16 +1,17 @@
 //! Simulated clusters of three, five and seven replicas, with clients, under loss, partitions,
 //! pauses, crashes and restarts. Half of them have their logs in memory, which a restart keeps; the
 //! others have `raft-engine` on simulated disks, which lose, tear and reorder what is not synced,
-//! fill up, and fail. In a third, members join and leave. Checked: one leader a term, logs that
-//! match, no committed entry lost, and that each key behaves like a register which one operation at
-//! a time changes, each write once (linearizability). Planted bugs must be found.
+//! fill up, and fail. In a third, members join and leave. The checks: one leader in each term, logs
+//! that match, no committed entry lost, and linearizability, which means that each key behaves like
+//! a register that one operation at a time changes, and each write takes effect once. Planted bugs
+//! must be found.
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `record.rs` | the operations with their times and outcomes; one key, as it should behave |
+//! | `record.rs` | the operations with their times and outcomes; a model of one key |
 //! | `processes.rs` | the simulated replicas and clients |
 //! | `judge.rs` | the invariants of Raft |
-//! | `platter.rs` | what a simulated disk keeps |
+//! | `platter.rs` | the content of a simulated disk |
 //! | `disk.rs` | the engine on it, and the time that it takes |
 //! | `scripted.rs` | a client, and replicas that answer by a script |
 //! | `stage.rs` | sessions, faults, changes of members, and the run of a seed |
@@ -32,9 +33,9 @@ mod verdict;
 use stage::run_seed;
 use sum::{Bug, Sum};
 
-/// The seeds of a run without bugs.
+/// The seeds of the runs without bugs.
 const SEEDS: u64 = 75;
-/// The seeds among which a planted bug must show.
+/// A planted bug must be found within this number of seeds.
 #[cfg(feature = "mutants")]
 const BUG_SEEDS: usize = 400;
 
@@ -52,7 +53,7 @@ fn run(seed: u64) -> Sum {
 fn every_history_has_an_order() {
     let sum = (0..SEEDS).map(run).fold(Sum::default(), Sum::plus);
     println!("{sum:?}");
-    // The runs must have had in them what they are meant to try.
+    // The runs must have covered the cases that they are meant to test.
     assert!(
         sum.operations > 200 * SEEDS && sum.unknown > SEEDS,
         "{sum:?}"
@@ -83,7 +84,7 @@ fn every_history_has_an_order() {
     assert!(sum.watched > SEEDS / 4, "{sum:?}");
 }
 
-/// The first two are on disks, whose engine may take no time and no order from the machine.
+/// The first two seeds have disks, whose engine must not take time or order from the machine.
 #[test]
 fn a_seed_has_the_same_run_each_time() {
     for seed in [0, 2, 1, 7] {
@@ -103,8 +104,8 @@ fn one_seed() {
 fn every_planted_bug_is_found() {
     use disk::DiskBug;
     use dunlin_replica::Mutant;
-    // Each with the seed at which the search begins, so that it is short while the runs stay as
-    // they are, and with a part of the message by which the bug must be found.
+    // Each bug with the seed at which the search begins, which keeps it short while the runs stay
+    // the same, and with a part of the message by which the bug must be found.
     let planted = [
         (Bug::Replica(Mutant::EarlyAnswer), 0, "no order explains"),
         (Bug::Replica(Mutant::StaleRead), 77, "no order explains"),
@@ -119,7 +120,7 @@ fn every_planted_bug_is_found() {
         (Bug::Replica(Mutant::LastChanges), 0, "no watch has shown"),
         (Bug::Replica(Mutant::LeaseByTicks), 99, "no order explains"),
         (Bug::LostTail, 255, "contradict the log"),
-        // The mark shows it, or what the others have.
+        // Either the mark or the other replicas' logs reveal it.
         (Bug::Disk(DiskBug::NoSync), 20, " log"),
         (Bug::Disk(DiskBug::CaughtPanic), 100, "a log is lost"),
     ];
@@ -138,7 +139,7 @@ fn every_planted_bug_is_found() {
     }
 }
 
-/// Runs a seed. A panic of Raft or of the engine is a failure with a seed, too.
+/// Runs a seed. Reports a panic of Raft or of the engine as a failure of the seed, too.
 fn run_bug(seed: u64, bug: Bug) -> Result<Sum, String> {
     let run = std::panic::catch_unwind(|| run_seed(seed, bug));
     run.unwrap_or_else(|panic| {

@@ -1,11 +1,11 @@
-//! The content of a simulated disk, under `raft-engine` itself. A crash keeps any part of what was
-//! not synced: each write whole, torn, or not at all, and later ones without earlier ones. A sync
-//! takes time; a crash before its end is a crash before the sync. A sync that fails loses unsynced
-//! writes in the same way, although they can still be read, and later syncs do not bring them
-//! back. A full disk refuses writes.
+//! The content of a simulated disk, on which `raft-engine` itself runs. A crash keeps any part of
+//! the unsynced writes: each write whole, torn, or not at all, and later ones without earlier ones.
+//! A sync takes time; a crash before its end is a crash before the sync. A sync that fails loses
+//! unsynced writes in the same way, although they can still be read, and later syncs do not bring
+//! them back. A full disk refuses writes.
 //!
-//! Names of files are the engine's own: it lists a real directory, which has an empty file for each
-//! simulated one. A crash keeps names as they are.
+//! The engine handles file names itself: it lists a real directory, which has an empty file for
+//! each simulated one. A crash keeps names as they are.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use dunlin_sim::Rng;
 use raft_engine::env::{FileSystem, Handle, Permission, WriteExt};
 
-/// The disk keeps or loses this many bytes together.
+/// The disk keeps or loses this number of bytes together.
 const SECTOR: usize = 64;
 
-/// A change of a file that is not synced.
+/// A change of a file that is not synced yet.
 #[derive(Clone)]
 enum Change {
     Write(usize, Vec<u8>),
@@ -28,9 +28,9 @@ enum Change {
 
 #[derive(Clone, Default)]
 struct Content {
-    /// The bytes that a reader sees.
+    /// The content that a reader sees.
     seen: Vec<u8>,
-    /// The bytes that are on the disk.
+    /// The content that is on the disk.
     kept: Vec<u8>,
     changes: Vec<Change>,
     /// A sync of the changes has begun.
@@ -54,7 +54,7 @@ impl Content {
         self.changes.push(change);
     }
 
-    /// The sync has come to its end.
+    /// Completes the sync.
     fn settle(&mut self) {
         if std::mem::take(&mut self.is_syncing) {
             for change in self.changes.drain(..) {
@@ -94,12 +94,12 @@ struct Platter {
     is_full: bool,
     fails_next: bool,
     has_failed: bool,
-    /// The process has ended: what its engine does from now on has no effect.
+    /// The process has ended: further calls of its engine have no effect.
     is_dead: bool,
 }
 
 impl Platter {
-    /// Syncs that have begun have come to their end. The engine waits for each before it goes on.
+    /// Completes all syncs that have begun. The engine waits for each sync before it goes on.
     fn settle(&mut self) {
         if !self.is_dead {
             self.contents.values_mut().for_each(Content::settle);
@@ -107,7 +107,7 @@ impl Platter {
     }
 }
 
-/// A disk, which stays when its replica crashes.
+/// A disk, which outlives crashes of its replica.
 #[derive(Clone)]
 pub(crate) struct SimFiles {
     platter: Arc<Mutex<Platter>>,
@@ -136,7 +136,7 @@ impl SimFiles {
         self.platter.lock().unwrap()
     }
 
-    /// The replica crashes. Its engine keeps a disk that does not exist any more.
+    /// Crashes the replica. Its engine is left with a disk that no longer exists.
     pub(crate) fn crash(&mut self) {
         let mut next = self.platter().clone();
         self.platter().is_dead = true;
@@ -152,7 +152,7 @@ impl SimFiles {
         self.platter().is_full = is_full;
     }
 
-    /// The next sync fails.
+    /// Makes the next sync fail.
     pub(crate) fn fail_next(&self) {
         self.platter().fails_next = true;
     }
@@ -167,7 +167,7 @@ impl SimFiles {
         &self.folder
     }
 
-    /// The sync that has begun has come to its end.
+    /// Completes the sync that has begun.
     pub(crate) fn settle(&self) {
         self.platter().settle();
     }
@@ -354,12 +354,12 @@ impl FileSystem for SimFiles {
     }
 }
 
-/// The directory of one run's disks, which goes when the run ends.
+/// The directory of a run's disks, which is removed when the run ends.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     pub(crate) fn new() -> Self {
-        // Tests run side by side in one process, perhaps with the same seed.
+        // Tests run concurrently in one process, perhaps with the same seed.
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let memory = Path::new("/dev/shm");

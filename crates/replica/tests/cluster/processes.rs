@@ -12,14 +12,14 @@ use dunlin_sim::{NetHandle, Node, PortId, Rng, SimEndpoint, SimTransport, take_r
 use crate::platter::SimFiles;
 use crate::record::{Action, KEYS, Operation, PASSING, Shared, key_bytes, value_of};
 
-/// Operations of clients begin until then, in runs with faults.
+/// In runs with faults, clients begin no operation after this time.
 pub(crate) const BUSY: Nanos = Nanos::from_millis(1200);
-/// Every key is read from then on, after all faults.
+/// Every key is read after this time, when all faults are over.
 const LAST: Nanos = Nanos::from_millis(1600);
 const LAST_DEADLINE: Nanos = Nanos::from_millis(900);
-/// The first index after the members were agreed upon.
+/// The first index after the members were agreed.
 const FIRST: u64 = 2;
-/// Mean time between two operations of a client.
+/// Mean time in nanoseconds between two operations of a client.
 const GAP: u64 = 10_000_000;
 
 /// A process.
@@ -45,18 +45,18 @@ pub(crate) struct ClientNode {
     rng: Rng,
     next: Nanos,
     tokens: u64,
-    /// The operations of each token: one for each key that it reads or writes.
+    /// The operations of each token, one for each key that it reads or writes.
     begun: BTreeMap<u64, Vec<Operation>>,
     /// The latest version of each key that this client has seen.
     versions: [u64; KEYS],
     is_last: bool,
-    /// The token of the watch that is under way, and the index from which it goes on.
+    /// The token of the watch under way, and its first index.
     watch: Option<u64>,
     watch_from: u64,
-    /// Its random operations begin until then.
+    /// The client begins no random operation after this time.
     busy: Nanos,
-    /// It only reads, often, and is patient with a leader: so it would see one that has been
-    /// replaced and does not know it.
+    /// The client only reads, often, and waits long for a leader. So it would notice a leader that
+    /// has been replaced and does not know it.
     is_reader: bool,
 }
 
@@ -99,7 +99,7 @@ impl ReplicaNode {
         self.rpc.run_once();
         take_reports(&mut self.rpc);
         let (replica, mut cx) = self.rpc.with();
-        // A panic ends a real process.
+        // A real process ends when it panics.
         let run = std::panic::AssertUnwindSafe(|| replica.run(&mut cx));
         if let Err(panic) = std::panic::catch_unwind(run) {
             if !self.disk.as_ref().is_some_and(SimFiles::has_failed) {
@@ -178,7 +178,7 @@ impl ClientNode {
         }
     }
 
-    /// Operations that have not ended.
+    /// The number of operations that have not ended.
     pub(crate) fn under_way(&self) -> usize {
         self.begun.len()
     }
@@ -214,7 +214,7 @@ impl ClientNode {
         }
     }
 
-    /// Watches all keys, from where the last watch has ended.
+    /// Watches all keys, from the end of the last watch on.
     fn begin_watch(&mut self, now: Nanos) {
         self.tokens += 1;
         let (token, deadline) = (Token(self.tokens), now + Nanos::from_millis(300));
@@ -273,7 +273,7 @@ impl ClientNode {
         }
     }
 
-    /// Begins an operation on a key, a transaction of two keys, or a read of all.
+    /// Begins an operation on a key, a transaction on two keys, or a read of all keys.
     fn begin(&mut self, parts: &[(usize, Action)], now: Nanos) {
         self.tokens += 1;
         let token = Token(self.tokens);
@@ -327,7 +327,7 @@ impl ClientNode {
         }
     }
 
-    /// The answers to the parts of an operation, as far as they have any.
+    /// The answers to the parts of an operation that have one.
     fn answers(
         &self,
         operations: &[Operation],
@@ -355,7 +355,7 @@ impl ClientNode {
                 record.transactions.push((*version, [one.key, other.key]));
                 vec![result.clone(), result.clone()]
             }
-            // The second part is not made, and says nothing of its key.
+            // The second part was not carried out, so nothing is known about its key.
             (Ok(Answer::Conflict(_)), [_, _]) => vec![result.clone()],
             _ => vec![result.clone(); operations.len()],
         }

@@ -1,4 +1,4 @@
-//! The operations of a run, with their times and outcomes, and one key as it should behave.
+//! The operations of a run, with their times and outcomes, and a model of one key.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -14,17 +14,17 @@ pub(crate) const KEYS: usize = 8;
 /// The key whose items may have a lifetime.
 pub(crate) const PASSING: usize = KEYS - 1;
 
-/// An operation on a key. Each write has a number of its own, which is its value.
+/// An operation on a key. Each write has a distinct number, which is its value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Action {
     Get,
     Put(u64),
-    /// Number, and the time that the item stays at least.
+    /// The number, and the minimum lifetime of the item.
     PutFor(u64, Nanos),
     Delete,
-    /// Number, and the version that the item must have.
+    /// The number, and the version that the item must have.
     CompareAndSet(u64, u64),
-    /// The part of a transaction that writes a key without comparing it.
+    /// The part of a transaction that writes a key without comparing its version.
     Follow(u64),
 }
 
@@ -34,17 +34,17 @@ pub(crate) struct Operation {
     pub(crate) action: Action,
     pub(crate) begin: Nanos,
     pub(crate) end: Nanos,
-    /// `None`: it may or may not have happened.
+    /// `None`: the operation may or may not have happened.
     pub(crate) answer: Option<Answer>,
 }
 
-/// The item of a key: the number that was written, and its version, if the write had an answer or
-/// a get has seen it.
+/// The item of a key: the number that was written, and its version, if the answer to the write or a
+/// get has shown it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Item {
     number: u64,
     version: Option<u64>,
-    /// It may be gone from then on; `None`: it stays.
+    /// The item may have expired from this time on; `None`: it never expires.
     goes_from: Option<Nanos>,
 }
 
@@ -74,7 +74,7 @@ impl linear::Operation for Operation {
     }
 
     fn after(&self, state: &Option<Item>) -> Vec<Option<Item>> {
-        // An item whose time is over may be gone when the operation takes effect.
+        // An item whose lifetime is over may be gone when the operation takes effect.
         let goes_from = state.and_then(|item| item.goes_from);
         let goes = goes_from.is_some_and(|from| from <= self.end);
         let gone = goes.then(|| self.step(None)).flatten();
@@ -83,8 +83,9 @@ impl linear::Operation for Operation {
 }
 
 impl Operation {
-    /// The line of the operation, for a checker in another language. A set that wants no item is an
-    /// `add` there. `None`: the operation has no answer that it can have, or is a read without one.
+    /// The line of the operation, for a checker in another language, for which a compare-and-set of
+    /// a missing item is an `add`. `None`: the operation has an impossible answer, or is a read
+    /// without one.
     pub(crate) fn line(&self) -> Option<Line> {
         if self.key == PASSING {
             // The other checker counts lifetimes in seconds.
@@ -99,7 +100,7 @@ impl Operation {
             Action::CompareAndSet(number, version) => ("cas", number, version),
         };
         let outcome = match (self.action, self.answer.as_ref()) {
-            // It explains nothing, and doubles the work of the search.
+            // A read without an answer explains nothing, and doubles the work of the search.
             (Action::Get, None) => return None,
             (_, None) => ("unknown", 0, 0),
             (_, Some(Answer::Found(version, value))) => ("found", number_of(value)?, *version),
@@ -130,7 +131,7 @@ impl Operation {
         }
     }
 
-    /// The state after the operation, if it can have its answer.
+    /// The state after the operation, if its answer is possible in this state.
     fn step(&self, state: Option<Item>) -> Option<Option<Item>> {
         let item = |number, version, goes_from| {
             Some(Item {
@@ -140,7 +141,7 @@ impl Operation {
             })
         };
         let written = |number, version| item(number, version, None);
-        // What is known of an item that stays.
+        // The item as it was, with its version now known.
         let seen = |version| state.and_then(|it| item(it.number, Some(version), it.goes_from));
         match (self.action, &self.answer) {
             (Action::Get, Some(Answer::Missing)) => state.is_none().then_some(None),
@@ -203,11 +204,11 @@ impl Operation {
 pub(crate) struct Record {
     pub(crate) operations: Vec<Operation>,
     pub(crate) violation: Option<String>,
-    /// Transactions that were made: version, and the keys that they have written.
+    /// Committed transactions: version, and the keys that they have written.
     pub(crate) transactions: Vec<(u64, [usize; 2])>,
     /// Ranges that were read: the version of each key.
     pub(crate) ranges: Vec<[Option<u64>; KEYS]>,
-    /// The changes that were watched, in their order, and the next index.
+    /// The changes that the watch has shown, in order, and the next index.
     pub(crate) watched: Vec<Event>,
     pub(crate) watched_to: u64,
     /// A watch has missed changes, because a replica had forgotten them.
@@ -224,7 +225,8 @@ impl Record {
         self.numbers
     }
 
-    /// Notes the end of an operation. Those that have changed nothing and never will are left out.
+    /// Notes the end of an operation. Leaves out operations that have changed nothing and never
+    /// will.
     pub(crate) fn note(&mut self, operation: Operation, result: Result<Answer, Error>) {
         let answer = match result {
             Ok(answer) => Some(answer),
@@ -238,7 +240,7 @@ impl Record {
         });
     }
 
-    /// Notes changes that a watch has brought for these indices.
+    /// Notes changes that a watch has shown for these indices.
     pub(crate) fn on_events(&mut self, indices: Range<u64>, events: Vec<Event>) {
         let mut last = indices.start;
         for event in events {
@@ -252,12 +254,12 @@ impl Record {
         self.watched_to = indices.end;
     }
 
-    /// Whether no range has shown one part of a transaction without the other.
+    /// Checks that no range has shown one part of a transaction without the other.
     pub(crate) fn check_ranges(&self) -> Result<(), String> {
         for range in &self.ranges {
             for (version, keys) in &self.transactions {
                 let [one, other] = keys.map(|key| range[key]);
-                // Another write may have come later.
+                // Another write may have followed.
                 let is_half = |one: Option<u64>, other: Option<u64>| {
                     one == Some(*version) && other.is_some_and(|other| other < *version)
                 };

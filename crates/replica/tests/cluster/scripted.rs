@@ -13,7 +13,7 @@ use dunlin_wire::ErrorCode;
 
 use crate::processes::options;
 
-/// The answer to the operation of this number, from 1; requests for names do not count.
+/// The answer to the operation of this number, from 1 on; requests for names do not count.
 type Script = fn(u64) -> Result<Answer, ErrorCode>;
 
 const CLIENT: PortId = PortId(2);
@@ -109,7 +109,7 @@ impl Node for Actor {
 struct Stage(World<Actors>);
 
 impl Stage {
-    /// Replicas with these scripts, of which the first `count` run.
+    /// Replicas with these scripts; the first `count` of them run.
     fn new(scripts: [Script; 2], count: usize) -> Self {
         let net = Net::sound(1);
         let mut world = World::new(&net, Actors(scripts), 2);
@@ -139,7 +139,8 @@ impl Stage {
         }
     }
 
-    /// Runs an operation, a get if it has no change, to its end; and the client's calls until then.
+    /// Runs an operation to its end, a get if there is no change. Returns the result, and the
+    /// client's number of calls until then.
     fn run(&mut self, change: Option<Change>) -> (Result<Answer, Error>, u64) {
         // Both sessions are made first.
         self.turn(Nanos::from_millis(10));
@@ -235,7 +236,7 @@ fn a_change_that_a_replica_may_have_taken_does_not_end_as_if_nothing_had_changed
 }
 
 #[test]
-fn a_client_whose_name_is_that_of_another_takes_a_new_one() {
+fn a_client_with_the_name_of_another_takes_a_new_one() {
     let script: Script = |number| match number {
         1 => Ok(Answer::Misnamed),
         _ => Ok(Answer::Written(9)),

@@ -28,18 +28,18 @@ const CLIENTS: usize = 3;
 const SPARES: usize = 2;
 /// No fault begins after this time.
 const CHAOS: Nanos = Nanos::from_millis(1000);
-/// Every operation must have ended at this time, and the replicas must agree.
+/// By this time, every operation must have ended, and the replicas must agree.
 const END: Nanos = Nanos::from_millis(2600);
-/// The invariants are checked this often.
+/// The invariants are checked at this interval.
 const STEP: Nanos = Nanos::from_micros(500);
 
-/// Makes the processes: replicas have the first ports.
+/// Makes the processes; replicas have the first ports.
 struct Processes {
-    /// The rosters with which the replicas have begun that have a seat.
+    /// The rosters with which replicas have begun, for those with a seat.
     rosters: Vec<Option<Roster>>,
     /// The logs and items of replicas that do not run.
     images: Vec<Option<Image>>,
-    /// The disks of the replicas; none if their logs are in memory.
+    /// The disks of the replicas; empty if their logs are in memory.
     disks: Vec<SimFiles>,
     disk_bug: Option<DiskBug>,
     /// The pace of each disk.
@@ -48,7 +48,7 @@ struct Processes {
     options: Options,
     remembers_one_client: bool,
     record: Shared,
-    /// Random operations of clients begin until then.
+    /// Clients begin no random operation after this time.
     busy: Nanos,
     rng: Rng,
 }
@@ -110,7 +110,7 @@ const fn id_of(port: usize) -> u64 {
     port as u64 + 1
 }
 
-/// Events that the stage has planned.
+/// Events that the stage has scheduled.
 #[derive(Clone, Debug)]
 enum Event {
     Connect(PortId, String),
@@ -124,7 +124,7 @@ enum Event {
     Change,
 }
 
-/// A session, and the lives of the processes at its ends.
+/// A session, and the incarnations of the processes at its ends.
 #[derive(Clone, Copy)]
 struct Tie {
     ends: [(PortId, u32, Session); 2],
@@ -141,12 +141,13 @@ pub(crate) struct Stage {
     sum: Sum,
     /// `None`: all clocks show the same time.
     clocks: Option<Clocks>,
-    /// The last field, so that the disks' engines are closed when it goes.
+    /// The last field, so that it is dropped after the disks' engines are closed.
     _folder: Folder,
 }
 
 impl Drop for Stage {
-    /// Ends all processes at once: the engines would sync, and some disk may be about to fail.
+    /// Ends all processes at once. Otherwise the engines would sync, and some disk may be about to
+    /// fail.
     fn drop(&mut self) {
         self.world
             .cluster
@@ -159,7 +160,7 @@ impl Drop for Stage {
 /// Runs a seed.
 ///
 /// # Errors
-/// In words: the first broken invariant.
+/// The first broken invariant, in words.
 pub(crate) fn run_seed(seed: u64, bug: Bug) -> Result<Sum, String> {
     let mut stage = Stage::new(seed, bug);
     stage.run_until(END, STEP)?;
@@ -185,7 +186,7 @@ impl Stage {
         let mut rng = Rng::new(seed);
         let net = Net::undamaged(&mut rng);
         let founders = *rng.pick(&[3, 3, 3, 5, 5, 7]);
-        // A process that joins keeps the records of as many clients as usual.
+        // A process that joins keeps the usual number of client records.
         let changes = if seed.is_multiple_of(3) && seed % 4 != 3 {
             3
         } else {
@@ -296,7 +297,7 @@ impl Stage {
     }
 
     fn check_replicas(&mut self) -> Result<(), String> {
-        // The log's time passes while there is a leader, from 0 on. A thread may run ahead.
+        // The log's time advances from 0 while there is a leader. A thread may run ahead.
         let most = self.world.now().0 / 1_000_000 + 1;
         for port in 0..self.replicas {
             if let Some(Process::Replica(replica)) = self.world.node(PortId(port))
@@ -404,7 +405,7 @@ impl Stage {
         Some(session)
     }
 
-    /// Checks what the clients have seen, and that the replicas agree.
+    /// Checks the clients' history, and that the replicas agree.
     fn judge_history(mut self, name: &str) -> Result<Sum, String> {
         let last = self.judge.last();
         let leader = self.leader().ok_or("no replica leads at the end")?;
@@ -441,7 +442,7 @@ impl Stage {
             .iter()
             .filter(|it| !crowded.contains(&it.key));
         let lines = of_others.filter_map(Operation::line);
-        // Nothing is known of a history whose search takes too long.
+        // A history whose search takes too long proves nothing.
         let is_clear = verdict
             .as_ref()
             .err()

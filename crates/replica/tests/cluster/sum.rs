@@ -1,4 +1,4 @@
-//! Planted bugs, and counts of what a run has tried.
+//! Planted bugs, and counts of the cases that a run has covered.
 
 use crate::disk::DiskBug;
 
@@ -27,7 +27,7 @@ impl Bug {
     }
 }
 
-/// Counts of events, which show that the runs cover the cases that they are made for.
+/// Counts of events, which show that the runs cover the intended cases.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Sum {
     pub(crate) operations: u64,
@@ -38,21 +38,21 @@ pub(crate) struct Sum {
     pub(crate) terms: u64,
     pub(crate) entries: u64,
     pub(crate) snapshots: u64,
-    /// Names that clients have got.
+    /// Names that clients have received.
     pub(crate) names: u64,
     /// Runs in which a client has watched all changes.
     pub(crate) watched: u64,
     pub(crate) transactions: u64,
     pub(crate) ranges: u64,
-    /// Replicas that have gone on from their disks.
+    /// Replicas that have resumed from their disks.
     pub(crate) resumed: u64,
-    /// Processes that a failure of their disk has ended.
+    /// Processes that ended because their disk failed.
     pub(crate) failed_disks: u64,
     /// Runs that have ended with other members.
     pub(crate) changed: u64,
     /// Disks that were full for a while.
     pub(crate) full_disks: u64,
-    /// Looks at a leader whose status shows a part of a snapshot.
+    /// How often a leader's status showed a partly sent snapshot.
     pub(crate) partly_sent: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The checks of a run's history, and what its planted bug has to do with them.
+//! The checks of a run's history, and which of them can reveal its planted bug.
 
 use dunlin_core::{Nanos, Ticket};
 use dunlin_replica::{Answer, Event, EventKind, Node};
@@ -7,8 +7,8 @@ use dunlin_testkit::linear;
 use crate::record::{KEYS, Operation, Record, key_bytes, value_of};
 use crate::sum::Bug;
 
-/// Whether the changes that a client has watched are all that there were: they leave what a replica
-/// has, and each write with an answer is among them.
+/// Checks that a client has watched all changes: applying them gives the items of a replica, and
+/// each answered write is among them.
 pub(crate) fn check_watched(record: &Record, node: &Node<Ticket>, last: u64) -> Result<(), String> {
     if record.watched_to <= last {
         return Err(format!("watched to {} of {last}", record.watched_to));
@@ -46,7 +46,7 @@ fn has_made(operation: &Operation, event: &Event) -> bool {
     matches!(&event.kind, EventKind::Put(seen) if Some(seen) == value.as_ref())
 }
 
-/// Whether the events of its key show the operation, if it has an answer and has changed the key.
+/// Whether an event shows the operation, if the operation has an answer and has changed its key.
 fn is_watched(operation: &Operation, events: &[&Event]) -> bool {
     let at = |index: u64| events.iter().position(|it| it.index == index);
     match operation.answer {
@@ -59,7 +59,7 @@ fn is_watched(operation: &Operation, events: &[&Event]) -> bool {
     }
 }
 
-/// Checks each key by itself.
+/// Checks each key separately.
 pub(crate) fn check_keys(operations: &[Operation]) -> Result<(), String> {
     (0..KEYS).try_for_each(|key| {
         let of_key = operations.iter().filter(|it| it.key == key);
@@ -68,8 +68,8 @@ pub(crate) fn check_keys(operations: &[Operation]) -> Result<(), String> {
     })
 }
 
-/// Whether leaders of the run have leases: with half of the logs in memory, and half of those on
-/// disks. The bug of leases needs them, and that of questions would not show with them.
+/// Whether leaders of the run have leases: in half of the runs with logs in memory, and half of
+/// those on disks. The bug of leases needs them, and the bug of questions would not show with them.
 pub(crate) fn has_leases(seed: u64, bug: Bug) -> bool {
     #[cfg(feature = "mutants")]
     match bug {
@@ -81,7 +81,7 @@ pub(crate) fn has_leases(seed: u64, bug: Bug) -> bool {
     matches!(seed % 4, 1 | 2)
 }
 
-/// Whether a bug, if there is one, shows in what clients see.
+/// Whether a bug, if there is one, shows in the clients' history.
 pub(crate) fn shows_in_histories(bug: Bug) -> bool {
     #[cfg(feature = "mutants")]
     return bug != Bug::LostTail && bug.of_disk().is_none();
@@ -89,11 +89,11 @@ pub(crate) fn shows_in_histories(bug: Bug) -> bool {
     return bug == Bug::None;
 }
 
-/// Most operations of a key that may be under way at once in a history for another checker.
+/// The most concurrent operations of a key in a history for another checker.
 const CROWD: usize = 16;
 
-/// The keys on which too many operations are under way at once: a checker that tries all orders of
-/// them does not end in time. The search of this crate's tests does, because it takes reads first.
+/// The keys with too many concurrent operations: a checker that tries all their orders does not
+/// finish in reasonable time. The search of this crate's tests does, because it takes reads first.
 pub(crate) fn crowded_keys(operations: &[Operation]) -> Vec<usize> {
     let is_crowded = |key: &usize| {
         let of_key = || {

@@ -54,7 +54,7 @@ enum PickText {
 #[serde(deny_unknown_fields, default)]
 struct Calls {
     clients: usize,
-    /// The first calls begin then.
+    /// The time at which the first calls begin.
     begin_ms: f64,
     /// Calls of each client, which begin at random times.
     rate_per_s: f64,
@@ -63,7 +63,7 @@ struct Calls {
     dropped_percent: f64,
     /// Number of different keys; 0: each call has its own.
     keys: u64,
-    /// Most calls of a session at its server.
+    /// The most calls of a session at its server.
     window: u32,
 }
 
@@ -82,7 +82,7 @@ struct Server {
 #[serde(deny_unknown_fields)]
 struct Fault {
     at_ms: f64,
-    /// The place of the server in the file, from 0.
+    /// The index of the server in the file, from 0.
     server: usize,
     what: WhatText,
     for_ms: f64,
@@ -108,7 +108,7 @@ struct Network {
     reorder_us: u64,
 }
 
-/// The results that the file expects; what it leaves out may be anything.
+/// The expected results. A result that is left out may have any value.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Expected {
@@ -118,11 +118,13 @@ pub(super) struct Expected {
     /// Handlers that began after their call had ended.
     least_late_runs: Option<u64>,
     longest_call_ms: Option<f64>,
-    /// How far the handlers of each server may be from an equal share, in percent of that.
+    /// How far the handlers of each server may deviate from an equal share, in percent of that
+    /// share.
     equal_shares_percent: Option<f64>,
-    /// Most handlers of the server whose handlers take longest, in percent of an equal share.
+    /// The most handlers that the server with the slowest handlers may run, in percent of an equal
+    /// share.
     most_of_slowest_percent: Option<f64>,
-    /// Most keys whose last call runs at another server than their first.
+    /// The most keys whose last call runs at another server than their first, in percent.
     most_moved_percent: Option<f64>,
 }
 
@@ -179,7 +181,7 @@ impl Default for Server {
     }
 }
 
-/// Most calls of a run: each costs memory, and the checkers look at all of them.
+/// The most calls of a run: each costs memory, and the checkers look at all of them.
 const MOST_CALLS: f64 = 1e6;
 
 /// Most clients, and most servers.
@@ -187,14 +189,14 @@ const HOSTS: RangeInclusive<usize> = 1..=100;
 
 impl File {
     /// # Errors
-    /// A key has a value that makes no sense.
+    /// A key has an invalid value.
     pub(super) fn script(&self) -> Result<Script, Wrong> {
         let (calls, network) = (&self.calls, &self.network);
         if !HOSTS.contains(&calls.clients) {
             return Err(Wrong::new("calls.clients", "must be from 1 to 100"));
         }
         if !HOSTS.contains(&self.server.len()) {
-            return Err(Wrong::new("server", "there must be from 1 to 100"));
+            return Err(Wrong::new("server", "there must be 1 to 100"));
         }
         let rate = calls.rate_per_s;
         let all = rate * self.end_ms / 1e3 * f64::from(u8::try_from(calls.clients).unwrap_or(0));
@@ -229,8 +231,8 @@ impl File {
         })
     }
 
-    /// The faults. Two of one kind, of the process or of the list, must not overlap at a server:
-    /// the later one would have no effect, or end the earlier one.
+    /// The faults. Two faults of the same kind, of the process or of the list, must not overlap at
+    /// a server: the later one would have no effect, or end the earlier one.
     fn strikes(&self) -> Result<Vec<Strike>, Wrong> {
         let mut strikes: Vec<Strike> = Vec::new();
         for (index, fault) in self.fault.iter().enumerate() {
@@ -297,7 +299,7 @@ impl Network {
             ("network.reorder_ppm", self.reorder_ppm),
         ] {
             if ppm > 1_000_000 {
-                return Err(Wrong::new(key, "must be a million or less"));
+                return Err(Wrong::new(key, "must be at most a million"));
             }
         }
         match (self.reorder_ppm > 0, self.reorder_us > 0) {
@@ -381,7 +383,7 @@ impl Expected {
     }
 }
 
-/// The part in percent; 0 of nothing, which is no equal share.
+/// The part in percent; 0 if there is nothing, which is no equal share.
 fn percent_of(part: u64, all: u64) -> f64 {
     match all {
         0 => 0.0,
@@ -395,15 +397,16 @@ const DAY_MS: f64 = 86_400_000.0;
 fn millis(key: &str, ms: f64) -> Result<Nanos, Wrong> {
     match ms <= DAY_MS {
         true => Ok(Nanos(amount(key, ms * 1e6)?)),
-        false => Err(Wrong::new(key, "must be a time of a day or less")),
+        false => Err(Wrong::new(key, "must be at most a day")),
     }
 }
 
-/// The mean time of a handler. All calls of a run must end some time after the last one has begun.
+/// The mean time of a handler. All calls of a run must end within a bounded time after the last one
+/// has begun.
 fn handler(key: &str, ms: f64) -> Result<Nanos, Wrong> {
     match ms <= 1_000.0 {
         true => millis(key, ms),
-        false => Err(Wrong::new(key, "must be a time of a second or less")),
+        false => Err(Wrong::new(key, "must be at most a second")),
     }
 }
 

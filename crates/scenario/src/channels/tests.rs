@@ -1,4 +1,4 @@
-//! Files of channels: those that are shipped do as they expect, and wrong ones are refused.
+//! Files of channels: the shipped files run as they expect, and wrong files are refused.
 
 use super::*;
 
@@ -50,7 +50,7 @@ fn every_shipped_file_of_channels_does_as_it_expects() {
     assert_eq!(names, shipped);
 }
 
-/// The ends of a shipped file under several seeds and with this change.
+/// The results of a shipped file under several seeds and with this change.
 fn shipped(name: &str, set: &str) -> impl Iterator<Item = Result<Played, String>> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
     let path = Path::new(folder).join(name);
@@ -71,14 +71,14 @@ fn equal_servers_get_equal_shares_under_each_pick() {
             run.unwrap();
         }
     }
-    // One that is slower gets less, so the shares differ.
+    // A slower server gets fewer calls, so the shares differ.
     for run in shipped("equal-servers.toml", "server.0.handler_ms=20") {
         assert!(run.unwrap_err().contains("equal_shares_percent = 10, and"));
     }
 }
 
 #[test]
-fn a_slow_server_gets_a_fifth_of_an_equal_share_at_most() {
+fn a_slow_server_gets_at_most_a_fifth_of_an_equal_share() {
     for run in shipped("slow-server.toml", "channel.pick=least-of-two") {
         run.unwrap();
     }
@@ -153,7 +153,7 @@ fn a_run_that_is_not_as_expected_is_an_error() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_its_key() {
+fn invalid_values_are_refused_with_their_key() {
     for (set, says) in [
         ("fault.0.server=2", "fault.0.server: there are 2 servers"),
         ("fault.0.what=sleep", "unknown variant `sleep`"),

@@ -60,7 +60,7 @@ pub fn channels_object(channels: &Channels, played: &Played) -> Value {
 }
 
 impl Channels {
-    /// The handlers that each server began.
+    /// The number of handlers that each server began.
     fn runs(&self, played: &Played) -> impl Iterator<Item = u64> {
         let runs = &played.tally.runs;
         let servers = 0..self.script.servers.len();

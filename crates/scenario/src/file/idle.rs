@@ -1,4 +1,4 @@
-//! Keys of a scenario file that have no effect, because another key is missing. A file that sets
+//! Keys of a scenario file that have no effect because another key is missing. A file that sets
 //! such a key is refused, because its author expects an effect.
 
 use dunlin_sim::scenario::{Scheme, Wrong};
@@ -8,7 +8,7 @@ use super::{BaseRtt, Endpoint, File, Network, Switch};
 
 impl File {
     /// # Errors
-    /// The first key that differs from its default and changes nothing.
+    /// The first key that differs from its default but has no effect.
     pub(super) fn refuse_idle_keys(&self) -> Result<(), Wrong> {
         self.refuse_idle_network()?;
         self.refuse_idle_faults()?;
@@ -33,7 +33,7 @@ impl File {
             let what = "has no effect, because only dcqcn looks at marks, and no load has it";
             return Err(Wrong::new("switch.mark_from_kb", what));
         }
-        // A server that knows the round trip holds back large responses, whatever the scheme.
+        // A server that knows the round trip limits large responses, under any scheme.
         let large = |load: &LoadSection| load.response_bytes > self.network.packet_bytes;
         let is_read = schemes().any(|cc| cc != Scheme::None.name()) || self.load.iter().any(large);
         if self.network.base_rtt == BaseRtt::Measured && !is_read {
@@ -68,7 +68,7 @@ impl File {
     fn refuse_idle_marks(&self) -> Result<(), Wrong> {
         let (switch, usual) = (&self.switch, Switch::default());
         let never_marks = switch.mark_from_kb.is_infinite();
-        // The share of marked frames would rise towards an infinite length, so it would stay 0.
+        // The share of marked frames would have an infinite length to rise, so it would stay 0.
         let never_rises = switch.mark_all_kb.is_infinite();
         idle(
             "switch.mark_from_kb",
@@ -196,7 +196,7 @@ fn idle(key: &str, is_idle: bool, needed: &str) -> Result<(), Wrong> {
     }
 }
 
-/// True if the values differ at all. Both were written or are defaults, so no computation has
+/// Whether the values differ at all. Both were written or are defaults, so no computation has
 /// rounded them.
 fn differ(value: f64, usual: f64) -> bool {
     value.to_bits() != usual.to_bits()

@@ -36,7 +36,7 @@ pub(super) struct LoadSection {
     pub(super) batch: Option<u32>,
     /// Only in a closed loop: the mean of the pauses between two batches.
     pub(super) think_us: Option<f64>,
-    /// Only in an open loop: requests of a client that arrive in a second.
+    /// Only in an open loop: the rate at which requests of a client arrive.
     pub(super) rate_per_s: Option<f64>,
     #[serde(default)]
     start_us: f64,
@@ -59,7 +59,7 @@ fn one<N: From<u8>>() -> N {
     1.into()
 }
 
-/// Lets a file write one host as a number, as `--set load.0.clients=1` does.
+/// Accepts one host as a number, as in `--set load.0.clients=1`.
 fn text_or_number<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     #[derive(Deserialize)]
     #[serde(
@@ -121,7 +121,7 @@ impl LoadSection {
     }
 
     /// The options of the load's sessions. An error names the key that set the value: the load's
-    /// own, or that of `[endpoint]`.
+    /// own, or the one in `[endpoint]`.
     fn session(&self, index: usize, endpoint: &Endpoint) -> Result<SessionOptions, Wrong> {
         let blame = |is_own: bool, name: &str, why: &dyn ToString| {
             let key = match is_own {

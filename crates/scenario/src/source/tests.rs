@@ -32,7 +32,7 @@ fn variants(text: &str, sets: &[&str]) -> Result<Vec<Variant>, String> {
     source.variants().map_err(wrong)
 }
 
-/// The error for the file with `old` replaced by `new`.
+/// The error for the file in which `old` is replaced by `new`.
 fn complaint(old: &str, new: &str) -> String {
     let text = FILE.replace(old, new);
     assert_ne!(text, FILE);
@@ -51,7 +51,7 @@ fn a_sweep_is_every_combination() {
 }
 
 #[test]
-fn what_is_set_is_not_swept() {
+fn keys_that_are_set_are_not_swept() {
     let sets = [
         "endpoint.credits=5",
         "load.0.clients=2-3",
@@ -66,7 +66,7 @@ fn what_is_set_is_not_swept() {
     assert_eq!(all[0].scenario.seed, 9);
 }
 
-/// A change of the file, and the key and the line that the error names.
+/// A change of the file, and the key and the line that the error must name.
 const COMPLAINTS: &[[&str; 4]] = &[
     ["gbps = 25.0", "gbps = 0", "network.gbps", "x.toml:5"],
     ["gbps = 25.0", "gbps = -1", "network.gbps", "x.toml:5"],
@@ -121,7 +121,7 @@ const COMPLAINTS: &[[&str; 4]] = &[
     [
         "gbps = 25.0",
         "gbps = inf",
-        "network.gbps: must be 8000",
+        "network.gbps: must be at most 8000",
         "x.toml:5",
     ],
     [
@@ -139,7 +139,7 @@ const COMPLAINTS: &[[&str; 4]] = &[
     [
         "[network]",
         "end_ms = inf\n[network]",
-        "end_ms: must be an hour",
+        "end_ms: must be at most an hour",
         "x.toml:3",
     ],
     [
@@ -413,7 +413,7 @@ fn a_key_that_only_another_scheme_reads_is_refused() {
 }
 
 #[test]
-fn a_file_without_a_scheme_has_that_of_real_networks() {
+fn a_file_without_a_scheme_gets_the_scheme_of_real_networks() {
     let text = &FILE[..FILE.find("[sweep]").unwrap()];
     let all = variants(text, &[]).unwrap();
     let scheme = all[0].scenario.loads[0].session.scheme;

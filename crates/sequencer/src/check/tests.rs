@@ -21,7 +21,7 @@ fn any_bytes_are_a_file_or_are_refused() {
     let mut rng = Rng::new(2);
     for _ in 0..2000 {
         let mut bytes = vec![0; 56];
-        // A few sequences with short names, some of which are no names.
+        // A few sequences with short names, some of which are invalid.
         bytes[6] = rng.below(4).to_le_bytes()[0];
         for _ in 0..rng.below(4) {
             let len = rng.below(3).to_le_bytes()[0];

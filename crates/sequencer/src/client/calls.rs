@@ -1,5 +1,5 @@
-//! The operations under way, in one table. A place is free again when its operation has ended, and
-//! an operation that was issued ends only after its call has, so tags need no more than the place.
+//! The operations in progress, in one table. A place becomes free when its operation has ended. An
+//! operation that was issued ends only after its call, so a tag needs only the place.
 
 use dunlin_core::Nanos;
 

@@ -1,11 +1,11 @@
-//! The client's session with the server that serves, or its search for that server.
+//! The client's session with the serving server, or its search for that server.
 //!
 //! ```text
 //! Down ──wish──▶ Wanted ──▶ Connecting ──connected──▶ Greeting ──opened──▶ Open
 //!   ▲──────────────┴────────────┴──closed, refused, no answer──┴─────────────┘
 //! ```
-//! After a failure the next server is tried. A round in which all have failed is followed by a
-//! pause, longer after each.
+//! After a failure, the client tries the next server. After a round in which all servers have
+//! failed, it pauses, longer each time.
 
 use dunlin_core::{Nanos, Session};
 
@@ -15,7 +15,7 @@ use super::ClientOptions;
 enum State {
     /// From this time on a session is wanted.
     Down(Nanos),
-    /// The owner knows the wish.
+    /// The owner knows that a session is wanted.
     Wanted,
     Connecting(Session),
     Greeting(Session),
@@ -81,7 +81,7 @@ impl Lane {
         }
     }
 
-    /// Notes that the server has begun another epoch. True: it must be greeted again.
+    /// Notes that the server has begun another epoch. True: the client must send another greeting.
     pub(super) fn on_moved(&mut self, session: Session) -> bool {
         let is_open = matches!(self.state, State::Open(own, _) if own == session);
         if is_open {
@@ -112,7 +112,7 @@ impl Lane {
         }
     }
 
-    /// The session, and the number of the sequence, of a server that serves.
+    /// The session with the serving server, and the number of the sequence.
     #[inline]
     pub(super) const fn open(&self) -> Option<(Session, u16)> {
         match self.state {

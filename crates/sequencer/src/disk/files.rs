@@ -1,7 +1,7 @@
 //! A directory of the file system as a [`Disk`].
 //!
 //! The lock of a file belongs to the process that has opened it, and the kernel releases it when
-//! the process ends, however it ends. A new file gets its name by a hard link, which fails if the
+//! the process ends, for any reason. A new file gets its name by a hard link, which fails if the
 //! name exists: of two servers that start together, one wins.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -15,14 +15,14 @@ use super::Disk;
 #[derive(Debug)]
 pub struct Files {
     folder: PathBuf,
-    /// The file of this process's epoch; before there is one, the file that it has locked.
+    /// The file of this process's epoch or, before there is one, the file that it has locked.
     own: Option<File>,
 }
 
 const PREFIX: &str = "epoch-";
 
 impl Files {
-    /// The directory at a path, which is made if it does not exist.
+    /// Opens the directory at a path, and makes it if it does not exist.
     ///
     /// # Errors
     /// It cannot be made.

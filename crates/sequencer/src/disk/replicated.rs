@@ -1,15 +1,15 @@
-//! A replicated store as a [`Disk`]: servers on several hosts share it, and no disk of one host is
-//! the limit of their safety.
+//! A replicated store as a [`Disk`]: servers on several hosts share it, so their safety does not
+//! depend on the disk of one host.
 //!
 //! The file of an epoch is three items: its name in a list, and its two slots. One transaction
-//! makes them, so of two servers that start together, one wins. A server writes a slot only if it
-//! still has the version that this server has written, so one whose file was removed writes
-//! nothing more.
+//! makes them, so of two servers that start together, one wins. A server writes a slot only if the
+//! slot still has the version of this server's last write, so a server whose file was removed
+//! writes nothing more.
 //!
-//! A store does not know which process is alive, so no epoch is free to take: a server that follows
-//! another one takes over, and waits for its lease.
+//! A store does not know which process is alive, so no epoch is free: a server that follows another
+//! one takes over, and waits for its lease to end.
 //!
-//! A thread of its own has the connection, because an endpoint stays on its thread.
+//! A separate thread has the connection, because an endpoint stays on its thread.
 
 use std::io;
 use std::sync::mpsc::{self, Sender};
@@ -21,11 +21,11 @@ use dunlin_replica::{Compare, Connection, Error, Found, Write};
 use super::Disk;
 use crate::state::SLOT;
 
-/// Most names of epochs in an answer. Old epochs are removed, so there are only a few.
+/// The most names of epochs in an answer. Old epochs are removed, so there are only a few.
 const PAGE: u32 = 1000;
 
-/// The calls to a replicated store, as [`Connection`] makes them. Another implementation is for
-/// tests in which no real store answers.
+/// The calls to a replicated store, as made by [`Connection`]. Tests without a real store use
+/// another implementation.
 pub trait StoreCalls {
     /// See [`Connection::get`].
     ///
@@ -47,7 +47,7 @@ pub trait StoreCalls {
     /// See [`Connection::compare_and_set`].
     ///
     /// # Errors
-    /// The store does not answer; after [`Error::Unknown`] the write may happen.
+    /// The store does not answer. After [`Error::Unknown`] the write may happen.
     fn compare_and_set(
         &mut self,
         key: &[u8],
@@ -58,7 +58,7 @@ pub trait StoreCalls {
     /// See [`Connection::transact`].
     ///
     /// # Errors
-    /// The store does not answer; after [`Error::Unknown`] the writes may happen, all or none.
+    /// The store does not answer. After [`Error::Unknown`] the writes may happen, all or none.
     fn transact(
         &mut self,
         compares: &[Compare<'_>],
@@ -118,11 +118,11 @@ impl<S> std::fmt::Debug for Replicated<S> {
 }
 
 impl<S: StoreCalls + 'static> Replicated<S> {
-    /// Starts the thread, on which `open` makes the connection. Servers that follow each other use
+    /// Starts the thread, in which `open` makes the connection. Servers that follow each other use
     /// the same name; all keys in the store begin with it.
     ///
     /// # Errors
-    /// The system starts no thread, or `open` fails.
+    /// The system cannot start a thread, or `open` fails.
     pub fn start<E: std::fmt::Display>(
         name: &str,
         open: impl FnOnce() -> Result<S, E> + Send + 'static,
@@ -152,7 +152,7 @@ impl<S: StoreCalls + 'static> Replicated<S> {
         })
     }
 
-    /// Has the thread make a call, and waits for its result.
+    /// Makes the thread do a call, and waits for its result.
     fn ask<R: Send + 'static>(
         &self,
         call: impl FnOnce(&mut S) -> Result<R, Error> + Send + 'static,
@@ -167,7 +167,7 @@ impl<S: StoreCalls + 'static> Replicated<S> {
         result.map_err(|error| io::Error::other(format!("the replicated store: {error}")))
     }
 
-    /// The beginning of the names in the list.
+    /// The prefix of the names in the list.
     fn list(&self) -> String {
         format!("{}/epochs/", self.name)
     }
@@ -212,7 +212,7 @@ impl<S: StoreCalls + 'static> Disk for Replicated<S> {
         Ok([first, second].concat())
     }
 
-    /// False for each epoch: a store does not know which process is alive.
+    /// False for every epoch: a store does not know which process is alive.
     fn lock(&mut self, _epoch: u32) -> io::Result<bool> {
         Ok(false)
     }
@@ -257,7 +257,7 @@ impl<S: StoreCalls + 'static> Disk for Replicated<S> {
         Ok(())
     }
 
-    /// Nothing is left to do: a write is answered when a majority has it.
+    /// Does nothing: a write is answered only when a majority has it.
     fn sync(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -1,36 +1,36 @@
-//! One sequence: its next number, and the numbers that are reserved.
+//! One sequence: its next number, and its reserved numbers.
 
 use super::Taken;
 use crate::wire::{Name, Progress, Status};
 
-/// The first number of a new sequence, so that a program may use 0 for none.
+/// The first number of a new sequence, so that a program may use 0 to mean none.
 pub(super) const FIRST: u64 = 1;
 
 #[derive(Debug)]
 pub(super) struct NamedSequence {
     name: Name,
     next: u64,
-    /// While numbers below it are left, a reservation is not due.
+    /// No reservation is due while the next number is below this.
     ample: u64,
     /// Numbers below it are reserved: a slot with this limit is on the disk.
     limit: u64,
-    /// The limit in the slot that is being saved; `None`: that slot lacks the sequence, which is
-    /// younger, or none is being saved.
+    /// The limit in the slot that is being saved. `None`: that slot does not have the sequence,
+    /// which is newer, or no slot is being saved.
     coming: Option<u64>,
     /// How many numbers a reservation adds.
     block: u64,
-    /// Numbers that were skipped, not given, since the sequence stands here.
+    /// The number of skipped numbers, which were never given, since this server has the sequence.
     skipped: u64,
-    /// True if a slot of this epoch on the disk has the name, with this limit or a lower one.
+    /// Whether a slot of this epoch on the disk has the name, with this limit or a lower one.
     is_known: bool,
-    /// True if a reservation is due.
+    /// Whether a reservation is due.
     is_short: bool,
-    /// The longest range that waits.
+    /// The longest range for which a request waits.
     wanted: u32,
 }
 
 impl NamedSequence {
-    /// A sequence whose next number is `limit`, and which has no reserved numbers.
+    /// Makes a sequence whose next number is `limit`, and which has no reserved numbers.
     pub(super) const fn new(name: Name, limit: u64, is_known: bool, block: u64) -> Self {
         Self {
             name,
@@ -58,13 +58,13 @@ impl NamedSequence {
         self.is_short
     }
 
-    /// How many numbers were given since the sequence stands here.
+    /// How many numbers were given since this server has the sequence.
     pub(super) const fn given(&self) -> u64 {
         self.next - self.skipped
     }
 
-    /// Takes numbers if no reservation is due after that. Returns the first: the usual way, of one
-    /// comparison.
+    /// Takes numbers, if no reservation is due after that, and returns the first one. This is the
+    /// common path, with a single comparison.
     #[inline]
     pub(super) fn take_of_ample(&mut self, count: u32) -> Option<u64> {
         let first = self.next;
@@ -75,8 +75,8 @@ impl NamedSequence {
         })
     }
 
-    /// Takes numbers of the last that are reserved. A reservation is due: less than half of a block
-    /// is left.
+    /// Takes numbers from the rest of the reservation. Another reservation is due, because less
+    /// than half of a block is left.
     #[cold]
     pub(super) fn take_of_rest(&mut self, count: u32) -> Taken {
         if self.limit - self.next < u64::from(count) {
@@ -121,8 +121,8 @@ impl NamedSequence {
         }
     }
 
-    /// Goes on from the limit of the previous epoch: the server of that epoch may have given all
-    /// numbers below it.
+    /// Continues from the limit of the previous epoch, whose server may have given all numbers
+    /// below it.
     pub(super) const fn inherit(&mut self, limit: u64) {
         if limit > self.limit {
             self.skipped += limit - self.next;

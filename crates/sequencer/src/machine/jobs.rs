@@ -1,5 +1,5 @@
 //! The machine's work for the disk: which job is next, and what follows from its outcome. One job
-//! is under way at a time.
+//! is in progress at a time.
 
 use dunlin_core::Nanos;
 
@@ -11,17 +11,17 @@ use crate::state::{SLOT, State};
 /// Number of looks for higher epochs during a lease. If one is slow, the next is still in time.
 const LOOKS: u64 = 3;
 
-/// The job that is under way.
+/// The job in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Under {
     /// A time before it began.
     begin: Nanos,
-    /// True if it saves the last state before the server ends.
+    /// Whether it saves the last state before the server ends.
     is_last: bool,
 }
 
 impl Sequencer {
-    /// The next job, if one is due and none is under way.
+    /// The next job, if one is due and none is in progress.
     pub(crate) fn next_job(&mut self, now: Nanos) -> Option<Job> {
         if self.under.is_some() {
             return None;
@@ -48,7 +48,7 @@ impl Sequencer {
         Some(Job { kind })
     }
 
-    /// Whether [`Self::next_job`] may have one at this time.
+    /// The time at which [`Self::next_job`] may return a job.
     #[inline]
     pub(crate) fn next_job_at(&self) -> Nanos {
         match self.stage {
@@ -93,8 +93,7 @@ impl Sequencer {
         }
     }
 
-    /// Takes the outcome of the job that is under way. After it, requests that wait may get
-    /// numbers.
+    /// Takes the outcome of the job in progress. After that, waiting requests may get numbers.
     pub(crate) fn on_outcome(&mut self, outcome: Outcome) {
         let Some(under) = self.under.take() else {
             return;
@@ -107,7 +106,7 @@ impl Sequencer {
                 self.on_saved(under);
                 self.on_newest(newest, under.begin);
             }
-            // The next look comes soon, and until then the lease runs on.
+            // The next look comes soon, and the lease continues until then.
             Err(JobError::Read(_)) => {}
             Err(JobError::Write(error)) => self.end(Ending::Failed(error)),
             Err(JobError::Damaged(epoch, damage)) => self.end(Ending::Damaged(epoch, damage)),
@@ -142,7 +141,7 @@ impl Sequencer {
         });
     }
 
-    /// Takes over the limits of the servers before, none of which gives numbers any more.
+    /// Takes over the limits of the previous servers, none of which gives numbers any more.
     fn on_inherited(&mut self, state: &State) {
         if !matches!(self.stage, Stage::Inheriting) {
             return;

@@ -8,11 +8,11 @@ use crate::wire::MAX_COUNT;
 /// Options of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Numbers of a sequence that are reserved on the disk together. A crash leaves about as many
+    /// Numbers of a sequence that are reserved on the disk together. A crash leaves about this many
     /// unused.
     pub block: u64,
     /// The lease: a server gives numbers for this long after it last found that no other server has
-    /// taken over. A server that takes over waits one eighth longer than this.
+    /// taken over. A server that takes over waits one eighth longer.
     pub lease: Nanos,
     /// The planted bug of this server.
     #[cfg(feature = "mutants")]
@@ -23,7 +23,7 @@ pub struct Options {
 #[cfg(feature = "mutants")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mutant {
-    /// Numbers of a block are given before it is on the disk.
+    /// Numbers of a block are given before the reservation is on the disk.
     Unsynced,
     /// The server gives numbers without a lease.
     ServesOn,
@@ -43,7 +43,7 @@ impl Options {
         Terms {
             process,
             lease_ns: self.lease.0,
-            // A reservation is a block and the longest range that waits.
+            // A reservation is a block plus the longest range for which a request may wait.
             raise: self.block.saturating_add(u64::from(MAX_COUNT)),
         }
     }

@@ -46,7 +46,7 @@ fn outcome(done: Done) -> Outcome {
     Outcome { result: Ok(done) }
 }
 
-/// Performs jobs until none is due. The limits that were saved last.
+/// Performs jobs until none is due. Returns the limits that were saved last.
 fn settle(sequencer: &mut Sequencer, now: Nanos) -> Vec<u64> {
     let mut limits = Vec::new();
     while let Some(job) = sequencer.next_job(now) {
@@ -106,7 +106,7 @@ fn a_range_longer_than_a_block_is_reserved_at_once() {
 }
 
 #[test]
-fn counts_that_make_no_sense_are_refused() {
+fn invalid_counts_are_refused() {
     let mut sequencer = started();
     for count in [0, MAX_COUNT + 1, u32::MAX] {
         assert_eq!(
@@ -207,7 +207,7 @@ fn no_number_is_given_without_a_lease() {
     ));
     assert_eq!(sequencer.take(&take(1), Nanos(910)), Taken::Later);
     assert_eq!(sequencer.figures(Nanos(910)).phase, Phase::Uncertain);
-    // A look that fails proves nothing. One that began at 950 counts from there.
+    // A look that fails proves nothing. The next lease counts from the start of the look at 1250.
     sequencer.next_job(Nanos(920)).expect("a look is due");
     let failed = io::Error::from(io::ErrorKind::TimedOut);
     sequencer.on_outcome(Outcome {
@@ -275,7 +275,7 @@ fn a_client_that_has_seen_a_higher_epoch_stops_the_server() {
 fn a_server_that_takes_over_waits_and_then_inherits() {
     let mut sequencer = Sequencer::new(claim(6, &[("a", 50)]), OPTIONS);
     assert_eq!(sequencer.open(0, b"a", false), Err(Status::NotServing));
-    // The lease of 800 ns, and one eighth, from the first question on.
+    // The lease of 800 ns plus one eighth, from the first question on.
     assert_eq!(sequencer.next_job(Nanos(10)), None);
     assert_eq!(sequencer.next_job(Nanos(909)), None);
     let job = sequencer.next_job(Nanos(910)).expect("the lease has ended");

@@ -31,7 +31,7 @@ fn the_newer_slot_counts() {
 fn a_slot_that_cannot_be_read_costs_one_raise() {
     let (old, new) = (state(4, 100), state(5, 140));
     let whole = file(&old, &new);
-    // Any byte of the used part of either slot, and one of the unused part.
+    // Any used byte of either slot, and one unused byte.
     for at in (0..80).chain([SLOT - 1]) {
         for bad in [at, SLOT + at] {
             let mut bytes = whole.clone();
@@ -51,9 +51,9 @@ fn a_slot_that_cannot_be_read_costs_one_raise() {
 }
 
 #[test]
-fn a_torn_slot_is_no_slot() {
+fn a_torn_slot_is_ignored() {
     let (old, new) = (state(4, 100), state(5, 140));
-    // The write of the new slot over an even older one has stopped after some bytes.
+    // A write of the new slot over an even older one has stopped after some bytes.
     for len in [0, 1, 8, 17, 20, 56, 58] {
         let mut bytes = file(&state(3, 90), &old);
         bytes[..len].copy_from_slice(&new.encode()[..len]);
@@ -85,7 +85,7 @@ fn damage_is_named() {
     let mut long = whole.clone();
     long.push(0);
     assert_eq!(State::recover(&long), Err(Damage::Unreadable));
-    // A newer program may have changed everything that follows the version.
+    // A newer program may have changed everything after the version.
     let mut newer = whole;
     newer[4] = 2;
     newer[100] ^= 1;

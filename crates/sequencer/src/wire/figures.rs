@@ -10,12 +10,12 @@ use super::name::{MAX_NAME, Name};
 pub enum Phase {
     /// It gives numbers.
     Serving = 0,
-    /// It has taken over, and waits until the server before it has stopped.
+    /// It has taken over, and waits until the previous server has stopped.
     TakingOver = 1,
-    /// It gives no numbers, because it could not read in time whether another server has taken
+    /// It gives no numbers, because it could not check in time whether another server has taken
     /// over.
     Uncertain = 2,
-    /// It gives no numbers any more.
+    /// It no longer gives numbers.
     Ended = 3,
 }
 
@@ -41,7 +41,7 @@ pub struct Figures {
     pub requests: u64,
     /// Numbers that were given.
     pub numbers: u64,
-    /// Times that reservations were written to the disk.
+    /// How often reservations were written to the disk.
     pub saves: u64,
     /// Requests that had to wait for the disk.
     pub waits: u64,
@@ -58,7 +58,7 @@ impl Figures {
     /// The request, which has no fields.
     pub const REQUEST: [u8; 4] = [VERSION, 0, 0, 0];
 
-    /// The answer's bytes.
+    /// Encodes the answer.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let count = u16::try_from(self.sequences.len()).unwrap_or(u16::MAX);

@@ -1,5 +1,5 @@
-//! The protocol's numbers: its version, types of requests and limits; and the error that all of its
-//! messages share.
+//! The protocol's numbers: its version, types of requests, and limits; and the error that all
+//! decoders share.
 
 use dunlin_wire::ReqType;
 

@@ -18,7 +18,7 @@ pub const MAX_NAME: usize = 64;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Name(Box<str>);
 
-/// A text cannot be the name of a sequence.
+/// The text cannot be the name of a sequence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadName;
 
@@ -29,7 +29,7 @@ impl Name {
         &self.0
     }
 
-    /// The name that has these bytes.
+    /// Makes a name from bytes.
     ///
     /// # Errors
     /// They are empty or too long, or one of them is not a visible ASCII character.

@@ -8,10 +8,10 @@ use super::status::Status;
 /// A request that opens a sequence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Open<'a> {
-    /// The highest epoch that the client has seen; 0: none. A server of an older epoch has been
+    /// The highest epoch that the client has seen; 0 if none. A server of an older epoch has been
     /// deposed, and stops.
     pub known_epoch: u32,
-    /// Whether the server makes the sequence if it does not exist.
+    /// Whether the server creates the sequence if it does not exist.
     pub create: bool,
     /// The bytes of the name, which the server checks; at most 255.
     pub name: &'a [u8],
@@ -52,7 +52,7 @@ impl<'a> Open<'a> {
         })
     }
 
-    /// The request's bytes. A name of more than 255 bytes is cut off.
+    /// Encodes the request. A name of more than 255 bytes is truncated.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let len = u8::try_from(self.name.len()).unwrap_or(u8::MAX);
@@ -67,7 +67,7 @@ impl Opened {
     /// Bytes of the answer.
     pub const SIZE: usize = 16;
 
-    /// The answer's bytes.
+    /// Encodes the answer.
     #[must_use]
     pub fn encode(&self) -> [u8; Self::SIZE] {
         let mut out = [0; Self::SIZE];

@@ -1,16 +1,16 @@
-//! Why a server refuses a request.
+//! The reasons why a server refuses a request.
 
 use super::format::Malformed;
 
-/// The reason of a refusal: an answer of one byte.
+/// The reason for a refusal: an answer of one byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Status {
-    /// The request names an older epoch of this server: the client opens the sequence again.
+    /// The request names an older epoch of this server, so the client must open the sequence again.
     Moved = 1,
     /// Another server has taken over, and this one gives no more numbers.
     Deposed = 2,
-    /// This server does not serve yet, or does not serve any more.
+    /// This server does not serve yet, or no longer serves.
     NotServing = 3,
     /// A request takes 1 to [`super::format::MAX_COUNT`] numbers.
     BadCount = 4,
@@ -22,7 +22,7 @@ pub enum Status {
     BadName = 7,
     /// The server has [`super::format::MAX_SEQUENCES`] sequences already.
     TooMany = 8,
-    /// The server keeps no more requests: the most that it can keep already wait for its disk.
+    /// The server cannot keep another request, because too many already wait for its disk.
     Busy = 9,
 }
 

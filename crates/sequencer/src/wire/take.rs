@@ -10,17 +10,17 @@ pub struct Take {
     pub sequence: u16,
     /// The epoch of the server, as the client knows it.
     pub epoch: u32,
-    /// How many numbers; a server refuses 0 and more than [`super::format::MAX_COUNT`].
+    /// How many numbers to take. A server refuses 0, and more than [`super::format::MAX_COUNT`].
     pub count: u32,
-    /// The upper four bytes that the client expects of the first number. With the right ones, the
-    /// answer has the lower four alone (Spec-S0, RDMA §4.2.1).
+    /// The upper four bytes that the client expects of the first number. If they are right, the
+    /// answer has only the lower four (Spec-S0, RDMA §4.2.1).
     pub expected: Option<u32>,
 }
 
 /// The answer to a [`Take`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// The lower four bytes of the first number, whose upper four the client has expected.
+    /// The lower four bytes of the first number, whose upper four the client has predicted.
     Lower(u32),
     /// The first number.
     Whole(u64),
@@ -41,7 +41,7 @@ impl Take {
     /// [`Malformed`].
     #[inline]
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        // The length is compared once, for all fields.
+        // One comparison of the length covers all fields.
         let (words, rest) = bytes.as_chunks::<4>();
         let (&[head, epoch, count, upper], []) = (words, rest) else {
             return Err(Malformed);
@@ -64,7 +64,7 @@ impl Take {
         })
     }
 
-    /// The request's bytes.
+    /// Encodes the request.
     #[inline]
     #[must_use]
     pub fn encode(&self) -> [u8; Self::SIZE] {
@@ -105,7 +105,7 @@ impl Answer {
         }
     }
 
-    /// Writes the answer, whose size `out` has.
+    /// Writes the answer into `out`, which has the answer's size.
     #[inline]
     pub fn encode(&self, out: &mut [u8]) {
         match self {
@@ -115,7 +115,7 @@ impl Answer {
         }
     }
 
-    /// Reads an answer: its length says which it is.
+    /// Reads an answer, whose length determines its kind.
     ///
     /// # Errors
     /// [`Malformed`].

@@ -1,4 +1,4 @@
-//! Golden vectors, and the bytes that are refused.
+//! Golden vectors, and bytes that are refused.
 
 use super::*;
 
@@ -64,7 +64,7 @@ fn answers_have_golden_bytes() {
         assert_eq!(hex(&bytes), golden, "{answer:?}");
         assert_eq!(Answer::decode(&bytes), Ok(answer));
     }
-    // The client completes what it has guessed, and takes the whole number where it was wrong.
+    // The client completes a number that it has predicted, and takes the whole number otherwise.
     assert_eq!(take(Some(9)).answer(first).first(9), Ok(first));
     assert_eq!(take(Some(8)).answer(first).first(8), Ok(first));
     for wrong in [&[][..], &[0], &[10], &[1; 2], &[1; 3], &[1; 5], &[1; 9]] {

@@ -12,7 +12,7 @@ use crate::nodes::{ClientNode, SEQUENCES, endpoint};
 use crate::record::Shared;
 use crate::scribe::{Scribe, Task};
 
-/// The ports: those of servers, of clients, of the servers' calls to the store, and of replicas.
+/// The ports: of servers, clients, the servers' calls to the store, and replicas.
 pub(crate) const SERVERS: usize = 2;
 pub(crate) const CLIENTS: usize = 3;
 pub(crate) const SCRIBES: usize = SERVERS + CLIENTS;
@@ -25,7 +25,7 @@ pub(crate) struct Actors {
     rng: Rng,
     bug: Bug,
     processes: u32,
-    /// How the next server takes the epoch after the last.
+    /// How the next server takes its epoch.
     pub(crate) taking: Taking,
     /// Epochs that servers have claimed, until they serve.
     pub(crate) claims: [Option<Claim>; SERVERS],

@@ -7,10 +7,10 @@ use dunlin_sequencer::Options;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Bug {
     None,
-    /// Numbers of a block are given before it is on the disk.
+    /// Numbers of a block are given before the reservation is on the disk.
     #[cfg(feature = "mutants")]
     Unsynced,
-    /// A server that was deposed serves on.
+    /// A deposed server continues to serve.
     #[cfg(feature = "mutants")]
     ServesOn,
 }

@@ -1,6 +1,6 @@
 //! Histories of many simulated clients while servers crash, stall, lose their disk and take over
-//! from each other: no number is given twice, and one that was taken after another call has
-//! returned is larger (fetch-and-add). Planted bugs must be found.
+//! from each other. No number is given twice, and a call that begins after another has returned
+//! gets larger numbers (fetch-and-add). Planted bugs must be found.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -28,11 +28,11 @@ use bug::Bug;
 use replicated::Counts;
 use stage::{Sum, run_seed};
 
-/// The seeds of a run without bugs.
+/// The seeds of the runs without bugs.
 const SEEDS: u64 = 60;
-/// The seeds of such a run over a replicated store.
+/// The seeds of such runs over a replicated store.
 const REPLICATED_SEEDS: u64 = 40;
-/// The seeds among which a planted bug must show.
+/// A planted bug must be found within this number of seeds.
 #[cfg(feature = "mutants")]
 const BUG_SEEDS: u64 = 60;
 
@@ -46,7 +46,7 @@ fn every_history_gives_each_number_once_and_in_order() {
         }
     }
     println!("{sum:?}");
-    // The runs must have had in them what they are meant to try.
+    // The runs must have covered the cases that they are meant to test.
     assert!(sum.taken > 100 * SEEDS && sum.crashes > SEEDS, "{sum:?}");
     assert!(
         sum.take_overs > SEEDS / 2 && sum.refused > SEEDS / 10,
@@ -69,16 +69,16 @@ fn every_history_over_a_replicated_store_gives_each_number_once_and_in_order() {
         }
     }
     println!("{counts:?}");
-    // The runs must have had in them what they are meant to try.
+    // The runs must have covered the cases that they are meant to test.
     let seeds = REPLICATED_SEEDS;
     assert!(counts.taken > 500 * seeds && counts.crashes > seeds && counts.epochs > 2 * seeds);
     assert!(counts.deposed > seeds / 2 && counts.refused > seeds / 10 && counts.failed > 0);
     assert!(counts.replica_crashes > seeds && counts.cuts > seeds);
 }
 
-/// Clocks of hosts that differ by minutes, and are set when a process starts, change nothing.
+/// It makes no difference that hosts' clocks differ by minutes and are set when a process starts.
 #[test]
-fn no_time_that_a_clock_shows_counts() {
+fn clocks_that_differ_by_minutes_change_nothing() {
     for seed in 0..REPLICATED_SEEDS / 2 {
         let runs = [
             run_seed(seed, Bug::None, true).map(|it| it.taken),

@@ -13,10 +13,10 @@ use dunlin_sim::{NetHandle, Node, PortId, Rng, SimEndpoint, SimTransport, take_r
 use crate::record::{Shared, Taken};
 use crate::shelf::View;
 
-/// The sequences, each with a client of every endpoint.
+/// The sequences. Every endpoint has a client for each.
 pub(crate) const SEQUENCES: [&str; 2] = ["orders", "events"];
 
-/// Calls of clients begin until then.
+/// Clients begin no call after this time.
 pub(crate) const BUSY: Nanos = Nanos::from_millis(3000);
 /// Mean time between two calls of a client.
 const GAP: u64 = 15_000_000;
@@ -62,9 +62,10 @@ impl Node for Member {
 
 /// A job of the disk, which takes time.
 enum Pending {
-    /// The disk performs it at the end of that time.
+    /// The disk performs the job when this time is over.
     Job(Job),
-    /// The disk has performed it at once, and the server learns it then.
+    /// The disk has performed the job at once; the server learns the outcome when this time is
+    /// over.
     Done(Outcome),
 }
 
@@ -118,7 +119,7 @@ impl ServerNode {
         self.rpc.next_wakeup().min(own)
     }
 
-    /// The host dies: the disk may have begun to write.
+    /// Handles the death of the host: the disk may have begun to write.
     pub(crate) fn on_crash(&mut self) {
         if let Some((_, Pending::Job(job))) = self.pending.take() {
             let _ = perform(&mut Half(&mut self.disk), &job);
@@ -177,7 +178,7 @@ pub(crate) struct ClientNode {
     next: Nanos,
     tokens: u64,
     begun: BTreeMap<u64, (usize, Nanos)>,
-    /// Wishes that the stage has not granted yet: client and server.
+    /// Sessions that clients want and the stage has not made yet: client and server.
     pub(crate) wishes: Vec<(usize, usize)>,
     is_last: bool,
 }
@@ -231,7 +232,7 @@ impl ClientNode {
         }
     }
 
-    /// Calls that have not ended.
+    /// The number of calls that have not ended.
     pub(crate) fn under_way(&self) -> usize {
         self.begun.len()
     }
@@ -271,7 +272,7 @@ impl ClientNode {
             false => 1,
         };
         let span = Nanos::from_millis(self.rng.log_between(5, 1500));
-        // Several at once share a burst.
+        // Several calls at once share a burst.
         let most = if self.rng.chance(Ppm::percent(10)) {
             10
         } else {
@@ -282,7 +283,7 @@ impl ClientNode {
         }
     }
 
-    /// Takes one number of each sequence at the end, when a server is there.
+    /// Takes one number of each sequence at the end, when a server serves.
     fn begin_last(&mut self, now: Nanos) {
         self.next = Nanos::MAX;
         if std::mem::replace(&mut self.is_last, true) {

@@ -1,7 +1,7 @@
-//! The numbers that clients got, with the times of their calls; and the check that one counter, to
-//! which one call at a time adds, explains them. Since every call adds what it asks for, whatever
-//! the state, an order of the calls exists exactly if no two ranges overlap and no call that began
-//! after another had ended got smaller numbers. Calls without an answer explain any gap.
+//! The numbers that clients received, with the times of their calls, and the check that they can
+//! come from one counter to which one call at a time adds. Every call adds its count in any state.
+//! So there is such an order of the calls if and only if no two ranges overlap and no call that
+//! began after another had ended received smaller numbers. Calls without an answer explain any gap.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use std::rc::Rc;
 use dunlin_core::Nanos;
 use dunlin_testkit::histories::{self, Line};
 
-/// A call that got numbers.
+/// A call that received numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Taken {
     pub(crate) begin: Nanos,
@@ -28,10 +28,10 @@ pub(crate) struct Record {
 pub(crate) type Shared = Rc<RefCell<Record>>;
 
 /// Checks the numbers of each sequence, and writes the history with the verdict. Returns the number
-/// of calls that got numbers.
+/// of calls that received numbers.
 ///
 /// # Errors
-/// In words: what is wrong.
+/// A description of the fault.
 pub(crate) fn judge(records: &[Shared], name: &str) -> Result<u64, String> {
     let records: Vec<_> = records.iter().map(|it| it.borrow()).collect();
     let verdict = records.iter().try_for_each(|record| check(&record.taken));
@@ -45,9 +45,9 @@ pub(crate) fn judge(records: &[Shared], name: &str) -> Result<u64, String> {
     }
 }
 
-/// The lines of a sequence's calls, for a checker in another language. The rank of a call is the
-/// place of its first number: a counter gives numbers only in this order, so the checker need not
-/// search for another order.
+/// The lines of a sequence's calls, for a checker in another language. Calls are ranked by their
+/// first numbers. A counter gives numbers only in this order, so the checker need not search for
+/// another.
 fn lines(taken: &[Taken], sequence: usize) -> Vec<Line> {
     let mut by_number: Vec<&Taken> = taken.iter().collect();
     by_number.sort_by_key(|it| it.numbers.start);
@@ -63,7 +63,7 @@ fn lines(taken: &[Taken], sequence: usize) -> Vec<Line> {
 /// Whether a counter explains the calls.
 ///
 /// # Errors
-/// In words: none does.
+/// A description of the fault.
 fn check(taken: &[Taken]) -> Result<(), String> {
     let mut by_number: Vec<&Taken> = taken.iter().collect();
     by_number.sort_by_key(|it| it.numbers.start);

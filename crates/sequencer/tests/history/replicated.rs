@@ -1,5 +1,5 @@
-//! The run of a seed over a replicated store: two hosts that may serve, three replicas that keep
-//! what the servers reserve, sessions, faults, and the check of the numbers that the clients got.
+//! The run of a seed over a replicated store: two hosts that may serve, three replicas that store
+//! the servers' reservations, sessions, faults, and the check of the clients' numbers.
 
 use dunlin_core::transport::PeerId;
 use dunlin_core::{Nanos, Session};
@@ -18,18 +18,18 @@ use crate::stage::draw_origin;
 
 /// No fault begins after this time.
 const CHAOS: Nanos = Nanos::from_millis(2800);
-/// Every call must have ended at this time.
+/// By this time, every call must have ended.
 const END: Nanos = Nanos::from_millis(12_000);
 const STEP: Nanos = Nanos::from_micros(500);
 
-/// Counts of events, which show that the runs cover the cases that they are made for.
+/// Counts of events, which show that the runs cover the intended cases.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Counts {
     pub(crate) taken: u64,
     pub(crate) crashes: u64,
     pub(crate) refused: u64,
     pub(crate) deposed: u64,
-    /// Servers that have ended because the store did not say what it has.
+    /// Servers that ended because the result of a write to the store was unknown.
     pub(crate) failed: u64,
     pub(crate) epochs: u64,
     pub(crate) replica_crashes: u64,
@@ -51,7 +51,7 @@ impl Counts {
     }
 }
 
-/// Events that the stage has planned.
+/// Events that the stage has scheduled.
 #[derive(Clone, Debug)]
 enum Event {
     /// A client's session with a server.
@@ -68,7 +68,7 @@ enum Event {
     /// A host has no network for a while.
     Cut(HostId),
     Act(Act),
-    /// Faults are over: a server that serves is there, or one is started.
+    /// Faults are over. If no server serves, the stage starts one.
     Settle,
 }
 
@@ -82,15 +82,14 @@ struct Stage {
     paused: [bool; SERVERS],
     newest: u32,
     counts: Counts,
-    /// From which the clocks of servers and replicas are drawn; `None`: all clocks show the same
-    /// time.
+    /// The generator for the clocks of servers and replicas; `None`: all clocks show the same time.
     clocks: Option<Rng>,
 }
 
 /// Runs a seed, perhaps with clocks that differ by minutes.
 ///
 /// # Errors
-/// In words: what is wrong with its history.
+/// A description of the history's fault.
 pub(crate) fn run_seed(seed: u64, bug: Bug, apart: bool) -> Result<Counts, String> {
     let mut stage = Stage::new(seed, bug);
     if apart {
@@ -217,7 +216,7 @@ impl Stage {
         self.world.net().borrow().clock(port).read()
     }
 
-    /// Carries jobs and their ends between the two parts of a server, as its threads would.
+    /// Carries jobs and their results between the two parts of a server, as its threads would.
     fn pass_jobs(&mut self, server: usize) {
         if self.paused[server] {
             return;
@@ -370,7 +369,7 @@ impl Stage {
         Some(session)
     }
 
-    /// Ends what runs at a port. The others learn that soon.
+    /// Ends the process at a port. The others learn that soon.
     fn end(&mut self, port: usize) {
         if self.world.node(PortId(port)).is_none() {
             return;
@@ -455,7 +454,7 @@ impl Stage {
         self.schedule_in(1_000_000, 1_500_000, Event::Settle);
     }
 
-    /// Checks the numbers that the clients got.
+    /// Checks the clients' numbers.
     fn judge(mut self, name: &str) -> Result<Counts, String> {
         if let Some(what) = self.world.net().borrow().violation() {
             return Err(what.to_owned());

@@ -1,6 +1,6 @@
 //! The part of a server's process that calls the replicated store. The procedures of a disk block,
-//! so each job runs on a thread of its own, and that thread and the simulated process take turns:
-//! while one of them works, the other waits. So a seed always has the same run.
+//! so each job runs on a thread of its own. That thread and the simulated process take turns: while
+//! one works, the other waits. So a seed always has the same run.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -41,7 +41,7 @@ enum Turn {
 
 type Reply = Result<Answer, Error>;
 
-/// The store, as the thread of a job sees it. Once the process has crashed, no call has an answer.
+/// The store, as a job's thread sees it. After a crash of the process, no call is answered.
 struct Far {
     turns: Sender<Turn>,
     answers: Receiver<Reply>,
@@ -122,7 +122,7 @@ impl StoreCalls for Far {
 }
 
 impl Scribe {
-    /// The part of a new process whose first job is `task`.
+    /// Makes this part of a new process, whose first job is `task`.
     pub(crate) fn boot(
         net: &NetHandle,
         port: PortId,
@@ -162,7 +162,7 @@ impl Scribe {
         }
     }
 
-    /// Takes a job, which begins when the process runs next.
+    /// Takes a job, which begins when the process next runs.
     pub(crate) fn take(&mut self, job: Job) {
         let before = self.task.replace(Task::Job(job));
         assert!(before.is_none(), "one job at a time");

@@ -1,5 +1,5 @@
-//! A disk that both hosts share. What a host has written and not synced may be lost, or torn, when
-//! the host crashes, and the other host may see it or not.
+//! A disk that both hosts share. When a host crashes, its unsynced writes may be lost or torn;
+//! before that, the other host may or may not see them.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ struct File {
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
     files: BTreeMap<u32, File>,
-    /// Slots that a crash has torn.
+    /// The number of slots that crashes have torn.
     pub(crate) torn: u64,
 }
 
@@ -36,12 +36,12 @@ pub(crate) struct View {
     process: u32,
     own: Option<u32>,
     rng: Rng,
-    /// The process has lost its way to the disk.
+    /// Whether the process has lost its connection to the disk.
     pub(crate) is_detached: bool,
 }
 
 impl Shelf {
-    /// A process has died, and its host with it.
+    /// Handles the death of a process and its host.
     pub(crate) fn crash(&mut self, process: u32, rng: &mut Rng) {
         for file in self.files.values_mut() {
             if file.locked_by != Some(process) {
@@ -60,7 +60,7 @@ impl Shelf {
         }
     }
 
-    /// Epochs that have a file.
+    /// The highest epoch that has a file.
     pub(crate) fn newest(&self) -> u32 {
         self.files.keys().next_back().copied().unwrap_or(0)
     }
@@ -97,7 +97,7 @@ impl View {
 
     fn with_own<R>(&mut self, work: impl FnOnce(&mut File) -> R) -> io::Result<R> {
         let own = self.own.unwrap();
-        // A file without a name is still there for the process that has it open.
+        // A file without a name still exists for the process that has it open.
         self.with(|shelf, _| Ok(work(shelf.files.entry(own).or_default())))
     }
 }

@@ -1,5 +1,5 @@
 //! The run of a seed: two hosts that may serve, sessions, faults of hosts, disk and network, and
-//! the check of the numbers that the clients got.
+//! the check of the clients' numbers.
 
 use std::rc::Rc;
 
@@ -20,11 +20,11 @@ const SERVERS: usize = 2;
 const CLIENTS: usize = 4;
 /// No fault begins after this time.
 const CHAOS: Nanos = Nanos::from_millis(2800);
-/// Every call must have ended at this time.
+/// By this time, every call must have ended.
 const END: Nanos = Nanos::from_millis(12_000);
 const STEP: Nanos = Nanos::from_millis(1);
 
-/// Counts of events, which show that the runs cover the cases that they are made for.
+/// Counts of events, which show that the runs cover the intended cases.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Sum {
     pub(crate) taken: u64,
@@ -94,7 +94,7 @@ impl Cluster for Members {
     fn on_end(&mut self, _process: ProcessId) {}
 }
 
-/// Events that the stage has planned.
+/// Events that the stage has scheduled.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Connect(PortId, usize, usize),
@@ -105,7 +105,7 @@ enum Event {
     Resume(usize),
     Detach(usize),
     Attach(usize),
-    /// Faults are over: a server that serves is there, or one is started.
+    /// Faults are over. If no server serves, the stage starts one.
     Settle,
 }
 
@@ -117,14 +117,14 @@ struct Stage {
     /// The sessions of clients with each server since its last start.
     sessions: Vec<Vec<(PortId, Session)>>,
     paused: [bool; SERVERS],
-    /// From which the clocks of servers are drawn; `None`: all clocks show the same time.
+    /// The generator for the clocks of servers; `None`: all clocks show the same time.
     clocks: Option<Rng>,
 }
 
 /// Runs a seed, perhaps with clocks of servers that differ by minutes.
 ///
 /// # Errors
-/// In words: what is wrong with its history.
+/// A description of the history's fault.
 pub(crate) fn run_seed(seed: u64, bug: Bug, apart: bool) -> Result<Sum, String> {
     let mut stage = Stage::new(seed, bug);
     if apart {
@@ -135,7 +135,7 @@ pub(crate) fn run_seed(seed: u64, bug: Bug, apart: bool) -> Result<Sum, String> 
     stage.judge(&format!("{bug:?}-{seed}-{apart}"))
 }
 
-/// The time that a clock shows when the others begin.
+/// Draws the time that a clock shows at the start of the run.
 pub(crate) fn draw_origin(rng: &mut Rng) -> Nanos {
     Nanos(rng.below(Nanos::from_secs(600).0))
 }
@@ -276,7 +276,7 @@ impl Stage {
         }
     }
 
-    /// Plans the end of a fault, and maybe that the other host takes over before.
+    /// Schedules the end of a fault, and sometimes a takeover by the other host before it.
     fn end_after_a_while(&mut self, server: usize, end: Event) {
         let (now, span) = (
             self.world.now(),
@@ -377,7 +377,8 @@ impl Stage {
         for server in 0..SERVERS {
             self.on_event(Event::Attach(server));
         }
-        // A server whose epoch is not the last learns that soon, and then the last one serves.
+        // A server without the last epoch learns that soon, and then the owner of that epoch
+        // serves.
         let newest = self.world.cluster.shelf.borrow().newest();
         let serves = |node: &mut ServerNode| {
             let epoch = node.rpc.app().epoch();
@@ -392,7 +393,7 @@ impl Stage {
         self.schedule(now + Nanos::from_secs(2), Event::Settle);
     }
 
-    /// Checks the numbers that the clients got.
+    /// Checks the clients' numbers.
     fn judge(mut self, name: &str) -> Result<Sum, String> {
         if let Some(what) = self.world.net().borrow().violation() {
             return Err(what.to_owned());

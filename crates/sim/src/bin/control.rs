@@ -1,5 +1,5 @@
-//! Runs the sweep that default congestion control must pass. Exit status 1: a run misses its
-//! limits; 2: wrong arguments.
+//! Runs the sweep that default congestion control must pass. Exit status 1 means that a run misses
+//! its limits, and 2 that the arguments are wrong.
 
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -11,21 +11,21 @@ use dunlin_sim::scenario::Wrong;
 use dunlin_sim::scenario::sweep::{Alone, Case, Family, Grid, Row, cases};
 
 const USAGE: &str = "\
-Runs simulated networks under congestion control, and reports the points that break its rules.
+Runs simulated networks under congestion control, and reports the points outside their limits.
 
 usage: control [--short] [--family NAME]… [--scheme NAME] [--seeds N] [--from N] [--threads N]
                [--only POINT] [--measured] [--json] [--faults]
 
-  --short        the points where control is most likely to be wrong; takes some seconds
+  --short        the points where control is most likely to fail; takes some seconds
   --family NAME  incast, late, loss, two or echo (default: all of them)
   --scheme NAME  the congestion control of every session (default: swift)
-  --seeds N      seeds of each point; the worst one counts (default 1)
+  --seeds N      seeds of each point; the worst seed counts (default 1)
   --from N       the first seed (default 1)
   --threads N    threads that run cases (default 1)
   --only POINT   one point: family,Gb/s,round trip in µs,buffer in KB,senders,in flight
                  and, for hosts that measure the round trip, measured
   --measured     hosts measure the round trip of the empty network, as without udp.base_rtt
-  --faults       print only points that break the rules
+  --faults       print only points outside their limits
   --json         one JSON object for each run, for machines
 
 examples:
@@ -125,7 +125,9 @@ fn point(text: &str) -> Result<Case, String> {
         _ => (parts.as_slice(), false),
     };
     let &[name, gbps, rtt_us, buffer_kb, senders, in_flight] = parts else {
-        return Err(format!("--only {text}: six values with commas are wanted"));
+        return Err(format!(
+            "--only {text}: six values with commas between them are needed"
+        ));
     };
     let case = Case {
         family: family(name)?,
@@ -138,12 +140,12 @@ fn point(text: &str) -> Result<Case, String> {
         seed: 1,
     };
     match case.gbps == 0 || case.senders == 0 {
-        true => Err(format!("--only {text}: nothing is 0")),
+        true => Err(format!("--only {text}: no value may be 0")),
         false => Ok(case),
     }
 }
 
-/// True if all runs are within their limits.
+/// Returns whether all runs are within their limits.
 fn run(arguments: &Arguments) -> bool {
     let mut points: Vec<Case> = match arguments.only {
         Some(case) => vec![case],
@@ -182,7 +184,7 @@ fn run(arguments: &Arguments) -> bool {
         }
     });
     let out = out.into_inner().expect("all threads have ended");
-    eprintln!("{} points, {} not as they must be", out.done, out.faulty);
+    eprintln!("{} points, {} outside their limits", out.done, out.faulty);
     out.faulty == 0
 }
 
@@ -197,7 +199,8 @@ fn groups(mut points: Vec<Case>) -> Vec<Vec<Case>> {
     points.chunk_by(same).map(<[Case]>::to_vec).collect()
 }
 
-/// The rows of all seeds of a point. `before`: the rows of the same point with less switch memory.
+/// Runs all seeds of a point, and returns their rows. `before`: the rows of the same point with
+/// less switch memory.
 fn rows(
     point: &Case,
     before: &[Row],

@@ -1,7 +1,7 @@
 //! Runs seeds of the simulator: a given number, as many as fit into a given time, a single one, or
-//! as many as it takes to find each planted bug. Each seed runs once, or twice to compare two
-//! variants of an endpoint that must behave alike. `cargo xtask seeds` calls it. Exit status 1: a
-//! checker found a fault, or variants differ; 2: wrong arguments.
+//! as many as are needed to find each planted bug. Each seed runs once, or twice to compare two
+//! variants of an endpoint that must behave alike. `cargo xtask seeds` calls it. Exit status 1
+//! means that a checker found a fault or variants differ, and 2 that the arguments are wrong.
 
 #[path = "seeds/channel.rs"]
 mod channel;
@@ -17,7 +17,7 @@ use dunlin_control::Overdue;
 use dunlin_sim::{Failure, Mutant, Options, Report, run_seed};
 
 const USAGE: &str = "\
-Runs simulated clusters, one per seed: faults first, then a sound network; checkers throughout.
+Runs a simulated cluster for each seed, first with faults and then without, under checkers.
 
 usage: seeds [--differential | --channel | --drains]
              [--count N | --minutes M | --seed N | --mutants]
@@ -28,18 +28,18 @@ usage: seeds [--differential | --channel | --drains]
   --seed N       run one seed; if it fails, run it again for its trace
   --mutants      for each planted bug, run up to --count seeds (default 2000) until it is found
                  (and for each planted breach of a law, which no other check may find in 100 seeds)
-  --differential run each seed with two variants and compare everything that can be seen;
+  --differential run each seed with two variants and compare all that an observer sees;
                  with --mutant, plant the bug in the second variant; with --mutants, run up to
                  --count seeds (default 500) until each planted difference is found
   --channel      run seeds of channels against servers that fail; with --mutants, run up to
                  --count seeds (default 200) until each planted bug of a channel is found
-  --drains       run the four drills of servers that drain under load: ten drains for each of
+  --drains       run the four drills in which servers drain under load: ten drains for each of
                  --count seeds (default 10)
   --threads N    threads that run seeds of channels (default 1)
   --from N       first seed (default 1)
   --mutant NAME  plant this bug in every endpoint
   --lines N      lines of a failure's trace to print (default 120)
-  --json         one JSON object per line, for machines
+  --json         one JSON object per line, for programs
 
 examples:
   cargo xtask seeds --minutes 5
@@ -176,7 +176,7 @@ fn run_one(arguments: &Arguments, seed: u64) -> bool {
     }
 }
 
-/// Failures that are printed in full; the others are only counted.
+/// The number of failures that are printed in full; further ones are only counted.
 const FAILURES_SHOWN: u64 = 3;
 const PROGRESS: Duration = Duration::from_secs(5);
 
@@ -247,8 +247,8 @@ fn is_met_everywhere(overdue: &Overdue) -> bool {
     unmet.is_empty()
 }
 
-/// The seeds to run: they end when the requested number, or the requested time since `start`, is
-/// reached.
+/// The seeds to run: they end when the requested number is reached, or the requested time since
+/// `start` is over.
 fn seeds_of(arguments: &Arguments, start: Instant) -> impl Iterator<Item = u64> + use<> {
     let limit = arguments
         .minutes
@@ -309,8 +309,8 @@ fn run_mutants(arguments: &Arguments) -> bool {
     all_found & check_laws(arguments)
 }
 
-/// Number of seeds that run without the endpoints' checks, and in which a planted breach of a law
-/// must stay unnoticed.
+/// Number of seeds that run without the endpoints' checks. In these, a planted breach of a law must
+/// remain undetected.
 const LAWLESS_SEEDS: u64 = 100;
 
 /// Checks that the endpoints' own checks find each planted breach of a law, and that no other

@@ -1,5 +1,5 @@
-//! The planted bugs of channels, by the part that shows them: the machine of `dunlin_channel`, or
-//! the servers, clients and stage of this folder. The checkers must find each. Only
+//! The planted bugs of channels, by the part that has them: the machine of `dunlin_channel`, or the
+//! servers, clients and stage of this folder. The checkers must find each. Only
 //! [`super::run::Options`], with the feature `mutants`, plants any.
 
 #[cfg(feature = "mutants")]
@@ -8,9 +8,9 @@ use dunlin_channel::mutant::Mutant as InMachine;
 /// A planted bug of a process, or of the stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Bug {
-    /// The handlers of a server that drains take new requests.
+    /// The handlers of a draining server accept new requests.
     DrainTakesRequests,
-    /// A server that drains takes new sessions.
+    /// A draining server accepts new sessions.
     DrainTakesSessions,
     /// A client learns late that its attempts at a failed server have ended.
     LateEndOfLost,
@@ -37,7 +37,7 @@ impl Mutant {
         machine.chain(world).map(Self)
     }
 
-    /// The bug with this name.
+    /// Finds the bug with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::all().find(|mutant| mutant.name() == name)
     }
@@ -52,7 +52,7 @@ impl Mutant {
         }
     }
 
-    /// The bug of the machine, or the one of the world.
+    /// The bug of the machine, or the bug of a process or the stage.
     pub(super) fn parts(self) -> (Option<InMachine>, Option<Bug>) {
         match self.0 {
             Planted::Machine(mutant) => (Some(mutant), None),

@@ -14,17 +14,17 @@ const BEGIN: Nanos = Nanos::from_millis(450);
 /// The time in which all calls begin.
 const SPAN: Nanos = Nanos::from_millis(950);
 
-/// A server that leaves does so at this time.
+/// If a server leaves, it leaves at this time.
 const LEAVE: Nanos = Nanos::from_millis(800);
 
-/// An equal share of the calls of a run, by what it judges.
+/// The number of calls in an equal share, depending on what the run judges.
 const TURNS: u64 = 150;
 const LEAST: u64 = 400;
 const KEYS: u64 = 780;
 /// Enough for the limit of 10 %.
 const MANY: u64 = 5_200;
 
-/// The keys of each server in runs in which one leaves.
+/// The number of keys of each server in runs in which one leaves.
 const KEYS_OF_SERVER: u64 = 130;
 
 /// The time of a handler when one server is ten times as slow, and the attempts that are then
@@ -33,9 +33,9 @@ const FAST: Nanos = Nanos::from_millis(8);
 const OUTSTANDING: u64 = 12;
 
 impl Plan {
-    /// A calm plan. Four in a row show the picks in turn: round robin, the least of two equal
-    /// servers, the least of two with a slow one, and hashes with a server that leaves. Some plans
-    /// have equal servers and enough calls for the limit of 10 %.
+    /// Makes a calm plan. Four consecutive plans cover these picks: round robin, the least of two
+    /// equal servers, the least of two with a slow one, and hashes with a server that leaves. Some
+    /// plans have equal servers and enough calls for the limit of 10 %.
     pub(super) fn calm(number: u64, rng: &mut Rng) -> Self {
         let servers = 2 + rng.index(3);
         let has_many = (number / 4).is_multiple_of(8);

@@ -2,8 +2,8 @@
 //!
 //! Invariant: every attempt that the machine hands out is, until it ends, a call of the endpoint,
 //! whose tag is the attempt's number. Called by the world, and by `stage`, which stands in for a
-//! nexus. `client/drops.rs` has the callers that drop their calls, `client/picks.rs` the
-//! judge of picks, `client/load.rs` the functions for drills, `client/late.rs` a planted bug.
+//! nexus. `client/drops.rs` has the callers that drop their calls, `client/picks.rs` the judge of
+//! picks, `client/load.rs` the functions for drills, and `client/late.rs` a planted bug.
 
 mod drops;
 mod late;
@@ -44,7 +44,7 @@ struct Attempt {
     is_cancelled: bool,
 }
 
-/// A session that is open.
+/// An open session.
 struct Link {
     session: Session,
     server: usize,
@@ -63,11 +63,10 @@ pub(super) struct Client {
     connecting: BTreeMap<LinkId, usize>,
     links: BTreeMap<LinkId, Link>,
     listed: Vec<String>,
-    /// The longest time after which the endpoint asks for late answers, while a server drains and
-    /// it asks more often.
+    /// The endpoint's usual longest time before it asks for late answers, kept while a server
+    /// drains and the endpoint asks more often.
     calm: Option<Nanos>,
-    /// The time since which there has been an open link to a server that is listed and not
-    /// draining.
+    /// The time since which an open link leads to a listed server that is not draining.
     ready: Option<Nanos>,
     /// Outcomes to report a second time, as a fault.
     again: VecDeque<(AttemptId, Outcome)>,
@@ -188,12 +187,12 @@ impl Client {
         *self.machine.counters()
     }
 
-    /// An address that does not serve although the world is sound, if there is one.
+    /// An address that does not serve although no fault is left, if there is one.
     pub(super) fn ill(&self) -> Option<String> {
         let mut views = self.machine.addresses();
         let is_ill = |state| matches!(state, State::Connecting | State::Gone);
         let ill = views.find(|view| is_ill(view.state));
-        ill.map(|view| format!("port {}: all is well, and {view:?}", self.port.0))
+        ill.map(|view| format!("port {}: no fault is left, and {view:?}", self.port.0))
     }
 
     /// Number of attempts that have not ended.
@@ -357,7 +356,7 @@ impl Client {
         self.order(Order::Disconnected(session));
     }
 
-    /// Ends a session, unless it has ended by itself.
+    /// Ends a session, unless it has already ended.
     fn end_session(&mut self, session: Session) {
         if self.rpc.disconnect(session) == Err(HandleError::WrongEndpoint) {
             self.violate(format!("{session:?} is of another endpoint"));

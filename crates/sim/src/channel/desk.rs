@@ -1,4 +1,4 @@
-//! Requests of the clients to the stage: to open a session, to end one, or to look a name up.
+//! Requests of the clients to the stage: to open a session, to end one, or to look up a name.
 //!
 //! Called by `client`, emptied by `stage`.
 

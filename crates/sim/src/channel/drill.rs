@@ -1,6 +1,6 @@
-//! Drains under load, again and again, as in rolling upgrades: servers drain in turn, and come back
-//! as another process. Meanwhile a client has 200 calls under way, of which each must end with its
-//! value and run once, and no drain may take much longer than the longest handler.
+//! Repeated drains under load, as in rolling upgrades: servers drain in turn, and come back as
+//! another process. Meanwhile a client has 200 calls in flight. Each must end with its value and
+//! run once, and no drain may take much longer than the longest handler.
 //!
 //! The same drill with real processes is in `crates/dunlin/tests/server/drill.rs`. Called by
 //! `bin/seeds` and by tests.
@@ -15,38 +15,38 @@ use super::run::{Failure, Report, Run};
 use crate::world::net::{FaultRates, PortId};
 use crate::world::rng::{Ppm, Rng};
 
-/// Calls under way at once.
+/// Calls in flight at the same time.
 const CALLS: usize = 200;
 
 /// The longest handler.
 const LONGEST: Nanos = Nanos::from_millis(50);
 
-/// The longest drain.
+/// A drain may take at most this long.
 const MOST: Nanos = Nanos::from_millis(150);
 
-/// The longest time for which the only server is away.
+/// The only server is away for at most this long.
 const AWAY: Nanos = Nanos::from_secs(1);
 
-/// Drains of one world.
+/// The number of drains in one world.
 const ROUNDS: u32 = 10;
 
-/// The longest wait for a server that has come back, and for the calls at the end.
+/// The longest wait for a server that has restarted, and for the calls at the end.
 const PATIENCE: Nanos = Nanos::from_secs(5);
 
-/// The time between two looks at a drain.
+/// The interval at which a drain is polled.
 const LOOK: Nanos = Nanos::from_micros(500);
 
 /// Servers, and the network to them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Drill {
-    /// Three servers, of which each comes back at once. If not, there is one, which comes back
-    /// within a second.
+    /// Whether there are three servers, each of which restarts at once. If not, there is one, which
+    /// restarts within a second.
     pub has_others: bool,
     /// Whether the network loses 1 % of the frames. If not, it loses none, like shared memory.
     pub has_loss: bool,
 }
 
-/// The drains of a drill.
+/// The results of a drill.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Drains {
     /// The time that each took.
@@ -142,7 +142,7 @@ pub fn run_drains(seed: u64, drill: Drill) -> Result<Drains, Failure> {
     Ok(Drains { took, report })
 }
 
-/// A drill under way.
+/// A drill in progress.
 struct Drainage {
     drill: Drill,
     run: Run,
@@ -184,11 +184,11 @@ impl Drainage {
         Ok(took)
     }
 
-    /// Drains a server; returns the time that it takes.
+    /// Drains a server. Returns the time that this takes.
     fn drain(&mut self, server: usize) -> Result<Nanos, String> {
         let begin = self.now();
         let calls = self.client().calls();
-        // A call may have ended just now, and the next one has not begun.
+        // A call may have just ended, and the next one not begun.
         if calls < CALLS * 9 / 10 {
             return Err(format!("only {calls} calls are under way"));
         }
@@ -213,7 +213,7 @@ impl Drainage {
         }
     }
 
-    /// Runs until something is so.
+    /// Runs until the condition holds.
     fn wait(&mut self, is_so: impl Fn(&mut Self) -> bool, what: &str) -> Result<(), String> {
         let end = self.now() + PATIENCE;
         while !is_so(self) {

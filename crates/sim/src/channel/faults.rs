@@ -18,7 +18,7 @@ pub(super) enum Fault {
     /// The server's host stops for this time.
     Stop(usize, Option<Nanos>),
     Continue(usize),
-    /// The server drains for at most this time, ends, and starts again after the second time.
+    /// The server drains for at most the first time, ends, and restarts after the second time.
     Drain(usize, [Option<Nanos>; 2]),
     /// Checks every millisecond whether a draining server has no more sessions, or this time has
     /// come. If so, the server ends.
@@ -94,8 +94,8 @@ impl Stage {
         self.schedule(now, Event::Strike(Fault::Drained(server, limit, away)));
     }
 
-    /// Begins a drain that lasts until no client has a session. Clients learn of it as soon as a
-    /// control connection tells them.
+    /// Begins a drain that lasts until no client has a session. Clients learn of it as fast as over
+    /// a control connection.
     pub(super) fn drain_in_order(&mut self, server: usize) {
         if let Some(rpc) = self.server(server) {
             server::drain(rpc);
@@ -103,7 +103,7 @@ impl Stage {
         self.tell_drain(server, 500);
     }
 
-    /// Tells each client of a server within a time that the server drains.
+    /// Notifies each client of a server, within a time, that the server drains.
     fn tell_drain(&mut self, server: usize, most_us: u64) {
         let now = self.world.now();
         for at in self.open_at(server) {
@@ -112,7 +112,7 @@ impl Stage {
         }
     }
 
-    /// Ends a server whose drain is over, and starts it again at this time.
+    /// Ends a server whose drain is over, and restarts it at this time.
     pub(super) fn replace(&mut self, server: usize, at: Nanos) {
         self.world.act(Act::Crash(PortId(server)));
         self.schedule(at, Event::Strike(Fault::Start(server)));
@@ -143,8 +143,8 @@ impl Stage {
             .collect()
     }
 
-    /// Notes that every client of a server must learn within a time that its session is gone. No
-    /// attempt at a call goes on there for longer.
+    /// Notes that within a time, every client of a server must learn that its session is gone.
+    /// After that, no attempt at a call may continue at that server.
     fn lose_all(&mut self, server: usize, within: Nanos, reason: CloseReason) {
         let now = self.world.now();
         for at in self.open_at(server) {
@@ -156,7 +156,7 @@ impl Stage {
         }
     }
 
-    /// Makes every server run and refuse nothing, and puts it back into the list.
+    /// Makes every server run, stop refusing, and return to the list.
     pub(super) fn heal(&mut self) {
         self.paused.fill(false);
         self.listed.fill(true);

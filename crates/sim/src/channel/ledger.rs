@@ -1,8 +1,8 @@
-//! Every call of a run, with its executions, its attempts and its end, and the laws that they must
+//! Every call of a run, with its executions, its attempts and its end, and the laws that these must
 //! obey.
 //!
 //! Invariant: the first breach is kept. Clients and servers report each event when it happens, and
-//! `run` asks at the end.
+//! `run` asks for the breach at the end.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,16 +19,16 @@ struct Call {
     begun: Nanos,
     runs: u32,
     attempts: usize,
-    /// Whether one of its attempts was sent and has ended.
+    /// Whether an attempt was sent and has ended.
     has_left: bool,
     end: Option<CallEnd>,
     is_cancelled: bool,
-    /// The time since which none of its attempts has been under way.
+    /// The time since which none of its attempts has been in flight.
     idle: Option<Nanos>,
     /// Whether the next attempt costs nothing.
     is_free: bool,
     /// Whether the last attempt was lost with its server and must not be repeated, so that the call
-    /// ends at once.
+    /// must end at once.
     is_over: bool,
 }
 
@@ -41,7 +41,8 @@ pub(super) struct Ledger {
     begun: BTreeMap<usize, u64>,
     /// The price that each client has paid for repeats so far, in tenths of a repeat.
     paid: BTreeMap<usize, u64>,
-    /// The time at which the client of a link to a server that has failed must know that.
+    /// For each client and link to a failed server, the time by which the client must know of the
+    /// failure.
     failed: BTreeMap<(usize, LinkId), Nanos>,
     /// The time at which the last fault so far is over.
     calm: Nanos,
@@ -54,16 +55,16 @@ pub(super) struct Ledger {
 pub struct Tally {
     /// Calls that ended with an answer.
     pub answered: u64,
-    /// Calls that failed, by the answer of `ran()`: no, yes, unknown.
+    /// Calls that failed, by the result of `ran()`: no, yes, unknown.
     pub failed: [u64; 3],
     /// Calls that their callers dropped.
     pub dropped: u64,
     /// Handlers that began, by server.
     pub runs: BTreeMap<usize, u64>,
-    /// Handlers that began after their call had ended: of an idempotent call whose repeat another
-    /// server had answered, for example.
+    /// Handlers that began after their call had ended. For example, another server may have
+    /// answered the repeat of an idempotent call.
     pub late_runs: u64,
-    /// The longest time from the begin of a call to its end.
+    /// The longest time from the beginning of a call to its end.
     pub longest: Nanos,
     /// The servers that ran the first and the last call with each key.
     homes: BTreeMap<u64, (usize, usize)>,
@@ -71,8 +72,7 @@ pub struct Tally {
 
 pub(super) type Shared = Rc<RefCell<Ledger>>;
 
-/// How late a call may end, because its client's thread may be busy, or because the call pauses
-/// before a repeat.
+/// How late a call may end, because its client's thread is busy or the call pauses before a repeat.
 const LATE: Nanos = Nanos::from_millis(1);
 const SLACK: Nanos = Nanos::from_millis(110);
 
@@ -106,8 +106,8 @@ impl Ledger {
         name
     }
 
-    /// Notes that a request is sent. `live`: number of attempts at the same call that are already
-    /// under way.
+    /// Notes that a request is sent. `live`: the number of other attempts at this call that are in
+    /// flight.
     pub(super) fn send(
         &mut self,
         name: usize,
@@ -145,14 +145,14 @@ impl Ledger {
         self.calls[name].has_left = true;
     }
 
-    /// Notes that a request does not count as an attempt: it was never sent, because the endpoint
+    /// Notes that a request does not count as an attempt. It was never sent, because the endpoint
     /// refused it or its session ended while it waited; or a draining server refused it.
     pub(super) fn take_back(&mut self, name: usize) {
         self.calls[name].attempts -= 1;
     }
 
-    /// Notes that a client repeats or hedges. Its retry bucket must have held enough tokens (in
-    /// tenths of a repeat) to pay for that.
+    /// Notes that a client repeats or hedges. Its retry bucket must have held enough tokens, in
+    /// tenths of a repeat.
     fn pay(&mut self, client: usize, now: Nanos) {
         let paid = self.paid.entry(client).or_default();
         *paid += 10;
@@ -164,7 +164,7 @@ impl Ledger {
         }
     }
 
-    /// Notes that the last attempt under way has ended. `is_free`: it ended in a way that makes a
+    /// Notes that the last attempt in flight has ended. `is_free`: it ended in a way that makes a
     /// repeat free; `is_lost`: it was sent, and its server has failed.
     pub(super) fn idle(&mut self, name: usize, now: Nanos, (is_free, is_lost): (bool, bool)) {
         let call = &mut self.calls[name];
@@ -182,14 +182,14 @@ impl Ledger {
         self.calm
     }
 
-    /// Notes that a server has failed, and that the client of this link knows it at `by` at the
-    /// latest.
+    /// Notes that a server has failed, and that the client of this link must know it by the time
+    /// `by`.
     pub(super) fn fail(&mut self, client: usize, link: LinkId, by: Nanos) {
         let first = self.failed.entry((client, link)).or_insert(by);
         *first = by.min(*first);
     }
 
-    /// Checks a call of which an attempt is under way over this link.
+    /// Checks a call with an attempt in flight over this link.
     pub(super) fn check_attempt(&mut self, name: usize, client: usize, link: LinkId, now: Nanos) {
         let failed = self.failed.get(&(client, link)).copied();
         if let Some(by) = failed.filter(|by| now > *by + LATE) {
@@ -251,8 +251,8 @@ impl Ledger {
         &self.tally
     }
 
-    /// Checks that no call of `client` has outlived its deadline or waited for too long. `ready`:
-    /// the time since which a server has been ready for its calls.
+    /// Checks that no call of `client` has exceeded its deadline or waited too long. `ready`: the
+    /// time since which a server has been ready for its calls.
     pub(super) fn check(
         &mut self,
         client: usize,

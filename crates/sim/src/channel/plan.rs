@@ -15,18 +15,18 @@ pub(super) struct Plan {
     pub(super) clients: usize,
     /// Calls of each client that begin at random times.
     pub(super) calls: u32,
-    /// Calls that each client keeps under way besides those: for each that ends, another begins.
+    /// Further calls that each client keeps in flight: when one ends, another begins.
     pub(super) in_flight: usize,
     /// Number of different keys of calls; 0: each call has its own. They begin with `first_key`.
     pub(super) keys: u64,
     pub(super) first_key: u64,
     /// Whether some calls are notifications.
     pub(super) notices: bool,
-    /// Whether a server may come back as another version of the program.
+    /// Whether a server may restart as another version of the program.
     pub(super) versions: bool,
     /// The window of each session.
     pub(super) window: u32,
-    /// The first calls begin then.
+    /// The time at which the first calls begin.
     pub(super) begin: Nanos,
     /// Mean time between two calls of a client.
     pub(super) gap: Nanos,
@@ -34,9 +34,9 @@ pub(super) struct Plan {
     pub(super) deadlines: Ppm,
     pub(super) cancels: Ppm,
     pub(super) faults: u64,
-    /// A server that leaves the list of addresses at a time.
+    /// A server that leaves the list of addresses, and the time at which it does.
     pub(super) leaves: Option<(usize, Nanos)>,
-    /// The planted bug that a process or the stage shows.
+    /// The planted bug of a process or the stage.
     pub(super) bug: Option<Bug>,
     pub(super) rates: FaultRates,
 }
@@ -50,7 +50,7 @@ pub(super) struct ServerPlan {
     pub(super) refuses: Ppm,
     /// How often a handler answers with an application error.
     pub(super) fails: Ppm,
-    /// Whether its error codes tell, as the protocol says, if the request ran.
+    /// Whether its error codes are precise about whether the request ran, as the protocol demands.
     pub(super) precise: bool,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct ServerPlan {
 pub(super) enum Takes {
     /// Exponentially distributed, with this mean.
     Mean(Nanos),
-    /// Equally distributed from zero to this.
+    /// Uniformly distributed from zero to this.
     UpTo(Nanos),
 }
 
@@ -76,13 +76,13 @@ pub(super) fn endpoint() -> dunlin_core::Config {
 pub(super) const CHAOS: Nanos = Nanos::from_millis(1500);
 /// From this time on, every server must serve again.
 pub(super) const SETTLE: Nanos = Nanos::from_millis(3500);
-/// Every call has ended after this time.
+/// By this time, every call has ended.
 pub(super) const END: Nanos = Nanos::from_millis(6000);
 /// A peer that does not answer for this long has failed.
 pub(super) const FAILURE: Nanos = Nanos::from_millis(300);
 
 impl Plan {
-    /// The plan of a seed. Every 16th is a calm one, whose shares are judged.
+    /// Makes the plan of a seed. Every 16th plan is a calm one, whose shares are judged.
     pub(super) fn draw(seed: u64, rng: &mut Rng) -> Self {
         match seed.is_multiple_of(16) {
             true => Self::calm(seed / 16, rng),
@@ -155,7 +155,7 @@ impl ServerPlan {
         }
     }
 
-    /// Whether another server ends its calls as soon as this one.
+    /// Whether another server's calls end as soon as this one's.
     pub(super) fn is_equal(&self, other: &Self) -> bool {
         let ends = |it: &Self| (it.takes, it.refuses, it.fails);
         ends(self) == ends(other)

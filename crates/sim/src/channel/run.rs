@@ -1,7 +1,7 @@
-//! The run of a seed: faults, then a sound world in which every address must serve again and every
-//! call must end.
+//! The run of a seed: a phase with faults, then a phase without them, in which every address must
+//! serve again and every call must end.
 //!
-//! Invariant: the result of [`run_seed`] depends on its arguments alone. Called by `bin/seeds` and
+//! Invariant: the result of [`run_seed`] depends only on its arguments. Called by `bin/seeds` and
 //! by tests.
 
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::world::{Act, World};
 /// How to run a seed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// The planted bug that every channel, or every other process, shows.
+    /// The planted bug of every channel, or of every other process.
     #[cfg(feature = "mutants")]
     pub mutant: Option<super::bug::Mutant>,
 }
@@ -41,12 +41,12 @@ pub struct Report {
     pub digest: u64,
 }
 
-/// A run in which a checker found something.
+/// A run in which a checker found a fault.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
     /// Its seed.
     pub seed: u64,
-    /// The option of `seeds` that repeats it; empty if its script does.
+    /// The option of `seeds` that repeats it; empty if a script repeats it.
     pub option: &'static str,
     /// A description of the fault.
     pub what: String,
@@ -84,7 +84,7 @@ pub fn run_seed(seed: u64, options: Options) -> Result<Report, Failure> {
     }
 }
 
-/// A world under way.
+/// A world in progress.
 pub(super) struct Run {
     seed: u64,
     plan: Plan,
@@ -93,7 +93,7 @@ pub(super) struct Run {
     chaos: Nanos,
 }
 
-/// The stage takes clients' orders at least this often.
+/// The stage takes clients' orders at least at this interval.
 const STEP: Nanos = Nanos::from_micros(500);
 
 impl Run {
@@ -116,7 +116,7 @@ impl Run {
         Self::of(seed, plan, CHAOS, rng)
     }
 
-    /// A run of this plan. The world takes orders, and faults strike until the time `chaos`.
+    /// Makes the run of this plan. Faults strike until the time `chaos`.
     pub(super) fn of(seed: u64, plan: Plan, chaos: Nanos, mut rng: Rng) -> Self {
         let net = Net::sound(rng.next_u64());
         net.borrow_mut().set_rates(plan.rates);
@@ -190,7 +190,7 @@ impl Run {
         clients.into_iter().map(to_begin).sum()
     }
 
-    /// Number of calls that clients will begin or that have not ended, and of attempts under way.
+    /// The number of calls that have not begun or not ended, and of attempts in flight.
     pub(super) fn left(&mut self) -> usize {
         let mut left = self.stage.world.cluster.ledger.borrow().open();
         for port in self.clients() {
@@ -240,7 +240,7 @@ impl Run {
         let stage = &mut self.stage;
         match event {
             Event::Strike(fault) if stage.world.now() < self.chaos => stage.strike(fault),
-            // The world is sound now, so no fault strikes.
+            // The world is now without faults, so none strikes.
             Event::Strike(_) => {}
             Event::Connect(client, link, server) => stage.connect(client, link, server),
             Event::LookedUp(client) => stage.look_up(client),

@@ -1,4 +1,4 @@
-//! A run whose servers, calls and faults a program names, instead of a seed: scenario files of
+//! A run whose servers, calls and faults a program defines, instead of a seed: scenario files of
 //! channels are such scripts. The seed still determines when calls begin, how long handlers take,
 //! and which frames are lost; the laws of the ledger hold as in all runs. Called by the crate
 //! `scenario`.
@@ -17,9 +17,9 @@ use crate::world::rng::{Ppm, Rng};
 /// A run.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// The seed of everything that the script leaves open.
+    /// The seed of all choices that the script leaves open.
     pub seed: u64,
-    /// Calls begin until about this time, and then end.
+    /// Calls begin until about this time. The run then waits for their ends.
     pub end: Nanos,
     /// The options of every channel.
     pub channel: Config,
@@ -27,7 +27,7 @@ pub struct Script {
     pub servers: Vec<Answers>,
     /// Number of clients, each with a channel.
     pub clients: usize,
-    /// The first calls begin then.
+    /// The time at which the first calls begin.
     pub begin: Nanos,
     /// The mean time between two calls of a client, which begin at random times.
     pub gap: Nanos,
@@ -61,7 +61,7 @@ pub struct Answers {
 pub struct Strike {
     /// When it begins.
     pub at: Nanos,
-    /// The server's place in the list.
+    /// The server's index in the list.
     pub server: usize,
     /// The kind of fault.
     pub what: What,
@@ -74,11 +74,11 @@ pub struct Strike {
 pub enum What {
     /// The process is killed, and another one starts after the span.
     Crash,
-    /// The process is stopped (SIGSTOP), and goes on after the span.
+    /// The process is stopped (SIGSTOP), and continues after the span.
     Stop,
     /// The process drains and ends, and another one starts a span after its end.
     Drain,
-    /// Look-ups find the address no longer, until the span has passed.
+    /// Look-ups do not find the address until the span has passed.
     Unlist,
 }
 
@@ -91,18 +91,18 @@ pub struct Played {
     pub tally: Tally,
 }
 
-/// The longest drain: then the server ends although handlers run.
+/// The longest drain. After it, the server ends even if handlers run.
 const LONGEST_DRAIN: Nanos = Nanos::from_secs(30);
 
-/// The longest time in which the calls of a run must end after the last one has begun, in addition
-/// to the time for which a channel waits for a server. Handlers of a run take much less.
+/// After the last call has begun, the calls of a run must end within this time, plus the time for
+/// which a channel waits for a server. Handlers of a run take much less.
 const PATIENCE: Nanos = Nanos::from_secs(60);
 
 /// The time after the last call in which handlers may still begin.
 const LATE: Nanos = Nanos::from_millis(100);
 
 /// Runs a script. Between two steps it calls `go_on` with the virtual time, and ends without
-/// results when that returns false.
+/// results if `go_on` returns false.
 ///
 /// # Errors
 /// The first broken invariant.

@@ -18,7 +18,7 @@ pub(super) type ServerRpc = SimEndpoint<Server>;
 
 /// The state of a server's handlers.
 pub(super) struct Server {
-    /// The number of the server, which is that of its port.
+    /// The number of the server, which is also its port number.
     number: usize,
     plan: ServerPlan,
     ledger: Shared,
@@ -63,7 +63,7 @@ pub(super) fn drain(rpc: &mut ServerRpc) {
 }
 
 impl Server {
-    /// Whether it takes no more sessions.
+    /// Whether it accepts no more sessions.
     pub(super) fn is_closed(&self) -> bool {
         self.is_draining && self.bug != Some(Bug::DrainTakesSessions)
     }
@@ -91,7 +91,7 @@ fn on_call(app: &mut Server, req: Request<'_>, cx: &mut Cx<'_>) {
         return req.refuse(cx, ErrorCode::UNDECODABLE);
     };
     let refuses = app.rng.chance(app.plan.refuses);
-    // An imprecise server answers with codes that do not tell whether the request ran.
+    // An imprecise server answers with codes that do not say whether the request ran.
     if refuses && (app.plan.precise || app.rng.one_in(2)) {
         return req.refuse(cx, ErrorCode::OVERLOADED);
     }

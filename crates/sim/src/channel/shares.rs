@@ -1,7 +1,7 @@
-//! The laws of shares: equal servers are within 10 % of each other, one that is ten times as slow
-//! gets at most 1/5 of an equal share, and a server that leaves takes at most 1.5/n of the keys
-//! along. With few calls, chance alone breaks such limits; then a share may be five standard
-//! deviations off instead, as one of 1.7 million is.
+//! The laws of shares: equal servers are within 10 % of each other, a server that is ten times as
+//! slow gets at most 1/5 of an equal share, and a server that leaves moves at most 1.5/n of the
+//! keys. With few calls, chance alone breaks such limits; a share may then be off by five standard
+//! deviations, which happens by chance once in 1.7 million times.
 //!
 //! Called by the judge of picks, `client/picks.rs`.
 
@@ -10,7 +10,7 @@
 pub struct Judged {
     /// Groups of equal servers.
     pub equal: u64,
-    /// Those with enough calls for the limit of 10 %.
+    /// Groups with enough calls for the limit of 10 %.
     pub within_ten: u64,
     /// Servers that were ten times as slow.
     pub slow: u64,
@@ -18,7 +18,8 @@ pub struct Judged {
     pub left: u64,
 }
 
-/// The least number of calls of an equal share. In a smaller one, chance hides every difference.
+/// The least number of calls in an equal share that is judged. With fewer, chance hides every
+/// difference.
 const ENOUGH: u64 = 100;
 
 impl Judged {
@@ -40,8 +41,8 @@ const fn chance(variance: u64) -> u64 {
     (25 * variance).isqrt()
 }
 
-/// Judges the calls of equal servers. `ahead`: by how many calls one of them may be ahead from the
-/// beginning.
+/// Judges the calls of equal servers. `ahead`: the number of calls by which one of them may be
+/// ahead from the beginning.
 pub(super) fn equal(got: impl Iterator<Item = u64> + Clone, ahead: u64) -> Result<Judged, String> {
     let servers = got.clone().count() as u64;
     let share = got.clone().sum::<u64>() / servers.max(1);

@@ -1,8 +1,8 @@
 //! The stage: the world with its processes, for which it does the work of a nexus. A session that a
-//! client orders opens after a while, provided that the server lives and serves. When one side ends
-//! a session, the other side learns of it.
+//! client orders opens after a while, if the server is alive and serves. When one side ends a
+//! session, the other side learns of it.
 //!
-//! Invariant: a record of `sessions` is a session that its client believes to be open. Called by
+//! Invariant: each record in `sessions` is a session that its client believes to be open. Called by
 //! `run` and `faults`.
 
 use dunlin_channel::{LinkId, Opened};
@@ -81,7 +81,7 @@ impl Node for Member {
     }
 }
 
-/// An event that the stage has planned.
+/// An event that the stage has scheduled.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     Strike(super::faults::Fault),
@@ -89,7 +89,7 @@ pub(super) enum Event {
     LookedUp(PortId),
     /// A client learns that its session is gone.
     Lost(usize, CloseReason),
-    /// A client learns that a server drains.
+    /// A client learns that a server is draining.
     Draining(usize),
     /// A server learns that a client has ended a session.
     Ended(usize, u32, Session),
@@ -244,7 +244,7 @@ impl Stage {
         Some((session, far))
     }
 
-    /// Tells a client that its session is gone, and the server too if it lives.
+    /// Notifies a client that its session is gone, and also the server if it is alive.
     pub(super) fn lose(&mut self, at: usize, reason: CloseReason) {
         let made = &mut self.sessions[at];
         if !std::mem::replace(&mut made.is_open, false) {
@@ -259,7 +259,7 @@ impl Stage {
         self.schedule(then, Event::Ended(made.server, made.life, made.far));
     }
 
-    /// Tells a server that a session has ended. A server whose host is paused learns it later.
+    /// Notifies a server that a session has ended. A server whose host is paused learns it later.
     pub(super) fn end_far(&mut self, server: usize, life: u32, far: Session) {
         if self.world.life(PortId(server)) != life {
             return;

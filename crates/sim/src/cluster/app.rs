@@ -1,7 +1,7 @@
 //! The user's side of a simulated process: it issues calls of every kind, cancels some, closes
 //! sessions and keeps requests, as its seed determines.
 //!
-//! Invariant: everything here depends only on the process's own stream of random numbers and on its
+//! Invariant: all actions depend only on the process's own stream of random numbers and on its
 //! input. Called by the endpoint (timers, continuations, session events) and by `node`; `handlers`
 //! has the handlers of requests.
 
@@ -39,7 +39,7 @@ pub(super) struct App {
     pub(super) sessions: Vec<Known>,
     /// New sessions that have no pace yet.
     pub(super) unpaced: Vec<Session>,
-    /// Peers to open a session to, and the time from which on to do so.
+    /// Peers to which sessions should be opened, each with the earliest time for that.
     pub(super) reopen: Vec<(Nanos, PortId)>,
     /// Msgbufs that are held and never used, so that the pool runs short.
     hoard: Vec<MsgBuf>,
@@ -48,10 +48,10 @@ pub(super) struct App {
     free: Vec<usize>,
     /// Handles of the last requests whose clients no longer waited.
     given_up: VecDeque<Ticket>,
-    /// The tokens of the peers whose requests for a session this process has granted, by the
-    /// session's number.
+    /// For each session that this process has granted, by session number, the token that the peer
+    /// has chosen.
     granted: BTreeMap<SessionNum, Token>,
-    /// Nested calls, each with the kept request for which it was made.
+    /// Nested calls, each with the kept request that needs it.
     nested: BTreeMap<u64, usize>,
     /// Calls that may still be cancelled.
     cancellable: BTreeMap<u64, CallId>,
@@ -67,13 +67,13 @@ pub(super) struct Known {
     pub(super) peer: PortId,
     /// Whether this process opened it. If so, the process opens another one when this one ends.
     pub(super) ours: bool,
-    /// The token of the process that opened it.
+    /// The token that the opener of the session has chosen.
     pub(super) token: Token,
 }
 
 impl Known {
     /// The ledger's name for the session: the process that opened it, at `here` or at the peer, and
-    /// its token.
+    /// the token.
     fn name(&self, here: PortId) -> (PortId, u32) {
         let opener = if self.ours { here } else { self.peer };
         (opener, self.token.0)
@@ -182,7 +182,7 @@ impl App {
         }
     }
 
-    /// Calls of this phase that are not issued yet.
+    /// The number of calls in this phase that are not issued yet.
     pub(super) fn remaining(&self) -> u32 {
         self.remaining
     }
@@ -252,8 +252,8 @@ impl App {
             SessionEvent::Closed { session, reason } => (session, reason),
             SessionEvent::Connected(_) => return,
             SessionEvent::Accepted(session) => {
-                // A session that has ended already has no information any more, and its end is the
-                // next event. Until then this process stands in for its peer.
+                // If a session has already ended, it has no information any more, and its end is
+                // the next event. Until then, this process stands in for its peer.
                 let info = cx.session_info(session);
                 let peer = info.map_or(self.id.port, |info| PortId(port_of(info.peer)));
                 let token = self.granted.remove(&session.number());
@@ -303,7 +303,8 @@ impl App {
                 break;
             };
             let taken = self.issue(known, kind, None, cx);
-            // Under faults a refused call counts: the plan does not wait for an overloaded peer.
+            // Under faults, a refused call counts as issued, because the plan does not wait for an
+            // overloaded peer.
             if taken || self.phase == Phase::Chaos {
                 self.remaining -= 1;
             }
@@ -355,7 +356,7 @@ impl App {
         };
         let calm = self.phase == Phase::Calm;
         let (often, longest) = self.work.deadlines;
-        // Nested calls that wait for each other's slots would wait for ever without a deadline.
+        // Without a deadline, nested calls that wait for each other's slots would wait forever.
         let limited = parent.is_some() || !calm && self.rng.chance(often);
         let deadline = limited.then(|| Nanos(self.rng.log_between(1_000, longest.0)));
         let call = self.shared.lock().issue(Issue {
@@ -439,7 +440,7 @@ impl App {
             _ => return self.rng.next_u32(),
         };
         let most = match (self.phase, self.work.sloth, kind) {
-            // In the calm phase, handlers are fast, unless the plan tests slow ones (`sloth`); even
+            // In the calm phase, handlers are fast, unless the plan tests slow ones (`sloth`). Even
             // then, no process may be declared failed.
             (Phase::Calm, Some(sloth), Kind::Slow) => sloth,
             (Phase::Calm, ..) => most.min(Nanos::from_micros(50)),

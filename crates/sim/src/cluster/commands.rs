@@ -1,5 +1,5 @@
-//! The queue of commands from an endpoint to its control thread, which takes them in order, a
-//! little later. Called by `ways` and `control`.
+//! The queue of commands from an endpoint to its control thread, which takes them in order after a
+//! short delay. Called by `ways` and `control`.
 
 use std::collections::VecDeque;
 

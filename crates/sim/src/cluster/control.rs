@@ -40,12 +40,12 @@ pub(super) struct Control {
     chaos_end: Nanos,
     rng: Rng,
     requests: Vec<StreamRequest>,
-    /// When the plane must run next. This is expensive to compute, so it is updated only when the
+    /// When the plane must run next. Computing this is expensive, so it is updated only when the
     /// plane has changed.
     next_tick: Nanos,
     /// How long a connect may take.
     patience: Nanos,
-    /// Until this time the endpoint takes no events, because its thread is away.
+    /// Until this time, the endpoint takes no events, because its thread is away.
     away_until: Nanos,
     /// Whether the connection breaks as the next proof of an address arrives.
     loses_proof: bool,
@@ -145,7 +145,7 @@ impl Control {
         Some(session)
     }
 
-    /// Tells the plane the time.
+    /// Sets the plane's time.
     pub(super) fn tick(&mut self, now: Nanos) {
         while let Some(command) = self.ways.commands.next(now) {
             self.plane.on_command(command, now);

@@ -2,9 +2,9 @@
 //! packets and their times, the application's events and their order, counters, histograms,
 //! msgbufs, and the state of sessions.
 //!
-//! Both runs only digest their facts (`world/record.rs`), which costs little time. If a digest
-//! differs, both are run again, and the facts around the first different one are kept in words. The
-//! first variant is the specification: if it alone breaks a promise, the seed has failed, and
+//! Both runs only digest their facts (`world/record.rs`), which takes little time. If a digest
+//! differs, both are repeated, and the facts around the first different one are kept in words. The
+//! first variant is the specification: if it breaks a promise on its own, the seed has failed, and
 //! nothing is compared.
 //!
 //! | file | what it owns |
@@ -91,8 +91,8 @@ pub const COMMON: Comparison = Comparison {
     ],
 };
 
-/// The general path, on which short packets wait in the queue as all others do, against staged
-/// short packets.
+/// The general path, on which short packets wait in the queue like all others, against staged short
+/// packets.
 pub const LANES: Comparison = Comparison {
     name: "lanes",
     sides: [
@@ -120,7 +120,7 @@ pub const COMPARISONS: &[Comparison] = &[REPEATED, COMMON, LANES];
 /// Two runs that were equal.
 #[derive(Clone, Copy, Debug)]
 pub struct Same {
-    /// The report of both.
+    /// The report, which is the same for both.
     pub report: Report,
     /// How many facts were compared.
     pub facts: usize,
@@ -146,7 +146,7 @@ impl fmt::Display for Unlike {
     }
 }
 
-/// Number of facts before the first different one to keep in words, and number of facts from it on.
+/// Number of facts that are kept in words: before the first different one, and from it on.
 const BEFORE: usize = 12;
 const AFTER: usize = 4;
 
@@ -208,7 +208,7 @@ fn run(
     let recorder = Recorder::new(kept);
     let options = Options {
         mutant,
-        // The comparison must find the planted bug, and the laws must not. A broken law would also
+        // The comparison must find the planted bug, but the laws must not. A broken law would also
         // change the run so much that it could not be compared.
         lawless: mutant.is_some(),
         ..Options::default()

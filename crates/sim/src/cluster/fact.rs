@@ -159,7 +159,7 @@ fn show_done(done: &Done, see: &mut impl See) {
     see.number("call", done.tag.0);
     match done.result {
         Ok(()) => see.bytes("response", done.response.data()),
-        // The buffer still holds the bytes of an earlier message.
+        // The buffer still has the bytes of an earlier message.
         Err(error) => see.text("error", format_args!("{error:?}")),
     }
     see.bytes("request", done.request.data());

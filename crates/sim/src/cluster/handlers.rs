@@ -1,8 +1,8 @@
 //! The handlers of every simulated process: one for each kind of request, including those that
 //! fail.
 //!
-//! Invariant: each handler tells the ledger that it runs, before it answers or fails. Called by the
-//! endpoint; registered by `node`.
+//! Invariant: each handler notifies the ledger that it runs, before it answers or fails. Called by
+//! the endpoint; registered by `node`.
 
 use std::panic::resume_unwind;
 
@@ -64,8 +64,8 @@ fn note(app: &App, cx: &Cx<'_>, kind: Kind, session: Session, request: &[u8]) {
     app.note(cx, &fact);
 }
 
-/// Tells the ledger that a handler runs, and returns the decoded request. `None` if the request is
-/// malformed, or the ledger knows no such call.
+/// Notifies the ledger that a handler runs, and returns the decoded request. `None` if the request
+/// is malformed, or the ledger does not know its call.
 fn begin(shared: &Shared, port: PortId, kind: Kind, data: &[u8]) -> Option<Ask> {
     let ask = Ask::read(data);
     let fine = shared.lock().execute(ask.map(|ask| ask.call), kind, port);
@@ -128,7 +128,7 @@ fn on_panic(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
 }
 
 fn on_forget(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
-    // This handler never answers, on purpose.
+    // This handler intentionally never answers.
     let _ = open(app, req, cx, Kind::Forget);
 }
 

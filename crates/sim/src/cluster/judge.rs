@@ -1,7 +1,7 @@
-//! The checker of one process's handshakes. It checks how each connect ends, that the transport
-//! counts one use of a peer for each session with it, and that, if a peer's address differs from
-//! that of its connection, no session with it is open before the peer has proven the address (rule
-//! C13). Called by `control`.
+//! The checker of one process's handshakes. It checks how each connect ends, and that the transport
+//! counts one use of a peer for each session with it. If a peer's address differs from its
+//! connection's, it checks that no session with the peer is open before the peer has proven the
+//! address (rule C13). Called by `control`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::cluster::plan::Plan;
 use crate::world::net::channels::Pending;
 use crate::world::net::{Fd, PortId};
 
-/// A connect ends at most this long after its deadline; the delay comes from handlers that compute.
+/// A connect ends at most this long after its deadline; handlers that compute cause the delay.
 const SLACK: Nanos = Nanos::from_millis(100);
 /// Over a sound network, a connect succeeds if it has at least this much time.
 const PATIENT: Nanos = Nanos::from_millis(200);
@@ -37,7 +37,7 @@ pub(super) struct Judge {
     slow: bool,
     /// Sessions that this side asked for: when it asked, and the deadline.
     asked: BTreeMap<Session, (Nanos, Nanos)>,
-    /// From this time on, the faults and the sessions that they struck have ended.
+    /// From this time on, no faults strike, and the sessions that they struck have ended.
     sound_from: Nanos,
     calm_from: Nanos,
     /// Whether sessions may have begun or ended since the last check.

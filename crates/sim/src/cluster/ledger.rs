@@ -21,7 +21,7 @@ use judge::Call;
 
 mod judge;
 
-/// A session, named by the process that opened it and the token that this process chose.
+/// A session's name: the process that opened it, and the token that this process chose.
 pub(super) type SessionName = (PortId, u32);
 
 /// A phase of a run.
@@ -44,14 +44,14 @@ pub(super) struct Ledger {
     /// Whether packets may have been lost even in the calm phase, because bounded queues have
     /// overflowed.
     pub(super) lossy: bool,
-    /// From this time on no process may be declared failed, because each has received packets from
+    /// From this time on, no process may be declared failed, because each has received packets from
     /// all others since the faults ended.
     pub(super) trusted_from: Nanos,
     /// Empty requests, which have no room for the name of a call: how many were issued, and how
     /// many ran.
     empties: (u64, u64),
     allowed: Allowed,
-    /// The sessions that their openers have given up before they were open.
+    /// The sessions that their openers gave up before they were open.
     given_up: BTreeSet<SessionName>,
     calls: Vec<Call>,
     pending: usize,
@@ -106,7 +106,7 @@ pub(super) struct Shared(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     ledger: Mutex<Ledger>,
-    /// Whether the ledger has changed. This is outside the lock, because every iteration asks.
+    /// Whether the ledger has changed. This is outside the lock, because every iteration reads it.
     news: AtomicBool,
     record: Recorder,
 }
@@ -129,7 +129,7 @@ pub(super) struct Issue {
 
 impl Shared {
     /// Notes a violation if an endpoint took one of its own handles for a handle of another
-    /// endpoint. If the session or call of the handle has ended, that is no violation.
+    /// endpoint. If the handle's session or call has ended, this is not a violation.
     pub(super) fn check_handle(&self, used: Result<(), HandleError>) {
         if used == Err(HandleError::WrongEndpoint) {
             let what = "an endpoint does not know its own handle".to_owned();
@@ -164,7 +164,7 @@ impl Shared {
         &self.0.record
     }
 
-    /// True if the ledger has changed since this was last asked.
+    /// Whether the ledger has changed since the last call.
     pub(super) fn take_news(&self) -> bool {
         self.0.news.load(Relaxed) && self.0.news.swap(false, Relaxed)
     }
@@ -395,8 +395,8 @@ impl Ledger {
         }
     }
 
-    /// Whether the process that a call goes to has given up the call's session. The caller may have
-    /// accepted it, and the session ends when the caller learns that.
+    /// Whether the called process has given up the call's session. The caller may have accepted the
+    /// session, which ends when the caller learns of this.
     fn is_abandoned(&self, name: u64) -> bool {
         let call = usize::try_from(name).ok().and_then(|at| self.calls.get(at));
         let is_its = |call: &Call| call.session.0 == call.to;

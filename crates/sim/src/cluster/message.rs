@@ -1,7 +1,8 @@
 //! The format of requests and responses in the scenario, and the handler that each request is for.
 //!
-//! Every request names its call, and every byte after that follows from the name, so a response
-//! that belongs to another request, or to none, is recognised. Called by `app` and `ledger`.
+//! Every request contains its call's name, and all following bytes are computed from the name. So a
+//! response that belongs to another request, or to none, is recognised. Called by `app` and
+//! `ledger`.
 
 use dunlin_wire::ReqType;
 
@@ -23,7 +24,7 @@ pub enum Kind {
     Background,
     /// A batch handler answers it together with others of its burst.
     Batch,
-    /// Answers an application error.
+    /// Answers with an application error.
     Reject,
     /// Panics.
     Panic,

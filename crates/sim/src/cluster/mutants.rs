@@ -19,7 +19,7 @@ enum Planted {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Planted {}
 
-/// A planted bug that every endpoint of a run shows.
+/// A planted bug that every endpoint of a run has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mutant(Planted);
 
@@ -93,7 +93,7 @@ impl Mutant {
         Vec::new()
     }
 
-    /// The bug with this name; there is none in this build.
+    /// Finds nothing: this build has no bugs.
     pub fn from_name(_name: &str) -> Option<Self> {
         None
     }

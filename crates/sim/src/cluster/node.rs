@@ -108,7 +108,7 @@ impl RpcNode {
         app.begin(phase, &mut cx);
     }
 
-    /// Waits until the transport is done with everything.
+    /// Waits until the transport has finished with all packets.
     pub(crate) fn flush(&mut self) {
         self.rpc.flush();
     }
@@ -132,7 +132,7 @@ impl RpcNode {
         self.control.left(&mut self.rpc)
     }
 
-    /// Calls that the application has not issued yet.
+    /// The number of calls that the application has not issued yet.
     pub(crate) fn left_to_issue(&self) -> u32 {
         self.rpc.app().remaining()
     }
@@ -148,7 +148,7 @@ impl RpcNode {
             .find(|info| info.in_flight + info.backlog > 0 || info.credits != info.credit_limit)
     }
 
-    /// Ends all sessions, for good.
+    /// Ends all sessions permanently.
     pub(crate) fn disconnect_all(&mut self) {
         let (app, mut cx) = self.rpc.with();
         app.release_hoard(&mut cx);
@@ -238,8 +238,8 @@ impl RpcNode {
         (infos.map(|info| info.receiving).sum(), self.rpc.receiving())
     }
 
-    /// Checks that credits are never above their limit, that calls in slots are never more than
-    /// slots, and that the budgets of the sessions add up to that of the endpoint.
+    /// Checks that credits never exceed their limit, that calls in slots never exceed the number of
+    /// slots, and that the budgets of the sessions add up to the endpoint's.
     fn check_sessions(&mut self) {
         let App {
             sessions,

@@ -18,8 +18,8 @@ impl Whim {
     }
 
     fn change(&mut self) {
-        // From 1 MB/s, about one request in a tenth of a millisecond, to more than any cable
-        // carries.
+        // From 1 MB/s, which is about one request in a tenth of a millisecond, to more than any
+        // cable carries.
         let rate = BytesPerSec(self.rng.log_between(1_000_000, 100_000_000_000));
         self.rate = (!self.rng.one_in(3)).then_some(rate);
     }

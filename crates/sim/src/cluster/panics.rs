@@ -1,4 +1,4 @@
-//! Panics of a run are results, not noise: the hook keeps their message instead of printing it.
+//! Panics of a run are results, so they are not printed: the hook keeps their message instead.
 //!
 //! Invariant: outside of [`quietly`] the process's own hook works as before. Called by `run`.
 

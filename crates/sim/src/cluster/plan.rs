@@ -1,8 +1,8 @@
 //! The plan of one seed: hosts, network, faults, attacks, endpoints and their work.
 //!
-//! Invariant: a plan follows from its seed alone. Small windows, few credits, short timeouts and
-//! late frames often coincide in it: if they were independent, a fault that needs three rare
-//! conditions together would be very rare. Called by `run`.
+//! Invariant: a plan depends only on its seed. Small windows, few credits, short timeouts and late
+//! frames often coincide in it: if they were independent, a fault that needs three rare conditions
+//! together would be very rare. Called by `run`.
 
 use dunlin_core::{Bypasses, Check, Config, Nanos, Scheme};
 use dunlin_wire::ReqNum;
@@ -43,8 +43,8 @@ pub struct Plan {
     pub linger: Nanos,
     /// Whether processes of one host use a UNIX socket.
     pub unix: bool,
-    /// Whether some processes get their packets at another address than that of their control
-    /// connections, and must prove that this address is theirs.
+    /// Whether some processes receive packets at an address other than their control connections',
+    /// and must prove that this address is theirs.
     pub elsewhere: bool,
     /// How often faults strike handshakes, until `chaos_end` or to the end.
     pub handshakes: Handshakes,
@@ -65,7 +65,7 @@ pub struct Plan {
 /// The work of the processes of a run.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// Calls that each process issues under faults, nested ones not counted.
+    /// Calls that each process issues under faults, not counting nested ones.
     pub calls: u32,
     /// Calls that each process issues over the sound network.
     pub calm_calls: u32,
@@ -146,8 +146,8 @@ const LATE: u64 = 0x6c61_7465_0000_0000;
 const SLOTH: u64 = 0x736c_6f74_6800_0000;
 /// Seeds the random stream for addresses.
 const ELSEWHERE: u64 = 0x656c_7365_7768_6572;
-/// Sessions to every other process, in runs that have more sessions than there may be offers under
-/// way.
+/// Sessions to every other process in crowded runs: more than the number of offers that may be
+/// outstanding.
 const CROWD: u64 = 40;
 
 impl Plan {
@@ -216,7 +216,7 @@ impl Plan {
         plan
     }
 
-    /// Makes it a run in which handlers take longer than the failure timeout and nothing else
+    /// Changes the plan so that handlers take longer than the failure timeout and nothing else
     /// fails: endpoints forget no response, give up no large request, and accept sessions in time.
     fn slow_down(&mut self, rng: &mut Rng) {
         self.patience = self.patience.max(Nanos::from_secs(2));
@@ -231,8 +231,8 @@ impl Plan {
         work.kinds.extend([Kind::Slow; 2]);
     }
 
-    /// Makes it a run of many short echoes in quick succession: the usual work of an endpoint,
-    /// which the common path is made for. Faults, acts and attacks stay as they are.
+    /// Changes the plan to many short echoes in quick succession: the usual work of an endpoint,
+    /// for which the common path is made. Faults, acts and attacks stay the same.
     fn hasten(&mut self, rng: &mut Rng) {
         self.endpoint.bypasses = Bypasses::default();
         self.paced = false;
@@ -285,8 +285,8 @@ fn draw_net(rng: &mut Rng) -> NetConfig {
     net
 }
 
-/// Draws the fabric: in half of the seeds one switch, in the others two tiers. Their spine cables
-/// are slower or faster than those of the hosts, and their switches have little or much memory.
+/// Draws the fabric: one switch in half of the seeds, and two tiers in the others. Spine cables may
+/// be slower or faster than host cables, and switches have little or much memory.
 fn draw_fabric(rng: &mut Rng) -> Fabric {
     let from = rng.log_between(1_000, 100_000);
     let tiers = rng.one_in(2);
@@ -363,8 +363,8 @@ fn draw_first_req(rng: &mut Rng) -> ReqNum {
     if rng.one_in(2) {
         return ReqNum(0);
     }
-    // A multiple of the largest window at most 128 below the wrap, or half way round, where a
-    // signed comparison goes wrong.
+    // A multiple of the largest window that is at most 128 below the wrap, or half way round, where
+    // a signed comparison goes wrong.
     ReqNum(*rng.pick(&[
         0_u32.wrapping_sub(64),
         0_u32.wrapping_sub(128),

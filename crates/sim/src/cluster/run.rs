@@ -1,7 +1,7 @@
-//! One seed, from beginning to end: first safety under faults, then liveness without them; at the
-//! end nothing may be left (design §13).
+//! One seed, from beginning to end: first safety under faults, then liveness without them. At the
+//! end, no resource may be left in use (design §13).
 //!
-//! Invariant: the result of [`run_seed`] depends on its arguments alone. A failed run is repeated
+//! Invariant: the result of [`run_seed`] depends only on its arguments. A failed run is repeated
 //! with the trace on, and the failure names the command that replays it. Called by `bin/seeds` and
 //! by tests.
 
@@ -23,7 +23,7 @@ use crate::world::{Act, Node, World};
 /// How to run a seed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// The planted bug that every endpoint shows.
+    /// The planted bug of every endpoint.
     pub mutant: Option<Mutant>,
     /// Whether to keep a trace.
     pub trace: bool,
@@ -42,7 +42,7 @@ pub struct Report {
     pub frames: NetCounters,
     /// Addresses that were proven to processes of the last phase (rule C13).
     pub proofs: u64,
-    /// Sessions of these processes whose deadline passed first, by the stage of their handshake.
+    /// Sessions of these processes whose deadline passed before they were open, by handshake stage.
     pub overdue: Overdue,
     /// Iterations of event loops.
     pub iterations: u64,
@@ -63,12 +63,12 @@ impl Fact for Report {
     }
 }
 
-/// A run in which a checker found something.
+/// A run in which a checker found a fault.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// Its seed.
     pub seed: u64,
-    /// The planted bug, if one was.
+    /// The planted bug, if there was one.
     pub mutant: Option<Mutant>,
     /// A description of the fault.
     pub what: String,
@@ -108,7 +108,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Runs a seed. If it fails, it is run again for the trace.
+/// Runs a seed. If it fails, runs it again for the trace.
 ///
 /// # Errors
 /// The first broken invariant.
@@ -157,7 +157,7 @@ pub(crate) fn run_recorded(
         Ok(net) => net.trace.to_string(),
         Err(_) => String::new(),
     };
-    // A value whose code has panicked once may panic again when it is dropped.
+    // A value may panic again when it is dropped after its code has panicked once.
     let _ = panics::quietly(|| catch_unwind(AssertUnwindSafe(|| drop(run))));
     Err(Box::new(Failure {
         seed,
@@ -181,7 +181,7 @@ const LATE: Nanos = Nanos::from_millis(5);
 const SETTLE_LIMIT: Nanos = Nanos::from_secs(4);
 /// Calls over a sound network all end within this time.
 const CALM_LIMIT: Nanos = Nanos::from_secs(8);
-/// Everything is given back within this time after the sessions have ended.
+/// All resources are returned within this time after the sessions have ended.
 const CLOSE_LIMIT: Nanos = Nanos::from_secs(2);
 /// If a process could not issue its calls for this long, it lacks memory or sessions.
 const TIGHT_PATIENCE: Nanos = Nanos::from_millis(50);
@@ -239,7 +239,7 @@ impl Run {
         self.close()
     }
 
-    /// Faults and attacks as planned.
+    /// Runs the planned faults and attacks.
     fn chaos(&mut self) -> Result<(), String> {
         {
             let mut net = self.net.borrow_mut();
@@ -269,7 +269,7 @@ impl Run {
         let trusted = quiet + self.plan.endpoint.failure_timeout + SILENCE;
         self.world.cluster.trust_from(trusted);
         self.advance_to(quiet)?;
-        // Calls that an insider has attacked must end too, if only with an error.
+        // Calls that an insider has attacked must also end, if only with an error.
         while self.world.cluster.pending() != 0 || !self.is_quiet() {
             if self.world.now() > limit {
                 return Err(format!("after the faults: {}", self.unrest()));
@@ -300,7 +300,7 @@ impl Run {
         Ok(())
     }
 
-    /// Ends the sessions; nothing may be left.
+    /// Ends the sessions. No resource may be left in use.
     fn close(&mut self) -> Result<(), String> {
         self.world.cluster.set_phase(Phase::Close, true);
         let limit = self.world.now() + CLOSE_LIMIT;
@@ -371,9 +371,9 @@ impl Run {
         })
     }
 
-    /// Number of calls of the calm phase, which began at `start`, that have not been issued. Those
-    /// of a process that may never be able to issue them, because memory or sessions are short, do
-    /// not count.
+    /// Number of calls of the calm phase, which began at `start`, that have not been issued. Calls
+    /// do not count if their process may never be able to issue them, because memory or sessions
+    /// are short.
     fn left_to_issue(&mut self, start: Nanos) -> u32 {
         if self.plan.tight && self.world.now().since(start) > TIGHT_PATIENCE {
             return 0;
@@ -425,9 +425,9 @@ impl Run {
         }
     }
 
-    /// Number of packets lost although the network is sound. Bounded queues still overflow, and an
-    /// endpoint that gets a packet for a session that is not connected yet drops the rest of the
-    /// frame (rule W11).
+    /// Number of packets lost although no faults strike. Bounded queues still overflow, and an
+    /// endpoint that receives a packet for a session that is not connected yet drops the rest of
+    /// the frame (rule W11).
     fn losses(&mut self) -> u64 {
         let ports = (0..self.world.ports()).map(PortId);
         let unknown: u64 = ports

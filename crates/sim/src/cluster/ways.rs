@@ -21,7 +21,7 @@ pub(super) struct Ways {
     /// Whether the next channel vanishes in any case, because its process has restarted.
     pub(super) restarted: bool,
     spared: u32,
-    /// Whether some processes get their packets at another address than that of their connections.
+    /// Whether some processes receive packets at an address other than their connections'.
     elsewhere: bool,
 }
 
@@ -37,14 +37,14 @@ impl Ways {
         }
     }
 
-    /// Whether packets to this peer go to another address than that of its connection. If the plan
-    /// says so, that holds for processes with odd ports, except those with which this one shares
+    /// Whether packets to this peer go to an address other than its connection's. If the plan
+    /// demands this, it holds for processes with odd ports, except those with which this one shares
     /// memory.
     pub(super) fn is_elsewhere(&self, channels: &Channels, peer: PeerId) -> bool {
         self.elsewhere && port_of(peer) % 2 == 1 && channels.uses_datagrams(peer)
     }
 
-    /// Has the offered channel vanish if its turn has come.
+    /// Makes the offered channel vanish, if its turn has come.
     pub(super) fn strike(&mut self, channels: &mut Channels, pending: &Pending) {
         if self.is_gone() {
             channels.lose(pending);

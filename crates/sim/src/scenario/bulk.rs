@@ -2,7 +2,7 @@
 //! long small requests take at the same time: the experiment that `dunlin bench loss`, `reorder`
 //! and `mixed` run (design §14; eRPC §6.4, table 4).
 //!
-//! Invariant: a report follows from its [`Bulk`] alone. Every packet's data has a stamp. The server
+//! Invariant: a report depends only on its [`Bulk`]. Every packet's data has a stamp. The server
 //! checks all stamps and answers with a function of them, which the client checks. Called by the
 //! command line and by tests.
 
@@ -37,12 +37,12 @@ pub struct Bulk {
     pub request_bytes: u32,
     /// Bytes of a response.
     pub answer_bytes: u32,
-    /// Requests under way at the same time.
+    /// Large requests in flight at the same time.
     pub in_flight: u32,
     /// Credits of the session.
     pub credits: u32,
-    /// Number of large requests. If it is 0, the client sends none. Otherwise it sends further
-    /// large ones after these until all small requests have ended.
+    /// Number of large requests. If it is 0, the client sends none. Otherwise, it continues to send
+    /// large requests after these until all small requests have ended.
     pub requests: u32,
     /// Requests of one packet on the same session, one after the other.
     pub small_requests: u32,
@@ -50,9 +50,9 @@ pub struct Bulk {
 
 impl Default for Bulk {
     /// 8 MB requests, one at a time, at 100 Gb/s and 6 µs, with 4096 bytes a packet. The credits
-    /// are three times what the link holds. With more, every retransmission waits in the sender's
-    /// own queue. Meanwhile the sender reaches the limit of 512 packets ahead of the first missing
-    /// one (rule W7) and stops.
+    /// are three times the capacity of the link. With more, every retransmission would wait in the
+    /// sender's own queue; meanwhile the sender would reach the limit of 512 packets ahead of the
+    /// first missing one (rule W7) and stop.
     fn default() -> Self {
         Self {
             seed: 1,
@@ -167,7 +167,7 @@ fn connect(world: &mut World<Pair>, bulk: &Bulk) -> Option<Session> {
 }
 
 impl Bulk {
-    /// Packets of a request.
+    /// The number of packets of a request.
     pub fn packets(&self) -> u32 {
         self.request_bytes.div_ceil(self.data_size).max(1)
     }

@@ -1,6 +1,6 @@
 //! The conditions that a scenario must meet, before any of it is made.
 //!
-//! Invariant: a scenario that passes can be built, if there is memory for it. Faults name keys of
+//! Invariant: a scenario that passes can be built, if there is enough memory. Faults name keys of
 //! scenario files, so that the command line can show the line. Called by `scenario` and by the
 //! command line.
 
@@ -77,14 +77,14 @@ impl Scenario {
             return Err(Wrong::new("warm_up_ms", "must be less than end_ms"));
         }
         if self.end > LONGEST {
-            return Err(Wrong::new("end_ms", "must be an hour at most"));
+            return Err(Wrong::new("end_ms", "must be at most an hour"));
         }
         positive("sample_us", self.sample_every.0)?;
         if self.sample_every > self.end {
             return Err(Wrong::new("sample_us", "must not be more than end_ms"));
         }
         if self.end.0 / self.sample_every.0 > MOST_POINTS {
-            let what = format!("makes more than {MOST_POINTS} points; take a longer time");
+            let what = format!("makes more than {MOST_POINTS} points; set a longer time");
             return Err(Wrong::new("sample_us", what));
         }
         self.check_network()?;
@@ -93,7 +93,7 @@ impl Scenario {
         let endpoint = self.endpoint.check();
         endpoint.map_err(|why| Wrong::new("endpoint", why.to_string()))?;
         if self.loads.is_empty() {
-            return Err(Wrong::new("load", "there is none; nothing would happen"));
+            return Err(Wrong::new("load", "there must be at least one"));
         }
         for (index, load) in self.loads.iter().enumerate() {
             let fault = load.fault(self.hosts, &self.endpoint, self.end);
@@ -107,7 +107,7 @@ impl Scenario {
     fn check_network(&self) -> Result<(), Wrong> {
         let NetConfig { fabric, .. } = &self.net;
         if self.hosts < 2 {
-            return Err(Wrong::new("network.hosts", "there must be two at least"));
+            return Err(Wrong::new("network.hosts", "there must be at least two"));
         }
         self.check_rate("network.gbps", self.net.line_rate)?;
         positive("network.rx_queue", self.net.rx_queue)?;
@@ -116,7 +116,7 @@ impl Scenario {
             let least = dunlin_msgbuf::MIN_DATA_SIZE;
             return Err(Wrong::new(
                 "network.packet_bytes",
-                format!("must be {least} at least"),
+                format!("must be at least {least}"),
             ));
         }
         for (key, bytes) in [
@@ -136,7 +136,10 @@ impl Scenario {
         }
         positive("network.racks", fabric.racks as u64)?;
         if fabric.racks > self.hosts {
-            return Err(Wrong::new("network.racks", "is more than there are hosts"));
+            return Err(Wrong::new(
+                "network.racks",
+                "is more than the number of hosts",
+            ));
         }
         if fabric.racks > 1 && fabric.neighbours >= self.hosts {
             let what = "puts all hosts into one rack";
@@ -149,7 +152,7 @@ impl Scenario {
             positive("network.neighbours", fabric.neighbours as u64)?;
             let cables = fabric.spines.checked_mul(fabric.uplinks);
             if cables.is_none_or(|cables| cables > MOST_WAYS) {
-                let what = format!("make more than {MOST_WAYS} cables up from each rack");
+                let what = format!("make more than {MOST_WAYS} cables from a rack to the spines");
                 return Err(Wrong::new("network.uplinks", what));
             }
         }
@@ -159,7 +162,7 @@ impl Scenario {
     fn check_rate(&self, key: &str, rate: u64) -> Result<(), Wrong> {
         positive(key, rate)?;
         if rate > FASTEST {
-            return Err(Wrong::new(key, "must be 8000 at most"));
+            return Err(Wrong::new(key, "must be at most 8000"));
         }
         let packet = u128::from(self.net.data_size) * 1_000_000_000 / u128::from(rate);
         match packet >= u128::from(self.end.0) {
@@ -199,7 +202,7 @@ impl Scenario {
             ("faults.spike_ppm", faults.spike),
         ] {
             if rate.0 > Ppm::ALWAYS.0 {
-                return Err(Wrong::new(key, "is more than a million of a million"));
+                return Err(Wrong::new(key, "must be at most a million"));
             }
         }
         Ok(())

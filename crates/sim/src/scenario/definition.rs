@@ -17,7 +17,7 @@ pub struct Scenario {
     pub warm_up: Nanos,
     /// The number of hosts.
     pub hosts: usize,
-    /// The network between them, and what it costs their threads to move frames.
+    /// The network between them, and the cost of moving frames for their threads.
     pub net: NetConfig,
     /// Time that an RPC costs the thread at each side, in addition to its packets.
     pub rpc_cost: Nanos,

@@ -26,7 +26,7 @@ pub struct Load {
     pub request_bytes: u32,
     /// Bytes of a response.
     pub response_bytes: u32,
-    /// Most requests that a client has under way.
+    /// The most requests that a client has in flight.
     pub in_flight: u32,
     /// When a client's requests begin.
     pub arrivals: Arrivals,
@@ -52,16 +52,16 @@ pub enum Partners {
 /// When a client's requests begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrivals {
-    /// A closed loop: when all requests of a batch have ended, and after a pause of exponential
-    /// distribution, the next batch begins.
+    /// A closed loop: when all requests of a batch have ended, the next batch begins after an
+    /// exponentially distributed pause.
     Closed {
         /// Requests that begin together.
         batch: u32,
         /// The mean of the pauses.
         think: Nanos,
     },
-    /// An open loop: requests arrive as a Poisson process, whether others have ended or not. A
-    /// request that finds `in_flight` others under way waits; the wait is part of its latency.
+    /// An open loop: requests arrive as a Poisson process, whether or not others have ended. A
+    /// request that finds `in_flight` others in flight waits; the wait is part of its latency.
     Open {
         /// The mean of the times between two arrivals.
         gap: Nanos,
@@ -80,14 +80,14 @@ impl Default for Arrivals {
 
 /// Most endpoints. Endpoints and frames have 32-bit numbers.
 const MOST_ENDPOINTS: usize = 1 << 20;
-/// Most arrivals of an open loop, all clients together: more than any run can complete.
+/// Most arrivals of an open loop, over all clients: more than any run can complete.
 const MOST_ARRIVALS: u128 = 1 << 32;
 
 /// A key of a load, and its fault.
 type Fault = (&'static str, String);
 
 impl Load {
-    /// The first key that does not fit a scenario of `hosts` hosts with these options and this end.
+    /// The first key that does not fit a scenario with `hosts` hosts, these options and this end.
     pub(super) fn fault(&self, hosts: usize, endpoint: &Config, end: Nanos) -> Option<Fault> {
         self.fault_of_hosts(hosts)
             .or_else(|| self.fault_of_session(endpoint))
@@ -97,7 +97,7 @@ impl Load {
 
     fn fault_of_hosts(&self, all: usize) -> Option<Fault> {
         let outside = |hosts: &Range<usize>| hosts.is_empty() || hosts.end > all;
-        let there_are = format!("must be some of the hosts 0 to {}", all - 1);
+        let there_are = format!("must be among the hosts 0 to {}", all - 1);
         let servers = self.servers.len().saturating_mul(self.endpoints);
         let clients = self.clients.len().saturating_mul(self.endpoints);
         let sessions = servers.saturating_add(clients);

@@ -1,7 +1,7 @@
 //! An endpoint of a load: it calls, or answers, or both. A call begins when the previous batch has
 //! ended and a pause is over (a closed loop), or when it arrives (an open loop).
 //!
-//! Invariant: while an operation's call is under way, the call owns its msgbufs; otherwise the
+//! Invariant: while an operation's call is in flight, the call owns its msgbufs; otherwise the
 //! operation does. Called by the world, and by `build` before the run.
 
 use dunlin_core::{Counters, Cx, Done, Nanos, Request, Session, Tag, TimerToken};
@@ -17,8 +17,8 @@ use crate::world::rng::Rng;
 use crate::world::{Cluster, Node, ProcessId};
 
 const CALL: ReqType = ReqType(1);
-/// Requests and responses begin and end with a word that follows from their name. The last word of
-/// a response also has the time at which it was made.
+/// Requests and responses begin and end with a word that is computed from their name. The last word
+/// of a response also contains the time at which it was made.
 const WORD: usize = 8;
 /// If a thread did not run for longer than this, it was idle, not busy.
 const SPIN: Nanos = Nanos(500);
@@ -57,26 +57,26 @@ pub(super) struct App {
     clock: SimClock,
     rpc_cost: Nanos,
     rng: Rng,
-    /// Its port, which makes the names of its requests distinct from those of all other endpoints.
+    /// Its port, which distinguishes the names of its requests from those of all other endpoints.
     port: u64,
     sessions: Vec<Session>,
     ops: Vec<Op>,
     latencies: Latencies,
-    /// In a closed loop: the number of operations of each batch that are under way.
+    /// In a closed loop: the number of each batch's operations that are in flight.
     batches: Vec<u32>,
-    /// In an open loop: operations that are not under way.
+    /// In an open loop: operations that are not in flight.
     idle: Vec<usize>,
     queue: Option<Queue>,
 }
 
-/// The arrivals of an open loop that have not begun. Only the first of them is stored: the times
-/// between arrivals are drawn when their turn comes, so arrivals that wait take no memory.
+/// The arrivals of an open loop that have not begun. Only the first one is stored. The times
+/// between arrivals are drawn when needed, so waiting arrivals take no memory.
 struct Queue {
     rng: Rng,
     /// The mean of the times between two arrivals.
     gap: Nanos,
     first: Nanos,
-    /// A timer runs for the first arrival.
+    /// Whether a timer runs for the first arrival.
     is_awaited: bool,
 }
 
@@ -141,8 +141,8 @@ fn on_call(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
     });
 }
 
-/// The time at which the server answered the request with this name. `None`: this does not answer
-/// it.
+/// The time at which the server answered the request with this name. `None`: the response belongs
+/// to another request.
 fn answered_at(response: &[u8], name: u64) -> Option<Nanos> {
     let at = last_word(response).wrapping_sub(!name);
     (first_word(response) == !name).then_some(Nanos(at))
@@ -202,7 +202,7 @@ fn on_timer(app: &mut App, token: TimerToken, cx: &mut Cx<'_>) {
 }
 
 impl App {
-    /// Handles the end of operation `index`: begins a call that waits, or the next batch if this
+    /// Handles the end of operation `index`: begins a waiting call, or the next batch if this
     /// operation was the last of its batch.
     fn on_end(&mut self, index: usize, cx: &mut Cx<'_>) {
         let (size, think) = match self.load.arrivals {
@@ -226,9 +226,9 @@ impl App {
         }
     }
 
-    /// Begins the requests of an open loop that have arrived, as far as operations are free, and
+    /// Begins the requests of an open loop that have arrived, as long as operations are free, and
     /// awaits the next one. The latency of a request counts from its arrival, even if it has to
-    /// wait. From the load's stop on, waiting requests are dropped.
+    /// wait. Drops waiting requests after the load's stop.
     fn begin_arrived(&mut self, cx: &mut Cx<'_>) {
         let (now, stop) = (cx.now(), self.load.stop);
         while let Some(queue) = self.queue.as_mut().filter(|_| now < stop) {
@@ -375,8 +375,8 @@ impl Member {
 
 impl Node for Member {
     fn run_once(&mut self) {
-        // A real idle thread reads the time in every 64th iteration, thus about once a microsecond;
-        // here it reads the time immediately.
+        // A real idle thread reads the time in every 64th iteration, which is about once a
+        // microsecond; here it reads the time immediately.
         let now = self.rpc.now();
         if now.since(self.ran) > SPIN {
             // A real thread would have polled its queue all the time. The simulator skips those
@@ -400,7 +400,7 @@ impl Node for Member {
         self.rpc.next_wakeup()
     }
 
-    /// The thread has not polled its queue.
+    /// Notes that the thread has not polled its queue.
     fn on_resume(&mut self) {
         self.ran = self.rpc.now();
     }

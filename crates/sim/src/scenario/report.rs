@@ -43,17 +43,17 @@ pub struct Stage {
     pub span: Nanos,
     /// Data that arrived at its endpoints, in 10⁹ bits per second.
     pub gbps: f64,
-    /// RPCs that ended well, per second.
+    /// RPCs that succeeded, per second.
     pub rpcs: f64,
     /// The same for each host with clients.
     pub rpcs_per_host: f64,
-    /// RPCs that ended well.
+    /// RPCs that succeeded.
     pub completed: u64,
-    /// RPCs that did not.
+    /// RPCs that failed.
     pub failed: u64,
     /// Time from call to continuation.
     pub latency: Quantiles,
-    /// The part of it until the server answers: the way across, with the wait for a slot.
+    /// The part of it until the server answers: the way across, including the wait for a slot.
     pub latency_across: Quantiles,
     /// The rest: the way back.
     pub latency_back: Quantiles,
@@ -85,9 +85,9 @@ pub struct Client {
     pub gbps_across: f64,
     /// Data that it got back, in the same unit.
     pub gbps_back: f64,
-    /// Its RPCs that ended well, per second.
+    /// Its RPCs that succeeded, per second.
     pub rpcs: f64,
-    /// Its RPCs that did not end well.
+    /// Its RPCs that failed.
     pub failed: u64,
     /// Time from call to continuation, or from arrival, with two digits.
     pub latency: Quantiles,

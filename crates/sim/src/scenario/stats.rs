@@ -1,5 +1,5 @@
-//! Records of latencies: for each load, those of all its RPCs and round trips; for each endpoint,
-//! those of its own RPCs.
+//! Records of latencies: for each load, of all its RPCs and round trips; for each endpoint, of its
+//! own RPCs.
 //!
 //! Invariant: RPCs that end before the warm-up is over go to the opening, the others to the steady
 //! stage. Called by `node`.
@@ -17,11 +17,11 @@ const DIGITS: u8 = 3;
 /// Two digits for the records of a single endpoint, because there may be thousands of endpoints: no
 /// quantile is wrong by more than a hundredth.
 const OWN_DIGITS: u8 = 2;
-/// Longer times count as this.
+/// Longer times are recorded as this one.
 const LONGEST_NS: u64 = 60_000_000_000;
 
-/// The time of an RPC that ended well: from call, or arrival, to continuation. The server answers
-/// between the two parts.
+/// The time of an RPC that succeeded: from call, or arrival, to continuation. The server's answer
+/// separates the two parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Took {
     pub(super) whole: Nanos,
@@ -92,8 +92,7 @@ impl Stats {
     }
 }
 
-/// Latencies of the RPCs of one endpoint, stage by stage. They take no memory before the first RPC
-/// ends.
+/// Latencies of one endpoint's RPCs, stage by stage. They take no memory before the first RPC ends.
 #[derive(Clone, Debug)]
 pub(super) struct Latencies {
     warm_up: Nanos,
@@ -128,7 +127,7 @@ impl Latencies {
         self.stages[stage].as_ref()
     }
 
-    /// RPCs of a stage that failed.
+    /// The number of a stage's RPCs that failed.
     pub(super) fn failed(&self, stage: usize) -> u64 {
         self.failed[stage]
     }

@@ -3,8 +3,8 @@
 //! grid of rates, round trips, buffers and numbers of senders.
 //!
 //! A [`Case`] is one run: a point of the grid and a seed. [`Case::run`] measures it, and
-//! [`Row::faults`] names the measurements that miss their limits. Invariant: a row follows from its
-//! case and scheme alone. Called by the program `control` and by tests.
+//! [`Row::faults`] names the measurements that miss their limits. Invariant: a row depends only on
+//! its case and scheme. Called by the program `control` and by tests.
 
 mod cases;
 mod limits;
@@ -22,11 +22,11 @@ pub use cases::{Grid, cases};
 /// The traffic of the hosts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Family {
-    /// Requests of 1 MB to one host, all begun together.
+    /// Requests of 1 MB to one host, which all begin together.
     Incast,
-    /// As [`Self::Incast`], with one more sender 5 ms later.
+    /// Like [`Self::Incast`], with one more sender 5 ms later.
     Late,
-    /// As [`Self::Incast`], with one of a thousand frames lost.
+    /// Like [`Self::Incast`], with one in a thousand frames lost.
     Loss,
     /// Three groups of senders: one crosses an uplink and a host's cable, each of the others only
     /// one of the two.
@@ -64,7 +64,7 @@ pub struct Case {
     pub buffer_kb: u32,
     /// Hosts that send; for [`Family::Two`], in each group.
     pub senders: usize,
-    /// Requests that each sender has under way.
+    /// Requests that each sender has in flight.
     pub in_flight: u32,
     /// True if hosts measure the round trip of the empty network, as without `udp.base_rtt`; false
     /// if they know it.
@@ -99,9 +99,9 @@ impl fmt::Display for Case {
 pub struct Row {
     /// The run.
     pub case: Case,
-    /// The share of the possible rate: for [`Family::Late`] that of the late sender, for
-    /// [`Family::Two`] the lowest of all, otherwise that of all senders together (for echoes, in
-    /// the slower direction).
+    /// The share of the possible rate: for [`Family::Late`], the late sender's; for
+    /// [`Family::Two`], the lowest of all; otherwise, the share of all senders together (for
+    /// echoes, in the slower direction).
     pub share: f64,
     /// Jain's index, in the worse direction.
     pub jain: f64,
@@ -144,8 +144,8 @@ impl Alone {
 }
 
 impl Row {
-    /// The row of the same case and scheme with more switch memory, if this row implies it: more
-    /// memory changes nothing where every frame had room already, except the marks of DCQCN.
+    /// The row of the same case and scheme with more switch memory, if this row implies it: if
+    /// every frame had room already, more memory changes nothing except the marks of DCQCN.
     pub fn with_more_memory(&self, case: Case, scheme: Scheme) -> Option<Self> {
         let same = Case {
             buffer_kb: self.case.buffer_kb,

@@ -84,7 +84,7 @@ fn an_incast_without_control_waits_for_the_credits_of_all() {
 }
 
 #[test]
-fn equal_large_requests_of_a_session_take_about_as_long() {
+fn equal_large_requests_of_a_session_take_about_the_same_time() {
     // A path without congestion control that is faster than the processors, like shared memory.
     for (request_bytes, response_bytes) in [(64 << 10, 32), (1 << 20, 32), (64 << 10, 64 << 10)] {
         let mut scenario = incast(1, 32);
@@ -149,7 +149,8 @@ fn cluster(hosts: usize) -> Scenario {
 
 #[test]
 fn a_thread_issues_as_many_requests_as_on_the_papers_machines() {
-    // eRPC, figure 4: 4.96 million a second. The costs were chosen for this and are frozen.
+    // eRPC, figure 4: 4.96 million a second. The costs were chosen to give this rate and are
+    // frozen.
     let report = measured(&Scenario {
         end: Nanos(3 * MILLI / 2),
         warm_up: Nanos(MILLI / 2),
@@ -206,7 +207,7 @@ fn a_run_follows_from_its_seed_and_can_end_early() {
 }
 
 #[test]
-fn a_scenario_without_memory_for_its_messages_is_known_before() {
+fn a_scenario_that_needs_too_much_memory_is_refused_before_it_runs() {
     let sides = |scenario: &Scenario| scenario.sizes().0;
     let small = cluster(11);
     assert_eq!(sides(&small), 2 * 11 * 10);
@@ -240,7 +241,7 @@ fn an_open_loop_begins_requests_at_its_rate_whatever_the_network_does() {
     assert!((1820..2180).contains(&steady.completed), "{steady:?}");
     assert!(steady.latency.p50 < 10_000, "nothing waits");
     // With one request at a time, each of which takes 100 µs, nine of ten arrivals wait, and each
-    // waits longer than the one before.
+    // waits longer than the previous one.
     let mut slow = scenario;
     slow.loads[0].in_flight = 1;
     slow.net.cable = Nanos(25_000);
@@ -268,7 +269,7 @@ fn clients_that_leave_begin_none_of_the_requests_that_wait() {
     let (gap, half) = (Nanos(500), Nanos(15 * MILLI / 2));
     let [all, left] = [Nanos::MAX, half].map(|stop| overload(gap, stop));
     assert!(left < all * 7 / 8, "{left} of {all}");
-    // As many arrivals as a run may have wait in vain, and take no memory.
+    // These are the most arrivals that may wait in a run. They wait in vain, and take no memory.
     let flood = overload(Nanos(1), half);
     assert!((left / 2..2 * left).contains(&flood), "{flood} and {left}");
 }
@@ -342,7 +343,7 @@ fn a_report_has_each_client_and_direction() {
 }
 
 /// Three groups of senders over two bottlenecks in a row: `both` crosses the uplink and the cable
-/// of host 6; each of the others crosses only one of them.
+/// of host 6, and each of the others crosses only one of them.
 #[test]
 fn flows_over_two_bottlenecks_in_a_row_have_less_than_those_over_one() {
     let mut scenario = incast(7, 32);

@@ -1,11 +1,11 @@
 //! Virtual time. The world has one clock. A thread that computes runs ahead of this clock by the
-//! cost of its work, and does not run again before the world has caught up. A thread may show
-//! another time than the world's, because clocks of different hosts begin at different times: only
-//! differences between two times of one thread mean something.
+//! cost of its work, and does not run again before the world has caught up. A thread's clock may
+//! show a different time, because clocks of different hosts begin at different times: only
+//! differences between two times of one thread are meaningful.
 //!
-//! Invariant: for one thread [`SimClock::now`] never decreases, unless a test sets its clock for a
-//! process that starts. Called by the endpoint (as its
-//! [`Clock`]), by the simulated transport and by handlers that cost time.
+//! Invariant: for one thread, [`SimClock::now`] never decreases, unless a test sets its clock for a
+//! process that starts. Called by the endpoint (as its [`Clock`]), by the simulated transport and
+//! by handlers that cost time.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,12 +17,12 @@ use dunlin_core::{Clock, Nanos};
 pub struct SimClock {
     world: Rc<Cell<Nanos>>,
     ahead: Rc<Cell<Nanos>>,
-    /// The time that this clock had when the world's began.
+    /// The time that this clock showed when the world's clock began.
     origin: Rc<Cell<Nanos>>,
 }
 
 impl SimClock {
-    /// A clock for a thread in the world whose time is `world`.
+    /// Makes a clock for a thread in the world whose time is `world`.
     pub fn new(world: Rc<Cell<Nanos>>) -> Self {
         Self {
             world,
@@ -36,24 +36,24 @@ impl SimClock {
         self.ahead.set(self.ahead.get() + cost);
     }
 
-    /// The time that the thread sees: that of its own clock.
+    /// The time that the thread's own clock shows.
     pub fn read(&self) -> Nanos {
         self.world_time() + self.origin.get()
     }
 
-    /// The thread's time as the world counts it: the world's, plus the thread's work in this
+    /// The thread's time on the world's clock: the world's time, plus the thread's work in this
     /// iteration.
     pub fn world_time(&self) -> Nanos {
         self.world.get() + self.ahead.get()
     }
 
-    /// Sets the clock, of which `origin` is the time when the world's began. For a process that
-    /// runs, it must not be less than before.
+    /// Sets the clock: it showed `origin` when the world's clock began. For a running process,
+    /// `origin` must not decrease.
     pub fn set_origin(&self, origin: Nanos) {
         self.origin.set(origin);
     }
 
-    /// A time of this clock as the world counts it; [`Nanos::MAX`] stays.
+    /// Converts a time of this clock to the world's; [`Nanos::MAX`] is unchanged.
     pub fn to_world(&self, time: Nanos) -> Nanos {
         match time {
             Nanos::MAX => Nanos::MAX,

@@ -5,10 +5,10 @@
 //! the digits of its time and of the present time differ, and moves down when its slot begins. The
 //! work for an event is therefore bounded, however many events wait and however far away they are.
 //!
-//! Invariants: every slot of a level that holds events comes after the present time's own slot of
-//! that level, so the first event is in the first slot of the lowest level that holds any. Events
-//! of the same time are always in the same list, in the order of their insertion, so that the order
-//! of simultaneous events is fixed. Called by `net`.
+//! Invariants: every slot of a level that holds events comes after the slot of the present time, so
+//! the first event is in the first slot of the lowest level that holds any. Events of the same time
+//! are always in the same list, in the order of their insertion, so the order of simultaneous
+//! events is fixed. Called by `net`.
 
 use std::collections::VecDeque;
 
@@ -63,7 +63,7 @@ impl<E> EventQueue<E> {
 
     /// Takes the earliest event out if its time is not later than `end`. The search may move the
     /// present as far as `end`, so an event that is added later with a time before `end` counts as
-    /// past. `soon` gets the events that are about to come, several in a row, to prefetch their
+    /// past. `soon` is called with the events that follow next, several in a row, to prefetch their
     /// memory.
     pub fn pop_until(&mut self, end: Nanos, soon: impl Fn(&E)) -> Option<(Nanos, E)> {
         while self.ready.is_empty() {

@@ -1,8 +1,8 @@
 //! Frames that no honest endpoint sends: noise, damaged copies, replays, forgeries.
 //!
-//! Invariant: only the attacks whose documentation says so know the right token. Packets of all
-//! others have a wrong token or are exact copies of packets sent before, so all checkers can stay
-//! on. This file knows the packet format, as an attacker does. Called by scenarios.
+//! Invariant: only the attacks whose documentation says so know the right token. All other packets
+//! have a wrong token or are exact copies of earlier packets, so all checkers can stay on. This
+//! file knows the packet format, as an attacker does. Called by scenarios.
 
 use dunlin_wire::{HEADER_LEN, Header, PacketType, PktNum, ReqNum, Token};
 
@@ -30,12 +30,12 @@ pub enum Attack {
     /// A request with a later number and a wrong token.
     FutureGuess,
     /// A request with the right token and a later number than the slot can have reached. In eRPC it
-    /// wedges the slot for ever (design §17).
+    /// wedges the slot forever (design §17).
     FutureInsider,
     /// A CR for more packets than any message has, with the right token.
     FutureCredit,
-    /// A packet with the right token and otherwise random changes. The protocol cannot tell it
-    /// from the peer's own, so only memory safety and liveness may be checked.
+    /// A packet with the right token and otherwise random changes. The protocol cannot distinguish
+    /// it from the peer's own, so only memory safety and liveness may be checked.
     Insider,
 }
 
@@ -113,7 +113,7 @@ impl Tap {
         Some((*to, bytes))
     }
 
-    /// The newest CR, whose request may still be under way, with other numbers.
+    /// The newest CR, whose request may still be in flight, with other numbers.
     fn forge_credit(&self, rng: &mut Rng) -> Option<(PortId, Vec<u8>)> {
         let newest = (1..=self.recent.len()).map(|ago| &self.recent[(self.passed - ago) % RECENT]);
         let credits = newest.filter_map(|(to, bytes)| Some((to, Header::decode(bytes).ok()?)));
@@ -172,7 +172,7 @@ fn later_request(bytes: &mut Vec<u8>, data_size: u32, rng: &mut Rng, insider: bo
         return None;
     }
     // A multiple of the largest window stays in the same slot. The copy may be old: a small step
-    // could hit the number that the slot expects now, and the endpoint would take the packet for
+    // could reach the number that the slot expects now, and the endpoint would take the packet for
     // the peer's own.
     let ahead = 64 * u32::try_from(rng.log_between(1 << 11, 1 << 23)).expect("it is below 2^24");
     header.req = ReqNum(header.req.0.wrapping_add(ahead));

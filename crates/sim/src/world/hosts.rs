@@ -3,8 +3,8 @@
 //!
 //! A process is one [`Node`] on one port. It runs when a frame or a control message arrives and
 //! when its own wake-up is due, but not before the cost of its last iteration has passed, and not
-//! while its host is paused. Invariant: the same seeds give the same run. The world knows nothing
-//! of the protocol. Called by scenarios.
+//! while its host is paused. Invariant: the same seeds give the same run. The world does not know
+//! the protocol. Called by scenarios.
 
 mod act;
 mod control;
@@ -51,7 +51,7 @@ struct Process<N> {
     /// When its control thread will run, and a number that invalidates earlier plans.
     tick_planned: Nanos,
     tick_ticket: u64,
-    /// Number of iterations in a row that had no event and after which the process wanted to run
+    /// Number of consecutive iterations without an event after which the process wanted to run
     /// again immediately.
     restless: u32,
 }
@@ -64,18 +64,19 @@ enum Due {
     Act(Act),
 }
 
-/// An endpoint that wants to run again immediately this often in a row wastes a core.
+/// An endpoint that wants to run again immediately this many times in a row wastes a core.
 const RESTLESS_LIMIT: u32 = 1000;
 /// Time between the first iterations of an endpoint that spins; it doubles with each iteration.
 const SPIN: Nanos = Nanos(200);
 const SPIN_DOUBLINGS: u32 = 8;
-/// Longest time until a process that waits for its transport notices that the transport is done.
+/// Longest time until a process that waits for its transport notices that the transport has
+/// finished.
 const SENT: Nanos = Nanos::from_micros(1);
 /// Cache lines of a process that are prefetched when it is about to run.
 const HOT_LINES: usize = 24;
 
 impl<C: Cluster> World<C> {
-    /// A world on `net` whose control plane draws its delays from `seed`.
+    /// Makes a world on `net` whose control plane draws its delays from `seed`.
     pub fn new(net: &NetHandle, cluster: C, seed: u64) -> Self {
         Self {
             cluster,
@@ -115,7 +116,7 @@ impl<C: Cluster> World<C> {
         port
     }
 
-    /// The process on `port`, if one lives.
+    /// The process on `port`, if one is alive.
     pub fn node(&mut self, port: PortId) -> Option<&mut C::Node> {
         self.ports[port.0].node.as_mut()
     }
@@ -156,15 +157,15 @@ impl<C: Cluster> World<C> {
         self.plan_run(port, now);
     }
 
-    /// Sets the clock of a port: it showed `origin` when the world began. If a process is there, it
+    /// Sets the clock of a port: it showed `origin` when the world began. A process on the port
     /// runs as soon as possible, because its next run was planned by the earlier clock.
     pub fn set_clock(&mut self, port: PortId, origin: Nanos) {
         self.net.borrow().clock(port).set_origin(origin);
         self.poke(port);
     }
 
-    /// Runs the world until an [`Act::Ask`], and returns its number; or until `end`, or until an
-    /// invariant is broken, and returns `None`. In the last case the time is before `end`.
+    /// Runs the world until an [`Act::Ask`], and returns its number. Returns `None` at `end`, or
+    /// when an invariant is broken; then the time is before `end`.
     pub fn run_until(&mut self, end: Nanos) -> Option<u64> {
         loop {
             let happening = {
@@ -251,7 +252,7 @@ impl<C: Cluster> World<C> {
         let process = self.process(port);
         self.cluster.on_end(process);
         self.ports[port.0].node = None;
-        // The NIC reads waiting frames now, because the process gives their memory back.
+        // The NIC now reads waiting frames, because the process frees their memory.
         self.net.borrow_mut().drain(port);
         self.net.borrow_mut().kill(port);
         self.close_streams(process);
@@ -331,8 +332,8 @@ impl<C: Cluster> World<C> {
             let what = format!("port {} wants to run at once, for ever", port.0);
             self.net.borrow_mut().violate(what);
         }
-        // If the transport is busy, the process runs when the transport is done, or earlier if an
-        // event with a time of its own, such as a paced packet, is due.
+        // If the transport is busy, the process runs when the transport has finished, or earlier if
+        // an event with a time of its own, such as a paced packet, is due.
         let doublings = match process.restless {
             0 => 0,
             _ if self.net.borrow().is_sending(port) => SPIN_DOUBLINGS,

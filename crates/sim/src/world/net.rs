@@ -1,5 +1,5 @@
 //! The network: hosts on one switch or on racks of a two-tier fabric, ports (the NIC queues of one
-//! endpoint) on the hosts, frames under way, and their faults (design §12, §13).
+//! endpoint) on the hosts, frames in flight, and their faults (design §12, §13).
 //!
 //! A frame's path: the endpoint's burst; DMA, some time later, in order; the NIC and the host's
 //! cable; the switch of its rack, where faults strike; perhaps a spine switch and the switch of
@@ -54,9 +54,9 @@ use port::Port;
 pub enum Happening {
     /// A frame lies in the RX queue of this port.
     Arrived(PortId),
-    /// The transport is done with a burst of this port.
+    /// The transport has finished with a burst of this port.
     Sent(PortId),
-    /// A time that the world had scheduled has come, with the number that the world chose.
+    /// A time that the world had scheduled has come. The world chose the number.
     Due(u64),
 }
 
@@ -78,9 +78,9 @@ pub struct Net {
     blocked: BTreeSet<(HostId, HostId)>,
     tap: Tap,
     capture: Option<Capture>,
-    /// Buffers of frames that are gone, to reuse for later ones.
+    /// Buffers of dropped and delivered frames, for reuse.
     spare: Vec<Vec<u8>>,
-    /// Descriptors that are open, in processes and under way between them.
+    /// Descriptors that are open, in processes and in transit between them.
     descriptors: Rc<Cell<u64>>,
     /// Counts so far.
     pub counters: NetCounters,
@@ -150,9 +150,9 @@ impl Net {
         Self::untraced(NetConfig::default(), seed)
     }
 
-    /// The default network, without hosts, and with all kinds of faults but damage, drawn from
-    /// `rng`. Damage that no checksum notices would change messages, so a test of their contents
-    /// uses this network.
+    /// The default network, without hosts, with all kinds of faults except damage, drawn from
+    /// `rng`. Damage that no checksum detects would change messages, so tests of message contents
+    /// use this network.
     pub fn undamaged(rng: &mut Rng) -> NetHandle {
         let net = Self::sound(rng.next_u64());
         net.borrow_mut().set_rates(FaultRates {
@@ -162,7 +162,7 @@ impl Net {
         net
     }
 
-    /// Descriptors that are open, in processes and under way between them.
+    /// Descriptors that are open, in processes and in transit between them.
     pub(crate) fn descriptors(&self) -> u64 {
         self.descriptors.get()
     }
@@ -279,8 +279,8 @@ impl Net {
         self.events.push(at, Event::Due(number));
     }
 
-    /// Moves the time on to the next event to which the world must react. If there is none until
-    /// `end`, the time is `end`, and the result `None`.
+    /// Advances the time to the next event to which the world must react. If there is none until
+    /// `end`, the time becomes `end`, and the result is `None`.
     pub fn step(&mut self, end: Nanos) -> Option<Happening> {
         loop {
             let frames = &self.frames;

@@ -1,9 +1,9 @@
 //! The record of a run: a digest after each fact and, in a second run, words for the facts to show.
 //!
 //! Invariants: a record does not change the run, and the digests do not depend on whether words are
-//! kept. A fact shows nothing that depends on an address, on the number of a memory region or on
-//! anything else that two equal runs in one process need not share. Written through [`Recorder`] by
-//! the code that makes the facts, read by `cluster::differential`.
+//! kept. A fact shows only values that two equal runs in one process share, so no address and no
+//! number of a memory region. Written through [`Recorder`] by the code that makes the facts, read
+//! by `cluster::differential`.
 
 use std::fmt::{self, Arguments, Write};
 use std::ops::Range;
@@ -30,8 +30,8 @@ pub(crate) trait See {
     fn text(&mut self, name: &'static str, text: Arguments<'_>);
 }
 
-/// Writes facts down; clones write to the same record. Handlers in workers also hold a clone, so a
-/// lock guards the record. No thread ever waits for the lock, because a run has only one thread.
+/// Records facts; clones write to the same record. Handlers in workers also have a clone, so a lock
+/// guards the record. No thread ever waits for the lock, because a run has only one thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorder(Option<Arc<Mutex<Record>>>);
 
@@ -93,7 +93,7 @@ impl Recorder {
         }
     }
 
-    /// Notes a fact of code that has no clock; the fact gets the time of the one before.
+    /// Notes a fact of code that has no clock; the fact gets the time of the previous one.
     pub(crate) fn note_next(&self, port: PortId, fact: &impl Fact) {
         if let Some(record) = &self.0 {
             let mut record = lock(record);
@@ -156,7 +156,7 @@ impl Record {
     }
 }
 
-/// A digest: a change of any word changes it.
+/// A digest, which any change of a word changes.
 #[derive(Debug, Default)]
 struct Digest(u64);
 
@@ -216,7 +216,7 @@ impl See for Digest {
     }
 
     fn text(&mut self, _name: &'static str, text: Arguments<'_>) {
-        // A digest takes every word.
+        // A digest accepts every word.
         let _never_fails = self.write_fmt(text);
         self.word(u64::MAX);
     }

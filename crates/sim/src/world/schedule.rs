@@ -1,12 +1,12 @@
-//! The events that a run has planned outside of the network: faults, starts, sessions. They are
-//! few, and the run asks when the next one is due, so this is a tree and not the wheel of
+//! The events that a run has planned outside the network: faults, starts, sessions. They are few,
+//! and the run asks when the next one is due, so this is a tree instead of the wheel of
 //! `events.rs`. Owned by the stage of a run.
 
 use std::collections::BTreeMap;
 
 use dunlin_core::Nanos;
 
-/// Events in the order of their times; those of one time in the order in which they were added.
+/// Events in order of time; events of the same time are in order of insertion.
 #[derive(Debug)]
 pub struct Schedule<E> {
     events: BTreeMap<(Nanos, u64), E>,
@@ -35,7 +35,7 @@ impl<E> Schedule<E> {
         self.events.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Takes the next event, if its time has come.
+    /// Takes the next event, if it is due.
     pub fn take_due(&mut self, now: Nanos) -> Option<E> {
         let first = self.events.first_entry()?;
         (first.key().0 <= now).then(|| first.remove())

@@ -1,5 +1,5 @@
-//! The last events, for the reader of a failure. A run that only checks keeps no trace: a seed
-//! determines its run, so a failed run is repeated with the trace on.
+//! The last events, for the reader of a failure. Checking runs keep no trace: a seed determines its
+//! run, so a failed run is repeated with the trace on.
 //!
 //! Invariant: at most [`Trace::CAPACITY`] lines are kept, the newest.
 
@@ -34,7 +34,7 @@ impl Trace {
         }
     }
 
-    /// Adds a line. `what` is not even called when the trace is off.
+    /// Adds a line. Does not call `what` if the trace is off.
     pub fn note(&mut self, at: Nanos, what: impl FnOnce() -> String) {
         if !self.on {
             return;

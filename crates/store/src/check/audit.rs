@@ -1,4 +1,4 @@
-//! The invariants of a table, checked by walking all of it.
+//! The invariants of a table, checked by walking the whole table.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,8 @@ use crate::Table;
 
 impl Table {
     /// Checks that each entry names an item of the entry's bucket, that no two items overlap or
-    /// share a key, that all items are below the index, that no page is lost, that the count of
-    /// items is right, and that the sweep will find each item that expires or
-    /// that a flush has forgotten.
+    /// share a key, that all items are below the index, that no page is lost, that the number of
+    /// items is right, and that the sweep will find each item that expires or was flushed.
     pub(crate) fn audit(&self) -> Result<(), Difference> {
         let mut keys = BTreeSet::new();
         let mut ranges = Vec::new();

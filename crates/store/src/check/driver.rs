@@ -10,7 +10,7 @@ use crate::{
     Write, WriteError,
 };
 
-/// How table and model differ, in words.
+/// A difference between table and model, in words.
 pub(super) type Difference = String;
 
 /// An item that the table has reported as gone.
@@ -120,7 +120,7 @@ impl Driver {
     }
 
     /// Looks ahead at some keys, deletes the items of some, which moves entries of the others, and
-    /// writes others; then gets all these keys, although the look-ahead is out of date.
+    /// writes others. Then gets all these keys, although the look-ahead is out of date.
     fn ahead(&mut self, from: u16) -> Result<(), Difference> {
         let bytes: Vec<Vec<u8>> = (from..from.saturating_add(40)).map(key_bytes).collect();
         let mut keys: Vec<Key<'_>> = bytes.iter().map(|key| self.key(key)).collect();
@@ -134,8 +134,8 @@ impl Driver {
         keys.iter().try_for_each(|key| self.get(key))
     }
 
-    /// Sets the value of a key to another one, in most cases of the same length. Every other one
-    /// has flags and an expiry.
+    /// Sets a new value for a key, mostly of the same length. Half of these values have flags and
+    /// an expiry.
     fn write_alike(&mut self, key: &Key<'_>, number: usize) -> Result<(), Difference> {
         let before = self.model.get(key.bytes()).cloned();
         let len = before.as_ref().map_or(9, |thing| thing.value.len());
@@ -167,8 +167,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Checks that all slices of a value come from one write, whatever is written between the
-    /// reads.
+    /// Checks that all slices of a value come from one write, with any writes between the reads.
     fn slices(&mut self, bytes: &[u8], other: u16) -> Result<(), Difference> {
         let mut out = vec![0; SLICE];
         let first = self.table.get(&self.key(bytes), self.now).and_then(|item| {
@@ -208,7 +207,7 @@ impl Driver {
         same("slices", out == expected, true)
     }
 
-    /// The model's item, in the form in which it is compared with the table's.
+    /// The model's item, converted for comparison with the table's.
     fn seen(&self, key: &[u8]) -> Option<Thing> {
         let flushes = 0;
         self.model.get(key).map(|thing| Thing {
@@ -258,7 +257,7 @@ impl Driver {
         self.compare_write(&key, &write, written, before)
     }
 
-    /// Compares the outcome of a write with the model's. `before` is the item that the key had.
+    /// Compares the result of a write with the model's. `before` is the item that the key had.
     pub(super) fn compare_write(
         &mut self,
         key: &Key<'_>,
@@ -319,7 +318,7 @@ impl Driver {
             return same("an item without room for its expiry", is_narrow, true);
         }
         if let (Ok(()), Some(old)) = (touched, before) {
-            // If the table removed it while it moved, the table added it again at once.
+            // If the table removed it during the move, it added it again at once.
             self.model.put(bytes, old);
         }
         let expected = self.model.touch(bytes, expiry.map_or(0, |at| at.0));
@@ -336,7 +335,7 @@ impl Driver {
                 same("number", number, wanted)?;
                 self.take_gone(before.as_ref().map(|old| (bytes, old.version)))?;
                 let version = self.new_version(version)?;
-                // A count is a write of its own, which resets the marks about reads.
+                // A count is a new write, which resets the marks about reads.
                 let thing = Thing { version, ..thing };
                 self.model.put(bytes, thing);
                 self.take_new_gone()
@@ -375,8 +374,8 @@ impl Driver {
         same("claim", claimed, self.model.claim(bytes))
     }
 
-    /// Checks that each item that has left was allowed to. An operation that writes a key replaces
-    /// its item; `rewritten` is that key, and the version of the item before.
+    /// Checks that each item that has left was allowed to leave. An operation that writes a key
+    /// replaces its item; `rewritten` is that key, and the version of the old item.
     pub(super) fn take_gone(&mut self, rewritten: Option<(&[u8], u64)>) -> Result<(), Difference> {
         let gone = std::mem::take(&mut *self.gone.lock().expect("nothing panics with it"));
         for (key, version, reason) in gone {
@@ -400,13 +399,13 @@ impl Driver {
         Ok(())
     }
 
-    /// Checks that nothing leaves once a write has happened.
+    /// Checks that no item leaves after a write has happened.
     fn take_new_gone(&mut self) -> Result<(), Difference> {
         let gone = std::mem::take(&mut *self.gone.lock().expect("nothing panics with it"));
         same("departures after a write", gone, Vec::new())
     }
 
-    /// Compares all items, found by their keys and by a scan.
+    /// Compares all items, both by their keys and by a scan.
     fn compare_all(&mut self) -> Result<(), Difference> {
         let all: Vec<(Vec<u8>, Thing)> = {
             let all = self.model.all();
@@ -432,7 +431,7 @@ impl Driver {
     }
 }
 
-/// An item of the table in the model's form.
+/// Converts an item of the table to the model's form.
 fn thing(item: &Item<'_>) -> Thing {
     Thing {
         value: item.value().to_vec(),

@@ -1,4 +1,4 @@
-//! The simple model: a map from keys to items, and the rules of each operation in the plainest
+//! The simple model: a map from keys to items, and the rules of each operation in their simplest
 //! form.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub(super) struct Thing {
     pub(super) was_read: bool,
     pub(super) is_stale: bool,
     pub(super) is_claimed: bool,
-    /// The number of flushes before it was written.
+    /// The number of flushes before the item was written.
     pub(super) flushes: u32,
 }
 
@@ -101,7 +101,7 @@ impl Model {
         }
     }
 
-    /// Decides whether the write happens, and computes the item after it, except for its version.
+    /// Decides whether the write happens, and computes the resulting item, except for its version.
     pub(super) fn judge(&self, key: &[u8], write: &Write<'_>) -> Result<Thing, WriteError> {
         let old = self.get(key);
         let mut thing = Thing {
@@ -157,7 +157,7 @@ impl Model {
         true
     }
 
-    /// The item after it was invalidated, except for its version.
+    /// The item after an invalidation, except for its version.
     pub(super) fn invalidated(
         &self,
         key: &[u8],
@@ -178,7 +178,7 @@ impl Model {
         is_first
     }
 
-    /// The number and the item after it was counted, except for its version.
+    /// The new number, and the item after the count, except for its version.
     pub(super) fn counted(&self, key: &[u8], delta: Delta) -> Result<(u64, Thing), CounterError> {
         let mut thing = self.get(key).ok_or(CounterError::Absent)?.clone();
         let text = std::str::from_utf8(&thing.value).map_err(|_| CounterError::NotANumber)?;

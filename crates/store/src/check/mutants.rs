@@ -1,4 +1,4 @@
-//! Runs of random operations, compared with the model, find each planted bug.
+//! Random operations, compared with the model, must find each planted bug.
 
 use proptest::test_runner::{Config as RunnerConfig, RngAlgorithm, TestRng, TestRunner};
 
@@ -7,10 +7,10 @@ use super::tests::{config, operations};
 use crate::Mode;
 use crate::mutant::Mutant;
 
-/// Runs until one fails.
+/// The most runs in which a planted bug must fail.
 const RUNS: u32 = 100;
 
-/// True if one of the runs of a fixed seed differs from the model.
+/// Whether any of the runs with a fixed seed differs from the model.
 fn is_found(mutant: Option<Mutant>, mode: Mode, memory: usize, longest: usize) -> bool {
     let options = RunnerConfig {
         cases: RUNS,
@@ -38,7 +38,7 @@ fn is_found_anywhere(mutant: Option<Mutant>) -> bool {
 }
 
 #[test]
-fn every_planted_bug_is_found_and_nothing_else() {
+fn every_planted_bug_is_found_and_a_table_without_bugs_passes() {
     assert!(!is_found_anywhere(None));
     let unseen: Vec<Mutant> = Mutant::ALL
         .into_iter()

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::{SLICE, Verb};
 
-/// Which version a conditional operation names.
+/// The version that a conditional operation names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Condition {
     None,
@@ -28,7 +28,7 @@ pub(super) enum Operation {
         lasts: Option<u32>,
         condition: Condition,
         stale_if_older: bool,
-        /// The write brings its own version.
+        /// Whether the write sets its own version.
         is_explicit: bool,
     },
     Delete(u16, Condition),
@@ -42,13 +42,13 @@ pub(super) enum Operation {
     Wait(u32),
     /// Looks ahead at some keys, as a batch does, deletes and writes some of them, and gets all.
     Ahead(u16),
-    /// Reads a value slice by slice, and writes a long one to a key after the first slice.
+    /// Reads a value slice by slice, and writes a long value to a key after the first slice.
     Slices(u16, u16),
     /// Reads all keys from here on in one batch.
     GetBatch(u16, u16),
     /// Writes a long value in slices. Between two of them, gets its key, and writes other values of
-    /// this length to the keys from another one on; gives the write up after some slices, if any
-    /// number of them is given.
+    /// this length to the keys from another one on. If a number of slices is given, abandons the
+    /// write after them.
     Parts {
         key: u16,
         verb: Verb,
@@ -80,7 +80,7 @@ impl Content {
     }
 }
 
-/// The bytes of key `number`: 1 to 250 of them.
+/// The bytes of key number `number`, of which there are 1 to 250.
 pub(super) fn key_bytes(number: u16) -> Vec<u8> {
     let mut bytes = number.to_string().into_bytes();
     let len = (usize::from(number) * 37 % 250).max(bytes.len());

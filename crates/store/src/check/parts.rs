@@ -1,11 +1,11 @@
-//! Runs writes in slices on a table and on its model, with other operations between the slices.
+//! Writes in slices to a table and its model, with other operations between the slices.
 
 use super::driver::{Difference, Driver};
 use super::operation::{Condition, Content, Operation, key_bytes};
 use crate::{Verb, Write, Writing};
 
 impl Driver {
-    /// Writes a value in slices. Until it is whole, its key has its old item.
+    /// Writes a value in slices. Until it is complete, its key has its old item.
     pub(super) fn write_parts(&mut self, operation: &Operation) -> Result<(), Difference> {
         let Operation::Parts {
             key: number,

@@ -1,4 +1,4 @@
-//! Which pages are free: a list through the free pages themselves.
+//! The free pages, in a list through the pages themselves.
 
 use super::LINK;
 use crate::memory::{Region, STEP};
@@ -8,7 +8,7 @@ const FREE: u64 = 1 << 63;
 
 #[derive(Debug)]
 pub(super) struct Pages {
-    /// Pages below this one are used or in the list.
+    /// Pages below this one are in use or in the list.
     top: u32,
     /// The free page that is taken next.
     free: Option<u32>,
@@ -32,7 +32,7 @@ impl Pages {
         self.top as usize * STEP
     }
 
-    /// A page below `limit`.
+    /// Takes a page below `limit`.
     pub(super) fn take(&mut self, memory: &mut Region, limit: usize) -> Option<u32> {
         if let Some(page) = self.free {
             self.unlink(memory, page);
@@ -45,8 +45,8 @@ impl Pages {
         Some(self.top - 1)
     }
 
-    /// Takes a page back. If it was the topmost, the index gets it and the free pages directly
-    /// below it.
+    /// Frees a page. If it was the topmost, it and the free pages directly below it go to the
+    /// index.
     pub(super) fn give(&mut self, memory: &mut Region, page: u32) {
         let next = self.free.map_or(0, |next| u64::from(next) + 1);
         memory.set_word(start(page), FREE | next);
@@ -99,7 +99,7 @@ fn start(page: u32) -> usize {
     page as usize * STEP
 }
 
-/// The page that a link names.
+/// The page that a link names, if it names one.
 fn number(link: u64) -> Option<u32> {
     let page = u32::try_from(link).expect("a region has fewer than 2^32 pages");
     page.checked_sub(1)

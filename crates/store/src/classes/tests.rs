@@ -30,11 +30,11 @@ fn classes_grow_by_an_eighth_or_so_up_to_half_a_page() {
     }
 }
 
-/// Items as a table keeps them: an item may move when another one leaves.
+/// Items as a table keeps them: an item may move when another one is removed.
 struct Slots {
     memory: Region,
     classes: Classes,
-    /// Name and size of the item at a place.
+    /// The name and size of the item at each place.
     items: BTreeMap<usize, (u64, usize)>,
 }
 
@@ -109,7 +109,7 @@ fn no_class_keeps_more_than_one_page_that_it_does_not_need() {
 }
 
 #[test]
-fn pages_are_taken_up_to_the_limit_and_again_after_they_were_free() {
+fn pages_are_taken_up_to_the_limit_and_reused() {
     let mut slots = slots(16 * STEP);
     let limit = 10 * STEP;
     let pages: Vec<u32> =

@@ -1,9 +1,10 @@
-//! Bounds against a list of expiries, one for each bucket.
+//! Compares the bounds with a list of expiries, one for each bucket.
 
 use super::{Due, FIRST_BUCKETS};
 use crate::item::Seconds;
 
-/// Bounds of a table that begins with this number of buckets for 8 parts, and a number generator.
+/// Bounds for a table that begins with this number of buckets for 8 parts, and the state of a
+/// random generator.
 fn due() -> (Due, u64) {
     (Due::new(8 * FIRST_BUCKETS), 1)
 }
@@ -13,7 +14,7 @@ fn draw(state: &mut u64) -> u64 {
     *state >> 33
 }
 
-/// Visits buckets until none is due, and removes what has expired. Returns the number of visits.
+/// Visits buckets until none is due, and removes expired items. Returns the number of visits.
 fn walk(due: &mut Due, items: &mut [Option<u32>], now: u32) -> usize {
     let mut visits = 0;
     while let Some(bucket) = due.next(items.len() as u64, Seconds(now)) {
@@ -26,7 +27,7 @@ fn walk(due: &mut Due, items: &mut [Option<u32>], now: u32) -> usize {
 }
 
 #[test]
-fn walks_find_all_that_has_expired_and_end() {
+fn walks_find_all_expired_items_and_end() {
     let (mut due, mut state) = due();
     let mut items = vec![None; 8 * 16];
     for now in 1..2000 {
@@ -36,7 +37,7 @@ fn walks_find_all_that_has_expired_and_end() {
             items[at] = Some(expiry);
             due.note(at as u64, expiry);
         }
-        // Some walks are left off, and the index grows between their steps.
+        // Some walks are interrupted, and the index grows between their steps.
         for _ in 0..draw(&mut state) % 20 {
             if let Some(bucket) = due.next(items.len() as u64, Seconds(now)) {
                 due.on_visited(items[usize::try_from(bucket).unwrap()]);

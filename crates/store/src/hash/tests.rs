@@ -1,6 +1,6 @@
-//! Compares the hash with two of the standard library. `SipHasher` takes a key, and has two rounds
-//! a block and four at the end. `DefaultHasher` has a key of zeros, and one round a block and three
-//! at the end, as [`route`] has.
+//! Compares the hash with two hashers of the standard library. `SipHasher` takes a key, and has two
+//! rounds for each block and four at the end. `DefaultHasher` has a key of zeros, one round for
+//! each block and three at the end, like [`route`].
 
 use std::hash::{DefaultHasher, Hasher};
 

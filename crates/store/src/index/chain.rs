@@ -1,4 +1,4 @@
-//! The lines of the index, and the chains that they form.
+//! The lines of the index, and the chains of lines.
 //!
 //! A line has seven entries and a header. The header's lower half is the number of the chain's next
 //! line plus one, or 0 if there is none. Its upper half, in the first line of a chain, counts the
@@ -6,7 +6,7 @@
 //!
 //! Invariant: a chain is dense. Its entries fill it from the front, only its last line may have
 //! empty slots, and a line without entries is the only line of its chain. So a search ends at the
-//! first empty slot, and a removal puts the last entry into the hole.
+//! first empty slot, and a removal moves the last entry into the hole.
 
 use std::num::NonZeroU64;
 
@@ -72,7 +72,7 @@ impl Index {
         memory.set_word(at, header);
     }
 
-    /// How many flushes the bucket has seen.
+    /// The number of flushes that the bucket has seen.
     #[inline]
     pub(super) fn epoch(&self, memory: &Region, first: Line) -> u32 {
         let header = memory.word(self.byte(first) + 8 * HEADER);
@@ -102,7 +102,7 @@ impl Index {
         IndexEntry::from_word(memory.word(self.slot_byte(at)))
     }
 
-    /// Writes a slot that holds an entry, or that comes after the last entry of its chain.
+    /// Overwrites a slot that has an entry, or the slot after the last entry of its chain.
     #[inline]
     pub(crate) fn set_entry(&self, memory: &mut Region, at: Slot, entry: IndexEntry) {
         memory.set_word(self.slot_byte(at), entry.word());
@@ -141,7 +141,7 @@ impl Index {
         Ok(slot)
     }
 
-    /// Takes an entry out of the chain that begins with `first`.
+    /// Removes an entry from the chain that begins with `first`.
     pub(super) fn pull(&mut self, memory: &mut Region, first: Line, hole: Slot) {
         let (line, before, used) = self.last(memory, first);
         let last = Slot::new(line, used - 1);
@@ -154,7 +154,7 @@ impl Index {
         }
     }
 
-    /// Takes a spare line for a chain that is full. The line is empty, and has no next line.
+    /// Takes a spare line for a full chain. The line is empty, and has no next line.
     fn take_spare(&mut self, memory: &mut Region) -> Option<Line> {
         let spare = self.spare?;
         let line = self.line(memory, spare);
@@ -164,7 +164,7 @@ impl Index {
         Some(spare)
     }
 
-    /// Takes back a line that no chain uses.
+    /// Makes a line spare that no chain uses.
     pub(super) fn give_spare(&mut self, memory: &mut Region, line: Line) {
         self.clear(memory, line);
         self.set_next(memory, line, self.spare);

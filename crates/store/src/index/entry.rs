@@ -1,10 +1,10 @@
-//! One entry of a bucket: eight bytes with the place of an item, and enough about it that most
-//! questions are answered without reading the item.
+//! One entry of a bucket: eight bytes with the place of an item, and enough information about the
+//! item that most questions are answered without reading it.
 //!
-//! From the lowest bit: 40 bits of place, one that tells an entry from an empty slot, one that says
-//! that the item expires, three of heat, and 19 of tag. The tag is the part of the hash above the
-//! bits that chose a bucket when the table was made, so a bucket can be split without reading its
-//! items.
+//! From the lowest bit: 40 bits of place, one that distinguishes an entry from an empty slot, one
+//! that says that the item expires, three of heat, and 19 of tag. The tag is the part of the hash
+//! above the bits that selected a bucket when the table was made, so a bucket can be split without
+//! reading its items.
 
 /// Where an item begins, in words of eight bytes from the start of the region.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -74,7 +74,7 @@ impl IndexEntry {
         self.0 >> TAG_SHIFT
     }
 
-    /// True if this is an entry with that tag.
+    /// Whether this is an entry with that tag.
     #[inline]
     pub(crate) const fn has_tag(self, tag: u64) -> bool {
         self.0 & (OCCUPIED | u64::MAX << TAG_SHIFT) == OCCUPIED | tag << TAG_SHIFT
@@ -85,7 +85,7 @@ impl IndexEntry {
         self.0 & EXPIRES != 0
     }
 
-    /// How often the item was read since it last moved; counts to 7.
+    /// How often the item was read since it last moved, counted up to 7.
     #[inline]
     pub(crate) const fn heat(self) -> u64 {
         (self.0 & HEAT) >> HEAT_SHIFT
@@ -99,14 +99,14 @@ impl IndexEntry {
         Self(self.0 + (1 << HEAT_SHIFT))
     }
 
-    /// Counts some reads of an item whose reads were not counted yet.
+    /// Adds reads to an entry whose count is 0.
     #[inline]
     pub(crate) fn warmed_by(self, reads: u64) -> Self {
         debug_assert!(self.heat() == 0 && reads <= 7);
         Self(self.0 + (reads << HEAT_SHIFT))
     }
 
-    /// Forgets some of the reads that were counted.
+    /// Subtracts some of the counted reads.
     #[inline]
     pub(crate) fn cooled_by(self, reads: u64) -> Self {
         debug_assert!(reads <= self.heat());

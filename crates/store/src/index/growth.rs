@@ -1,30 +1,30 @@
-//! How the index grows: one bucket at a time.
+//! The growth of the index, one bucket at a time.
 
 use super::chain::{Line, Slot};
 use super::{GROUP_BUCKETS, Index, LOAD};
 use crate::memory::Region;
 
 impl Index {
-    /// True if the load is too high or no spare line is left, and tags have bits left for another
-    /// split.
+    /// Whether the index should grow: the load is too high or no spare line is left, and tags have
+    /// bits left for another split.
     pub(crate) fn wants_growth(&self) -> bool {
         let is_loaded = self.entries > LOAD * self.buckets();
         (is_loaded || self.spare.is_none()) && self.level < self.most_level()
     }
 
-    /// The level at which a tag has only `LEFT` bits more than the number of its bucket.
+    /// The level at which a tag has only `LEFT` bits more than the bucket number.
     fn most_level(&self) -> u32 {
         const LEFT: u32 = 10;
         self.first_bits + super::TAG_BITS - LEFT
     }
 
-    /// Groups that the index lacks for the load that it should have.
+    /// The number of groups that the index lacks for its intended load.
     pub(crate) fn deficit(&self) -> u64 {
         let wanted = self.entries.div_ceil(LOAD).div_ceil(GROUP_BUCKETS);
         wanted.saturating_sub(self.groups)
     }
 
-    /// True if the bucket of the next split is in a group that the index does not have yet.
+    /// Whether the next split needs a group that the index does not have yet.
     pub(crate) fn needs_group(&self) -> bool {
         self.buckets() == self.groups * GROUP_BUCKETS
     }
@@ -47,8 +47,8 @@ impl Index {
         self.split
     }
 
-    /// Splits that bucket. The caller has made sure that both halves have seen `epoch` flushes, and
-    /// that the new bucket has memory.
+    /// Splits the next bucket. The caller has made sure that both halves have seen `epoch` flushes,
+    /// and that the new bucket has memory.
     pub(crate) fn split(&mut self, memory: &mut Region, epoch: u32) {
         debug_assert!(!self.needs_group());
         let (old, new) = (self.split, (1 << self.level) + self.split);

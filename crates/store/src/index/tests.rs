@@ -1,4 +1,4 @@
-//! The index alone, with hashes drawn by a generator and items that are only numbers.
+//! The index alone, with random hashes, and numbers instead of items.
 
 use dunlin_testkit::random::Random;
 
@@ -10,7 +10,8 @@ fn region(len: usize) -> Region {
     Region::new(len).unwrap()
 }
 
-/// Grows as a table does: at most [`MOST_SPLITS`] buckets for one entry.
+/// Inserts an entry, and lets the index grow as a table does: by at most [`MOST_SPLITS`] buckets
+/// for one entry.
 fn insert(index: &mut Index, memory: &mut Region, hash: u64, place: usize) {
     for _ in 0..MOST_SPLITS {
         if !index.wants_growth() {
@@ -49,7 +50,8 @@ fn entries_are_found_after_any_growth_and_nothing_overflows_for_long() {
         assert!(find(&index, &memory, *hash, place), "{place}");
         assert!(!find(&index, &memory, *hash, place + items), "{place}");
     }
-    // 64 bytes a line, an eighth of them spare, five entries a bucket: 14.6 bytes an entry at best.
+    // 64 bytes a line, of which an eighth are spare, and five entries a bucket: at best 14.6 bytes
+    // an entry.
     assert!(most_bytes < 17.0, "{most_bytes} bytes an entry");
 }
 
@@ -58,7 +60,7 @@ fn removed_entries_leave_dense_chains_and_no_line_is_lost() {
     let mut memory = region(64 << 10);
     let mut index = Index::new(&mut memory, 3);
     let spares = index.spares;
-    // All hashes are in one bucket, so that chains are long: the higher bits choose nothing yet.
+    // All hashes are in one bucket, so that chains are long: the higher bits select nothing yet.
     let hashes: Vec<u64> = (0..14).map(|at| 5 | at << 40).collect();
     for (place, hash) in hashes.iter().enumerate() {
         let inserted = index.insert(&mut memory, *hash, Place::at(8 * place), false);
@@ -80,10 +82,10 @@ fn removed_entries_leave_dense_chains_and_no_line_is_lost() {
 }
 
 #[test]
-fn a_chain_without_a_spare_line_is_full_and_says_so() {
+fn a_chain_without_a_spare_line_reports_that_it_is_full() {
     let mut memory = region(64 << 10);
     let mut index = Index::new(&mut memory, 0);
-    // One bucket of seven, and one spare line of seven.
+    // One bucket of seven entries, and one spare line of seven.
     for place in 0..14 {
         assert!(index.has_room(&memory, 0));
         index

@@ -1,4 +1,4 @@
-//! The log as a queue of lengths.
+//! Compares the log with a queue of lengths.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use super::{Log, START, Step};
 
 const LIMIT: usize = 8 * 1024;
 
-/// Appends items of these lengths, and lets the oldest leave as needed.
+/// Appends items of these lengths, and removes the oldest as needed.
 fn run(log: &mut Log, lengths: impl Iterator<Item = usize>) -> VecDeque<(usize, usize)> {
     let mut items: VecDeque<(usize, usize)> = VecDeque::new();
     for len in lengths {

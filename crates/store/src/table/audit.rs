@@ -1,4 +1,4 @@
-//! Questions that only tests may ask.
+//! Questions that only tests ask.
 
 use std::ops::Range;
 
@@ -20,8 +20,8 @@ impl Table {
         self.index.bucket(key.hash())
     }
 
-    /// The bytes of the pages that are in use, and those that items and the writes under way take.
-    /// A cache has none.
+    /// The bytes of the pages in use, and the bytes of the pages that items and the writes in
+    /// progress account for. Both are 0 for a cache.
     pub(crate) fn page_bytes(&self) -> (usize, usize) {
         let Storage::Classes(classes) = &self.storage else {
             return (0, 0);
@@ -41,7 +41,7 @@ impl Table {
         (classes.bytes(), pages * STEP)
     }
 
-    /// Whether the sweep will come to each bucket that is to be emptied, and to each item when it
+    /// Whether the sweep will visit each bucket that a flush is to empty, and each item after it
     /// has expired.
     pub(crate) fn is_bounded(&self) -> bool {
         (0..self.index.buckets()).all(|bucket| {
@@ -56,7 +56,7 @@ impl Table {
         })
     }
 
-    /// The items that the entries of a bucket name: the key of each, and where its bytes lie.
+    /// The items in a bucket's entries: each item's key, and the range of its bytes.
     pub(crate) fn items_of(&self, bucket: u64) -> Vec<(Vec<u8>, Range<usize>)> {
         let entries = (0..).map_while(|at| self.index.entry_of(&self.memory, bucket, at));
         let item = entries.map(|(_, entry)| {

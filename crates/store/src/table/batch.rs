@@ -1,19 +1,18 @@
-//! Batches: memory for the next operations is already on its way while earlier ones run.
+//! Batches: the memory for the next operations is fetched while earlier ones run.
 //!
 //! A get needs two or three lines of memory, one after the other: the key's bucket, and the item.
-//! [`Table::ahead`] fetches the buckets of all keys, looks at them, and fetches all items; a few
-//! keys are in a further line of their bucket, and it looks at those lines last (G-Opt §3, with one
-//! group for each step). Then the operations run, one after the other, in order. So a get after a
+//! [`Table::ahead`] fetches the buckets of all keys, looks at them, and fetches all items. A few
+//! keys are in a further line of their bucket; it looks at those lines last (G-Opt §3, with one
+//! group for each step). Then the operations run in order, one after the other. So a get after a
 //! set of the same key sees the new value, batched or not. MICA's own batches look up all keys
 //! first, so such a get misses the value.
 //!
-//! A fetch of a line whose page the processor has forgotten holds up all instructions after it
-//! until the page is found. So each step fetches all of its lines in one short loop: the processor
-//! then looks for several pages at a time. With a look-up between two fetches, it would look for
-//! one page after the other.
+//! A prefetch that misses the TLB holds up all later instructions until the page is found. So each
+//! step fetches all of its lines in one short loop, where the processor looks up several pages at a
+//! time. With a table look-up between two fetches, it would look up one page after the other.
 //!
-//! Looking ahead also notes the slot of the entry that it has found. An operation looks there
-//! first, and searches the bucket only if an operation before it has changed that slot.
+//! Looking ahead also notes the slot of the entry that it has found. An operation checks this slot
+//! first, and searches the bucket only if an earlier operation has changed it.
 
 use crate::config::BATCH;
 use crate::index::{Likely, Line};
@@ -23,12 +22,12 @@ use crate::table::body::Table;
 use crate::table::key::Key;
 use crate::table::read::Item;
 
-/// Lines of an item that are asked for: more than these, the processor fetches by itself.
+/// The most lines of an item that are prefetched; the processor prefetches further lines itself.
 const MOST_LINES: usize = 4;
 
 impl Table {
-    /// Brings the items of up to [`BATCH`] keys into the cache, all at the same time (HERD §4.1.1).
-    /// The next operations on these keys do not wait for memory.
+    /// Brings the items of up to [`BATCH`] keys into the cache, all at the same time (HERD §4.1.1),
+    /// so that the next operations on these keys need not wait for memory.
     #[inline]
     pub fn ahead(&self, keys: &mut [Key<'_>]) {
         let keys = match keys.split_at_mut_checked(BATCH) {
@@ -45,7 +44,7 @@ impl Table {
             self.memory.prefetch(self.index.byte(*bucket));
         }
         let mut items = [0; BATCH];
-        // Bits of the keys whose buckets have more than one line.
+        // A bit for each key whose bucket has more than one line.
         let mut further = 0_u32;
         for (number, (key, bucket)) in keys.iter_mut().zip(buckets).enumerate() {
             match self.index.likely(&self.memory, key.hash(), *bucket) {
@@ -60,7 +59,7 @@ impl Table {
                 Likely::Nowhere => items[number] = self.index.byte(*bucket),
             }
         }
-        // The further lines first: they are read next.
+        // The further lines first, because they are read next.
         for number in ones(further) {
             self.memory.prefetch(items[number]);
         }
@@ -72,7 +71,7 @@ impl Table {
         }
     }
 
-    /// Looks for a key's entry in the further lines of its bucket, and asks for its item.
+    /// Looks for a key's entry in the further lines of its bucket, and prefetches its item.
     fn ahead_further(&self, key: &mut Key<'_>, reach: usize) {
         let mut at = self.index.first_line(key.hash());
         loop {
@@ -87,7 +86,7 @@ impl Table {
         }
     }
 
-    /// Asks for all lines of `reach` bytes.
+    /// Prefetches all lines of `reach` bytes.
     #[inline]
     fn prefetch_item(&self, byte: usize, reach: usize) {
         self.memory.prefetch(byte);
@@ -98,7 +97,7 @@ impl Table {
         }
     }
 
-    /// The items of any number of keys, in order, each with the number of its key.
+    /// Gets the items of any number of keys, in order, each with the index of its key.
     pub fn get_batch(
         &mut self,
         keys: &[Key<'_>],
@@ -118,7 +117,7 @@ impl Table {
         }
     }
 
-    /// Bytes of an item of mean length, as far as it is worth to ask for them.
+    /// The mean size of an item, up to the number of bytes that are worth prefetching.
     #[inline]
     fn usual_size(&self) -> usize {
         let mean = self.stats.item_bytes / self.stats.items.max(1);
@@ -127,7 +126,7 @@ impl Table {
     }
 }
 
-/// The numbers of the bits that are set.
+/// The positions of the bits that are set.
 #[inline]
 fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {

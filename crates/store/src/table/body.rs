@@ -1,9 +1,9 @@
 //! The parts of a table, and the steps that all calls share.
 //!
-//! Invariants: each entry of the index names an item that lies whole in the log or in the slots,
-//! and whose key has the entry's bucket and tag; no two entries have the same key; in the store
+//! Invariants: each entry of the index names an item that lies completely in the log or in the
+//! slots, and whose key has the entry's bucket and tag; no two entries have the same key; in store
 //! mode each item in a slot has an entry. So an item that leaves the log is alive if and only if an
-//! entry names its place, and no entries need a check when its memory is used again.
+//! entry names its place, and no entries need checking when its memory is reused.
 
 use std::fmt;
 
@@ -33,17 +33,17 @@ pub struct Table {
     pub(super) seed: Seed,
     pub(super) next_version: u64,
     pub(super) next_stamp: u64,
-    /// The number of flushes so far, which skips 0 when it wraps; a bucket that has seen fewer is
+    /// The number of flushes so far, which skips 0 when it wraps. A bucket that has seen fewer is
     /// emptied when it is next used.
     pub(super) epoch: u32,
     flush_at: Option<Seconds>,
-    /// Where the sweep goes.
+    /// The parts of the index that the sweep visits.
     pub(super) due: Due,
-    /// Keys whose items have left a cache.
+    /// Keys whose items were evicted from a cache.
     pub(super) departed: Departed,
     pub(super) stats: Stats,
     pub(super) hot: Hot,
-    /// A buffer for values that are put together. Allocated once.
+    /// A buffer in which values are joined. Allocated once.
     pub(super) joined: Vec<u8>,
     pub(super) writings: Writings,
     watcher: Watcher,
@@ -74,7 +74,7 @@ pub(super) struct Found {
 }
 
 impl Table {
-    /// Makes a table in `memory`, which must be zero, as [`Region::new`] makes it.
+    /// Makes a table in `memory`, which must be zero like a new region from [`Region::new`].
     ///
     /// # Errors
     /// [`SizeError`] if the region has less than [`MIN_MEMORY`] or more than 8 TiB.
@@ -160,8 +160,8 @@ impl Table {
         Some(Key::new(bytes, self.seed.hash(bytes)))
     }
 
-    /// Calls `see` with each item that leaves by itself, while the item still exists. Items that a
-    /// client deletes or overwrites do not leave by themselves.
+    /// Calls `see` with each item that leaves on its own, while the item still exists. This
+    /// excludes items that a client deletes or overwrites.
     pub fn watch(&mut self, see: impl FnMut(Departure<'_>) + Send + 'static) {
         self.watcher = Watcher::new(see);
     }
@@ -183,22 +183,22 @@ impl Table {
         }
     }
 
-    /// Keys that clients have read most of late, at most [`HOT_KEYS`](crate::HOT_KEYS), with their
-    /// samples among the gets that were sampled, the most first.
+    /// Keys that clients have recently read most, at most [`HOT_KEYS`](crate::HOT_KEYS), each with
+    /// its number of sampled gets, in descending order.
     #[must_use]
     pub fn hot_keys(&self) -> Vec<(&[u8], u64)> {
         self.hot.keys()
     }
 
-    /// The number of gets that were sampled for [`Self::hot_keys`], about one in 64. It is halved
-    /// now and then, as those numbers are.
+    /// The number of gets that were sampled for [`Self::hot_keys`], about one in 64. Now and then
+    /// it is halved, together with the numbers of the keys.
     #[must_use]
     pub const fn hot_samples(&self) -> u64 {
         self.hot.samples()
     }
 
-    /// Forgets all items that were written before `at`. The call itself takes no time: each bucket
-    /// is emptied when it is next used or swept. A flush that is not due yet is replaced.
+    /// Forgets all items that were written before `at`. The call itself takes constant time: each
+    /// bucket is emptied when it is next used or swept. Replaces a flush that is not due yet.
     pub fn flush(&mut self, at: Seconds, now: Seconds) {
         self.settle(now);
         self.flush_at = Some(at);
@@ -217,8 +217,8 @@ impl Table {
         }
     }
 
-    /// Finds a key's item, after doing the work that is due for its bucket. Removes an item that
-    /// has expired, and returns `None` for it.
+    /// Finds a key's item, after doing the work that is due for its bucket. Removes an expired
+    /// item, and returns `None` for it.
     #[inline]
     pub(super) fn find(&mut self, key: &Key<'_>, now: Seconds) -> Option<Found> {
         self.settle(now);
@@ -233,8 +233,8 @@ impl Table {
         Some(found)
     }
 
-    /// The item of a key, if it is in the slot that was noted, has not expired, and no work is due
-    /// for its bucket.
+    /// The item of a key, if it is in the noted slot, has not expired, and its bucket has no work
+    /// due.
     #[inline(always)]
     pub(super) fn find_noted(&self, key: &Key<'_>, now: Seconds) -> Option<Found> {
         let slot = key.likely()?;
@@ -252,8 +252,8 @@ impl Table {
         self.epoch == 0 || self.index.is_fresh(&self.memory, bucket(), self.epoch)
     }
 
-    /// Gets the slot and reads the item again: an item that is passed on must lie in memory, so
-    /// each search would write it there.
+    /// Takes the slot and reads the item again. If it took the item as an argument, each search
+    /// would write the item to memory.
     #[cold]
     #[inline(never)]
     fn remove_expired(&mut self, hash: u64, slot: Slot) {
@@ -302,7 +302,8 @@ impl Table {
         }
     }
 
-    /// A call returns a slot faster than all that was read on the way.
+    /// Finds the slot of a key's entry. Returns only the slot, which is faster than returning
+    /// everything that was read on the way.
     #[inline(never)]
     fn search(&self, key: &Key<'_>) -> Option<Slot> {
         let is_it = |entry: IndexEntry| self.is_of(entry, key);
@@ -310,28 +311,28 @@ impl Table {
         found.map(|(slot, _)| slot)
     }
 
-    /// True if an entry's item has this key.
+    /// Whether an entry's item has this key.
     #[inline]
     fn is_of(&self, entry: IndexEntry, key: &Key<'_>) -> bool {
         let header = Header::read(&self.memory, entry.place());
         self.has_key(&header, entry, key)
     }
 
-    /// True if the item of this entry, with this header, has this key.
+    /// Whether the item of this entry, with this header, has this key.
     #[inline]
     fn has_key(&self, header: &Header, entry: IndexEntry, key: &Key<'_>) -> bool {
         usize::from(header.key_len) == key.bytes().len()
             && is_same(header.key(&self.memory, entry.place()), key.bytes())
     }
 
-    /// Removes an item. With a reason, it leaves by itself, and the watcher sees it.
+    /// Removes an item. With a reason, it leaves on its own, and the watcher sees it.
     pub(super) fn remove(&mut self, hash: u64, found: &Found, reason: Option<Reason>) {
         self.report(found, reason);
         self.index.remove(&mut self.memory, hash, found.slot);
         self.release(found.entry.place(), &found.header);
     }
 
-    /// Counts and reports an item that is about to go.
+    /// Counts and reports an item that is about to leave.
     pub(super) fn report(&mut self, found: &Found, reason: Option<Reason>) {
         let header = &found.header;
         self.stats.on_gone(header, reason);
@@ -346,7 +347,7 @@ impl Table {
     }
 
     /// Empties a bucket that has not seen all flushes. Returns the number of cache lines that this
-    /// has touched in addition to the bucket's first.
+    /// has touched, without the bucket's first line.
     #[cold]
     pub(super) fn empty_bucket(&mut self, bucket: u64) -> u64 {
         let mut lines = 0;
@@ -366,10 +367,10 @@ impl Table {
         lines
     }
 
-    /// Gives back the memory of an item that no longer has an entry.
+    /// Frees the memory of an item that no longer has an entry.
     pub(super) fn release(&mut self, place: Place, header: &Header) {
         let shape = header.shape(self.mode);
-        // The log takes its bytes back when the tail passes them.
+        // The log frees its bytes when the tail passes them.
         let Storage::Classes(classes) = &mut self.storage else {
             return;
         };
@@ -382,9 +383,9 @@ impl Table {
         }
     }
 
-    /// The most cache lines that are touched when the memory of an item with this header is given
-    /// back: in a store, the last item of its class moves into its slot and gets its entry changed,
-    /// and each page of a long value is put into a list. A log touches nothing.
+    /// The most cache lines that freeing the memory of an item with this header touches. In a
+    /// store, the last item of its class moves into its slot and has its entry changed, and each
+    /// page of a long value is put into a list. A log touches nothing.
     pub(super) fn lines_of_release(&self, header: &Header) -> u64 {
         if matches!(self.storage, Storage::Log(_)) {
             return 0;
@@ -393,7 +394,7 @@ impl Table {
         (2 + 2 * shape.size.div_ceil(64) + shape.chunks) as u64
     }
 
-    /// Points the entry of an item that has moved to its new place.
+    /// Updates the entry of an item that has moved.
     fn follow(&mut self, moved: Moved) {
         if self.has(Mutant::LostMove) {
             return;
@@ -407,7 +408,8 @@ impl Table {
         self.index.set_entry(&mut self.memory, slot, entry);
     }
 
-    /// The number of the next write. 0 means no version, so the highest number is followed by 1.
+    /// Takes the number of the next write. 0 means no version, so the highest number is followed by
+    /// 1.
     pub(super) fn take_version(&mut self) -> u64 {
         let version = self.next_version;
         if self.has(Mutant::OldVersion) && version.is_multiple_of(16) {
@@ -418,8 +420,8 @@ impl Table {
     }
 }
 
-/// True if two keys of one length are the same. Keys are short, and a call of `memcmp` costs more
-/// than these comparisons. Two words, which may overlap, are all of a key of 8 to 16 bytes.
+/// Whether two keys of equal length are the same. Keys are short, and calling `memcmp` costs more
+/// than these comparisons. Two words, which may overlap, cover a key of 8 to 16 bytes.
 #[inline]
 pub(super) fn is_same(one: &[u8], other: &[u8]) -> bool {
     let ends = |key: &[u8]| {
@@ -432,7 +434,7 @@ pub(super) fn is_same(one: &[u8], other: &[u8]) -> bool {
     }
 }
 
-/// The same, for keys of any length.
+/// Like [`is_same`], for keys of any length.
 fn is_same_long(one: &[u8], other: &[u8]) -> bool {
     let (ones, rest) = one.as_chunks::<8>();
     let (others, other_rest) = other.as_chunks::<8>();

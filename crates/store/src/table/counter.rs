@@ -11,16 +11,16 @@ use crate::table::writing::Writing;
 /// Digits of the largest number.
 const DIGITS: usize = 20;
 
-/// By how much a counter changes.
+/// The change of a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Delta {
     /// Up; past the largest number, the count continues from 0.
     Up(u64),
-    /// Down, to 0 at least.
+    /// Down, but not below 0.
     Down(u64),
 }
 
-/// Why a counter did not change.
+/// The reason why a counter did not change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CounterError {
     /// There is no item.
@@ -29,16 +29,17 @@ pub enum CounterError {
     VersionDiffers,
     /// The item's value is not a decimal number below 2^64.
     NotANumber,
-    /// The number is now a digit longer, and there is no memory for it.
+    /// The new number has one digit more, and there is no memory for it.
     NoMemory,
 }
 
 impl Table {
-    /// Changes a counter, if it has the given version (or any, with `None`), and returns its number
-    /// and new version. A number that becomes shorter is padded with spaces, as in memcached.
+    /// Changes a counter, if it has the given version. With `None`, changes any version. Returns
+    /// the counter's number and new version. A number that becomes shorter is padded with spaces,
+    /// as in memcached.
     ///
     /// # Errors
-    /// [`CounterError`]; the item, if there is one, stays as it was.
+    /// [`CounterError`]; the item, if there is one, is unchanged.
     pub fn count(
         &mut self,
         key: &Key<'_>,
@@ -108,7 +109,7 @@ fn number(value: &[u8]) -> Option<u64> {
     })
 }
 
-/// Writes a number at the start of `digits` and returns how many it has.
+/// Writes a number at the start of `digits`, and returns its number of digits.
 fn write_digits(number: u64, digits: &mut [u8; DIGITS]) -> usize {
     let text = number.to_string();
     digits[..text.len()].copy_from_slice(text.as_bytes());

@@ -1,21 +1,21 @@
-//! Items that leave by themselves. A checker of histories needs these events: without them, a miss
+//! Items that leave on their own. A checker of histories needs these events: without them, a miss
 //! would look like a lost write.
 
 use std::fmt;
 
 use crate::item::Version;
 
-/// Why an item left although no client deleted it.
+/// The reason why an item left although no client deleted it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// The log needed the memory of the item, which was the oldest.
+    /// The item was the oldest one, and the log needed its memory.
     Evicted,
-    /// The index had no memory for another entry in the item's chain, where this item was the
+    /// The index had no memory for another entry in the item's chain, in which this item was the
     /// oldest.
     Crowded,
     /// The item has expired.
     Expired,
-    /// A flush has forgotten the item.
+    /// A flush has removed the item.
     Flushed,
 }
 
@@ -32,7 +32,7 @@ pub struct Departure<'a> {
 
 type See = dyn FnMut(Departure<'_>) + Send;
 
-/// The function that is shown departures, if there is one.
+/// The function that is called with departures, if there is one.
 #[derive(Default)]
 pub(super) struct Watcher(Option<Box<See>>);
 

@@ -1,34 +1,34 @@
-//! The keys that clients read most, of a sample of the gets: about one in [`MEAN_GAP`], at random
+//! The keys that clients read most, found by sampling about one get in [`MEAN_GAP`], at random
 //! distances, so that a client that reads its keys in a fixed order does not hide some of them.
 //!
-//! A fixed number of counters follows the keys that are sampled most (the algorithm "space saving":
+//! A fixed number of counters follows the most-sampled keys (the algorithm "space saving":
 //! Metwally, Agrawal and El Abbadi, "Efficient computation of frequent and top-k elements in data
-//! streams", 2005). A key that has more than one in [`HOT_KEYS`] of the samples always has a
-//! counter, and no counter is too high by more than that. A get that is not sampled costs one
-//! decrement and a branch; a sampled one looks at all counters.
+//! streams", 2005). A key with more than one in [`HOT_KEYS`] of the samples always has a counter,
+//! and no counter is too high by more than that share. A get that is not sampled costs one
+//! decrement and one branch; a sampled get scans all counters.
 
 use super::key::Key;
 use crate::config::MAX_KEY;
 use crate::hash::Seed;
 
-/// Keys that are followed.
+/// The number of keys that are followed.
 pub const HOT_KEYS: usize = 32;
 
 /// The mean number of gets from one sample to the next.
 const MEAN_GAP: u64 = 64;
 
-/// After this number of samples all counters are halved, so that they show the last minutes.
+/// After this number of samples all counters are halved, so that they show only the last minutes.
 const HALVED_AT: u64 = 1 << 17;
 
 #[derive(Debug)]
 pub(super) struct Hot {
     /// Gets until the next sample.
     left: u64,
-    /// The state of the numbers that choose the samples.
+    /// The state of the random generator that chooses the samples.
     random: u64,
     samples: u64,
-    /// The hashes of the keys that are followed, and how often each was sampled: apart from the
-    /// keys themselves, so that a sample reads few cache lines.
+    /// The hashes of the followed keys, and how often each key was sampled. They are stored apart
+    /// from the keys, so that a sample reads few cache lines.
     hashes: Vec<u64>,
     counts: Vec<u64>,
     names: Vec<Name>,
@@ -61,7 +61,7 @@ impl Hot {
         }
     }
 
-    /// Keys with their samples, of [`Self::samples`], the most first.
+    /// Keys with their numbers of samples, out of [`Self::samples`], in descending order.
     pub(super) fn keys(&self) -> Vec<(&[u8], u64)> {
         let names = self.names.iter().map(Name::key);
         let keys = names.zip(self.counts.iter().copied());
@@ -76,7 +76,8 @@ impl Hot {
 
     #[cold]
     fn sample(&mut self, key: &Key<'_>) {
-        // Knuth's constants for a linear congruential generator. Its upper bits are better.
+        // Knuth's constants for a linear congruential generator. Its upper bits are the better
+        // ones.
         self.random = self
             .random
             .wrapping_mul(6_364_136_223_846_793_005)

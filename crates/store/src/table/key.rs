@@ -2,16 +2,16 @@
 
 use crate::index::Slot;
 
-/// A key of one table. The default is an empty one, for arrays that are filled later.
+/// A key of one table. The default is an empty key, for arrays that are filled later.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Key<'a> {
     bytes: &'a [u8],
     hash: u64,
-    /// A slot whose entry had the tag of the key when [`Table::ahead`](crate::Table::ahead) looked.
+    /// The slot whose entry had the key's tag when [`Table::ahead`](crate::Table::ahead) looked.
     likely: Option<Slot>,
 }
 
-// A key is written and read for each operation of a batch.
+// Each operation of a batch writes and reads a key.
 const _: () = assert!(size_of::<Key<'_>>() <= 32);
 
 impl<'a> Key<'a> {

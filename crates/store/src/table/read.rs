@@ -31,51 +31,52 @@ impl<'a> Item<'a> {
         Value::read(self.memory, self.place, &self.header, self.mode)
     }
 
-    /// For a value longer than a [`SLICE`]: the stamp of its write, for [`Table::read_slice`].
+    /// The stamp of the item's write, for [`Table::read_slice`]. Only values longer than a
+    /// [`SLICE`] have one.
     #[must_use]
     pub fn stamp(&self) -> Option<Stamp> {
         self.header.stamp(self.memory, self.place)
     }
 
-    /// The writer's flags, which mean nothing to the table.
+    /// The writer's flags, which the table only keeps.
     #[must_use]
     pub const fn flags(&self) -> u32 {
         self.header.flags
     }
 
-    /// The version that the item's last write got.
+    /// The version of the item's last write.
     #[must_use]
     pub const fn version(&self) -> Version {
         Version(self.header.version)
     }
 
-    /// When the item expires, if it does.
+    /// When the item expires, if ever.
     #[must_use]
     pub fn expiry(&self) -> Option<Seconds> {
         (self.header.expiry != 0).then_some(Seconds(self.header.expiry))
     }
 
-    /// When the item was last read before this get; if it was not read, when it was written. Of
-    /// later reads, the table records one in [`ACCESS_SECONDS`], so the last one may be younger by
-    /// less than that.
+    /// When the item was last read before this get, or, if it was not read, when it was written.
+    /// After the first read, the table updates this time only once in [`ACCESS_SECONDS`], so the
+    /// actual last read may be later by less than that.
     #[must_use]
     pub const fn last_access(&self) -> Seconds {
         Seconds(self.header.last_access)
     }
 
-    /// True if the item was read between its last write and this get.
+    /// Whether the item was read between its last write and this get.
     #[must_use]
     pub const fn was_read(&self) -> bool {
         self.header.marks & mark::READ != 0
     }
 
-    /// True if the item was invalidated and not written since.
+    /// Whether the item was invalidated and not written since.
     #[must_use]
     pub const fn is_stale(&self) -> bool {
         self.header.marks & mark::STALE != 0
     }
 
-    /// True if a client has claimed to write a new value ([`Table::claim`]).
+    /// Whether a client has claimed to write a new value ([`Table::claim`]).
     #[must_use]
     pub const fn is_claimed(&self) -> bool {
         self.header.marks & mark::CLAIMED != 0
@@ -94,7 +95,7 @@ impl std::fmt::Debug for Item<'_> {
 }
 
 impl Table {
-    /// The item of a key, if there is one. It counts as read.
+    /// Gets the item of a key, and counts this as a read.
     #[inline]
     pub fn get(&mut self, key: &Key<'_>, now: Seconds) -> Option<Item<'_>> {
         self.stats.gets += 1;
@@ -105,15 +106,15 @@ impl Table {
         Some(self.item(&found))
     }
 
-    /// The item of a key, if there is one. It does not count as read.
+    /// Gets the item of a key, without counting this as a read.
     pub fn peek(&mut self, key: &Key<'_>, now: Seconds) -> Option<Item<'_>> {
         let found = self.find(key, now)?;
         Some(self.item(&found))
     }
 
-    /// Copies bytes of a long value from `from` on to `out`, at most [`SLICE`] of them, and returns
-    /// how many; `None` if the value of `stamp` is gone. Between two slices the table may do other
-    /// work: all slices come from one value, or a later call returns `None`.
+    /// Copies at most [`SLICE`] bytes of a long value, from offset `from` on, to `out`, and returns
+    /// their number; `None` if the value with this stamp is gone. Between two slices the table may
+    /// do other work: all slices come from one value, or a later call returns `None`.
     pub fn read_slice(
         &mut self,
         key: &Key<'_>,
@@ -129,7 +130,7 @@ impl Table {
         is_same.then(|| item.value().copy_from(from, &mut out[..len]))
     }
 
-    /// As [`Self::read_slice`], but appends the bytes to `out`.
+    /// Like [`Self::read_slice`], but appends the bytes to `out`.
     pub fn append_slice(
         &mut self,
         key: &Key<'_>,
@@ -154,8 +155,8 @@ impl Table {
         }
     }
 
-    /// Records a read. Most reads of an item write nothing: a cache line that is only read need not
-    /// go back to memory.
+    /// Records a read. Most reads of an item write nothing, so that its cache line need not be
+    /// written back to memory.
     #[inline]
     fn mark_read(&mut self, found: &Found, now: Seconds) {
         let entry = found.entry.warmer();

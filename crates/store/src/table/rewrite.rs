@@ -1,5 +1,5 @@
-//! Sets of items that have a value of the same length: the most frequent writes. The new value goes
-//! over the old one, and nothing moves; everything else is left to `write.rs`.
+//! Sets of items whose value has the same length, which are the most frequent writes. The new value
+//! overwrites the old one, and nothing moves. `write.rs` does all other writes.
 
 use super::body::Table;
 use super::key::Key;
@@ -10,14 +10,14 @@ use crate::copy::copy_short;
 use crate::item::{Header, NARROW, Seconds, Version};
 use crate::mutant::Mutant;
 
-/// The longest value that is written here. It lies in one part, without a stamp.
+/// The longest value that is written here. It is in one part, without a stamp.
 const LONGEST: usize = 4096;
 
 const _: () = assert!(NARROW + 8 + MAX_KEY + LONGEST <= MAX_SLOT && LONGEST <= crate::SLICE);
 
 impl Table {
-    /// Sets the value of an item whose slot [`Self::ahead`] has noted, if the item stays where it
-    /// is and its bucket has no other work; returns its version.
+    /// Sets the value of an item whose slot [`Self::ahead`] has noted, if the item can stay where
+    /// it is and its bucket has no work due. Returns the item's version.
     #[inline]
     pub(super) fn rewrite(
         &mut self,

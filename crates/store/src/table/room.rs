@@ -1,4 +1,5 @@
-//! Where a value is put: in its old place, in the log, or in a slot; and which items leave for it.
+//! Decides where a value is put (in its old place, in the log, or in a slot), and which items leave
+//! to make room.
 
 use crate::classes::CHUNK;
 use crate::config::{INDEX_SHARE, MOST_MOVED_BYTES, MOST_MOVES, MOST_SPLITS, Mode, SLICE};
@@ -11,11 +12,11 @@ use crate::table::departure::Reason;
 use crate::table::key::Key;
 use crate::table::write::WriteError;
 
-/// In one lap, the index takes at most the log's size divided by this.
+/// While the log has one lap, the index takes at most the log's size divided by this.
 const CEDED_SHARE: usize = 16;
 
-/// The reads with which a small item begins that has left a short time ago: as many as an entry
-/// counts.
+/// The reads that a small item is credited with if it was evicted a short time ago: the most that
+/// an entry counts.
 const RETURN_CREDIT: u64 = 7;
 
 /// The items that a write may still move ahead.
@@ -25,7 +26,7 @@ struct Budget {
 }
 
 impl Table {
-    /// Writes an item; `found` is the item that has the key now. This sets the header's version and
+    /// Writes an item; `found` is the present item of the key. This sets the header's version and
     /// length, and its width if it must be wide.
     pub(super) fn put(
         &mut self,
@@ -65,7 +66,7 @@ impl Table {
         Ok(Version(header.version))
     }
 
-    /// True if a value of that shape can be written over an item.
+    /// Whether a value of that shape can overwrite an item in place.
     pub(super) fn fits_in_place(&self, old: &Header, shape: &Shape) -> bool {
         let old = old.shape(self.mode);
         match &self.storage {
@@ -76,7 +77,8 @@ impl Table {
         }
     }
 
-    /// Takes memory for an item of that shape, and returns the item that has its key after that.
+    /// Takes memory for an item of that shape. Returns the item that the key has after that,
+    /// because this may have moved or removed it.
     fn take_place(
         &mut self,
         key: &Key<'_>,
@@ -151,7 +153,8 @@ impl Table {
         }
     }
 
-    /// Takes a slot and pages, and writes the list of pages; or takes nothing at all.
+    /// Takes a slot and pages, and writes the page list. If there is not enough memory, takes
+    /// nothing.
     fn take_slot(&mut self, shape: &Shape) -> Option<Place> {
         let Storage::Classes(classes) = &mut self.storage else {
             return None;
@@ -175,7 +178,7 @@ impl Table {
         Some(place)
     }
 
-    /// Appends to the log, once the oldest items have left.
+    /// Appends to the log, after removing the oldest items.
     fn take_log(
         &mut self,
         key: &Key<'_>,
@@ -189,12 +192,12 @@ impl Table {
         if shape.size > log.most_item() {
             return Err(WriteError::TooLong);
         }
-        // Makes room in the index first, because that may take memory from the log.
+        // Make room in the index first, because that may take memory from the log.
         if found.is_none() {
             self.make_index_room(key.hash())?;
         }
         self.make_log_room(shape.size, usize::MAX, now);
-        // The item that had the key may have moved, or it may have left together with its entry.
+        // The key's old item may have moved, or may have left together with its entry.
         let found = self.look_up(key);
         let Storage::Log(log) = &mut self.storage else {
             return Err(WriteError::NoMemory);
@@ -202,7 +205,7 @@ impl Table {
         Ok((found, Place::at(log.append(shape.size))))
     }
 
-    /// Lets the oldest items leave, at most `most` of them, until `len` bytes fit. True if they do.
+    /// Removes up to `most` of the oldest items, until `len` bytes fit. Returns whether they do.
     pub(super) fn make_log_room(&mut self, len: usize, most: usize, now: Seconds) -> bool {
         let mut budget = Budget {
             items: MOST_MOVES,
@@ -222,7 +225,7 @@ impl Table {
         true
     }
 
-    /// Lets the oldest item leave, or moves it ahead if it was read (MICA: approximate LRU).
+    /// Removes the oldest item, or moves it ahead if it was read (MICA: approximate LRU).
     fn oldest_leaves(&mut self, at: usize, budget: &mut Budget, now: Seconds) {
         let place = Place::at(at);
         let header = Header::read(&self.memory, place);
@@ -256,10 +259,10 @@ impl Table {
         1 + (size as u64 / (2 * mean).max(1)).min(4)
     }
 
-    /// The reads with which a new item of a cache begins. Most are written once and never read,
-    /// so they begin with none. If the item has left a short time ago, it was missed since; unless
-    /// it is larger than the mean, it takes so little memory that it may wait for its next read
-    /// for several laps (GreedyDual-Size: Cao and Irani, USITS 1997).
+    /// The reads that a new item of a cache is credited with. Most items are written once and never
+    /// read, so their credit is 0. If the item was evicted a short time ago, a client has missed it
+    /// since. Unless it is larger than the mean, it takes so little memory that it may stay for
+    /// several laps until its next read (GreedyDual-Size: Cao and Irani, USITS 1997).
     fn credit(&mut self, header: &Header, hash: u64) -> u64 {
         if self.mode == Mode::Store || !self.departed.takes(hash) {
             return 0;
@@ -272,13 +275,13 @@ impl Table {
         }
     }
 
-    /// True if an item has neither expired nor been forgotten.
+    /// Whether an item has neither expired nor been flushed.
     fn lasts(&self, found: &Found, hash: u64, now: Seconds) -> bool {
         let bucket = self.index.bucket(hash);
         !found.header.is_expired(now) && self.index.is_fresh(&self.memory, bucket, self.epoch)
     }
 
-    /// Removes the oldest item, and reports why it left.
+    /// Removes the oldest item, and reports the reason.
     fn evict(&mut self, found: &Found, hash: u64, now: Seconds) {
         let bucket = self.index.bucket(hash);
         if !self.index.is_fresh(&self.memory, bucket, self.epoch) {
@@ -301,7 +304,7 @@ impl Table {
         }
     }
 
-    /// Copies the oldest item to the head, and subtracts the reads that allowed this.
+    /// Copies the oldest item to the head, and subtracts the reads that it needed for that.
     fn move_ahead(&mut self, found: &Found, size: usize, reads: u64) {
         let Storage::Log(log) = &mut self.storage else {
             return;
@@ -318,8 +321,8 @@ impl Table {
         self.stats.moved_ahead += 1;
     }
 
-    /// If the index is too small, gives it the end of the log when the tail is near: the items
-    /// there are the oldest, so they leave in their order, a few for each write.
+    /// If the index is too small and the tail is near the end of the log, gives that end to the
+    /// index. The items there are the oldest, so they leave in order, a few for each write.
     fn cede_end(&mut self, budget: &mut Budget, now: Seconds) {
         for _ in 0..MOST_MOVES {
             let missing = self.missing_index_bytes();
@@ -341,14 +344,14 @@ impl Table {
         }
     }
 
-    /// The bytes that the index lacks, if it may grow.
+    /// The number of bytes that the index lacks, if it may grow.
     fn missing_index_bytes(&self) -> usize {
         let most = self.memory.len() / INDEX_SHARE;
         let missing = usize::try_from(self.index.deficit()).expect("it is less than memory");
         (missing * GROUP).min(most.saturating_sub(self.index.bytes()))
     }
 
-    /// Makes room for an entry for `hash` in its chain.
+    /// Makes room in the chain of `hash` for another entry.
     pub(super) fn make_index_room(&mut self, hash: u64) -> Result<(), WriteError> {
         self.grow();
         if self.index.has_room(&self.memory, hash) {
@@ -379,7 +382,7 @@ impl Table {
         self.stats.most_splits = self.stats.most_splits.max(splits as u64);
     }
 
-    /// Gives the index the memory below it, if no item lies there.
+    /// Gives the memory below the index to it, if no item lies there.
     fn add_group(&mut self) -> bool {
         if self.index.bytes() + GROUP > self.memory.len() / INDEX_SHARE {
             return false;
@@ -415,7 +418,7 @@ impl Table {
 }
 
 impl Budget {
-    /// Counts a move of `size` bytes, and returns true, if the budget allows it.
+    /// If the budget allows a move of `size` bytes, counts it and returns true.
     fn allows(&mut self, size: usize) -> bool {
         let may = self.items > 0 && self.bytes >= size;
         if may {

@@ -1,10 +1,10 @@
-//! Visiting all items, a few buckets at a time, while others read and write.
+//! Visits all items, a few buckets at a time, while other calls read and write.
 
 use crate::item::{Header, Seconds};
 use crate::table::body::{Found, Table};
 use crate::table::read::Item;
 
-/// How far a scan has come.
+/// The progress of a scan.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Cursor(u64);
 
@@ -15,8 +15,8 @@ impl Cursor {
         self.0
     }
 
-    /// The cursor of a number. A number that no scan has given makes a scan that starts elsewhere
-    /// or ends at once.
+    /// Makes a cursor from a number. With a number that does not come from a scan, the scan starts
+    /// at an arbitrary place, or ends at once.
     #[must_use]
     pub const fn of_number(number: u64) -> Self {
         Self(number)
@@ -24,10 +24,10 @@ impl Cursor {
 }
 
 impl Table {
-    /// Shows the items of the next `buckets` buckets to `see`, without counting them as read, and
-    /// returns where to continue; `None` at the end. A scan begins with `Cursor::default()`.
+    /// Calls `see` with the items of the next `buckets` buckets, without counting them as read.
+    /// Returns where to continue, or `None` at the end. A scan begins with `Cursor::default()`.
     ///
-    /// A scan sees each item that stays from its beginning to its end. Items that come or go
+    /// A scan sees each item that exists during the whole scan. Items that are added or removed
     /// meanwhile may be seen or not. If the index grows, some items are seen twice, because growth
     /// moves them to later buckets, never to earlier ones.
     pub fn scan(

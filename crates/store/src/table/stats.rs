@@ -3,17 +3,16 @@
 use crate::item::Header;
 use crate::table::departure::Reason;
 
-/// Figures of a table. A figure without "now" counts since the table was made.
+/// Figures of a table. Figures without "now" count since the table was made.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Stats {
-    /// Items now. An item that has expired, or that a flush has forgotten, counts until the table
-    /// finds it.
+    /// Items now. An item that has expired or was flushed counts until the table finds it.
     pub items: u64,
     /// Bytes of their keys and values now.
     pub item_bytes: u64,
     /// Gets.
     pub gets: u64,
-    /// Gets that have found an item.
+    /// Gets that found an item.
     pub hits: u64,
     /// Items that were written, in full or in part.
     pub writes: u64,
@@ -21,9 +20,9 @@ pub struct Stats {
     pub evicted: u64,
     /// Items that left because the index had no memory for their entry.
     pub crowded: u64,
-    /// Items that have expired and are gone.
+    /// Items that were removed because they had expired.
     pub expired: u64,
-    /// Items that a flush has forgotten and that are gone.
+    /// Items that were removed because of a flush.
     pub flushed: u64,
     /// Cache lines that the sweep has touched.
     pub sweep_lines: u64,

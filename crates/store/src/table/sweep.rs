@@ -1,9 +1,9 @@
-//! The sweep finds items that are gone but that no client asks for. It visits only parts of the
-//! index of which `due.rs` does not know that nothing there has expired or was flushed.
+//! The sweep finds dead items that no client asks for. It skips parts of the index in which,
+//! according to `due.rs`, nothing has expired or was flushed.
 //!
-//! Its cost is counted in cache lines, because they take nearly all of its time: those of the
-//! index, the header of each item that can expire, and those that a removal touches. So the caller
-//! can bound the share of its thread that the sweep takes, however many items expire.
+//! Its cost is counted in cache lines, because they take nearly all of its time: lines of the
+//! index, the header of each item that can expire, and lines that a removal touches. So the caller
+//! can bound the sweep's share of its thread, even if many items expire.
 
 use crate::index::SLOTS;
 use crate::item::{Header, Seconds};
@@ -15,18 +15,18 @@ use crate::table::key::Key;
 /// The effect and the cost of a part of the sweep.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Swept {
-    /// Items that had expired or that a flush had forgotten, and are gone now.
+    /// Items that had expired or were flushed, and were removed.
     pub removed: u64,
-    /// Cache lines that it has touched.
+    /// Cache lines that the sweep has touched.
     pub lines: u64,
 }
 
 impl Table {
     /// Visits buckets until it has touched at least `lines` cache lines, and removes items that
-    /// have expired or that a flush has forgotten. It ends earlier if there are no more of them.
-    /// It reads only items that can expire, so a bucket without any costs one line. A bucket is
-    /// visited as a whole, so the last one may take some lines more; the result has their number.
-    /// The caller chooses how often to sweep.
+    /// have expired or were flushed. It ends earlier if there are no more such items. It reads only
+    /// items that can expire, so a bucket without any costs one line. A bucket is visited as a
+    /// whole, so the last one may take a few more lines; the result has their total number. The
+    /// caller chooses how often to sweep.
     pub fn sweep(&mut self, lines: u64, now: Seconds) -> Swept {
         self.settle(now);
         let before = self.stats.expired + self.stats.flushed;
@@ -43,7 +43,7 @@ impl Table {
         }
     }
 
-    /// Notes when an item expires that was just written or changed.
+    /// Notes the expiry of an item that was just written or changed.
     #[inline]
     pub(super) fn note_expiry(&mut self, key: &Key<'_>, header: &Header) {
         if header.expiry != 0 {
@@ -51,7 +51,7 @@ impl Table {
         }
     }
 
-    /// Visits a bucket, and returns how many lines that has touched.
+    /// Visits a bucket, and returns how many lines this has touched.
     fn sweep_bucket(&mut self, bucket: u64, now: Seconds) -> u64 {
         let mut lines = 1;
         if !self.index.is_fresh(&self.memory, bucket, self.epoch) {
@@ -60,7 +60,7 @@ impl Table {
         let (mut number, mut seen, mut earliest) = (0, 0, None);
         while let Some((slot, entry)) = self.index.entry_of(&self.memory, bucket, number) {
             seen += 1;
-            // The chain goes on in another line.
+            // The chain continues in another line.
             lines += u64::from(seen % SLOTS == 1 && seen > 1);
             number += 1;
             if !entry.may_expire() {
@@ -68,7 +68,8 @@ impl Table {
             }
             lines += 1;
             let found = self.found_in(slot);
-            // The sweep would remove items before the planted bug could show them.
+            // With the planted bug, an expired item must stay, because the sweep would remove it
+            // before the bug could show it.
             if found.header.is_expired(now) && !self.has(Mutant::Expired) {
                 // The last entry of the chain takes its place, and is visited next.
                 number -= 1;
@@ -82,8 +83,8 @@ impl Table {
         lines
     }
 
-    /// Removes an item of a bucket that has expired. Returns the number of cache lines that this
-    /// has touched in addition to its header and its entry.
+    /// Removes an expired item of a bucket. Returns the number of cache lines that this has
+    /// touched, without the item's header and its entry.
     fn remove_from(&mut self, bucket: u64, found: &Found) -> u64 {
         self.report(found, Some(Reason::Expired));
         self.index.remove_from(&mut self.memory, bucket, found.slot);

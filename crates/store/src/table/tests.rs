@@ -51,7 +51,7 @@ fn a_cache_never_runs_out_of_memory_and_the_oldest_leave() {
 }
 
 #[test]
-fn a_table_that_starts_anew_gives_no_stamp_that_the_one_before_gave() {
+fn a_restarted_table_gives_no_stamp_of_its_predecessor() {
     let stamp = |first_version| {
         let seed = Seed::new([11, 12]);
         let config = Config {
@@ -140,7 +140,7 @@ fn items_that_are_read_stay_and_the_others_leave() {
 }
 
 #[test]
-fn a_store_loses_nothing_and_says_when_it_is_full() {
+fn a_store_loses_nothing_and_reports_when_it_is_full() {
     let mut table = table(Mode::Store, 4 << 20);
     let mut number = 0;
     while set(&mut table, number, &[7; 32]).is_ok() {
@@ -150,7 +150,7 @@ fn a_store_loses_nothing_and_says_when_it_is_full() {
     let bytes_an_item = (4 << 20) / number;
     assert!(bytes_an_item <= 96, "{bytes_an_item} bytes an item");
     assert!((0..number).all(|number| has(&mut table, number)));
-    // Items in the table can still be overwritten and deleted, and a deletion makes room.
+    // Existing items can still be overwritten and deleted, and a deletion makes room.
     set(&mut table, 5, &[8; 32]).unwrap();
     let bytes = name(6);
     let key = table.key(&bytes).unwrap();
@@ -206,7 +206,8 @@ fn a_caller_may_choose_a_version() {
     assert_eq!(table.delete(&key, Some(Version(77)), NOW), Ok(()));
 }
 
-/// Keys that a client has chosen to share one value of the public hash look random to the table.
+/// Even if a client has chosen keys that share one value of the public hash, they look random to
+/// the table.
 #[test]
 fn keys_aimed_at_one_routing_value_make_no_long_chain() {
     let keys = if cfg!(miri) { 50 } else { 100_000 };
@@ -246,8 +247,8 @@ fn keys_that_differ_in_one_byte_are_different() {
     }
 }
 
-/// Writes values of 1000 bytes for a lap of the log, and then reports whether an item is there,
-/// without reading it.
+/// Writes values of 1000 bytes for a lap of the log, and then returns whether an item is still
+/// there, without reading it.
 fn stays_for_a_lap(table: &mut Table, number: u32, next: &mut u32) -> bool {
     let laps = table.stats().laps;
     while table.stats().laps == laps {
@@ -271,7 +272,7 @@ fn a_small_item_that_was_missed_stays_longer_than_before() {
     });
     assert_eq!(lives[0], 1, "a new item leaves in the next lap");
     assert!((7..10).contains(&lives[1]), "{lives:?}");
-    // A large item takes the memory of many that were missed, too.
+    // A missed large item is different: it takes the memory of many small ones.
     let lives = [(); 2].map(|()| {
         set(&mut table, 8, &[7; 2000]).unwrap();
         let laps = (0..20).take_while(|_| stays_for_a_lap(&mut table, 8, &mut next));

@@ -1,4 +1,4 @@
-//! Writing an item: whether a write happens, and what it writes.
+//! Writes an item: decides whether the write happens, and what it writes.
 
 use std::fmt;
 
@@ -9,28 +9,29 @@ use crate::table::body::{Found, Table};
 use crate::table::key::Key;
 use crate::table::writing::Writing;
 
-/// Cache lines that a write sweeps when it finds no memory, before it tries once more.
+/// Cache lines that a write sweeps when it finds no memory, before it retries.
 const RESCUE: u64 = 256;
 
-/// The most cache lines that one write sweeps, some 200 to 800 us. It needs more than `RESCUE` only
-/// where items have got later expiries since the sweep came by, or were deleted, so that nothing
-/// has expired there; the next write goes on where this one has ended.
+/// The most cache lines that one write sweeps, which takes about 200 to 800 us. It needs more than
+/// `RESCUE` only if the sweep finds nothing expired in the parts that it visits, because items
+/// there were deleted or got later expiries; the next write continues where this one has ended.
 pub(super) const MOST_RESCUE: u64 = 8192;
 
-/// The most times that a write which finds no memory tries once more. A long value may need the
-/// pages of several writes that were given up.
+/// How often a write that finds no memory retries. A long value may need the pages of several
+/// abandoned writes.
 const MOST_RETRIES: usize = 32;
 
-/// When a write happens, and what it does with an existing value.
+/// The condition for a write, and its effect on an existing value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verb {
-    /// Always; the value is replaced.
+    /// Always writes, and replaces the value.
     Set,
-    /// Only if there is no item.
+    /// Writes only if there is no item.
     Add,
-    /// Only if there is an item; its value is replaced.
+    /// Replaces the value; fails if there is no item.
     Replace,
-    /// Only if there is an item; the bytes go after its value. The item keeps flags and expiry.
+    /// Puts the bytes after the value of the item; fails if there is no item. The item keeps flags
+    /// and expiry.
     Append,
     /// Puts the bytes before the value of the item; fails if there is no item. The item keeps flags
     /// and expiry.
@@ -51,35 +52,35 @@ pub struct Write<'a> {
     pub verb: Verb,
     /// The value, of up to [`MAX_VALUE`] bytes.
     pub value: &'a [u8],
-    /// Flags, which the table keeps with the item.
+    /// Flags, which the table only keeps.
     pub flags: u32,
     /// When the item expires; `None`: never. Second 0 counts as second 1.
     pub expiry: Option<Seconds>,
     /// If given, the write happens only if the item has this version: compare-and-set.
     pub if_version: Option<Version>,
-    /// If the item's version is above `if_version`, the write still happens, and marks the item as
-    /// stale.
+    /// With this, a write whose `if_version` is older than the item's version still happens, and
+    /// marks the item as stale.
     pub stale_if_older: bool,
     /// The version that the item gets; `None`: the table's next one.
     pub version: Option<Version>,
 }
 
-/// Why a write did not happen.
+/// The reason why a write did not happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WriteError {
-    /// [`Verb::Add`], and there is an item.
+    /// The verb is [`Verb::Add`], and there is an item.
     Present,
-    /// There is no item, and the write asks for one.
+    /// There is no item, and the write requires one.
     Absent,
     /// The item has another version.
     VersionDiffers,
-    /// The value would be longer than [`MAX_VALUE`], or than a quarter of a cache.
+    /// The value would be longer than [`MAX_VALUE`] or, in a cache, than a quarter of the memory.
     TooLong,
-    /// All memory is used. Never in cache mode.
+    /// All memory is used. This never happens in cache mode.
     NoMemory,
 }
 
-/// Why nothing was deleted or changed.
+/// The reason why nothing was deleted or changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeleteError {
     /// There is no item.
@@ -108,7 +109,7 @@ impl Table {
     /// Writes an item and returns its version.
     ///
     /// # Errors
-    /// [`WriteError`]; the item stays as it was.
+    /// [`WriteError`]; the item is unchanged.
     #[inline]
     pub fn write(
         &mut self,
@@ -133,10 +134,10 @@ impl Table {
         self.retry(full, own, now, |table| table.try_write(key, write, now))
     }
 
-    /// Runs an attempt; while it fails with `full`, for lack of memory, frees some and runs it
-    /// again: memory of items that a flush has forgotten or that have expired, and of writes, other
-    /// than `own`, whose callers may have vanished. Each attempt must look its item up, because
-    /// items move when others leave.
+    /// Runs `attempt`. While it fails with `full`, for lack of memory, frees some and runs it
+    /// again. This frees memory of expired and flushed items, and of writes, except `own`, whose
+    /// callers may have vanished. Each attempt must look its item up, because items move when
+    /// others are removed.
     pub(super) fn retry<T, E: PartialEq>(
         &mut self,
         full: E,
@@ -156,16 +157,17 @@ impl Table {
         result
     }
 
-    /// Frees memory, and returns false if there is none to free. If what the first sweep frees is
-    /// not enough, writes come first: a few items that expire must not keep their pages for ever.
+    /// Frees memory, and returns false if there is none to free. If the first sweep does not free
+    /// enough, abandoned writes come before further sweeps: otherwise, a few items that expire
+    /// would let these writes keep their pages forever.
     fn rescue(&mut self, number: usize, own: Writing, lines: &mut u64, now: Seconds) -> bool {
         (number > 0 && self.give_up_idle(own, now))
             || self.sweep_for_memory(lines, now)
             || self.give_up_idle(own, now)
     }
 
-    /// Sweeps until something is removed, at most `lines` cache lines and a few. False: nothing
-    /// was; if lines are left, no item has expired.
+    /// Sweeps until an item is removed, but at most about `lines` cache lines. False: none was
+    /// removed; if lines are left, no item has expired.
     fn sweep_for_memory(&mut self, lines: &mut u64, now: Seconds) -> bool {
         while *lines > 0 {
             let swept = self.sweep(RESCUE.min(*lines), now);
@@ -217,7 +219,7 @@ impl Table {
         Ok(version)
     }
 
-    /// Puts the old value between two pieces.
+    /// Builds a value: the old value between two pieces.
     fn join(
         &mut self,
         found: &Found,
@@ -245,10 +247,10 @@ impl Table {
         version
     }
 
-    /// Deletes an item, if it has the given version (or any, with `None`).
+    /// Deletes an item, if it has the given version. With `None`, deletes any version.
     ///
     /// # Errors
-    /// [`DeleteError`]; the item, if there is one, stays as it was.
+    /// [`DeleteError`]; the item, if there is one, is unchanged.
     pub fn delete(
         &mut self,
         key: &Key<'_>,
@@ -260,11 +262,11 @@ impl Table {
         Ok(())
     }
 
-    /// Marks an item as stale, if it has the given version (or any, with `None`). The item gets a
-    /// new version, and another client may claim it.
+    /// Marks an item as stale, if it has the given version. With `None`, marks any version. The
+    /// item gets a new version, and another client may claim it.
     ///
     /// # Errors
-    /// [`DeleteError`]; the item, if there is one, stays as it was.
+    /// [`DeleteError`]; the item, if there is one, is unchanged.
     pub fn invalidate(
         &mut self,
         key: &Key<'_>,
@@ -282,8 +284,8 @@ impl Table {
         Ok(Version(version))
     }
 
-    /// Claims the right to write a new value of an item. True for the first caller after the item
-    /// was written or invalidated; false for later ones, and if there is no item.
+    /// Claims the right to write a new value of an item. True for the first call after the item was
+    /// written or invalidated; false for later calls, and if there is no item.
     pub fn claim(&mut self, key: &Key<'_>, now: Seconds) -> bool {
         let unclaimed = |found: &Found| found.header.marks & mark::CLAIMED == 0;
         let Some(found) = self.find(key, now).filter(unclaimed) else {
@@ -301,7 +303,8 @@ impl Table {
     /// Changes when an item expires. It keeps its version.
     ///
     /// # Errors
-    /// [`WriteError::Absent`], or an error of [`Self::widen`]. After that, nothing fails.
+    /// [`WriteError::Absent`], or an error of [`Self::widen`]. After a [`Self::widen`] without
+    /// error, this does not fail.
     pub fn touch(
         &mut self,
         key: &Key<'_>,
@@ -322,13 +325,13 @@ impl Table {
         Ok(())
     }
 
-    /// Makes room for an item's expiry. An item that has neither expiry nor flags has no room for
-    /// them, and moves. Callers that must know before they answer that a [`Self::touch`] will
-    /// happen call this first.
+    /// Makes room for an item's expiry. An item with neither expiry nor flags has no room for them,
+    /// and moves. Callers that must answer before a [`Self::touch`] call this first, to be sure
+    /// that it will succeed.
     ///
     /// # Errors
-    /// [`WriteError::Absent`]; [`WriteError::NoMemory`] and [`WriteError::TooLong`] as for a write:
-    /// the item stays as it was.
+    /// [`WriteError::Absent`]; [`WriteError::NoMemory`] and [`WriteError::TooLong`] as for a write;
+    /// the item is unchanged.
     pub fn widen(&mut self, key: &Key<'_>, now: Seconds) -> Result<(), WriteError> {
         let (full, own) = (WriteError::NoMemory, Writing::default());
         self.retry(full, own, now, |table| table.try_widen(key, now))
@@ -352,7 +355,7 @@ impl Table {
         moved.map(|_| ())
     }
 
-    /// Gives an item a version that the caller has chosen. False if there is no item.
+    /// Gives an item the version that the caller has chosen. False if there is no item.
     pub fn renumber(&mut self, key: &Key<'_>, version: Version, now: Seconds) -> bool {
         let Some(found) = self.find(key, now) else {
             return false;
@@ -365,7 +368,7 @@ impl Table {
         true
     }
 
-    /// Finds an item, if it has the given version (or any, with `None`).
+    /// Finds an item, if it has the given version. With `None`, finds any version.
     fn find_version(
         &mut self,
         key: &Key<'_>,

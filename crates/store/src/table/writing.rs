@@ -1,23 +1,22 @@
-//! Writing a long value in slices, between which the table does other work.
+//! Writes a long value in slices, between which the table does other work.
 //!
-//! A value longer than a [`SLICE`] takes room first, then its bytes, a slice with each call, and at
-//! last its entry. So it becomes visible when it is whole, and a get sees the old value until then.
-//! Whether the write happens is decided twice: at the start, so that a write that cannot happen
-//! costs nothing, and at the end, when it happens.
+//! A value longer than a [`SLICE`] first takes room, then gets its bytes, one slice in each call,
+//! and at last its entry. So it becomes visible when it is complete, and a get sees the old value
+//! until then. Whether the write happens is decided twice: at the start, so that a write that
+//! cannot happen costs nothing, and at the end, when it happens.
 //!
-//! In a cache, a value that can overwrite its old value in place does so in one piece: each copy in
-//! the log would leave the old one dead, and so make others leave. Otherwise the room is an item in
-//! the log that no entry names. The log may pass it, as it
-//! passes any dead item; then the write has lost its room, and is done in one piece. Room for a
-//! long value may be the room of thousands of items, so a call lets a few of them leave. In a
-//! store, the room is the pages of the value; its slot is taken at the end, because each slot has
-//! an entry.
+//! In a cache, a value that can overwrite its old value in place does so in one piece. A copy
+//! elsewhere in the log would leave the old value behind as garbage, and so evict other items.
+//! Otherwise the room is an item in the log that no entry names. The log may evict it like any dead
+//! item; then the write has lost its room, and is done in one piece. Room for a long value may be
+//! the room of thousands of items, so one call removes only a few of them. In a store, the room is
+//! the pages of the value; its slot is taken at the end, because each slot has an entry.
 //!
-//! The table remembers [`MOST_WRITINGS`] writes that are under way; another one is done in one
-//! piece. A caller that vanishes costs little: the table gives up a write that was not continued
-//! for [`IDLE_SECONDS`] for another one, or for a write that finds no memory. A write that was
-//! given up is done in one piece if its caller comes back. One that goes on is never given up,
-//! because then a crowd of writers would copy all their values twice.
+//! The table remembers [`MOST_WRITINGS`] writes in progress; further writes are done in one piece.
+//! A caller that vanishes costs little: a write that was not continued for [`IDLE_SECONDS`] is
+//! abandoned to make room for another one. If its caller comes back, the write is done in one
+//! piece. A write that is being continued is never abandoned, because otherwise a crowd of writers
+//! would copy all their values twice.
 
 use crate::classes::CHUNK;
 use crate::config::{IDLE_SECONDS, MAX_VALUE, MOST_WRITINGS, SLICE};
@@ -28,12 +27,12 @@ use crate::table::body::{Storage, Table};
 use crate::table::key::Key;
 use crate::table::write::{Verb, Write, WriteError, expiry_word, judge};
 
-/// Items that one call lets leave the log: each costs a line of the index, which is seldom in the
-/// cache.
+/// Items that one call may remove from the log. Each costs a line of the index, which is rarely in
+/// the cache.
 const MOST_LEAVING: usize = 128;
 
-/// Calls that may make room for one value. If other writes use it as fast, the last of these calls
-/// makes all of it.
+/// Calls that may make room for one value. If other writes use the room up as fast, the last of
+/// these calls makes all of it.
 const MOST_ROOM_CALLS: u16 = 512;
 
 /// Pages of the longest value.
@@ -42,12 +41,12 @@ const MOST_PAGES: usize = MAX_VALUE.div_ceil(CHUNK);
 /// Pages that one call fills.
 const SLICE_PAGES: usize = SLICE / CHUNK;
 
-/// The write of a long value that is under way; the default names none. The caller keeps it from
-/// one call of [`Table::write_part`] to the next.
+/// A write of a long value in progress; the default names none. The caller keeps it between calls
+/// of [`Table::write_part`].
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Writing(u64);
 
-/// Writes under way, the oldest first.
+/// Writes in progress, the oldest first.
 #[derive(Debug)]
 pub(super) struct Writings {
     list: Vec<Pending>,
@@ -59,21 +58,21 @@ pub(super) struct Writings {
 struct Pending {
     name: Writing,
     stage: Stage,
-    /// When its caller last came.
+    /// When the caller last continued the write.
     touched: Seconds,
 }
 
-/// How far a write is.
+/// The progress of a write.
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "a table has few of them, and makes room for them at the start"
 )]
 enum Stage {
-    /// The log has not enough room yet, after this number of calls.
+    /// The log does not have enough room yet, after this number of calls.
     Room(u16),
-    /// The item is at this place, its position in the log is this one, and this number of the
-    /// value's bytes are there.
+    /// The item is at this place, with this position in the log, and this number of the value's
+    /// bytes are copied.
     Logged {
         place: Place,
         position: u64,
@@ -86,7 +85,7 @@ enum Stage {
     },
 }
 
-/// A key, and header and shape of its new item.
+/// A key, with the header and the shape of its new item.
 type NewItem<'a> = (&'a Key<'a>, &'a Header, &'a Shape);
 
 impl Writings {
@@ -120,7 +119,8 @@ impl Writings {
         name
     }
 
-    /// A write other than `own` whose caller has not come for so long that it may have vanished.
+    /// A write other than `own` that was not continued for so long that its caller may have
+    /// vanished.
     fn idle(&self, own: Writing, now: Seconds) -> Option<Writing> {
         // Seconds are whole: a difference of one more means that the time has passed.
         let is_idle = |pending: &Pending| now.0.saturating_sub(pending.touched.0) > IDLE_SECONDS;
@@ -129,7 +129,7 @@ impl Writings {
         found.map(|pending| pending.name)
     }
 
-    /// The pages of all writes.
+    /// The number of pages of all writes.
     #[cfg(test)]
     pub(super) fn pages(&self) -> usize {
         let pages = self.list.iter().map(|pending| match &pending.stage {
@@ -146,11 +146,11 @@ impl Writings {
 }
 
 impl Table {
-    /// Does a part of a write, and returns its outcome once it has happened or cannot happen.
+    /// Does a part of a write, and returns the result once the write has happened or cannot happen.
     /// `None`: the caller does other work, and then calls again with the same arguments. A call
-    /// copies at most a [`SLICE`]. Values of up to that length, bytes that are put before or after
-    /// a value, and in a cache values as large as the old one, over which they are written, are
-    /// written by the first call.
+    /// copies at most a [`SLICE`], with three exceptions, which the first call writes completely:
+    /// shorter values, appends and prepends, and in a cache values that overwrite an old value of
+    /// the same size.
     ///
     /// ```
     /// # use dunlin_store::{Config, Mode, Region, Seconds, Seed, Table, Write, Writing};
@@ -192,7 +192,7 @@ impl Table {
         Some(outcome)
     }
 
-    /// Gives up a write that is under way, and frees its room.
+    /// Abandons a write in progress, and frees its room.
     pub fn abandon(&mut self, writing: Writing) {
         if let Some(Stage::Paged { pages, .. }) = self.writings.end(writing)
             && !self.has(Mutant::LostPages)
@@ -204,14 +204,14 @@ impl Table {
         }
     }
 
-    /// True if this write is under way: it was neither ended nor given up.
+    /// Whether this write is in progress: it has neither ended nor been abandoned.
     #[must_use]
     pub fn is_under_way(&self, writing: Writing) -> bool {
         self.writings.stage(writing).is_some()
     }
 
-    /// Gives up a write, except for this one, that was not continued for [`IDLE_SECONDS`]. False:
-    /// there is none.
+    /// Abandons a write, except this one, that was not continued for [`IDLE_SECONDS`]. False: there
+    /// is none.
     pub(super) fn give_up_idle(&mut self, own: Writing, now: Seconds) -> bool {
         let idle = self.writings.idle(own, now);
         if let Some(idle) = idle {
@@ -237,7 +237,7 @@ impl Table {
                 return Ok(None);
             }
             None if *writing != Writing::default() => {
-                // It was given up for another one.
+                // It was abandoned in favour of another one.
                 return self.try_write(key, write, now).map(Some);
             }
             None => {
@@ -266,13 +266,13 @@ impl Table {
         Ok(Some(version))
     }
 
-    /// True if the table remembers no more writes, because all of them go on.
+    /// Whether the table cannot take another write, because all of its writes are being continued.
     fn is_crowded(&mut self, now: Seconds) -> bool {
         let is_full = self.writings.list.len() == MOST_WRITINGS;
         is_full && !self.give_up_idle(Writing::default(), now)
     }
 
-    /// Begins to take room: in a store all pages, in a cache what a few items leave.
+    /// Begins to take room: in a store all pages, in a cache the room of a few items.
     fn begin_stage(&mut self, item: NewItem<'_>, now: Seconds) -> Result<Stage, WriteError> {
         let (limit, (_, _, shape)) = (self.index.bottom(), item);
         let classes = match &mut self.storage {
@@ -293,8 +293,9 @@ impl Table {
         Ok(Stage::Paged { pages, full: 0 })
     }
 
-    /// Lets some items leave the log, and appends the item without its value if that is room
-    /// enough. No entry names it. `calls`: those that have made room for it, with this one.
+    /// Removes some items from the log, and appends the item without its value if there is enough
+    /// room. No entry names it. `calls`: the number of calls that have made room for it, including
+    /// this one.
     fn make_part_of_room(&mut self, item: NewItem<'_>, calls: u16, now: Seconds) -> Stage {
         let (key, header, shape) = item;
         let most = match calls < MOST_ROOM_CALLS {
@@ -327,7 +328,7 @@ impl Table {
         self.memory[at + shape.key_at..at + shape.list_at].copy_from_slice(key.bytes());
     }
 
-    /// True if the log has passed the room of a write.
+    /// Whether the log has evicted the room of a write.
     fn has_lost_room(&self, stage: &Stage) -> bool {
         match (stage, &self.storage) {
             (Stage::Logged { position, .. }, Storage::Log(log)) => {
@@ -368,7 +369,7 @@ impl Table {
         }
     }
 
-    /// Makes a value visible that is whole, if the write may still happen.
+    /// Makes a complete value visible, if the write may still happen.
     fn end_parts(
         &mut self,
         key: &Key<'_>,
@@ -411,7 +412,7 @@ impl Table {
         Ok(Version(version))
     }
 
-    /// Takes a slot for a value whose pages are full, and writes their list.
+    /// Takes a slot for a value whose pages are full, and writes the page list.
     fn take_listed(&mut self, shape: &Shape, pages: &[u32]) -> Option<Place> {
         let limit = self.index.bottom();
         let Storage::Classes(classes) = &mut self.storage else {
@@ -442,7 +443,7 @@ fn long_header(key: &Key<'_>, write: &Write<'_>, now: Seconds) -> Header {
     header.sized()
 }
 
-/// True if all of a value that goes into its room is there.
+/// Whether all bytes of a value that go into its room are copied.
 fn is_copied(stage: &Stage, shape: &Shape, len: usize) -> bool {
     match stage {
         Stage::Room(_) => false,

@@ -1,4 +1,4 @@
-//! The list follows what look-ups find.
+//! The list follows the results of look-ups.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -30,7 +30,7 @@ fn each_address_of_a_name_is_a_server() {
     let list = lists.current();
     assert_eq!(names(&list), ["127.0.0.1:7", "127.0.0.1:9", "localhost:8"]);
     assert!(list.named("127.0.0.1:7").is_some() && list.named("127.0.0.1:8").is_none());
-    // The same server, by its address and by a name.
+    // The same server, once by its address and once by a name.
     let entries = ["dns+127.0.0.1:7", "127.0.0.1:7"];
     let list = open(&hub, &entries, None).unwrap().current();
     assert_eq!(names(&list), ["127.0.0.1:7"]);
@@ -47,7 +47,7 @@ fn a_list_without_servers_or_with_a_name_that_is_not_found_is_refused() {
     assert!(error.contains("nowhere"), "{error}");
 }
 
-/// The name has other addresses now than those that an earlier look-up has found.
+/// The name now has other addresses than the earlier look-up found.
 #[test]
 fn a_look_up_that_is_due_changes_the_list_and_keeps_servers_that_stay() {
     let (hub, name) = (hub(), "dns+127.0.0.1:7");
@@ -69,7 +69,7 @@ fn a_look_up_that_is_due_changes_the_list_and_keeps_servers_that_stay() {
         let same = [&before, &after].map(|it| it.named(name).unwrap());
         assert!(Arc::ptr_eq(same[0], same[1]), "{name}");
     }
-    // Keys of the server that has left have another owner, and no other key has.
+    // Only the keys of the server that has left change their owner.
     for key in (0..200_u32).map(u32::to_le_bytes) {
         let owners = [&before, &after].map(|it| it.owner(&key).unwrap().name());
         assert!(owners[0] == owners[1] || owners[0] == "127.0.0.5:7");

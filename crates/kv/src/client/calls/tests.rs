@@ -40,7 +40,7 @@ fn a_place_keeps_the_buffer_of_a_short_request() {
 }
 
 #[test]
-fn a_plain_call_that_comes_back_becomes_another_one() {
+fn a_plain_call_that_is_taken_back_becomes_a_full_call() {
     let mut pool = Pool::new(PoolConfig::default()).unwrap();
     let mut calls = Calls::new(0);
     let get = Request::Get { key: b"key" };

@@ -8,7 +8,7 @@ use super::Multi;
 use crate::client::Token;
 use crate::wire::{MAX_KEYS, Map};
 
-/// A get of as many keys.
+/// A get of this number of keys.
 fn get_of(count: u16, routes: Vec<u64>) -> Multi {
     let keys: Vec<Vec<u8>> = (0..count)
         .map(|at| format!("key {at}").into_bytes())
@@ -66,7 +66,7 @@ fn each_key_goes_to_its_partition_under_each_map() {
         let mut get = get_of(count, Vec::new());
         take_all(&mut get, &map_of(1));
         assert!(get.routes.is_empty(), "one partition needs no hashes");
-        // A map that comes later has others.
+        // A later map has other partitions.
         for partitions in [5, 64, 1] {
             get.pending = (0..count).collect();
             take_all(&mut get, &map_of(partitions));
@@ -76,7 +76,7 @@ fn each_key_goes_to_its_partition_under_each_map() {
 
 #[test]
 fn keys_are_not_hashed_again() {
-    // Hashes by which all keys belong to the last partition.
+    // With these hashes, all keys belong to the last partition.
     let mut get = get_of(100, vec![u64::MAX; 100]);
     let (partition, group) = get.take_group(&map_of(16)).unwrap();
     assert_eq!((partition, group.len()), (15, 100));

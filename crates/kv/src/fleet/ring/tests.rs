@@ -1,4 +1,4 @@
-//! Which keys move when a server leaves or comes.
+//! Which keys move when a server is removed or added.
 
 use dunlin_store::route;
 
@@ -16,8 +16,8 @@ fn ring(names: &[String]) -> Ring<&str> {
     Ring::of(names.iter().map(String::as_str))
 }
 
-/// The number of keys that have different owners in two rings, and of those the number that neither
-/// leave nor come to the server that only one of the rings has.
+/// Counts the keys whose owners differ between two rings, and those among them that move
+/// needlessly: neither from nor to the server that only one of the rings has.
 fn moved(one: &Ring<&str>, other: &Ring<&str>, changed: &str) -> (u32, u32) {
     let (mut all, mut needless) = (0, 0);
     for key in 0..KEYS {
@@ -39,7 +39,7 @@ fn few_keys_move_when_a_server_leaves_or_comes() {
         let most = KEYS * 3 / (2 * u32::try_from(count).unwrap());
         let (came, needless) = moved(&before, &after, &all[count]);
         assert!(came <= most && needless == 0, "{count}: {came}, {needless}");
-        // The first of them leaves.
+        // Remove the first server.
         let (left, needless) = moved(&before, &ring(&all[1..count]), &all[0]);
         assert!(left <= most && needless == 0, "{count}: {left}, {needless}");
         assert!(
@@ -63,8 +63,8 @@ fn the_order_of_the_list_does_not_matter() {
 }
 
 #[test]
-fn owners_are_those_of_every_release() {
-    // A client of another release must find the items that this one has written.
+fn keys_have_the_same_owners_in_every_release() {
+    // A client of another release must find the items that this release has written.
     let all = names(5);
     let ring = ring(&all);
     let owners = ["a", "name", "user:17", "", "x"].map(|key| {

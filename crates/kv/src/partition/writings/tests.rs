@@ -16,7 +16,7 @@ fn requests_that_do_not_come_again_take_no_more_memory() {
     let mut writings = Writings::new();
     let mut kept = Vec::new();
     for number in 0..3 * MOST_WRITINGS {
-        // Those before were last continued three seconds ago.
+        // The earlier writes were last continued three seconds ago.
         let now = Seconds(u32::try_from(3 * number).unwrap());
         let (key, mut writing) = (table.key(b"key").unwrap(), Writing::default());
         let part = table.write_part(&key, &Write::set(&long), &mut writing, now);

@@ -1,8 +1,8 @@
 //! Cuts of the network between some clients and some servers, in one direction or in both.
 //!
-//! As the stage is the control plane, it also ends the sessions across a cut that lasts: each end
-//! notices by itself, and at a time of its own, that its peer does not answer. If only the way back
-//! is cut, a server runs requests whose clients must then ask over another session.
+//! The stage is the control plane, so it also ends the sessions across a cut that lasts: each end
+//! notices separately, and at a time of its own, that its peer does not answer. If only the way
+//! back is cut, a server runs requests that its clients must then repeat over another session.
 
 use dunlin_core::Nanos;
 use dunlin_sim::world::Act;
@@ -14,7 +14,8 @@ use super::{Event, Stage};
 const LENGTH: (u64, u64) = (20_000, 400_000);
 /// Bounds of the time until an end of a session notices that its peer does not answer.
 const PATIENCE: (u64, u64) = (20_000, 120_000);
-/// Bounds of the time after a cut until an end of a session learns that the other has given it up.
+/// Bounds of the time after a cut until an end of a session learns that the other end has given it
+/// up.
 const NEWS: (u64, u64) = (50, 5_000);
 
 impl Stage {
@@ -50,7 +51,7 @@ impl Stage {
         self.end_across(&clients, &ports, until);
     }
 
-    /// Whether two processes reach each other in both directions, as a new session needs it.
+    /// Whether two processes reach each other in both directions, as a new session requires.
     pub(super) fn is_whole(&self, one: PortId, other: PortId) -> bool {
         let net = self.world.net().borrow();
         let (one, other) = (net.host_of(one), net.host_of(other));
@@ -64,9 +65,9 @@ impl Stage {
         self.schedule(until, Event::Act(Act::Unblock(from, to)));
     }
 
-    /// Ends each session between these processes if one of its ends notices the cut while the cut
-    /// lasts. The other end gives the session up soon after the cut, if it has not done so before.
-    /// Sessions that no end has given up go on.
+    /// Ends each session between these processes if one end notices the cut while it lasts. The
+    /// other end gives the session up soon after the cut, unless it already has. Sessions that
+    /// neither end gives up go on.
     fn end_across(&mut self, clients: &[PortId], servers: &[PortId], until: Nanos) {
         let now = self.world.now();
         let mut kept = Vec::new();

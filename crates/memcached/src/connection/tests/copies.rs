@@ -1,4 +1,5 @@
-//! Long values, which are read in slices: what the client sees, and what others do meanwhile.
+//! Long values, which are read in slices: what the client sees, and which turns others get
+//! meanwhile.
 
 use dunlin_store::{MAX_VALUE, SLICE};
 
@@ -14,7 +15,7 @@ fn shown(key: &str, byte: u8, len: usize) -> String {
     format!("VALUE {key} 0 {len}\r\n{value}\r\n")
 }
 
-/// Runs turns until the connection wants something else, and returns what the client gets.
+/// Runs turns until the connection wants something else, and returns the bytes for the client.
 /// `between` runs after each turn.
 fn turns_with(
     reader: &mut Connection,
@@ -62,10 +63,10 @@ fn other_clients_have_turns_while_a_long_value_is_read() {
             turns += 1;
             let seen = ask(&mut Connection::new(None), &mut server, b"mg film s\r\n");
             assert_eq!(seen, format!("HD s{MAX_VALUE}\r\n"));
-            // Nothing of it leaves before it is whole.
+            // Nothing of the value leaves before it is complete.
             assert!(reader.output().is_empty());
         }
-        // A turn copies 64 KiB at most.
+        // A turn copies at most 64 KiB.
         assert_eq!(turns, MAX_VALUE / SLICE);
         let mut seen = reader.output().to_vec();
         reader.sent(seen.len());
@@ -76,7 +77,7 @@ fn other_clients_have_turns_while_a_long_value_is_read() {
 }
 
 #[test]
-fn a_value_that_is_overwritten_or_leaves_meanwhile_is_never_mixed() {
+fn a_value_that_is_overwritten_or_removed_meanwhile_is_never_mixed() {
     for (command, when) in [("get film b\r\n", 3), ("mg film v\r\nmn\r\n", 16)] {
         for (change, next) in [
             (set("film", b'2', MAX_VALUE), Some((b'2', MAX_VALUE))),
@@ -122,9 +123,9 @@ fn a_value_that_is_overwritten_or_leaves_meanwhile_is_never_mixed() {
     }
 }
 
-/// A cache overwrites a value of the same length where it lies.
+/// A cache overwrites a value of the same length in place.
 #[test]
-fn a_value_that_is_always_overwritten_is_read_in_one_piece_at_last() {
+fn a_value_that_is_always_overwritten_is_finally_read_in_one_piece() {
     let mut server = server(Mode::Cache, 16 << 20);
     ask(
         &mut Connection::new(None),
@@ -138,7 +139,7 @@ fn a_value_that_is_always_overwritten_is_read_in_one_piece_at_last() {
         byte = if byte == b'9' { b'0' } else { byte + 1 };
         change(&set("film", byte, 200_000));
     });
-    // Each of the two begins anew three times.
+    // Each of the two commands starts over three times.
     assert_eq!(count, 6);
     let answer = shown("film", b'0', 200_000).len() + "END\r\n".len();
     assert_eq!(seen.len(), 2 * answer);
@@ -182,7 +183,7 @@ fn long_and_short_items_of_a_list_keep_their_order() {
         seen.len(),
         expected.len()
     );
-    // The client that takes a byte at a time gets the same.
+    // A client that takes one byte at a time gets the same answers.
     let mut slow = Connection::new(None);
     slow.receive(command);
     let mut seen = Vec::new();
@@ -194,7 +195,7 @@ fn long_and_short_items_of_a_list_keep_their_order() {
     assert!(seen == expected.as_bytes());
 }
 
-/// The item of another thread is lost while the list's own long item is copied.
+/// An item of another thread is lost while the list's own long item is copied.
 #[test]
 fn a_list_whose_other_item_is_lost_has_one_error() {
     let mut server = Threads::new(2, Mode::Store, 4 << 20);

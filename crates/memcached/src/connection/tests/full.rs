@@ -1,4 +1,4 @@
-//! A store that is full: commands that need memory are refused, and change nothing.
+//! A full store: commands that need memory are refused, and change nothing.
 
 use dunlin_store::Mode;
 
@@ -8,7 +8,7 @@ use crate::{Alone, Connection};
 
 const REFUSED: &str = "SERVER_ERROR out of memory storing object\r\n";
 
-/// A store without room for another item of eight bytes with any key of four digits.
+/// A store without room for another item of eight bytes, whatever its four-digit key.
 fn full() -> (Connection, Alone) {
     let (mut connection, mut server) = (Connection::new(None), server(Mode::Store, 64 << 10));
     let mut set = |number: u32| {
@@ -31,15 +31,15 @@ fn a_full_store_refuses_an_expiry_and_keeps_the_item() {
     let found = "VALUE 0005 0 8\r\n12345678\r\n";
     let answer = ask(&mut connection, &mut server, b"get 0005\r\n");
     assert_eq!(answer, format!("{found}END\r\n"));
-    // An error cannot take the place of an item, so the connection ends.
+    // An error cannot replace an item, so the connection ends.
     let answer = ask(&mut connection, &mut server, b"gat 9 0005\r\nget 0005\r\n");
     assert_eq!(answer, REFUSED);
     assert!(connection.is_over());
 }
 
-/// The time of `N` is for a new item alone.
+/// The time of `N` applies only to a new item.
 #[test]
-fn an_item_of_a_full_store_needs_no_memory_for_the_time_that_a_new_one_would_have() {
+fn an_item_in_a_full_store_needs_no_memory_for_the_lifetime_of_a_new_one() {
     let (mut connection, mut server) = full();
     let mut ask = |command: &str| ask(&mut connection, &mut server, command.as_bytes());
     assert_eq!(ask("mg 0005 N9 v t\r\n"), "VA 8 t-1\r\n12345678\r\n");
@@ -51,13 +51,13 @@ fn an_item_of_a_full_store_needs_no_memory_for_the_time_that_a_new_one_would_hav
     assert_eq!(ask("mg new1 v\r\n"), "EN\r\n");
 }
 
-/// The freed memory has room for an item without a time, but not with one.
+/// The freed memory has room for an item without a time, but not for one with a time.
 #[test]
 fn an_item_that_cannot_get_its_time_is_not_created() {
     let (mut connection, mut server) = full();
     let mut ask = |command: &str| ask(&mut connection, &mut server, command.as_bytes());
     assert_eq!(ask("delete 0005\r\n"), "DELETED\r\n");
-    // The index has room for some keys and not for others.
+    // The index has room for some keys but not for others.
     let mut fitting = |len: usize, value: &str| {
         let mut keys = (0..1000).map(|number| format!("{number:0len$}"));
         let set = |key: &String| format!("set {key} 0 0 {}\r\n{value}\r\n", value.len());
@@ -77,7 +77,7 @@ fn an_item_that_cannot_get_its_time_is_not_created() {
 
 /// As in memcached: a client that could not replace a value must not find the old one.
 #[test]
-fn a_value_that_is_too_large_takes_the_old_one_away_and_counts_as_no_delete() {
+fn a_value_that_is_too_large_removes_the_old_one_without_counting_a_delete() {
     let (mut connection, mut server) = (Connection::new(None), server(Mode::Store, 8 << 20));
     let value = "v".repeat(2_000_000);
     let commands = format!("set a 0 0 1\r\n5\r\nset a 0 0 2000000\r\n{value}\r\nget a\r\n");

@@ -1,11 +1,11 @@
-//! Answers of other threads that never come.
+//! Answers of other threads that never arrive.
 
 use super::{NOW, ask_threads, threads, turns};
 use crate::connection::LOST;
 use crate::{Connection, Errand, Wants};
 
 #[test]
-fn a_thread_that_does_not_answer_is_an_error_of_its_commands() {
+fn commands_to_a_thread_that_does_not_answer_end_with_an_error() {
     let (mut connection, mut server) = (Connection::new(None), threads());
     let lost = format!("{LOST}\r\n");
     for (command, answer) in [
@@ -37,7 +37,7 @@ fn a_thread_that_does_not_answer_is_an_error_of_its_commands() {
 
 /// Bytes that have left cannot be taken back.
 #[test]
-fn an_error_after_the_begin_of_a_long_answer_ends_the_connection() {
+fn an_error_after_the_beginning_of_a_long_answer_ends_the_connection() {
     let (mut connection, mut server) = (Connection::new(None), threads());
     let write = format!("set c 0 0 70000\r\n{}\r\n", "v".repeat(70_000));
     ask_threads(&mut connection, &mut server, write.as_bytes());
@@ -69,10 +69,10 @@ fn the_only_answer_of_another_thread_is_lost_while_keys_are_read() {
     assert_eq!(seen, format!("{LOST}\r\nMN\r\n"));
 }
 
-/// After one answer of a list is lost, the connection throws later answers of the list away, and
-/// does not ask for keys that it has not read yet.
+/// After one answer of a list is lost, the connection discards later answers of the list, and does
+/// not ask for its unread keys.
 #[test]
-fn a_list_that_is_lost_has_one_error_whenever_that_comes() {
+fn a_list_with_lost_items_has_one_error_in_any_order_of_answers() {
     let lost = format!("{LOST}\r\n");
     let keys = "f1 c f2 n ".repeat(200);
     for lost_first in [0, 1, 2, 30] {

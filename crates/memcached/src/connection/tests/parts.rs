@@ -37,7 +37,7 @@ fn others_see_the_old_value_while_a_long_one_is_written() {
         let seen = ask(&mut reader, &mut server, b"get film\r\n");
         assert_eq!(seen, "VALUE film 0 3\r\nold\r\nEND\r\n", "turn {turns}");
         assert!(writer.output().is_empty());
-        // The next command waits for it.
+        // The next command waits until the value is written.
         assert_eq!(writer.receive(b"touch film 0\r\n"), 0);
         turns += 1;
     }
@@ -63,7 +63,7 @@ fn a_client_that_vanishes_gives_the_room_of_its_value_back() {
     assert_eq!(ask(&mut writer, &mut server, &long_set()), "STORED\r\n");
 }
 
-/// The client sees a part of a list, whose other item is lost while a later value is written.
+/// The client sees a part of a list whose other item is lost while a later value is written.
 #[test]
 fn a_connection_that_ends_gives_the_room_of_its_value_back() {
     let mut server = Threads::new(3, Mode::Store, 4 << 20);

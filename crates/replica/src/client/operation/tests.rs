@@ -1,4 +1,4 @@
-//! The time of a call.
+//! The timeout of a call.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn the_wait_for_a_replica_outlasts_the_silence_of_another() {
 }
 
 #[test]
-fn a_read_is_repeated_as_soon_each_time() {
+fn a_read_is_repeated_after_the_same_time_each_time() {
     let mut get = operation(Kind::Get);
     for _ in 0..3 {
         get.on_silence();

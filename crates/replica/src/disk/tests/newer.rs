@@ -1,5 +1,5 @@
-//! Data of a newer version: the error says so, and does not advise to give the replica up. A
-//! version of 0, which no program has written, is damage.
+//! Data of a newer version: the error names it, and does not advise giving up the replica. A
+//! version of 0, which no program writes, is damage.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -135,7 +135,7 @@ fn a_file_of_a_newer_version_is_named_and_kept() {
         expect_newer(&path, part, version);
         assert_eq!(fs::read(&file).unwrap(), bytes);
     }
-    // Without members, as before a bootstrap.
+    // A file without members, as before a bootstrap.
     let mut idle = good[..24].to_vec();
     idle[9] = 2;
     fs::write(&file, idle).unwrap();

@@ -1,9 +1,10 @@
-//! Backups that an earlier program has written. Its log is refused with the advice to take one.
+//! Backups that an older program has written. A log of that program is refused, with the advice to
+//! take a backup.
 
 use super::Backup;
 
-/// A backup by the program before requests had their version 2: the keys `a` and `c`, after a put
-/// of each and of a key that was deleted.
+/// A backup by a program that wrote requests of version 1: the keys `a` and `c`, after a put of
+/// each and of a key that was deleted.
 const BACKUP: &str = "\
     64756e6c696e426b01000000000000000a000000000000006ce05d664e4ba277\
     01000000000000000a0000000000000000000000000000000200000004000000\

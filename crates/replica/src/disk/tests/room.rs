@@ -1,4 +1,4 @@
-//! Disks with little room: a checkpoint that does not fit is given up, and writes go on.
+//! Disks with little room: a checkpoint that does not fit is abandoned, and writes go on.
 
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -18,7 +18,7 @@ const LIMITS: Limits = Limits {
 /// The engine's files, on a disk with this number of bytes left.
 struct Small {
     left: Arc<AtomicUsize>,
-    /// Whether the disk can tell that a file would not fit.
+    /// Whether the disk refuses to reserve more bytes than it has.
     tells: bool,
 }
 
@@ -121,14 +121,14 @@ fn items(applied: u64, byte: u8, len: usize) -> Items {
 }
 
 #[test]
-fn a_checkpoint_that_does_not_fit_leaves_the_room_to_writes() {
+fn a_checkpoint_that_does_not_fit_leaves_room_for_writes() {
     let folder = Scratch::new("store-room");
     let files = Small::with(20_000, true);
     let (mut log, _) = store_on(&folder, &files);
     let entries = (2..=20).map(|index| entry(index, 7)).collect();
     log.save(&[write(1, entries)]).unwrap();
     let left = files.left.load(Ordering::Relaxed);
-    // These would fit, but leave no room for a file of the log.
+    // These items would fit, but leave no room for a file of the log.
     log.begin(items(20, 1, left - 1000));
     log.save_part();
     assert!(!log.is_saving());
@@ -136,7 +136,7 @@ fn a_checkpoint_that_does_not_fit_leaves_the_room_to_writes() {
     assert_eq!(files.left.load(Ordering::Relaxed), left);
     assert!(!folder.join("log.room").exists());
     log.save(&[write(2, vec![entry(21, 7)])]).unwrap();
-    // Smaller ones fit.
+    // Fewer items fit.
     log.begin(items(20, 2, 333));
     while log.is_saving() {
         log.save_part();
@@ -148,7 +148,7 @@ fn a_checkpoint_that_does_not_fit_leaves_the_room_to_writes() {
 }
 
 #[test]
-fn parts_of_a_checkpoint_that_is_given_up_are_written_over() {
+fn parts_of_an_abandoned_checkpoint_are_overwritten() {
     for starts_again in [false, true] {
         let folder = Scratch::new("store-parts");
         let files = Small::with(20_000, false);
@@ -160,7 +160,7 @@ fn parts_of_a_checkpoint_that_is_given_up_are_written_over() {
             log.save_part();
         }
         let counted = log.parts();
-        // Others take the room while the parts are written.
+        // Other programs take the room while the parts are written.
         log.begin(items(15, 2, 3000));
         for _ in 0..5 {
             log.save_part();
@@ -172,7 +172,7 @@ fn parts_of_a_checkpoint_that_is_given_up_are_written_over() {
         files.left.store(20_000, Ordering::Relaxed);
         log.save(&[write(2, vec![entry(21, 7)])]).unwrap();
         if starts_again {
-            // The last items count until the next ones are whole.
+            // The earlier items count until the next ones are complete.
             drop(log);
             let (again, remains) = store_on(&folder, &files);
             assert_eq!(remains.unwrap().items, Some((10, vec![1; 333])));
@@ -192,7 +192,7 @@ fn parts_of_a_checkpoint_that_is_given_up_are_written_over() {
     }
 }
 
-/// A leader's items that do not fit are tried again, and each try writes over the one before.
+/// A leader's items that do not fit are tried again, and each attempt overwrites the previous one.
 #[test]
 fn items_of_a_leader_are_tried_again_in_the_same_place() {
     let folder = Scratch::new("store-restore");

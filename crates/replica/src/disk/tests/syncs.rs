@@ -1,5 +1,5 @@
-//! A disk whose syncs fail: the thread that writes ends at the first failure, and the replica at
-//! its next look.
+//! A disk whose syncs fail: the writing thread ends at the first failure, and the replica panics
+//! when it next polls the disk.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +16,7 @@ use crate::disk::folder::Folder;
 use crate::disk::thread::Threaded;
 use crate::work::{Disk, Work};
 
-/// Whether syncs fail, and how many have.
+/// Whether syncs fail, and how many have failed.
 #[derive(Default)]
 struct Syncs {
     fail: AtomicBool,

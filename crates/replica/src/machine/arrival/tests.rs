@@ -1,4 +1,4 @@
-//! Images that are read while they arrive.
+//! Images that are read as they arrive.
 
 use dunlin_sim::Rng;
 
@@ -6,7 +6,7 @@ use super::super::Machine;
 use super::*;
 use crate::wire::{Name, Operation, Request};
 
-/// A state with some items, of which one has a long key, and some clients.
+/// A state with some items, one of which has a long key, and some clients.
 fn state() -> Machine {
     let mut machine = Machine::new(1, 0);
     let mut index = 1;
@@ -32,7 +32,7 @@ fn state() -> Machine {
     machine
 }
 
-/// Feeds an image in parts of random lengths, with small budgets; returns the state, and how often
+/// Feeds an image in parts of random lengths, with small budgets. Returns the state, and how often
 /// the budget was spent.
 fn feed(image: &[u8], rng: &mut Rng) -> Result<(Machine, u32), Malformed> {
     let mut machine = Machine::new(0, 0);
@@ -69,7 +69,7 @@ fn an_image_in_parts_and_slices_is_the_same_state() {
 }
 
 #[test]
-fn an_image_that_is_cut_off_or_too_long_is_none() {
+fn an_image_that_is_truncated_or_too_long_is_refused() {
     let image = state().to_image();
     let mut rng = Rng::new(3);
     for _ in 0..50 {
@@ -93,10 +93,10 @@ fn a_slice_reads_no_more_keys_than_its_budget() {
 }
 
 #[test]
-fn a_part_that_no_image_has_is_not_waited_for() {
+fn the_reader_does_not_wait_for_a_part_longer_than_any() {
     let mut image = state().to_image();
     image.truncate(28);
-    // The first item claims a key of 4 GiB.
+    // The first item claims to have a key of 4 GiB.
     image.extend_from_slice(&[0; 16]);
     image.extend_from_slice(&[0xff; 4]);
     image.resize(28 + MOST, 0);
@@ -112,7 +112,7 @@ fn a_part_that_no_image_has_is_not_waited_for() {
 }
 
 #[test]
-fn what_is_left_of_a_state_goes_in_slices() {
+fn the_remains_of_a_state_are_freed_in_slices() {
     let mut machine = state();
     machine.begin_image(Vec::new());
     let mut ruin = {
@@ -128,6 +128,6 @@ fn what_is_left_of_a_state_goes_in_slices() {
         keys: 10,
     };
     let slices = (1..).find(|_| !ruin.shed(budget)).unwrap();
-    // 60 items, of which 30 are due, and 4 clients.
+    // 60 items, 30 expiries and 4 clients.
     assert_eq!(slices, (60_usize + 30 + 4).div_ceil(10));
 }

@@ -1,11 +1,11 @@
-//! The order in which clients leave.
+//! The order in which clients lose their records.
 
 use dunlin_sim::Rng;
 
 use super::*;
 
 #[test]
-fn the_client_with_the_oldest_entry_leaves_whatever_the_others_write() {
+fn the_client_with_the_oldest_entry_is_removed_first() {
     for seed in 0..50 {
         let mut rng = Rng::new(seed);
         let mut clients = Clients::new(8);

@@ -4,7 +4,7 @@ use dunlin_sim::Rng;
 
 use super::*;
 
-/// Changes a key, as the owners of maps do.
+/// Changes a key, and notes its old value first, as the owners of maps do.
 fn change(map: &mut BTreeMap<u64, u64>, frozen: &mut Frozen<u64, u64>, key: u64, to: Option<u64>) {
     let before = match to {
         Some(value) => map.insert(key, value),
@@ -32,7 +32,7 @@ fn a_map_that_changes_is_read_as_it_was() {
             let most = budget.keys;
             let count = read.len();
             let is_whole = frozen.read(&map, &mut budget, |key, value, from, _| {
-                // Some values take three parts, between which they may change.
+                // Some values are read in three parts, between which they may change.
                 assert_eq!(from, begun, "seed {seed}");
                 if value % 3 == 0 && from < 2 {
                     begun += 1;
@@ -59,7 +59,7 @@ fn a_map_that_changes_is_read_as_it_was() {
 }
 
 #[test]
-fn keys_that_came_later_count_in_a_slice_too() {
+fn inserted_keys_count_in_a_slice_too() {
     let (mut map, mut frozen) = (BTreeMap::new(), Frozen::none());
     frozen.begin();
     (0..100).for_each(|key| change(&mut map, &mut frozen, key, Some(key)));

@@ -7,7 +7,7 @@ fn note(history: &mut History, index: u64, key: &str) {
     history.note(index, key.as_bytes(), Change::Deleted);
 }
 
-/// The indices of changes since one, and the next index.
+/// The indices of the changes from `from` on, and the next index.
 fn since(history: &History, prefix: &str, from: u64) -> Option<(Vec<u64>, u64)> {
     let events = history.since(prefix.as_bytes(), from, 99)?;
     let mut bytes = vec![0; Answer::size_of_events(&events)];

@@ -1,4 +1,4 @@
-//! Messages that wait, and those that need not.
+//! Messages that wait, and messages that need not wait.
 
 use super::*;
 
@@ -63,7 +63,7 @@ fn a_pre_vote_waits_for_its_term_alone() {
         let kinds = [MsgRequestPreVote, MsgRequestPreVoteResponse, MsgRequestVote];
         kinds.map(message).to_vec()
     };
-    // Entries of a leader are under way.
+    // A leader's entries are being written.
     journal.on_write(1, (4, 1));
     journal.send(ask(), false, 4);
     assert_eq!(
@@ -86,7 +86,7 @@ fn a_pre_vote_waits_for_its_term_alone() {
 }
 
 #[test]
-fn a_clock_stands_while_a_term_or_a_vote_is_under_way_and_not_for_entries() {
+fn the_clock_is_stopped_while_a_term_or_vote_is_written_but_not_for_entries() {
     let mut journal = Journal::new((4, 1));
     journal.on_write(1, (4, 1));
     assert!(!journal.on_tick());
@@ -99,7 +99,7 @@ fn a_clock_stands_while_a_term_or_a_vote_is_under_way_and_not_for_entries() {
     journal.on_saved(saved(3));
     journal.on_term(5, 2);
     assert!(!journal.on_tick());
-    // The next vote takes a tick.
+    // The next vote takes one tick to save.
     journal.on_term(6, 0);
     journal.on_write(4, (6, 0));
     assert!(journal.on_tick());
@@ -108,7 +108,7 @@ fn a_clock_stands_while_a_term_or_a_vote_is_under_way_and_not_for_entries() {
 }
 
 #[test]
-fn time_without_room_is_no_time_of_a_write() {
+fn time_on_a_full_disk_does_not_count_as_write_time() {
     let full = |number| Saved {
         is_full: true,
         ..saved(number)
@@ -125,7 +125,8 @@ fn time_without_room_is_no_time_of_a_write() {
     journal.on_write(2, (4, 1));
     journal.on_write(3, (4, 1));
     tick(&mut journal, 500);
-    // There is room now. One write was tried again and again, and the others waited for it.
+    // The disk has room again. It has tried one write over and over, and the others have waited for
+    // it.
     journal.on_saved(saved(2));
     tick(&mut journal, 3);
     journal.on_saved(saved(3));

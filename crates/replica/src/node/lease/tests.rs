@@ -14,7 +14,7 @@ fn a_lease_begins_with_the_question_and_ends_by_the_clock() {
     assert!(!lease.holds(TERM), "no majority has answered");
     lease.on_confirmed(&1_u64.to_le_bytes(), tick);
     assert!(lease.holds(TERM));
-    // 29 ticks of 1 ms, less an eighth.
+    // The lease lasts 29 ticks of 1 ms, less an eighth.
     lease.on_time(Nanos::from_millis(125));
     assert!(lease.holds(TERM));
     lease.on_time(Nanos::from_millis(126));
@@ -38,7 +38,8 @@ fn a_leader_that_hands_over_has_no_lease_in_its_term_any_more() {
     assert!(lease.holds(TERM));
     lease.give_up(TERM);
     assert!(!lease.holds(TERM));
-    // Also after the hand-over has failed: the request may still arrive.
+    // The node has no lease even after the hand-over has failed, because the request may still
+    // arrive.
     confirm(&mut lease, 2);
     assert!(!lease.holds(TERM));
     assert!(lease.holds(TERM + 1));

@@ -1,15 +1,16 @@
-//! The ticks for which an election clock stands.
+//! The ticks for which an election clock is stopped.
 
 use super::*;
 
-/// Ticks for which the clock stands in a term without a leader, once its promise is on the disk.
+/// The ticks for which the clock is stopped in a term without a leader, once its promise is on the
+/// disk.
 fn stood(patience: &mut Patience, term: u64) -> usize {
     patience.on_term(term, 0);
     (0..).take_while(|_| patience.on_tick(true)).count()
 }
 
 #[test]
-fn a_clock_stands_while_a_promise_is_on_its_way() {
+fn the_clock_is_stopped_while_a_promise_is_written() {
     let mut patience = Patience::new(3);
     assert!(!patience.on_tick(true), "the term had a leader");
     patience.on_term(4, 0);
@@ -18,7 +19,7 @@ fn a_clock_stands_while_a_promise_is_on_its_way() {
 }
 
 #[test]
-fn a_clock_stands_for_two_writes_and_doubles_with_each_term_without_a_leader() {
+fn the_clock_is_stopped_for_two_writes_and_longer_in_each_term_without_a_leader() {
     const TICKS: usize = Options::ELECTION_TICKS;
     let mut patience = Patience::new(3);
     patience.on_saved(40);
@@ -26,7 +27,7 @@ fn a_clock_stands_for_two_writes_and_doubles_with_each_term_without_a_leader() {
     assert_eq!(stood(&mut patience, 4), 80);
     assert_eq!(stood(&mut patience, 5), 2 * (TICKS + 80) - TICKS);
     assert_eq!(stood(&mut patience, 6), 4 * (TICKS + 80) - TICKS);
-    // A leader ends the row of lost terms, and its own term waits for nothing.
+    // A leader ends the sequence of lost terms, and in its own term the clock runs.
     patience.on_term(6, 1);
     assert_eq!(stood(&mut patience, 6), 0);
     patience.on_granted(7);
@@ -35,7 +36,7 @@ fn a_clock_stands_for_two_writes_and_doubles_with_each_term_without_a_leader() {
 }
 
 #[test]
-fn short_writes_make_a_long_one_forgotten_and_none_counts_beyond_the_limit() {
+fn a_write_counts_up_to_a_limit_and_short_writes_let_it_be_forgotten() {
     let mut patience = Patience::new(1);
     patience.on_saved(usize::MAX);
     for term in 2..100 {
@@ -49,7 +50,7 @@ fn short_writes_make_a_long_one_forgotten_and_none_counts_beyond_the_limit() {
 }
 
 #[test]
-fn a_clock_stands_once_in_a_term_for_a_candidate_of_the_next() {
+fn the_clock_is_stopped_once_in_a_term_for_a_candidate_of_the_next() {
     let mut patience = Patience::new(1);
     patience.on_saved(40);
     assert_eq!(stood(&mut patience, 1), 0);

@@ -1,4 +1,4 @@
-//! Snapshots that come in parts.
+//! Snapshots that arrive in parts.
 
 use super::catching_up::options;
 use super::drawing::{gib, node_with};
@@ -24,7 +24,7 @@ fn pieces(message: &Message, most: usize) -> Vec<Piece<'_>> {
 }
 
 impl Node<u32> {
-    /// Takes a message as it comes to a replica: a snapshot comes in parts.
+    /// Delivers a message as a replica receives it: a snapshot arrives in parts.
     pub(super) fn on_arrival(&mut self, message: Message) {
         match message.msg_type {
             MessageType::MsgSnapshot => {
@@ -35,7 +35,7 @@ impl Node<u32> {
         }
     }
 
-    /// Takes a snapshot as one part.
+    /// Delivers a snapshot as one part.
     pub(super) fn on_image(&mut self, from: u64, term: u64, place: (u64, u64), image: &[u8]) {
         let piece = Piece {
             cluster: 0,
@@ -51,7 +51,7 @@ impl Node<u32> {
     }
 }
 
-/// A stage whose leader has sent a snapshot that has not arrived.
+/// A stage whose leader has sent a snapshot that has not arrived yet.
 fn with_snapshot() -> (Stage, Message, u64) {
     let options = Options {
         slice_bytes: 300,
@@ -106,7 +106,7 @@ fn a_snapshot_is_read_in_slices_between_other_messages() {
 }
 
 #[test]
-fn a_part_out_of_order_is_refused_and_the_first_begins_anew() {
+fn a_part_out_of_order_is_refused_and_the_first_part_starts_over() {
     let (mut stage, snapshot, late) = with_snapshot();
     let node = stage.nodes.get_mut(&late).unwrap();
     let parts = pieces(&snapshot, 100);
@@ -135,7 +135,7 @@ fn a_part_out_of_order_is_refused_and_the_first_begins_anew() {
 }
 
 #[test]
-fn a_snapshot_that_is_none_is_dropped_and_its_parts_are_read() {
+fn an_invalid_snapshot_is_dropped_after_its_parts_are_read() {
     let (mut stage, snapshot, late) = with_snapshot();
     let node = stage.nodes.get_mut(&late).unwrap();
     let image = snapshot.get_snapshot().data.to_vec();
@@ -191,7 +191,7 @@ fn a_disk_gets_the_bytes_of_a_snapshot() {
     );
 }
 
-/// Prints the times of runs while a follower reads a snapshot and frees its earlier items.
+/// Prints how long runs take while a follower reads a snapshot and frees its earlier items.
 #[test]
 #[ignore = "takes 5 GiB and needs a quiet machine: cargo test --release -p dunlin-replica --lib \
             gib -- --ignored --nocapture"]

@@ -4,7 +4,7 @@ use super::*;
 use crate::node::drawing::DROPPED;
 use crate::node::tend::SLACK_FOR_FOLLOWER;
 
-/// Entries that a log keeps here.
+/// Entries that a log keeps in these tests.
 const KEPT: u64 = 10;
 
 impl Stage {
@@ -16,7 +16,7 @@ impl Stage {
         let late = 1 + leader % 3;
         stage.cut = Some(late);
         stage.write(leader, client, 1..=40);
-        // It answers no heartbeat, so the leader does not wait for it.
+        // The follower answers no heartbeat, so the leader does not wait for it.
         stage.tick(3 * Options::ELECTION_TICKS);
         stage.write(leader, client, 41..=80);
         assert!(stage.nodes[&leader].log().base() > stage.opened);
@@ -56,7 +56,7 @@ fn a_follower_under_load_gets_one_snapshot() {
     stage.tick(3 * Options::ELECTION_TICKS);
     let leader = stage.leader();
     assert_eq!(stage.snapshots, 1);
-    // The snapshot takes its time, and then the entries after it.
+    // The snapshot takes a while, and so do the entries after it.
     stage.write(leader, client, 81..=81 + 8 * KEPT);
     let snapshot = stage.delayed.take().unwrap().pop().unwrap();
     stage.nodes.get_mut(&late).unwrap().on_arrival(snapshot);
@@ -69,13 +69,13 @@ fn a_follower_under_load_gets_one_snapshot() {
     stage.tick(Options::ELECTION_TICKS);
     assert_eq!(stage.snapshots, 1);
     assert_eq!(stage.nodes[&late].applied(), stage.nodes[&leader].applied());
-    // Nothing holds the log back any more.
+    // No follower needs earlier entries any more.
     stage.write(leader, client, 300..=300 + 3 * KEPT);
     assert!(stage.kept(leader) <= 2 * KEPT + 1, "{}", stage.kept(leader));
 }
 
 #[test]
-fn a_follower_that_does_not_catch_up_holds_the_log_back_only_so_far() {
+fn a_follower_that_does_not_catch_up_holds_the_log_back_up_to_a_limit() {
     let (mut stage, _, client, _) = Stage::with_late_follower(options());
     stage.delayed = Some(Vec::new());
     stage.tick(3 * Options::ELECTION_TICKS);
@@ -105,7 +105,7 @@ fn a_log_drops_entries_when_it_has_too_many_bytes() {
     );
 }
 
-/// Raft cannot campaign from items that are in memory and not yet on the disk.
+/// While the items of a snapshot are in memory but not on the disk, Raft cannot campaign.
 #[test]
 fn no_election_begins_while_a_disk_writes_a_snapshot() {
     let (mut stage, leader, client, late) = Stage::with_late_follower(options());
@@ -133,7 +133,7 @@ fn no_election_begins_while_a_disk_writes_a_snapshot() {
     stage.tick(5 * Options::ELECTION_TICKS);
     let leader = stage.leader();
     stage.write(leader, client, 81..=81);
-    // A heartbeat tells followers of the commit.
+    // A heartbeat tells the followers of the commit.
     stage.tick(Options::ELECTION_TICKS);
     assert_eq!(stage.nodes[&late].applied(), stage.nodes[&leader].applied());
 }

@@ -1,4 +1,4 @@
-//! Nodes whose disks are busy: what goes on, and what waits.
+//! Nodes whose disks are busy: which work goes on, and which waits.
 
 use super::*;
 
@@ -127,7 +127,7 @@ fn a_candidate_waits_for_votes_that_take_longer_than_time_outs() {
     let (mut stage, old, _) = Stage::on_disks();
     let term = stage.nodes[&old].term();
     stage.cut = Some(old);
-    // Each disk writes for longer than any time-out.
+    // Each disk write takes longer than any timeout.
     for _ in 0..4 {
         stage.busy = vec![1, 2, 3];
         stage.tick(SYNC);
@@ -156,7 +156,7 @@ fn the_only_voter_asks_for_no_votes_before_it_has_written_its_log() {
         index: last,
         ..Message::default()
     };
-    // Another process says that it leads a later term, and then sends an entry.
+    // Another process claims to lead a later term, and then sends an entry.
     let take = |stage: &mut Stage, message| {
         stage.nodes.get_mut(&1).unwrap().on_message(message);
         stage.settle();

@@ -8,7 +8,7 @@ use crate::work::Remains;
 
 /// Bytes of a slice.
 const SLICE: usize = 1000;
-/// Bytes of a value, with its key and numbers.
+/// Bytes of an item: its value, key and numbers.
 const ITEM: usize = 200;
 
 fn options() -> Options {
@@ -20,7 +20,7 @@ fn options() -> Options {
 }
 
 impl Stage {
-    /// Puts items with keys of their own.
+    /// Puts items with distinct keys.
     pub(super) fn fill(
         &mut self,
         leader: u64,
@@ -66,7 +66,7 @@ fn writes_are_answered_while_an_image_is_made_in_slices() {
         while stage.answers.is_empty() {
             stage.step();
             let drawn = stage.drawn(leader);
-            // The head of the image comes with the first slice, the last item may be longer.
+            // The first slice also has the head of the image, and the last item may exceed a slice.
             assert!(
                 drawn.saturating_sub(before) <= SLICE + ITEM + 200,
                 "{drawn}"
@@ -114,13 +114,13 @@ fn no_step_of_an_image_writes_more_than_a_slice_of_a_long_value() {
         match round {
             0..5 => put(node, &[b'a' + round], 1),
             5 => node.shorten(),
-            // Values that the image has in part, and others, change meanwhile.
+            // Meanwhile, values that the image has in part, and others, change.
             _ => put(node, &[b'a' + round % 5], 2),
         }
         let mut out = Output::default();
         node.run(&mut stage.rng, &mut out);
         let drawn = node.machine.drawn().unwrap_or(0);
-        // The members and a key may come in addition.
+        // The members and a key may exceed the slice.
         assert!(
             drawn.saturating_sub(before) <= SLICE + 200,
             "{drawn} after {before}"
@@ -146,7 +146,7 @@ fn no_step_of_an_image_writes_more_than_a_slice_of_a_long_value() {
 }
 
 #[test]
-fn the_image_of_a_disk_is_of_its_beginning_and_no_second_one_begins_meanwhile() {
+fn an_image_for_the_disk_shows_its_beginning_and_no_second_one_begins_meanwhile() {
     let mut stage = Stage::with(1, options());
     let node = stage.nodes.remove(&1).unwrap();
     stage.nodes.insert(1, node.with_disk());
@@ -264,7 +264,7 @@ pub(super) fn node_with(roster: Roster, machine: &Machine) -> Node<u32> {
     Node::new(1, image, Options::DEFAULT)
 }
 
-/// Prints the times of writes while an image is made.
+/// Prints how long writes take while an image is made.
 #[test]
 #[ignore = "takes 5 GiB and needs a quiet machine: cargo test --release -p dunlin-replica --lib \
             gib -- --ignored --nocapture"]

@@ -49,7 +49,7 @@ fn a_node_joins_gets_the_log_and_votes() {
     );
     assert_eq!(stage.nodes[&9].applied(), stage.nodes[&leader].applied());
     assert_eq!(stage.nodes[&9].roster().get(9).unwrap().address, "node-9");
-    // Two of four are no majority.
+    // Two of four nodes are not a majority.
     let others: Vec<u64> = stage
         .nodes
         .keys()
@@ -66,7 +66,7 @@ fn a_node_joins_gets_the_log_and_votes() {
 }
 
 #[test]
-fn members_leave_also_without_the_order_of_a_later_leader() {
+fn members_leave_even_if_a_later_leader_has_no_order() {
     let mut stage = Stage::new(5);
     let leader = stage.leader();
     let client = stage.open(leader);
@@ -92,8 +92,8 @@ fn the_last_voter_does_not_leave() {
     assert_eq!(stage.voters(leader), [leader]);
 }
 
-/// Whether a leader commits an entry while two members replace two others, and it has lost the old
-/// ones, but has a majority of the new ones.
+/// Whether a leader commits an entry during a change in which two members replace two others, when
+/// it has lost the old ones but has a majority of the new ones.
 fn commits_without_old_members(options: Options) -> bool {
     let mut stage = Stage::with(3, options);
     let leader = stage.leader();
@@ -145,7 +145,7 @@ fn a_planted_bug_that_counts_the_new_members_alone_is_found() {
     assert!(commits_without_old_members(options));
 }
 
-/// A snapshot as of the node's own items, from a later term, whose members have these parts.
+/// Sends a snapshot of the node's own items, from a later term, whose members have these parts.
 fn send_members(node: &mut Node<u32>, parts: [bool; 3]) {
     let mut roster = node.roster().clone();
     let all: Vec<u64> = roster.iter().map(|it| it.id).collect();

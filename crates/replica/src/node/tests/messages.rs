@@ -1,8 +1,8 @@
-//! Numbers and lengths of the messages that bring entries to followers.
+//! How many messages bring entries to followers, and how long they are.
 
 use super::*;
 
-/// Bytes of entries in a message: room for several of a test's entries, and not for all.
+/// The most bytes of entries in a message: room for several of a test's entries, but not for all.
 const MOST: usize = 200;
 
 fn options() -> Options {

@@ -1,4 +1,4 @@
-//! Members that start again, and members of which there are two.
+//! Members that start again, and members with two processes.
 
 use super::*;
 

@@ -8,7 +8,7 @@ fn time_goes_on_from_the_log_and_stands_still_without_a_leader() {
     let at = Nanos::from_millis;
     assert_eq!(clock.read(3, 500, at(1_000)), 500);
     assert_eq!(clock.read(3, 500, at(1_250)), 750);
-    // Another replica has led meanwhile.
+    // Meanwhile, another replica has led.
     assert_eq!(clock.read(5, 900, at(9_000)), 900);
     assert_eq!(clock.read(5, 900, at(9_001)), 901);
 }

@@ -39,7 +39,7 @@ fn answer(to: u64) -> Message {
     }
 }
 
-/// The messages of each parcel to member 1.
+/// The messages in each parcel to member 1.
 fn packed(most: usize, messages: &[Message]) -> Vec<Vec<Message>> {
     let mut parcels = Vec::new();
     Packer::new(most).pack(1, messages, |bytes| {

@@ -1,4 +1,4 @@
-//! Numbers of all lengths, and bytes that are no number.
+//! Numbers of all lengths, and bytes that are not a number.
 
 use super::super::cursor::Cursor;
 use super::super::format::Malformed;
@@ -28,11 +28,11 @@ fn numbers_at_both_ends_of_each_length_come_back() {
 }
 
 #[test]
-fn a_number_has_one_form() {
+fn each_number_has_one_encoding() {
     let refused = |bytes: &[u8]| assert_eq!(Cursor(bytes).number(), Err(Malformed), "{bytes:x?}");
     refused(&[]);
     refused(&[0x80]);
-    // Zero, and one, with a byte too many.
+    // Zero and one, each with an unnecessary byte.
     refused(&[0x80, 0]);
     refused(&[0x81, 0x80, 0]);
     // More than 64 bits.

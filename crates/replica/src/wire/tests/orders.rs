@@ -43,7 +43,7 @@ fn orders_and_changes_have_their_bytes() {
         assert_eq!(hex(&bytes), expected);
         assert_eq!(Change::decode(&bytes).as_ref(), Ok(&change));
         assert!(Request::decode(&bytes).is_err());
-        // Raft sees its own codec, and others see ours.
+        // Raft gets its own codec; disks and other replicas get ours.
         let entry = entry_of(5, 9, &bytes);
         assert_eq!(entry.entry_type, EntryType::EntryConfChangeV2);
         assert_eq!(

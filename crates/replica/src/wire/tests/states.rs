@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The state of a leader with two followers, of which one gets a snapshot.
+/// The state of a leader with two followers, one of which is being sent a snapshot.
 fn leading() -> Status {
     let follower = |id, matched, sent, size| Follower {
         id,

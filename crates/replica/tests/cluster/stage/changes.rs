@@ -12,7 +12,7 @@ impl Stage {
         Some(node.roster().clone())
     }
 
-    /// Some processes join and some members leave, the leader excepted.
+    /// Makes some processes join and some members leave, but never the leader.
     pub(super) fn change_members(&mut self) {
         let Some(leader) = self.leader() else {
             return;
@@ -33,7 +33,7 @@ impl Stage {
             .map(|it| it.id)
             .filter(|id| *id != id_of(leader))
             .collect();
-        // Three are left at least.
+        // At least three members are left.
         let most = (others.len() + 1 + spares.len()).saturating_sub(3).min(2);
         for id in others.into_iter().take(self.rng.index(most + 1)) {
             self.order(leader, Order::Leave(id));
@@ -58,7 +58,7 @@ impl Stage {
 
     pub(super) fn order(&mut self, leader: usize, order: Order) {
         if let Some(rpc) = self.replica(leader) {
-            // It may not lead any more.
+            // It may no longer lead.
             let _ = rpc.app_mut().on_order(order);
             self.world.poke(PortId(leader));
         }

@@ -1,8 +1,8 @@
-//! Hosts whose clocks show times that differ by minutes. A process that starts again may find its
-//! clock set forward or back. Nothing of a replica may depend on the time that a clock shows:
-//! leases, lifetimes and elections count how much time has passed since something that the same
-//! process has seen. A clock that stands still while its process goes on, or jumps while the
-//! process is paused, is one of the other faults: a pause.
+//! Hosts whose clocks differ by minutes. A process that starts again may find its clock set forward
+//! or back. A replica must not depend on the time that a clock shows: leases, lifetimes and
+//! elections measure the time since an event in the same process. If a clock stops while its
+//! process runs, or jumps while the process is paused, this counts as a pause, which is another
+//! fault.
 
 use dunlin_core::Nanos;
 use dunlin_sim::{PortId, Rng};
@@ -12,7 +12,7 @@ use crate::sum::{Bug, Sum};
 
 const SEEDS: u64 = 30;
 
-/// Clocks differ by this much at most.
+/// Clocks differ by at most this much.
 const APART: Nanos = Nanos::from_secs(600);
 
 /// Sets the clocks of hosts when their processes start.
@@ -25,14 +25,14 @@ impl Clocks {
 }
 
 impl Stage {
-    /// Sets the clock of a replica whose process starts, if the hosts have clocks of their own.
+    /// Sets the clock of a replica whose process starts, if each host has a clock of its own.
     pub(super) fn set_clock(&mut self, port: usize) {
         if let Some(clocks) = &mut self.clocks {
             self.world.set_clock(PortId(port), clocks.draw());
         }
     }
 
-    /// Gives the hosts of replicas clocks of their own from now on.
+    /// Gives each replica's host a clock of its own from now on.
     fn set_clocks_apart(&mut self, seed: u64) {
         self.clocks = Some(Clocks(Rng::new(!seed)));
         (0..self.replicas).for_each(|port| self.set_clock(port));
@@ -57,7 +57,7 @@ fn clocks_that_differ_by_minutes_change_nothing() {
 
 #[cfg(feature = "mutants")]
 #[test]
-fn lifetimes_by_the_clock_of_the_leader_are_found() {
+fn the_bug_of_lifetimes_by_the_leaders_clock_is_found() {
     let bug = Bug::Replica(dunlin_replica::Mutant::LeadersTime);
     let found = (0..SEEDS).find_map(|seed| Some((seed, run(seed, bug).err()?)));
     let (seed, what) = found.expect("the planted bug was not found");

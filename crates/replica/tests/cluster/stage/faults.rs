@@ -16,7 +16,7 @@ impl Stage {
         self.schedule(at, Event::Strike);
     }
 
-    /// A fault begins now, half of the time at the leader.
+    /// Begins a fault; half of the faults hit the leader.
     pub(super) fn strike(&mut self) {
         let until = self.world.now() + Nanos::from_micros(self.rng.log_between(20_000, 400_000));
         let any = self.rng.index(self.replicas);
@@ -31,7 +31,8 @@ impl Stage {
         };
         match self.rng.below(kinds) {
             8 => self.fill(victim, until),
-            // A process that starts would end at once, and be started again.
+            // Only for a running replica: a process that starts would end at once, and be started
+            // again.
             6 | 7 if self.replica(victim).is_some() => self.world.cluster.disks[victim].fail_next(),
             0 | 1 => self.crash(victim),
             2 => self.pause(host, until),
@@ -41,7 +42,8 @@ impl Stage {
                 self.schedule(until, Event::Act(Act::Plug(host)));
             }
             4 => {
-                // It goes on with an old clock, and learns nothing from the others for a while.
+                // When the replica resumes, it has an old clock, and is cut off from the others for
+                // a while.
                 self.pause(host, until);
                 self.cut(victim, until + Nanos::from_millis(100));
             }
@@ -87,7 +89,7 @@ impl Stage {
         leader.map(|(_, port)| port)
     }
 
-    /// Cuts a replica, and some others with it, from the rest, in one direction or in both.
+    /// Cuts a replica, and some others with it, off from the rest, in one direction or in both.
     fn cut(&mut self, victim: usize, until: Nanos) {
         self.sum.cuts += 1;
         let rng = &mut self.rng;
@@ -118,7 +120,7 @@ impl Stage {
         self.schedule(self.world.now() + down, Event::Start(victim));
     }
 
-    /// Ends the process of a replica that runs. Its peers learn that soon.
+    /// Ends the process of a running replica. Its peers learn that soon.
     pub(super) fn kill(&mut self, victim: usize) {
         let Some(rpc) = self.replica(victim) else {
             return;
@@ -143,7 +145,7 @@ impl Stage {
         }
     }
 
-    /// Log and items that a crash leaves.
+    /// The log and items that survive a crash.
     fn survivor(&mut self, image: Image) -> Image {
         #[cfg(feature = "mutants")]
         if self.bug == Bug::LostTail {

@@ -1,8 +1,9 @@
 //! A network that is cut while the members change. The leader and the processes that join are on
-//! one side, the members that leave on the other one, and the cut begins when the leader has begun
-//! the change and the others do not know that yet. They may elect a leader of their own, by the
-//! members that they know. So as long as the change is not complete, an entry needs a majority of
-//! the old members too: a leader that counts the new ones alone commits other entries than theirs.
+//! one side, and the members that leave on the other. The cut begins when the leader has begun the
+//! change and the others do not know that yet. They may elect a leader of their own, among the
+//! members that they know. So until the change is complete, an entry needs a majority of the old
+//! members as well: a leader that counts only the new members commits entries that differ from
+//! theirs.
 
 use dunlin_core::Nanos;
 use dunlin_replica::{Options, Order};
@@ -20,23 +21,23 @@ const SEEDS: u64 = 10;
 
 const FOUNDERS: usize = 3;
 
-/// The stage looks this often whether the change has begun.
+/// The stage checks at this interval whether the change has begun.
 const GLANCE: Nanos = Nanos::from_micros(5);
 
-/// A leader is elected, and a change has begun, within this time.
+/// A leader must be elected, and a change must begin, within this time.
 const PATIENCE: Nanos = Nanos::from_millis(500);
 
-/// The cut lasts for some elections.
+/// The duration of the cut, long enough for some elections.
 const CUT: Nanos = Nanos::from_millis(250);
 
-/// Operations begin until then, so that the check of the history takes seconds.
+/// No operation begins after this time, so that checking the history takes only seconds.
 const QUIET: Nanos = Nanos::from_millis(550);
 
-/// Every operation must have ended at this time, and the replicas must agree.
+/// By this time, every operation must have ended, and the replicas must agree.
 const END: Nanos = Nanos::from_millis(2600);
 
 impl Stage {
-    /// Three members and two processes that may join, without faults but the cut.
+    /// Three members, and two processes that may join, without other faults.
     fn before_a_change(seed: u64, bug: Bug) -> Self {
         let mut rng = Rng::new(seed);
         let net = Net::new(NetConfig::default(), rng.next_u64(), Trace::new(false));
@@ -65,7 +66,7 @@ impl Stage {
         Self::with(&net, processes, bug, Folder::new(), rng)
     }
 
-    /// Runs until there is an answer.
+    /// Runs until `answer` returns a value.
     fn wait_for<R>(&mut self, mut answer: impl FnMut(&mut Self) -> Option<R>) -> Result<R, String> {
         let end = self.world.now() + PATIENCE;
         while self.world.now() < end {
@@ -78,8 +79,8 @@ impl Stage {
         Err("a change of members does not begin".to_owned())
     }
 
-    /// The leader replaces the two others, and is cut off with those that join as soon as it lets
-    /// these vote.
+    /// Makes the leader replace the two others. Cuts it off, together with the processes that join,
+    /// as soon as it lets these vote.
     fn replace_others(&mut self) -> Result<(), String> {
         let leader = self.wait_for(Self::leader)?;
         let roster = self.roster(leader).ok_or("a leader has a seat")?;
@@ -131,7 +132,7 @@ fn a_cut_between_old_and_new_members_leaves_one_history() {
 
 #[cfg(feature = "mutants")]
 #[test]
-fn a_commit_by_the_new_members_alone_is_found() {
+fn the_bug_of_commits_by_the_new_members_alone_is_found() {
     let bug = Bug::Replica(dunlin_replica::Mutant::HalfOfJoint);
     let found = (0..SEEDS).find_map(|seed| Some((seed, run(seed, bug).err()?)));
     let (seed, what) = found.expect("the planted bug was not found");

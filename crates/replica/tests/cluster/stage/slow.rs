@@ -1,9 +1,9 @@
-//! Disks whose every sync takes longer than an election time-out. A leader must stay while clients
-//! write, and when it is killed, the others must elect another one in a bounded time.
+//! Disks on which every sync takes longer than an election timeout. A leader must stay while
+//! clients write, and when it is killed, the others must elect another one in a bounded time.
 //!
-//! An election needs a time-out, a pre-vote, and two writes in turn: the candidate's vote, and
-//! those of a majority. Each waits for the one that is under way before it. So four syncs and a few
-//! time-outs are enough, unless candidates split the votes or give up too early.
+//! An election needs a timeout, a pre-vote, and two consecutive writes: the candidate's vote, and
+//! the votes of a majority. Each write waits for the one that is already under way. So four syncs
+//! and a few timeouts are enough, unless candidates split the votes or give up too early.
 
 use dunlin_core::Nanos;
 use dunlin_replica::{Image, Options};
@@ -17,32 +17,32 @@ use crate::sum::Bug;
 
 const SEEDS: u64 = 8;
 
-/// The election time-out.
+/// The election timeout.
 const ELECTION: Nanos = Nanos::from_millis(150);
 
-/// The longest sync; the shortest takes half of it.
+/// The longest sync; the shortest takes half as long.
 const SYNC: Nanos = Nanos::from_secs(1);
 
-/// The longest sync of good disks among slow ones.
+/// The longest sync of the good disks among slow ones.
 const QUICK: Nanos = Nanos::from_millis(2);
 
-/// A leader stays this long at least.
+/// A leader must stay at least this long.
 const REIGN: Nanos = Nanos::from_secs(4);
 
-/// The invariants are checked this often.
+/// The invariants are checked at this interval.
 const STEP: Nanos = Nanos::from_millis(5);
 
-/// The longest time without a leader, in time-outs and syncs. In 120 elections on disks alike, and
-/// as many on unlike ones, the longest took 4.3 s, and half of them less than 2.3 s.
+/// The longest time without a leader, in timeouts and syncs. In 120 elections on equal disks, and
+/// as many on unequal ones, the longest took 4.3 s, and half of them less than 2.3 s.
 const MOST_TIME_OUTS: u64 = 6;
 const MOST_SYNCS: u64 = 5;
 
-/// The longest syncs of the disks of a cluster.
+/// The disks of a cluster.
 #[derive(Clone, Copy, Debug)]
 enum Disks {
-    /// All of them have slow ones.
+    /// All disks are slow.
     Slow,
-    /// Each has slow ones or good ones.
+    /// Each disk is slow or good.
     Unlike,
 }
 
@@ -83,7 +83,7 @@ impl Stage {
         Self::with(&net, processes, bug, folder, rng)
     }
 
-    /// Waits for a leader; returns its place, its term, and the time.
+    /// Waits for a leader. Returns its place, its term, and the time.
     fn await_leader(&mut self) -> Result<(usize, u64, Nanos), String> {
         let begin = self.world.now();
         let most = ELECTION.times(MOST_TIME_OUTS) + SYNC.times(MOST_SYNCS);
@@ -102,7 +102,7 @@ impl Stage {
         node.map_or(0, dunlin_replica::Node::term)
     }
 
-    /// Checks that a leader stays, and that it commits writes.
+    /// Checks that a leader stays and commits writes.
     fn check_reign(&mut self, leader: usize, term: u64) -> Result<(), String> {
         let (end, first) = (self.world.now() + REIGN, self.judge.last());
         while self.world.now() < end {
@@ -147,7 +147,7 @@ fn run_seeds(disks: Disks) {
         .collect();
     times.sort_unstable();
     println!("{disks:?}: {times:?}");
-    // The syncs were as slow as they are meant to be.
+    // At least one election took longer than a sync, so the disks were slow.
     assert!(times[times.len() - 1] > SYNC, "{times:?}");
 }
 
@@ -161,7 +161,7 @@ fn leaders_stay_and_elections_end_on_unlike_disks() {
     run_seeds(Disks::Unlike);
 }
 
-/// The bugs of which each breaks one of the two promises.
+/// Each of these bugs breaks one of the two promises.
 #[cfg(feature = "mutants")]
 #[test]
 fn bugs_of_slow_disks_are_found() {

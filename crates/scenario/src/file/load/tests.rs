@@ -1,4 +1,4 @@
-//! The texts with which a scenario file names the hosts of a load.
+//! The texts by which a scenario file names the hosts of a load.
 
 use super::hosts;
 

@@ -12,7 +12,8 @@ use super::{Arguments, FAILURES_SHOWN, rate};
 #[cfg(feature = "mutants")]
 const MUTANT_SEEDS: u64 = 200;
 
-/// True if no checker found a fault. With `--mutants`: true if every planted bug was found.
+/// Returns whether no checker found a fault. With `--mutants`, returns whether every planted bug
+/// was found.
 pub(super) fn run(arguments: &Arguments) -> bool {
     let options = match options(arguments) {
         Ok(options) => options,

@@ -10,7 +10,7 @@ use dunlin_sim::cluster::differential::{
 
 use super::{Arguments, PROGRESS, print_failure, progress, rate, seeds_of};
 
-/// True if no variants differ, and each has used its path often enough.
+/// Returns whether no variants differ, and each has used its path often enough.
 pub(super) fn run(arguments: &Arguments) -> bool {
     let mut fine = true;
     for comparison in COMPARISONS {
@@ -76,7 +76,7 @@ fn run_many(comparison: &Comparison, arguments: &Arguments) -> bool {
     print_shares(comparison, &shares) && unlike == 0
 }
 
-/// True if each variant that has its own path has used this path often enough.
+/// Returns whether each variant with a path of its own has used it often enough.
 fn print_shares(comparison: &Comparison, shares: &[Option<Shares>; 2]) -> bool {
     let mut enough = true;
     for (variant, shares) in comparison.sides.iter().zip(shares) {
@@ -93,7 +93,7 @@ fn print_shares(comparison: &Comparison, shares: &[Option<Shares>; 2]) -> bool {
 /// Number of seeds within which each planted difference must be found.
 const SEEDS: u64 = 500;
 
-/// True if each planted difference, or the chosen one, is found.
+/// Returns whether each planted difference, or the chosen one, is found.
 fn find_planted(comparison: &Comparison, arguments: &Arguments) -> bool {
     let chosen = arguments
         .mutant

@@ -7,7 +7,7 @@ use super::Arguments;
 /// Seeds of each drill; each has ten drains.
 const SEEDS: u64 = 10;
 
-/// True if every call ended with its value and no drain took too long.
+/// Returns whether every call ended with its value and no drain took too long.
 pub(super) fn run(arguments: &Arguments) -> bool {
     let (from, count) = match arguments.seed {
         Some(seed) => (seed, 1),

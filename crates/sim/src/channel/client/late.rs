@@ -1,18 +1,18 @@
-//! The planted bug `late-end-of-lost`: the client handles the ends of attempts at failed servers
-//! later than it learns of them.
+//! The planted bug `late-end-of-lost`: after a server has failed, the client handles the ends of
+//! its attempts later than it learns of them.
 
 use dunlin_core::{Done, Nanos, RpcError};
 
 /// How late.
 const BY: Nanos = Nanos::from_millis(5);
 
-/// Completions that wait for their time.
+/// Completions that are held back, each until its time.
 #[derive(Default)]
 pub(super) struct Late(Vec<(Nanos, Done)>);
 
 impl Late {
-    /// Holds those of `ended` back that ended because a server has failed, and adds those that have
-    /// waited for long enough.
+    /// Holds back those completions in `ended` that report a failed server, and adds those that
+    /// have waited long enough.
     pub(super) fn delay_lost(&mut self, ended: &mut Vec<Done>, now: Nanos) {
         let is_lost = |done: &Done| done.result.is_err_and(is_lost);
         let (lost, others): (Vec<_>, Vec<_>) = ended.drain(..).partition(is_lost);

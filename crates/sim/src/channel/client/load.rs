@@ -1,4 +1,4 @@
-//! The load of a drill: a client whose calls go on until it stops, and which hurries while a server
+//! The load of a drill: a client that makes calls until it stops, and hurries while a server
 //! drains.
 
 use dunlin_core::Nanos;
@@ -21,7 +21,7 @@ impl Client {
         self.begin.clear();
     }
 
-    /// Number of calls of the plan that have not begun.
+    /// The number of planned calls that have not begun.
     pub(in crate::channel) fn to_begin(&self) -> usize {
         self.begin.len()
     }
@@ -31,7 +31,7 @@ impl Client {
         self.names.len()
     }
 
-    /// Has the endpoint ask for late answers more often while a server drains, as a hub does.
+    /// Makes the endpoint ask for late answers more often while a server drains, as a hub does.
     pub(super) fn hurry(&mut self) {
         let drains = self.links.values().any(|link| link.is_draining);
         match (drains, self.calm) {

@@ -1,11 +1,12 @@
-//! The judge of picks: which of the ready servers gets a new call. Some laws hold for each pick,
-//! others for the counts of a span, in which the same servers were ready and nothing else happened.
+//! The judge of picks: which of the ready servers gets a new call. Some laws hold for each pick.
+//! Others hold for the counts of a span, in which the same servers were ready and nothing else
+//! happened.
 //!
 //! - Round robin: the counts of a span differ by at most 1.
-//! - Least of two: no call goes to the one server that is the busiest. In a span, equal servers
-//!   have equal shares, and a slow one has little.
+//! - Least of two: no call goes to the single busiest server. In a span, equal servers have equal
+//!   shares, and a slow server has a small one.
 //! - Hash: a key stays while its server is ready. In a span, servers have equal shares of the keys.
-//!   A server that leaves takes only its share of the keys along.
+//!   A server that leaves moves only its share of the keys.
 //!
 //! Called by the client when it begins a call.
 
@@ -49,17 +50,17 @@ struct Span {
     attempts: u64,
     /// Calls, or with hashes keys, of each ready server.
     got: BTreeMap<usize, u64>,
-    /// The difference between the most and the least busy server at the beginning.
+    /// At the beginning, the difference between the most and the least busy server.
     ahead: u64,
     /// Attempts that were outstanding at the ready servers, summed over the calls.
     outstanding: u64,
-    /// Keys that had their last call when one more server was ready, and those of them that moved.
+    /// Keys whose last call was made when one more server was ready, and how many of them moved.
     keys: u64,
     moved: u64,
 }
 
-/// Attempts outstanding at a server, on average, with which the least of two leaves a slow one out.
-/// With fewer, servers are often equally busy.
+/// The average number of outstanding attempts at a server with which the least of two avoids a slow
+/// server. With fewer, servers are often equally busy.
 const LOADED: u64 = 8;
 
 pub(super) struct Picks {
@@ -101,8 +102,8 @@ impl Picks {
         }
     }
 
-    /// Judges the pick for a call that the machine has just got. `calm`: the last fault was over
-    /// then.
+    /// Judges the pick for a call that the machine has just received. `calm`: the time at which the
+    /// last fault was over.
     pub(super) fn on_call(
         &mut self,
         before: &Before,
@@ -116,7 +117,7 @@ impl Picks {
             self.begin_span(before, now);
         }
         self.span.attempts = machine.counters().attempts;
-        // The machine picks at once, and counts its attempt at the server that it has picked.
+        // The machine picks at once, and counts its attempt at the picked server.
         let is_picked = |(was, is): &(&Ready, Ready)| was.1 < is.1;
         let mut both = before.ready.iter().zip(ready(machine));
         let Some((&(server, busy), _)) = both.find(is_picked) else {
@@ -211,8 +212,8 @@ impl Client {
 }
 
 impl Home {
-    /// Whether a key that was here has moved to `home` without a reason: it had a server that is
-    /// still ready, and now has one that was ready before. Each key has one order of all servers.
+    /// Whether a key that was here has moved to `home` without a reason: its old server is still
+    /// ready, and its new one was ready before. Each key has a fixed order of all servers.
     fn moves_in_vain(&self, home: Self) -> bool {
         let holds = |servers: Servers, server: usize| servers >> server & 1 == 1;
         let is_other = self.server != home.server;
@@ -268,9 +269,9 @@ impl Span {
         }
     }
 
-    /// Whether a server is ten times as slow as every other one. There must be two others: next to
-    /// a single one, the slow one should get 1/11 of all calls, which is 2/11 of an equal share and
-    /// too near the limit of 1/5.
+    /// Whether a server is ten times as slow as every other one. There must be two others. With
+    /// only one other, the slow server should get 1/11 of all calls, which is 2/11 of an equal
+    /// share and too near the limit of 1/5.
     fn is_slow(&self, server: usize, plans: &[ServerPlan]) -> bool {
         let mean = |server: usize| plans[server].takes.mean().0;
         let mut others = self.got.keys().filter(|other| **other != server);

@@ -1,9 +1,9 @@
-//! Seeds of channels reach every kind of event, and a seed determines its run.
+//! Seeds of channels cover every kind of event, and a seed determines its run.
 
 use super::*;
 
 #[test]
-fn seeds_get_everywhere() {
+fn seeds_cover_every_kind_of_event() {
     let (mut total, mut judged) = (Counters::default(), Judged::default());
     for seed in 1..=400 {
         let report = run_seed(seed, Options::default()).unwrap_or_else(|why| panic!("{why}"));
@@ -31,7 +31,7 @@ fn seeds_get_everywhere() {
 }
 
 #[test]
-fn one_seed_is_one_run() {
+fn a_seed_determines_its_run() {
     for seed in 1..=10 {
         let run = || run_seed(seed, Options::default());
         assert_eq!(run(), run());

@@ -57,8 +57,8 @@ fn without_faults_every_call_runs_once() {
     assert_eq!(tally.late_runs, 0);
 }
 
-/// A server is stopped, another one answers the repeats, and the first one, once it goes on, runs
-/// the requests that it has had all the time.
+/// A server is stopped, and another one answers the repeats of its calls. When the first one
+/// continues, it runs the requests that it has had all the time.
 #[test]
 fn a_server_that_was_stopped_runs_calls_that_another_one_has_answered() {
     let stop = strike(What::Stop, Nanos::from_millis(600));
@@ -97,7 +97,7 @@ fn a_server_that_has_left_the_list_gets_no_calls() {
 }
 
 #[test]
-fn options_of_the_channel_count() {
+fn options_of_the_channel_have_an_effect() {
     let stop = strike(What::Stop, Nanos::from_millis(600));
     let mut alone = script(Ppm::ALWAYS, &[stop]);
     let pause = Backoff {

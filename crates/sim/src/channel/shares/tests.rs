@@ -11,7 +11,7 @@ fn many_calls_are_judged_by_ten_percent_and_few_by_chance() {
     let within = judge(&[10_500, 9_500], 0).unwrap();
     assert_eq!((within.equal, within.within_ten), (1, 1));
     assert!(judge(&[10_501, 9_499], 0).is_err());
-    // 70 is 5 standard deviations of the difference of two counts of 100.
+    // 70 is 5 standard deviations of the difference between two counts of 100.
     let few = judge(&[135, 65], 0).unwrap();
     assert_eq!((few.equal, few.within_ten), (1, 0));
     assert!(judge(&[136, 64], 0).is_err());
@@ -30,7 +30,7 @@ fn a_slow_server_may_have_a_fifth_of_a_share() {
 }
 
 #[test]
-fn keys_that_move_are_three_of_two_shares() {
+fn at_most_one_and_a_half_shares_of_the_keys_move() {
     assert_eq!(moved(150, 400, 4).map(|it| it.left), Ok(1));
     assert!(moved(151, 400, 4).is_err());
     assert_eq!(moved(399, 399, 4), Ok(Judged::default()));

@@ -1,7 +1,7 @@
 //! Requests that handlers keep, and answer or drop later.
 //!
-//! Invariant: `free` has the places of `held` that are empty. Called by `handlers`, by timers and
-//! by the ends of nested calls.
+//! Invariant: `free` has the empty places of `held`. Called by `handlers`, by timers and by the
+//! ends of nested calls.
 
 use dunlin_core::{Cx, DeferredRequest, Nanos, Session, Ticket};
 
@@ -10,7 +10,7 @@ use super::super::ledger::NESTED_FAILED;
 use super::super::message::{Ask, Kind};
 use super::{Alarm, App};
 
-/// Handles of requests that were given up, which a process remembers.
+/// The number of handles of given-up requests that a process remembers.
 const REMEMBERED: usize = 32;
 
 /// A request that its handler has kept.
@@ -41,8 +41,8 @@ impl App {
     }
 
     /// Checks that a session has no more kept requests than slots, because a slot has at most one
-    /// live handler; and that handles of requests that were given up name no request that came
-    /// later, which is not given up.
+    /// live handler. Also checks that handles of given-up requests do not name later requests,
+    /// which are not given up.
     pub(in super::super) fn check_kept(&self, session: Session, cx: &Cx<'_>) {
         for &ticket in &self.given_up {
             if cx.is_cancelled(ticket) != Ok(true) {

@@ -1,5 +1,5 @@
 //! The first difference between two runs, for a reader: where and when, both sides, the differing
-//! values, the events before, and the command that repeats it.
+//! values, the preceding events, and the command that repeats it.
 //!
 //! Made by `differential`, printed by `bin/seeds` and by tests.
 

@@ -1,7 +1,7 @@
 //! The share of packets that took a path: a comparison of two paths proves nothing if hardly any
 //! packet takes one of them.
 //!
-//! Invariant: only a variant that says how to count its path is judged. Filled by `differential`
+//! Invariant: only a variant that defines how to count its path is judged. Filled by `differential`
 //! and `bin/seeds`.
 
 use std::fmt;
@@ -52,8 +52,8 @@ impl fmt::Display for Taken {
 /// The share of a path over many seeds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Shares {
-    /// The share in seeds whose network lost, duplicated, changed and delayed nothing, and in which
-    /// no side of a session waited for a proof while the other side sent.
+    /// The share in seeds whose network did not lose, duplicate, change or delay any frame, and in
+    /// which neither side of a session waited for a proof while the other side sent.
     pub sound: Taken,
     /// The share in all seeds.
     pub all: Taken,

@@ -1,5 +1,5 @@
-//! The comparison finds no difference between equal variants, in any kind of run that seeds draw;
-//! it finds one between others, and the report names it.
+//! The comparison finds no difference between equal variants, in any kind of run that seeds draw.
+//! It finds differences between other variants, and the report names them.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -103,7 +103,7 @@ fn a_variant_that_is_a_nanosecond_slower_differs() {
 }
 
 #[test]
-fn what_does_not_repeat_itself_is_named() {
+fn a_variant_that_does_not_repeat_itself_is_named() {
     static RUNS: AtomicU64 = AtomicU64::new(0);
     let fickle = against(|plan| {
         let more = Nanos(RUNS.fetch_add(1, Relaxed));
@@ -137,7 +137,7 @@ fn the_packets_of_a_path_are_counted_in_all_processes() {
 }
 
 #[test]
-fn the_first_difference_is_found_also_at_the_end_of_the_shorter_run() {
+fn the_first_difference_is_found_even_at_the_end_of_the_shorter_run() {
     assert_eq!(first_difference(&[1, 2, 3], &[1, 2, 3]), None);
     assert_eq!(first_difference(&[1, 2, 3], &[1, 5, 3]), Some(1));
     assert_eq!(first_difference(&[1, 2, 3], &[1, 2]), Some(2));
@@ -159,7 +159,7 @@ fn every_planted_difference_is_found_and_named() {
     use crate::cluster::mutants::Mutant;
     use crate::world::Line;
 
-    // The first fact that differs, and its differing field, unless that is the time.
+    // The first differing fact, and its differing field, unless that is the time.
     let expected = [
         ("one-nanosecond-later", "iterates", None),
         ("counted-twice", "iterates", Some("stalls")),
@@ -202,8 +202,9 @@ fn every_planted_difference_is_found_and_named() {
     }
 }
 
-/// No checker finds a planted difference: if one did, the checker would report it instead of the
-/// comparison. Laws are an exception, because they may find in the state what no packet shows.
+/// No checker finds a planted difference; otherwise the checker would report it instead of the
+/// comparison. The laws are an exception, because they may find faults in the state that no packet
+/// shows.
 #[cfg(feature = "mutants")]
 #[test]
 fn no_checker_sees_a_planted_difference() {

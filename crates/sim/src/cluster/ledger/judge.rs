@@ -21,19 +21,19 @@ pub(super) struct Call {
     pub(super) issued: Nanos,
     pub(super) deadline: Option<Nanos>,
     pub(super) answer_len: u32,
-    /// Most bytes of a response that the caller has room for.
+    /// The most bytes of a response for which the caller has room.
     pub(super) room: u32,
     /// Whether the request has more than one packet, and whether the answer does.
     pub(super) parts: (bool, bool),
     pub(super) cancelled: bool,
     pub(super) runs: u8,
     pub(super) ended: bool,
-    /// Whether its end has proved that its handler did not run and never will.
+    /// Whether its completion proved that its handler did not and will not run.
     pub(super) never_runs: bool,
 }
 
 impl Call {
-    /// The error in the end of this call, if there is one.
+    /// Returns what is wrong with the completion of this call, if anything.
     pub(super) fn judge(
         &self,
         name: u64,
@@ -45,7 +45,7 @@ impl Call {
     ) -> Option<String> {
         let fine = match result {
             Ok(()) => return self.judge_response(name, response),
-            // All sessions of a world have the same limit, and callers keep to it.
+            // All sessions of a world have the same limit, and callers observe it.
             Err(RpcError::TooLarge { .. }) => false,
             Err(RpcError::DeadlinePassed(_)) => {
                 self.deadline.is_some_and(|span| now >= self.issued + span)
@@ -78,11 +78,11 @@ impl Call {
         }
     }
 
-    /// Compares what the end of the call proves with what has happened.
+    /// Compares what the completion claims about the handler with the handler's runs.
     fn judge_ran(&self, ran: Ran) -> Option<String> {
         let is_true = match ran {
             Ran::No => self.runs == 0,
-            // The runs of empty requests have no names.
+            // Runs of empty requests have no names.
             Ran::Yes => self.runs == 1 || self.kind == Kind::Empty,
             Ran::Unknown => true,
         };

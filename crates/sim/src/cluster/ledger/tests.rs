@@ -64,7 +64,7 @@ fn a_call_that_runs_and_ends_once_is_fine() {
 }
 
 #[test]
-fn running_twice_elsewhere_or_without_a_caller_is_seen() {
+fn running_twice_elsewhere_or_without_a_caller_is_detected() {
     type Body = fn(&mut Ledger, u64);
     let cases: [(&str, Body); 4] = [
         ("more than once", |ledger, call| {
@@ -88,7 +88,7 @@ fn running_twice_elsewhere_or_without_a_caller_is_seen() {
 }
 
 #[test]
-fn ends_that_nothing_explains_are_seen() {
+fn ends_that_nothing_explains_are_detected() {
     let wrong = [
         Ok(()),
         Err(RpcError::DeadlinePassed(Ran::Unknown)),
@@ -118,7 +118,7 @@ fn ends_that_nothing_explains_are_seen() {
 }
 
 #[test]
-fn an_end_that_says_whether_the_handler_ran_is_true() {
+fn an_end_must_report_correctly_whether_the_handler_ran() {
     let cancelled = |ran| Err(RpcError::Cancelled(ran));
     let late = verdict(|ledger, call| {
         ledger.cancel(call);
@@ -173,7 +173,7 @@ fn only_the_calls_of_a_session_that_was_given_up_may_end_with_it() {
 }
 
 #[test]
-fn ending_twice_or_with_another_response_is_seen() {
+fn ending_twice_or_with_another_response_is_detected() {
     let twice = verdict(|ledger, call| {
         ledger.execute(Some(call), Kind::Echo, SERVER);
         end(ledger, call, Ok(()));
@@ -188,7 +188,7 @@ fn ending_twice_or_with_another_response_is_seen() {
 }
 
 #[test]
-fn a_crash_ends_the_calls_of_that_process_alone() {
+fn a_crash_ends_only_the_calls_of_its_process() {
     let shared = Shared::new(FORGETTING, false, Recorder::default());
     let mut ledger = shared.lock();
     issue(&mut ledger, Kind::Echo, (false, false));
@@ -226,7 +226,7 @@ fn no_process_is_dead_once_all_have_answered() {
 }
 
 #[test]
-fn an_empty_request_that_runs_twice_is_seen() {
+fn an_empty_request_that_runs_twice_is_detected() {
     let verdict = verdict(|ledger, _| {
         issue(ledger, Kind::Empty, (false, false));
         ledger.execute_empty(&[], SERVER);

@@ -1,5 +1,5 @@
-//! The lengths of a run's messages. Most are small; some fill a whole number of packets, or a byte
-//! more or less; a few have more packets than a sender may be ahead (rule W7).
+//! The lengths of a run's messages. Most are small; some fill a whole number of packets, give or
+//! take a byte; a few have more packets than a sender may be ahead (rule W7).
 //!
 //! Invariant: the sizes follow from the process's stream of random numbers. Called by `plan` and by
 //! the processes.
@@ -22,11 +22,11 @@ pub struct Sizes {
     pub data_size: u64,
     /// Most bytes of a small message.
     pub small: u64,
-    /// Share of the messages that fill a whole number of packets, or a byte more or less.
+    /// Share of the messages that fill a whole number of packets, give or take a byte.
     pub large: Ppm,
     /// Most packets of such a message.
     pub packets: u64,
-    /// Number of messages still to come that have more packets than a sender may be ahead.
+    /// Number of remaining messages that have more packets than a sender may be ahead.
     pub huge: u32,
 }
 

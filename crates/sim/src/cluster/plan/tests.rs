@@ -12,9 +12,9 @@ fn plans() -> Vec<Plan> {
 }
 
 #[test]
-fn every_plan_is_one_that_endpoints_take() {
+fn endpoints_accept_every_plan() {
     for plan in plans() {
-        // `check` refuses plans that forget a response before the client sends its request again,
+        // `check` refuses plans that forget a response before the client retransmits its request,
         // and plans whose budgets are smaller than the largest message. Seeds draw both kinds.
         let checked = plan.endpoint.check();
         let is_drawn = |error| {

@@ -1,4 +1,4 @@
-//! Whole runs are sound and depend on their seeds alone, and planted bugs are found.
+//! Whole runs have no failure and depend only on their seeds, and planted bugs are found.
 
 use super::{Failure, Options, Plan, run_seed};
 
@@ -33,9 +33,8 @@ fn handlers_that_are_slower_than_the_timeout_fail_no_session() {
     }
 }
 
-/// Some processes get their packets at another address than that of their connections. Each session
-/// with such a process begins with a challenge that comes back, although the network loses
-/// challenges.
+/// Some processes receive packets at an address other than their connections'. Each session with
+/// such a process begins with a challenge that comes back, although the network loses challenges.
 #[test]
 fn addresses_elsewhere_are_proven_before_a_session_is_open() {
     let elsewhere = (1..).filter(|seed| Plan::draw(*seed).elsewhere);
@@ -58,7 +57,7 @@ fn calls_that_an_insider_attacks_end() {
 }
 
 #[test]
-fn a_seed_is_a_run() {
+fn a_seed_determines_its_run() {
     let run = |seed| run_seed(seed, Options::default()).unwrap();
     let (first, again) = (run(3), run(3));
     assert_eq!(first, again);

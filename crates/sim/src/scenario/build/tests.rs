@@ -1,4 +1,4 @@
-//! The partners of clients, and hosts whose threads stand still.
+//! The partners of clients, and hosts whose threads are paused.
 
 use std::collections::BTreeSet;
 
@@ -23,21 +23,21 @@ fn each_server_has_a_client_of_its_own_other_than_itself() {
 }
 
 #[test]
-fn clients_that_are_no_servers_take_them_in_turns() {
+fn clients_that_are_not_servers_take_servers_in_turn() {
     let drawn = pairs(&[1, 2, 3, 4, 5], vec![5, 6], &mut Rng::new(1));
     let of_six = drawn.iter().filter(|(_, server)| *server == 6).count();
     assert_eq!(of_six, 3, "{drawn:?}");
     assert_eq!(drawn[4], (5, 6));
 }
 
-/// The host of the server, and that of the first client.
+/// The server's host, and the first client's host.
 const SERVER: usize = 0;
 const CLIENT: usize = 1;
 
 /// The time of a run.
 const RUN: Nanos = Nanos::from_millis(80);
 
-/// A host whose thread stands still and runs, again and again.
+/// A host whose thread is alternately paused and running.
 #[derive(Clone, Copy, Debug)]
 struct Turns {
     host: usize,
@@ -47,8 +47,8 @@ struct Turns {
     from_us: u64,
 }
 
-/// Requests of 64 KB that end within the run, if `senders` clients have four each under way.
-/// `measured`: hosts do not know the round trip of the empty network.
+/// The number of 64 KB requests that end within the run, if each of `senders` clients has four in
+/// flight. `measured`: hosts do not know the round trip of the empty network.
 fn ended(scheme: Scheme, senders: usize, measured: bool, turns: &[Turns]) -> u64 {
     let case = Case {
         family: Family::Incast,
@@ -63,7 +63,7 @@ fn ended(scheme: Scheme, senders: usize, measured: bool, turns: &[Turns]) -> u64
     let mut scenario = case.scenario(scheme);
     scenario.loads[0].request_bytes = 64 << 10;
     let mut endpoints = Endpoints::build(&scenario).expect("the case is right");
-    // The times at which a thread stops or goes on.
+    // The times at which a thread stops or continues.
     let mut changes = Vec::new();
     for turn in turns {
         let mut at_us = turn.from_us;
@@ -98,7 +98,7 @@ fn turns(host: usize, stands_us: u64, runs_us: u64, from_us: u64) -> Turns {
 }
 
 #[test]
-fn sessions_with_control_get_on_while_hosts_stand_still() {
+fn sessions_with_congestion_control_progress_while_hosts_pause() {
     let in_turn = |micros| {
         let [server, client] = [(SERVER, micros), (CLIENT, 0)];
         [server, client].map(|(host, from_us)| turns(host, micros, micros, from_us))
@@ -107,7 +107,7 @@ fn sessions_with_control_get_on_while_hosts_stand_still() {
     for (senders, measured) in [(1, true), (1, false), (3, false)] {
         let all = ended(Scheme::Swift, senders, measured, &[]);
         for turns in [
-            // As long as two threads share a processor, neither runs while the other does.
+            // As if two threads shared a processor: neither runs while the other does.
             in_turn(4000).to_vec(),
             in_turn(1000).to_vec(),
             vec![

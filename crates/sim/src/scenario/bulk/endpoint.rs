@@ -41,7 +41,7 @@ pub(in crate::scenario) struct App {
     begun: u32,
     ended: u32,
     last_end: Nanos,
-    /// When the small request under way was sent, and the round trips of those before it.
+    /// When the small request in flight was sent, and the round trips of the earlier ones.
     small_begun: Nanos,
     small_rtts: Vec<Nanos>,
     failure: Option<String>,
@@ -155,8 +155,8 @@ impl App {
         }
     }
 
-    /// Sends another large request, if one is left, or if small ones are left, which must not run
-    /// without large ones.
+    /// Sends another large request, if one is left, or if small ones are left, because these must
+    /// never run without large ones.
     fn send_next(&mut self, cx: &mut Cx<'_>) {
         let alone = self.bulk.requests == 0 || self.small_left() == 0;
         if self.begun >= self.bulk.requests && alone {

@@ -1,4 +1,5 @@
-//! The experiment measures what it claims to, and the protocol is as fast as the project promises.
+//! The experiment measures what it claims to measure, and the protocol is as fast as the project
+//! promises.
 
 use dunlin_core::{Nanos, SessionOptions};
 
@@ -45,7 +46,7 @@ fn losses_cost_little() {
 }
 
 #[test]
-fn small_requests_take_at_most_three_times_as_long_beside_large_messages() {
+fn small_requests_take_at_most_three_times_as_long_with_large_messages() {
     let rtts = |requests, request_bytes, answer_bytes| {
         let bulk = Bulk {
             requests,

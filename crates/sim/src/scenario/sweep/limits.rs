@@ -12,8 +12,8 @@ impl Case {
         f64::from(self.gbps) * f64::from(DATA) / f64::from(DATA + HEADERS)
     }
 
-    /// The rate of one sender alone and without congestion control: its credits or the cable limit
-    /// it.
+    /// The rate of one sender alone and without congestion control, which its credits or the cable
+    /// limit.
     fn alone(&self, alone: &Alone) -> Result<f64, Wrong> {
         alone.rate(Self {
             family: Family::Incast,
@@ -44,8 +44,8 @@ impl Case {
     }
 
     /// The rate of K echoes in flight in each direction. With K requests that cross two cables in
-    /// turn, each cable is busy for K / (K + 1) of the time. If a lone echo takes longer than its
-    /// time on both cables, the share is K / (t + K - 1), where t is the time of a lone echo in
+    /// turn, each cable is busy for K / (K + 1) of the time. If a single echo takes longer than its
+    /// time on both cables, the share is K / (t + K - 1), where t is the time of a single echo in
     /// units of the time on one cable.
     pub(super) fn possible_echoes(&self, alone: &Alone) -> Result<f64, Wrong> {
         let one = alone.rate(Self {
@@ -68,7 +68,7 @@ fn count(n: usize) -> f64 {
 }
 
 /// Bounds for a row: the lowest share and index, and the highest shares of retransmitted packets,
-/// at first and later.
+/// in the first 5 ms and later.
 struct Bounds {
     share: f64,
     jain: f64,
@@ -90,7 +90,7 @@ impl Bounds {
                 jain: 0.9,
                 ..free
             },
-            // Each sender sends only some 60 packets in the time that counts: too few for the rates
+            // Each sender sends only about 60 packets in the measured time: too few for the rates
             // to become equal.
             Family::Incast if case.senders > 150 => Self {
                 share: 0.97,

@@ -17,8 +17,8 @@ const DMA: Nanos = Nanos(800);
 const LATENCY: Nanos = Nanos(300);
 /// The cost of everything that a thread does.
 const CHEAP: Nanos = Nanos(10);
-/// The marks of DCQCN's paper (§5.2): K_min = 5 KB, K_max = 200 KB, P_max = 1 %. K_max is half of
-/// the switch's memory at most, so that the queue reaches it. With a step in place of a slope, all
+/// The marks of DCQCN's paper (§5.2): K_min = 5 KB, K_max = 200 KB, P_max = 1 %. K_max is at most
+/// half of the switch's memory, so that the queue can reach it. With a step instead of a slope, all
 /// senders would get marks, and slow down, at the same time.
 fn red(buffer_bytes: u64) -> Marking {
     Marking {
@@ -98,7 +98,7 @@ impl Case {
                 uplink_rate: self.bytes_per_second(),
                 buffer_bytes,
                 alpha: 8.0,
-                // Other schemes do not look at marks.
+                // Other schemes ignore marks.
                 marking: match scheme {
                     Scheme::Dcqcn => red(buffer_bytes),
                     _ => Marking::step(40 << 10),
@@ -157,8 +157,8 @@ impl Case {
                 };
                 (vec![load, late], n + 2)
             }
-            // The first rack has the senders of two groups, the second those of the third group,
-            // and the servers.
+            // The first rack has the senders of two groups; the second has those of the third
+            // group, and the servers.
             Family::Two => {
                 let group = |first: usize, server: usize| Load {
                     clients: first..first + n,

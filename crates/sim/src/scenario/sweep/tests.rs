@@ -19,7 +19,7 @@ fn case(family: Family, gbps: u32, senders: usize) -> Case {
 }
 
 #[test]
-fn swift_is_as_it_must_be_at_small_points() {
+fn swift_meets_its_limits_at_small_points() {
     let alone = Alone::default();
     for (family, gbps, senders) in [
         (Family::Incast, 10, 30),
@@ -28,7 +28,7 @@ fn swift_is_as_it_must_be_at_small_points() {
         (Family::Loss, 25, 2),
         (Family::Two, 10, 2),
         (Family::Echo, 100, 3),
-        // If the server does not hold its responses back, the share is 0.79.
+        // If the server does not limit its responses, the share is 0.79.
         (Family::Echo, 10, 5),
     ] {
         let case = case(family, gbps, senders);
@@ -45,7 +45,7 @@ fn swift_is_as_it_must_be_at_small_points() {
 /// More senders, or two queues in a row, need a stated round trip
 /// (`docs/decisions/congestion-control.md`).
 #[test]
-fn few_senders_that_measure_the_round_trip_are_as_they_must_be() {
+fn few_senders_that_measure_the_round_trip_meet_their_limits() {
     let alone = Alone::default();
     let row = |family, gbps, senders, measured| {
         let case = Case {
@@ -68,7 +68,7 @@ fn few_senders_that_measure_the_round_trip_are_as_they_must_be() {
 }
 
 #[test]
-fn what_other_schemes_do_wrong_is_found() {
+fn faults_of_other_schemes_are_found() {
     let alone = Alone::default();
     let faults = |scheme, family, senders| {
         let row = case(family, 10, senders).run(scheme, &alone).unwrap();
@@ -104,9 +104,9 @@ fn patched_timely_starves_no_sender() {
     assert!(starved.share < 0.1, "{starved:?}");
 }
 
-/// Receivers echo marks a round trip late, and paced packets leave at their time. When neither was
-/// so, the shares of the last two cases were 0.43 and 0.37. When all senders got marks at the same
-/// time, those of the first two were 0.64 and 0.74.
+/// Receivers echo marks a round trip late, and paced packets leave at their scheduled time. Without
+/// these two, the shares of the last two cases were 0.43 and 0.37. When all senders got marks at
+/// the same time, the shares of the first two were 0.64 and 0.74.
 #[test]
 fn dcqcn_comes_back_after_the_first_burst() {
     let alone = Alone::default();

@@ -1,4 +1,4 @@
-//! The attacker sends what its name promises.
+//! The attacker sends the packets that each attack's name promises.
 
 use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum, SessionNum, Token};
 

@@ -12,7 +12,7 @@ pub enum Act {
     Resume(HostId),
     /// The process dies; its peers' control connections break.
     Crash(PortId),
-    /// The process ends in order.
+    /// The process shuts down normally.
     Exit(PortId),
     /// A new process starts on the port.
     Boot(PortId),
@@ -26,7 +26,7 @@ pub enum Act {
     Plug(HostId),
     /// Every fault ends and every process runs.
     Heal,
-    /// Ends this run of the world, which returns the number to the scenario that chose it.
+    /// Ends this run of the world, which returns the number. The scenario chose the number.
     Ask(u64),
 }
 

@@ -1,6 +1,6 @@
 //! The control plane in the world: when messages reach processes, and when control threads run.
 //!
-//! Control threads take no virtual time: their work is rare and does not delay event loops.
+//! Control threads take no virtual time, because their work is rare and does not delay event loops.
 
 use dunlin_core::Nanos;
 

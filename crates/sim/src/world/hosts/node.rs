@@ -7,7 +7,7 @@ use dunlin_core::Nanos;
 use crate::world::net::{Fd, NetHandle, PortId};
 use crate::world::record::{Fact, See};
 
-/// A process: the `life`-th (from 1) on its port.
+/// A process: number `life`, from 1, on its port.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ProcessId {
     /// The port.
@@ -16,10 +16,10 @@ pub struct ProcessId {
     pub life: u32,
 }
 
-/// Events of a process's control connections, with the names that the process gave to these.
+/// Events of a process's control connections, with the names that the process gave them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StreamEvent {
-    /// A connection that it asked for is made.
+    /// A connection that the process has requested is established.
     Dialled(u64),
     /// A message arrived, perhaps with descriptors.
     Frame(u64, Vec<u8>, Vec<Fd>),
@@ -76,7 +76,7 @@ pub trait Node {
     /// When it wants to run again if nothing arrives; [`Nanos::MAX`] for never.
     fn next_wakeup(&mut self) -> Nanos;
 
-    /// Learns that its host runs again after it stood still.
+    /// Learns that its host runs again after a pause.
     fn on_resume(&mut self) {}
 
     /// Runs the control thread at the time for which it asked.
@@ -96,17 +96,18 @@ pub trait Node {
     /// Gives the control thread an event of a connection.
     fn on_stream(&mut self, _event: StreamEvent) {}
 
-    /// Ends the process in order, now.
+    /// Shuts the process down normally, now.
     fn on_exit(&mut self) {}
 
-    /// The process ends now, in order or by a crash: this is the last moment to read its counters.
+    /// Notes that the process ends now, normally or by a crash. This is the last moment to read its
+    /// counters.
     fn on_end(&mut self) {}
 
     /// Moves out its requests to its connections.
     fn take_requests(&mut self, _out: &mut Vec<StreamRequest>) {}
 }
 
-/// The maker of the processes.
+/// Starts processes, and learns of their ends.
 pub trait Cluster {
     /// The processes.
     type Node: Node;
@@ -114,6 +115,6 @@ pub trait Cluster {
     /// Starts a process.
     fn boot(&mut self, net: &NetHandle, process: ProcessId) -> Self::Node;
 
-    /// Notes that a process has ended, in order or by a crash.
+    /// Notes that a process has ended, normally or by a crash.
     fn on_end(&mut self, process: ProcessId);
 }

@@ -40,7 +40,7 @@ pub(super) struct Streams {
     rng: Rng,
 }
 
-/// One end of a connection, with the items under way to it. The two ends of a connection are
+/// One end of a connection, with the items in transit to it. The two ends of a connection are
 /// neighbours in the list.
 #[derive(Debug)]
 struct End {
@@ -116,7 +116,7 @@ impl Streams {
         self.push(near.back(), Item::Gone, now)
     }
 
-    /// Accepts the connection for the process that listened, which names it `name`.
+    /// Accepts a connection for the listening process, which names it `name`.
     pub(super) fn accept(&mut self, lane: Lane, by: ProcessId, name: u64, now: Nanos) -> Plan {
         self.ends[lane.0].owner = Some((by, name));
         self.named.insert((by, name), lane);

@@ -290,7 +290,7 @@ fn a_blocked_direction_loses_frames_and_holds_messages() {
 }
 
 #[test]
-fn what_was_sent_before_the_end_arrives_before_it() {
+fn messages_sent_before_the_end_arrive_before_it() {
     let mut world = connected();
     request(
         &mut world,

@@ -1,4 +1,4 @@
-//! The numbers of machines and of their ports. Used by all files that name one of these.
+//! The numbers of machines and of their ports.
 
 use dunlin_core::EndpointNum;
 

@@ -1,5 +1,5 @@
-//! The simulated transports between endpoints: memory that two processes of one host share, like
-//! the shared-memory transport, and datagrams, like UDP. An endpoint offers both if it can, and the
+//! The simulated transports between endpoints: memory shared by two processes of one host, like the
+//! shared-memory transport, and datagrams, like UDP. An endpoint offers both if it can, and the
 //! acceptor chooses, as with `auto`.
 //!
 //! The state of a channel of memory, at one of its two ends:
@@ -88,8 +88,8 @@ impl Channels {
         }
     }
 
-    /// Whether packets to this peer reach it. They always do if the peer's id is only its port:
-    /// this file does not manage such peers.
+    /// Whether packets to this peer reach it. This is always so if the peer's id is only its port,
+    /// because this file does not manage such peers.
     pub(super) fn reaches(&self, peer: PeerId) -> bool {
         let live = |end: &End| matches!(end.state, State::Live { .. });
         peer.0 < PORTS || self.ends.get(&peer).is_some_and(live)
@@ -242,15 +242,15 @@ impl Channels {
             }
             self.preferred.remove(&uid);
         }
-        // There may be several channels to the peer, if sessions use one that new sessions must
-        // avoid.
+        // There may be several channels to the peer, if existing sessions use one that new sessions
+        // must avoid.
         let of_peer = || self.ends.values().filter(|end| end.uid == uid);
         let is_used = |end: &End| matches!(end.state, State::Live { uses: 1.., .. });
         if of_peer().any(|end| end.state == State::Offered) && !of_peer().any(is_used) {
             self.violate("two channels are offered to one endpoint".to_owned());
         }
-        // The port is known only when the answer arrives; until then packets to the peer go
-        // nowhere.
+        // The port is known only when the answer arrives; until then, packets to the peer are
+        // dropped.
         let peer = self.fresh(NOWHERE);
         let id = u64::from(peer.0) << 16 | self.port as u64;
         let memory = Rc::new(Memory::new(id));
@@ -427,7 +427,7 @@ impl Channels {
 }
 
 impl Drop for Channels {
-    /// The process is gone, and the kernel would inform the processes that share memory with it.
+    /// The process is gone. The kernel would inform the processes that share memory with it.
     fn drop(&mut self) {
         for (memory, _) in self.ends.values().filter_map(|end| end.memory.as_ref()) {
             memory.given_up.set(true);

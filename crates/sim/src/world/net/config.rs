@@ -1,4 +1,4 @@
-//! The configuration of a network: rates, delays, memory, and what moving frames costs a thread.
+//! The configuration of a network: rates, delays, memory, and a thread's costs for moving frames.
 //!
 //! Called by `net` and its parts, filled by plans, scenarios and tests.
 

@@ -5,7 +5,7 @@
 pub struct NetCounters {
     /// Frames that left a NIC.
     pub sent: u64,
-    /// Frames that reached an RX queue, second copies and hostile ones included.
+    /// Frames that reached an RX queue, including second copies and hostile ones.
     pub delivered: u64,
     /// Bytes of the delivered frames that came from msgbufs.
     pub delivered_bytes: u64,
@@ -17,20 +17,20 @@ pub struct NetCounters {
     pub damaged: u64,
     /// Frames that an attacker put on the wire.
     pub hostile: u64,
-    /// Lost by the loss rate.
+    /// Frames lost at the loss rate.
     pub lost: u64,
-    /// Dropped for a wrong checksum.
+    /// Frames dropped for a wrong checksum.
     pub checksum: u64,
-    /// Dropped at a cable that is down or a direction that is blocked.
+    /// Frames dropped at a cable that is down or a direction that is blocked.
     pub cut: u64,
-    /// Dropped by a switch whose memory was full, or whose queue had used up its share of the
-    /// memory.
+    /// Frames dropped by a switch whose memory was full, or whose queue had used up its share of
+    /// the memory.
     pub queue_full: u64,
-    /// Dropped by a NIC whose memory was full.
+    /// Frames dropped by a NIC whose memory was full.
     pub nic_full: u64,
-    /// Dropped by a full RX queue.
+    /// Frames dropped by a full RX queue.
     pub rx_full: u64,
-    /// Sent to a port where no process listens.
+    /// Frames sent to a port where no process listens.
     pub no_process: u64,
 }
 

@@ -1,11 +1,11 @@
-//! Memory that two simulated processes share, and the descriptors by which one passes it to the
-//! other. A descriptor that is lost with its message is closed, as by the kernel. Made by
+//! Memory shared by two simulated processes, and the descriptors by which one passes it to the
+//! other. A descriptor that is lost with its message is closed, as the kernel would do. Made by
 //! `channels`.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Memory that two processes share, and the words of both ends in it.
+/// Memory shared by two processes, and the words of both ends in it.
 #[derive(Debug)]
 pub(super) struct Memory {
     pub(super) id: u64,

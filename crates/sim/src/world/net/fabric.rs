@@ -83,8 +83,8 @@ struct HostWiring {
 }
 
 impl Wiring {
-    /// Switches without hosts. `cable`: the time that a bit needs from one end of a cable to the
-    /// other.
+    /// Makes switches without hosts. `cable`: the time that a bit needs from one end of a cable to
+    /// the other.
     pub(super) fn new(config: Fabric, cable: Nanos) -> Self {
         let (racks, ways) = (config.racks.max(1), config.ways());
         let spines = if ways == 0 { 0 } else { config.spines };
@@ -140,7 +140,7 @@ impl Wiring {
         self.hosts[host.0].rack
     }
 
-    /// Puts a frame into the NIC of `host`. Returns when it is at the switch.
+    /// Puts a frame into the NIC of `host`. Returns when it reaches the switch.
     pub(super) fn send(
         &mut self,
         host: HostId,
@@ -158,7 +158,7 @@ impl Wiring {
     }
 
     /// Puts a frame into the next queue on its path to host `to`, and marks the frame if that queue
-    /// is long. Returns when it is at the end of that cable.
+    /// is long. Returns when it reaches the end of that cable.
     pub(super) fn forward(
         &mut self,
         frame: &mut Frame,

@@ -17,7 +17,7 @@ pub struct FaultRates {
     pub loss: Ppm,
     /// A burst of losses, which takes only frames to the same host, begins with the frame.
     pub burst: Ppm,
-    /// Most frames that a burst takes; all lengths up to that are equally likely.
+    /// The most frames that a burst takes; all lengths up to that are equally likely.
     pub burst_frames: u32,
     /// The frame arrives twice.
     pub duplicate: Ppm,
@@ -88,9 +88,9 @@ pub(super) struct Fate {
     pub(super) burst: Option<u32>,
     /// The kind of damage to the frame, if there is any.
     pub(super) damage: Option<Damage>,
-    /// If the frame leaves the queue: the time by which it is late.
+    /// If the frame leaves the queue: its delay.
     pub(super) late: Option<Nanos>,
-    /// If there is a second copy: the time by which it is late.
+    /// If there is a second copy: its delay.
     pub(super) again: Option<Nanos>,
     /// If the port of the switch stops first: for how long.
     pub(super) stall: Option<Nanos>,
@@ -136,7 +136,7 @@ impl Fate {
 /// Damages a frame in a way that the checksum does not detect: bits flip, only inside `reach`, or
 /// the frame is cut short, or gets a tail of noise.
 ///
-/// The scenario decides where bits may flip: a protocol without its own checksum cannot notice
+/// The scenario decides where bits may flip: a protocol without its own checksum cannot detect
 /// damage to its payload, so the checkers must not blame the protocol for such damage.
 pub(super) fn damage(bytes: &mut Vec<u8>, reach: &Range<usize>, rng: &mut Rng) {
     match rng.below(4) {

@@ -1,11 +1,11 @@
-//! Frames under way, in a table whose entries are reused.
+//! Frames in flight, in a table whose entries are reused.
 //!
-//! Invariant: every frame under way has one event, at the time of its arrival. Called by
-//! `net` and its parts.
+//! Invariant: every frame in flight has one event, at the time of its arrival. Called by `net` and
+//! its parts.
 
 use crate::world::net::PortId;
 
-/// Names a frame under way.
+/// Names a frame in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct FrameId(u32);
 
@@ -22,7 +22,7 @@ pub(super) enum End {
     Nic,
 }
 
-/// A frame under way.
+/// A frame in flight.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     pub(super) from: PortId,
@@ -37,7 +37,7 @@ pub(super) struct Frame {
     pub(super) end: End,
 }
 
-/// All frames under way.
+/// All frames in flight.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     all: Vec<Frame>,

@@ -48,8 +48,8 @@ impl Net {
         true
     }
 
-    /// Reads those frames of `port` that are due and for which the NIC has room, if no other port
-    /// of its host waits. The rest waits for its turn.
+    /// Reads the frames of `port` that are due and for which the NIC has room, if no other port of
+    /// its host waits. The remaining frames wait for their turn.
     fn take_turn(&mut self, port: PortId) -> Option<Happening> {
         let (now, host) = (self.now(), self.host_of(port));
         let waiting = &mut self.hosts[host.0].waiting;
@@ -73,7 +73,7 @@ impl Net {
         Some(Happening::Sent(port))
     }
 
-    /// The NIC has room again: the first waiting port sends one frame.
+    /// Lets the first waiting port send one frame, because the NIC has room again.
     pub(super) fn on_room(&mut self, host: HostId) -> Option<Happening> {
         let now = self.now();
         let port = self.hosts[host.0].waiting.pop_front()?;

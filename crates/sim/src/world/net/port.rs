@@ -1,8 +1,8 @@
 //! The queues of one endpoint at its NIC: frames received and frames being sent.
 //!
 //! Invariant: bursts are read from memory in order, some time after the endpoint handed them over,
-//! and `done` moves only then. If a msgbuf has changed since then, the port reports it: the
-//! endpoint released it too early (design §12). Called by `net` and `transport`.
+//! and `done` advances only then. If a msgbuf has changed before that, the port reports it, because
+//! the endpoint released it too early (design §12). Called by `net` and `transport`.
 
 use std::collections::VecDeque;
 
@@ -44,7 +44,7 @@ pub struct Traffic {
     pub sent: u64,
     /// Bytes of these frames.
     pub sent_bytes: u64,
-    /// Those of the sent bytes that reached the RX queue of another port.
+    /// The part of the sent bytes that reached the RX queue of another port.
     pub delivered_bytes: u64,
     /// Frames that reached its own RX queue.
     pub received: u64,
@@ -56,7 +56,7 @@ pub struct Traffic {
 struct Pending {
     item: TxItem,
     due: Nanos,
-    /// Whether the item goes into the same frame as the one before it.
+    /// Whether the item goes into the same frame as the previous one.
     joins: bool,
 }
 
@@ -113,7 +113,7 @@ impl Port {
     }
 
     /// Takes a burst, which is read at `due`, but not before earlier bursts. Returns the position
-    /// after the burst, and when it will be read.
+    /// after the burst, and when the burst will be read.
     pub(super) fn hand_over(
         &mut self,
         items: &[TxItem],

@@ -1,10 +1,9 @@
 //! A queue and the cable that it feeds, and the memory that several queues share.
 //!
-//! No frame overtakes another, so the queue can compute at a frame's arrival when the frame will
-//! have left, and needs no event for that. Invariants: frames leave in the order in which they
-//! came, one at a time, at the cable's rate; a frame takes room in the queue and in its memory
-//! until its last bit has left. Frames that have left are removed lazily, before the next question
-//! whose answer depends on them. Called by `fabric`.
+//! No frame overtakes another, so the queue computes a frame's departure when the frame arrives,
+//! and needs no event for it. Invariants: frames leave in order of arrival, one at a time, at the
+//! cable's rate; a frame occupies the queue and its memory until its last bit has left. Departed
+//! frames are removed lazily, before the next query that depends on them. Called by `fabric`.
 
 use std::collections::VecDeque;
 
@@ -13,9 +12,9 @@ use dunlin_core::Nanos;
 use crate::world::net::frames::End;
 use crate::world::rng::{Ppm, Rng};
 
-/// When frames are marked "congestion experienced", by the length of the queue that they find:
-/// never up to `from`, always above `to`, and between them with a probability that rises to `most`
-/// (RED as DCQCN uses it: Kmin, Kmax, Pmax). With `from == to` it is a step.
+/// When frames are marked "congestion experienced", depending on the length of the queue that they
+/// find: never up to `from`, always above `to`, and in between with a probability that rises to
+/// `most` (RED as DCQCN uses it: Kmin, Kmax, Pmax). If `from == to`, it is a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Marking {
     /// Bytes up to which no frame is marked.
@@ -146,9 +145,9 @@ impl Queue {
         }
     }
 
-    /// Puts a frame at the end, if the memory has room for it. Frames of another queue take room
-    /// until that queue's next [`Self::settle`]. Returns the time at which the frame reaches the
-    /// other end of the cable.
+    /// Puts a frame at the end, if the memory has room for it. Departed frames of another queue
+    /// take room until that queue's next [`Self::settle`]. Returns the time at which the frame
+    /// reaches the other end of the cable.
     pub(super) fn push(
         &mut self,
         size: u64,
@@ -173,7 +172,7 @@ impl Queue {
         Ok(gone + self.delay)
     }
 
-    /// When the memory, of which this queue is the only user, will have room for `size` bytes.
+    /// When the memory, which only this queue uses, will have room for `size` bytes.
     pub(super) fn room_at(&mut self, size: u64, memory: &mut Memory, now: Nanos) -> Nanos {
         self.settle(memory, now);
         let mut free = memory.capacity.saturating_sub(memory.used);

@@ -144,7 +144,7 @@ fn a_process_that_was_killed_sends_and_receives_nothing() {
 }
 
 #[test]
-fn what_a_nic_refuses_waits_for_room_and_ports_take_turns() {
+fn frames_that_a_nic_refuses_wait_for_room_and_ports_take_turns() {
     let config = NetConfig {
         nic_bytes: 20_000,
         nic_waits: true,
@@ -161,8 +161,8 @@ fn what_a_nic_refuses_waits_for_room_and_ports_take_turns() {
     let (_pool, mut buf) = message(&[1; 1024]);
     let end = a.tx.burst(&[item(buf.lend()); 100]);
     c.tx.burst(&[item(buf.lend()); 100]);
-    // The threads take 15 µs for the bursts. The cable takes 839 ns for 1048 bytes: in the 63 µs
-    // after that, 75 frames have left, and 19 lie in the NIC.
+    // The threads take 15 µs for the bursts. The cable takes 839 ns for 1048 bytes: 63 µs later, 75
+    // frames have left, and 19 are in the NIC.
     run(&net, Nanos(78_000));
     let done = [a.tx.done(), c.tx.done()].map(|TxSeq(done)| done);
     assert!(done[0] < end.0, "the rest has not been read");

@@ -1,6 +1,6 @@
 //! The simulated transport: both halves of one port, as the endpoint sees them (design §12).
 //!
-//! Invariant: a half of a process that has been killed does nothing. Called by the endpoint.
+//! Invariant: the halves of a killed process do nothing. Called by the endpoint.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -41,7 +41,7 @@ pub struct SimRx {
 pub struct SimTx {
     half: Half,
     channels: Channels,
-    /// Memory for the items of a burst with staged packets, which later bursts use again.
+    /// Memory for the items of a burst with staged packets, which later bursts reuse.
     row: Vec<TxItem>,
 }
 
@@ -57,8 +57,8 @@ struct Half {
 pub type SimEndpoint<App> = Endpoint<SimTransport, SimClock, App>;
 
 /// Takes an endpoint's reports, for a run that ends sessions itself. The endpoint has no control
-/// connection over which to ask a peer whether it lives. So every such question is answered with
-/// "nothing is known", as for a peer of an older release, and only silence counts.
+/// connection over which it could ask whether a peer is alive. So every such question is answered
+/// with "nothing is known", as for a peer of an older release, and only silence counts.
 ///
 /// # Panics
 /// If a session has ended because the endpoint broke one of its own laws.
@@ -78,8 +78,8 @@ pub fn take_reports<App>(rpc: &mut SimEndpoint<App>) {
 }
 
 impl SimTransport {
-    /// Makes the endpoint of a process that starts on `port`. Frames for an earlier process there
-    /// are gone.
+    /// Makes the endpoint of a process that starts on `port`. Frames for an earlier process on that
+    /// port are gone.
     pub fn endpoint<App>(
         net: &NetHandle,
         port: PortId,
@@ -93,7 +93,7 @@ impl SimTransport {
             .expect("the options were checked with the plan or the scenario")
     }
 
-    /// Opens `port` for a process. Frames for an earlier process there are gone.
+    /// Opens `port` for a process. Frames for an earlier process on that port are gone.
     pub fn open(net: &NetHandle, port: PortId) -> Halves<SimRx, SimTx> {
         let mut inner = net.borrow_mut();
         inner.ports[port.0].start();
@@ -245,8 +245,8 @@ impl Tx for SimTx {
         end
     }
 
-    /// The path to a peer, by the rates and latencies of the fabric. The round trip is that of a
-    /// full packet and its CR.
+    /// The path to a peer, computed from the rates and latencies of the fabric. The round trip is
+    /// the time for a full packet and its CR.
     fn path(&self, peer: PeerId) -> Option<Path> {
         let net = self.half.net.borrow();
         let config = &net.config;

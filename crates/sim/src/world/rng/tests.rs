@@ -1,4 +1,4 @@
-//! The generator against its published reference, and its draws against their bounds.
+//! Compares the generator with its published reference, and its draws with their bounds.
 
 use super::{Ppm, Rng};
 

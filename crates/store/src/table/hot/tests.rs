@@ -1,4 +1,4 @@
-//! Keys that are hot, that were, and that a sample at fixed distances would miss.
+//! Keys that are hot, keys that were hot, and keys that sampling at fixed distances would miss.
 
 use super::{HALVED_AT, HOT_KEYS, Hot, MEAN_GAP};
 use crate::hash::Seed;
@@ -39,7 +39,7 @@ fn keys_that_are_read_often_are_found_among_many_others() {
     assert!((0.09..0.15).contains(&second), "{second}");
 }
 
-/// A client that reads as many keys in turn as there are gets between two samples.
+/// A client reads a number of keys in turn that equals the mean gap between two samples.
 #[test]
 fn a_fixed_order_hides_no_key() {
     let mut hot = Hot::new(Seed::new([5, 6]));

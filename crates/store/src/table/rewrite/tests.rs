@@ -1,4 +1,4 @@
-//! Which sets go over the old value, and that nothing else of the item stays.
+//! Which sets overwrite the old value, and that they keep nothing else of the old item.
 
 use super::LONGEST;
 use crate::{Config, Mode, Region, Seconds, Seed, Table, Verb, Version, Write};
@@ -20,7 +20,7 @@ fn table(mode: Mode, len: usize) -> Table {
     table
 }
 
-/// Whether this write goes over the value of the item.
+/// Whether this write overwrites the value in place.
 fn rewrites(table: &mut Table, write: &Write<'_>, now: Seconds) -> bool {
     let mut keys = [table.key(b"key").unwrap()];
     table.ahead(&mut keys);
@@ -28,7 +28,7 @@ fn rewrites(table: &mut Table, write: &Write<'_>, now: Seconds) -> bool {
 }
 
 #[test]
-fn a_value_of_the_same_length_goes_over_the_old_one() {
+fn a_value_of_the_same_length_overwrites_the_old_one() {
     for mode in [Mode::Cache, Mode::Store] {
         for len in [0, 1, 8, 32, 33, LONGEST] {
             let mut table = table(mode, len);
@@ -44,7 +44,7 @@ fn a_value_of_the_same_length_goes_over_the_old_one() {
 }
 
 #[test]
-fn other_writes_do_not() {
+fn other_writes_do_not_overwrite_in_place() {
     let mut table = table(Mode::Store, 5);
     let set = Write::set(b"hello");
     let others = [

@@ -27,7 +27,7 @@ fn table(mode: Mode, expiry: Option<Seconds>) -> Table {
     table
 }
 
-/// Lines of the index that have entries, and those of empty buckets.
+/// The number of the index's lines with entries and of those that are empty buckets.
 fn index_lines(table: &Table) -> u64 {
     let of = |bucket| {
         let entries = (0..).map_while(|at| table.index.entry_of(&table.memory, bucket, at));
@@ -78,7 +78,8 @@ fn a_sweep_ends_with_the_bucket_that_uses_up_its_lines() {
     let nothing = Swept::default();
     assert_eq!(mortal.sweep(0, Seconds(6000)), nothing);
     let swept = mortal.sweep(100, Seconds(6000));
-    // An item takes a header and less than two slots of a line, twice; a chain has two lines.
+    // The last bucket has at most two lines of seven items, and each removal touches at most five
+    // lines.
     assert!(
         (100..100 + 2 * 7 * 5 + 2).contains(&swept.lines),
         "{swept:?}"
@@ -91,7 +92,7 @@ fn a_sweep_ends_with_the_bucket_that_uses_up_its_lines() {
     assert_eq!(mortal.stats().sweep_lines, swept.lines);
 }
 
-/// A write of an item that is wide, whether it expires or not, so all have slots of one class.
+/// A write of a wide item, whether or not it expires, so that all items have slots of one class.
 fn wide(expiry: Option<Seconds>) -> Write<'static> {
     Write {
         flags: 1,
@@ -106,8 +107,8 @@ fn set(table: &mut Table, number: u32, write: &Write<'_>, now: Seconds) -> Resul
     table.write(&key, write, now).map(|_| ())
 }
 
-/// A store without memory for another item, and the number of its items; of 5000 items, one has
-/// the second expiry.
+/// A store without memory for another item, and the number of its items. One item in 5000 has the
+/// second expiry.
 fn full(expiry: Option<Seconds>, of_few: Option<Seconds>) -> (Table, u32) {
     let mut table = table(Mode::Store, None);
     for number in 0.. {

@@ -1,4 +1,4 @@
-//! Values in slices: what others see meanwhile, and what becomes of writes that do not end.
+//! Values in slices: which value others see meanwhile, and what happens to writes that do not end.
 
 use super::*;
 use crate::{Config, CounterError, Delta, MIN_MEMORY, Mode, Region, Seed};
@@ -19,7 +19,7 @@ fn bytes(len: usize, from: u8) -> Vec<u8> {
     period.iter().copied().cycle().take(len).collect()
 }
 
-/// Writes a value to its end; returns the number of calls.
+/// Writes a value to its end, and returns the number of calls.
 fn write(
     table: &mut Table,
     name: &[u8],
@@ -48,7 +48,7 @@ fn a_get_sees_the_old_value_until_the_new_one_is_whole() {
         let mut table = table(mode, 2 << 20);
         let (old, new) = (bytes(3 * SLICE, 1), bytes(5 * SLICE + 17, 9));
         let (calls, first) = write(&mut table, b"film", &Write::set(&old));
-        // One call takes room, and each other one copies a slice.
+        // One call takes room, and each of the others copies a slice.
         assert!((4..=5).contains(&calls), "{mode:?}: {calls}");
         let (key, mut writing) = (table.key(b"film").unwrap(), Writing::default());
         let mut calls = 1;
@@ -110,7 +110,7 @@ fn a_cache_overwrites_a_long_value_in_place() {
 }
 
 #[test]
-fn a_condition_counts_at_the_start_and_at_the_end() {
+fn a_condition_is_checked_at_the_start_and_at_the_end() {
     for mode in [Mode::Store, Mode::Cache] {
         let mut table = table(mode, 2 << 20);
         let long = bytes(2 * SLICE, 1);
@@ -137,7 +137,7 @@ fn a_condition_counts_at_the_start_and_at_the_end() {
 }
 
 #[test]
-fn writes_that_do_not_end_give_their_pages_back() {
+fn unfinished_writes_give_their_pages_back() {
     let mut table = table(Mode::Store, 1 << 20);
     let long = bytes(6 * SLICE, 1);
     let key = table.key(b"key").unwrap();
@@ -151,7 +151,7 @@ fn writes_that_do_not_end_give_their_pages_back() {
         }
         table.abandon(writing);
     }
-    // Callers that vanish without that: a write that finds no memory takes their pages.
+    // Callers that vanish without abandoning: a write that finds no memory takes their pages.
     let short = bytes(SLICE + 1, 1);
     let mut time = NOW;
     for round in 0..3 * MOST_WRITINGS {
@@ -161,7 +161,7 @@ fn writes_that_do_not_end_give_their_pages_back() {
         assert_eq!(part, None, "{round}");
     }
     let time = Seconds(time.0 + 3);
-    // In the end, items have all the memory.
+    // In the end, items use all of the memory.
     let mut number = 0_u32;
     let refused = loop {
         let name = number.to_le_bytes();
@@ -179,7 +179,7 @@ fn writes_that_do_not_end_give_their_pages_back() {
 }
 
 #[test]
-fn a_write_that_was_given_up_for_another_is_done_in_one_piece() {
+fn an_abandoned_write_is_done_in_one_piece() {
     let mut table = table(Mode::Store, 8 << 20);
     let long = bytes(2 * SLICE, 1);
     let (key, mut first) = (table.key(b"first").unwrap(), Writing::default());
@@ -202,8 +202,8 @@ fn a_write_that_was_given_up_for_another_is_done_in_one_piece() {
     assert_eq!(value(&mut table, b"first"), Some(long));
 }
 
-/// Writers that take turns, with one long value each, and the number of those that were done in
-/// slices to their ends.
+/// Runs writers that take turns, with one long value each. Returns how many of them were done in
+/// slices to the end.
 fn writers_in_slices(mode: Mode, count: u32) -> usize {
     let mut table = table(mode, 32 << 20);
     let long = bytes(3 * SLICE, 1);
@@ -228,13 +228,13 @@ fn writers_in_slices(mode: Mode, count: u32) -> usize {
         );
     }
     table.audit().unwrap();
-    // One call takes room, and each other one copies a slice.
+    // One call takes room, and each of the others copies a slice.
     writings.iter().filter(|(_, calls, _)| *calls >= 4).count()
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "it writes too many items")]
-fn writes_that_go_on_are_not_given_up_for_others() {
+fn continued_writes_are_not_abandoned_for_others() {
     for mode in [Mode::Store, Mode::Cache] {
         for count in [32, 33, 40] {
             let in_slices = writers_in_slices(mode, count);
@@ -255,7 +255,7 @@ fn begin(table: &mut Table, count: usize, pages: usize) -> Vec<Writing> {
     writings
 }
 
-/// Fills a store with as many counters of a digit as fit.
+/// Fills a store with one-digit counters.
 fn fill(table: &mut Table) {
     for number in 0_u32.. {
         let name = number.to_le_bytes();
@@ -268,7 +268,7 @@ fn fill(table: &mut Table) {
 
 #[test]
 #[cfg_attr(miri, ignore = "it writes too many items")]
-fn refused_writes_do_not_give_up_long_ones_that_go_on() {
+fn refused_writes_do_not_abandon_continued_long_writes() {
     let mut table = table(Mode::Store, 1 << 20);
     let writings = begin(&mut table, 4, 6);
     fill(&mut table);
@@ -287,7 +287,7 @@ fn refused_writes_do_not_give_up_long_ones_that_go_on() {
 
 #[test]
 #[cfg_attr(miri, ignore = "it writes too many items")]
-fn a_long_write_takes_the_pages_of_several_that_were_given_up() {
+fn a_long_write_takes_the_pages_of_several_abandoned_writes() {
     let mut table = table(Mode::Store, 1 << 20);
     begin(&mut table, 6, 6);
     fill(&mut table);
@@ -303,7 +303,7 @@ fn a_long_write_takes_the_pages_of_several_that_were_given_up() {
 fn items_that_expire_do_not_keep_the_pages_of_vanished_writers() {
     let mut table = table(Mode::Store, 4 << 20);
     begin(&mut table, 1, 6);
-    // Each sweep finds some of them, which are too few for a page.
+    // Each sweep finds some of them, but too few for a page.
     let later = Seconds(NOW.0 + IDLE_SECONDS + 1);
     for number in 0_u32..3000 {
         let name = [&b"gone"[..], &number.to_le_bytes()].concat();
@@ -339,7 +339,7 @@ fn a_counter_takes_the_pages_of_vanished_writers() {
 }
 
 #[test]
-fn a_write_whose_room_the_log_has_passed_is_whole_all_the_same() {
+fn a_write_whose_room_the_log_has_evicted_is_still_complete() {
     let mut table = table(Mode::Cache, 1 << 20);
     let long = bytes(3 * SLICE, 1);
     let (key, mut writing) = (table.key(b"key").unwrap(), Writing::default());
@@ -362,7 +362,7 @@ fn a_write_whose_room_the_log_has_passed_is_whole_all_the_same() {
     let outcome = table.write_part(&key, &Write::set(&long), &mut writing, NOW);
     assert!(matches!(outcome, Some(Ok(_))), "{outcome:?}");
     assert_eq!(value(&mut table, b"key"), Some(long));
-    // No other item was written over.
+    // No other item was overwritten.
     let others = (0..number).filter_map(|number| value(&mut table, &number.to_le_bytes()));
     assert!(others.into_iter().all(|other| other == bytes(4000, 7)));
     table.audit().unwrap();

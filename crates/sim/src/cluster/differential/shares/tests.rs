@@ -1,4 +1,4 @@
-//! A path must have its share of the packets; seeds without loss are judged separately.
+//! A path must have its share of the packets. Seeds without loss are judged separately.
 
 use super::{Shares, Taken};
 use crate::world::net::NetCounters;

@@ -25,7 +25,7 @@ fn lengths_meet_the_borders_of_packets() {
 }
 
 #[test]
-fn huge_messages_come_in_some_plans_of_any_packet() {
+fn some_plans_have_huge_messages_for_each_packet_size() {
     let mut rng = Rng::new(6);
     for data_size in [64, 200, 1024, 1440] {
         let with = (0..200).filter(|_| Sizes::draw(&mut rng, data_size).huge > 0);

@@ -1,4 +1,4 @@
-//! The model against closed forms, and flows over two tiers.
+//! Compares the model with closed forms, and tests flows over two tiers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -111,7 +111,7 @@ fn waiting_times_are_those_of_an_m_d_1_queue() {
         let mut rng = Rng::new(11);
         let (mut due, mut sent, mut arrived, mut waited) = (0.0, 0, 0, 0);
         bench.net.borrow_mut().schedule(Nanos(0), 0);
-        // Time of a frame alone: memory, cable of the host, spine twice, cable of the host.
+        // Time of a single frame: memory, cable of the host, spine twice, cable of the host.
         let alone = DMA + 100 + CABLE + 1000 + CABLE + 1000 + CABLE + 100 + CABLE;
         while arrived < frames {
             let happening = bench.net.borrow_mut().step(Nanos::MAX);
@@ -176,7 +176,7 @@ fn frames_that_the_memory_has_no_room_for_are_counted() {
     while bench.net.borrow_mut().step(Nanos::MAX).is_some() {}
     let counters = bench.net.borrow().counters;
     assert_eq!(counters.delivered + counters.queue_full, 200);
-    // Half of the memory, plus the frames that left while others came.
+    // Half of the memory, plus the frames that left while others arrived.
     assert!((65..75).contains(&counters.delivered), "{counters:?}");
 }
 

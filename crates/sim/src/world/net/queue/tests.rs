@@ -54,7 +54,7 @@ fn frames_leave_at_the_rate_of_the_cable() {
 }
 
 #[test]
-fn rounding_to_nanoseconds_does_not_add_up() {
+fn rounding_errors_do_not_accumulate() {
     // 122 bytes at 100 Gb/s take 9.76 ns.
     let mut bench = Bench::new(12_500_000_000, plenty());
     let last = (0..1000).map(|_| bench.push(122, 0)).last();
@@ -82,7 +82,7 @@ fn one_queue_gets_its_share_of_a_shared_memory() {
 }
 
 #[test]
-fn a_stall_delays_what_comes_behind() {
+fn a_stall_delays_later_frames() {
     let mut bench = Bench::new(1_000_000_000, plenty());
     bench.queue.stall(Nanos(0), Nanos(700));
     assert_eq!(bench.push(10, 100), Ok(715));
