@@ -26,7 +26,10 @@ impl Kept {
 
     /// Lists the slot, whose entry stays with it from now on. False if too many are listed.
     pub(super) fn add(&mut self, at: SlotIdx) -> bool {
-        debug_assert!(!self.slots.contains(&at), "its entry was loose");
+        debug_assert!(
+            !self.slots.contains(&at),
+            "a listed slot's entry is not loose"
+        );
         let has_room = self.slots.len() < MOST;
         if has_room {
             self.slots.push(at);

@@ -86,7 +86,7 @@ fn rare_probes_matter_only_as_far_as_failures_are_found_slowly() {
     assert_eq!(
         refusal(|config| config.probe_max = Nanos::from_secs(10)),
         None,
-        "an eighth of the failure time-out, 125 ms, is the longest"
+        "an eighth of the failure time-out, 125 ms, is the longest wait"
     );
     let refused = refusal(|config| {
         config.probe_max = Nanos::from_secs(10);

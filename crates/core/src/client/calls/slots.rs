@@ -43,7 +43,7 @@ impl Calls {
         line.on_acks_sent(now);
         AckVector(std::array::from_fn(|_| {
             let req = self.to_acknowledge(line).next();
-            let req = req.expect("the caller has found that there are four");
+            let req = req.expect("the caller has checked that there are four");
             self.slots[line.slot_at(req).index()].acknowledge(req);
             req
         }))

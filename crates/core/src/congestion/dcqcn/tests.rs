@@ -149,7 +149,7 @@ fn nothing_grows_without_answers() {
     assert_close(session.dcqcn.rate / LINE, 0.5);
     assert!(
         session.dcqcn.alpha < 1e-6,
-        "α falls by itself: {}",
+        "α must fall by itself: {}",
         session.dcqcn.alpha
     );
 }

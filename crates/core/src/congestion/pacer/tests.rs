@@ -99,7 +99,7 @@ fn packets_take_places_one_after_the_other() {
     assert_eq!(
         pacer.reserve(flow, Way::Out, 1_000, now),
         None,
-        "the first leaves"
+        "the first packet leaves"
     );
     assert_eq!(
         pacer.reserve(flow, Way::Out, 1_000, now),
@@ -127,7 +127,7 @@ fn an_ended_flow_is_forgotten_and_its_place_reused() {
     pacer.end(flow);
     pacer.end(FlowIdx::NONE);
     assert!(!pacer.on_loss(flow, Way::Out, Nanos(1)));
-    let again = Flow::new(Scheme::Swift, &link(), Bypasses::default()).expect("a scheme");
+    let again = Flow::new(Scheme::Swift, &link(), Bypasses::default()).expect("Swift has a flow");
     assert_eq!(pacer.begin(again, None), flow);
 }
 

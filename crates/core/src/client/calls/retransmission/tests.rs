@@ -48,7 +48,7 @@ fn a_call_is_excused_for_the_same_time_however_many_calls_there_are() {
     let scan = Config::default().scan_interval.times(8);
     assert!(
         excused[1] <= excused[0] + scan.times(2),
-        "{excused:?} instead of twice the same"
+        "{excused:?} must be nearly equal"
     );
 }
 
