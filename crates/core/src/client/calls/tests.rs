@@ -1,5 +1,5 @@
-//! The client's calls alone, with a session, a pacer and a context, and no endpoint: calls one by
-//! one, and a long random history against a model.
+//! The client's calls without an endpoint, with a session, a pacer and a context: single cases, and
+//! a long random history that is compared with a model.
 
 use dunlin_wire::{Flags, Header, PacketType, Ran, ReqNum, SessionNum, Token};
 use proptest::prelude::*;
@@ -137,7 +137,7 @@ impl Client {
         (id.index(), u64::from(req.0) << 32)
     }
 
-    /// Whether a response of `len` bytes with this last word in its header ends a call.
+    /// Whether a response of `len` bytes whose header has this last word ends a call.
     fn ends(&mut self, word: u64, len: usize) -> bool {
         let (index, token) = (self.session.index(), self.line().offer(SessionNum(0)).token);
         let words = [
@@ -182,7 +182,7 @@ fn a_slot_keeps_the_entry_of_its_ordinary_calls() {
         entries.push(entry);
     }
     assert_eq!(entries, [entries[0]; 3]);
-    // So do calls of the general path.
+    // The general path does the same.
     let (id, _) = client.issue(2, 8);
     assert_eq!(id.index(), entries[0]);
     client.check();

@@ -10,7 +10,7 @@ use crate::scheme::Scheme;
 /// One byte takes a nanosecond.
 const LINE_RATE: BytesPerSec = BytesPerSec(1_000_000_000);
 
-/// A scheme of the user's own, with a rate and a window that never change.
+/// A user's scheme whose rate and window never change.
 #[derive(Debug)]
 struct Fixed {
     rate: Option<BytesPerSec>,

@@ -41,7 +41,7 @@ fn a_slow_handler_does_not_keep_a_call_from_asking_as_often_as_it_was_told_to() 
     assert_eq!(patience(0, line, &context), Nanos::from_millis(20));
 }
 
-/// A scan looks at a part of a long table, so a call is looked at less often.
+/// Each scan covers only a part of a long table, so a call is scanned less often.
 #[test]
 fn a_call_is_excused_for_the_same_time_however_many_calls_there_are() {
     let excused = [1, 8 * SCAN_LIMIT].map(time_until_asked);
@@ -52,8 +52,8 @@ fn a_call_is_excused_for_the_same_time_however_many_calls_there_are() {
     );
 }
 
-/// How long a call without an answer is excused in a session whose other calls ask and are
-/// answered, if the table has this number of calls.
+/// How long an unanswered call is excused, with this number of calls in the table, in a session
+/// whose other calls ask and get answers.
 fn time_until_asked(calls: usize) -> Nanos {
     let round_trip = Nanos::from_millis(20);
     let (mut sessions, session) = open_session(&TERMS);
