@@ -15,7 +15,7 @@ fn link(base: Nanos) -> Link {
 }
 
 /// A session whose round trip through the empty network takes 10 µs: T_low is 50 µs, T_high 500 µs,
-/// and from 36 µs on the gradient counts.
+/// and the gradient counts from 36 µs on.
 struct Session {
     timely: Timely,
     now: Nanos,

@@ -41,7 +41,8 @@ fn what_is_due_first_decides() {
 fn a_full_queue_excuses_peers_for_a_while_only() {
     let mut agenda = Agenda::new();
     assert!(agenda.may_blame(Nanos(1_000), true, INTERVAL));
-    // However long ago the last scan was, the answer to a call that is due now may be in the queue.
+    // However long ago the last scan was, the answer to a call that is due may still be in the
+    // queue.
     for begin in [1_001, 50_000] {
         assert!(!agenda.may_blame(Nanos(begin), false, INTERVAL));
         assert!(!agenda.may_blame(Nanos(begin + 399), false, INTERVAL));
@@ -50,7 +51,7 @@ fn a_full_queue_excuses_peers_for_a_while_only() {
     assert!(!agenda.may_blame(Nanos(60_000), false, INTERVAL));
     assert!(agenda.may_blame(Nanos(60_001), true, INTERVAL));
     assert!(!agenda.may_blame(Nanos(60_500), false, INTERVAL));
-    // The scan found no live call, so the next scan is for other calls.
+    // The scan found no live call, so the next scan serves later calls.
     agenda.on_scanned(0, true, Nanos::MAX, Nanos(60_600));
     assert!(!agenda.may_blame(Nanos(90_000), false, INTERVAL));
 }
