@@ -16,7 +16,10 @@ fn the_parts_of_a_session_come_out_as_they_went_in() {
                 for other in numbers {
                     assert_eq!(session.is_of(other), other == number);
                 }
-                assert!(seen.insert(session), "{session:?} is another one's name");
+                assert!(
+                    seen.insert(session),
+                    "{session:?} is already the name of another session"
+                );
             }
         }
     }
@@ -76,7 +79,7 @@ fn threads_never_take_the_same_number() {
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(take)).collect();
         let taken = threads.into_iter().map(|thread| thread.join());
         taken
-            .flat_map(|it| it.expect("it does not panic"))
+            .flat_map(|it| it.expect("the thread does not panic"))
             .collect()
     });
     all.sort_unstable();

@@ -86,7 +86,7 @@ fn a_gradient_counts_from_36_microseconds_on() {
     let more = session.sample(35);
     assert!(
         more > rate,
-        "the smoothed difference is 1 µs, which does not matter yet"
+        "the smoothed difference is 1 µs, but does not count yet"
     );
     session.timely.difference = 8_000.0;
     // 0.125 × 8 + 0.875 × 1 = 1.875 µs of 10: 1 − 0.8 × 0.1875 = 0.85.

@@ -84,7 +84,10 @@ fn the_sweep_rests_after_a_round_that_found_nothing() {
     agenda.on_swept(3, 5, Nanos(200));
     assert_eq!(agenda.sweep_part(5, 2), 3..5);
     agenda.on_swept(5, 5, Nanos(300));
-    assert!(agenda.sweep_is_due(Nanos(300)), "the round had found one");
+    assert!(
+        agenda.sweep_is_due(Nanos(300)),
+        "the round had found a response"
+    );
     agenda.on_swept(5, 5, Nanos(400));
     assert!(!agenda.sweep_is_due(Nanos(1_000_000)));
 }
