@@ -1,4 +1,4 @@
-//! The codes of handlers, one by one.
+//! The codes that handlers may send, one by one.
 
 use dunlin_wire::Ran;
 
