@@ -53,7 +53,7 @@ impl Law {
 impl fmt::Display for Law {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Prepared => "what sessions keep prepared",
+            Self::Prepared => "prepared session state",
             Self::Slots => "slots and calls",
             Self::Awaited => "awaited responses",
             Self::Credits => "credits",
