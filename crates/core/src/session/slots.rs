@@ -26,7 +26,7 @@ impl SlotRange {
         self.len
     }
 
-    /// Whether the slot at this index is one of them.
+    /// Whether the slot at this index is in the range.
     pub(crate) const fn contains(self, at: SlotIdx) -> bool {
         at.0.wrapping_sub(self.start.0) < self.len
     }

@@ -1,5 +1,5 @@
-//! The server's requests alone, with a session and a context, and no endpoint: single requests, and
-//! a long random history against a model.
+//! The server's requests without an endpoint, with a session and a context: single requests, and a
+//! long random history that is compared with a model.
 
 mod turns;
 
@@ -34,7 +34,7 @@ impl Server {
         Self::with(TERMS)
     }
 
-    /// The same, with the packet size and the credits of these terms.
+    /// A server side with the packet size and the credits of these terms.
     fn with(terms: Terms) -> Self {
         let terms = Terms {
             window: WINDOW,
@@ -412,8 +412,8 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// Each number starts at most one request, in the order of its slot; each request that has
-    /// started is open until its answer and never after; and every entry is in a slot.
+    /// Each number starts at most one request, in the order of its slot; each started request is
+    /// open until its answer and not after; and every entry is in a slot.
     #[test]
     fn a_number_runs_at_most_once(events in prop::collection::vec(event(), 1..200)) {
         let mut server = Server::new();
@@ -460,7 +460,7 @@ proptest! {
                     server.requests.on_part(idx, Taken::Last, false, &server.context);
                 }
                 Event::Sweep => {
-                    // Handlers end in the iteration of their requests, or keep them.
+                    // Handlers end in the iteration of their requests, or keep the requests.
                     open.iter().for_each(|it| _ = server.requests.detach(*it, &mut server.context));
                     let _ = server.sweep();
                 }

@@ -1,4 +1,4 @@
-//! One session alone: slots, credits, acknowledgements, and fields that are computed from others.
+//! One session alone: slots, credits, acknowledgements, and computed fields.
 
 use proptest::prelude::*;
 
@@ -174,8 +174,7 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// Slots and credits are conserved, and fields that are computed from others agree with them,
-    /// after any event.
+    /// Slots and credits are conserved, and computed fields agree with the others, after any event.
     #[test]
     fn nothing_is_lost(events in prop::collection::vec(event(), 0..200)) {
         let mut line = open(8, 10);

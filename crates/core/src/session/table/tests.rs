@@ -82,7 +82,7 @@ fn a_handle_that_names_no_session_here_says_why() {
         sessions.handle(index)
     };
     let (ours, theirs) = (open(&mut here), open(&mut there));
-    // Nothing else tells the two handles apart.
+    // The two handles differ in nothing else.
     assert_eq!(ours.index(), theirs.index());
     assert_eq!(ours.generation(), theirs.generation());
     assert_eq!(here.check(ours), Ok(ours.index()));
