@@ -210,7 +210,7 @@ fn a_request_that_has_its_answer_keeps_it() {
     server
         .requests
         .reply_with(idx, spare, &server.sessions, context);
-    assert_eq!(server.sent().len(), 1, "one answer");
+    assert_eq!(server.sent().len(), 1, "only the first answer leaves");
     assert_eq!(server.request(FIRST), Err(Effect::None));
     let again = server.sent();
     assert_eq!((again[0].kind, again[0].size), (PacketType::Resp, 5));
@@ -228,7 +228,7 @@ fn a_kept_request_is_acknowledged_when_it_is_due_and_answered_later() {
     server.reply(idx, 5);
     let kinds: Vec<PacketType> = server.sent().iter().map(|header| header.kind).collect();
     assert_eq!(kinds, [PacketType::Cr, PacketType::Resp]);
-    assert_eq!(server.requests.find(id), None, "it is answered");
+    assert_eq!(server.requests.find(id), None, "the request is answered");
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn a_cancelled_number_never_runs() {
     assert_eq!(
         server.request(FIRST),
         Err(Effect::None),
-        "it comes too late"
+        "the request comes after its CANCEL"
     );
     assert_eq!(server.sent()[0].size, ErrorCode::CANCELLED.0);
 }
@@ -344,7 +344,7 @@ fn acknowledged_responses_are_given_back_and_the_others_stay() {
     assert_eq!(
         server.requests.table.live(),
         2,
-        "two of the numbers belong to no request here"
+        "two of the numbers are not of held responses"
     );
 }
 
@@ -356,7 +356,11 @@ fn a_running_request_outlives_its_session_and_sends_no_answer() {
     server.reply(done, 5);
     server.sent();
     server.close_session();
-    assert_eq!(server.requests.table.live(), 1, "the answered one is gone");
+    assert_eq!(
+        server.requests.table.live(),
+        1,
+        "the answered request is gone"
+    );
     assert!(server.context.notices.pop_given_up().is_some());
     assert_eq!(server.requests.find(id), Some(kept));
     server.reply(kept, 5);
@@ -489,11 +493,15 @@ fn only_the_first_packet_of_the_next_request_gets_an_entry() {
         let found = server.requests.on_plain_request(&words, sessions, context);
         (found.is_some(), server.requests.count_in_slots())
     };
-    assert_eq!(comes(FIRST, 1), (false, 0), "it is another packet");
+    assert_eq!(
+        comes(FIRST, 1),
+        (false, 0),
+        "this is not the request's first packet"
+    );
     assert_eq!(
         comes(FIRST + WINDOW, 0),
         (false, 0),
-        "it is another request"
+        "this is not the slot's next request"
     );
     assert_eq!(comes(FIRST, 0), (true, 1));
 }

@@ -56,7 +56,7 @@ fn absurd_samples_do_not_overflow() {
 fn an_answer_to_two_copies_raises_the_estimate() {
     let mut rtt = Rtt::default();
     rtt.on_bound(Nanos::from_micros(9));
-    assert_eq!(rtt.patience(), None, "nothing was measured");
+    assert_eq!(rtt.patience(), None, "no round trip was measured");
     for _ in 0..50 {
         rtt.on_sample(Nanos::from_micros(10));
     }

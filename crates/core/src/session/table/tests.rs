@@ -57,7 +57,7 @@ fn strict_credits_keep_the_receive_queue_from_overflowing() {
     };
     sessions
         .begin(&small, false, room)
-        .expect("what the answer gave back");
+        .expect("the answer returned enough credits");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn an_answer_must_fit_its_offer() {
         assert_eq!(refused, Err(OpenError::BadOffer), "{wrong:?}");
     }
     let completed = sessions.complete(handle, PeerId(0), &answer(2, 32), Nanos(1));
-    assert_eq!(completed, Ok(true), "other slots");
+    assert_eq!(completed, Ok(true), "the session gets other slots");
     let again = sessions.complete(handle, PeerId(0), &answer(2, 32), Nanos(1));
     assert_eq!(again, Err(OpenError::NoSession));
 }

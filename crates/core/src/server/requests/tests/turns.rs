@@ -65,7 +65,10 @@ fn packets_wait_for_the_nic_if_the_path_is_declared() {
     }
     server.context.agenda.find_due(Nanos::MAX);
     let asked = server.context.agenda.due();
-    assert!(asked > server.context.moment.now() + packet, "none is left");
+    assert!(
+        asked > server.context.moment.now() + packet,
+        "no packet is left"
+    );
 }
 
 #[test]
