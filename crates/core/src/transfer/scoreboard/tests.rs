@@ -1,4 +1,4 @@
-//! The scoreboard, compared with a model of plain sets, and its judgement of loss.
+//! The scoreboard, compared with a model of plain sets; and which packets it considers lost.
 
 use std::collections::BTreeSet;
 
@@ -110,13 +110,13 @@ fn probes_that_are_answered_sooner_than_ever_are_believed() {
         assert_eq!(transfer.find_lost(now, Nanos(0)), Nanos::MAX);
         assert_eq!(transfer.tail(), Some(tail));
         transfer.on_probe(tail, now);
-        // As far as the scoreboard can tell, the first copy was late.
+        // The scoreboard must assume that the first copy was late.
         now += Nanos(RTT.0 / 2);
         assert!(transfer.on_acked(tail, now, RTT).is_some());
     }
     transfer.find_lost(now, Nanos(0));
     assert_eq!(send_all(&mut transfer, now), [1, 2], "both at once");
-    // The answer to a packet that left only once shows how soon an answer can come.
+    // A packet that left only once shows how soon an answer can come.
     transfer.on_acked(1, now + RTT, RTT);
     assert_eq!(transfer.probes.early(), 0);
 }

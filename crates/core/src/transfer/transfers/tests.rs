@@ -114,7 +114,7 @@ impl Client {
         transfer.map_or(0, |transfer| self.transfers.at(transfer).outstanding())
     }
 
-    /// Number of packets that have left since the last call of this function.
+    /// The number of packets that have left since the last call of this function.
     fn left(&mut self) -> usize {
         let count = self.context.outbox.items().len();
         let end = TxSeq(self.sent + count as u64);
@@ -197,7 +197,7 @@ fn a_message_that_ends_gives_its_credits_to_the_next() {
     assert_eq!(held, Some(6));
 }
 
-/// Otherwise, the response would wait for an arrival of its own, for up to a round trip.
+/// Otherwise, the response would have to wait for an arrival of its own, for up to a round trip.
 #[test]
 fn credits_that_no_request_needs_go_to_a_response_at_once() {
     let mut client = Client::new();
@@ -313,7 +313,7 @@ impl CongestionControl for Narrow {
     }
 }
 
-/// The server gives a message up of which no packet comes (rules S9, S14).
+/// The server gives up a message of which no packet comes (rules S9, S14).
 #[test]
 fn a_message_waits_for_those_of_others_for_a_part_of_the_hold_at_most() {
     let mut client = Client::new();

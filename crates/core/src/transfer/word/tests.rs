@@ -21,7 +21,7 @@ fn a_packet_is_excused_while_others_are_answered_that_left_no_later() {
 fn a_packet_is_not_excused_once_another_is_answered_that_left_half_the_patience_later() {
     let mut word = answered(1_000, 1_500);
     assert_eq!(word.excuses(Nanos(950), PATIENCE), None);
-    // An answer to a packet that left earlier does not excuse it again.
+    // An answer to an earlier packet does not excuse it again.
     word.on_answer(Nanos(900), Nanos(1_600));
     assert_eq!(word.excuses(Nanos(950), PATIENCE), None);
 }

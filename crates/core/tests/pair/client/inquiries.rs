@@ -1,5 +1,5 @@
-//! Calls that make no progress, and the account that the other side gives of them over the control
-//! plane (rules S11, C11).
+//! Calls that make no progress, and the account that the peer gives of them over the control plane
+//! (rules S11, C11).
 
 use dunlin_core::{Account, Config, Nanos, Question, Report, RpcError, SessionOptions, Tag};
 use dunlin_testkit::forger::{Forger, KINDS};

@@ -21,7 +21,7 @@ impl CongestionControl for Fixed {
     }
 }
 
-/// A packet of 1024 bytes with its header takes a millisecond at this rate.
+/// At this rate, a packet of 1024 bytes with its header takes a millisecond.
 const PACKET_A_MS: u64 = 1_048_000;
 
 fn paced_pair(rate: u64) -> Pair {
@@ -82,7 +82,7 @@ fn a_large_request_leaves_packet_by_packet() {
         seen.iter()
             .all(|(_, header)| !header.flags.has(Flags::RETRANSMISSION))
     );
-    // All packets but the first, and an RFR for the rest of the response.
+    // All packets but the first were paced, and an RFR for the rest of the response.
     assert_eq!(pair.client.rpc.counters().paced, 5);
     pair.assert_clean();
 }
@@ -201,8 +201,8 @@ fn a_session_that_ends_leaves_nothing_to_send() {
     pair.step_client();
     let session = pair.session;
     assert!(pair.client.rpc.disconnect(session).is_ok());
-    // Another session takes the number of the session. No packet of the old session may go to the
-    // new one.
+    // Another session takes the session's number. No packet of the old session may go to the new
+    // one.
     let options = SessionOptions::default();
     let again = pair.client.open(&options);
     assert_eq!(again.number(), session.number());
@@ -233,8 +233,8 @@ fn a_short_wheel_paces_all_the_same() {
 #[test]
 fn marks_are_echoed_and_lower_the_rate() {
     let options = SessionOptions::DEFAULT.with_scheme(Scheme::Dcqcn);
-    // The network marks a large request, whose CRs echo the mark; a small one, whose RESP echoes
-    // it; and a RESP itself.
+    // The network marks a large request, whose CRs echo the mark; a small request, whose RESP
+    // echoes it; and a RESP itself.
     for (len, at_server) in [(20 * 1024, true), (100, true), (100, false)] {
         let mut pair = Pair::with(Config::default(), options);
         let rate = |pair: &Pair| pair.client.rpc.session_info(pair.session).unwrap().rate;
@@ -466,7 +466,7 @@ fn one_spike_on_a_fast_fabric_is_forgotten_within_a_hundred_round_trips() {
     assert!(lowered.is_some(), "a spike must have an effect");
     let back = (1..=100).find(|_| round_trip(&mut pair, 500).is_none());
     assert!(back.is_some_and(|round_trips| round_trips > 1), "{back:?}");
-    // And no request waits in the wheel.
+    // No request waits in the wheel, either.
     let paced = pair.client.rpc.counters().paced;
     for _ in 0..20 {
         round_trip(&mut pair, 500);

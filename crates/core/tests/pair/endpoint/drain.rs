@@ -1,5 +1,5 @@
 //! Drain: requests that arrive are refused before their handlers run, while requests that handlers
-//! already have go on (rule C14).
+//! already have continue (rule C14).
 
 use dunlin_core::{Nanos, RpcError, Tag};
 use dunlin_testkit::pair::*;
@@ -96,7 +96,7 @@ fn a_request_that_waits_for_a_slow_handler_is_refused() {
         app.clock.pass(Nanos::from_millis(10));
         req.reply_bytes(cx, b"slow");
     });
-    // The server learns that the handler is slow; after that, one runs in each iteration.
+    // The server learns that the handler is slow; after that, one request runs in each iteration.
     pair.call(SLOW, b"first", 0);
     pair.run();
     for tag in 1..4 {

@@ -1,4 +1,4 @@
-//! Bugs that a review found. Each test repeats the events that showed the bug.
+//! Bugs that a review found. Each test repeats the events that revealed the bug.
 
 use dunlin_core::{Config, Nanos, Request, RpcError, SessionOptions, Tag, TimerToken};
 use dunlin_testkit::pair::*;

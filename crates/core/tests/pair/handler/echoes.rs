@@ -1,5 +1,5 @@
-//! Requests that their handlers return with [`Request::echo`](dunlin_core::Request): what lies in a
-//! msgbuf of its own becomes the answer, all else is copied.
+//! Requests that their handlers return with [`Request::echo`](dunlin_core::Request): a request in a
+//! msgbuf of its own becomes the answer; any other is copied.
 
 use std::cell::RefCell;
 
@@ -28,7 +28,7 @@ const LONG: Nanos = Nanos::from_millis(10);
 const LARGE: usize = 100_000;
 
 thread_local! {
-    /// The server's memory, as far as a handler has used it up.
+    /// The memory that handlers have taken from the server.
     static TAKEN: RefCell<Vec<MsgBuf>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -145,7 +145,7 @@ fn a_slow_handler_returns_what_waited_for_it() {
 #[test]
 fn a_returned_request_leaves_no_msgbuf_to_the_next_one() {
     let mut pair = pair();
-    // If a response were also given back to the pool, later requests would overwrite it.
+    // If a response also went back to the pool, later requests would overwrite it.
     for round in 0..50 {
         let data: Vec<u8> = pattern(LARGE).iter().map(|byte| byte ^ round).collect();
         for tag in 0..4 {

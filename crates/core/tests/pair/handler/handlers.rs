@@ -77,7 +77,7 @@ fn after_a_panic_the_burst_goes_on_behind_its_packet() {
     }
 }
 
-/// Remembers where each packet of a frame begins, as far as the endpoint can tell.
+/// Records where each packet of a frame begins, as far as the endpoint knows.
 struct Walk(Rc<RefCell<Vec<usize>>>);
 
 impl Tap for Walk {

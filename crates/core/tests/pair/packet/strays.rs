@@ -1,5 +1,5 @@
 //! Packets that come at the wrong time, twice, or for requests that are over. Each is answered as
-//! its rule demands, or dropped, and its drop reason is counted.
+//! its rule demands, or dropped with a counted reason.
 
 use dunlin_core::{
     Bypasses, CloseReason, Config, Nanos, RpcError, SessionOffer, SessionOptions, Tag,
@@ -149,7 +149,7 @@ fn acknowledgements_of_what_is_not_held_mean_nothing() {
     pair.call(ECHO, b"y", 2);
     pair.run();
     let before = pair.server.rpc.pool_use();
-    // Four requests: one that runs, two that the server has not seen, and one of the past.
+    // Four requests: one that runs, two that the server has not seen, and an old one.
     let acks = AckVector([
         ReqNum(0),
         ReqNum(3),

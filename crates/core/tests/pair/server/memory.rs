@@ -1,4 +1,4 @@
-//! The answers of a server whose memory is used up, for each place where a request needs memory.
+//! The answers of a server without free memory, for each place where a request needs memory.
 
 use dunlin_core::{Config, Nanos, RpcError, SessionOptions, Tag};
 use dunlin_msgbuf::MsgBuf;

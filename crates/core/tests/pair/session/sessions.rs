@@ -378,7 +378,7 @@ fn wrong_options_of_our_own_are_named_with_their_range() {
     );
 }
 
-/// An endpoint with many sessions measures, in total, as many round trips as one with eight.
+/// An endpoint with many sessions measures as many round trips in total as one with eight.
 #[test]
 fn sessions_of_a_crowd_ask_for_fewer_round_trips() {
     let samples = |sessions: u32| {

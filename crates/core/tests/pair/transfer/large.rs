@@ -4,7 +4,7 @@ use dunlin_core::{CallOptions, Config, Nanos, Rng, RpcError, SessionOptions, Tag
 use dunlin_testkit::pair::*;
 use dunlin_wire::{ErrorCode, Header, PacketType, PktNum, Ran};
 
-/// Bytes that show their position.
+/// Bytes whose values show their positions.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
     (0..len)
         .map(|i| (i ^ i >> 8 ^ i >> 16).to_le_bytes()[0])
@@ -374,7 +374,7 @@ fn own_absence_is_no_silence_of_the_peer() {
     // The client does not run for two seconds, and packets on their way to it are lost.
     pair.clock.pass(Nanos(2_000_000_000));
     pair.client.inbox.borrow_mut().clear();
-    // This is long enough for several attempts. No request is given up before them.
+    // This is long enough for several attempts, before which no request is given up.
     for _ in 0..1000 {
         pair.clock.pass(Nanos(100_000));
         pair.step_client();
@@ -405,7 +405,7 @@ const WIDE: SessionOptions = options(64, 64);
 fn a_server_that_is_occupied_with_other_messages_loses_none() {
     let mut pair = Pair::with(Config::default(), WIDE);
     issue_many(&mut pair, &pattern(5_000), 60);
-    // The server needs many bursts, and far longer than the measured round trip.
+    // The server needs many bursts, and much more time than the measured round trip.
     for _ in 0..400 {
         pair.server.rpc.run_once();
         for _ in 0..15 {

@@ -56,7 +56,7 @@ fn call_within(window: u32, packets: usize, req_type: ReqType) -> (Pair, Arc<Ato
     (pair, losses)
 }
 
-/// The headers of the packets that the client sends now, which stay in its queue.
+/// The headers of the packets that the client sends now. They stay in its queue.
 fn sent(pair: &mut Pair) -> Vec<Header> {
     pair.step_client();
     let out = pair.client.out.borrow();
@@ -64,8 +64,8 @@ fn sent(pair: &mut Pair) -> Vec<Header> {
     headers.collect()
 }
 
-/// Brings the client's first packet to the server, alone in its burst; returns the headers of the
-/// answers, which go to the client.
+/// Brings the client's first packet to the server, alone in its burst; passes the answers to the
+/// client, and returns their headers.
 fn bring_one(pair: &mut Pair) -> Vec<Header> {
     let frame = pair.client.out.borrow_mut().pop_front().unwrap();
     pair.server.inbox.borrow_mut().push_back(frame);
