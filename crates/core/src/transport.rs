@@ -148,7 +148,7 @@ pub trait Tx {
     /// Takes over the packets of a lane, and `items` after them. Both count in the sequence. When
     /// this returns, the lane's bytes belong to the endpoint again. Otherwise like [`Self::burst`].
     fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
-        debug_assert!(lane.is_empty(), "this transport knows no lanes");
+        debug_assert!(lane.is_empty(), "this transport has no lanes");
         self.burst(items)
     }
 

@@ -80,7 +80,11 @@ fn a_call_that_waits_leaves_before_the_next_one_is_made() {
         pair.run();
         let tags: Vec<u64> = pair.done().iter().map(|(tag, _)| tag.0).collect();
         assert_eq!(tags, [0, 1, 2, 3]);
-        assert_eq!(pair.client.rpc.counters().stalls, 1, "the third call");
+        assert_eq!(
+            pair.client.rpc.counters().stalls,
+            1,
+            "only the third call waited"
+        );
         pair.assert_clean();
     }
 }

@@ -220,7 +220,7 @@ fn a_msgbuf_comes_back_only_when_the_transport_is_done() {
         );
         assert!(
             pair.client.rpc.cx().cancel(id).is_err(),
-            "it is over, only not delivered yet"
+            "the call is over, but its completion is not yet delivered"
         );
         pair.client.stuck.set(false);
         pair.run();

@@ -110,7 +110,7 @@ fn a_silent_peer_fails_in_time_and_gets_a_close() {
     pair.pass_alone(Nanos::from_millis(200));
     // The server's process is of an old release and cannot answer inquiries.
     let Some(Report::Question(_)) = pair.client.rpc.lifecycle().take_report() else {
-        panic!("nothing is asked");
+        panic!("the client asks no question");
     };
     let session = pair.session;
     let mut lifecycle = pair.client.rpc.lifecycle();

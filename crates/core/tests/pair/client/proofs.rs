@@ -68,7 +68,10 @@ fn a_call_that_was_given_up_is_unanswered_until_the_server_has_answered() {
         let deadline = (!is_cancelled).then_some(Nanos::from_millis(1));
         let call = pair.call_for(HOLD, b"slow", 1, deadline);
         pair.run();
-        assert!(!pair.client.rpc.cx().is_unanswered(call), "its user waits");
+        assert!(
+            !pair.client.rpc.cx().is_unanswered(call),
+            "the user still waits for the call"
+        );
         if is_cancelled {
             pair.client.rpc.cx().cancel(call).unwrap();
         }

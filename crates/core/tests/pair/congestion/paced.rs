@@ -308,7 +308,10 @@ fn only_the_first_answer_to_a_request_echoes_its_mark() {
     app.held.pop().unwrap().reply(&mut cx, 0, |_| {});
     let sent = answers(&mut pair);
     assert_eq!(sent[0].kind, PacketType::Resp, "{sent:?}");
-    assert!(!sent[0].flags.has(Flags::ECN_ECHO), "echoed by the CR");
+    assert!(
+        !sent[0].flags.has(Flags::ECN_ECHO),
+        "the CR has echoed the mark"
+    );
 }
 
 #[test]
@@ -328,7 +331,7 @@ fn marks_of_large_responses_slow_down_what_is_asked_for_and_no_request() {
     departures(&mut pair, 100, PacketType::Rfr);
     assert!(pair.client.rpc.counters().paced > 0, "an RFR waits");
     let rate = pair.client.rpc.session_info(pair.session).unwrap().rate;
-    assert_eq!(rate, None, "that of requests is as it was");
+    assert_eq!(rate, None, "the rate of requests has not changed");
     (2..6).for_each(|tag| call(&mut pair, 1000, tag));
     assert_times(&departures(&mut pair, 10, PacketType::Req), &[0; 4]);
     pair.client.congestion.set(false);
@@ -417,7 +420,7 @@ fn the_timely_bypass_spares_samples() {
         }
         pair.client.rpc.counters().rtt_samples - before
     };
-    assert!(samples(true) <= 3, "one every 10 µs");
+    assert!(samples(true) <= 3, "the session asks every 10 µs");
     assert_eq!(samples(false), 20);
 }
 

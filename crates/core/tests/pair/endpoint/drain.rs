@@ -79,7 +79,10 @@ fn a_request_that_has_arrived_in_part_is_refused_when_the_rest_comes() {
     let mut pair = Pair::new();
     pair.call(ECHO, &[7; 100 * DATA_SIZE as usize], 1);
     send(&mut pair);
-    assert!(pair.server.rpc.receiving() > 0, "it arrives");
+    assert!(
+        pair.server.rpc.receiving() > 0,
+        "the request has arrived in part"
+    );
     pair.server.rpc.drain();
     pair.run();
     assert_eq!(ends(&pair), [(1, Err(REFUSED))]);
@@ -104,7 +107,7 @@ fn a_request_that_waits_for_a_slow_handler_is_refused() {
     }
     send(&mut pair);
     let ran = pair.ran();
-    assert!(ran < 4, "some wait");
+    assert!(ran < 4, "some requests wait");
     pair.server.rpc.drain();
     pair.run();
     assert_eq!(pair.ran(), ran);

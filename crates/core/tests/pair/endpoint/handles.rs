@@ -83,7 +83,7 @@ fn a_call_on_a_session_of_another_endpoint_is_refused_with_its_msgbufs() {
     }
     pair.run();
     let ran = &pair.client.rpc.app().ran;
-    assert_eq!(ran.len(), 1, "the request that is held, and no other");
+    assert_eq!(ran.len(), 1, "only the held request ran");
     finish(pair);
 }
 

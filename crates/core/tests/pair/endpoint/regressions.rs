@@ -188,7 +188,11 @@ fn a_burst_of_one_frame_may_have_left_the_answer_for_the_next() {
     p.client.rpc.run_once();
     assert_eq!(p.client.rpc.counters().retransmissions, 0, "of 20 ms");
     idle(&mut p, Nanos::from_micros(400));
-    assert_eq!(p.client.rpc.counters().retransmissions, 1, "it was due");
+    assert_eq!(
+        p.client.rpc.counters().retransmissions,
+        1,
+        "the retransmission was due"
+    );
 }
 
 #[test]

@@ -130,7 +130,11 @@ fn a_request_after_a_slow_one_waits_for_one_handler() {
         "packets are read before the next slow handler runs"
     );
     assert_eq!(serve(&mut pair), [(Resp, 2)]);
-    assert_eq!(pair.server.rpc.next_wakeup(), Nanos::ZERO, "one waits");
+    assert_eq!(
+        pair.server.rpc.next_wakeup(),
+        Nanos::ZERO,
+        "one request waits"
+    );
     assert_eq!(serve(&mut pair), [(Resp, 4)]);
     assert_eq!(serve(&mut pair), []);
 }
@@ -195,7 +199,7 @@ fn a_slow_handler_is_found_in_an_iteration_of_one_ordinary_packet() {
     send(&mut pair);
     let sent = serve(&mut pair);
     let kinds: Vec<_> = sent.iter().map(|(kind, _)| *kind).collect();
-    assert_eq!(kinds, [Cr, Resp], "it is announced");
+    assert_eq!(kinds, [Cr, Resp], "the slow request is announced");
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn forged_packets_are_counted_and_change_nothing() {
     );
     assert!(
         take(&pair.server.out).is_empty(),
-        "nothing of this is answered"
+        "none of these packets is answered"
     );
     assert_eq!(pair.ran(), 0);
     pair.run();

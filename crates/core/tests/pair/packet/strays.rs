@@ -291,7 +291,7 @@ fn a_sender_that_is_as_far_ahead_as_it_may_goes_on_when_the_gap_is_filled() {
         pair.step_server();
         deliver(&pair.server.out, &pair.client.inbox);
     }
-    assert_eq!(lost, 3, "it was sent again, each time that it was lost");
+    assert_eq!(lost, 3, "the packet was sent again after each loss");
     let size = 700 * DATA_SIZE;
     let too_large = Err(RpcError::ResponseTooLarge { size });
     assert_eq!(pair.done(), [(Tag(1), too_large)]);

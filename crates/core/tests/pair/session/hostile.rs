@@ -77,7 +77,11 @@ fn a_gigabyte_promised_on_every_slot_of_every_session_is_overload() {
     }
     pair.step_server();
     assert_eq!(pair.server.rpc.receiving(), receiving);
-    assert_eq!(pair.server.rpc.pool_use(), before, "no memory for them");
+    assert_eq!(
+        pair.server.rpc.pool_use(),
+        before,
+        "the large requests got no memory"
+    );
     let answers = take(&pair.server.out);
     assert_eq!(answers.len(), 64);
     for answer in answers {
@@ -121,7 +125,7 @@ fn sessions_with_full_budgets_leave_the_rest_to_others() {
     wait(&mut pair, 200);
     assert_eq!(pair.server.rpc.receiving(), 0);
     let refused = take(&pair.server.out);
-    assert!(refused.is_empty(), "the client has had the answers");
+    assert!(refused.is_empty(), "the client has received the answers");
     assert_eq!(pair.server.rpc.pool_use().1, 0);
 }
 

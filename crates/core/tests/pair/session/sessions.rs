@@ -308,7 +308,10 @@ fn a_broken_law_ends_the_sessions_once_and_the_endpoint_goes_on() {
     let mut pair = Pair::with(config, SessionOptions::default());
     let server = &mut pair.server.rpc;
     let other = server.lifecycle().open(&SessionOptions::default()).unwrap();
-    assert!(server.disconnect(other).is_ok(), "which breaks the law");
+    assert!(
+        server.disconnect(other).is_ok(),
+        "the session ends, which breaks the law"
+    );
     pair.call(ECHO, b"x", 1);
     pair.run();
     pair.pass(sweep);
@@ -324,7 +327,7 @@ fn a_broken_law_ends_the_sessions_once_and_the_endpoint_goes_on() {
     assert_eq!(server.counters().broken_laws, 1);
 
     let offer = server.lifecycle().offer_of(pair.back);
-    assert!(offer.is_none(), "it has ended");
+    assert!(offer.is_none(), "the session has ended");
     let (client, options) = (&mut pair.client.rpc, SessionOptions::default());
     let again = client.lifecycle().open(&options).unwrap();
     let offer = client.lifecycle().offer_of(again).unwrap();

@@ -431,7 +431,7 @@ fn a_peer_that_does_not_run_for_a_while_is_asked_once_and_not_for_every_message(
         pair.step_client();
     }
     let asked = pair.client.rpc.counters().retransmissions;
-    assert!((1..12).contains(&asked), "{asked} packets left again");
+    assert!((1..12).contains(&asked), "{asked} packets were sent again");
     deliver(&pair.client.out, &pair.server.inbox);
     pass_by(&mut pair, 5_000, 1_000, |_| {});
     assert_eq!(pair.done().len(), 31);
