@@ -1,4 +1,4 @@
-//! Tests of `regions`: the announcements of one side, and the knowledge of the other.
+//! Tests of `regions`: announcements on one side, known regions on the other.
 
 use std::os::fd::AsRawFd;
 

@@ -15,14 +15,14 @@ fn open() -> End {
     Shm::open(Options::default()).expect("memory can be shared here")
 }
 
-/// Two ends of a channel, and the number by which the first knows the second.
+/// Two ends of a channel, and the first end's number for the second.
 fn connected() -> (End, End, PeerId) {
     let mut b = open();
     let (a, peer) = connect_to(&mut b, 1);
     (a, b, peer)
 }
 
-/// A new end with a channel to `b`, and the number by which the new end knows `b`.
+/// A new end with a channel to `b`, and its number for `b`.
 fn connect_to(b: &mut End, n: u8) -> (End, PeerId) {
     let mut a = open();
     let info = |n| PeerInfo::of_this_host(EndpointUid([n; 16]));
@@ -42,7 +42,7 @@ const fn item(peer: PeerId, byte: u8) -> TxItem {
 #[test]
 fn frames_stay_readable_when_the_half_moves() {
     let (mut a, mut b, peer) = connected();
-    // The first burst looks at everything, the later ones only at one ring.
+    // The first burst checks everything, later ones only one ring.
     for byte in 1..4 {
         a.tx.burst(&[item(peer, byte), item(peer, byte)]);
         assert_eq!(b.rx.burst(), 2);
@@ -184,7 +184,7 @@ fn a_doorbell_that_rings_always_delays_no_other_peer() {
 }
 
 /// Every second burst shows only references of one peer: in one run the bursts with even numbers,
-/// in the other those with odd ones.
+/// in the other those with odd numbers.
 #[test]
 fn references_put_off_no_look_at_parked_rings() {
     for first in 0..2 {

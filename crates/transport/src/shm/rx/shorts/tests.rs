@@ -15,7 +15,7 @@ fn ring(lens: &[usize]) -> Heap {
     ring
 }
 
-/// The frames of a burst of this number of packets: in rows, and by their numbers.
+/// The frames of a burst with this many packets: taken by rows, and by their numbers.
 fn frames(shorts: &Shorts, packets: usize) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     while frames.len() < packets {
