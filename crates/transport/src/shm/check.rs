@@ -129,8 +129,11 @@ fn take_in_place(ring: &mut Heap, times: u8) {
 
 /// Reads a packet that the consumer has shown.
 fn read(ring: &Heap, at: u32, len: u32) {
-    assert!(len <= LONGEST, "longer than any packet");
-    assert!(at + cells_of(len) <= COUNT, "outside of the ring");
+    assert!(len <= LONGEST, "the packet is longer than the ring permits");
+    assert!(
+        at + cells_of(len) <= COUNT,
+        "the packet reaches beyond the ring"
+    );
     std::hint::black_box(ring.bytes(at, len).iter().fold(0, |sum, byte| sum ^ byte));
 }
 
@@ -166,8 +169,8 @@ fn scribble(bell: &Doorbell, at: u64, value: u64) {
 fn take(bell: &Doorbell) {
     let mut last = None;
     bell.take(|bit| {
-        assert!(bit < MAX_BITS, "a bit that does not exist");
-        assert!(last < Some(bit), "a bit twice");
+        assert!(bit < MAX_BITS, "the doorbell has no such bit");
+        assert!(last < Some(bit), "a bit was taken twice");
         last = Some(bit);
     });
     let _sleeps = bell.fall_asleep();

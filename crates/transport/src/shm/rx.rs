@@ -484,7 +484,7 @@ impl ShmRx {
     fn named_frame(&self, index: usize) -> Frame<'_> {
         static NOTHING: AtomicU32 = AtomicU32::new(0);
         let named = self.waiting.shown().nth(index);
-        let named = named.expect("there is such a frame");
+        let named = named.expect("the burst has such a frame");
         let ring = self.rings.get(named.ring as usize);
         let elsewhere = ring
             .and_then(|ring| ring.as_ref()?.known.find(named.data))

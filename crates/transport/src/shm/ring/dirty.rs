@@ -61,7 +61,7 @@ impl Dirty {
         if data == 0 {
             return;
         }
-        debug_assert!((1..=Self::RUN).contains(&count), "a bit for each");
+        debug_assert!((1..=Self::RUN).contains(&count), "each cell has a bit");
         let written = u64::MAX >> (Self::RUN - count);
         let (at, shift) = ((first / BITS) as usize, first % BITS);
         self.bits[at] = self.bits[at] & !(written << shift) | data << shift;
@@ -118,7 +118,7 @@ impl Dirty {
     /// cell before them.
     #[inline(always)]
     pub(super) fn on_lone(&mut self, at: usize, count: usize, until: u64) {
-        debug_assert!((1..=Self::RUN).contains(&count), "a bit for each");
+        debug_assert!((1..=Self::RUN).contains(&count), "each cell has a bit");
         let data = u64::MAX >> (Self::RUN - count);
         let (place, shift) = (at / Self::RUN, at % Self::RUN);
         self.bits[place] |= data << shift;

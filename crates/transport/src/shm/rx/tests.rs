@@ -57,7 +57,7 @@ fn frames_stay_readable_when_the_half_moves() {
 fn a_sender_that_settles_wakes_a_receiver_that_parked_just_then() {
     let (mut a, b, peer) = connected();
     a.tx.burst(&[item(peer, 0)]);
-    assert_eq!(a.tx.counters().wakeups_sent, 0, "it was awake");
+    assert_eq!(a.tx.counters().wakeups_sent, 0, "the receiver was awake");
     // A race: the receiver found the ring empty before the packet came, but the mark that it set
     // becomes visible only after the sender has read the mark.
     b.rx.mark(Parked::Awake, Parked::Awake);
@@ -65,7 +65,7 @@ fn a_sender_that_settles_wakes_a_receiver_that_parked_just_then() {
     a.tx.settle();
     assert_eq!(a.tx.counters().wakeups_sent, 1);
     a.tx.settle();
-    assert_eq!(a.tx.counters().wakeups_sent, 1, "once is enough");
+    assert_eq!(a.tx.counters().wakeups_sent, 1, "one wake-up is enough");
 }
 
 /// Undoes everything that peers have written into a doorbell, as any peer can.
@@ -194,7 +194,7 @@ fn references_put_off_no_look_at_parked_rings() {
             assert_eq!(b.rx.burst(), 0);
         }
         let mut pool = Pool::new(PoolConfig::default()).expect("the default works");
-        let large = pool.alloc(30_000).expect("it is small enough");
+        let large = pool.alloc(30_000).expect("the pool has room");
         let reference = |peer| TxItem {
             data: large.lend(),
             ..item(peer, 9)
@@ -219,8 +219,8 @@ fn references_put_off_no_look_at_parked_rings() {
                 break;
             }
             bursts += 1;
-            assert!(bursts < SOON, "it is not looked at");
+            assert!(bursts < SOON, "the parked ring is not checked");
         }
-        assert!(!b.rx.waiting.is_empty(), "each turn was one of references");
+        assert!(!b.rx.waiting.is_empty(), "references wait in each turn");
     }
 }

@@ -60,7 +60,7 @@ fn take_lone(shorts: &mut Shorts, len: usize, change: impl FnOnce(&Heap)) -> Vec
         AFTER_ONE..=TWO => consumer.take_lone::<2>(watch, seen),
         _ => consumer.take_lone::<0>(watch, seen),
     };
-    let (packet, _) = taken.expect("it is alone");
+    let (packet, _) = taken.expect("the packet is alone");
     change(&ring);
     // SAFETY: the ring has found the packet.
     unsafe {
