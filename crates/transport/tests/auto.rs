@@ -1,5 +1,5 @@
-//! The `auto` transport: which transport carries the packets of a peer, peers on both transports,
-//! and when an endpoint looks at its socket.
+//! The `auto` transport: which transport carries a peer's packets, peers on both transports, and
+//! when an endpoint polls its socket.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 use std::net::UdpSocket;
@@ -133,7 +133,7 @@ fn item(peer: PeerId, byte: u8) -> TxItem {
     }
 }
 
-/// Makes both known to each other; returns the number by which each knows the other.
+/// Connects the two; returns the number that each has for the other.
 fn connect(a: &mut Endpoint, b: &mut Endpoint, same_host: bool) -> (PeerId, PeerId) {
     let (pending, offer) = a.offer(&b.info(same_host));
     let (to_a, answer) = b.accept(&a.info(same_host), offer);
@@ -287,7 +287,7 @@ fn the_socket_is_left_alone_while_all_peers_share_memory() {
         assert_eq!(a.take(2000), []);
     }
     assert_eq!([a.syscalls(), b.syscalls()], before);
-    // An offer reveals the address of `a`, and ends without an answer.
+    // An offer reveals the address of `a`, and then ends without an answer.
     let stranger = PeerInfo {
         endpoint: EndpointUid([9; 16]),
         ..a.info(false)

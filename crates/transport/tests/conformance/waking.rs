@@ -95,13 +95,13 @@ fn an_armed_endpoint_is_woken<H: Harness>() {
             for race in 1..=H::RACES {
                 sender.burst(&[packet.0]);
                 // The delay below varies, so that each packet finds the receiver at another step of
-                // falling asleep.
+                // going to sleep.
                 let start = Instant::now();
                 while seen.load(Ordering::Acquire) < race {
                     if start.elapsed() > 3 * SOON {
                         return;
                     }
-                    // The burst may have missed that the receiver fell asleep.
+                    // The burst may not have noticed that the receiver went to sleep.
                     sender.settle();
                     std::thread::yield_now();
                 }

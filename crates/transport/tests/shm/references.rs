@@ -61,7 +61,7 @@ fn small_packets_do_not_wait_for_large_ones() {
         a.tx.burst(&[item(to_b, number, large.lend())]);
     }
     a.tx.burst(&[item(to_b, 100, BufRef::EMPTY)]);
-    // It comes alone, so that it is answered before anything is copied.
+    // The packet comes alone, so that it is answered before anything is copied.
     assert_eq!(poll(&mut b), [(100, None)]);
     let mut got = Vec::new();
     while got.len() < 20 {
@@ -165,8 +165,8 @@ fn regions_that_are_gone_are_unmapped() {
     drop(large);
     a.pool = Pool::new(PoolConfig::default()).unwrap();
     assert_eq!(mappings(inode), 1, "the receiver does not know yet");
-    // The sender reports which regions are gone before it sleeps; the receiver reads that when it
-    // wakes.
+    // The sender reports which regions are gone before it sleeps; the receiver reads that report
+    // when it wakes.
     a.sleep(Duration::ZERO);
     b.sleep(Duration::ZERO);
     assert_eq!(mappings(inode), 0);

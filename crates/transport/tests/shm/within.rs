@@ -38,9 +38,9 @@ fn here(uid: u8) -> PeerInfo {
     }
 }
 
-/// Connects two ends. Each takes its peer, which is the other end or a relay between them, for an
-/// endpoint of this process. Returns the ends, the first one's id for its peer, and the memory that
-/// another process could open during the set-up.
+/// Connects two ends. Each believes that its peer, which is the other end or a relay between them,
+/// is an endpoint of this process. Returns the ends, the first end's id for its peer, and the
+/// memory that another process could open during the set-up.
 fn ends([first, second]: [u8; 2]) -> (End, End, PeerId, Vec<File>) {
     let (mut a, mut b) = (end(1), end(2));
     let (pending, offer) = a.offer(&here(first)).unwrap();

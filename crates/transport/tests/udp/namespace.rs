@@ -1,5 +1,5 @@
-//! A network of our own: two namespaces and a link between them. It has what loopback lacks: a real
-//! MTU, segments that are cut up, a link that goes down, a host that is not there.
+//! A network of our own: two namespaces and a link between them. It has features that loopback
+//! lacks: a real MTU, segments that are split, a link that goes down, a host that does not exist.
 //!
 //! Needs root and `ip`. Without them, these tests say so and pass; with `DUNLIN_NO_SKIP=1` they
 //! fail instead.
@@ -14,8 +14,8 @@ use crate::endpoint::{Endpoint, connect, packets};
 /// An address of the link that no host has.
 const NOBODY: &str = "10.79.0.99";
 
-/// Opens an endpoint whose socket lives at `host`, under one of its addresses; the socket stays
-/// there wherever it is used.
+/// Opens an endpoint whose socket is in the namespace of `host`, at one of its addresses. The
+/// socket stays in that namespace wherever it is used.
 fn open_at(host: &Host, address: &str, options: &Options) -> Endpoint {
     let ip = address.parse().unwrap();
     let options = Options {

@@ -1,4 +1,4 @@
-//! Endpoints whose sockets are tied to their only peers, and then get others.
+//! Endpoints whose sockets are tied to their only peers, until other peers come.
 
 use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 
