@@ -192,7 +192,10 @@ fn a_side_that_cannot_complete_shared_memory_offers_udp_alone_next() {
     a.send(to_b, 7);
     assert_eq!(b.next(), [7]);
     let (to_a, _) = connect(&mut b, &mut a, true);
-    assert!(is_udp(to_a), "nor does it accept shared memory from there");
+    assert!(
+        is_udp(to_a),
+        "the endpoint does not accept shared memory from that peer either"
+    );
 }
 
 #[test]

@@ -215,7 +215,7 @@ fn a_full_queue_drops_and_never_blocks<H: Harness>() {
     }
     a.tx.flush();
     assert!(start.elapsed() < SOON, "a full queue held the sender up");
-    assert_eq!(a.tx.done(), TxSeq(sent), "what was dropped is done as well");
+    assert_eq!(a.tx.done(), TxSeq(sent), "dropped packets count as done");
     let mut received = 0;
     loop {
         let rest = b.rest().len() as u64;
@@ -346,7 +346,7 @@ fn a_removed_peer_is_gone_at_once<H: Harness>() {
     b.send_one(to_a, 3, 100);
     a.rest();
     let (again, _) = a.connect(&mut b);
-    assert_ne!(again, to_b, "a dead peer's name comes back too soon");
+    assert_ne!(again, to_b, "a dead peer's id comes back too soon");
     a.send_one(again, 4, 100);
     expect(b.receive(1), 1, [(4, 100)]);
     b.remove(to_a);

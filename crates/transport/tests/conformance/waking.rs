@@ -56,7 +56,7 @@ fn what_is_there_already_keeps_awake<H: Harness>() {
         if arm(&mut b) == Arm::Wait {
             assert!(
                 wait(&fds(&b), SOON),
-                "a packet was there before, and its receiver slept on"
+                "a packet was already there, and its receiver slept on"
             );
         }
         disarm(&mut b);
@@ -143,7 +143,7 @@ fn the_descriptors_stay_the_same<H: Harness>() {
             assert_eq!(arm(&mut hub), Arm::Wait);
             assert!(
                 !wait(&before, Duration::ZERO),
-                "awake, and nothing has come"
+                "the hub woke, but nothing has come"
             );
             spoke.send_one(*to_hub, 1, 60);
             assert!(wait(&before, SOON), "a wake-up was lost");

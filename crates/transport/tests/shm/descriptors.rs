@@ -71,7 +71,7 @@ fn memory_that_could_fail_us_is_not_mapped() {
             let len = len_of(&offer.fds[which]);
             offer.fds[which] = not_memory(len).swap_remove(case);
             let refused = b.accept(&a.info(), offer);
-            let error = refused.expect_err("it was taken for memory");
+            let error = refused.expect_err("the descriptor was accepted as memory");
             let expected = matches!(error, ConnectError::Descriptor | ConnectError::Os(_));
             assert!(expected, "descriptor {which}, case {case}: {error}");
         }

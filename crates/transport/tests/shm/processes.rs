@@ -136,7 +136,10 @@ fn a_sleeping_server_is_woken_by_another_process() {
             answered += 1;
         }
         if answered < 2000 {
-            assert!(server.sleep(SOON), "a wake-up was lost after {answered}");
+            assert!(
+                server.sleep(SOON),
+                "a wake-up was lost after {answered} answers"
+            );
         }
     }
     client.socket.read_exact(&mut [0]).unwrap();

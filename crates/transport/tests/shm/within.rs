@@ -121,7 +121,7 @@ fn memory_of_a_channel_within_the_process_cannot_be_opened() {
         assert!(a.send(to, LONG));
         let [before, after] = shown(&mut b, || assert!(opened.iter().all(scribble)));
         assert!(before == after, "the frame was changed while it was shown");
-        assert_eq!(opened.len(), 0, "it has a descriptor");
+        assert_eq!(opened.len(), 0, "the memory has a descriptor");
     }
 }
 

@@ -49,7 +49,7 @@ fn segments_are_cut_up_on_a_link_of_mtu_1500() {
         let got = b.take_packets(44);
         assert!(got.iter().map(|(number, _)| *number).eq(0..44));
     }
-    assert_eq!(a.counters().syscalls, 51, "one call each");
+    assert_eq!(a.counters().syscalls, 51, "each burst takes one call");
     assert!(
         network.left.sent_packets() - before >= 50 * 44,
         "each segment crossed the link"
@@ -101,8 +101,11 @@ fn segments_beyond_the_mtu_are_sent_one_by_one_from_then_on() {
         );
         a.counters().syscalls - before
     });
-    assert!(calls[0] > 10, "refused, then sent one by one: {calls:?}");
-    assert_eq!(calls[1], 1, "not tried again");
+    assert!(
+        calls[0] > 10,
+        "the message is refused, then sent one by one: {calls:?}"
+    );
+    assert_eq!(calls[1], 1, "the endpoint does not try segments again");
     assert_eq!(a.counters().tx_packets, 38);
     assert_eq!(a.counters().tx_dropped_error, 0);
 }
