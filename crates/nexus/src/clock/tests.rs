@@ -1,4 +1,4 @@
-//! Compares the counter with the kernel's clock, and tests readings that must not be believed.
+//! Compares the counter with the kernel's clock, and tests readings that must be rejected.
 
 use super::*;
 

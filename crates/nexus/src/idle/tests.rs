@@ -1,4 +1,4 @@
-//! The time at which a thread blocks, and all events that end a block.
+//! When a thread blocks, and all events that end a block.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ fn a_transport_that_wakes_late_makes_the_thread_spin_longer() {
     assert_eq!(Idle::Spin.at_least(least), Idle::Spin);
 }
 
-/// A look of an endpoint that has sent no request.
+/// The state of an endpoint that has sent no request.
 fn at(micros: u64) -> Look {
     Look {
         now: Nanos::from_micros(micros),

@@ -1,5 +1,5 @@
-//! Endpoints that cannot be made, and the time of one publication of an endpoint's counters. The
-//! test for that time prints it, so it is run by hand.
+//! Endpoints that cannot be made, and the cost of publishing an endpoint's counters. The test of
+//! that cost prints it, so it is run by hand.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;

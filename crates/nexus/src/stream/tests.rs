@@ -1,4 +1,4 @@
-//! Frames whose bytes come in any pieces, descriptors with their frames, and every limit.
+//! Frames whose bytes come in arbitrary pieces, descriptors with their frames, and every limit.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,5 +1,5 @@
-//! The counters of a process are the same whether another process or the process itself reads them;
-//! a hidden process shows none.
+//! A process's counters are the same whether another process or the process itself reads them; a
+//! hidden process shows none.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -94,8 +94,8 @@ fn everything(address: std::net::SocketAddr) -> Vec<u8> {
     unreachable!("a file ends")
 }
 
-/// A trace holds data of packets, and a row the address of a peer. A reader of counters may see
-/// neither.
+/// A trace holds data of packets, and a row the address of a peer. A reader over the control plane
+/// may see neither.
 #[test]
 fn no_packets_and_no_addresses_are_read_over_the_control_plane() {
     const ECHO: ReqType = ReqType(1);

@@ -38,7 +38,7 @@ impl Scene {
         self.server.address
     }
 
-    /// Checks that the session works, and that a new one does.
+    /// Checks that the session works, and that a new session works too.
     pub(super) fn check(&mut self) {
         exchange(&mut self.rpc, self.session, REVERSE);
         let fresh = self.rpc.connect_blocking(self.server.address).unwrap();
@@ -122,7 +122,7 @@ fn half_messages_and_slow_senders_are_closed_in_time() {
     }
     assert!(!open, "it is served for ever");
     scene.check();
-    // All have been closed by now, after a second.
+    // All connections must have been closed by now, after a second.
     let waited = Instant::now();
     for stream in [half, slow, silent, greeted] {
         rest(stream);
@@ -213,7 +213,7 @@ fn a_peer_that_guesses_the_counters_of_heartbeats_is_cut_off() {
         let mut stream = connect(scene.address());
         stream.write_all(&frame(&hello(1))).unwrap();
         let (begun, mut guessed) = (Instant::now(), 0);
-        // The peer sends heartbeats, too, to see whether the server still takes its messages.
+        // The peer also sends heartbeats, to see whether the server still takes its messages.
         while stream.write_all(&heartbeat()).is_ok() {
             while guessed < heartbeats(&stream) {
                 let counter = first + guessed;

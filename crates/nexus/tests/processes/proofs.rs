@@ -1,5 +1,5 @@
-//! Peers that want their packets at another address than that of their connection. The server sends
-//! challenges there, and nothing else until the bytes of one have come back (rule C13).
+//! Peers that want their packets at an address other than their connection's. The server sends
+//! challenges there, and nothing else until the bytes of a challenge have come back (rule C13).
 //!
 //! Some of these tests need root and `ip`, and the router that rewrites addresses needs `nft`.
 
@@ -103,7 +103,7 @@ fn call(socket: &UdpSocket, server: &Server, to: &Granted) {
     }
 }
 
-/// The server refuses the stranger after the failure timeout, and has sent few packets until then.
+/// The server refuses the stranger after the failure timeout, and sends few packets until then.
 #[test]
 fn a_bystander_gets_at_most_three_packets_and_few_bytes() {
     let Some((network, server)) = scene() else {
@@ -232,7 +232,7 @@ fn a_client_at_its_own_address_does_not_wait_for_proofs_of_others() {
             stranger.begin(dead);
         }
     }
-    // The server reads a part of each connection in a turn, which takes a while on a busy machine.
+    // The server reads a part of each connection per turn, which takes long on a busy machine.
     let begun = Instant::now();
     while !strangers.iter_mut().any(Stranger::was_refused_as_busy) {
         assert!(begun.elapsed() < Duration::from_secs(5), "places are left");

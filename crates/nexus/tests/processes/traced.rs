@@ -157,7 +157,7 @@ fn a_session_lets_its_connection_read_no_more() {
 fn is_answered(name: &str) -> bool {
     let mut stream = connect_unix(name);
     stream.set_read_timeout(Some(LIMIT)).unwrap();
-    // The server may have closed it already.
+    // The server may already have closed it.
     let _ = stream.write_all(&[frame(&hello(1)), insight_read()].concat());
     stream.read(&mut [0; 512]).is_ok_and(|got| got > 0)
 }

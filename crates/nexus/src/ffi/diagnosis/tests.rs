@@ -1,4 +1,4 @@
-//! Questions about sockets of this process, and of a thread that runs as another user.
+//! Questions about sockets of this process, and about those of a thread with another user.
 
 use std::net::{TcpListener, TcpStream};
 
@@ -7,7 +7,7 @@ use dunlin_testkit::user::{STRANGER, as_user};
 use super::*;
 use crate::ffi::socket::own_uid;
 
-/// Connects as a user, and returns the user that the other end finds.
+/// Connects as `user`, and returns the user that the other end finds.
 fn found(at: &str, user: u32) -> Option<u32> {
     let listener = TcpListener::bind(at).unwrap();
     let address = listener.local_addr().unwrap();
