@@ -168,7 +168,10 @@ fn dropping_the_pool_ends_its_threads_and_drops_what_waits() {
     while endpoint.poll().is_some() {
         back += 1;
     }
-    assert_eq!(back, ran, "what ran came back, and nothing runs any more");
+    assert_eq!(
+        back, ran,
+        "each job that ran came back, and none is running"
+    );
 }
 
 #[test]

@@ -39,7 +39,10 @@ fn nothing_is_read_unless_it_was_switched_on() {
     let mut remote = Remote::connect(&nexus.address().to_string()).unwrap();
     let error = Snapshot::read(&mut remote).unwrap_err();
     assert!(matches!(error, ReadError::Truncated { at: 0 }), "{error}");
-    assert!(nexus.snapshot().is_some(), "here it is read");
+    assert!(
+        nexus.snapshot().is_some(),
+        "the process itself can read its counters"
+    );
 }
 
 /// All bytes that a connection can read, with the next question sent as soon as an answer comes.
@@ -71,7 +74,7 @@ fn everything(address: std::net::SocketAddr) -> Vec<u8> {
             let Some(len) = frame_len(&input).unwrap() else {
                 let mut chunk = [0; 8192];
                 let got = stream.read(&mut chunk).unwrap();
-                assert_ne!(got, 0, "it closed the connection");
+                assert_ne!(got, 0, "the server has closed the connection");
                 input.extend_from_slice(&chunk[..got]);
                 continue;
             };
@@ -136,7 +139,7 @@ fn no_packets_and_no_addresses_are_read_over_the_control_plane() {
         files
             .iter()
             .any(|found| has(&std::fs::read(&found.path).unwrap_or_default())),
-        "it is here"
+        "the memory file has it"
     );
     let here = nexus.snapshot().unwrap();
     assert!(here.endpoints[0].sessions[0].place.nexus.is_some());

@@ -100,7 +100,7 @@ fn leaving_client<T: Named>() {
     let closed = |event: &SessionEvent| matches!(event, SessionEvent::Closed { .. });
     assert!(
         !stays.app().events.iter().any(closed),
-        "others notice nothing"
+        "other sessions notice nothing"
     );
 }
 
@@ -128,7 +128,7 @@ fn killed_client<T: Named>() {
     }
     rpc.run_for(Duration::from_millis(1_200));
     let (_, bufs) = rpc.pool_use();
-    assert!(bufs <= 8, "{bufs} msgbufs stayed behind");
+    assert!(bufs <= 8, "{bufs} msgbufs leaked");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn killed_under_load<T: Named>() {
     }
     rpc.run_for(Duration::from_millis(1_200));
     let (_, bufs) = rpc.pool_use();
-    assert!(bufs <= 8, "{bufs} msgbufs stayed behind");
+    assert!(bufs <= 8, "{bufs} msgbufs leaked");
 }
 
 #[test]

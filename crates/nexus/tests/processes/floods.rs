@@ -85,7 +85,7 @@ fn a_peer_that_does_not_read_costs_what_is_counted() {
             if flood.turn(false, MOST_AT_ONCE) > 0 {
                 read = Instant::now();
             }
-            assert!(start.elapsed() < LONGEST, "it reads without end");
+            assert!(start.elapsed() < LONGEST, "the server reads without end");
         }
         let grown = peak(server.id()) - before;
         eprintln!("{grown} KiB for {DEAF} peers in {:?}", start.elapsed());
@@ -102,7 +102,7 @@ fn settled_peak(process: u32) -> usize {
         if now == last {
             return now;
         }
-        assert!(begun.elapsed() < LONGEST, "it grows without end");
+        assert!(begun.elapsed() < LONGEST, "the server grows without end");
         last = now;
         std::thread::sleep(SILENCE);
     }

@@ -120,7 +120,7 @@ fn half_messages_and_slow_senders_are_closed_in_time() {
             break;
         }
     }
-    assert!(!open, "it is served for ever");
+    assert!(!open, "the connection is served for ever");
     scene.check();
     // All connections must have been closed by now, after a second.
     let waited = Instant::now();
@@ -184,7 +184,7 @@ fn a_peer_that_asks_and_never_reads_is_cut_off() {
     while stream.write_all(&many).is_ok() {
         assert!(
             start.elapsed() < Duration::from_secs(10),
-            "it is served for ever"
+            "the connection is served for ever"
         );
     }
     scene.check();
@@ -220,7 +220,10 @@ fn a_peer_that_guesses_the_counters_of_heartbeats_is_cut_off() {
                 let _ = stream.write_all(&frame(&Message::HeartbeatAck { counter }));
                 guessed += 1;
             }
-            assert!(begun.elapsed() < Duration::from_secs(4), "it seems to live");
+            assert!(
+                begun.elapsed() < Duration::from_secs(4),
+                "the server takes the peer for alive"
+            );
             std::thread::sleep(Duration::from_millis(25));
         }
     }

@@ -253,9 +253,12 @@ fn failed_after_filter() -> Option<Duration> {
         assert_eq!(
             rpc.nexus().counters().unwrap().peers_failed,
             0,
-            "its process lives"
+            "the peer's process is alive"
         );
-        assert!(rpc.counters().inquiries > 0, "no packet told of its end");
+        assert!(
+            rpc.counters().inquiries > 0,
+            "the client has asked the peer"
+        );
     });
     took
 }
@@ -268,7 +271,10 @@ fn a_filtered_data_port_fails_the_session_within_two_timeouts() {
         let Some(took) = failed_after_filter() else {
             return;
         };
-        assert!(took > Duration::from_secs(1), "the peer was asked");
+        assert!(
+            took > Duration::from_secs(1),
+            "the client first asks the peer"
+        );
         if took < Duration::from_secs(2) {
             return;
         }

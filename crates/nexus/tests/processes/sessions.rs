@@ -176,7 +176,7 @@ fn clean_disconnect<T: Open>() {
                 app.events.iter().filter(closed).count(),
             );
             assert!(opened >= 20);
-            assert_eq!(opened, ended, "a session stayed behind");
+            assert_eq!(opened, ended, "a session leaked");
             for event in &app.events {
                 if let SessionEvent::Closed { reason, .. } = event {
                     assert!(matches!(

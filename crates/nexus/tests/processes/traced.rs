@@ -61,11 +61,11 @@ fn packets_are_wiped_within_a_second_when_their_reader_is_killed() {
             finish(&mut rpc, LIMIT);
         }
         rpc.run_for(Duration::from_millis(1_200));
-        assert!(has_secret(&server), "its reader lives");
+        assert!(has_secret(&server), "the reader is alive");
         reader.signal(libc::SIGKILL);
         let killed = Instant::now();
         while has_secret(&server) {
-            assert!(killed.elapsed() < LIMIT, "it stays for ever");
+            assert!(killed.elapsed() < LIMIT, "the packets stay for ever");
             rpc.run_for(Duration::from_millis(10));
         }
         killed.elapsed()
