@@ -51,7 +51,7 @@ pub(super) struct Route {
     retries: u32,
 }
 
-/// The next step after the end of a connection.
+/// What follows the end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AfterLoss {
     /// The route did not depend on the connection.
@@ -101,7 +101,7 @@ impl Route {
         self.state = RouteState::Upgrading { tcp, unix };
     }
 
-    /// Uses a connection on which both sides have said hello. Returns the connection that it
+    /// Uses a connection on which both sides have sent Hello. Returns the connection that it
     /// replaces.
     pub(super) fn on_up(&mut self, link: LinkId) -> Option<LinkId> {
         let replaced = match self.state {

@@ -1,4 +1,4 @@
-//! Tests of the handshake alone: each row of its table, and the resources that it must give back.
+//! Tests of the handshake alone: each row of its table, and the resources that it must return.
 
 use std::net::SocketAddr;
 
@@ -158,7 +158,7 @@ const STAGES: [At; 5] = [
     At::Completing,
 ];
 
-/// Brings session `number` to this stage, with endpoint 1; its offer is `number` as well. For
+/// Brings session `number` to this stage, with endpoint 1; its offer has the same number. For
 /// `Waiting`, another session, 99, has the only turn.
 fn bring(handshake: &mut Tested, number: u32, at: At) {
     if at == At::Waiting {
@@ -320,7 +320,7 @@ fn the_end_of_a_grant_that_was_given_back_does_not_end_the_session() {
     bring(&mut handshake, 0, At::Completing);
     handshake.on_completed(key(0), Completion::Failed(RefuseCode::Busy), NOW);
     steps(&mut handshake);
-    // Before and after the session has its new name.
+    // Before and after the session gets its new token.
     let reason = CloseReason::PeerFailed;
     let ended = Event::Closed {
         key: key(0),

@@ -1,4 +1,4 @@
-//! Shares for all counts, and the network prefix of an address.
+//! Shares for all numbers of connections, and the network prefix of an address.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ fn host(number: u8) -> Origin {
     Origin::of_host(Ipv4Addr::new(10, 0, 0, number).into())
 }
 
-/// Places with this number of connections of each host, and their total.
+/// Places with these numbers of connections for each host, and the total.
 fn places(of: &[usize]) -> (Places, usize) {
     let mut places = Places::default();
     let mut last = 0;

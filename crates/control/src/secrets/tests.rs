@@ -1,4 +1,4 @@
-//! The numbers follow from the seed, and not from other numbers.
+//! The numbers follow from the seed, not from other numbers.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ fn the_seed_alone_determines_the_numbers() {
     assert!(numbers(7).is_disjoint(&numbers(8)));
 }
 
-/// SplitMix64 backwards: the state that gave this number.
+/// Inverts SplitMix64: returns the state that gave this number.
 fn state_before(mut number: u64) -> u64 {
     let undo = |z: u64, shift: u32| z ^ (z >> shift) ^ (z >> (2 * shift));
     let inverse = |odd: u64| {

@@ -1,4 +1,4 @@
-//! Sessions that never open, or are no longer open: each gives back exactly the resources of its
+//! Sessions that never open, or are no longer open: each returns exactly the resources of its
 //! stage.
 
 use super::*;
@@ -14,7 +14,7 @@ fn a_lost_connection_gives_the_offer_back_in_every_stage() {
             _ => Vec::new(),
         };
         assert_eq!(steps(&mut handshake), given_back, "{at:?}");
-        // The next connection leads to the process that replaced it.
+        // The next connection leads to the process that has replaced the first one.
         handshake.on_event(found(0, 2)).unwrap();
         assert_eq!(steps(&mut handshake), [offers(0, 2)], "{at:?}");
     }
@@ -137,7 +137,7 @@ fn the_last_session_with_a_dead_peer_removes_it() {
     );
 }
 
-/// Another nexus claims the endpoint of the first one, and answers nothing.
+/// Another nexus claims the first one's endpoint, and answers nothing.
 #[test]
 fn an_end_that_takes_the_name_of_another_keeps_no_turn_of_that_one() {
     let mut handshake = fresh();
@@ -153,7 +153,7 @@ fn an_end_that_takes_the_name_of_another_keeps_no_turn_of_that_one() {
         handshake.on_offered(key, VIA, Ok((u64::from(number), side(number))));
         steps(&mut handshake);
     }
-    // An endpoint with two addresses, which the transport takes for one peer, keeps no turn either.
+    // An endpoint with two addresses, which is one peer to the transport, keeps no turn either.
     for (number, host) in [(20, 1), (21, 2)] {
         let (peer, side) = (PeerId(4), side(number));
         handshake.on_answered(ConnectTicket(1), &at(host), Answer::Granted { peer, side });

@@ -1,5 +1,5 @@
 //! Random histories against a model without counters: the stages of all sessions determine which
-//! offers are under way, how many sessions share a channel, and what is left at the end.
+//! offers are under way, how many sessions share a channel, and what must be left at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::types::Proving;
 
 mod checks;
 
-/// Endpoints at other sides.
+/// Number of other endpoints.
 const PEERS: u32 = 3;
 
 /// The stage of a session, by the table in the header of `handshake.rs`.
@@ -24,7 +24,7 @@ enum Stands {
     Offered(u8, u64),
     Completing(u8, bool),
     Proving(u8),
-    /// Completing after a proof: the transport counts a use already.
+    /// Completing after a proof: the transport already counts a use.
     Opening(u8, bool),
     Open(u8),
 }
@@ -47,7 +47,7 @@ struct Model {
     /// Attempts and sessions of the plane.
     attempts: BTreeSet<SessionKey>,
     opened: BTreeSet<SessionKey>,
-    /// Steps whose result comes late, because the transport is slow.
+    /// Steps whose results come late, because the transport is slow.
     late: Vec<Taken>,
 }
 
@@ -100,7 +100,7 @@ impl Model {
             let (number, stands) = (*number, *stands);
             self.event(number, stands);
         }
-        // Takes the turns before core ends the sessions that ended while they were completing.
+        // Takes the turns before core closes sessions that ended while they were completing.
         self.turns();
         self.take();
         self.check();
@@ -146,7 +146,7 @@ impl Model {
                 let lost = self.below(2) == 0;
                 let next = match stands {
                     Stands::Offered(..) if lost => {
-                        // The plane makes it wait for the next connection.
+                        // The plane makes the session wait for the next connection.
                         Stands::Renaming
                     }
                     _ => Stands::Asked,
@@ -240,7 +240,7 @@ impl Model {
         self.found.retain(|found| *found != number);
     }
 
-    /// Gives the transport's result of a step.
+    /// Reports the transport's result of a step.
     fn result(&mut self, step: Taken) {
         match step {
             Step::Offer { key, via, peer } => {
@@ -311,7 +311,7 @@ impl Model {
         self.finish_completing(key, done);
     }
 
-    /// Gives the result of completing a session.
+    /// Reports the result of completing a session.
     fn finish_completing(&mut self, key: SessionKey, done: Completion) {
         self.tested.on_completed(key, done, NOW);
         let number = key.session.0;

@@ -1,5 +1,4 @@
-//! Sessions that wait for the proof of an address: those that the peer has asked for, and those
-//! that it has granted.
+//! Sessions that wait for the proof of an address: requested by the peer, or granted by it.
 
 use dunlin_core::Challenged;
 
@@ -42,8 +41,8 @@ fn release() -> Taken {
     Step::Release { peer: PEER }
 }
 
-/// A handshake in which the peer has asked for a session, number 7 at the peer, and the transport
-/// has taken the peer's offer.
+/// A handshake in which the peer has asked for a session, with number 7 at the peer, and the
+/// transport has taken the peer's offer.
 fn requested() -> Tested {
     let mut handshake = fresh();
     let (peer, side) = (PEER, side(7));

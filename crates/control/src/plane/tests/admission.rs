@@ -1,5 +1,5 @@
-//! Limits and shares of connections: a flood from one origin locks out no other, and ends no
-//! connection that works.
+//! Limits and shares of connections: a flood from one origin locks out no other origin, and ends no
+//! connection that is in use.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -14,7 +14,7 @@ use crate::{ConnectFailure, Origin, Side};
 
 const LIMIT: usize = 32;
 
-/// Long enough for a message to arrive; short enough for a whole flood to arrive within the
+/// Long enough for a message to arrive, and short enough for a whole flood to arrive within the
 /// timeout.
 const ARRIVAL: Nanos = Nanos::from_micros(150);
 
@@ -30,7 +30,7 @@ fn full_server(seed: u64) -> (World, usize) {
     (world, server)
 }
 
-/// A connection that says hello and asks for a session right after it.
+/// A connection that sends Hello and right after it asks for a session.
 fn with_session(world: &mut World, to: usize, origin: Origin) -> usize {
     let stream = world.raw_from(to, origin);
     world.write(stream, frame(&Message::Hello(hello(1))));
@@ -49,7 +49,7 @@ fn with_session(world: &mut World, to: usize, origin: Origin) -> usize {
     stream
 }
 
-/// A connection that only says hello.
+/// A connection that only sends Hello.
 fn idle(world: &mut World, to: usize, origin: Origin) -> usize {
     let stream = world.raw_from(to, origin);
     world.write(stream, frame(&Message::Hello(hello(1))));

@@ -30,7 +30,7 @@ pub(super) fn hello(version: u8) -> Hello<'static> {
     }
 }
 
-/// A raw stream that has said hello.
+/// A raw stream that has sent Hello.
 fn greeted(world: &mut World, to: usize, unix: bool) -> usize {
     let stream = world.raw(to, unix);
     world.write(stream, frame(&Message::Hello(hello(1))));
@@ -100,7 +100,7 @@ fn messages_about_others_sessions_are_only_counted() {
     world.run(SOON);
     let theirs = *world.open(server).first().unwrap();
     let stream = greeted(&mut world, server, false);
-    // The name is right, but the session was made over another connection.
+    // The name is right, but the session belongs to another connection.
     let named = SessionRef {
         session: theirs.session,
         token: theirs.token,
@@ -214,7 +214,7 @@ fn descriptors_are_not_taken_from_connections_that_cannot_carry_them() {
     assert!(world.is_closed(stream));
 }
 
-/// The other end of a client's TCP connection claims a UNIX socket as its own.
+/// The process at the other end of a client's TCP connection claims another's UNIX socket.
 #[test]
 fn a_process_leads_no_client_to_another_process_of_its_host() {
     for host in [2, 1] {
@@ -227,8 +227,8 @@ fn a_process_leads_no_client_to_another_process_of_its_host() {
         assert_eq!(world.open(impostor).len(), 1, "over TCP");
         assert_eq!(world.plane(client).counters().upgrades, 0);
         assert_eq!(world.plane(victim).link_count(), 0);
-        // The client has dialled the socket if the other end is on its host; the process there had
-        // not got the number.
+        // The client has dialled the socket if the other end is on its host. The process at the
+        // socket had not received the nonce.
         let asked = u64::from(host == 1);
         assert_eq!(world.plane(victim).counters().bad_messages, asked);
     }
@@ -274,7 +274,7 @@ fn strangers() -> [Origin; 3] {
     [Origin::User(7), Origin::UnknownUser, elsewhere]
 }
 
-/// The plane looks at all links for each number, so a second one is refused.
+/// The plane searches all links for each nonce, so a second nonce is refused.
 #[test]
 fn a_connection_has_one_number() {
     let mut world = World::new(38);

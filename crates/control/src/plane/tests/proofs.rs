@@ -1,5 +1,5 @@
-//! Proofs of addresses between planes: challenges are few, and a session is made only if the bytes
-//! of a challenge come back over the connection of that session.
+//! Proofs of addresses between planes: challenges are few, and a session opens only if the bytes of
+//! a challenge come back over the connection of that session.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,12 +22,12 @@ pub(super) struct Request {
     pub(super) remote: (SessionNum, Token),
 }
 
-/// How the endpoints of a node treat addresses.
+/// Whether the endpoints of a node want addresses proven, and the challenges so far.
 #[derive(Debug, Default)]
 pub(super) struct Caution {
     /// Each address must be proven.
     pub(super) on: bool,
-    /// The number of next challenges that are lost.
+    /// How many of the next challenges will be lost.
     losses: usize,
     waiting: BTreeMap<ConnectTicket, Request>,
     /// Challenges that the endpoints have sent.
@@ -60,7 +60,7 @@ impl World {
             .on_command(Command::Challenge { proving }, now);
     }
 
-    /// Sends a challenge: an endpoint that has a session of this number and token gets it.
+    /// Sends a challenge. The endpoint that has a session with its number and token gets it.
     pub(super) fn on_challenge(&mut self, node: usize, proving: Proving, secret: u64) {
         let now = self.now;
         let caution = &mut self.nodes[node].caution;
@@ -87,7 +87,7 @@ impl World {
         }
     }
 
-    /// Grants the session of a peer that has proven its address, and refuses that of another.
+    /// Grants the session of a peer that has proven its address; otherwise refuses it.
     pub(super) fn on_proven(&mut self, node: usize, proving: Proving, proven: bool) {
         let now = self.now;
         let caution = &mut self.nodes[node].caution;
@@ -105,7 +105,7 @@ impl World {
     }
 }
 
-/// A client, and a server that wants addresses proven and loses this many challenges.
+/// A client, and a server that wants addresses proven and whose first challenges are lost.
 fn cautious(losses: usize) -> (World, usize, usize) {
     let mut world = World::new(6);
     let (client, server) = (world.node(1, 1), world.node(2, 1));
@@ -326,7 +326,7 @@ fn requests_that_prove_nothing_keep_no_place_of_others() {
     let (mut world, server) = small();
     flood(&mut world, server, &[1], UNPROVEN / 2);
     assert!(world.plane(server).counters().busy_refusals > 0);
-    // This one needs no proof.
+    // The following request needs no proof.
     world.nodes[server].caution.on = false;
     let client = world.node(2, 1);
     let key = world.connect(client, server, FIRST, PATIENCE);
@@ -356,7 +356,7 @@ fn the_places_of_requests_come_back_with_connections_and_endpoints() {
             let now = world.now;
             world.plane(server).remove_endpoint(FIRST, now);
         }
-        // They acknowledge no heartbeat.
+        // These connections acknowledge no heartbeat.
         world.run(world.config.heartbeat.timeout);
         let plane = world.plane(server);
         assert!(plane.unproven.is_empty() && plane.proofs.is_empty());

@@ -111,7 +111,7 @@ proptest! {
                 prop_assert_eq!(over_links, open);
             }
         }
-        // And the world still works.
+        // The world still works.
         for node in 0..NODES {
             if world.nodes[node].plane.is_none() {
                 world.start(node, 2);

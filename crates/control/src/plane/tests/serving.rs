@@ -107,7 +107,7 @@ fn any_endpoint_is_one_that_serves() {
         found.push(world.nodes[client].met.pop().unwrap().index.unwrap().0);
     }
     assert_eq!(found, [0, 1, 0, 1, 0, 1]);
-    // The other endpoints are there for clients that name them.
+    // Clients that name the other endpoints reach them.
     let key = world.connect(client, server, EndpointIndex(3), PATIENCE);
     world.run(SOON);
     assert!(is_open(world.seen(client, key)));
@@ -206,7 +206,7 @@ fn a_peer_that_changes_its_mind_for_ever_is_not_listened_to() {
     let (mut world, client, server) = pair(1);
     let key = world.connect(client, server, FIRST, PATIENCE);
     world.run(SOON);
-    // A process makes no more announcements than it may.
+    // A correct process makes no more announcements than allowed.
     for turn in 0..20 {
         world.plane(server).serve([TWO, DRAINS][turn % 2]);
     }
