@@ -251,7 +251,11 @@ fn the_first_offer_is_made_alone_and_then_a_few_at_a_time() {
     handshake.on_completed(key(0), Completion::Open(PeerId(1)), NOW);
     let made = steps(&mut handshake);
     let turns: Vec<Taken> = (1..=all / 2).map(|number| offers(number, 1)).collect();
-    assert_eq!(made[2..], turns, "in the order in which they were found");
+    assert_eq!(
+        made[2..],
+        turns,
+        "the offers come in the order in which the sessions were found"
+    );
     // Each offer that ends, in any way, passes its turn to the next.
     handshake.on_offered(key(1), VIA, Err(RefuseCode::Busy));
     assert!(steps(&mut handshake).contains(&offers(all / 2 + 1, 1)));
@@ -352,7 +356,11 @@ fn a_session_that_ends_while_it_is_completed_is_closed_once_it_is_open() {
     handshake.on_completed(key(0), Completion::Open(PeerId(1)), NOW);
     assert_eq!(steps(&mut handshake), [closes(0, reason)]);
     handshake.on_event(ended).unwrap();
-    assert_eq!(steps(&mut handshake), [closes(0, reason)], "it is open");
+    assert_eq!(
+        steps(&mut handshake),
+        [closes(0, reason)],
+        "the session is open"
+    );
 }
 
 #[test]

@@ -128,7 +128,11 @@ fn wrong_acknowledgements_are_errors() {
     assert_eq!(detector.on_ack(third), Err(WrongAck));
     assert_eq!(detector.on_ack(second), Ok(()));
     assert_eq!(detector.on_ack(second), Err(WrongAck));
-    assert_eq!(detector.on_ack(first), Err(WrongAck), "it is out of order");
+    assert_eq!(
+        detector.on_ack(first),
+        Err(WrongAck),
+        "the acknowledgement is out of order"
+    );
 }
 
 /// The peer counts up from 0 or from the first counter, or repeats a step that it has seen.
@@ -203,9 +207,9 @@ fn a_process_that_is_always_late_still_finds_a_dead_peer() {
         if detector.poll(now) == Verdict::Failed {
             break;
         }
-        assert!(polls < 10, "it never finds out");
+        assert!(polls < 10, "the detector never finds the dead peer");
     }
-    assert!(polls >= 3, "the peer had no round to answer in");
+    assert!(polls >= 3, "the peer had no full round for an answer");
 }
 
 #[test]

@@ -27,7 +27,11 @@ fn an_offer_that_may_have_been_granted_is_made_again_under_another_token() {
         bring(&mut handshake, 0, at);
         handshake.on_event(void(0, true)).unwrap();
         if at != At::Offered {
-            assert_eq!(steps(&mut handshake), [], "no other process has seen it");
+            assert_eq!(
+                steps(&mut handshake),
+                [],
+                "no other process has seen the token"
+            );
             continue;
         }
         let (old, token) = (key(0), Token(1));

@@ -262,7 +262,7 @@ impl Model {
                 self.tested.on_offered(key, via, Ok((offer, side(number))));
             }
             Step::Complete { key, pending, .. } => {
-                assert!(self.offers.remove(&pending), "it is completed once");
+                assert!(self.offers.remove(&pending), "each offer is completed once");
                 self.completed(key);
             }
             Step::Open { key, peer, .. } => {
@@ -385,8 +385,11 @@ impl Model {
     fn command(&mut self, command: &Command<u32>) {
         match command {
             Command::Connect { key, .. } => {
-                assert!(self.attempts.insert(*key), "asked for twice");
-                assert!(!self.opened.contains(key), "it is open");
+                assert!(
+                    self.attempts.insert(*key),
+                    "the session was asked for twice"
+                );
+                assert!(!self.opened.contains(key), "the session is already open");
             }
             Command::Abandon { key } => {
                 // The session may have been granted: then the plane disconnects it.
@@ -399,7 +402,7 @@ impl Model {
             Command::Offer { key, .. } => assert!(self.attempts.contains(key)),
             Command::Challenge {
                 proving: Proving::Granted(key),
-            } => assert!(self.opened.contains(key), "it is granted"),
+            } => assert!(self.opened.contains(key), "the session was granted"),
             Command::Challenge { .. } => panic!("no other side has asked"),
             Command::Prove { .. } => panic!("no challenge has come"),
             Command::Inquire { .. } => panic!("no session has asked"),

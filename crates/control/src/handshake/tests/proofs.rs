@@ -47,7 +47,11 @@ fn requested() -> Tested {
     let mut handshake = fresh();
     let (peer, side) = (PEER, side(7));
     handshake.on_answered(TICKET, &identity(1), Answer::Unproven { peer, side });
-    assert_eq!(steps(&mut handshake), [challenge(asked())], "no Accept");
+    assert_eq!(
+        steps(&mut handshake),
+        [challenge(asked())],
+        "the endpoint sends no Accept"
+    );
     handshake
 }
 
@@ -278,7 +282,7 @@ fn three_challenges_for_an_open_session_are_answered_until_it_ends() {
         }
         let ended = closed(CloseReason::Disconnected, Some(PEER.0), false);
         handshake.on_ended(key(9), &ended);
-        assert!(handshake.is_idle(), "the count goes with the session");
+        assert!(handshake.is_idle(), "the count ends with the session");
         steps(&mut handshake);
     }
 }

@@ -154,7 +154,7 @@ fn connections_that_greet_and_do_nothing_make_room() {
     }
     assert!(
         is_open(world.seen(client, key)),
-        "the one with a session stays"
+        "the connection with a session stays"
     );
 }
 
@@ -186,7 +186,10 @@ fn requests_without_an_answer_are_bounded() {
     assert_eq!(world.plane(server).tickets.len(), limit);
     assert_eq!(world.plane(server).counters().busy_refusals, 50);
     world.run(Nanos::from_secs(2));
-    assert!(world.is_closed(stream), "it acknowledges no heartbeats");
+    assert!(
+        world.is_closed(stream),
+        "the peer acknowledges no heartbeats"
+    );
     assert!(world.plane(server).tickets.is_empty());
 }
 
@@ -224,7 +227,7 @@ fn a_process_leads_no_client_to_another_process_of_its_host() {
         let key = world.connect(client, impostor, FIRST, PATIENCE);
         world.run(SOON);
         assert!(is_open(world.seen(client, key)));
-        assert_eq!(world.open(impostor).len(), 1, "over TCP");
+        assert_eq!(world.open(impostor).len(), 1, "the session is over TCP");
         assert_eq!(world.plane(client).counters().upgrades, 0);
         assert_eq!(world.plane(victim).link_count(), 0);
         // The client has dialled the socket if the other end is on its host. The process at the
@@ -251,7 +254,7 @@ fn a_number_counts_only_from_the_process_that_says_it_again() {
     };
     let unix = Origin::Process(3);
     let (_, refused) = greeted(unix, &nonce);
-    assert!(refused, "it has got none");
+    assert!(refused, "the process has received no nonce");
     for stranger in strangers() {
         let (said, refused) = greeted(stranger, &nonce);
         assert_eq!((said, refused), (vec![nonce.clone()], false));
@@ -263,7 +266,7 @@ fn a_number_counts_only_from_the_process_that_says_it_again() {
         std::slice::from_ref(&nonce)
     );
     let (_, refused) = greeted(unix, &other);
-    assert!(refused, "it is another");
+    assert!(refused, "this is another nonce");
     let (said, refused) = greeted(unix, &nonce);
     assert_eq!((said, refused), (vec![nonce.clone()], false));
 }

@@ -58,7 +58,11 @@ fn the_control_thread_answers_for_an_endpoint_that_does_not() {
         let (earliest, latest) = (due.since(SOON), due + SOON);
         assert!(earliest < away && away < latest, "{away:?} for {turn}");
     }
-    assert_eq!(world.nodes[server].inquired.len(), 1, "its queue is short");
+    assert_eq!(
+        world.nodes[server].inquired.len(),
+        1,
+        "the endpoint's queue has one inquiry"
+    );
     // The endpoint comes back and finds one question. The peer no longer waits for its answer.
     let theirs = world.nodes[server].inquired[0];
     let now = world.now;

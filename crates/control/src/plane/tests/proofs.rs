@@ -76,7 +76,7 @@ impl World {
                 _ => None,
             },
         };
-        let (session, token) = to.expect("it waits for the proof");
+        let (session, token) = to.expect("the session waits for the proof");
         for other in 0..self.nodes.len() {
             let keys = self.nodes[other].seen.keys();
             let named = |key: &&SessionKey| key.session == session && key.token == token;
@@ -95,7 +95,7 @@ impl World {
         let Proving::Asked { ticket, .. } = proving else {
             return;
         };
-        let request = caution.waiting.remove(&ticket).expect("it ends once");
+        let request = caution.waiting.remove(&ticket).expect("a proof ends once");
         if proven {
             return self.grant(node, request);
         }
@@ -279,7 +279,11 @@ fn a_process_of_an_old_release_gets_no_proof_and_none_is_asked_of_it() {
         .plane(client)
         .on_command(Command::Prove { key, secret }, now);
     world.run(SOON);
-    assert_eq!(world.nodes[server].caution.ended, [], "it was not sent");
+    assert_eq!(
+        world.nodes[server].caution.ended,
+        [],
+        "the proof was not sent"
+    );
 }
 
 /// Makes a flood of requests whose addresses are never proven.

@@ -58,7 +58,10 @@ fn peers_learn_what_a_process_serves_with_each_session_and_after_a_change() {
         world.run(SOON);
         for key in [key, second] {
             assert_eq!(said(&world, client, key), [TWO, DRAINS]);
-            assert!(is_open(world.seen(client, key)), "its calls may go on");
+            assert!(
+                is_open(world.seen(client, key)),
+                "the session's calls may continue"
+            );
         }
         let process = world.plane(server).identity().incarnation;
         assert!(world.nodes[client].served.iter().all(|it| it.1 == process));

@@ -66,7 +66,10 @@ fn a_process_of_another_user_stays_with_tcp() {
     for node in [client, server] {
         let counters = world.plane(node).counters();
         assert_eq!((counters.upgrades, counters.bad_messages), (0, 0));
-        assert!(!world.nodes[node].met[0].same_host, "without descriptors");
+        assert!(
+            !world.nodes[node].met[0].same_host,
+            "the connection carries no descriptors"
+        );
     }
 }
 
@@ -79,7 +82,10 @@ fn a_number_that_does_not_come_back_leaves_tcp_in_use() {
         let key = world.connect(client, server, FIRST, PATIENCE);
         let limit = world.config.hello_timeout;
         world.run(Nanos(limit.0 - 1));
-        assert!(!is_open(world.seen(client, key)), "it may still come");
+        assert!(
+            !is_open(world.seen(client, key)),
+            "the nonce may still come"
+        );
         world.run(SOON);
         assert!(is_open(world.seen(client, key)), "over UNIX: {unix}");
         for node in [client, server] {
