@@ -28,7 +28,7 @@ fn read(buf: BufRef) -> Result<Vec<u8>, Stale> {
     regions::read(buf, &mut out).map(|()| out)
 }
 
-/// Where a transport would read `buf`.
+/// The address at which a transport would read `buf`.
 fn address(buf: BufRef) -> Option<usize> {
     // SAFETY: the test owns all of its pools and msgbufs, on this thread.
     unsafe { regions::resolve(buf) }.map(|at| at.as_ptr().addr())

@@ -18,7 +18,7 @@ fn map(info: &RegionInfo) -> PeerRegion {
     PeerRegion::map(fd, info.extent.expect("it is mapped")).expect("it is sound")
 }
 
-/// The name as the other process gets it.
+/// The name as another process decodes it.
 fn told(name: BufRef) -> BufRef {
     BufRef::from_bytes(name.to_bytes())
 }

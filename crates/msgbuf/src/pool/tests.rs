@@ -377,8 +377,8 @@ fn an_orphan_can_be_given_to_another_pool() {
     assert!(regions::info(id).is_none());
 }
 
-/// Threads get a stream of msgbufs, check them and drop them, while the pool reuses those that come
-/// back. The pool is dropped in the middle of the stream.
+/// Threads receive a stream of msgbufs, check them and drop them, while the pool reuses the
+/// returned ones. The pool is dropped in the middle of the stream.
 #[test]
 fn threads_may_drop_msgbufs_while_the_pool_is_dropped() {
     let rounds = if cfg!(miri) { 3 } else { 50 };

@@ -32,7 +32,7 @@ fn a_region_is_known_as_long_as_it_lives() {
     drop(buf);
     assert!(super::info(lent.region()).is_none());
     assert_eq!(read(lent, &mut Vec::new()), Err(Stale::Revoked));
-    // SAFETY: nothing frees a region during the call that this thread could reach.
+    // SAFETY: no other thread knows this pool, so nothing frees the region during the call.
     assert!(unsafe { resolve(lent) }.is_none());
 }
 
@@ -118,7 +118,7 @@ fn only_lent_bytes_inside_the_region_have_a_name() {
     }
 }
 
-/// The writer changes the whole message between lendings while a reader copies it. The reader gets
+/// The writer changes the whole message between loans, while a reader copies it. The reader gets
 /// one complete message, or finds that the name is stale.
 #[test]
 fn a_reader_never_sees_a_message_change() {

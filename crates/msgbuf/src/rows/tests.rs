@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{Rows, STEP};
 
-/// An entry of a cache line. The tests count the living entries.
+/// An entry that fills a cache line. The tests count the entries that are alive.
 #[derive(Debug)]
 #[repr(align(64))]
 struct CountedEntry(u64, #[expect(dead_code, reason = "it counts")] Rc<()>);

@@ -1,4 +1,4 @@
-//! Tests of `sys`: the promises of a mapping, with and without a file descriptor.
+//! Tests of `sys`: properties of a mapping, with and without a file descriptor.
 
 use super::*;
 
@@ -46,7 +46,7 @@ pub(crate) mod descriptor {
             .fd()
             .expect("shared memory has a descriptor")
             .as_raw_fd();
-        // SAFETY: a new mapping, which replaces none.
+        // SAFETY: a new mapping, which replaces none of ours.
         unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -165,7 +165,7 @@ pub(crate) mod descriptor {
         }
     }
 
-    /// A process has at most 65 530 mappings by default, and few descriptors.
+    /// A process has at most 65 530 mappings by default, and far fewer descriptors.
     #[test]
     fn what_is_dropped_is_given_back() {
         for _ in 0..70_000 {

@@ -1,4 +1,4 @@
-//! Memory that a pool gives back after load.
+//! Tests that a pool returns memory to the system after load.
 
 use super::*;
 
