@@ -33,7 +33,7 @@ impl LargeCache {
     }
 
     /// Adds a region of `class`. Returns a region that the bound does not allow, if there is one.
-    #[must_use = "a region that is not kept is to be accounted for"]
+    #[must_use = "the caller must account for a region that is not kept"]
     pub(crate) fn push(&mut self, class: usize, region: RegionBox) -> Option<RegionBox> {
         if region.get().len > MAX_CACHED {
             let before = self.giant.replace((class, region));

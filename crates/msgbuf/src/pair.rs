@@ -32,7 +32,7 @@ impl Pair {
     /// ```
     #[inline(always)]
     pub fn load<const AT: usize, const N: usize>(from: &[u8; N]) -> Self {
-        const { assert!(AT + PAIR <= N, "the words are some of the bytes") };
+        const { assert!(AT + PAIR <= N, "the words lie inside the bytes") };
         // SAFETY: the words at this offset are bytes of `from`.
         Self(unsafe { load::<AT>(from.as_ptr()) })
     }
@@ -49,7 +49,7 @@ impl Pair {
     /// ```
     #[inline(always)]
     pub fn load_stored<const AT: usize, const N: usize>(from: &[u8; N]) -> Self {
-        const { assert!(AT + PAIR <= N, "the words are some of the bytes") };
+        const { assert!(AT + PAIR <= N, "the words lie inside the bytes") };
         // SAFETY: the words at this offset are bytes of `from`.
         Self(unsafe { load_once::<AT>(from.as_ptr()) })
     }

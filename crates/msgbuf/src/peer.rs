@@ -109,7 +109,7 @@ impl<'a> PeerBytes<'a> {
     /// Copies all the bytes to the front of `to`. False if `to` is too short, or if the sender
     /// withdrew them during the copy; then the content of `to` is undefined.
     #[inline]
-    #[must_use = "if the bytes were taken back, what was copied is garbage"]
+    #[must_use = "if the bytes were withdrawn, the copy is garbage"]
     pub fn copy_to(&self, to: &mut [u8]) -> bool {
         let Some(to) = to.get_mut(..self.len()) else {
             return false;

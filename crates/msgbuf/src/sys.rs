@@ -300,7 +300,7 @@ mod os {
     pub(super) unsafe fn unmap(base: NonNull<u8>, len: usize) {
         // SAFETY: promised by the caller. `munmap` fails only for arguments that are not a mapping.
         let rc = unsafe { libc::munmap(base.as_ptr().cast(), len) };
-        debug_assert_eq!(rc, 0, "a mapping can be unmapped");
+        debug_assert_eq!(rc, 0, "the mapping cannot be unmapped");
     }
 
     pub(super) fn map_peer(fd: &OwnedFd, len: usize) -> Result<PeerMapping, MapError> {
@@ -407,8 +407,8 @@ mod os {
     /// # Safety
     /// `base` and `len` are those of a mapping of [`map`] that nothing uses any more.
     pub(super) unsafe fn unmap(base: NonNull<u8>, len: usize) {
-        let layout =
-            Layout::from_size_align(len, super::PAGE).expect("it was valid when it was mapped");
+        let layout = Layout::from_size_align(len, super::PAGE)
+            .expect("the layout was valid when it was allocated");
         // SAFETY: promised by the caller; the layout is the one it was allocated with.
         unsafe { dealloc(base.as_ptr(), layout) };
     }

@@ -200,7 +200,7 @@ impl World {
             Op::DropElsewhere { .. } => {
                 std::thread::spawn(move || drop(message.buf))
                     .join()
-                    .expect("it does not panic");
+                    .expect("the thread does not panic");
             }
             Op::Recycle { pool, .. } => self.pools[pool].recycle(message.buf),
             Op::IntoUser { .. } => match message.buf.into_user() {

@@ -9,7 +9,10 @@ use super::{Rows, STEP};
 /// An entry that fills a cache line. The tests count the entries that are alive.
 #[derive(Debug)]
 #[repr(align(64))]
-struct CountedEntry(u64, #[expect(dead_code, reason = "it counts")] Rc<()>);
+struct CountedEntry(
+    u64,
+    #[expect(dead_code, reason = "the reference count is used")] Rc<()>,
+);
 
 #[test]
 fn entries_stay_where_their_index_says_while_the_array_grows_and_shrinks() {
@@ -39,7 +42,7 @@ fn an_array_has_little_more_room_than_it_needs() {
         assert!(room(&rows) <= STEP.max(used / 8) + 4096, "{entry}");
     }
     rows.truncate(10);
-    assert!(room(&rows) <= STEP + 4096, "shortening gives memory back");
+    assert!(room(&rows) <= STEP + 4096, "a shorter array frees memory");
     assert_eq!(rows[9], [9; 16]);
 }
 

@@ -103,7 +103,7 @@ pub(crate) mod descriptor {
 
     /// Bytes of this mapping that lie in hugepages, as `/proc/self/smaps` shows them.
     pub(crate) fn gathered(base: NonNull<u8>) -> usize {
-        let smaps = std::fs::read_to_string("/proc/self/smaps").expect("Linux has it");
+        let smaps = std::fs::read_to_string("/proc/self/smaps").expect("Linux has this file");
         let start = format!("{:x}-", base.as_ptr().addr());
         let lines = smaps.lines().skip_while(|line| !line.starts_with(&start));
         let kinds = ["AnonHugePages:", "ShmemPmdMapped:", "FilePmdMapped:"];
@@ -137,8 +137,12 @@ pub(crate) mod descriptor {
         assert!(bytes(&mapping).iter().all(|&byte| byte == 0));
         // SAFETY: our mapping is writable, and this test alone uses it.
         unsafe { mapping.base().as_ptr().add(2 * HUGEPAGE).write(7) };
-        let fd = mapping.fd().expect("it is shared").try_clone_to_owned();
-        let peer = map_peer(&fd.expect("a descriptor is free"), len).expect("it keeps its pages");
+        let fd = mapping
+            .fd()
+            .expect("the memory is shared")
+            .try_clone_to_owned();
+        let peer =
+            map_peer(&fd.expect("a descriptor is free"), len).expect("the mapping keeps its pages");
         assert_eq!(peer.base().as_ptr().align_offset(HUGEPAGE), 0);
         // SAFETY: a readable mapping of this length.
         assert_eq!(unsafe { peer.base().add(2 * HUGEPAGE).read() }, 7);
