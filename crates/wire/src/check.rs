@@ -1,5 +1,5 @@
-//! Properties that hold for any bytes: the property tests of this crate and the fuzz targets in
-//! `fuzz/` share them.
+//! Properties that hold for any bytes, shared by the property tests of this crate and the fuzz
+//! targets in `fuzz/`.
 //!
 //! Every function panics if its property does not hold, and returns quietly otherwise. Built for
 //! tests, for fuzzing, and with the feature `check`.
@@ -66,9 +66,9 @@ pub fn control_stream(mut bytes: &[u8]) {
     }
 }
 
-/// Reads bytes as version, type and body of one frame, after putting the right length in front.
+/// Reads bytes as version, type and body of one frame, after adding the right length in front.
 ///
-/// A fuzzer that changes the length of an input seldom changes the length field before it as well.
+/// A fuzzer that changes the length of an input seldom changes its length field as well.
 pub fn control_body(body: &[u8]) {
     let body = &body[..body.len().min(MAX_FRAME - LENGTH_LEN)];
     let mut frame = [0; MAX_FRAME];
@@ -78,7 +78,7 @@ pub fn control_body(body: &[u8]) {
     control_stream(&frame[..LENGTH_LEN + body.len()]);
 }
 
-/// Reads bytes as each question and answer of reflection: one that is accepted survives encoding.
+/// Reads bytes as each question and answer of reflection: an accepted one survives encoding.
 pub fn reflection(bytes: &[u8]) {
     let mut out = [0; 4096];
     if bytes.len() > out.len() {
@@ -103,8 +103,7 @@ pub fn reflection(bytes: &[u8]) {
     }
 }
 
-/// Checks that a residence never exceeds the time that it stands for, and is only slightly below
-/// it.
+/// Checks that a residence never exceeds the time that it encodes, and is only slightly below it.
 pub fn residence(nanos: u64) {
     let residence = Residence::from_nanos(nanos);
     let Some(decoded) = residence.to_nanos() else {

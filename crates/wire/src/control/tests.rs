@@ -13,7 +13,7 @@ mod limits;
 
 const MESSAGE_TYPES: u8 = 20;
 
-/// Owned contents of any message, from which messages borrow.
+/// The owned contents of a message, from which messages borrow.
 #[derive(Clone, Debug)]
 struct Material {
     kind: u8,
@@ -289,7 +289,7 @@ proptest! {
     }
 }
 
-/// Messages that do not depend on chance, for tests of single limits.
+/// Messages without random parts, for tests of single limits.
 fn sample(kind: u8) -> Material {
     Material {
         kind,

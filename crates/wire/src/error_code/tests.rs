@@ -1,4 +1,4 @@
-//! Error codes: the numbers are the protocol's, and the two ranges do not meet.
+//! Error codes: they have the protocol's numbers, and the two ranges do not overlap.
 
 use std::collections::BTreeSet;
 use std::string::ToString;

@@ -1,4 +1,4 @@
-//! Bitmaps and acknowledgement vectors, compared with the sets for which they stand.
+//! Bitmaps and acknowledgement vectors, compared with plain sets and arrays.
 
 use std::collections::BTreeSet;
 

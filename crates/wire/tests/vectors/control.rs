@@ -442,7 +442,7 @@ fn valid(name: &str) -> Vec<u8> {
 }
 
 /// The valid frame of this name, which ends with a text or with bytes, made one byte longer.
-/// `length_at` is the place of the lowest byte of their length.
+/// `length_at` is the place of the lowest byte of the text's length.
 fn lengthened(name: &str, length_at: usize) -> Vec<u8> {
     let mut frame = valid(name);
     frame.push(b'x');

@@ -7,7 +7,7 @@ use dunlin_wire::{
 
 use crate::text::Block;
 
-/// Data per packet of the session to which the vectors belong.
+/// Data bytes per packet in the session of the vectors.
 const DATA_SIZE: u32 = 64;
 
 pub(crate) fn blocks() -> Vec<Block> {
@@ -46,7 +46,7 @@ fn packet(header: Header, extension: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// A packet without extension, from a header that differs from `header` by `change`.
+/// A packet without extension, whose header is `header` after `change`.
 fn changed(header: Header, change: impl FnOnce(&mut Header)) -> Vec<u8> {
     let mut header = header;
     change(&mut header);
@@ -252,7 +252,7 @@ fn described(name: &str, packet: &[u8]) -> Block {
     with_rest(block, &header, packet).with_bytes("hex", packet)
 }
 
-/// Adds the meaning that `aux` and `size` have for this type.
+/// Adds the meaning of `aux` and `size` for this type.
 fn with_meaning(block: Block, header: &Header) -> Block {
     let residence = header.residence().to_nanos();
     let residence = residence.map_or("none".to_owned(), |nanos| nanos.to_string());

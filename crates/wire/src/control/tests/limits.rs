@@ -1,4 +1,4 @@
-//! The limits of single fields, in messages that are written and that are read.
+//! The limits of single fields, in written and read messages.
 
 use std::format;
 use std::string::ToString;
