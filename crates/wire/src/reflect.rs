@@ -96,7 +96,7 @@ impl<'a> MessageQuestion<'a> {
     /// If `out` does not have [`Self::size`] bytes.
     pub fn encode(&self, out: &mut [u8]) {
         let name = self.name();
-        out[0] = u8::try_from(name.len()).expect("it is cut to 255 bytes");
+        out[0] = u8::try_from(name.len()).expect("the name is cut to 255 bytes");
         let (method, json) = out[1..].split_at_mut(name.len());
         method.copy_from_slice(name.as_bytes());
         json.copy_from_slice(self.json.as_bytes());

@@ -27,7 +27,7 @@ impl Residence {
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "what is cast has at most 11 bits, the exponent at most 5"
+        reason = "the mantissa has at most 11 bits, the exponent at most 5"
     )]
     pub const fn from_nanos(nanos: u64) -> Self {
         if nanos < 1 << MANTISSA_BITS {

@@ -84,7 +84,7 @@ fn fates(seed: u16) -> Vec<u8> {
 
 impl Material {
     fn half(&self, number: usize) -> u32 {
-        u32::try_from(self.numbers[number] >> 32).expect("half of the bits")
+        u32::try_from(self.numbers[number] >> 32).expect("the upper half has 32 bits")
     }
 
     fn hello(&self) -> Hello<'_> {
@@ -120,7 +120,7 @@ impl Material {
             data_size: self.data_size,
             max_message: self.half(2) % (largest + 1),
             first_req: ReqNum(self.half(2) & !((1 << self.window_log2) - 1)),
-            offers: Offers::new(&offers).expect("drawn within the limits"),
+            offers: Offers::new(&offers).expect("the offers are within the limits"),
         }
     }
 
@@ -340,13 +340,13 @@ fn a_frame_is_decoded_only_as_a_whole() {
     assert_eq!(
         Message::decode(&frame),
         Err(ControlError::Length),
-        "more than the frame"
+        "bytes follow the frame"
     );
     frame.truncate(frame.len() - 2);
     assert_eq!(
         Message::decode(&frame),
         Err(ControlError::Length),
-        "less than the frame"
+        "the frame is cut off"
     );
 }
 

@@ -277,14 +277,14 @@ fn with_rest(block: Block, header: &Header, packet: &[u8]) -> Block {
     let rest = &packet[dunlin_wire::HEADER_LEN..];
     let (extension, data) = rest.split_at(header.extension_len());
     let block = if header.flags.has(Flags::ACK_VECTOR) {
-        let acks = AckVector::decode(extension).expect("the header says that it is there");
+        let acks = AckVector::decode(extension).expect("the header announces acknowledgements");
         assert_eq!(acks.encode(), extension);
         block.with("acks", acks.0.map(|ack| ack.0.to_string()).join(" "))
     } else if header.kind == PacketType::Challenge {
         block.with_bytes("challenge", extension)
     } else if header.extension_len() > 0 {
         let extent = header.bitmap_extent();
-        let arrived = Bitmap::decode(extension, extent).expect("the header says that it is there");
+        let arrived = Bitmap::decode(extension, extent).expect("the header announces a bitmap");
         assert!(arrived.encode().starts_with(extension));
         let offsets = (0..dunlin_wire::MAX_AHEAD).filter(|offset| arrived.contains(*offset));
         let offsets: Vec<String> = offsets.map(|offset| offset.to_string()).collect();

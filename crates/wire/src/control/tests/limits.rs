@@ -85,7 +85,7 @@ fn offers_are_limited_in_number_bytes_and_descriptors() {
     assert_eq!(Offers::new(&[offer(0, &[]); 5]), bad(Field::OfferCount));
     assert_eq!(Offers::new(&[offer(5, &[])]), bad(Field::OfferFds));
     assert_eq!(Offers::new(&[offer(0, &[0; 257])]), bad(Field::OfferBytes));
-    let most = Offers::new(&[offer(4, &[0; 256]); 4]).expect("at every limit");
+    let most = Offers::new(&[offer(4, &[0; 256]); 4]).expect("the offers are at their limits");
     assert_eq!(most.fd_count(), 16);
     assert_eq!(format!("{:?}", Offers::default()), "[]");
 }
