@@ -1,4 +1,4 @@
-//! Frames that differ from a good one in one respect, and any bytes.
+//! Frames that differ in one respect from a valid one, and any bytes.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::super::check::{self, homes, peer_of, written};
 use super::*;
 use crate::neighbours;
 
-/// A good frame to `home` with 33 bytes, and the place of its IP header.
+/// A valid frame to `home` with 33 bytes of payload, and the offset of its IP header.
 fn good(home: &Home) -> (Vec<u8>, usize) {
     let sender = Home {
         address: peer_of(home),
@@ -18,7 +18,7 @@ fn good(home: &Home) -> (Vec<u8>, usize) {
     (written(&sender, home, &payload), ip)
 }
 
-/// Corrects the sum of an IPv4 header whose fields were changed.
+/// Corrects the checksum of an IPv4 header whose fields were changed.
 fn mend(frame: &mut [u8], ip: usize) {
     frame[ip + 10..ip + 12].fill(0);
     let mut sum = Sum::default();
@@ -165,7 +165,7 @@ fn tags_must_be_of_the_vlan() {
     let [untagged, tagged, ..] = homes();
     assert_eq!(parse(&good(&tagged).0, &untagged), Err(Refused::Vlan));
     assert_eq!(parse(&good(&untagged).0, &tagged), Err(Refused::Vlan));
-    // A tag with number 0 has only a priority.
+    // A tag with VLAN number 0 has only a priority.
     let (frame, _) = good(&untagged);
     let tag = [&frame[..12], &[0x81, 0, 0xE0, 0], &frame[12..]].concat();
     assert!(parse(&tag, &untagged).is_ok());

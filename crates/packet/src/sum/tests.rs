@@ -1,4 +1,4 @@
-//! Sums against their definition.
+//! Sums compared with their definition.
 
 use super::*;
 use proptest::prelude::*;
