@@ -18,7 +18,7 @@ pub const MAX_HEADER: usize = ETHERNET + TAG + IPV6 + UDP;
 /// Bytes of headers with IPv4 and without a VLAN tag.
 const PLAIN: usize = ETHERNET + IPV4 + UDP;
 
-const ROOM: &str = "a frame has room for headers and a block";
+const ROOM: &str = "the frame has room for headers and a block";
 
 /// "ECN-capable transport (0)" (RFC 3168).
 const ECT_0: u8 = 0b10;
@@ -69,7 +69,7 @@ impl Header {
                 bytes.add(&from.octets());
                 bytes.add(&to.octets());
             }
-            _ => panic!("a way joins addresses of one family"),
+            _ => panic!("both addresses have one family"),
         }
         let mut pseudo = pseudo_header(home.address.ip(), to.ip(), PROTOCOL_UDP, 0);
         let ports = [home.address.port().to_be_bytes(), to.port().to_be_bytes()];
@@ -166,7 +166,7 @@ impl Stamp {
     #[inline]
     pub fn begin(&self, frame: &mut [u8]) {
         let room = frame.first_chunk_mut::<MAX_HEADER>();
-        *room.expect("a frame has room for headers") = self.bytes;
+        *room.expect("the frame has room for headers") = self.bytes;
     }
 
     /// Writes all headers to the start of `frame`; the payload after them has the sum `sum`.
@@ -209,7 +209,9 @@ impl Stamp {
         }
         self.begin(frame);
         let (head, rest) = frame.split_at_mut(self.len);
-        *rest.first_chunk_mut().expect("there is room") = *block;
+        *rest
+            .first_chunk_mut()
+            .expect("the frame has room for the block") = *block;
         if let Some(place) = head.last_chunk_mut() {
             *place = checksum_of(self.sum.with(block));
         }

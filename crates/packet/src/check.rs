@@ -9,7 +9,7 @@ use super::{Header, Home, MAX_HEADER, Stamp, Sum, Written, parse, port_of};
 /// The endpoints used by the checks: one for each family, with and without a VLAN tag.
 pub fn homes() -> [Home; 4] {
     let home = |address: &str, vlan| Home {
-        address: address.parse().expect("an address"),
+        address: address.parse().expect("the address is valid"),
         vlan,
         mac: [2, 0, 0, 0, 0, 1],
     };
@@ -27,7 +27,7 @@ pub fn peer_of(home: &Home) -> SocketAddr {
         SocketAddr::V4(_) => "10.79.0.2:7001",
         SocketAddr::V6(_) => "[fd79::2]:7001",
     };
-    address.parse().expect("an address")
+    address.parse().expect("the address is valid")
 }
 
 /// Reads any bytes as a frame: at most one home accepts it. The payload of an accepted frame lies
@@ -54,7 +54,7 @@ pub fn frame(bytes: &[u8]) {
             mac: [2, 0, 0, 0, 0, 2],
         };
         let again = written(&sender, &home, payload);
-        let understood = parse(&again, &home).expect("we wrote it");
+        let understood = parse(&again, &home).expect("our own frame is valid");
         assert_eq!(&again[understood.start..][..understood.len], payload);
         assert_eq!(understood.from, found.from);
         assert_eq!(understood.sum, Written::Whole);

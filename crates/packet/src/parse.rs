@@ -199,14 +199,14 @@ pub(super) fn both_ways(frame: &[u8], home: &Home) {
         assert_eq!(seen.parse(frame, home), parse(frame, home));
         let again = seen.again(frame);
         if let Some(found) = again {
-            let long = parse(frame, home).expect("it is recognized");
+            let long = parse(frame, home).expect("the frame is valid");
             let payload = &frame[long.start..][..long.len];
             assert_eq!(found, (payload, long.congestion));
         } else {
             let is_whole = long.is_some_and(|it| it.sum == Written::Whole);
             assert!(
                 !(is_meant && home.vlan == 0 && is_whole),
-                "it is as the last"
+                "a frame like the last one is recognized"
             );
         }
         let mut other = frame.to_vec();

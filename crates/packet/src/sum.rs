@@ -118,7 +118,7 @@ impl Sum {
     pub(super) fn with<const N: usize>(self, block: &[u8; N]) -> Self {
         const { assert!(N.is_multiple_of(8), "a block has whole words") };
         debug_assert!(!self.odd, "a block is added at a whole word");
-        debug_assert!(self.total >> 33 == 0, "the last carry is lost");
+        debug_assert!(self.total >> 33 == 0, "the sum has few bits");
         let (sum, carry) = words_of_block(0, block);
         // If the addition carries, the total left is small, so adding the carry cannot overflow.
         let (total, carry) = sum.carrying_add(self.total, carry);

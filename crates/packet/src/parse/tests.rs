@@ -101,7 +101,7 @@ fn each_layer_names_its_refusal() {
     assert_eq!(
         refused(&|frame| frame[6] |= 1),
         Refused::Mac,
-        "from a group"
+        "the frame came from a group"
     );
     assert_eq!(refused(&|frame| frame[13] = 6), Refused::Type, "ARP");
     assert_eq!(refused(&|frame| frame[14] = 0x46), Refused::Ip, "options");
@@ -109,12 +109,12 @@ fn each_layer_names_its_refusal() {
     assert_eq!(
         refused(&|frame| frame[20] |= 0x20),
         Refused::Fragment,
-        "the first"
+        "the first fragment"
     );
     assert_eq!(
         refused(&|frame| frame[21] = 1),
         Refused::Fragment,
-        "a later one"
+        "a later fragment"
     );
     assert_eq!(refused(&|frame| frame[23] = 6), Refused::Type, "TCP");
     assert_eq!(refused(&|frame| frame[33] ^= 4), Refused::Destination);
@@ -136,14 +136,22 @@ fn each_layer_names_its_refusal() {
     assert_eq!(
         refused(&|frame| frame[34..36].fill(0)),
         Refused::Udp,
-        "from port 0"
+        "the frame came from port 0"
     );
-    assert_eq!(refused(&|frame| frame[39] = 8), Refused::Udp, "no payload");
+    assert_eq!(
+        refused(&|frame| frame[39] = 8),
+        Refused::Udp,
+        "the datagram has no payload"
+    );
     assert_eq!(refused(&|frame| frame[39] += 1), Refused::Truncated);
     assert_eq!(refused(&|frame| frame[50] ^= 1), Refused::Sum);
     let (mut frame, _) = good(&home);
     frame[24] ^= 1;
-    assert_eq!(parse(&frame, &home), Err(Refused::Ip), "the sum of IP");
+    assert_eq!(
+        parse(&frame, &home),
+        Err(Refused::Ip),
+        "the checksum of IP is wrong"
+    );
 }
 
 #[test]
