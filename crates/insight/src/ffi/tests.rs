@@ -1,4 +1,4 @@
-//! Written words appear in the file, and the file keeps its size.
+//! Tests of `ffi`: written words appear in the file, and the file keeps its size.
 
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;

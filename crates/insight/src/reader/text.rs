@@ -25,7 +25,7 @@ pub(super) struct Text {
     pub(super) transport: Vec<String>,
     pub(super) gauges: Vec<String>,
     pub(super) histograms: Vec<String>,
-    /// The smallest value of each bucket, rising.
+    /// The smallest value of each bucket, ascending.
     pub(super) buckets: Vec<u64>,
     pub(super) sessions: Vec<String>,
     pub(super) rows: usize,
@@ -66,7 +66,7 @@ impl Text {
         block::HEAD + values + histograms + self.rows * self.sessions.len()
     }
 
-    /// Takes one line. A key that this release does not know is ignored, because it adds no words
+    /// Reads one line. A key that this release does not know is ignored, because it adds no words
     /// to a block.
     fn take_line(&mut self, key: &str, value: &str) -> Result<(), ReadError> {
         let words = value.split_whitespace();
@@ -94,7 +94,7 @@ impl Text {
     }
 }
 
-/// The text without the characters that control a terminal.
+/// The text without characters that control a terminal.
 fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(256).collect()
 }

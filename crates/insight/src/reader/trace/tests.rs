@@ -1,5 +1,4 @@
-//! A trace has the packets that an endpoint records, in order, and ends when it is no longer
-//! wanted.
+//! A trace has the packets that an endpoint records, in order, and ends when no reader wants it.
 
 use std::sync::Arc;
 
@@ -76,7 +75,7 @@ fn received_and_sent_packets_are_in_the_trace() {
     assert_eq!(went.dropped, None);
 }
 
-/// A packet, with zeros for its token.
+/// The packet with zeros in place of its token.
 fn masked(packet: &[u8]) -> Vec<u8> {
     let mut bytes = packet.to_vec();
     bytes[8..12].fill(0);
@@ -171,7 +170,7 @@ fn bytes_of_packets_are_wiped_when_their_endpoint_is_traced_no_more() {
     let has = |byte: u8| file.windows(16).any(|bytes| bytes == [byte; 16]);
     assert!(!has(0xA7), "the first endpoint's bytes are still there");
     assert!(has(0xB7), "the bytes of another endpoint stay");
-    // The reader still gets the wiped packets, without their bytes, and then those after them.
+    // The reader still gets the wiped packets, without their bytes, and then the later ones.
     let lens: Vec<_> = taken(&mut trace).iter().map(|p| p.bytes.len()).collect();
     assert_eq!(lens, [0, 64, 0, 64, 0, 64]);
 }
@@ -234,7 +233,7 @@ fn two_readers_cannot_trace_a_process_at_the_same_time() {
         second.join().unwrap()
     });
     assert!(matches!(second, Err(TraceError::Busy)));
-    // Another reader does not wait for one that died silently.
+    // Another reader does not wait for one that died without ending its trace.
     std::mem::forget(first);
     assert!(Trace::begin(&found, None, 40).is_ok());
 }
