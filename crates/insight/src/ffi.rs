@@ -35,7 +35,7 @@ impl SharedWords {
     /// # Errors
     /// The system is out of memory, descriptors or address space, or has no memory files.
     pub(crate) fn new(name: &CStr, len: usize) -> io::Result<Self> {
-        assert!(len > 0, "an empty mapping is not one");
+        assert!(len > 0, "a mapping cannot be empty");
         let bytes = len
             .checked_mul(size_of::<AtomicU64>())
             .ok_or(io::ErrorKind::OutOfMemory)?;

@@ -26,7 +26,7 @@ fn words_that_make_no_place_say_that_it_is_not_known() {
     assert_eq!(
         Whereabouts::of_words([1, 2, 0, 0]),
         nowhere,
-        "without a port"
+        "the port is missing"
     );
     assert_eq!(Whereabouts::of_words([1, 2, 1 << 16, 1 << 17]), nowhere);
     assert_eq!(Whereabouts::of_words([u64::MAX; 4]), nowhere);

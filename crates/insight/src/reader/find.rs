@@ -49,7 +49,7 @@ impl fmt::Display for FindError {
             ),
             Self::Nothing(value) => write!(
                 f,
-                "process {value} shows no counters: it has no nexus, or was told to hide"
+                "process {value} shows no counters: it has no nexus, or hides its counters"
             ),
             Self::Io { pid, source } => write!(
                 f,

@@ -145,13 +145,13 @@ fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
 }
 
 fn not_ours(error: impl std::error::Error) -> io::Error {
-    let what = format!("what answers there is not a nexus of Dunlin: {error}");
+    let what = format!("the peer is not a Dunlin nexus: {error}");
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
 fn closed(reason: GoodbyeReason) -> io::Error {
     let why = match reason {
-        GoodbyeReason::BadMessage => "its release does not know the question",
+        GoodbyeReason::BadMessage => "its release does not know this request",
         GoodbyeReason::Version => "it speaks another version",
         GoodbyeReason::TooManyConnections => "it has too many connections",
         _ => "it closed the connection",

@@ -212,7 +212,7 @@ impl Snapshot {
         for number in 0..used {
             let start = head[header::BLOCKS]
                 .checked_add(number * len)
-                .ok_or(ReadError::Damaged("its blocks lie nowhere"))?;
+                .ok_or(ReadError::Damaged("its blocks lie outside it"))?;
             let block = whole_block(source, start, words)?;
             if block[block::WRITTEN] != 0 {
                 self.endpoints.push(Endpoint::new(&block, text));

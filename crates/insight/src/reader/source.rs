@@ -75,7 +75,9 @@ impl fmt::Display for ReadError {
             ),
             Self::Truncated { at } => write!(f, "it is truncated: there is nothing at byte {at}"),
             Self::Damaged(why) => write!(f, "it is damaged: {why}"),
-            Self::Unfinished => f.write_str("a part of it is never whole; is the process stopped?"),
+            Self::Unfinished => {
+                f.write_str("a part of it is never complete; is the process stopped?")
+            }
             Self::Io(error) => write!(f, "it cannot be read: {error}"),
         }
     }
@@ -115,7 +117,7 @@ pub(super) fn words(
 ) -> Result<Vec<u64>, ReadError> {
     let bytes = bytes(source, start, len * WORD)?;
     let words = bytes.chunks_exact(WORD).map(|word| {
-        let word = word.try_into().expect("a chunk is as long as asked for");
+        let word = word.try_into().expect("a chunk has the length of a word");
         u64::from_le_bytes(word)
     });
     Ok(words.collect())

@@ -41,7 +41,7 @@ impl Text {
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         let text = bytes(source, start, len)?;
         let text = std::str::from_utf8(&text);
-        let text = text.map_err(|_| ReadError::Damaged("its text is not one"))?;
+        let text = text.map_err(|_| ReadError::Damaged("its text is not UTF-8"))?;
         let mut read = Self::default();
         for line in text.lines() {
             let (key, value) = line.split_once(' ').unwrap_or((line, ""));
@@ -109,7 +109,7 @@ fn names(words: SplitWhitespace<'_>) -> Result<Vec<String>, ReadError> {
     if names.len() <= MAX_NAMES && names.iter().all(is_name) {
         Ok(names)
     } else {
-        Err(ReadError::Damaged("its names are not names"))
+        Err(ReadError::Damaged("its text has invalid names"))
     }
 }
 
@@ -120,5 +120,5 @@ fn bounds(words: SplitWhitespace<'_>) -> Result<Vec<u64>, ReadError> {
         .collect();
     bounds
         .filter(|bounds| bounds.len() <= MAX_BUCKETS && bounds.is_sorted_by(|a, b| a < b))
-        .ok_or(ReadError::Damaged("its buckets are in disorder"))
+        .ok_or(ReadError::Damaged("its buckets are not in order"))
 }

@@ -39,7 +39,7 @@ impl fmt::Display for TraceError {
         match self {
             Self::Read(error) => error.fmt(f),
             Self::Ask(error) => write!(f, "the process cannot be asked for a trace: {error}"),
-            Self::Busy => f.write_str("another command traces this process at the moment"),
+            Self::Busy => f.write_str("another command is tracing this process"),
         }
     }
 }
@@ -118,7 +118,7 @@ impl Trace {
         if head[header::SLOT_LEN] != (slot::WORDS * WORD) as u64
             || !(1..=MAX_SLOTS).contains(&slots)
         {
-            return Err(ReadError::Damaged("its ring of packets has another form").into());
+            return Err(ReadError::Damaged("its ring of packets has another layout").into());
         }
         let mut trace = Self {
             control: head[header::TRACE],

@@ -103,7 +103,7 @@ impl Page {
     /// The system has no memory files, or no room for one.
     pub fn new(address: SocketAddr, names: &Names) -> io::Result<Self> {
         let text = text(address, names);
-        assert!(text.len() <= TEXT_LEN, "the names have no room");
+        assert!(text.len() <= TEXT_LEN, "the names do not fit");
         let nexus_values = names.nexus.len();
         let nexus = layout::HEADER + TEXT_LEN / layout::WORD;
         let blocks = (nexus + block::NEXUS_HEAD + nexus_values).next_multiple_of(8);

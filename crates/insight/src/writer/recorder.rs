@@ -132,7 +132,7 @@ impl Recorder {
             .chunks_exact(WORD)
             .zip(slot::HEAD..)
         {
-            let chunk = chunk.try_into().expect("a chunk is as long as asked for");
+            let chunk = chunk.try_into().expect("a chunk has the length of a word");
             put(place, u64::from_le_bytes(chunk));
         }
         words[slot::NUMBER].store((number + 1).to_le(), Ordering::Release);
