@@ -60,7 +60,7 @@ proptest! {
     }
 
     #[test]
-    fn a_map_of_keys_finds_what_a_map_of_bytes_finds(
+    fn a_map_of_keys_agrees_with_a_map_of_bytes(
         all in prop::collection::vec(long_or_short(), 0..40),
         from in long_or_short(),
     ) {

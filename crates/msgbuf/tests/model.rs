@@ -340,7 +340,7 @@ proptest! {
     })]
 
     #[test]
-    fn msgbufs_do_what_the_model_says(
+    fn msgbufs_agree_with_the_model(
         ops in prop::collection::vec(op(), 1..if cfg!(miri) { 40 } else { 200 }),
     ) {
         let mut world = World::new();

@@ -449,7 +449,7 @@ fn an_offer_has_a_part_for_each_transport_and_one_part_will_do() {
 }
 
 #[test]
-fn packets_have_the_size_of_what_carries_them() {
+fn packets_have_the_size_of_the_transport_that_carries_them() {
     let (mut a, mut near, mut far) = (Endpoint::new(1), Endpoint::new(2), Endpoint::new(3));
     let (to_near, _) = connect(&mut a, &mut near, true);
     let (to_far, _) = connect(&mut a, &mut far, false);

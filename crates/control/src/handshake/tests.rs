@@ -364,7 +364,7 @@ fn a_session_that_ends_while_it_is_completed_is_closed_once_it_is_open() {
 }
 
 #[test]
-fn numbers_that_were_not_asked_for_are_given_back() {
+fn a_grant_that_exceeds_the_request_is_given_back() {
     let mut handshake = fresh();
     bring(&mut handshake, 0, At::Completing);
     handshake.on_completed(key(0), Completion::Unfit(PeerId(1)), NOW);
@@ -438,7 +438,7 @@ fn an_event_out_of_turn_is_an_error_and_leaves_nothing() {
 }
 
 #[test]
-fn as_many_failures_are_remembered_as_there_is_room_for() {
+fn only_the_latest_failures_are_stored() {
     let mut handshake = fresh();
     for number in 0..100 {
         bring(&mut handshake, number, At::Asked);
@@ -451,7 +451,7 @@ fn as_many_failures_are_remembered_as_there_is_room_for() {
 }
 
 #[test]
-fn what_is_known_of_a_peer_adds_up() {
+fn the_known_addresses_of_a_peer_add_up() {
     let mut handshake = fresh();
     bring(&mut handshake, 0, At::Open);
     assert_eq!(handshake.whereabouts(PeerId(1)), (None, None));

@@ -223,7 +223,7 @@ fn a_time_that_goes_back_changes_nothing() {
 }
 
 #[test]
-fn odd_settings_still_give_a_working_detector() {
+fn extreme_settings_still_give_a_working_detector() {
     for (timeout, beats) in [(0, 0), (1, 1), (1_000, 2), (u64::MAX, 3), (10, u32::MAX)] {
         let config = HeartbeatConfig {
             timeout: Nanos(timeout),

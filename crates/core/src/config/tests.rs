@@ -82,7 +82,7 @@ fn a_session_is_refused_by_its_own_keys() {
 }
 
 #[test]
-fn rare_probes_matter_only_as_far_as_failures_are_found_slowly() {
+fn a_hold_need_not_outlast_probes_that_the_failure_timeout_shortens() {
     assert_eq!(
         refusal(|config| config.probe_max = Nanos::from_secs(10)),
         None,

@@ -72,7 +72,7 @@ const CLOSED: [CloseReason; 7] = [
 ];
 
 #[test]
-fn every_error_of_a_call_says_if_the_handler_ran() {
+fn every_error_of_a_call_shows_whether_the_handler_ran() {
     let mut errors = vec![
         RpcError::ResponseTooLarge { size: 9 },
         RpcError::TooLarge { limit: 9 },

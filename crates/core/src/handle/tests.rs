@@ -26,7 +26,7 @@ fn the_parts_of_a_session_come_out_as_they_went_in() {
 }
 
 #[test]
-fn a_placeholder_is_of_no_endpoint() {
+fn a_placeholder_belongs_to_no_endpoint() {
     for number in [1, 2, EndpointNum::MAX].map(EndpointNum::chosen) {
         assert!(!Session::NONE.is_of(number));
         assert_eq!(Session::NONE.stray(number), HandleError::Ended);

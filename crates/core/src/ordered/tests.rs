@@ -31,7 +31,7 @@ fn compare(map: &Map<u32, u32>, model: &BTreeMap<u32, u32>, near: u32) {
 }
 
 #[test]
-fn it_does_what_the_tree_does() {
+fn the_map_does_what_the_standard_tree_does() {
     for seed in 0..20 {
         let mut rng = Rng::new(seed);
         let (mut map, mut model) = (Map::new(), BTreeMap::new());

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::*;
 
 #[test]
-fn what_is_written_can_be_read_through_the_file() {
+fn written_words_can_be_read_through_the_file() {
     let shared = SharedWords::new(c"dunlin-test", 1024).unwrap();
     shared.words()[1023].store(7, Ordering::Relaxed);
     let mut word = [0; 8];

@@ -83,7 +83,7 @@ fn a_length_beyond_the_capacity_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn what_is_lent_is_found_until_it_is_revoked() {
+fn lent_bytes_are_found_until_they_are_revoked() {
     let mut buf = pool().alloc(5).expect("there is room");
     buf.fill(b"hello").expect("five bytes fit");
     assert!(!buf.is_lent());

@@ -77,7 +77,7 @@ fn the_longest_message_has_the_last_class() {
 }
 
 #[test]
-fn headers_behind_the_data_do_not_straddle_cache_lines() {
+fn headers_after_the_data_do_not_straddle_cache_lines() {
     for packet in 0..100 {
         let at = header_offset(MAX_BLOCK, packet);
         assert_eq!(at / 64, (at + HEADER_LEN - 1) / 64, "header {packet}");

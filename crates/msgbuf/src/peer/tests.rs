@@ -44,7 +44,7 @@ mod mapped {
     }
 
     #[test]
-    fn what_was_taken_back_does_not_count() {
+    fn withdrawn_bytes_do_not_count() {
         let mut pool = pool();
         let mut buf = filled(&mut pool, 64, 7);
         let lent = buf.lend();

@@ -318,7 +318,7 @@ fn a_foreign_msgbuf_goes_home() {
 }
 
 #[test]
-fn what_is_dropped_elsewhere_is_used_again() {
+fn msgbufs_dropped_on_another_thread_are_reused() {
     let config = PoolConfig {
         max_bytes: MAX_BLOCK,
         hugepages: Hugepages::Never,

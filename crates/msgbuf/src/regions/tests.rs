@@ -40,7 +40,7 @@ fn a_region_is_known_as_long_as_it_lives() {
 }
 
 #[test]
-fn nothing_has_the_id_of_nothing() {
+fn no_region_has_the_id_none() {
     assert!(info(RegionId::NONE).is_none());
 }
 

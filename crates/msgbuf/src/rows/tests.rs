@@ -56,7 +56,7 @@ fn resident() -> usize {
 
 #[test]
 #[cfg(all(target_os = "linux", not(miri)))]
-fn the_system_gets_the_memory_of_a_shorter_array() {
+fn a_shorter_array_frees_memory() {
     let mut rows = Rows::new();
     for entry in 0..500_000_u64 {
         rows.push([entry; 16]);
@@ -70,7 +70,7 @@ fn the_system_gets_the_memory_of_a_shorter_array() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 64 }))]
     #[test]
-    fn it_behaves_like_a_vec(steps in prop::collection::vec((any::<bool>(), 0_usize..900), 1..20)) {
+    fn rows_act_like_a_vec(steps in prop::collection::vec((any::<bool>(), 0_usize..900), 1..20)) {
         let (mut rows, mut model) = (Rows::new(), Vec::new());
         for (grows, count) in steps {
             if grows {

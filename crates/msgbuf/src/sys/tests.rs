@@ -30,7 +30,7 @@ fn a_mapping_is_zeroed_and_aligned_whatever_it_is_backed_by() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri stops when an allocation is refused")]
-fn what_the_system_cannot_give_is_refused() {
+fn mappings_that_the_system_cannot_provide_are_refused() {
     assert!(Mapping::new(1 << 60, true, false).is_none());
     assert!(Mapping::new(1 << 60, false, false).is_none());
 }
@@ -171,7 +171,7 @@ pub(crate) mod descriptor {
 
     /// A process has at most 65 530 mappings by default, and far fewer descriptors.
     #[test]
-    fn what_is_dropped_is_given_back() {
+    fn dropped_mappings_are_freed() {
         for _ in 0..70_000 {
             let mapping = Mapping::new(1 << 16, true, false).expect("64 KiB are available");
             let fd = mapping.fd().expect("a descriptor is available").as_raw_fd();

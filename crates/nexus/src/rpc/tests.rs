@@ -71,7 +71,7 @@ fn an_iteration_handles_a_few_messages_and_the_next_ones_handle_the_rest() {
 
 /// The server still grants the old session, whose number the new one has.
 #[test]
-fn a_session_that_is_given_up_and_one_made_at_once_do_not_meet() {
+fn a_session_that_is_given_up_and_its_successor_do_not_mix() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let [mut client, mut server] = endpoint(0);
     let options = ConnectOptions {

@@ -23,7 +23,7 @@ fn open() -> Nexus {
 }
 
 #[test]
-fn the_same_is_read_over_the_control_plane() {
+fn the_counters_over_the_control_plane_are_the_same() {
     let nexus = open();
     let _endpoint: Rpc<Shm, ()> = nexus.endpoint(()).unwrap();
     let mut remote = Remote::connect(&nexus.address().to_string()).unwrap();
@@ -34,7 +34,7 @@ fn the_same_is_read_over_the_control_plane() {
 }
 
 #[test]
-fn nothing_is_read_unless_it_was_switched_on() {
+fn no_counters_are_read_unless_the_option_is_on() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let mut remote = Remote::connect(&nexus.address().to_string()).unwrap();
     let error = Snapshot::read(&mut remote).unwrap_err();

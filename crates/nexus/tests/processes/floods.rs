@@ -71,7 +71,7 @@ fn peak(process: u32) -> usize {
 }
 
 #[test]
-fn a_peer_that_does_not_read_costs_what_is_counted() {
+fn a_peer_that_does_not_read_costs_no_more_memory_than_is_counted() {
     for question in [heartbeat(), lookup()] {
         let server = Server::start::<Udp>(0);
         let before = peak(server.id());
@@ -110,7 +110,7 @@ fn settled_peak(process: u32) -> usize {
 
 /// Without a limit for all connections together, they would cost 256 KiB each.
 #[test]
-fn peers_that_do_not_read_cost_together_no_more_than_the_total() {
+fn peers_that_do_not_read_cost_no_more_memory_than_the_total() {
     // They acknowledge no heartbeat, and stay for the whole test.
     let server = Server::start_limited::<Udp>("127.0.0.1:0", "timeout=60000");
     let before = peak(server.id());

@@ -231,7 +231,7 @@ fn a_peer_that_guesses_the_counters_of_heartbeats_is_cut_off() {
 }
 
 #[test]
-fn counters_tell_what_happened() {
+fn counters_show_the_events() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let mut stream = connect(nexus.address());
     stream.write_all(&frame(&hello(1))).unwrap();

@@ -200,7 +200,7 @@ fn reply_to(answer: &[u8], network: &Network, from: &Host) -> Vec<u8> {
 /// A process gives the answer of a server that the client could reach over a UNIX socket. The
 /// client stays with the process to which it has connected.
 #[test]
-fn a_process_that_says_it_is_another_keeps_its_clients_to_itself() {
+fn a_process_that_claims_to_be_another_keeps_its_clients() {
     let Some(network) = Network::new() else {
         return;
     };

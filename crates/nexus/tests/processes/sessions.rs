@@ -61,7 +61,7 @@ fn processes_exchange_rpcs_over_shared_memory() {
 }
 
 #[test]
-fn processes_exchange_rpcs_over_whatever_is_there() {
+fn processes_exchange_rpcs_over_auto() {
     between_processes::<Auto>();
 }
 

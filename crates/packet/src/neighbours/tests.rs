@@ -41,7 +41,7 @@ fn a_question_is_answered_and_the_answer_understood() {
 }
 
 #[test]
-fn any_changed_bit_of_neighbour_discovery_is_noticed() {
+fn any_changed_bit_of_neighbour_discovery_is_refused() {
     let mut room = [0; MAX_MESSAGE];
     let home = homes()[2];
     let other = other(&home);

@@ -28,7 +28,7 @@ fn mend(frame: &mut [u8], ip: usize) {
 }
 
 #[test]
-fn a_good_frame_is_accepted_whole() {
+fn the_whole_payload_of_a_good_frame_is_accepted() {
     for home in homes() {
         let (frame, _) = good(&home);
         let found = parse(&frame, &home).unwrap();
@@ -219,7 +219,7 @@ fn the_marks_of_ecn_are_read() {
 }
 
 #[test]
-fn the_inputs_with_which_the_fuzzer_begins_reach_every_form() {
+fn the_first_inputs_of_the_fuzzer_reach_every_form() {
     let corpus = include_str!("../../../../fuzz/corpus/xdp_frame.hex");
     let (mut accepted, mut messages) = (0, 0);
     for line in corpus.lines() {
@@ -263,7 +263,7 @@ proptest! {
     }
 
     #[test]
-    fn what_we_write_is_what_is_read(
+    fn a_frame_that_we_write_is_read_back(
         which in 0_usize..4,
         payload in proptest::collection::vec(any::<u8>(), 1..2000),
     ) {

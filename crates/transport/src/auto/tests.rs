@@ -23,7 +23,7 @@ fn without_shm() -> Halves<AutoRx, AutoTx> {
 }
 
 #[test]
-fn memory_that_was_not_opened_is_missed_by_peers_of_this_host() {
+fn only_peers_of_this_host_report_memory_that_was_not_opened() {
     let Halves { mut rx, mut tx, .. } = without_shm();
     // The endpoint reports the reason once.
     for (same_host, is_given) in [(false, false), (true, true), (true, false)] {

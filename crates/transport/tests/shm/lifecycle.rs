@@ -139,7 +139,7 @@ proptest! {
 }
 
 #[test]
-fn channels_that_are_not_used_go() {
+fn channels_without_sessions_are_freed() {
     let mut pair = Pair::new();
     let before = descriptors();
     for round in 0..100 {

@@ -94,7 +94,7 @@ fn a_peer_that_claims_to_be_in_this_process_is_not_believed() {
 }
 
 #[test]
-fn what_is_offered_within_the_process_cannot_be_taken_outside() {
+fn a_channel_offered_within_the_process_cannot_be_taken_outside() {
     let (mut victim, mut relayed) = (end(1), end(2));
     let (pending, offer) = victim.offer(&here(9)).unwrap();
     assert_eq!(offer.fds.len(), 0, "nothing goes over the socket");

@@ -114,7 +114,7 @@ fn a_burst_shows_at_most_its_limit_and_loses_nothing() {
 }
 
 #[test]
-fn what_is_left_over_from_a_burst_keeps_the_thread_awake() {
+fn datagrams_left_over_from_a_burst_keep_the_thread_awake() {
     let (mut a, mut b, to_b) = pair(&Options {
         pack: false,
         ..Options::default()

@@ -351,7 +351,7 @@ fn a_frame_is_decoded_only_as_a_whole() {
 }
 
 #[test]
-fn bytes_behind_the_last_field_are_refused() {
+fn bytes_after_the_last_field_are_refused() {
     for kind in 1..=MESSAGE_TYPES {
         let mut frame = encoded(&sample(kind).message());
         frame.push(0);

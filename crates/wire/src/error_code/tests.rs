@@ -53,7 +53,7 @@ fn codes_without_a_name_can_still_be_shown() {
 }
 
 #[test]
-fn every_code_says_if_the_handler_ran() {
+fn every_code_shows_whether_the_handler_ran() {
     let said = |code: u32| ErrorCode(code).ran();
     let own: std::vec::Vec<_> = (0..=13).map(said).collect();
     let (no, yes, unknown) = (Ran::No, Ran::Yes, Ran::Unknown);

@@ -143,7 +143,7 @@ fn the_last_session_with_a_dead_peer_removes_it() {
 
 /// Another nexus claims the first one's endpoint, and answers nothing.
 #[test]
-fn an_end_that_takes_the_name_of_another_keeps_no_turn_of_that_one() {
+fn an_end_that_claims_the_name_of_another_takes_no_turn_from_it() {
     let mut handshake = fresh();
     let at = |host| PeerIdentity {
         remote: Some(std::net::IpAddr::from([10, 0, 0, host])),

@@ -417,7 +417,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn the_handshake_is_what_its_table_says(seed in any::<u64>(), events in 1_usize..600) {
+    fn the_handshake_obeys_its_table(seed in any::<u64>(), events in 1_usize..600) {
         let mut model = Model::new(seed);
         for _ in 0..events {
             model.act();

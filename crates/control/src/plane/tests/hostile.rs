@@ -238,7 +238,7 @@ fn a_process_leads_no_client_to_another_process_of_its_host() {
 }
 
 #[test]
-fn a_number_counts_only_from_the_process_that_says_it_again() {
+fn a_nonce_counts_only_from_the_process_that_returns_it() {
     let mut world = World::new(32);
     let server = world.node(1, 1);
     let nonce = frame(&Message::Nonce { nonce: 5 });
@@ -279,7 +279,7 @@ fn strangers() -> [Origin; 3] {
 
 /// The plane searches all links for each nonce, so a second nonce is refused.
 #[test]
-fn a_connection_has_one_number() {
+fn a_connection_has_one_nonce() {
     let mut world = World::new(38);
     let server = world.node(1, 1);
     for origin in strangers().into_iter().chain([Origin::OwnUser]) {
@@ -313,7 +313,7 @@ fn a_stranger_learns_neither_boot_id_nor_socket() {
 }
 
 #[test]
-fn a_look_up_of_nothing_is_refused() {
+fn a_look_up_of_an_unknown_endpoint_is_refused() {
     let mut world = World::new(27);
     let server = world.node(1, 0);
     let stream = greeted(&mut world, server, false);
@@ -337,7 +337,7 @@ fn a_look_up_of_nothing_is_refused() {
 /// The peer reads nothing, and sends the acknowledgements that would be right if heartbeats were
 /// numbered consecutively.
 #[test]
-fn a_peer_that_reads_nothing_does_not_pass_for_one_that_lives() {
+fn a_peer_that_reads_nothing_does_not_pass_as_alive() {
     let mut world = World::new(28);
     let server = world.node(1, 1);
     let stream = greeted(&mut world, server, false);

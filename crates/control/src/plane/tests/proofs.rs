@@ -156,7 +156,7 @@ fn an_address_that_is_used_again_gets_other_bytes() {
 }
 
 #[test]
-fn a_lost_challenge_is_sent_again_and_three_are_all() {
+fn a_lost_challenge_is_sent_again_at_most_twice() {
     for losses in 0..=3 {
         let (mut world, client, server) = cautious(losses);
         let timeout = world.config.heartbeat.timeout;

@@ -70,7 +70,7 @@ fn peers_learn_what_a_process_serves_with_each_session_and_after_a_change() {
 }
 
 #[test]
-fn a_process_that_says_nothing_is_not_reported() {
+fn a_process_that_announces_nothing_is_not_reported() {
     let (mut world, client, server) = pair(1);
     let key = world.connect(client, server, FIRST, PATIENCE);
     world.run(SOON);
@@ -117,7 +117,7 @@ fn any_endpoint_is_one_that_serves() {
 }
 
 #[test]
-fn a_process_of_an_old_release_is_not_told() {
+fn a_process_of_an_old_release_gets_no_announcement() {
     let (mut world, client, server) = pair(1);
     let key = world.connect(client, server, FIRST, PATIENCE);
     world.run(SOON);
@@ -186,7 +186,7 @@ fn an_endpoint_that_never_answers_does_not_hide_the_services_of_its_process() {
 }
 
 #[test]
-fn a_process_that_has_said_much_can_still_say_that_it_drains() {
+fn a_process_with_many_announcements_can_still_announce_a_drain() {
     let (mut world, client, server) = pair(1);
     let key = world.connect(client, server, FIRST, PATIENCE);
     world.run(SOON);
@@ -205,7 +205,7 @@ fn a_process_that_has_said_much_can_still_say_that_it_drains() {
 }
 
 #[test]
-fn a_peer_that_changes_its_mind_for_ever_is_not_listened_to() {
+fn a_peer_that_announces_without_end_is_cut_off() {
     let (mut world, client, server) = pair(1);
     let key = world.connect(client, server, FIRST, PATIENCE);
     world.run(SOON);

@@ -74,7 +74,7 @@ fn a_process_of_another_user_stays_with_tcp() {
 }
 
 #[test]
-fn a_number_that_does_not_come_back_leaves_tcp_in_use() {
+fn a_nonce_that_does_not_come_back_leaves_tcp_in_use() {
     for unix in [false, true] {
         let mut world = World::new(36);
         let (client, server) = (world.node(1, 1), world.node(1, 1));
@@ -96,7 +96,7 @@ fn a_number_that_does_not_come_back_leaves_tcp_in_use() {
 }
 
 #[test]
-fn a_number_that_comes_back_too_late_changes_nothing() {
+fn a_nonce_that_comes_back_too_late_changes_nothing() {
     let mut world = World::new(37);
     world.config.hello_timeout = Nanos::from_millis(100);
     let (client, server) = (world.node(1, 1), world.node(1, 1));

@@ -132,7 +132,7 @@ fn an_ended_flow_is_forgotten_and_its_place_reused() {
 }
 
 #[test]
-fn what_is_held_comes_up_at_its_time() {
+fn a_held_packet_comes_up_at_its_time() {
     let (mut pacer, _) = with(None, None);
     let at = Nanos::from_micros(10);
     let entry = Paced {

@@ -22,7 +22,7 @@ fn wheel(width: u64, slots: u64) -> Wheel {
 }
 
 #[test]
-fn what_is_due_at_once_does_not_wait_for_a_slot() {
+fn a_packet_that_is_due_now_does_not_wait_for_a_slot() {
     let mut wheel = wheel(1000, 16);
     wheel.insert(entry(0, 1500), Nanos(1500));
     assert_eq!(

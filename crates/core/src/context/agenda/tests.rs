@@ -13,7 +13,7 @@ fn an_empty_agenda_has_nothing_due() {
 }
 
 #[test]
-fn what_is_due_first_decides() {
+fn the_earliest_work_decides_when_the_agenda_is_due() {
     let mut agenda = Agenda::new();
     agenda.on_call(Nanos(0), INTERVAL, false);
     agenda.on_transfer(Nanos(40));

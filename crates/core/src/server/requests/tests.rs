@@ -298,7 +298,7 @@ fn packets_of_a_large_request_go_to_its_place_until_the_last() {
 }
 
 #[test]
-fn a_probe_of_a_request_that_is_here_in_part_asks_for_a_cr() {
+fn a_probe_of_a_partly_arrived_request_makes_a_cr_due() {
     let mut server = Server::new();
     let partial = server.begin_large(FIRST);
     let effect = server.on(&header(PacketType::Rfr, FIRST, 0), Requests::on_probe);
@@ -306,7 +306,7 @@ fn a_probe_of_a_request_that_is_here_in_part_asks_for_a_cr() {
 }
 
 #[test]
-fn a_request_that_is_here_in_part_is_given_up_by_cancel_sweep_and_close() {
+fn a_partly_arrived_request_is_given_up_by_cancel_sweep_and_close() {
     for end in [
         |server: &mut Server| server.cancel(FIRST),
         |server: &mut Server| server.sweep()[0],

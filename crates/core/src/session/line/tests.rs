@@ -80,7 +80,7 @@ fn a_sample_is_asked_for_once_an_interval_and_always_while_paced() {
 }
 
 #[test]
-fn silence_counts_from_the_first_question_after_something_came() {
+fn silence_counts_from_the_first_question_after_the_last_packet() {
     let mut line = open(8, 32);
     line.on_asked(Nanos(100));
     line.on_asked(Nanos(130));

@@ -58,7 +58,7 @@ fn packets_in_any_order_make_the_message() {
 }
 
 #[test]
-fn what_does_not_fit_the_request_is_refused_and_changes_nothing() {
+fn a_packet_that_does_not_fit_its_request_is_refused_and_changes_nothing() {
     let mut pool = pool();
     let (mut reassembly, place) = begun(&mut pool);
     let other = packet(0, SIZE + 1);
@@ -71,7 +71,7 @@ fn what_does_not_fit_the_request_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn a_credit_return_says_once_what_a_burst_has_brought() {
+fn one_credit_return_reports_all_packets_of_a_burst() {
     let mut pool = pool();
     let (mut reassembly, place) = begun(&mut pool);
     for number in [0, 0, 1] {
@@ -91,7 +91,7 @@ fn a_credit_return_says_once_what_a_burst_has_brought() {
 }
 
 #[test]
-fn budgets_count_what_is_here_in_part() {
+fn budgets_count_partly_arrived_requests() {
     let mut pool = pool();
     let config = Config {
         session_receive_budget: 50,

@@ -170,7 +170,7 @@ fn a_message_waits_in_the_queue_or_in_the_wheel_but_not_in_both() {
 
 proptest! {
     #[test]
-    fn it_knows_what_a_set_knows(
+    fn the_scoreboard_agrees_with_plain_sets(
         packets in 1..700_u32,
         steps in prop::collection::vec(any::<(u8, u16)>(), 0..1500),
     ) {

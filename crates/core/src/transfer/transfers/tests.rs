@@ -326,7 +326,7 @@ impl CongestionControl for Narrow {
 
 /// The server gives up a message of which no packet comes (rules S9, S14).
 #[test]
-fn a_message_waits_for_those_of_others_for_a_part_of_the_hold_at_most() {
+fn a_message_waits_for_other_messages_for_a_part_of_the_hold_at_most() {
     let mut client = Client::new();
     let path = Path {
         line_rate: 1_000_000_000,

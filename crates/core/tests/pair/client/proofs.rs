@@ -152,7 +152,7 @@ fn code_in(data: &[u8]) -> ErrorCode {
 
 /// Makes the server reject with each of the codes, by each method that handlers have.
 #[test]
-fn no_handler_sends_a_code_that_says_that_it_did_not_run() {
+fn no_handler_sends_a_code_that_proves_that_it_did_not_run() {
     let (direct, deferred, kept, batch, job) = (60, 61, 62, 63, 64);
     let mut pair = Pair::new();
     let rpc = &mut pair.server.rpc;
@@ -193,7 +193,7 @@ fn no_handler_sends_a_code_that_says_that_it_did_not_run() {
 }
 
 #[test]
-fn the_library_sends_its_own_codes_for_what_did_not_run() {
+fn the_library_sends_its_own_codes_for_requests_that_did_not_run() {
     let mut pair = Pair::new();
     pair.server.rpc.on(ReqType(60), |_, req, cx| {
         req.refuse(cx, ErrorCode::UNDECODABLE);

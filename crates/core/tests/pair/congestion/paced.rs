@@ -123,7 +123,7 @@ fn messages_of_a_session_take_turns_of_64_packets() {
 }
 
 #[test]
-fn an_rfr_takes_the_time_of_what_it_asks_for() {
+fn an_rfr_takes_the_time_of_the_bytes_that_it_asks_for() {
     let mut pair = Pair::new();
     call(&mut pair, 10 * 1024, 1);
     // The request leaves unpaced, and the server sends the first packet of the response.
@@ -168,7 +168,7 @@ fn answers_are_never_paced() {
 }
 
 #[test]
-fn what_waits_has_no_timeout() {
+fn a_request_that_waits_in_the_wheel_has_no_timeout() {
     // The second request leaves after 100 ms; the first timeout would come after 20 ms.
     let mut pair = paced_pair(5240);
     call(&mut pair, 500, 1);
@@ -182,7 +182,7 @@ fn what_waits_has_no_timeout() {
 }
 
 #[test]
-fn what_was_cancelled_while_it_waited_never_leaves() {
+fn a_request_that_is_cancelled_in_the_wheel_never_leaves() {
     let mut pair = paced_pair(PACKET_A_MS);
     call(&mut pair, 500, 1);
     let id = pair.call(ECHO, &[0; 500], 2);
@@ -315,7 +315,7 @@ fn only_the_first_answer_to_a_request_echoes_its_mark() {
 }
 
 #[test]
-fn marks_of_large_responses_slow_down_what_is_asked_for_and_no_request() {
+fn marks_of_large_responses_slow_down_rfrs_and_no_requests() {
     let options = SessionOptions::DEFAULT.with_scheme(Scheme::Dcqcn);
     let mut pair = Pair::with(Config::default(), options);
     call(&mut pair, 200 * 1024, 1);

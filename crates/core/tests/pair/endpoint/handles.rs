@@ -123,7 +123,7 @@ fn a_call_of_another_endpoint_is_not_cancelled() {
 }
 
 #[test]
-fn handles_of_what_has_ended_are_told_from_those_of_another_endpoint() {
+fn stale_handles_and_handles_of_another_endpoint_have_different_errors() {
     let mut pair = Pair::new();
     let (session, call) = (pair.session, pair.call(HOLD, b"x", 1));
     assert_eq!(pair.client.rpc.disconnect(session), Ok(()));

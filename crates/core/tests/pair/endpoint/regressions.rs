@@ -236,7 +236,7 @@ fn a_slow_handler_is_not_taken_for_round_trip() {
 }
 
 #[test]
-fn residence_includes_the_wait_behind_a_slow_handler() {
+fn residence_includes_the_wait_for_a_slow_handler() {
     let mut p = Pair::new();
     p.server.rpc.on(SLOW, slow);
     p.call(SLOW, b"0", 0);

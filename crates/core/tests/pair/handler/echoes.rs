@@ -128,7 +128,7 @@ fn an_earlier_answer_stays() {
 }
 
 #[test]
-fn a_slow_handler_returns_what_waited_for_it() {
+fn a_slow_handler_echoes_the_requests_that_waited_for_it() {
     let mut pair = pair();
     // After the first one, the server treats the type as slow, and keeps a request until it runs.
     for len in [9, 9, LARGE] {

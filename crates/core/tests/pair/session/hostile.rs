@@ -235,7 +235,7 @@ fn a_bitmap_of_packets_that_were_lost_costs_that_request_alone() {
 }
 
 #[test]
-fn a_server_that_sends_all_at_once_fills_only_what_was_asked_for() {
+fn a_server_that_sends_a_whole_response_fills_only_the_packets_that_were_asked_for() {
     let mut pair = Pair::new();
     let data = call_large(&mut pair, 300 * DATA_SIZE as usize, 1);
     // Runs until the first packet of the response has come, before the client asks for any.

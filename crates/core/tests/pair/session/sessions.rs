@@ -206,7 +206,7 @@ fn sessions_have_a_limit_and_their_numbers_are_used_again_with_other_tokens() {
 }
 
 #[test]
-fn strict_credits_refuse_what_the_receive_queue_cannot_hold() {
+fn strict_credits_refuse_sessions_that_the_receive_queue_cannot_hold() {
     let config = Config {
         strict_credits: true,
         ..Config::default()

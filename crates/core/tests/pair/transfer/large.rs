@@ -203,7 +203,7 @@ fn a_cancelled_transfer_gives_everything_back() {
 }
 
 #[test]
-fn a_budget_refuses_what_it_cannot_hold_and_comes_back() {
+fn a_full_budget_refuses_requests_until_it_has_room_again() {
     let config = Config {
         session_receive_budget: 100_000,
         ..Config::default()
@@ -223,7 +223,7 @@ fn a_budget_refuses_what_it_cannot_hold_and_comes_back() {
 }
 
 #[test]
-fn a_sender_that_stops_gives_the_memory_free() {
+fn the_memory_of_a_request_whose_sender_stops_is_freed() {
     let mut pair = Pair::new();
     call(&mut pair, ECHO, &pattern(100_000), 1);
     pair.step_client();
@@ -440,7 +440,7 @@ fn a_peer_that_does_not_run_for_a_while_is_asked_once_and_not_for_every_message(
 }
 
 #[test]
-fn a_lost_tail_is_found_by_the_answers_to_what_left_after_it() {
+fn a_lost_tail_is_found_by_the_answers_to_later_packets() {
     let mut pair = Pair::with(Config::default(), WIDE);
     issue_many(&mut pair, &pattern(2_000), 1);
     // The last packet of the first message is lost. The session always has other messages to send.

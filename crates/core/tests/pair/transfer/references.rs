@@ -68,7 +68,7 @@ fn every_kind_of_handler_takes_data_by_reference() {
 }
 
 #[test]
-fn what_the_sender_took_back_counts_as_lost_and_comes_again() {
+fn data_that_the_sender_withdraws_counts_as_lost_and_comes_again() {
     let size = DATA_SIZE as usize;
     for len in [32, 40 * size] {
         let mut pair = Pair::new();

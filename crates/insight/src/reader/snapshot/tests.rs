@@ -101,7 +101,7 @@ fn with(bytes: &[u8], word: usize, value: u64) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_values_are_read() {
     let (page, _block) = page();
     page.write_nexus([9, 0]);
     let snapshot = Snapshot::read(&mut page.file().try_clone().unwrap()).unwrap();
@@ -153,7 +153,7 @@ fn columns_come_and_go_without_another_version() {
 }
 
 #[test]
-fn an_endpoint_that_is_gone_is_not_shown_and_its_place_is_used_again() {
+fn the_block_of_an_endpoint_that_is_gone_is_hidden_and_reused() {
     let (page, block) = page();
     drop(block);
     let bytes = file_of(&page);

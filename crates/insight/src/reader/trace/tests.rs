@@ -157,7 +157,7 @@ fn only_the_header_of_a_packet_of_unknown_length_is_kept() {
 }
 
 #[test]
-fn bytes_of_packets_are_wiped_when_their_endpoint_is_traced_no_more() {
+fn bytes_of_packets_are_wiped_when_the_trace_of_their_endpoint_ends() {
     let (page, found) = page();
     let mut trace = Trace::begin(&found, None, 64).unwrap();
     let [first, second] = [3, 4].map(|index| Recorder::new(Arc::clone(&page), index, 64));
@@ -176,7 +176,7 @@ fn bytes_of_packets_are_wiped_when_their_endpoint_is_traced_no_more() {
 }
 
 #[test]
-fn what_was_overwritten_is_counted_and_not_shown() {
+fn overwritten_packets_are_counted_and_not_shown() {
     let (page, found) = page();
     let mut trace = Trace::begin(&found, None, 24).unwrap();
     let recorder = Recorder::new(Arc::clone(&page), 0, 24);

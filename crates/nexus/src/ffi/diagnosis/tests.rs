@@ -71,7 +71,7 @@ fn a_connection_that_its_process_has_closed_has_no_user() {
 
 /// The answer to an earlier question does not count for a later one.
 #[test]
-fn an_answer_that_was_left_behind_is_passed_over() {
+fn an_answer_to_an_earlier_question_is_ignored() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let _theirs = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (ours, remote) = listener.accept().unwrap();

@@ -447,7 +447,7 @@ fn an_impossible_position_closes_the_ring_for_good() {
 }
 
 #[test]
-fn too_long_is_not_sent() {
+fn a_packet_that_is_too_long_is_not_sent() {
     let mut ring = Heap::new(64, 900);
     assert_eq!(ring.push(&[0; 56], &[0; 845]), Err(Refused::TooLong));
     assert_eq!(ring.push(&[0; 56], &[0; 844]), Ok(()));

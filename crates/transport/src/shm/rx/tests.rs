@@ -186,7 +186,7 @@ fn a_doorbell_that_rings_always_delays_no_other_peer() {
 /// Every second burst shows only references of one peer: in one run the bursts with even numbers,
 /// in the other those with odd numbers.
 #[test]
-fn references_put_off_no_look_at_parked_rings() {
+fn references_do_not_delay_the_look_at_parked_rings() {
     for first in 0..2 {
         let mut b = open();
         let mut ends: Vec<_> = (1..=16).map(|n| connect_to(&mut b, n)).collect();

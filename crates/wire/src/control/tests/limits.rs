@@ -165,7 +165,7 @@ fn numbers_without_a_meaning_are_refused() {
 }
 
 #[test]
-fn what_was_found_is_one_endpoint() {
+fn a_found_endpoint_has_an_index_of_its_own() {
     let mut frame = encoded(&sample(13).message());
     let target_at = 4 + 2 + 8;
     frame[target_at..target_at + 2].copy_from_slice(&EndpointIndex::ANY.0.to_le_bytes());

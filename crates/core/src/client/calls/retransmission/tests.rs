@@ -9,7 +9,7 @@ use crate::config::{Config, SCAN_LIMIT};
 use crate::tests::{TERMS, context, open_session};
 
 #[test]
-fn a_call_asks_several_times_within_the_hold_whatever_was_measured() {
+fn a_call_asks_several_times_within_the_hold_whatever_the_round_trips() {
     let millis = [0, 1, 20, 300, 3_000, 100_000].map(Nanos::from_millis);
     for (round_trip, stay) in millis.iter().flat_map(|one| millis.map(|two| (*one, two))) {
         let (mut sessions, session) = open_session(&TERMS);
@@ -31,7 +31,7 @@ fn a_call_asks_several_times_within_the_hold_whatever_was_measured() {
 }
 
 #[test]
-fn a_slow_handler_does_not_keep_a_call_from_asking_as_often_as_it_was_told_to() {
+fn a_slow_handler_does_not_keep_a_call_from_asking_as_often_as_configured() {
     let (mut sessions, session) = open_session(&TERMS);
     let mut context = context(TERMS.data_size);
     context.config.probe_max = Nanos::from_millis(20);

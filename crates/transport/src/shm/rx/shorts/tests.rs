@@ -140,7 +140,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 256 }))]
 
     #[test]
-    fn a_burst_is_what_was_sent(
+    fn a_burst_has_the_packets_that_were_sent(
         rows in prop::collection::vec((1..8_usize, prop_oneof![0..60_usize, 0..1080_usize]), 1..12),
     ) {
         let rows = rows.into_iter().flat_map(|(count, len)| vec![len; count]);
