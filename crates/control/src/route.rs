@@ -51,7 +51,7 @@ pub(super) struct Route {
     retries: u32,
 }
 
-/// What follows the end of a connection.
+/// The next step after the end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AfterLoss {
     /// The route did not depend on the connection.

@@ -134,7 +134,7 @@ proptest! {
                     while let Some(out) = wheel.pop_due(Nanos(now)) {
                         prop_assert!(out.at.0 <= now, "early");
                         let place = model.iter().position(|entry| *entry == out);
-                        prop_assert!(place.is_some(), "the packet was not in the wheel, or left twice");
+                        prop_assert!(place.is_some(), "the packet had left, or never waited");
                         model.remove(place.unwrap());
                     }
                     let late = model.iter().find(|entry| entry.at.0 + width <= now);

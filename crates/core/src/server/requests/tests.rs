@@ -356,11 +356,7 @@ fn a_running_request_outlives_its_session_and_sends_no_answer() {
     server.reply(done, 5);
     server.sent();
     server.close_session();
-    assert_eq!(
-        server.requests.table.live(),
-        1,
-        "the answered request is gone"
-    );
+    assert_eq!(server.requests.table.live(), 1, "the answered one is gone");
     assert!(server.context.notices.pop_given_up().is_some());
     assert_eq!(server.requests.find(id), Some(kept));
     server.reply(kept, 5);
@@ -493,11 +489,7 @@ fn only_the_first_packet_of_the_next_request_gets_an_entry() {
         let found = server.requests.on_plain_request(&words, sessions, context);
         (found.is_some(), server.requests.count_in_slots())
     };
-    assert_eq!(
-        comes(FIRST, 1),
-        (false, 0),
-        "this is not the request's first packet"
-    );
+    assert_eq!(comes(FIRST, 1), (false, 0), "not the first packet");
     assert_eq!(
         comes(FIRST + WINDOW, 0),
         (false, 0),
