@@ -237,7 +237,7 @@ impl<F, P> Handshake<F, P> {
                 self.command(Command::Abandon { key });
                 self.on_failed(key, ConnectFailure::Refused(code));
             }
-            // The session and its turn were given up meanwhile.
+            // The session and its turn have ended meanwhile.
             (None, Ok((pending, _))) => self.steps.push_back(Step::Abandon { pending }),
             (None, Err(_)) => {}
         }
@@ -250,7 +250,7 @@ impl<F, P> Handshake<F, P> {
             Stage::Completing { other, ended } => Some((entry, other, ended)),
             _ => None,
         }) else {
-            // The session and its turn were given up meanwhile.
+            // The session and its turn have ended meanwhile.
             if let Completion::Open(peer)
             | Completion::Unfit(peer)
             | Completion::Unproven { peer, .. } = done
@@ -388,7 +388,7 @@ impl<F, P> Handshake<F, P> {
 
     fn on_accepted(&mut self, key: SessionKey, side: Side<F>) -> Result<(), WrongStage> {
         let Some(entry) = self.named(key) else {
-            // The session was given up: the plane knows, or will get the command soon.
+            // The session has ended: the plane knows, or will get the command soon.
             return Ok(());
         };
         match std::mem::replace(&mut entry.stage, Stage::Asked) {

@@ -1,12 +1,12 @@
 //! The places of connections that other processes have made: their number, their origins, and the
 //! choice of the origin that must give one up (rule C9).
 //!
-//! A connection that has sent Hello has one of `max_links` places. Up to three quarters of them go
-//! to the first that come. Beyond that, all present origins have the same share. An origin above
-//! its share gets no more places and, when all are taken, gives some up to origins below their
-//! share. So a host that takes as many places as it can locks out no other host, and many processes
-//! with one address may use all places if no other origin is present. Requests that wait for a
-//! proof have places of the same kind (rule C13).
+//! A connection that has sent Hello has one of `max_links` places. Up to three quarters of the
+//! places go to the first connections, whatever their origins. Beyond that, all present origins
+//! have the same share. An origin above its share gets no more places and, when all are taken,
+//! gives some up to origins below their share. So a host that takes as many places as it can locks
+//! out no other host, and many processes with one address may use all places if no other origin is
+//! present. Requests that wait for a proof have places of the same kind (rule C13).
 //!
 //! Owned and called by `plane`.
 

@@ -84,7 +84,7 @@ impl Context {
         })
     }
 
-    /// True if this build has planted bugs and `mutant` is the one of this endpoint.
+    /// True if this build has planted bugs, and this endpoint has the bug `mutant`.
     #[cfg(feature = "mutants")]
     #[inline]
     pub(crate) fn shows(&self, mutant: crate::mutant::Mutant) -> bool {

@@ -11,11 +11,11 @@ use crate::session::rtt::{SAMPLE_INTERVAL, calm_interval};
 use crate::slab::Slab;
 use crate::time::Nanos;
 
-/// The flows of a session, one for each way.
+/// The flows of a session, one for each direction.
 #[derive(Debug)]
 struct Flows {
     out: Flow,
-    /// The flow of the way back; `None` if `out` serves both ways.
+    /// The flow of the other direction; `None` if `out` serves both.
     back: Option<Flow>,
 }
 
@@ -85,7 +85,7 @@ impl Pacer {
         }
     }
 
-    /// Adds the flows of a session. `back`: `None` if both ways share one flow.
+    /// Adds the flows of a session. `back`: `None` if both directions share one flow.
     pub(crate) fn begin(&mut self, out: Flow, back: Option<Flow>) -> FlowIdx {
         let index = self.flows.take();
         *self.flows.at_mut(index) = Some(Flows { out, back });

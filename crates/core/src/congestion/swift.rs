@@ -190,9 +190,9 @@ impl CongestionControl for Swift {
         self.set_rate();
     }
 
-    /// Undoes the effect of silence. Without round trips, a session starts until the first loss, as
-    /// one without congestion control does, and a window below one packet grows as in an empty
-    /// network. A larger window stays, because nothing shows whether there is a queue.
+    /// Undoes the effect of silence. Without round trips, the window grows as at the start until
+    /// the first loss, and a window below one packet grows as in an empty network. A larger window
+    /// stays, because nothing shows whether there is a queue.
     fn on_wait(&mut self, packets: u32) {
         self.timeouts = 0;
         if let Some((window, starts)) = self.before_silence.take() {

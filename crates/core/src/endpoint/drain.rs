@@ -15,7 +15,7 @@ use crate::transport::Transport;
 
 impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     /// From now on, answers requests of every registered type with [`ErrorCode::SHUTTING_DOWN`] and
-    /// counts them in `turned_away`, including requests that have arrived in part or wait for a
+    /// counts them in `turned_away`, including partly arrived requests and requests that wait for a
     /// slow handler. Requests that handlers already have are not affected: deferred and background
     /// requests must still be answered.
     pub fn drain(&mut self) {

@@ -2,7 +2,7 @@
 //! §4.1.1, G-Opt §3).
 //!
 //! ```text
-//! session line, slots → call or request → description of its msgbuf → first bytes of that
+//! session line, slots → call or request → descriptor of its msgbuf → first bytes of the msgbuf
 //! ```
 //! Each step handles all packets of the burst, or of a shared frame, and reads the memory that the
 //! previous step has prefetched. Packets are not checked here: an invalid one only makes a prefetch

@@ -43,7 +43,7 @@ pub(crate) enum Handler<App> {
 /// An entry of the table.
 pub(crate) struct Registered<App> {
     pub(crate) handler: Handler<App>,
-    /// The dispatch handler has before taken longer than `ack_delay`. Its clients get an
+    /// The dispatch handler took longer than `ack_delay`, or is suspected of it. Its clients get an
     /// acknowledgement before it starts (rule S4).
     pub(crate) slow: bool,
 }

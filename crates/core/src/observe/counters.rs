@@ -196,6 +196,6 @@ drops! {
     busy = Busy,
     /// An answer that matches no pending request.
     unexpected = Unexpected,
-    /// Data in shared memory that its sender took back before the receiver copied it.
+    /// Data in shared memory that its sender withdrew before the receiver copied it.
     revoked = Revoked,
 }

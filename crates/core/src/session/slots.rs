@@ -64,7 +64,7 @@ impl SlotRanges {
         })
     }
 
-    /// Takes back the range of a session that ends or gets another range.
+    /// Frees the range of a session that ends or gets another range.
     pub(super) fn put_back(&mut self, range: SlotRange) {
         self.free[range.len().trailing_zeros() as usize].push(range.start());
     }

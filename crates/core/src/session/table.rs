@@ -308,8 +308,8 @@ impl Sessions {
         self.at_mut(index).join(peer, offer, heard);
     }
 
-    /// Gives the session's number and slots back. Its calls and requests are already gone. Returns
-    /// the session's token.
+    /// Frees the session's number and slots. Its calls and requests are already gone. Returns the
+    /// session's token.
     pub(crate) fn end(&mut self, index: SessionIdx) -> Token {
         let line = &mut self.lines[index.0 as usize];
         debug_assert!(line.is_live());

@@ -44,7 +44,7 @@ impl Part {
 pub(crate) struct Asked {
     pub(crate) first: u32,
     pub(crate) count: u32,
-    /// They were asked for before.
+    /// Whether they are asked for again.
     pub(crate) again: bool,
 }
 

@@ -49,7 +49,7 @@ impl Line {
         self.set_parts(self.parts + 1);
     }
 
-    /// Takes back the credits of packets of a large message.
+    /// Returns the credits of packets of a large message.
     pub(crate) fn return_credits(&mut self, credits: u32) {
         let credits = u16::try_from(credits).expect("no more than were taken");
         self.set_parts(self.parts - credits);
