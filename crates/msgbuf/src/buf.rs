@@ -142,7 +142,7 @@ impl MsgBuf {
     /// Sets the length of the message. If the message grows, its new bytes hold data of some
     /// earlier message.
     ///
-    /// Errors
+    /// # Errors
     /// [`TooLong`] beyond [`Self::capacity`]; the length is then unchanged.
     #[inline]
     pub fn resize(&mut self, len: usize) -> Result<(), TooLong> {

@@ -161,7 +161,7 @@ impl Pool {
     /// [`MsgBuf::into_user`] returns the memory; otherwise it is freed with the msgbuf. Such a
     /// msgbuf has no room for headers, so transports that need registered memory copy it.
     ///
-    /// Errors
+    /// # Errors
     /// Returns the memory if it is longer than [`MAX_MESSAGE`], or if there are too many regions.
     ///
     /// ```

@@ -64,7 +64,7 @@ pub struct RegionInfo {
 /// it. [`BufRef::EMPTY`] gives `None` as well, so a caller checks [`BufRef::is_empty`] first.
 /// `buf.len()` bytes may be read through the pointer until the msgbuf is revoked.
 ///
-/// Safety
+/// # Safety
 /// No other thread may free the region of `buf` during the call. The region exists as long as the
 /// msgbuf of `buf`, and, except for user memory, as long as its pool. Therefore, a transport may
 /// resolve every reference that its own endpoint has lent to it, even one that has been revoked.

@@ -92,6 +92,7 @@ impl PeerInfo {
 }
 
 /// The number of an offer that waits for its answer, which only the offering transport understands.
+///
 /// Pass it to [`Connect::complete`] or [`Connect::abandon`]. If it is lost, the peer's resources
 /// stay until the endpoint closes.
 #[derive(PartialEq, Eq, Hash, Debug)]

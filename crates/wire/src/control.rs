@@ -67,7 +67,7 @@ pub enum Message<'a> {
     Accept(Accept<'a>),
     /// Declines to grant the session (rule C5).
     Refuse(Refuse<'a>),
-    /// Closes the receiver's session orderly (rule C6).
+    /// Closes the receiver's session in an orderly way (rule C6).
     Disconnect(SessionRef),
     /// Confirms that the session that the receiver wanted to close is closed (rule C6).
     DisconnectAck(SessionRef),
@@ -154,7 +154,6 @@ impl<'a> Message<'a> {
     /// Reads the message in `frame`, which is exactly one frame as [`frame_len`] delimits it.
     ///
     /// # Errors
-    /// Errors
     /// The first reason why the frame is not a message. The caller must close the connection that
     /// carried it, and do nothing else (rule C9).
     pub fn decode(frame: &'a [u8]) -> Result<Self, ControlError> {

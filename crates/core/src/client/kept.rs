@@ -1,5 +1,6 @@
 //! The slots that keep their entry in the table of calls from one call to the next: the next call
 //! in such a slot needs no search for a free entry, and its entry is in the cache.
+//!
 //! Invariant: a slot is listed if and only if its entry, in use or not, is not loose. At most
 //! [`MOST`] slots are listed, so their entries fit into a second-level cache. Called by
 //! `client/calls`.

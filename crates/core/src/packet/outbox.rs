@@ -44,8 +44,8 @@ const SHORT: usize = MAX_INLINE - HEADER_LEN;
 const START_CAPACITY: usize = 256;
 
 /// The packets of one iteration, in order.
+///
 /// The entries are reused and written in place. An entry's inline bytes after `inline_len` are left
-/// from earlier packets, so building a packet writes only the bytes to send.
 /// over from earlier packets, so building a packet writes only the bytes to send.
 #[derive(Debug)]
 pub(crate) struct Outbox {

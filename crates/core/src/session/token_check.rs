@@ -98,6 +98,7 @@ impl Sessions {
 
     /// The header at the start of `bytes`.
     ///
+    /// # Errors
     /// Why the packet and the rest of its frame are dropped.
     #[inline(always)]
     fn find_header(&self, bytes: &[u8]) -> Result<Found, DropReason> {

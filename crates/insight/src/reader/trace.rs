@@ -107,7 +107,7 @@ impl Trace {
     /// Asks a process for the packets of one of its endpoints, or of all, and for `keep` bytes of
     /// each packet.
     ///
-    /// Errors
+    /// # Errors
     /// This release cannot read the process's file, or another process is already tracing it.
     pub fn begin(found: &Found, endpoint: Option<u16>, keep: usize) -> Result<Self, TraceError> {
         let mut file = File::options().read(true).write(true).open(&found.path)?;

@@ -134,6 +134,7 @@ impl Producer {
 
     /// Sends a packet that consists of `head` and of the `data_len` bytes at `data`.
     ///
+    /// # Errors
     /// See [`Refused`]; then nothing is sent or queued.
     ///
     /// # Safety

@@ -54,6 +54,7 @@ impl Terms {
 
     /// Reads and validates an offer.
     ///
+    /// # Errors
     /// `Malformed` if the bytes are not an offer of this version, `Descriptor` if descriptors came
     /// with it, `Sizes` for sizes that no endpoint can have.
     pub(super) fn decode(offer: &Offer) -> Result<Self, ConnectError> {
