@@ -31,7 +31,7 @@ pub const IDLE_CLOCK_MASK: u32 = 63;
 /// Longest time between two clock readings while the endpoint is idle, unless one iteration lasts
 /// longer: half of the error that a round-trip sample may have (rule S10).
 pub const IDLE_CLOCK_GAP: Nanos = Nanos::from_micros(1);
-/// Most live calls that one loss scan visits; the next scan goes on from there.
+/// Most live calls that one loss scan visits; the next scan continues there.
 pub const SCAN_LIMIT: usize = 1024;
 /// Parts in which a large number of held responses is swept, so that each sweep is short.
 pub const SWEEP_PARTS: usize = 64;

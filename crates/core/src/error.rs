@@ -39,7 +39,7 @@ pub enum RpcError {
 const _: () = assert!(size_of::<Result<(), RpcError>>() == 8);
 
 impl RpcError {
-    /// The server has answered with `code`. Unless it keeps the rules of codes (rule W13), its
+    /// The server has answered with `code`. Unless it obeys the rules of codes (rule W13), its
     /// handlers may send any code, so no code proves that they did not run.
     pub const fn rejected(code: ErrorCode, keeps_rules: bool) -> Self {
         let ran = match code.ran() {

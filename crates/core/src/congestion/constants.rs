@@ -46,7 +46,7 @@ pub(crate) mod timely {
     pub(crate) const T_HIGH_IN_T_LOW: u64 = 10;
     /// δ: the additive step, as a fraction of the line rate: 3 Mbit/s of 25 Gbit/s. TIMELY §4.3 has
     /// 10 Mbit/s of 10 Gbit/s for each segment of 16 KB and more. Ours: one step per round trip,
-    /// small enough for the gradient to take back the steps of a hundred senders.
+    /// small enough for the gradient to undo the steps of a hundred senders.
     pub(crate) const STEP: f64 = 1.0 / 8000.0;
     /// β: multiplicative decrease. TIMELY §4.3: 0.8.
     pub(crate) const BETA: f64 = 0.8;

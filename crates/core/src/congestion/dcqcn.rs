@@ -1,4 +1,4 @@
-//! DCQCN: the rate falls with the share of marked packets and comes back in steps (DCQCN, SIGCOMM
+//! DCQCN: the rate falls with the share of marked packets and recovers in steps (DCQCN, SIGCOMM
 //! 2015, §3.1). Answers carry the marks (rule W6); the paper has separate packets for them, CNPs.
 //!
 //! Invariant: least ≤ rate ≤ line rate, and rate ≤ target except in the last step to the line rate.
