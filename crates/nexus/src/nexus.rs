@@ -2,7 +2,7 @@
 //! worker threads, and makes endpoints (design §9).
 //!
 //! A [`Nexus`] is a handle; endpoints hold one too. When the last handle is dropped, the other
-//! processes get a goodbye, and all threads are joined.
+//! processes get Goodbye, and all threads are joined.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
@@ -375,7 +375,7 @@ impl Drop for Inner {
 }
 
 /// Makes a listener under a name that cannot be guessed, and returns that name in the form for
-/// hello.
+/// Hello.
 fn unix() -> io::Result<(Option<UnixListener>, String)> {
     let secret: [u8; 16] = ffi::random_bytes()?;
     let name = format!("dunlin-{:032x}", u128::from_le_bytes(secret));
