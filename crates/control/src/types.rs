@@ -407,7 +407,7 @@ impl fmt::Display for ConnectFailure {
             Self::TimedOut(Some(code)) => {
                 write!(
                     f,
-                    "the server did not accept before the deadline; last it said: {code}"
+                    "the server did not accept before the deadline; its last answer: {code}"
                 )
             }
             Self::TimedOut(None) => f.write_str("the server did not answer before the deadline"),
@@ -415,7 +415,7 @@ impl fmt::Display for ConnectFailure {
                 "the server has as many connections as it takes, or as this host may have there; \
                  raise `nexus.max_links` and the limit of open files of the server",
             ),
-            Self::TooMany => f.write_str("this process has too many connects under way"),
+            Self::TooMany => f.write_str("this process has too many attempts to connect under way"),
         }
     }
 }
