@@ -1,13 +1,13 @@
-//! The times at which the plane must look at connections and routes. A look then costs time only
-//! for the entries that are due, not for all entries. That matters, because a server with thousands
-//! of connections sends a heartbeat every few microseconds.
+//! When the plane must look at connections and routes. A look then costs time only for the entries
+//! that are due, not for all entries. That matters, because a server with thousands of connections
+//! sends a heartbeat every few microseconds.
 //!
-//! Invariant: each name has one time or none. Owned and called by `plane`.
+//! Invariant: each name has at most one time. Owned and called by `plane`.
 
 use dunlin_core::Nanos;
 use dunlin_core::ordered::{Map, Set};
 
-/// Names, each with a time.
+/// Names with times.
 #[derive(Debug)]
 pub(super) struct Agenda<K> {
     at: Map<K, Nanos>,
@@ -24,7 +24,7 @@ impl<K> Default for Agenda<K> {
 }
 
 impl<K: Copy + Ord> Agenda<K> {
-    /// Gives a name another time; [`Nanos::MAX`] is none.
+    /// Sets the time of a name; [`Nanos::MAX`] removes it.
     pub(super) fn set(&mut self, name: K, at: Nanos) {
         if self.at.get(&name) == Some(&at) {
             return;
@@ -42,7 +42,7 @@ impl<K: Copy + Ord> Agenda<K> {
         }
     }
 
-    /// The first time.
+    /// The earliest time.
     pub(super) fn next(&self) -> Option<Nanos> {
         self.order.first().map(|(at, _)| *at)
     }

@@ -1,4 +1,4 @@
-//! One attempt to make a session, at the side that asks for it (rules C4 and C5).
+//! One attempt to open a session, at the side that asks for it (rules C4 and C5).
 //!
 //! ```text
 //!            link up               Found              Offer
@@ -7,7 +7,7 @@
 //!    │  └──── link lost ────┴─────────────────┴───────────────────┤
 //!    └─────── after a wait ◀── Backoff ◀── refused, worth a retry ┘
 //! ```
-//! In every state the deadline, a final refusal or the user ends the attempt. A program may call
+//! In every state the deadline, a final refusal or the user can end the attempt. A program may call
 //! `connect` before the server listens: then the attempt waits for the link, which the route dials
 //! again and again (`route.rs`), or gets a refusal after which it retries.
 //!
@@ -24,17 +24,17 @@ use super::types::{ConnectFailure, LinkId, SessionKey};
 pub(super) enum AttemptState {
     /// The attempt waits for a link, or for its turn to use one.
     Waiting,
-    /// It has asked the other nexus for the endpoint.
+    /// The attempt has asked the other nexus for the endpoint.
     LookingUp(LinkId),
-    /// It has asked this endpoint for its offer.
+    /// The attempt has asked this process's endpoint for an offer.
     Offering(LinkId),
-    /// It has asked the other endpoint for the session.
+    /// The attempt has asked the other endpoint for the session.
     Connecting(LinkId),
     /// The other side refused; the attempt tries again at this time.
     Backoff(Nanos),
 }
 
-/// One attempt to make a session.
+/// One attempt to open a session.
 #[derive(Clone, Debug)]
 pub(super) struct Attempt {
     pub(super) key: SessionKey,
@@ -51,7 +51,7 @@ pub(super) struct Attempt {
     had_link: bool,
 }
 
-/// The peer has sent a message that does not fit the state, which is its fault.
+/// The peer has sent a message that does not fit the state: an error of the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct OutOfTurn;
 
@@ -111,7 +111,7 @@ impl Attempt {
         )
     }
 
-    /// Begins the attempt's turn to use the link.
+    /// Begins the attempt's turn on the link.
     pub(super) fn on_turn(&mut self, link: LinkId) {
         debug_assert_eq!(self.state, AttemptState::Waiting);
         self.had_link = true;

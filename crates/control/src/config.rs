@@ -9,21 +9,21 @@ use super::HeartbeatConfig;
 pub struct PlaneConfig {
     /// The failure detector.
     pub heartbeat: HeartbeatConfig,
-    /// Timeout for hello, from the beginning of a connection (rule C2), and for the return of a
+    /// Timeout for Hello, from the beginning of a connection (rule C2), and for the return of a
     /// nonce (rule C3).
     pub hello_timeout: Nanos,
     /// Timeout of one attempt to reach an address.
     pub dial_timeout: Nanos,
-    /// Wait before the second try after a failure; doubles with each further one.
+    /// Wait before the second try after a failure; it doubles with each further try.
     pub backoff_min: Nanos,
     /// Longest such wait.
     pub backoff_max: Nanos,
-    /// Time for which the side that made a connection keeps it without sessions.
+    /// How long the side that made a connection keeps it without sessions.
     pub linger: Nanos,
-    /// Most connections that other processes have made and on which they have said hello. Once
-    /// three quarters of these places are taken, each origin has the same share of all places.
+    /// Most connections that other processes have made and that have sent Hello. Once three
+    /// quarters of these places are taken, each origin has the same share of all places.
     pub max_links: usize,
-    /// Most incoming connections on which the other side has not said hello, in addition to
+    /// Most incoming connections on which the other side has not sent Hello, in addition to
     /// `max_links`.
     pub max_half_open: usize,
     /// Most remote addresses to which this process connects.
@@ -35,10 +35,10 @@ pub struct PlaneConfig {
     pub max_lookups: usize,
     /// Most requests for a session, over one connection, that endpoints have not answered.
     pub max_pending_per_link: usize,
-    /// Most requests for a session that one endpoint has not answered, apart from those whose peers
-    /// have to prove an address.
+    /// Most requests for a session that one endpoint has not answered, not counting requests whose
+    /// peers must prove an address.
     pub max_pending_per_endpoint: usize,
-    /// Most requests for a session whose peers have to prove an address, over all endpoints. Once
+    /// Most requests for a session whose peers must prove an address, over all endpoints. Once
     /// three quarters of these places are taken, each origin has the same share of all places.
     pub max_unproven: usize,
     /// Most sessions over one connection.
@@ -70,7 +70,7 @@ const DEFAULT: PlaneConfig = PlaneConfig {
 };
 
 const _: () = {
-    // A process that has said hello must not lose its place to those that have not.
+    // A process that has sent Hello must not lose its place to processes that have not.
     assert!(DEFAULT.max_half_open < DEFAULT.max_links);
     // One connection must not be able to fill an endpoint's queue alone.
     assert!(DEFAULT.max_pending_per_link < DEFAULT.max_pending_per_endpoint);
@@ -80,9 +80,9 @@ const _: () = {
 };
 
 impl PlaneConfig {
-    /// The wait before try number `retries + 1`. It doubles with each try, and is a random time
-    /// between half of that and all of it, so that many clients of one server do not come back at
-    /// the same moment.
+    /// The wait before try number `retries + 1`. The longest wait doubles with each try. The actual
+    /// wait is random, between half of the longest and the longest, so that many clients of one
+    /// server do not come back at the same moment.
     pub(super) fn backoff(&self, retries: u32, random: u32) -> Nanos {
         let doubled = self.backoff_min.0.saturating_mul(1 << retries.min(20));
         let wait = doubled.min(self.backoff_max.0).max(2);
@@ -98,9 +98,9 @@ pub struct PlaneCounters {
     pub bad_messages: u64,
     /// Connections closed because the two sides had no version in common.
     pub version_mismatches: u64,
-    /// Incoming connections closed because hello did not come in time.
+    /// Incoming connections closed because Hello did not come in time.
     pub silent: u64,
-    /// Incoming connections closed, before hello, to make room for newer ones.
+    /// Incoming connections closed before Hello to make room for newer ones.
     pub half_open_evicted: u64,
     /// Connections without sessions closed to make room for newer ones.
     pub idle_evicted: u64,

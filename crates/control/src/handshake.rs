@@ -1,5 +1,5 @@
 //! The handshakes of one endpoint's sessions, from the request to connect until the session is
-//! open, and the resources that each handshake gives back at its end (rules C4 to C6).
+//! open, and the resources that each handshake returns at its end (rules C4 to C6).
 //!
 //! Three other parts carry out its [`Step`]s: the plane talks to the other process, the transport
 //! makes and takes offers, and core owns the session itself. A session that this side asks for goes
@@ -34,12 +34,12 @@
 //! | open | `on_ended` | plane: Disconnect; transport: Release or Remove | gone |
 //!
 //! If the peer may have granted a session before, this side asks for it again under another token,
-//! so that no late packet of the earlier grant belongs to the later one (rule W5).
+//! so that late packets of the earlier grant do not belong to the later one (rule W5).
 //!
 //! Too often means more than [`MAX_RETRIES`] times; too late means after the wish's deadline.
 //!
-//! Inquiries about requests of open sessions (rule C11) only pass through: `Inquired` becomes one
-//! step, `Account` another, and a question of core becomes one command.
+//! Inquiries about requests of open sessions (rule C11) only pass through: `Inquired` and `Account`
+//! become one step each, and a question of core becomes one command.
 //!
 //! A session that the peer asks for has no stage. `Incoming` becomes one step, [`Step::Answer`];
 //! its result ([`Handshake::on_answered`]) opens or refuses the session, or keeps the request until
@@ -48,9 +48,9 @@
 //!
 //! Invariants:
 //! - Every offer that the transport made is completed or abandoned, exactly once.
-//! - The transport counts as many uses of a peer as there are open sessions with it.
+//! - The transport counts one use of a peer for each open session with it.
 //! - Each session that waits for its turn gets one: when a turn of a channel ends, the next begins.
-//! - Whatever the order of events, one that does not fit the stage gives the caller an error and
+//! - In any order of events, an event that does not fit the stage gives the caller an error and
 //!   leaves no state behind.
 //!
 //! The sharing of channels is in `handshake/channels.rs`; `handshake/failed_grants.rs` handles
@@ -123,7 +123,7 @@ impl<F, P> Handshake<F, P> {
         }
     }
 
-    /// Shows a planted bug from now on.
+    /// Switches a planted bug on or off.
     #[cfg(feature = "mutants")]
     pub fn plant(&mut self, mutant: Option<Mutant>) {
         self.mutant = mutant;
@@ -140,8 +140,7 @@ impl<F, P> Handshake<F, P> {
         self.steps.pop_front()
     }
 
-    /// The address at which the nexus of a peer listens, and the peer's index there, as far as they
-    /// are known.
+    /// The address at which a peer's nexus listens, and the peer's index there, where known.
     pub fn whereabouts(&self, peer: PeerId) -> (Option<SocketAddr>, Option<EndpointIndex>) {
         self.channels.whereabouts(peer)
     }
@@ -216,7 +215,7 @@ impl<F, P> Handshake<F, P> {
         }
     }
 
-    /// Takes the result of [`Step::Offer`]: an offer, or the reason why there is none.
+    /// Takes the result of [`Step::Offer`]: an offer, or why there is none.
     pub fn on_offered(
         &mut self,
         key: SessionKey,
@@ -238,7 +237,7 @@ impl<F, P> Handshake<F, P> {
                 self.command(Command::Abandon { key });
                 self.on_failed(key, ConnectFailure::Refused(code));
             }
-            // The session and its turn were given up meanwhile.
+            // The session and its turn have ended meanwhile.
             (None, Ok((pending, _))) => self.steps.push_back(Step::Abandon { pending }),
             (None, Err(_)) => {}
         }
@@ -251,7 +250,7 @@ impl<F, P> Handshake<F, P> {
             Stage::Completing { other, ended } => Some((entry, other, ended)),
             _ => None,
         }) else {
-            // The session and its turn were given up meanwhile.
+            // The session and its turn have ended meanwhile.
             if let Completion::Open(peer)
             | Completion::Unfit(peer)
             | Completion::Unproven { peer, .. } = done
@@ -276,7 +275,7 @@ impl<F, P> Handshake<F, P> {
             }
             Completion::Failed(code) => self.on_unusable(entry, code, now),
         }
-        // Not before this: the channel's state is removed with the last session that needs it.
+        // This comes last: the channel's state is removed with the last session that needs it.
         self.channels.on_turn_over(other);
         self.take_turns(other);
     }
@@ -316,7 +315,7 @@ impl<F, P> Handshake<F, P> {
             let failed = matches!(reason, CloseReason::PeerFailed | CloseReason::Reset);
             // A session whose peer must still prove its address also uses the peer.
             let last = last && failed && !self.unproven().any(|other| other == peer);
-            // A dead peer gives back nothing of the shared resources.
+            // A dead peer returns none of the shared resources.
             self.steps.push_back(match last {
                 true => Step::Remove { peer },
                 false => Step::Release { peer },
@@ -389,7 +388,7 @@ impl<F, P> Handshake<F, P> {
 
     fn on_accepted(&mut self, key: SessionKey, side: Side<F>) -> Result<(), WrongStage> {
         let Some(entry) = self.named(key) else {
-            // The session was given up: the plane knows, or will get the command soon.
+            // The session has ended: the plane knows, or will get the command soon.
             return Ok(());
         };
         match std::mem::replace(&mut entry.stage, Stage::Asked) {
@@ -420,7 +419,7 @@ impl<F, P> Handshake<F, P> {
             Some(Stage::Proving { .. }) => self.on_unproven_closed(key, reason),
             #[cfg(feature = "mutants")]
             Some(_) if believed => self.steps.push_back(Step::Close { key, reason }),
-            // A grant that this side gave back has ended at the peer as well.
+            // A grant that this side gave back has ended at the peer too.
             Some(_) => {}
             None => self.steps.push_back(Step::Close { key, reason }),
         }

@@ -2,12 +2,12 @@
 //!
 //! A heartbeat is sent every `interval`; its acknowledgement proves that both directions and both
 //! processes work. If no heartbeat that was sent within the last `silence` was acknowledged, the
-//! peer has failed. So both ends notice a loss in one direction.
+//! peer has failed. So both ends notice loss in one direction.
 //!
 //! Silence is counted in *witnessed* time: a process that is stopped may not have sent heartbeats,
-//! so the time while it is stopped says nothing about the peer. Between two calls of
-//! [`Detector::poll`], the detector witnesses at most half of the silence that is allowed. A longer
-//! time counts as one interval, and the first such time in a silence gives the peer a full round to
+//! so the time while it is stopped shows nothing about the peer. Between two calls of
+//! [`Detector::poll`], the detector witnesses at most half of the permitted silence. A longer time
+//! counts as one interval, and the first such time in a silence gives the peer a full round to
 //! prove itself. The peer gets this grace only once until it has acknowledged again, so a process
 //! that is always late still detects dead peers.
 //!
@@ -22,7 +22,7 @@ use dunlin_core::{Nanos, Rng};
 pub struct HeartbeatConfig {
     /// The longest time from a peer's failure until its sessions fail.
     pub timeout: Nanos,
-    /// Number of heartbeats within `timeout`. Fewer cost less; more tolerate a slower peer.
+    /// Number of heartbeats within `timeout`. More cost more, but tolerate a slower peer.
     pub beats: u32,
 }
 
@@ -33,7 +33,7 @@ impl Default for HeartbeatConfig {
 }
 
 impl HeartbeatConfig {
-    /// One second, ten heartbeats.
+    /// One second and ten heartbeats.
     pub const DEFAULT: Self = Self {
         timeout: Nanos::from_secs(1),
         beats: 10,
@@ -45,14 +45,15 @@ impl HeartbeatConfig {
     }
 
     /// The silence after which the peer has failed: seven tenths of the timeout. The rest allows
-    /// for a control thread that is scheduled late, and for the way of the events to the endpoints.
+    /// for a control thread that is scheduled late, and for passing the events to the endpoints.
     fn silence(&self) -> Nanos {
         Nanos((self.timeout.0 / 10).saturating_mul(7)).max(self.interval().times(2))
     }
 }
 
-/// Fewest heartbeats within a timeout; a silence then has 2.8 intervals. While a round trip takes
-/// less than an interval, at most two heartbeats are unacknowledged; the rest is the margin.
+/// The minimum number of heartbeats within a timeout; a silence then has 2.8 intervals. While a
+/// round trip takes less than an interval, at most two heartbeats are unacknowledged; the rest is
+/// the margin.
 const MIN_BEATS: u32 = 4;
 
 /// The shortest interval, which replaces a shorter one in the configuration.
@@ -69,18 +70,18 @@ pub enum Verdict {
     Failed,
 }
 
-/// An acknowledgement that is wrong: of a heartbeat that was never sent, or one that came twice.
+/// A wrong acknowledgement: of a heartbeat that was never sent, or one that comes twice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WrongAck;
 
-/// The state of the detector. Times with `_w` are witnessed time since its start.
+/// The state of the detector. Times with `_w` are in witnessed time since its start.
 #[derive(Clone, Debug)]
 pub struct Detector {
     interval: Nanos,
     silence: Nanos,
     polled: Nanos,
     witnessed_w: Nanos,
-    /// The time at which the peer last proved that it lived.
+    /// When the peer last proved that it was alive.
     proven_w: Nanos,
     grace_given: bool,
     next_beat: Nanos,
@@ -88,7 +89,7 @@ pub struct Detector {
     /// Heartbeats sent so far.
     sent: u64,
     /// Counters of the heartbeats that the peer may still acknowledge, and when each was sent,
-    /// oldest first. Never more than the heartbeats of one silence, after which the peer counts as
+    /// oldest first. Never more than the heartbeats of one silence, after which the peer has
     /// failed.
     asked_w: VecDeque<(u64, Nanos)>,
 }
@@ -98,8 +99,8 @@ pub struct Detector {
 pub struct Secret(pub [u64; 2]);
 
 impl Secret {
-    /// The counter of the `n`th heartbeat. A peer cannot compute it from others that it has read,
-    /// so it cannot acknowledge a heartbeat that it has not read (rule C7).
+    /// The counter of the `n`th heartbeat. A peer cannot compute it from other counters that it has
+    /// read, so it cannot acknowledge a heartbeat that it has not read (rule C7).
     const fn counter(self, n: u64) -> u64 {
         let inner = Rng::new(self.0[0].wrapping_add(n)).next_u64();
         Rng::new(inner ^ self.0[1]).next_u64()
@@ -107,7 +108,7 @@ impl Secret {
 }
 
 impl Detector {
-    /// A detector for a peer that has just proved that it lives.
+    /// A detector for a peer that has just proved that it is alive.
     pub fn new(config: &HeartbeatConfig, secret: Secret, now: Nanos) -> Self {
         Self {
             interval: config.interval(),
@@ -159,9 +160,9 @@ impl Detector {
         self.beat(now).map_or(Verdict::Quiet, Verdict::Send)
     }
 
-    /// The counter of the heartbeat that is due. Unlike [`Detector::poll`] it does not judge the
+    /// The counter of the heartbeat that is due. Unlike [`Detector::poll`], this does not judge the
     /// peer, so the caller may call it before it has read all received messages. So a process with
-    /// much to read still shows its peers that it lives.
+    /// much to read still shows its peers that it is alive.
     pub fn beat(&mut self, now: Nanos) -> Option<u64> {
         if now < self.next_beat {
             return None;
@@ -169,8 +170,8 @@ impl Detector {
         self.next_beat = now + self.interval;
         self.sent += 1;
         let counter = self.secret.counter(self.sent);
-        // `witnessed_w` is the time of the last poll, so an acknowledgement proves an older
-        // time than that of the heartbeat, never a later one.
+        // `witnessed_w` is the time of the last poll. So an acknowledgement may prove a time before
+        // the heartbeat, but never a later one.
         self.asked_w.push_back((counter, self.witnessed_w));
         Some(counter)
     }

@@ -5,7 +5,7 @@
 //! [`Plane`] is the whole control plane. `dunlin-nexus` moves its bytes over sockets, the simulator
 //! over simulated links. Both call the same few functions, with the time as an argument, and carry
 //! out the [`Action`]s that these return. Descriptors are values of a type `F`, which the plane
-//! passes on and never reads. With the same calls and the same seed, the plane does the same.
+//! passes on and never reads. The same calls with the same seed have the same results.
 //!
 //! Invariants:
 //! - A wrong message closes only the connection over which it came (rule C9).

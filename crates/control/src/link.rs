@@ -1,11 +1,11 @@
-//! One control connection: hello, then heartbeats until it ends (rules C2, C7, C8).
+//! One control connection: Hello, then heartbeats until it ends (rules C2, C7, C8).
 //!
 //! ```text
 //! accepted ─▶ Fresh ────Hello────▶ Up
 //! dialled ──▶ Dialling ─▶ Greeting ──HelloAck──▶ Up
 //! ```
-//! Every phase but `Up` has a time limit, and `Up` has the failure detector, so that no connection
-//! stays without a live peer. This file counts what a link carries; `plane` has the tables.
+//! Every phase but `Up` has a time limit, and `Up` has the failure detector, so no connection stays
+//! without a live peer. This file has one link's counts; `plane` has the tables.
 //!
 //! Owned and called by `plane`.
 
@@ -27,17 +27,17 @@ const MAX_SAID: u8 = 8;
 /// The phase of a link.
 #[derive(Clone, Debug)]
 enum Phase {
-    /// Its connection is being made.
+    /// The connection is being made.
     Dialling,
-    /// We have said hello and wait for the answer.
+    /// We have sent Hello and wait for the answer.
     Greeting,
-    /// The other side must say hello first.
+    /// The other side must send Hello first.
     Fresh,
-    /// Both sides have said hello.
+    /// Both sides have sent Hello.
     Up(Detector),
 }
 
-/// The process at the other end, by its own account.
+/// The process at the other end, as it describes itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Peer {
     pub(super) incarnation: Incarnation,
@@ -52,7 +52,7 @@ pub(super) struct Link {
     phase: Phase,
     /// The end of the phase's time limit; unused in `Up`.
     until: Nanos,
-    /// The time at which the connection began or, once hello has come, the time of hello.
+    /// The time at which the connection began or, once Hello has come, the time of Hello.
     pub(super) begun: Nanos,
     /// The origin of the connection; `None` if this side dialled it.
     pub(super) origin: Option<Origin>,
@@ -65,22 +65,22 @@ pub(super) struct Link {
     /// The other end is a socket of this host and, if the other side made the connection, of this
     /// user.
     pub(super) here: bool,
-    /// The number by which a process proves, on another connection, that it is the same process.
+    /// The nonce with which a process proves, on another connection, that it is the same process.
     /// The side that dialled has drawn it, and has sent it to the other side.
     pub(super) nonce: Option<u64>,
-    /// The other side has drawn a number and sent it, which it may do once.
+    /// The other side has sent a nonce of its own, which it may do once.
     pub(super) has_got_nonce: bool,
-    /// The time by which the other side must send our number back.
+    /// The time by which the other side must send our nonce back.
     proof_by: Nanos,
     /// The address at which the nexus at the other end listens, if that is known.
     pub(super) nexus: Option<SocketAddr>,
     /// The route that dialled the connection; `None` if the other side did.
     pub(super) route: Option<RouteId>,
-    /// Known once hello has come.
+    /// Known once Hello has come.
     pub(super) peer: Option<Peer>,
     /// Number of sessions over the connection.
     pub(super) sessions: usize,
-    /// Number of requests for sessions over it that endpoints have not answered.
+    /// Number of requests for sessions over the connection that endpoints have not answered.
     pub(super) pending: usize,
     /// Number of our look-ups that the other side has not answered.
     pub(super) lookups: usize,
@@ -92,7 +92,7 @@ pub(super) struct Link {
     said: [u8; 2],
 }
 
-/// This side of a hello.
+/// This side's part of a Hello exchange.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Greeting<'a> {
     pub(super) us: &'a Identity,
@@ -105,7 +105,7 @@ pub(super) struct Greeting<'a> {
 pub(super) enum LinkStep {
     Quiet,
     Heartbeat(u64),
-    /// Our number has not come back in time.
+    /// Our nonce has not come back in time.
     Unproven,
     End(GoodbyeReason),
 }
@@ -168,7 +168,7 @@ impl Link {
         }
     }
 
-    /// Notes that the connection is made, and expects hello. False if the link was not being
+    /// Notes that the connection is made, and expects Hello. False if the link was not being
     /// dialled.
     pub(super) fn on_dialled(&mut self, now: Nanos, config: &PlaneConfig) -> bool {
         let dialling = matches!(self.phase, Phase::Dialling);
@@ -179,8 +179,8 @@ impl Link {
         dialling
     }
 
-    /// The address of the other end, which this side has dialled or from which it has accepted a
-    /// connection.
+    /// The address of the other end: the one that this side dialled, or the one from which it
+    /// accepted the connection.
     pub(super) fn remote(&self) -> Option<IpAddr> {
         if self.carries_fds {
             return None;
@@ -195,7 +195,7 @@ impl Link {
         self.remote.or(dialled)
     }
 
-    /// Takes the other side's hello, or its answer to ours.
+    /// Takes the other side's Hello, or its answer to ours.
     ///
     /// # Errors
     /// The reason to close: it was not the other side's turn, or there is no common version.
@@ -228,13 +228,13 @@ impl Link {
         Ok(())
     }
 
-    /// Notes that this side sends a number, which must come back in time.
+    /// Notes that this side sends a nonce, which must come back in time.
     pub(super) fn on_nonce_sent(&mut self, nonce: u64, now: Nanos, config: &PlaneConfig) {
         self.nonce = Some(nonce);
         self.proof_by = now + config.hello_timeout;
     }
 
-    /// Notes that the number has come back.
+    /// Notes that the nonce has come back.
     pub(super) const fn on_nonce_returned(&mut self) {
         self.proof_by = Nanos::MAX;
     }
@@ -285,8 +285,8 @@ impl Link {
         }
     }
 
-    /// Counts an announcement of this side; false if it may not make it. The last one is reserved
-    /// for an announcement that it drains.
+    /// Counts an announcement of this side; false if it is not allowed. The last announcement is
+    /// reserved for a drain.
     pub(super) fn may_say_serving(&mut self, serving: Serving) -> bool {
         let most = MAX_SAID - u8::from(!serving.draining);
         count(&mut self.said[0], most)
@@ -322,7 +322,7 @@ impl Link {
     }
 }
 
-/// Counts up to `most`; false if `said` is there already.
+/// Counts up to `most`; false if `said` is already there.
 fn count(said: &mut u8, most: u8) -> bool {
     let is_few = *said < most;
     *said += u8::from(is_few);

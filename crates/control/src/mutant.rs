@@ -1,5 +1,5 @@
 //! Planted bugs of the control plane, one for each fault of a handshake, to prove that the
-//! simulator's checkers find them. Only with the feature `mutants`.
+//! simulator's checkers find them. They exist only with the feature `mutants`.
 
 dunlin_core::mutants! {
     bugs {

@@ -1,12 +1,12 @@
 //! The places of connections that other processes have made: their number, their origins, and the
 //! choice of the origin that must give one up (rule C9).
 //!
-//! A connection that has said hello has one of `max_links` places. Up to three quarters of them go
-//! to the first that come. Beyond that, all present origins have the same share: an origin above
-//! its share gets no more places and, when all are taken, gives up some to origins below theirs. So
-//! a host that takes all places that it can get locks out no other host, and many processes with
-//! one address may use all places if no other origin is present. Requests that wait for a proof
-//! have places of the same kind (rule C13).
+//! A connection that has sent Hello has one of `max_links` places. Up to three quarters of the
+//! places go to the first connections, whatever their origins. Beyond that, all present origins
+//! have the same share. An origin above its share gets no more places and, when all are taken,
+//! gives some up to origins below their share. So a host that takes as many places as it can locks
+//! out no other host, and many processes with one address may use all places if no other origin is
+//! present. Requests that wait for a proof have places of the same kind (rule C13).
 //!
 //! Owned and called by `plane`.
 
@@ -23,11 +23,11 @@ use super::types::LinkId;
 pub enum Origin {
     /// A process of this host, over the UNIX socket, by its id.
     Process(u32),
-    /// The processes of this process's user, over TCP, where the kernel does not name the process.
+    /// Processes of this process's user, over TCP, if the kernel does not name the process.
     OwnUser,
     /// The processes of another user of this host, over TCP.
     User(u32),
-    /// The processes of this host, over TCP, whose user the kernel does not name.
+    /// Processes of this host, over TCP, if the kernel does not name their user.
     UnknownUser,
     /// A host, or the hosts that share its address.
     V4(Ipv4Addr),
@@ -45,7 +45,7 @@ impl Origin {
         }
     }
 
-    /// Whether the origin, by the kernel's account, is on this host and of this user: only such a
+    /// Whether the origin is, according to the kernel, on this host and of this user. Only such a
     /// process can share memory with this one.
     pub(super) const fn is_own(self) -> bool {
         matches!(self, Self::Process(_) | Self::OwnUser)
@@ -62,7 +62,7 @@ impl Origin {
 pub(super) enum Room {
     /// There is a place.
     Free,
-    /// The connection's own origin has its share already: one of its idle connections must end, or
+    /// The connection's own origin already has its share: one of its idle connections must end, or
     /// there is no place.
     OfOwn,
     /// Another origin has more than its share: one of its connections must end.
@@ -74,12 +74,12 @@ pub(super) enum Room {
 /// Accepted connections by their origins.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    /// Connections that have not said hello.
+    /// Connections that have not sent Hello.
     half_open: Shares<LinkId>,
     greeted: Shares<LinkId>,
 }
 
-/// Places of one kind, and the origins that have them. A later holder has a greater name.
+/// Places of one kind, and the origins that have them. Later holders have greater names.
 #[derive(Debug)]
 pub(super) struct Shares<K> {
     of: Map<Origin, Set<K>>,
@@ -101,7 +101,7 @@ impl Places {
         self.half_open.insert(link, origin);
     }
 
-    /// Notes that a connection has said hello, and gives it a place.
+    /// Notes that a connection has sent Hello, and gives it a place.
     pub(super) fn on_greeted(&mut self, link: LinkId, origin: Origin) {
         self.half_open.remove(link, origin);
         self.greeted.insert(link, origin);
@@ -113,8 +113,8 @@ impl Places {
         self.greeted.remove(link, origin);
     }
 
-    /// The connection to close if more than `limit` have not said hello: the oldest of the origin
-    /// with most of them.
+    /// The connection to close if more than `limit` have not sent Hello: the oldest one of the
+    /// origin that has the most of them.
     pub(super) fn half_open_above(&self, limit: usize) -> Option<LinkId> {
         if self.half_open.count <= limit {
             return None;
@@ -194,7 +194,7 @@ impl<K: Copy + Ord> Shares<K> {
         self.of.get(&origin).map_or(0, Set::len)
     }
 
-    /// The origin with most places; among equals, that of the oldest holder.
+    /// The origin with the most places; among equals, the oldest holder's.
     fn largest(&self, which: impl Fn(Origin) -> bool) -> Option<(Origin, &Set<K>)> {
         let origins = self.of.iter().filter(|(origin, _)| which(**origin));
         let rank = |names: &Set<K>| (names.len(), Reverse(names.first().copied()));

@@ -1,13 +1,13 @@
-//! The whole control plane of one process: links, routes, endpoints, sessions being made and
-//! sessions that are open.
+//! The whole control plane of one process: links, routes, endpoints, sessions that are being
+//! opened, and open sessions.
 //!
 //! This file has the tables and the inputs; `plane/links.rs` follows a connection from its
-//! beginning to its end, `plane/admission.rs` has limits, `plane/upgrade.rs` moves it from TCP to a
-//! UNIX socket, `plane/outgoing.rs` handles the sessions that this side asks for,
-//! `plane/incoming.rs` those that the other side asks for and the end of all sessions,
-//! `plane/inquiries.rs` the questions about requests without an answer, `plane/proofs.rs` the
-//! proofs of addresses, `plane/serving.rs` the announcements of services, and `plane/sessions.rs`
-//! has the table of open sessions.
+//! beginning to its end, `plane/admission.rs` has limits, `plane/upgrade.rs` moves a connection
+//! from TCP to a UNIX socket, `plane/outgoing.rs` handles the sessions that this side asks for,
+//! `plane/incoming.rs` the sessions that the other side asks for and the end of all sessions,
+//! `plane/inquiries.rs` the questions about unanswered requests, `plane/proofs.rs` the proofs of
+//! addresses, `plane/serving.rs` the announcements of services, and `plane/sessions.rs` the table
+//! of open sessions.
 //!
 //! Called by the control thread of `dunlin-nexus` and by the simulator.
 
@@ -50,7 +50,7 @@ pub struct Plane<F> {
     config: PlaneConfig,
     us: Identity,
     rng: Rng,
-    /// The source of numbers that a peer must not be able to guess from earlier ones.
+    /// The source of numbers that peers must not be able to guess from earlier ones.
     secrets: Secrets,
     counters: PlaneCounters,
     endpoints: Map<EndpointIndex, LocalEndpoint>,
@@ -62,7 +62,7 @@ pub struct Plane<F> {
     routes: Map<RouteId, Route>,
     /// When each waiting route must be dialled again.
     route_times: Agenda<RouteId>,
-    /// When the plane looks next for unused connections that this side made.
+    /// When the plane next looks for unused connections that this side made.
     next_idle_look: Nanos,
     route_to: Map<Vec<SocketAddr>, RouteId>,
     attempts: Map<AttemptId, Attempt>,
@@ -73,7 +73,7 @@ pub struct Plane<F> {
     sessions: Sessions,
     inquiries: Inquiries,
     proofs: Proofs,
-    /// The places of requests whose peers have to prove an address.
+    /// The places of requests whose peers must prove an address.
     unproven: Shares<ConnectTicket>,
     actions: VecDeque<Action<F>>,
     last_id: u64,
@@ -89,11 +89,11 @@ pub struct Plane<F> {
 #[derive(Clone, Debug)]
 struct LocalEndpoint {
     uid: EndpointUid,
-    /// Requests for a session that it has not answered, and that wait for no proof.
+    /// Requests for a session that the endpoint has not answered, and that wait for no proof.
     pending: usize,
 }
 
-/// The reason why an endpoint cannot be added.
+/// Why an endpoint cannot be added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AddError {
     /// Another endpoint of this process has the index.
@@ -151,13 +151,13 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Shows a planted bug from now on.
+    /// Switches a planted bug on or off.
     #[cfg(feature = "mutants")]
     pub fn plant(&mut self, mutant: Option<crate::mutant::Mutant>) {
         self.mutant = mutant;
     }
 
-    /// The content of this process's hello.
+    /// The content of this process's Hello.
     pub const fn identity(&self) -> &Identity {
         &self.us
     }
@@ -248,7 +248,7 @@ impl<F> Plane<F> {
     }
 
     /// Takes one frame from a connection. `fds` has the descriptors that came up to the frame's end
-    /// and that no earlier frame took; this takes those that belong to the frame.
+    /// and that no earlier frame took. This function removes those that belong to the frame.
     pub fn on_frame(&mut self, link: LinkId, frame: &[u8], fds: &mut Vec<F>, now: Nanos) {
         if !self.links.contains_key(&link) {
             return;
@@ -315,7 +315,7 @@ impl<F> Plane<F> {
         self.actions.pop_front()
     }
 
-    /// Ends the process: all its peers get a message.
+    /// Ends the process: all its peers are informed.
     pub fn shut_down(&mut self, now: Nanos) {
         while let Some(endpoint) = self.endpoints.first().map(|(endpoint, _)| *endpoint) {
             self.remove_endpoint(endpoint, now);

@@ -1,5 +1,5 @@
-//! Challenges without an answer: when each is due again, and how many times it may still be sent
-//! (rule C13).
+//! Unanswered challenges: when each is due again, and how many times it may still be sent (rule
+//! C13).
 //!
 //! Invariants: at most three challenges are sent for a session; each session has one entry, either
 //! in all three tables or in none. Owned by `plane.rs`, used by `plane/proofs.rs`.
@@ -14,13 +14,13 @@ mod tests;
 
 /// Most challenges that are sent for a session. Together they have 96 bytes, and the Connect or
 /// Accept that offered the address has at least 75: so this side sends fewer than three times the
-/// bytes that it got. The other side answers no more challenges than these.
+/// bytes that it received. The other side answers no more challenges than these.
 pub(super) const SENDINGS: u8 = 3;
 
-/// Parts of the failure timeout, one of which is the time between two challenges.
+/// The time between two challenges is one of this many parts of the failure timeout.
 const PARTS: u64 = 8;
 
-/// A challenge without an answer.
+/// An unanswered challenge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Awaited {
     link: LinkId,
@@ -30,7 +30,7 @@ struct Awaited {
     due: Nanos,
 }
 
-/// The turn of a challenge that has waited for long enough.
+/// The next step for a challenge that has waited long enough.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Turn {
     /// Send a challenge with these bytes.
@@ -39,7 +39,7 @@ pub(super) enum Turn {
     GiveUp(Proving),
 }
 
-/// All challenges without an answer.
+/// All unanswered challenges.
 #[derive(Debug, Default)]
 pub(super) struct Proofs {
     awaited: Map<Proving, Awaited>,
@@ -63,7 +63,7 @@ impl Proofs {
         );
     }
 
-    /// Stops waiting, because the session is made or has ended. True if it waited.
+    /// Stops waiting, because the session is open or has ended. True if it was waiting.
     pub(super) fn forget(&mut self, proving: Proving) -> bool {
         let Some(awaited) = self.awaited.remove(&proving) else {
             return false;
@@ -73,16 +73,16 @@ impl Proofs {
         true
     }
 
-    /// Takes bytes that came over a connection. Returns the session whose challenge had them, if
-    /// there is one.
+    /// Takes bytes that came over a connection. Returns the session whose challenge had these
+    /// bytes, if there is one.
     pub(super) fn on_proof(&mut self, link: LinkId, secret: u64) -> Option<Proving> {
         let proving = self.by_secret.get(&(link, secret)).copied()?;
         self.forget(proving);
         Some(proving)
     }
 
-    /// The next turn that is due by now. All challenges of a session, with the time for an answer
-    /// to the last, take one failure timeout.
+    /// The next step that is due by now. All challenges of a session, with the time for an answer
+    /// to the last one, take one failure timeout.
     pub(super) fn next_turn(&mut self, timeout: Nanos, now: Nanos) -> Option<Turn> {
         let (_, proving) = *self.due.first().filter(|(at, _)| *at <= now)?;
         let awaited = self.awaited.get(&proving).copied()?;
@@ -106,7 +106,7 @@ impl Proofs {
         Some(Turn::Send(proving, awaited.secret))
     }
 
-    /// When the next turn is due.
+    /// When the next step is due.
     pub(super) fn next_due(&self) -> Nanos {
         self.due.first().map_or(Nanos::MAX, |(at, _)| *at)
     }

@@ -101,7 +101,7 @@ impl Route {
         self.state = RouteState::Upgrading { tcp, unix };
     }
 
-    /// Uses a connection on which both sides have said hello. Returns the connection that it
+    /// Uses a connection on which both sides have sent Hello. Returns the connection that it
     /// replaces.
     pub(super) fn on_up(&mut self, link: LinkId) -> Option<LinkId> {
         let replaced = match self.state {

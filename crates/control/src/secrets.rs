@@ -1,6 +1,6 @@
-//! Numbers that peers get, but from which they must not be able to compute further ones: secrets of
+//! Numbers that peers see, but from which they must not be able to compute further ones: secrets of
 //! heartbeats, nonces, bytes of challenges. From one number of [`Rng`](dunlin_core::Rng), a peer
-//! could compute all others; for the numbers here it needs the seed, even if it has many of them.
+//! could compute all others. For these numbers, even a peer that has many of them needs the seed.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};

@@ -20,15 +20,15 @@ pub struct LinkId(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectTicket(pub u64);
 
-/// Names a session at this side, over all endpoints of the process. The token tells a session
-/// from an earlier one with the same number.
+/// Names a session at this side, over all endpoints of the process. The token distinguishes a
+/// session from an earlier one with the same number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SessionKey {
-    /// The endpoint that owns it.
+    /// The endpoint of the session.
     pub endpoint: EndpointIndex,
-    /// Its number there.
+    /// The endpoint's number for it.
     pub session: SessionNum,
-    /// Its token there.
+    /// The endpoint's token for it.
     pub token: Token,
 }
 
@@ -58,16 +58,16 @@ impl PartialOrd for SessionKey {
     }
 }
 
-/// The content of this process's hello (rule C2).
+/// The content of this process's Hello (rule C2).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// This boot of this host.
     pub boot_id: BootId,
     /// This start of this process.
     pub incarnation: Incarnation,
-    /// The port at which it listens.
+    /// The port at which the process listens.
     pub port: u16,
-    /// Its UNIX socket; empty if it has none. A first NUL means the abstract namespace.
+    /// The name of its UNIX socket; empty if it has none. A first NUL means the abstract namespace.
     pub unix_name: String,
 }
 
@@ -106,23 +106,23 @@ impl Identity {
 pub struct PeerIdentity {
     /// The endpoint.
     pub endpoint: EndpointUid,
-    /// The process that it belongs to.
+    /// The endpoint's process.
     pub incarnation: Incarnation,
-    /// It runs on this host, and the link carries descriptors.
+    /// The endpoint runs on this host, and the link carries descriptors.
     pub same_host: bool,
-    /// It is an endpoint of this very process.
+    /// The endpoint belongs to this very process.
     pub same_process: bool,
-    /// It answers challenges (rule C13).
+    /// The endpoint's process answers challenges (rule C13).
     pub proves: bool,
-    /// Our end of the link: an address under which the other side reaches this host. A UNIX stream
-    /// and one in the simulator have none.
+    /// Our end of the link: an address at which the other side reaches this host. A UNIX stream and
+    /// a simulated one have none.
     pub local: Option<SocketAddr>,
     /// The other end of the link, which is an address of the other side's host or of its router. A
-    /// UNIX stream and one in the simulator have none.
+    /// UNIX stream and a simulated one have none.
     pub remote: Option<IpAddr>,
     /// The address at which its nexus listens, if this side knows it; readers of this process's
     /// memory file see it. For a process that connected to this one, it is the address of the
-    /// connection with the port that the process has named.
+    /// connection with the port that the process has announced.
     pub nexus: Option<SocketAddr>,
     /// Its index there, if this side has looked it up, or if this is an endpoint of this process.
     pub index: Option<EndpointIndex>,
@@ -131,14 +131,14 @@ pub struct PeerIdentity {
 /// A session whose peer must prove an address (rule C13).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Proving {
-    /// One that the peer has asked for.
+    /// The peer has asked for the session.
     Asked {
         /// The endpoint that was asked.
         endpoint: EndpointIndex,
         /// The request.
         ticket: ConnectTicket,
     },
-    /// One that the peer has granted.
+    /// The peer has granted the session.
     Granted(SessionKey),
 }
 
@@ -152,34 +152,34 @@ impl Proving {
     }
 }
 
-/// One side's offer for one transport, by which the peer can reach it.
+/// One side's offer for one transport, over which the peer can reach that side.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TransportOffer<F> {
-    /// The transport that understands it.
+    /// The transport that understands the offer.
     pub kind: TransportKind,
     /// Bytes that only the transport reads.
     pub bytes: Vec<u8>,
-    /// Descriptors that go with it.
+    /// Descriptors that accompany the bytes.
     pub fds: Vec<F>,
 }
 
 /// The ways to reach one side, best first.
 pub type TransportOffers<F> = Vec<TransportOffer<F>>;
 
-/// One side of a session to be made.
+/// One side of a session that is being opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Side<F> {
-    /// Numbers of the session at that side.
+    /// The session's numbers at that side.
     pub offer: SessionOffer,
-    /// The ways to reach it.
+    /// The ways to reach that side.
     pub transports: TransportOffers<F>,
 }
 
 /// A command of an endpoint for the plane.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Command<F> {
-    /// Make a session with an endpoint of the nexus at one of these addresses. Answered by
-    /// [`Event::Found`] any number of times, then one of `Accepted` and `ConnectFailed`.
+    /// Open a session with an endpoint of the nexus at one of these addresses. Answered by
+    /// [`Event::Found`] any number of times, then by one `Accepted` or `ConnectFailed`.
     Connect {
         /// The session at this side, which is connecting.
         key: SessionKey,
@@ -199,7 +199,7 @@ pub enum Command<F> {
         /// This side.
         side: Side<F>,
     },
-    /// The session is no longer wanted, or cannot be made. If it has been granted, it is
+    /// The session is no longer wanted, or cannot be opened. If it has been granted, it is
     /// disconnected.
     Abandon {
         /// The session at this side.
@@ -225,7 +225,7 @@ pub enum Command<F> {
     Disconnect {
         /// The session at this side.
         key: SessionKey,
-        /// The peer gets this reason: an orderly end differs from a failure.
+        /// The reason for the peer: an orderly end differs from a failure.
         reason: CloseReason,
     },
     /// Ask the peer for the fates of requests. Answered by [`Event::Account`], unless the session
@@ -233,7 +233,7 @@ pub enum Command<F> {
     Inquire {
         /// The session at this side.
         key: SessionKey,
-        /// Its requests that have no answer.
+        /// The session's unanswered requests.
         requests: Vec<ReqNum>,
     },
     /// Answers [`Event::Inquired`].
@@ -243,17 +243,17 @@ pub enum Command<F> {
         /// The requests of the inquiry.
         fates: Vec<(ReqNum, Fate)>,
     },
-    /// Have the peer of a session prove its address. Answered by [`Event::Challenge`], up to three
+    /// Make the peer of a session prove its address. Answered by [`Event::Challenge`], up to three
     /// times, and then by [`Event::Proven`], unless a granted session ends first.
     Challenge {
-        /// The session that is to be made.
+        /// The session that waits for the proof.
         proving: Proving,
     },
-    /// Give back the bytes of a challenge that has come for a session.
+    /// Return the bytes of a challenge that has come for a session.
     Prove {
         /// The session at this side.
         key: SessionKey,
-        /// The bytes that it carried.
+        /// The bytes of the challenge.
         secret: u64,
     },
 }
@@ -265,12 +265,12 @@ pub enum Event<F> {
     Found {
         /// The session at this side.
         key: SessionKey,
-        /// The endpoint gives it back with its offer.
+        /// The connection; the endpoint returns it with its offer.
         via: LinkId,
         /// The endpoint that was found.
         peer: PeerIdentity,
     },
-    /// The offer that the endpoint made after `Found` is void: give up its resources. Another
+    /// The offer that the endpoint made after `Found` is void: release its resources. Another
     /// `Found` may come.
     OfferVoid {
         /// The session at this side.
@@ -286,7 +286,7 @@ pub enum Event<F> {
         /// The other side.
         side: Side<F>,
     },
-    /// The session will not be made: give up the resources of an offer for it.
+    /// The session cannot be opened: release the resources of its offer.
     ConnectFailed {
         /// The session at this side.
         key: SessionKey,
@@ -295,7 +295,7 @@ pub enum Event<F> {
     },
     /// A peer wants a session with this endpoint.
     Incoming {
-        /// The endpoint gives it back with its answer.
+        /// The request; the endpoint returns it with its answer.
         ticket: ConnectTicket,
         /// The endpoint that asks.
         peer: PeerIdentity,
@@ -325,14 +325,14 @@ pub enum Event<F> {
     },
     /// Send a challenge.
     Challenge {
-        /// The session that is to be made.
+        /// The session that waits for the proof.
         proving: Proving,
-        /// Its bytes.
+        /// The bytes of the challenge.
         secret: u64,
     },
     /// The peer has proven its address, or has not done so in time.
     Proven {
-        /// The session that is to be made.
+        /// The session that waits for the proof.
         proving: Proving,
         /// Packets reach the peer at its address.
         proven: bool,
@@ -345,12 +345,12 @@ pub enum Event<F> {
         key: SessionKey,
         /// The process of the peer.
         process: Incarnation,
-        /// Its services.
+        /// The services of the process.
         serving: Serving,
     },
 }
 
-/// The reason why a session could not be made.
+/// Why a session could not be opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConnectFailure {
     /// The server declined.
@@ -359,10 +359,9 @@ pub enum ConnectFailure {
     Unreachable,
     /// The deadline passed; a nexus was there, but no endpoint accepted. Holds its last refusal.
     TimedOut(Option<RefuseCode>),
-    /// The deadline passed; the last message of the other process said that it has too many
-    /// connections.
+    /// The deadline passed; the last message of the other process reported too many connections.
     Full,
-    /// This process has as many connections under way as it may have.
+    /// This process already has as many attempts or routes as its limits allow.
     TooMany,
 }
 
@@ -376,12 +375,12 @@ impl ConnectFailure {
     }
 }
 
-/// A session that could not be made.
+/// A session that could not be opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FailedConnect {
     /// The session, which has ended.
     pub session: Session,
-    /// The address of the server, or the first of several; `None`: it had none.
+    /// The address of the server, or the first of several; `None`: there was none.
     pub address: Option<SocketAddr>,
     /// The reason.
     pub failure: ConnectFailure,
@@ -408,7 +407,7 @@ impl fmt::Display for ConnectFailure {
             Self::TimedOut(Some(code)) => {
                 write!(
                     f,
-                    "the server did not accept before the deadline; last it said: {code}"
+                    "the server did not accept before the deadline; its last answer: {code}"
                 )
             }
             Self::TimedOut(None) => f.write_str("the server did not answer before the deadline"),
@@ -416,19 +415,19 @@ impl fmt::Display for ConnectFailure {
                 "the server has as many connections as it takes, or as this host may have there; \
                  raise `nexus.max_links` and the limit of open files of the server",
             ),
-            Self::TooMany => f.write_str("this process has too many connects under way"),
+            Self::TooMany => f.write_str("this process has too many attempts to connect under way"),
         }
     }
 }
 
 impl std::error::Error for ConnectFailure {}
 
-/// The target of a link.
+/// The address that a link must dial.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Target {
     /// A TCP listener.
     Tcp(SocketAddr),
-    /// A UNIX listener of the same user on this host, with the name from hello.
+    /// A UNIX listener of the same user on this host, with the name from Hello.
     Unix(String),
 }
 
@@ -437,7 +436,7 @@ pub enum Target {
 pub enum Action<F> {
     /// Begin to connect; report `on_dialled` or `on_closed`.
     Dial {
-        /// The name of the connection from now on.
+        /// The new connection's name.
         link: LinkId,
         /// The target.
         to: Target,
@@ -452,7 +451,7 @@ pub enum Action<F> {
         fds: Vec<F>,
     },
     /// Close the connection, after the frames before this action if they can be sent without
-    /// waiting. The owner reports no event about the connection any more.
+    /// waiting. The owner reports no more events about the connection.
     Close {
         /// The connection.
         link: LinkId,
@@ -462,7 +461,7 @@ pub enum Action<F> {
     Show {
         /// The connection.
         link: LinkId,
-        /// The place where the part begins.
+        /// The offset at which the part begins.
         offset: u64,
         /// The most bytes of the part.
         len: u16,

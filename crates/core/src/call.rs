@@ -1,4 +1,4 @@
-//! A call as its user sees it: its options, its name, and its end.
+//! A call as its user sees it: options, tag and completion.
 
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::Ran;
@@ -14,12 +14,12 @@ pub struct Tag(pub u64);
 /// Options of a single call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallOptions {
-    /// Complete the call with [`RpcError::DeadlinePassed`] when this span has passed without a
-    /// response. The endpoint checks it once per `scan_interval`.
+    /// Complete the call with [`RpcError::DeadlinePassed`] if no response has come within this
+    /// time. The endpoint checks once per `scan_interval`.
     pub deadline: Option<Nanos>,
 }
 
-/// The end of a call. Each call that the endpoint took has exactly one.
+/// The end of a call. Each accepted call has exactly one.
 #[derive(Debug)]
 pub struct Done {
     /// The session of the call.
@@ -35,8 +35,8 @@ pub struct Done {
 }
 
 impl Done {
-    /// Whether a packet of the request may have left this side: the session gave the call a slot. A
-    /// call that only waited in the backlog, or for its session to open, is not transmitted.
+    /// Whether a packet of the request may have left this side. A call that never got a slot,
+    /// because it waited in the backlog or for its session to open, was not transmitted.
     pub const fn transmitted(&self) -> bool {
         match &self.result {
             Ok(()) => true,

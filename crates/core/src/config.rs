@@ -31,25 +31,25 @@ pub const IDLE_CLOCK_MASK: u32 = 63;
 /// Longest time between two clock readings while the endpoint is idle, unless one iteration lasts
 /// longer: half of the error that a round-trip sample may have (rule S10).
 pub const IDLE_CLOCK_GAP: Nanos = Nanos::from_micros(1);
-/// Most live calls that one loss scan visits; the next scan goes on from there.
+/// Most live calls that one loss scan visits; the next scan continues there.
 pub const SCAN_LIMIT: usize = 1024;
-/// Parts in which a large number of held responses is swept, so that no sweep takes long.
+/// Parts in which a large number of held responses is swept, so that each sweep is short.
 pub const SWEEP_PARTS: usize = 64;
-/// Held responses that one sweep may look at without taking long.
+/// Held responses that a single sweep may visit.
 pub const SWEEP_LIMIT: usize = 256;
 /// How often a client must be able to ask for a response while it is held: two answers in a row may
 /// be lost.
 pub const ASKS_PER_HOLD: u64 = 3;
-/// Most request types: the table of handlers is indexed by type and never grows beyond this.
+/// Most request types, and so the largest size of the handler table, which the type indexes.
 pub const MAX_REQ_TYPES: usize = 1 << 16;
 /// Most slots of the timing wheel.
 pub const MAX_WHEEL_SLOTS: u64 = 1 << 12;
-/// Most sessions of an endpoint: a handle has room for the index and a generation.
+/// Most sessions of an endpoint: a handle holds the index and a generation.
 pub const MAX_SESSIONS: usize = 1 << 24;
 
 const _: () = {
     assert!(MAX_WINDOW.is_power_of_two() && DEFAULT_WINDOW.is_power_of_two());
-    // A session's free slots are one 64-bit word.
+    // One 64-bit word has a bit for each free slot of a session.
     assert!(MAX_WINDOW <= u64::BITS && DEFAULT_WINDOW <= MAX_WINDOW);
     assert!(DEFAULT_CREDITS >= DEFAULT_WINDOW && DEFAULT_CREDITS <= MAX_CREDITS);
     assert!(MAX_BATCH >= RX_BURST);
@@ -65,12 +65,12 @@ pub struct Config {
     pub max_window: u32,
     /// Most credits of a session; the endpoint lowers larger numbers to it.
     pub max_credits: u32,
-    /// Calls of a session that may wait for a slot or a credit; beyond it, `call` refuses.
+    /// Calls of a session that may wait for a slot or a credit; `call` refuses further ones.
     pub backlog: u32,
     /// Largest message in bytes, as request and as response.
     pub max_message: u32,
-    /// Bytes of unfinished large requests of all sessions, each counted whole; beyond it, the
-    /// endpoint rejects requests of more than one packet as overloaded.
+    /// Bytes of unfinished large requests, over all sessions. Each counts in full from its start.
+    /// Above this limit, the endpoint rejects requests of more than one packet as overloaded.
     pub receive_budget: u64,
     /// The same limit for one session.
     pub session_receive_budget: u64,
@@ -78,12 +78,12 @@ pub struct Config {
     pub strict_credits: bool,
     /// Smallest retransmission timeout. The default of 5 ms suits kernel transports (eRPC §5.2.3).
     pub rto_floor: Nanos,
-    /// Retransmission timeout before the first round-trip sample. Also the shortest timeout towards
-    /// a peer without a network in between, which may have to wait for a processor.
+    /// Retransmission timeout before the first round-trip sample. Also the shortest timeout for a
+    /// peer on the same host, which may have to wait for a processor.
     pub rto_initial: Nanos,
     /// Time after which an unanswered background or deferred request is acknowledged (rule S4).
     pub ack_delay: Nanos,
-    /// Time for which a server keeps a response in case the client asks again (rule S9): at least
+    /// How long a server keeps a response in case the client asks again (rule S9): at least
     /// [`ASKS_PER_HOLD`] times the longest time that a client waits before it asks.
     pub response_hold: Nanos,
     /// A peer that has left packets unanswered for this long has failed (rule S11).
@@ -92,31 +92,31 @@ pub struct Config {
     pub scan_interval: Nanos,
     /// Longest time between two probes of a request that the server has accepted.
     pub probe_max: Nanos,
-    /// Congestion control of all sessions that are opened without a scheme of their own. `None`:
-    /// the one that the transport declares for the peer: none for shared memory, Swift for
-    /// networks.
+    /// Congestion control of sessions that are opened without a scheme of their own. `None`: the
+    /// scheme that the transport declares for the peer, which is none for shared memory, and Swift
+    /// for networks.
     pub scheme: Option<Scheme>,
-    /// Steps that sessions without congestion skip (eRPC §5.2.2). Can be changed later with
+    /// Steps that uncongested sessions skip (eRPC §5.2.2). Can be changed later with
     /// [`Endpoint::set_bypasses`](crate::Endpoint::set_bypasses).
     pub bypasses: Bypasses,
     /// Width of a slot of the timing wheel: a paced packet is at most this late.
     pub wheel_slot: Nanos,
-    /// How far the timing wheel reaches ahead, at most [`MAX_WHEEL_SLOTS`] slots. A packet that
-    /// must wait longer goes round again.
+    /// How far ahead the timing wheel reaches, at most [`MAX_WHEEL_SLOTS`] slots. A packet that
+    /// must wait longer is inserted again at the horizon.
     pub wheel_horizon: Nanos,
     /// Memory of the endpoint's pool in bytes.
     pub pool_bytes: usize,
     /// Use huge pages for message buffers if the system has any.
     pub hugepages: bool,
-    /// Safe code can read message buffers through `dunlin_msgbuf::regions::read`; each release then
-    /// takes a lock. For simulated transports and tests.
+    /// Lets safe code read message buffers through `dunlin_msgbuf::regions::read`; each release
+    /// then takes a lock. For simulated transports and tests.
     pub readable_buffers: bool,
-    /// When the endpoint checks its laws. A broken one ends its sessions.
+    /// When the endpoint checks its laws. A broken law ends the endpoint's sessions.
     pub check: Check,
-    /// Start of the request numbers of sessions that this side opens. Tests start just below the
+    /// First request number of sessions that this side opens. Tests choose numbers just below the
     /// wrap.
     pub first_req: ReqNum,
-    /// The planted bug that this endpoint shows, for tests of the checkers.
+    /// The planted bug of this endpoint, for tests of the checkers.
     #[cfg(feature = "mutants")]
     pub mutant: Option<crate::mutant::Mutant>,
 }
@@ -167,7 +167,7 @@ pub enum ConfigError {
     Window(u32),
     /// The credits of a session are 0 or above [`MAX_CREDITS`].
     Credits(u32),
-    /// A time that must be at least a microsecond is not; names the option.
+    /// The named time is less than a microsecond.
     ZeroTime(&'static str),
     /// `wheel_slot` is zero, or `wheel_horizon` is less than two slots or more than
     /// [`MAX_WHEEL_SLOTS`].
@@ -179,8 +179,8 @@ pub enum ConfigError {
     },
     /// `max_message` is 0 or above 1 GiB.
     MaxMessage(u32),
-    /// `max_message` is more than a budget for large requests, which would never take such a
-    /// message.
+    /// `max_message` exceeds a budget for large requests, so such a message could never be
+    /// received.
     Budget {
         /// The option that is too small.
         name: &'static str,
@@ -191,7 +191,7 @@ pub enum ConfigError {
     },
     /// `first_req` is not a multiple of [`MAX_WINDOW`].
     FirstReq(u32),
-    /// `response_hold` is shorter than the time in which a client asks again.
+    /// `response_hold` is too short for a client to ask again.
     ResponseHold {
         /// The configured span.
         hold: Nanos,
@@ -295,16 +295,16 @@ impl Config {
     }
 
     /// How long a server must keep a response so that a client with the same options can ask for it
-    /// [`ASKS_PER_HOLD`] times (rules S8, S9). A shorter time is safe, because nothing ever runs
+    /// [`ASKS_PER_HOLD`] times (rules S8, S9). A shorter time is safe, because no request runs
     /// twice, but a lost response then becomes ERR(response gone).
     fn least_hold(&self) -> Nanos {
         let first = self.rto_floor.max(self.rto_initial);
         first.max(self.longest_backoff()).times(ASKS_PER_HOLD)
     }
 
-    /// Shortest timeout of a session. For a near peer, it is never below the initial one: a round
-    /// trip does not show how long that peer may wait for a processor, and hardly any packet is
-    /// lost on the way.
+    /// The shortest timeout of a session. For a near peer, it is never below the initial timeout:
+    /// round trips do not show how long that peer may wait for a processor, and hardly any packet
+    /// is lost on the way.
     pub(crate) fn least_timeout(&self, is_near: bool) -> Nanos {
         match is_near {
             true => self.rto_floor.max(self.rto_initial),
@@ -312,14 +312,15 @@ impl Config {
         }
     }
 
-    /// Longest timeout after doublings: several attempts must fit into the time after which a
-    /// silent peer has failed. A timeout that round trips alone make longer stays as it is.
+    /// The longest timeout after doublings: several attempts must fit into the time after which a
+    /// silent peer has failed. A timeout that is already longer because of round trips stays as it
+    /// is.
     pub(crate) fn longest_backoff(&self) -> Nanos {
         Nanos(self.failure_timeout.0 / 8).min(self.probe_max)
     }
 
-    /// Checks every option by itself. The simulator makes only these checks, because it also tests
-    /// servers that give responses back too soon.
+    /// Checks each option by itself. The simulator makes only these checks, because it also tests
+    /// servers that discard responses too soon.
     pub(crate) fn check_ranges(&self) -> Result<(), ConfigError> {
         if self.max_sessions == 0 || self.max_sessions > MAX_SESSIONS {
             return Err(ConfigError::MaxSessions(self.max_sessions));

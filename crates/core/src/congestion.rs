@@ -1,10 +1,10 @@
 //! Congestion control as the protocol sees it (design §7): the schemes, their input and their
-//! output. A scheme sees answers, losses and timeouts of one session and sets the rate at which it
-//! may send; `congestion/pacing.rs` keeps to that rate.
+//! output. A scheme gets a session's answers, losses and timeouts, and sets the session's rate;
+//! `congestion/pacing.rs` enforces that rate.
 //!
-//! For a session at line rate, a scheme costs one comparison: only the answers that carry a
-//! round-trip sample or a congestion mark come here (eRPC §5.2.2). Only REQ and RFR are paced; CR,
-//! RESP and ERR never are.
+//! A session at line rate pays one comparison for its scheme: the scheme gets only answers with a
+//! round-trip sample or a congestion mark (eRPC §5.2.2). Only REQ and RFR are paced; CR, RESP and
+//! ERR never are.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -36,7 +36,7 @@ pub struct Sample {
     pub rtt: Option<Nanos>,
     /// The network marked a packet of this session (ECN).
     pub congestion: bool,
-    /// Packets that the answer says have arrived.
+    /// Packets whose arrival the answer reports.
     pub packets: u32,
     /// When the answer came.
     pub now: Nanos,
@@ -47,26 +47,26 @@ pub trait CongestionControl: Debug + Send {
     /// The scheme gets an answer.
     fn on_answer(&mut self, sample: Sample);
 
-    /// Packets of large messages that may be in flight. This limit then replaces the rate for them:
-    /// each packet that arrives lets the next one leave. `None`: the rate applies to them. 0: less
-    /// than one packet, so the rate applies to them, and at most one RFR or packet of a request is
-    /// in flight.
+    /// Packets of large messages that may be in flight. For them, this limit replaces the rate:
+    /// each packet that arrives lets the next one leave. `None`: the rate limits them. 0: a window
+    /// of less than one packet; the rate limits them, and at most one RFR or request packet is in
+    /// flight.
     fn window(&self) -> Option<u32> {
         None
     }
 
-    /// This number of packets has arrived, but their answers have no round trip, because a thread
-    /// that did not run kept packets waiting. So the silence before these answers was not the
-    /// network's. [`Self::on_answer`] follows.
+    /// This number of packets has arrived, but their answers give no round trip, because a thread
+    /// did not run and kept packets waiting. So the network did not cause the silence before these
+    /// answers. [`Self::on_answer`] follows.
     fn on_wait(&mut self, _packets: u32) {}
 
-    /// Later packets have shown that packets were lost.
+    /// Later packets arrived, which shows that earlier ones were lost.
     fn on_loss(&mut self, _now: Nanos) {}
 
-    /// No answer came for so long that everything in flight counts as lost.
+    /// No answer came within the timeout: everything in flight counts as lost.
     fn on_timeout(&mut self, now: Nanos);
 
-    /// A packet is about to be paced: for schemes whose rate changes with time.
+    /// A packet is about to be paced. Schemes whose rate changes with time update it here.
     fn on_time(&mut self, _now: Nanos) {}
 
     /// The rate from now on; `None`: unlimited, send at once (the rate limiter bypass, eRPC
@@ -77,9 +77,9 @@ pub trait CongestionControl: Debug + Send {
 /// The direction of the packets that a flow controls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way {
-    /// Requests: they queue on their way to the server.
+    /// Requests, which queue on their way to the server.
     Out,
-    /// Packets of large responses that RFRs ask for: they queue on their way to the client.
+    /// Packets of large responses, which queue on their way to the client.
     Back,
 }
 
@@ -93,12 +93,12 @@ impl Way {
     }
 }
 
-/// The path to the peer, as far as a scheme must know it.
+/// The path to the peer, with the facts that a scheme needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Link {
-    /// The rate of this host's link, from which schemes start and which they never exceed.
+    /// The rate of this host's link. Schemes start with it and never exceed it.
     pub(crate) line_rate: BytesPerSec,
-    /// The round trip of an empty network; zero if it can only be measured.
+    /// The round trip of an empty network; zero if it is not declared.
     pub(crate) base_rtt: Nanos,
     /// Bytes of a full packet.
     pub(crate) packet: u32,

@@ -84,7 +84,7 @@ impl Context {
         })
     }
 
-    /// True if this build has planted bugs and this endpoint shows `mutant`.
+    /// True if this build has planted bugs, and this endpoint has the bug `mutant`.
     #[cfg(feature = "mutants")]
     #[inline]
     pub(crate) fn shows(&self, mutant: crate::mutant::Mutant) -> bool {
@@ -97,13 +97,13 @@ impl Context {
             .look_for_backlog(self.stats.counters().rx_frames);
     }
 
-    /// Notes that the caller uses the endpoint between two iterations, now.
+    /// Notes that the caller now uses the endpoint between two iterations.
     pub(crate) fn leave_iteration(&mut self, now: Nanos) {
         self.moment.leave_iteration(now);
         self.agenda.note_calls();
     }
 
-    /// Notes an ordinary call, whose request leaves at the end of the iteration.
+    /// Notes an ordinary call whose request leaves at the end of the iteration.
     #[inline(always)]
     pub(crate) fn on_ordinary_call(&mut self, call: CallIdx) {
         if self.agenda.must_note_call(self.moment.now()) {
@@ -137,7 +137,7 @@ impl Context {
         self.agenda.needs_attention() || !self.outbox.is_empty()
     }
 
-    /// Tells the user that no client waits for the answer to a kept request any more.
+    /// Tells the user that no client waits for the answer to a kept request now.
     pub(crate) fn tell_given_up(&mut self, request: RequestId) {
         #[cfg(feature = "mutants")]
         if self.shows(crate::mutant::Mutant::NotReported) {
@@ -153,7 +153,7 @@ impl Context {
         self.agenda.call_attention();
     }
 
-    /// Makes the loop look at the session, if its backlog may be able to move.
+    /// Makes the loop look at the session if calls of its backlog may be able to start.
     #[inline]
     pub(crate) fn wake(&mut self, session: SessionIdx, line: &mut Line) {
         #[cfg(feature = "mutants")]

@@ -1,9 +1,8 @@
 //! The endpoint as a whole. `endpoint/event_loop.rs` is one iteration, from top to bottom;
 //! `endpoint/plain.rs` is the common path; `endpoint/dispatch.rs` and `endpoint/arrived.rs` run
 //! handlers, `endpoint/transmit.rs` ends an iteration, and `endpoint/drain.rs` refuses requests
-//! before the endpoint ends. A program works
-//! with the `Endpoint` of `endpoint/rpc.rs`, the control plane with the handle of
-//! `endpoint/lifecycle.rs`. `protocol.rs` has the state.
+//! before the endpoint ends. A program works with the `Endpoint` of `endpoint/rpc.rs`, the control
+//! plane with the handle of `endpoint/lifecycle.rs`. `protocol.rs` has the state.
 
 mod arrived;
 mod dispatch;

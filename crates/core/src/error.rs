@@ -8,7 +8,7 @@ use dunlin_wire::{ErrorCode, Ran};
 
 use crate::config::ConfigError;
 
-/// Why a call ended without a response. Every call ends with exactly one of the two.
+/// Why a call ended without a response. Every call ends with exactly one response or error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RpcError {
     /// The deadline passed first.
@@ -21,10 +21,10 @@ pub enum RpcError {
     SessionClosed(CloseReason, Ran),
     /// The server answered with an error code.
     Rejected(ErrorCode, Ran),
-    /// The request is larger than the server takes, as this side learnt when the session opened.
-    /// Until then the call had waited.
+    /// The request is larger than the server accepts, as this side learnt when the session opened.
+    /// The call had waited until then.
     TooLarge {
-        /// Most bytes that the session takes.
+        /// The most bytes that the session accepts.
         limit: u32,
     },
     /// The response is larger than the buffer that was given for it.
@@ -34,13 +34,13 @@ pub enum RpcError {
     },
 }
 
-/// A call that ends well stores only that it has no error, so the fields of an error cost it
-/// nothing. A larger error would make every [`Done`](crate::Done) larger.
+/// A successful call stores only that it has no error; it does not pay for an error's fields. A
+/// larger error would make every [`Done`](crate::Done) larger.
 const _: () = assert!(size_of::<Result<(), RpcError>>() == 8);
 
 impl RpcError {
-    /// The server has answered with `code`. Unless it keeps the rules of codes (rule W13), its
-    /// handlers send any code, so no code proves that they did not run.
+    /// The server has answered with `code`. Unless it obeys the rules of codes (rule W13), its
+    /// handlers may send any code, so no code proves that they did not run.
     pub const fn rejected(code: ErrorCode, keeps_rules: bool) -> Self {
         let ran = match code.ran() {
             Ran::No if !keeps_rules => Ran::Unknown,
@@ -49,7 +49,7 @@ impl RpcError {
         Self::Rejected(code, ran)
     }
 
-    /// The same end of a call of which no packet has left.
+    /// The same error for a call of which no packet has left.
     pub(crate) const fn before_transmission(self) -> Self {
         match self {
             Self::DeadlinePassed(_) => Self::DeadlinePassed(Ran::No),
@@ -159,13 +159,13 @@ impl fmt::Display for CloseReason {
 pub enum CallErrorKind {
     /// The session's backlog is full. Wait for a completion, then try again.
     Overloaded,
-    /// There is no such session any more.
+    /// The session no longer exists.
     NoSession,
     /// The session belongs to another endpoint. Nothing was sent.
     WrongEndpoint,
     /// The request is larger than the session allows.
     TooLarge {
-        /// Most bytes that the session takes.
+        /// The most bytes that the session accepts.
         limit: u32,
     },
 }
@@ -211,7 +211,7 @@ impl fmt::Display for CallError {
 
 impl std::error::Error for CallError {}
 
-/// Why a handle names nothing at the endpoint to which it was given. The endpoint did nothing.
+/// Why a handle is not valid at the endpoint to which it was given. The endpoint did nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HandleError {
     /// The session has ended, the call has completed, or the request was answered.

@@ -1,6 +1,6 @@
-//! The names of what an endpoint has: sessions, calls, requests and timers. They are plain values
-//! of one or two words; the tables to which they belong recognise the name of an entry that is
-//! gone, and the name of another endpoint's entry.
+//! Handles of sessions, calls, requests and timers. They are plain values of one or two words. The
+//! tables that they index recognise the handle of an entry that is gone, and the handle of another
+//! endpoint's entry.
 //!
 //! Every folder uses them, so they depend on nothing in the crate but the tables' index type.
 
@@ -20,7 +20,7 @@ macro_rules! indexes {
         pub(crate) struct $name(pub(crate) u32);
 
         impl $name {
-            /// No index: the end of a list, or a place without entry.
+            /// No index: the end of a list, or a place without an entry.
             pub(crate) const NONE: Self = Self(u32::MAX);
         }
 
@@ -71,12 +71,11 @@ impl SlotIdx {
     }
 }
 
-/// The number of an endpoint, which its handles carry, so that another endpoint does not take them
-/// for its own.
+/// The number of an endpoint. Its handles carry it, so that other endpoints reject them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct EndpointNum(u32);
 
-/// The number that this process gives next.
+/// The next number that this process gives out.
 static NEXT: AtomicU32 = AtomicU32::new(1);
 
 impl EndpointNum {
@@ -84,8 +83,8 @@ impl EndpointNum {
     /// The largest number: a process can make this many endpoints.
     pub const MAX: u32 = (1 << Self::BITS) - 1;
 
-    /// A number that no other endpoint of this process has, or will ever have. `None`: the process
-    /// has made [`Self::MAX`] endpoints.
+    /// A number that no other endpoint of this process ever has. `None`: the process has made
+    /// [`Self::MAX`] endpoints.
     ///
     /// ```
     /// # use dunlin_core::EndpointNum;
@@ -107,8 +106,9 @@ impl EndpointNum {
         take_from_for(&NEXT, make)
     }
 
-    /// This number, for simulators and tests, which must give the same endpoint the same number in
-    /// every run. They number all endpoints among which a handle could get lost.
+    /// An endpoint number that the caller chooses. Simulators and tests use it, because the same
+    /// endpoint must have the same number in every run. Endpoints that could see each other's
+    /// handles need different numbers.
     ///
     /// # Panics
     /// If it is 0 or above [`Self::MAX`].
@@ -144,8 +144,8 @@ fn take_from_for<T, E>(
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Session {
     /// Index, generation and number of the endpoint, from the upper bits to the lower. They are one
-    /// word for two reasons: a handle is moved right after it was made, and reading in one piece
-    /// what was written in two stalls; and one comparison finds any wrong handle.
+    /// word for two reasons. A handle is moved right after it was made, and a load of several words
+    /// that were just stored separately stalls. And one comparison finds any wrong handle.
     word: u64,
 }
 
@@ -160,7 +160,7 @@ impl Session {
         word: u64::MAX << INDEX_SHIFT,
     };
 
-    /// The last generation of an index, which is not used again after it.
+    /// The last generation of an index. After it, the index is not used again.
     pub(crate) const LAST_GENERATION: u16 = u16::MAX;
 
     #[inline]
@@ -194,8 +194,8 @@ impl Session {
         self.endpoint() == endpoint.0
     }
 
-    /// The reason why an endpoint with this number has no session of this name. A placeholder
-    /// counts as the name of a session that has ended.
+    /// Why an endpoint with this number has no session with this handle. A placeholder counts as
+    /// the handle of a session that has ended.
     #[cold]
     pub(crate) fn stray(self, endpoint: EndpointNum) -> HandleError {
         match self == Self::NONE || self.is_of(endpoint) {
@@ -220,18 +220,18 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// Names a call, to cancel it. The endpoint recognises identifiers of completed calls and of other
-/// endpoints; it reuses one after 2^32 further calls of its session at the earliest.
+/// The handle of a call, for cancelling it. The endpoint recognises handles of completed calls and
+/// of other endpoints; it reuses one after 2^32 further calls of its session at the earliest.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CallId {
-    /// Its session names its endpoint as well.
+    /// The session's handle also carries the endpoint's number.
     session: Session,
     /// The entry of the call in the lower half, its generation in the upper.
     entry: u64,
 }
 
 impl CallId {
-    /// The name of no call, with a session: a placeholder until a call of this session is issued.
+    /// A placeholder until a call of this session is issued; it names no call.
     #[inline]
     pub const fn none_of(session: Session) -> Self {
         Self::new(session, CallIdx::NONE, 0)
@@ -260,7 +260,7 @@ impl CallId {
     }
 }
 
-/// Names a request, for handles that outlive the iteration. The endpoint recognises stale ones.
+/// A handle of a request that may outlive the iteration. The endpoint recognises stale ones.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct RequestId {
     pub(crate) index: RequestIdx,
@@ -277,17 +277,17 @@ impl RequestId {
     };
 }
 
-/// Names a request that was kept without a guard ([`Request::keep`](crate::Request::keep)), for
-/// layers that have a guard of their own: a layer that loses the ticket leaves the client waiting.
-/// The endpoint recognises the ticket of an answered request, and of another endpoint's.
+/// The handle of a request that was kept without a guard ([`Request::keep`](crate::Request::keep)),
+/// for layers that have a guard of their own: a layer that loses the ticket leaves the client
+/// waiting. The endpoint recognises tickets of answered requests, and of other endpoints.
 ///
 /// Two words, each made in a register: a ticket moves into a future right after it was made, and a
-/// wide load of four narrower stores stalls.
+/// wide load stalls after four narrower stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ticket {
     /// The entry of the request in the lower half, its generation in the upper.
     entry: u64,
-    /// The number of the endpoint in the lower half, that of the request in the upper.
+    /// The number of the endpoint in the lower half, the request's number in the upper.
     request: u64,
 }
 
@@ -303,7 +303,7 @@ impl Ticket {
     /// The request, if the endpoint with this number made the ticket.
     ///
     /// # Errors
-    /// If another one did.
+    /// If another endpoint made it.
     #[inline]
     pub(crate) fn at(self, endpoint: EndpointNum) -> Result<RequestId, HandleError> {
         let ([index, generation], [number, req]) = (halves(self.entry), halves(self.request));
@@ -318,8 +318,8 @@ impl Ticket {
     }
 
     /// A small number that no other unanswered request has, for tables of kept requests. A ticket
-    /// that was made with the `Cx` of another endpoint than the request's names no request, and has
-    /// the number `u32::MAX`: make no room for it in a table.
+    /// that was made with another endpoint's `Cx` has the number `u32::MAX` and names no request:
+    /// make no room for it in a table.
     #[inline]
     pub const fn index(self) -> usize {
         halves(self.entry)[0] as usize

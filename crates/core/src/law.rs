@@ -1,13 +1,13 @@
-//! Laws: conditions between the parts of an endpoint that hold whatever peers send and programs do.
+//! Laws: conditions between the parts of an endpoint that hold whatever peers and programs do.
 //!
-//! Each part keeps its own state in order. A law compares what two parts know: for example, the
-//! credits that a session lacks are those that its calls and transfers hold. The endpoint checks
-//! its laws itself (`protocol/laws.rs`, [`Check`]). A broken law ends the endpoint's sessions,
-//! because its answers can no longer be trusted. The process goes on.
+//! Each part keeps its own state consistent. A law compares the states of two parts. For example,
+//! the credits that a session lacks are those that its calls and transfers hold. The endpoint
+//! checks its laws itself (`protocol/laws.rs`, [`Check`]). A broken law ends the endpoint's
+//! sessions, because its answers can no longer be trusted. The process continues.
 //!
-//! No law is about memory of a ring: an endpoint stages short packets in lines of its own
+//! No law concerns a ring's memory: an endpoint stages short packets in lines of its own
 //! (`transport/lane.rs`), and borrows no cell. So no cell can stay borrowed after an iteration.
-//! The lane alone knows its lines and packets, and its tests compare them.
+//! Only the lane knows its lines and packets, and its tests compare them.
 
 use std::fmt;
 
@@ -25,21 +25,21 @@ pub enum Law {
     Credits,
     /// A session has a backlog exactly if calls wait.
     Backlog,
-    /// The bytes that a session receives are those of its requests that have arrived in part.
+    /// The bytes that a session receives are those of its partly arrived requests.
     Receiving,
-    /// The prepared answers in the slots of a session are those that the session prescribes.
+    /// The prepared answers in the slots of a session are those that the session's terms prescribe.
     Answers,
-    /// Each call that is not free is in a slot or waits.
+    /// Each live call is in a slot or waits.
     Calls,
     /// Each large message on its way has a call, which names it.
     Transfers,
     /// Each flow has a session, which names it.
     Flows,
-    /// The credits that are promised are those of all sessions.
+    /// The promised credits are the sum of all sessions' credits.
     Promises,
     /// Each slot belongs to a session, or waits for one.
     SlotRanges,
-    /// Each request that is not free is in a slot, or its session is gone.
+    /// Each live request is in a slot, or its session is gone.
     Requests,
 }
 
@@ -53,7 +53,7 @@ impl Law {
 impl fmt::Display for Law {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Prepared => "what sessions keep prepared",
+            Self::Prepared => "prepared session state",
             Self::Slots => "slots and calls",
             Self::Awaited => "awaited responses",
             Self::Credits => "credits",
@@ -75,10 +75,10 @@ impl fmt::Display for Law {
 pub enum Check {
     /// Never.
     Never,
-    /// One session at each sweep of the responses that are held.
+    /// One session at each sweep of held responses.
     #[default]
     Sweep,
-    /// After each iteration, the sessions for which its burst had packets. All sessions, and the
+    /// After each iteration, the sessions that its packets named. All sessions, and the
     /// laws over all of them, after an iteration that did more than handle packets (timers, calls,
     /// events of the control plane), at each sweep and after every thousand frames. For tests.
     Event,

@@ -7,7 +7,7 @@
 //!
 //! | folder | what it owns |
 //! |---|---|
-//! | `endpoint/` | control flow of an iteration, what a program holds, how handlers run |
+//! | `endpoint/` | control flow of an iteration, the program's handle, how handlers run |
 //! | `handler/` | the user's functions: their table and their arguments |
 //! | `protocol/` | the parts below as one state, and which event reaches which part |
 //! | `session/` | the session table; opening and closing; round trips |
@@ -15,14 +15,14 @@
 //! | `server/` | requests that the other side issues |
 //! | `transfer/` | messages of more than one packet |
 //! | `context/` | the moment, the work that is due, notices, names of peers |
-//! | `congestion/` | at what rate a session may send, and packets that wait for their time |
-//! | `packet/` | from bytes to packets of open sessions, and packets on their way out |
+//! | `congestion/` | the rate at which a session sends, and packets that wait for their time |
+//! | `packet/` | making packets of open sessions from bytes, and packets on their way out |
 //! | `observe/` | counters, histograms, and the tap for traces |
 //!
-//! Each folder needs only folders that stand after it in this order: endpoint, handler, protocol,
+//! Each folder needs only folders that come later in this order: endpoint, handler, protocol,
 //! server, transfer, client, congestion, context, session, packet, observe. All may use the files
-//! of the root: `handle.rs` and `call.rs` have the types that name an endpoint's parts and describe
-//! a call; `scheme.rs` lists the schemes of congestion control.
+//! of the root: `handle.rs` and `call.rs` have the handles of an endpoint's parts and describe a
+//! call; `scheme.rs` lists the schemes of congestion control.
 //!
 //! `config.rs` has every limit; `transport.rs` and `time.rs` describe what a transport and a clock
 //! must do.

@@ -1,6 +1,6 @@
 //! Planted bugs, to prove that the simulator's checkers find them (design §13), and planted
-//! differences, which break no promise and which only a comparison of two runs finds. Only with the
-//! feature `mutants`; a build without it has none of this.
+//! differences, which break no promise, so that only a comparison of two runs finds them. They
+//! exist only with the feature `mutants`.
 
 /// Makes the enum `Mutant` of a crate's planted bugs and differences.
 #[macro_export]
@@ -22,10 +22,10 @@ macro_rules! mutants {
             /// Every planted bug: a checker must find each.
             pub const ALL: &[Self] = &[$(Self::$bug),*];
 
-            /// Every planted difference: no checker finds one, a comparison must.
+            /// Every planted difference: checkers find none of them, a comparison must.
             pub const DIFFERENCES: &[Self] = &[$(Self::$name),*];
 
-            /// Every planted breach of a law: only the endpoint's own checks find one.
+            /// Every planted breach of a law: only the endpoint's own checks find these.
             pub const BREACHES: &[Self] = &[$(Self::$breach),*];
 
             /// The name on the command line.
@@ -53,9 +53,9 @@ mutants! {
         /// The server rewrites a response while the transport still reads an earlier transmission
         /// of it.
         SkippedFlush = "skipped-flush",
-        /// A client slot is used again although its zombie has not been answered.
+        /// A client slot is used again before the server has answered its zombie.
         SlotReusedEarly = "slot-reused-early",
-        /// A server takes a duplicate for a new request.
+        /// A server mistakes a duplicate for a new request.
         DuplicateCheckDropped = "duplicate-check-dropped",
         /// An error answer does not give its credit back.
         CreditLeaked = "credit-leaked",
@@ -81,10 +81,9 @@ mutants! {
         FutureCreditAccepted = "future-credit-accepted",
         /// The bitmap of a CR is read as if it began one packet later.
         BitmapOffByOne = "bitmap-off-by-one",
-        /// The last packet of a request that fills it leaves empty.
+        /// If the last packet of a request is full, it leaves empty.
         WrongLastPacket = "wrong-last-packet",
-        /// A request that is given up before it is complete keeps its place in the endpoint's
-        /// budget.
+        /// A request that is given up before it is complete stays in the endpoint's budget.
         BudgetLeaked = "budget-leaked",
         /// A large request counts as sent when its first packet has been sent.
         ReusedWhileSent = "reused-while-sent",
@@ -110,7 +109,7 @@ mutants! {
         OneLater = "one-nanosecond-later",
         /// A call that waits for a slot or a credit is counted twice.
         CountedTwice = "counted-twice",
-        /// The last of the calls that end without an answer ends first.
+        /// Calls that end without an answer end in reverse order.
         EndingsReversed = "endings-reversed",
         /// A request that is sent again lacks the flag for that.
         OtherByte = "other-byte",
@@ -118,11 +117,11 @@ mutants! {
         SpareBuffer = "spare-buffer",
         /// A session that is paced still sends short requests on the common path.
         PlainThoughPaced = "plain-though-paced",
-        /// Staged packets leave once more with those of the next burst.
+        /// Staged packets leave again with the next burst.
         LaneKept = "lane-kept",
         /// A call is recorded as one nanosecond longer.
         MeasuredLonger = "measured-longer",
-        /// A handler's request that its client has cancelled is not reported as given up.
+        /// The client cancels a request, and the handler gets no report.
         NotReported = "given-up-not-reported",
     }
     breaches {
@@ -138,7 +137,7 @@ mutants! {
         FlowLeaked = "flow-leaked",
         /// A session that ends leaves a credit promised.
         PromiseLeaked = "promise-leaked",
-        /// A session that ends does not give its slots back.
+        /// A session that ends does not return its slots.
         SlotsLeaked = "slots-leaked",
         /// When a session ends, an entry of the table of requests is lost.
         RequestLeaked = "request-leaked",

@@ -1,11 +1,12 @@
-//! A map and a set in the order of their keys, of little code: each kind of map is compiled again
-//! for each pair of key and value, and the standard library's trees were almost half of what a
+//! An ordered map and set that need little code. The compiler generates each kind of map anew for
+//! each pair of key and value types, and the standard library's trees were almost half of what a
 //! program with Dunlin compiled (docs/decisions/weight.md).
 //!
-//! The entries stand in sorted runs of at most `RUN`, in one list. So an entry is found by two
-//! binary searches, and one more or less moves at most a run, and seldom the list of runs.
-//! Invariants: no run is empty, and the keys of a run are before those of the next. Control plane
-//! and tables of large messages use them; the path of ordinary packets does not.
+//! The entries are in sorted runs of at most `RUN`, and the runs in one list. Two binary searches
+//! find an entry. Inserting or removing one moves at most the entries of a run, and seldom the list
+//! of runs. Invariants: no run is empty, and all keys of a run are less than those of the next. The
+//! control plane and the tables of large messages use these types; the path of ordinary packets
+//! does not.
 
 /// Most entries of a run.
 const RUN: usize = 32;
@@ -61,17 +62,17 @@ impl<K, V> Map<K, V> {
         self.runs.iter_mut().flatten().map(|(_, value)| value)
     }
 
-    /// The entry with the least key.
+    /// The entry with the smallest key.
     pub fn first(&self) -> Option<&(K, V)> {
         self.runs.first()?.first()
     }
 
-    /// Removes the entry with the least key.
+    /// Removes the entry with the smallest key.
     pub fn pop_first(&mut self) -> Option<(K, V)> {
         (!self.is_empty()).then(|| self.take((0, 0)))
     }
 
-    /// Removes an entry that is there, and keeps runs from becoming many and short.
+    /// Removes an existing entry, and joins short runs, so that they do not become many.
     fn take(&mut self, (run, at): At) -> (K, V) {
         let entry = self.runs[run].remove(at);
         self.len -= 1;
@@ -103,7 +104,7 @@ impl<K, V> Map<K, V> {
         entries.insert(at, entry);
         self.len += 1;
         if entries.len() > RUN {
-            // Keys that only grow leave full runs behind them.
+            // If keys only increase, the runs stay full.
             let kept = if at == RUN { RUN } else { RUN / 2 };
             let rest = entries.split_off(kept);
             self.runs.insert(run + 1, rest);
@@ -112,7 +113,7 @@ impl<K, V> Map<K, V> {
 }
 
 impl<K: Ord, V> Map<K, V> {
-    /// Where the key is, or else where it belongs.
+    /// The place of the key, or else the place where it belongs.
     fn find(&self, key: &K) -> Result<At, At> {
         let is_before = |run: &Vec<(K, V)>| run.last().is_some_and(|(last, _)| last < key);
         let run = self.runs.partition_point(is_before);
@@ -153,7 +154,7 @@ impl<K: Ord, V> Map<K, V> {
         }
     }
 
-    /// The value of this key, which becomes `value` if it has none.
+    /// The value of this key. If it has none, it gets `value`.
     pub fn get_or_insert(&mut self, key: K, value: V) -> &mut V
     where
         K: Copy,
@@ -174,7 +175,7 @@ impl<K: Ord, V> Map<K, V> {
         Some(self.take(at).1)
     }
 
-    /// The entries from this key on.
+    /// The entries with this key or a greater one.
     pub fn from<'a>(&'a self, key: &K) -> impl Iterator<Item = (&'a K, &'a V)> + use<'a, K, V> {
         let (run, at) = self.find(key).unwrap_or_else(|place| place);
         let entries = self.runs.get(run..).unwrap_or_default().iter().flatten();
@@ -203,12 +204,12 @@ impl<K> Set<K> {
         self.0.keys()
     }
 
-    /// The least key.
+    /// The smallest key.
     pub fn first(&self) -> Option<&K> {
         self.0.first().map(|(key, ())| key)
     }
 
-    /// Removes the least key.
+    /// Removes the smallest key.
     pub fn pop_first(&mut self) -> Option<K> {
         self.0.pop_first().map(|(key, ())| key)
     }
@@ -220,17 +221,17 @@ impl<K: Ord> Set<K> {
         self.0.contains_key(key)
     }
 
-    /// Adds the key; true if it was not there.
+    /// Adds the key; true if it is new.
     pub fn insert(&mut self, key: K) -> bool {
         self.0.insert(key, ()).is_none()
     }
 
-    /// Removes the key; true if it was there.
+    /// Removes the key; true if the set had it.
     pub fn remove(&mut self, key: &K) -> bool {
         self.0.remove(key).is_some()
     }
 
-    /// The keys from this one on.
+    /// The keys that are at least this one.
     pub fn from<'a>(&'a self, key: &K) -> impl Iterator<Item = &'a K> + use<'a, K> {
         self.0.from(key).map(|(key, ())| key)
     }

@@ -3,7 +3,7 @@
 //!
 //! `endpoint/event_loop.rs` drives the core, and `Cx` lends it to handlers. Each kind of event has
 //! a file that brings it to the parts: `protocol/client.rs` for calls, `server/events.rs` for
-//! requests, `protocol/sessions.rs` for sessions that come and go, `protocol/timeouts.rs` for
+//! requests, `protocol/sessions.rs` for the start and end of sessions, `protocol/timeouts.rs` for
 //! time, and `protocol/inquiries.rs` for questions about calls without progress.
 //! `protocol/laws.rs` reads all parts, and changes none.
 
@@ -153,8 +153,8 @@ impl Core {
 }
 
 impl Core {
-    /// Prefetches a session and its slots: those of the peer's requests, or those of this side's
-    /// calls.
+    /// Prefetches a session and its slots: the slots of the peer's requests, or those of this
+    /// side's calls.
     #[inline]
     pub(crate) fn prefetch_session(&self, index: SessionIdx, for_request: bool) {
         match (self.sessions.prefetch(index), for_request) {

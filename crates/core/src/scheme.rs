@@ -1,6 +1,5 @@
 //! The choice of congestion control: the schemes, the unit of their rates, and the steps that
-//! sessions without congestion skip. Options and transports name them; `congestion/` has the
-//! schemes themselves.
+//! uncongested sessions skip. Options and transports name schemes; `congestion/` implements them.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -43,7 +42,7 @@ pub enum Scheme {
     /// TIMELY with a patch that makes the rates of a link's senders equal (Zhu et al., "ECN or
     /// Delay", CoNEXT 2016).
     PatchedTimely,
-    /// Marks of the network, which the answers echo (DCQCN, SIGCOMM 2015).
+    /// Congestion marks of the network, which answers echo (DCQCN, SIGCOMM 2015).
     Dcqcn,
     /// A target delay, and windows down to 1/64 packet (Swift, SIGCOMM 2020).
     Swift,
@@ -98,25 +97,24 @@ impl FromStr for Scheme {
     }
 }
 
-/// Steps that sessions without congestion skip (eRPC §5.2.2). All five are on by default;
-/// experiments switch them off.
+/// Steps that uncongested sessions skip (eRPC §5.2.2). All five are on by default; experiments
+/// switch them off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bypasses {
-    /// A session at line rate asks for a round trip every 10 µs only (every 100 µs or less often
-    /// without congestion control: rule S10), and Timely ignores round trips below its low
-    /// threshold. Off: every request is measured, and every sample changes the
-    /// rate.
+    /// A session at line rate asks for a round trip only every 10 µs (without congestion control,
+    /// every 100 µs or less often: rule S10), and Timely ignores round trips below its low
+    /// threshold. Off: every request is measured, and every sample changes the rate.
     pub timely: bool,
     /// Packets of a session at line rate go straight to the transport. Off: they go through the
     /// timing wheel.
     pub limiter: bool,
-    /// One reading of the clock serves all packets of a burst. Off: one for each.
+    /// One reading of the clock serves all packets of a burst. Off: each packet has its own.
     pub clock: bool,
     /// Short messages without a special case take the common path. Off: every packet takes the
     /// general path, with the same outcome.
     pub common: bool,
     /// Short packets are staged in the lines of a lane, which the transport sends in one run. Off:
-    /// they are queued as all others are, and messages of more than 32 bytes are lent.
+    /// they are queued like all others, and messages of more than 32 bytes are lent.
     pub lanes: bool,
 }
 

@@ -1,12 +1,11 @@
 //! A table whose free entries are reused, last in, first out, so that the entries in use stay in
 //! the cache.
 //!
-//! An entry keeps its content while it is free: the next user finds what the last one left, such as
-//! a vector with room. The entry that was freed last is kept outside of the list of free entries,
-//! so a call that begins right after another has ended does not touch the list. Invariant: freeing
-//! never allocates, because the list of free entries has room for all of them. Each table has a
-//! type of index of its own ([`Index`]), so that the index of one table's entry cannot reach into
-//! another table.
+//! An entry keeps its content while it is free: its next user finds what the last one left, such as
+//! a vector with room. The entry that was freed last is kept outside the list of free entries, so a
+//! call that begins right after another has ended does not touch the list. Invariant: freeing never
+//! allocates, because the list of free entries has room for all of them. Each table has its own
+//! index type ([`Index`]), so an index cannot be used in another table.
 
 use std::marker::PhantomData;
 
@@ -31,7 +30,7 @@ pub(crate) struct Slab<I, T> {
 /// The free entries of a table.
 #[derive(Debug)]
 pub(crate) struct Free<I> {
-    /// The entry that was freed last, or [`NONE`] if it is in use again.
+    /// The entry that was freed last, or [`NONE`] if that entry is in use again.
     spare: u32,
     others: Vec<u32>,
     index: PhantomData<I>,
@@ -75,7 +74,7 @@ impl<I, T> Default for Slab<I, T> {
 }
 
 impl<I: Index, T: Default> Slab<I, T> {
-    /// A free entry as its last user left it, or a new one.
+    /// Takes a free entry as its last user left it, or a new one.
     #[inline]
     pub(crate) fn take(&mut self) -> I {
         self.take_or(T::default)
@@ -83,7 +82,7 @@ impl<I: Index, T: Default> Slab<I, T> {
 }
 
 impl<I: Index, T> Slab<I, T> {
-    /// A free entry as its last user left it, or one that `make` makes.
+    /// Takes a free entry as its last user left it, or one that `make` makes.
     #[inline]
     pub(crate) fn take_or(&mut self, make: impl FnOnce() -> T) -> I {
         match self.take_free() {
@@ -112,7 +111,7 @@ impl<I: Index, T> Slab<I, T> {
         }
     }
 
-    /// A free entry as its last user left it, if there is one.
+    /// Takes a free entry as its last user left it, if there is one.
     #[inline(always)]
     pub(crate) fn take_free(&mut self) -> Option<(I, &mut T)> {
         let index = self.free.pop()?;
@@ -126,14 +125,14 @@ impl<I: Index, T> Slab<I, T> {
         self.free.put(index);
     }
 
-    /// The entry, free or not, together with the free ones, which it can join.
+    /// The entry, free or not, and the list of free entries, to which the caller may add it.
     #[inline(always)]
     pub(crate) fn get_beside_free(&mut self, index: I) -> Option<(&mut T, &mut Free<I>)> {
         let entry = self.entries.get_mut(index.get() as usize)?;
         Some((entry, &mut self.free))
     }
 
-    /// The number of entries that are not free.
+    /// The number of entries in use.
     #[inline]
     pub(crate) fn live(&self) -> usize {
         self.entries.len() - self.free.len()

@@ -41,7 +41,7 @@ pub(crate) fn open_session(terms: &Terms) -> (Sessions, Session) {
     (sessions, session)
 }
 
-/// A context in which packets have this many bytes.
+/// A context whose packets have this many data bytes.
 pub(crate) fn context(data_size: u32) -> Context {
     let limits = Limits {
         data_size,

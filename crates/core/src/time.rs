@@ -1,5 +1,5 @@
-//! Time as an argument. Core never reads a clock except through [`Clock`], at the places that
-//! `endpoint/event_loop.rs` names, so the same code runs in simulated time.
+//! Time as an argument. Core reads a clock only through [`Clock`], at the places marked in
+//! `endpoint/event_loop.rs`, so the same code runs in simulated time.
 
 use std::ops::{Add, AddAssign, Sub};
 
@@ -9,9 +9,9 @@ use std::ops::{Add, AddAssign, Sub};
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// The origin, or no time at all.
+    /// The origin, or an empty span.
     pub const ZERO: Self = Self(0);
-    /// Later than everything: "never".
+    /// Later than any other time: "never".
     pub const MAX: Self = Self(u64::MAX);
 
     /// `n` microseconds.
@@ -106,8 +106,8 @@ impl From<Nanos> for std::time::Duration {
     }
 }
 
-/// Where an endpoint takes its time from: the time stamp counter, or a simulator.
+/// The source of an endpoint's time: the time stamp counter, or a simulator.
 pub trait Clock {
-    /// The time now; never less than what an earlier call returned.
+    /// The time now; never less than the result of an earlier call.
     fn now(&mut self) -> Nanos;
 }

@@ -6,10 +6,9 @@
 //! comes. `scoreboard.rs` records which packets of one message have left and arrived, `probes.rs`
 //! the probes of its last packets, and `word.rs` whether the peer of a session answers.
 //!
-//! `reassembly.rs` is the server's part: it puts large requests together, of whose packets
-//! `arrivals.rs` keeps those that have come, and `endpoint/arrived.rs`
-//! runs their handlers. A large response leaves from `server/requests/parts.rs`, packet by packet
-//! as the client asks for it.
+//! `reassembly.rs` is the server's part: it puts large requests together. `arrivals.rs` records
+//! which of their packets have come, and `endpoint/arrived.rs` runs their handlers. A large
+//! response leaves from `server/requests/parts.rs`, packet by packet as the client asks for it.
 
 mod arrivals;
 mod packet_set;

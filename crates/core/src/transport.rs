@@ -1,8 +1,8 @@
 //! The transport, as an endpoint uses it: unreliable datagram I/O in two halves (eRPC §3, design
 //! §12). A transport moves frames; it never reads a Dunlin header, so a packet router can use it.
 //!
-//! The two halves are separate values so that the event loop can hold a frame borrowed from the
-//! RX half while a handler pushes packets towards the TX half.
+//! The two halves are separate values, so that the event loop can hold a frame borrowed from the RX
+//! half while a handler pushes packets towards the TX half.
 //!
 //! Ownership of sent bytes: a [`TxItem`] names bytes of a msgbuf by [`BufRef`]. The endpoint keeps
 //! the msgbuf alive and unchanged until [`Tx::done`] has reached the item's place in the sequence.
@@ -33,7 +33,7 @@ pub const RX_BURST: usize = 32;
 /// One packet to send: inline bytes, then the bytes that `data` names (perhaps none).
 #[derive(Clone, Copy, Debug)]
 pub struct TxItem {
-    /// The peer to which it goes.
+    /// The destination.
     pub peer: PeerId,
     /// The number of bytes of `inline` that belong to the packet.
     pub inline_len: u32,
@@ -91,8 +91,7 @@ pub trait Rx {
     /// Returns their number. Never blocks.
     fn burst(&mut self) -> usize;
 
-    /// The frame with this index in the current burst. [`Rx::burst`] has returned the number of
-    /// frames.
+    /// The frame with this index in the current burst, whose size [`Rx::burst`] has returned.
     ///
     /// Panics if there is no such frame; the event loop never asks for one.
     fn frame(&self, index: usize) -> Frame<'_>;
@@ -122,7 +121,7 @@ pub trait Rx {
 
 /// The sending half.
 pub trait Tx {
-    /// Takes over `items` in order, and returns the position after the last of them.
+    /// Takes over `items` in order, and returns the position after the last one.
     ///
     /// Never blocks and never fails: a packet that cannot be sent (full queue, unknown or dead
     /// peer, device error) is dropped and counted, like a loss in the network.
@@ -130,7 +129,7 @@ pub trait Tx {
 
     /// The position up to which the transport no longer needs the msgbufs of the packets. A packet
     /// may also count as done while a receiver still copies it, if the receiver checks after
-    /// copying that the msgbuf was not changed.
+    /// copying that the msgbuf did not change.
     fn done(&mut self) -> TxSeq;
 
     /// Longest packet in a [`Lane`] that this transport sends, in bytes: up to [`LANE_PACKET`]. If
@@ -140,8 +139,8 @@ pub trait Tx {
         0
     }
 
-    /// Whether [`Self::send`] can do without the list [`Lane::packets`] if all packets of the lane
-    /// have the peer and the length of this one ([`Lane::alike`]).
+    /// Whether [`Self::send`] needs no list [`Lane::packets`] if all packets of the lane have the
+    /// peer and the length of this one ([`Lane::alike`]).
     fn takes_alike(&self, _packet: LanePacket) -> bool {
         false
     }
@@ -149,33 +148,33 @@ pub trait Tx {
     /// Takes over the packets of a lane, and `items` after them. Both count in the sequence. When
     /// this returns, the lane's bytes belong to the endpoint again. Otherwise like [`Self::burst`].
     fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
-        debug_assert!(lane.is_empty(), "this transport knows no lanes");
+        debug_assert!(lane.is_empty(), "this transport has no lanes");
         self.burst(items)
     }
 
-    /// Like [`Self::send`], for a lane that holds only this packet. Its receiver is waiting for it,
+    /// Like [`Self::send`], for a lane that holds only this packet. The receiver is waiting for it,
     /// so this should be fast.
     #[inline(always)]
     fn send_lone(&mut self, lane: &Lane, _packet: LanePacket) -> TxSeq {
         self.send(lane, &[])
     }
 
-    /// The network path to a peer. `None`: there is no network. Then the line rate is that of
-    /// [`Limits`], only credits limit packets, and a packet without an answer is not lost but waits
-    /// for the peer.
+    /// The network path to a peer. `None`: there is no network. Then the line rate is the one in
+    /// [`Limits`], only credits limit packets, and an unanswered packet is not lost but waits for
+    /// the peer.
     fn path(&self, _peer: PeerId) -> Option<Path> {
         None
     }
 
-    /// Whether a short packet to this peer may overtake long ones that were given before it. If so,
-    /// the endpoint must not take the long packets of a message for lost when the short last packet
-    /// is answered first.
+    /// Whether a short packet to this peer may overtake long packets that were sent before it. If
+    /// so, the endpoint must not consider the long packets of a message lost when the short last
+    /// packet is answered first.
     fn reorders(&self, _peer: PeerId) -> bool {
         false
     }
 
     /// Does work that `burst` has postponed because it would have delayed packets, such as finding
-    /// out whether a peer has just fallen asleep. The endpoint calls it when it has nothing to
+    /// out whether a peer has just gone to sleep. The endpoint calls it when it has nothing to
     /// send, which is within about a microsecond of a burst, and before it runs a slow handler or
     /// sleeps.
     fn settle(&mut self) {}
@@ -214,9 +213,9 @@ pub struct Path {
     pub line_rate: u64,
     /// Round trip of a packet through an empty network; [`Nanos::ZERO`] if the transport does not
     /// know it. If the transport declares it, the endpoint also trusts the line rate, and sends the
-    /// packets of large responses no faster than that (rule S13).
+    /// packets of large responses no faster than that rate (rule S13).
     pub base_rtt: Nanos,
-    /// The congestion control of sessions for which none is chosen.
+    /// The congestion control of sessions that choose none.
     pub scheme: Scheme,
 }
 

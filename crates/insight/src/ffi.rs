@@ -1,9 +1,9 @@
-//! Memory that other processes of the same user can read while this one writes it: a mapped memory
+//! Memory that this process writes while other processes of the same user read it: a mapped memory
 //! file of fixed size, which consists of atomic words.
 //!
 //! Invariants: the mapping lives as long as the [`SharedWords`] and is accessed only through
-//! atomics, so another process that writes into the file can change values and nothing else. The
-//! file is sealed before it is mapped: no process can shrink it, so no access can fail.
+//! atomics, so another process that writes into the file can only change values. The file is sealed
+//! before it is mapped: no process can shrink it, so no access can fail.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -23,7 +23,7 @@ pub(crate) struct SharedWords {
     file: File,
 }
 
-// SAFETY: the words are atomics, and nothing else is reached through the pointer.
+// SAFETY: the words are atomics, and the pointer leads to nothing else.
 unsafe impl Send for SharedWords {}
 // SAFETY: as above.
 unsafe impl Sync for SharedWords {}
@@ -35,7 +35,7 @@ impl SharedWords {
     /// # Errors
     /// The system is out of memory, descriptors or address space, or has no memory files.
     pub(crate) fn new(name: &CStr, len: usize) -> io::Result<Self> {
-        assert!(len > 0, "an empty mapping is not one");
+        assert!(len > 0, "a mapping cannot be empty");
         let bytes = len
             .checked_mul(size_of::<AtomicU64>())
             .ok_or(io::ErrorKind::OutOfMemory)?;
@@ -82,7 +82,7 @@ impl SharedWords {
 
 impl Drop for SharedWords {
     fn drop(&mut self) {
-        // SAFETY: it was mapped with this length, and nothing borrows from it any more.
+        // SAFETY: the mapping has this length, and nothing borrows from it any more.
         unsafe {
             libc::munmap(
                 self.start.as_ptr().cast(),

@@ -10,12 +10,12 @@
 //! trace              the wish of a reader for a trace, and the number of packets traced
 //! ring               slots: number, time, peer, length, first bytes
 //! ```
-//! The text makes the file describe itself: a reader of another release shows values that it does
-//! not know, and copes with missing ones. A block with an odd sequence word is being written.
+//! The file describes itself by its text: a reader of another release shows values that it does not
+//! know, and tolerates missing ones. While a block is being written, its sequence word is odd.
 
 /// "DUNLINST".
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"DUNLINST");
-/// Version of the header and of the parts of blocks. New or removed names do not change it.
+/// Version of the header and of the parts of blocks. Added or removed names do not change it.
 pub(crate) const VERSION: u64 = 1;
 
 /// Bytes of a word.
@@ -27,15 +27,14 @@ pub(crate) const HEADER: usize = 32;
 pub(crate) mod header {
     pub(crate) const MAGIC: usize = 0;
     pub(crate) const VERSION: usize = 1;
-    /// Length of the whole file in bytes. The lengths and places that the header names are in
-    /// bytes, too.
+    /// Length of the whole file in bytes. Other lengths and places in the header are in bytes, too.
     pub(crate) const LENGTH: usize = 2;
     pub(crate) const TEXT: usize = 3;
     pub(crate) const TEXT_LEN: usize = 4;
     pub(crate) const NEXUS: usize = 5;
     pub(crate) const BLOCKS: usize = 6;
     pub(crate) const BLOCK_LEN: usize = 7;
-    /// Number of blocks, and number of blocks that were ever used; the others are empty.
+    /// Number of blocks, and number of blocks that were ever used; the rest are empty.
     pub(crate) const BLOCK_COUNT: usize = 8;
     pub(crate) const BLOCKS_USED: usize = 9;
     pub(crate) const PID: usize = 10;
@@ -63,23 +62,23 @@ pub(crate) mod block {
     pub(crate) const CLOCK: usize = 4;
     /// Number of rows in the table of sessions.
     pub(crate) const ROWS: usize = 5;
-    /// Number of values that the program itself has written; 0 or all of them.
+    /// Number of values that the program itself has written: 0, or all of them.
     pub(crate) const OWN: usize = 6;
     /// Words before the values of an endpoint.
     pub(crate) const HEAD: usize = 8;
 }
 
-/// Places, in words, in the part in which a reader asks for a trace.
+/// Places, in words, of a reader's request for a trace.
 pub(crate) mod trace {
-    /// Changes a few times a second while a trace is wanted; 0: no trace is wanted.
+    /// Changes a few times a second while a reader wants a trace; 0: no reader wants one.
     pub(crate) const WORD: usize = 0;
-    /// The endpoint.
+    /// The index of the endpoint to trace, or `ALL`.
     pub(crate) const ENDPOINT: usize = 1;
-    /// Every endpoint.
+    /// Stands for every endpoint.
     pub(crate) const ALL: u64 = u64::MAX;
     /// Bytes to keep of each packet.
     pub(crate) const KEEP: usize = 2;
-    /// Number of packets ever written, in a cache line of its own.
+    /// Number of packets written so far, in a cache line of its own.
     pub(crate) const WRITTEN: usize = 8;
     /// Length of this part, in words.
     pub(crate) const WORDS: usize = 16;
@@ -87,12 +86,12 @@ pub(crate) mod trace {
 
 /// Places in a slot of the ring, in words.
 pub(crate) mod slot {
-    /// Number of the packet, plus one; 0 while it is written.
+    /// Number of the packet, plus one; 0 while the slot is being written.
     pub(crate) const NUMBER: usize = 0;
     /// Nanoseconds since 1970.
     pub(crate) const AT: usize = 1;
-    /// Index of the endpoint, the bits below, and the place in `drops` of the reason for a drop,
-    /// plus one.
+    /// Index of the endpoint, the bits below, and the place of the drop reason in `drops`, plus
+    /// one.
     pub(crate) const BITS: usize = 2;
     pub(crate) const SENT: u64 = 1 << 16;
     pub(crate) const CONGESTION: u64 = 1 << 17;
@@ -106,7 +105,7 @@ pub(crate) mod slot {
     pub(crate) const HEAD: usize = 6;
     /// Length of a slot, in words.
     pub(crate) const WORDS: usize = 42;
-    /// Bytes of a packet for which a slot has room.
+    /// Number of bytes of a packet that fit in a slot.
     pub(crate) const ROOM: usize = (WORDS - HEAD) * size_of::<u64>();
 }
 

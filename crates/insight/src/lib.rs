@@ -1,6 +1,6 @@
 //! The memory file in which a process publishes the state of its endpoints: counters, histograms,
 //! sessions and, if a reader asks for them, packets. Other programs of the same user read it
-//! without asking the process; programs on other hosts get it through the nexus (rule C10).
+//! without asking the process; programs on other hosts read it through the nexus (rule C10).
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -11,9 +11,9 @@
 //! | `reader/trace.rs` | the packets |
 //! | `reader/find.rs`, `reader/remote.rs` | the files of this host, and those of others |
 //!
-//! A writer supplies the names of its values, and the file contains them as text. So neither side
-//! of this crate knows the counters of an endpoint, and a reader needs no nexus.
-//! `docs/decisions/insight.md` has the reasons for a memory file.
+//! A writer supplies the names of its values, and the file contains them as text. Therefore, this
+//! crate does not know the counters of an endpoint, and a reader needs no nexus.
+//! `docs/decisions/insight.md` explains why it is a memory file.
 //!
 //! ```
 //! use dunlin_insight::Snapshot;

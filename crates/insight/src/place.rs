@@ -1,11 +1,11 @@
-//! The place of the other endpoint of a session, as words of its row in the memory file: an address
-//! in its IPv6 form, a port, and an index plus one. Zeros mean that it is not known.
+//! The place of the other endpoint of a session, as words of its row in the memory file: an IPv6 or
+//! mapped IPv4 address, a port, and an index plus one. Zeros mean that it is unknown.
 //!
 //! Written by the writer of rows, read by `reader/snapshot.rs`.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// The place of an endpoint.
+/// Where an endpoint is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Whereabouts {
     /// The address at which its nexus listens, as far as this side knows.

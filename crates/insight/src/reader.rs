@@ -1,5 +1,5 @@
-//! The reading side: reads the state of a process, on this host or another one, or its packets. No
-//! code here trusts the content of a file.
+//! The reading side: reads the state of a process, on this host or another one, or its packets.
+//! Code here trusts no content of a file.
 
 mod find;
 mod histogram;

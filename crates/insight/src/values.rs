@@ -1,10 +1,10 @@
-//! The values of an endpoint's block whose meaning the file fixes: its gauges, and the numbers of a
-//! session. All other values have the names that the writer supplies. `writer/page.rs` writes them;
-//! a reader finds them by name.
+//! The values of an endpoint's block whose meaning is fixed: its gauges, and the numbers of a
+//! session. The writer supplies the names of all other values. `writer/page.rs` writes these
+//! values; a reader finds them by name.
 
 use crate::place::{self, Whereabouts};
 
-/// Numbers of an endpoint that rise and fall.
+/// Numbers of an endpoint that may increase and decrease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Gauges {
     /// Sessions.
@@ -15,43 +15,43 @@ pub struct Gauges {
     pub pool_bytes: u64,
     /// Msgbufs in use.
     pub pool_buffers: u64,
-    /// Bytes of large requests that have arrived in part.
+    /// Bytes of large requests that have partly arrived.
     pub receiving_bytes: u64,
 }
 
 /// One session of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Row {
-    /// Its number.
+    /// The session's number at this endpoint.
     pub number: u32,
     /// The other endpoint, as the transport knows it.
     pub peer: u32,
-    /// The number that the other endpoint gave it.
+    /// The session's number at the other endpoint.
     pub remote: u32,
-    /// The other endpoint opened it.
+    /// Whether the other endpoint opened it.
     pub accepted: bool,
-    /// Concurrent requests in each direction.
+    /// Limit of concurrent requests in each direction.
     pub window: u32,
-    /// Calls in slots.
+    /// Calls that occupy a slot.
     pub in_flight: u32,
     /// Calls that wait for a slot or a credit.
     pub backlog: u32,
-    /// Packets that may still be sent now.
+    /// Credits left: packets that may be sent now.
     pub credits: u32,
-    /// Packets that may be in flight.
+    /// Limit of packets in flight.
     pub credit_limit: u32,
-    /// Smoothed round trip in nanoseconds; 0: not known.
+    /// Smoothed round trip in nanoseconds; 0 if unknown.
     pub rtt_ns: u64,
-    /// Smallest round trip in nanoseconds; 0: not known.
+    /// Smallest round trip in nanoseconds; 0 if unknown.
     pub rtt_min_ns: u64,
-    /// The rate of its requests in bytes a second; 0: line rate.
+    /// The rate of its requests in bytes per second; 0 for line rate.
     pub rate: u64,
     /// The place of the other endpoint.
     pub place: Whereabouts,
 }
 
 impl Gauges {
-    /// Their names, in the order of the words.
+    /// The names, in the order of the words.
     pub(crate) const NAMES: [&str; 5] = [
         "sessions",
         "calls",

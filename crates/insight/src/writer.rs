@@ -1,5 +1,5 @@
 //! The writing side. A nexus makes a [`Page`]; each of its endpoints has a [`Block`] in it, and a
-//! [`Recorder`] while a reader wants its packets.
+//! [`Recorder`] while a reader traces the endpoint.
 
 mod page;
 mod recorder;

@@ -1,10 +1,10 @@
-//! Keys of ordered maps in memory. A search compares its key with one key after the other in each
-//! node of a tree. A short key lies in the node, so a comparison waits for no memory elsewhere, and
+//! Keys of ordered maps in memory. In each node of a tree, a search compares its key with one key
+//! after another. A short key lies in the node, so a comparison waits for no other memory, and
 //! compares words.
 //!
 //! Invariants: keys have the order and the equality of their bytes; the bytes after a short key are
 //! zeros, and a long key is longer than [`SHORT`], so no two forms have the same bytes. A clone of
-//! a long key shares its bytes. `index` and `replica` have them in their trees.
+//! a long key shares its bytes. Used by the trees of `index` and `replica`.
 
 #![forbid(unsafe_code)]
 
@@ -37,12 +37,12 @@ enum Form {
     Long(Arc<[u8]>),
 }
 
-// As long as a `Vec`.
+// As large as a `Vec`.
 const _: () = assert!(size_of::<Key>() == 24);
 
 impl Key {
     /// A key that needs no allocation; `None` if it is too long. A search for it in a map compares
-    /// words, and one for a slice compares bytes.
+    /// words; a search for a slice compares bytes.
     ///
     /// ```
     /// use dunlin_keys::{Key, SHORT};
@@ -114,14 +114,14 @@ impl PartialOrd for Key {
 }
 
 impl Ord for Key {
-    /// Short keys with the same words differ in nothing but the zeros at their ends, and the one
-    /// with fewer of these is the lesser one.
+    /// Short keys with the same words differ only in the number of zeros at their ends, and the
+    /// shorter key is the smaller one.
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         let (Form::Short(len, one), Form::Short(other_len, other)) = (&self.0, &other.0) else {
             return (**self).cmp(&**other);
         };
-        // The last word begins with bytes of the one before, which are equal then.
+        // The last word begins with bytes of the word before, which are equal here.
         for place in [0, 8, SHORT - 8] {
             match word(one, place).cmp(&word(other, place)) {
                 Ordering::Equal => {}
@@ -132,7 +132,7 @@ impl Ord for Key {
     }
 }
 
-/// Eight bytes of a short key, in an order that is that of the keys.
+/// Eight bytes of a short key; these words have the order of their bytes.
 #[inline]
 fn word(bytes: &[u8; SHORT], place: usize) -> u64 {
     let word = bytes[place..].first_chunk::<8>();

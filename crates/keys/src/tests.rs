@@ -1,15 +1,15 @@
-//! Keys against their bytes.
+//! Keys compared with their bytes.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Few different bytes, so that many rows of them begin alike or end with zeros.
+/// A few different bytes, so that many keys begin alike or end with zeros.
 fn bytes(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(prop::sample::select(vec![0_u8, 1, 255]), len)
 }
 
-/// Bytes around the limit.
+/// Keys around the length limit.
 fn long_or_short() -> impl Strategy<Value = Vec<u8>> {
     (0..SHORT + 4, bytes(0..8)).prop_map(|(len, end)| [vec![7; len], end].concat())
 }
@@ -28,7 +28,7 @@ fn keys_have_the_order_of_their_bytes_wherever_they_differ() {
     let mut all: Vec<Vec<u8>> = (0..60)
         .flat_map(|len| [0, 1, 255].map(|byte| vec![byte; len]))
         .collect();
-    // Pairs that differ in one place, or in nothing but their lengths.
+    // Pairs that differ in one place, or only in their lengths.
     for place in 0..30 {
         let mut one = vec![7; 30];
         one[place] = 8;
@@ -60,7 +60,7 @@ proptest! {
     }
 
     #[test]
-    fn a_map_of_keys_finds_what_a_map_of_bytes_finds(
+    fn a_map_of_keys_agrees_with_a_map_of_bytes(
         all in prop::collection::vec(long_or_short(), 0..40),
         from in long_or_short(),
     ) {

@@ -1,3 +1,3 @@
-//! No code: `tests/compile_fail` has programs that must not compile. They are in a crate of their
-//! own because the test compiles the crate's dependencies again, in a folder of its own, and those
-//! of `dunlin`'s tests are two hundred packages.
+//! No code: `tests/compile_fail` has programs that must not compile. They are in their own crate
+//! because the test compiles all dependencies of its crate again, in a separate folder, and the
+//! tests of `dunlin` depend on two hundred packages.

@@ -1,8 +1,8 @@
 //! Programs that must not compile (design §11): the types carry the rules of ownership, so the
 //! compiler refuses a program that breaks one, before it can corrupt a message.
 //!
-//! The compiler's message is pinned in a file next to each program. After a change of the
-//! toolchain, `TRYBUILD=overwrite cargo test -p dunlin-misuse` renews it; read the
+//! A file next to each program holds the expected message of the compiler. After a change of the
+//! toolchain, `TRYBUILD=overwrite cargo test -p dunlin-misuse` rewrites these files; read the
 //! difference.
 
 #[test]

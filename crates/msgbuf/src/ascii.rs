@@ -1,11 +1,11 @@
-//! Short texts of ASCII, without a look at each byte, as a safe type for crates that forbid unsafe
-//! code. The standard library takes about ten instructions for each byte of a text that is too
-//! short or not aligned for its words. Called by `dunlin-service` for metadata.
+//! Recognises short ASCII texts without testing each byte, as a safe type for crates that forbid
+//! unsafe code. The standard library takes about ten instructions per byte if a text is shorter
+//! than its words or not aligned to them. Called by `dunlin-service` for metadata.
 //!
-//! Invariant: the bytes of a [`Texts`] are ASCII if its mark says so.
+//! Invariant: if a [`Texts`] is marked as ASCII, all its bytes are ASCII.
 
-/// Bytes with texts in them. They are looked at once: if all are ASCII, each part of them is a text
-/// without another look.
+/// Bytes that contain texts. They are tested once: if all are ASCII, each part of them is a text
+/// without another test.
 ///
 /// ```
 /// # use dunlin_msgbuf::Texts;
@@ -18,19 +18,19 @@
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Texts<'a> {
     bytes: &'a [u8],
-    /// False: some bytes may be others.
+    /// False: some bytes may not be ASCII.
     are_ascii: bool,
 }
 
 impl<'a> Texts<'a> {
-    /// Looks at the bytes.
+    /// Tests the bytes.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         let are_ascii = is_ascii(bytes);
         Self { bytes, are_ascii }
     }
 
-    /// The bytes.
+    /// The bytes, whether they are ASCII or not.
     #[inline]
     pub const fn bytes(self) -> &'a [u8] {
         self.bytes
@@ -42,7 +42,7 @@ impl<'a> Texts<'a> {
         self.are_ascii
     }
 
-    /// The first `len` bytes, and those after them; `None` if there are fewer.
+    /// The first `len` bytes, and those after them; `None` if there are fewer than `len`.
     #[inline]
     pub fn split_at_checked(self, len: usize) -> Option<(Self, Self)> {
         let Self { bytes, are_ascii } = self;
@@ -62,7 +62,8 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// The bytes as text, if they are UTF-8. They may be ASCII, if others beside them are not.
+/// The bytes as text, if they are UTF-8. They may be ASCII even if other bytes of their [`Texts`]
+/// are not.
 #[cold]
 fn unknown_text(bytes: &[u8]) -> Option<&str> {
     let texts = Texts::new(bytes);
@@ -72,7 +73,7 @@ fn unknown_text(bytes: &[u8]) -> Option<&str> {
     }
 }
 
-/// Bytes of 4 to 32 are looked at as the first and the last ones, which may overlap.
+/// For 4 to 32 bytes, two loads, which may overlap, read all of them: one from each end.
 #[inline]
 fn is_ascii(bytes: &[u8]) -> bool {
     let all = match bytes.len() {
@@ -81,7 +82,7 @@ fn is_ascii(bytes: &[u8]) -> bool {
         8.. => both(bytes, u64::from_le_bytes),
         4.. => both(bytes, |bytes| u32::from_le_bytes(bytes).into()),
         0 => 0,
-        // These may be the same byte.
+        // Some of these may be the same byte.
         len => (bytes[0] | bytes[len / 2] | bytes[len - 1]).into(),
     };
     all & HIGH == 0
@@ -90,7 +91,7 @@ fn is_ascii(bytes: &[u8]) -> bool {
 /// The highest bit of each byte.
 const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
 
-/// The bits of all words.
+/// All words combined by OR.
 #[inline]
 fn bits(bytes: &[u8]) -> u64 {
     let (words, _) = bytes.as_chunks();
@@ -99,7 +100,7 @@ fn bits(bytes: &[u8]) -> u64 {
         .fold(0, |all, word| all | u64::from_le_bytes(*word))
 }
 
-/// The bits of the first and the last `N` bytes.
+/// The words of the first and the last `N` bytes, combined by OR.
 #[inline]
 fn both<const N: usize>(bytes: &[u8], word: impl Fn([u8; N]) -> u64) -> u64 {
     match (bytes.first_chunk(), bytes.last_chunk()) {
@@ -108,7 +109,7 @@ fn both<const N: usize>(bytes: &[u8], word: impl Fn([u8; N]) -> u64) -> u64 {
     }
 }
 
-/// A call, so that the loop is not in each caller, where it takes registers from short texts.
+/// Not inlined, because the registers of the loop would be lost to short texts in each caller.
 #[inline(never)]
 fn long_is_ascii(bytes: &[u8]) -> bool {
     let chunks = bytes.as_chunks::<32>().0.iter();

@@ -44,13 +44,13 @@ unsafe impl Send for Block {}
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// Writes the descriptor of a block. `number` is its number in the form of [`Self::number`],
-    /// and `data` the place in the region where its data begins.
+    /// Writes the descriptor of a block. `number` is its number in the form of [`Self::number`];
+    /// its data begins at offset `data` of the region.
     ///
     /// # Safety
-    /// The block is one of `class`, in a region that stays alive until this value and every msgbuf
-    /// of the block are gone, and no other code uses the block. `data` is the place of its data,
-    /// and `capacity` bytes from there on lie inside the block.
+    /// The block has size class `class`, in a region that stays alive until this value and every
+    /// msgbuf of the block are gone, and no other code uses the block. From `data` on, `capacity`
+    /// bytes lie inside the block.
     pub(crate) unsafe fn new(
         region: RegionPtr,
         number: u32,
@@ -65,7 +65,7 @@ impl Block {
         };
         let descriptor = Descriptor {
             region,
-            // SAFETY: it lies in the region, as the caller promises.
+            // SAFETY: the data lies in the region, as the caller promises.
             data: unsafe { base.add(data) },
             len: 0,
             capacity,
@@ -91,7 +91,7 @@ impl Block {
         unsafe { self.0.as_ref() }.class as usize
     }
 
-    /// The region of the block, if it has no other block.
+    /// The region of the block, if the block is the only one in it.
     pub(crate) fn into_own_region(self) -> Option<RegionBox> {
         // SAFETY: a block of such a class is the only one of its region, and the region's owner
         // released the region to it.

@@ -4,7 +4,7 @@
 //! Invariants:
 //! - A block has at most one [`MsgBuf`], and blocks do not overlap. Therefore, a [`MsgBuf`] has
 //!   exclusive access to its bytes, which live as long as the [`MsgBuf`].
-//! - Code that writes to a msgbuf, or gives it back, first ends the lifetime of all its `BufRef`s.
+//! - Code that writes to a msgbuf, or recycles it, first ends the lifetime of all its `BufRef`s.
 //! - The descriptor is marked as lent if and only if the block's generation is odd. Other code
 //!   relies on the generation; the owner reads the descriptor, which is in its cache.
 //! - A [`MsgBuf`] is a pointer to the [`Descriptor`] of its block, which only its owner uses.
@@ -39,7 +39,7 @@ use crate::region::RegionBox;
 /// assert_eq!(buf.data()[0], 7);
 /// ```
 ///
-/// A msgbuf has one owner, so no code can use it after it was given back:
+/// A msgbuf has one owner, so no code can use it after giving it back:
 ///
 /// ```compile_fail,E0382
 /// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
@@ -94,8 +94,8 @@ impl MsgBuf {
     /// The message.
     #[inline]
     pub const fn data(&self) -> &[u8] {
-        // SAFETY: the block is ours and has `capacity >= len` initialised bytes from `data`; only
-        // through `&mut self` are they written.
+        // SAFETY: the block is ours and has `capacity >= len` initialised bytes from `data`; they
+        // are written only through `&mut self`.
         unsafe { std::slice::from_raw_parts(self.at().data.as_ptr(), self.len()) }
     }
 
@@ -143,7 +143,7 @@ impl MsgBuf {
     /// earlier message.
     ///
     /// # Errors
-    /// [`TooLong`] beyond [`Self::capacity`]; the length then stays as it is.
+    /// [`TooLong`] beyond [`Self::capacity`]; the length is then unchanged.
     #[inline]
     pub fn resize(&mut self, len: usize) -> Result<(), TooLong> {
         match u32::try_from(len) {
@@ -161,7 +161,7 @@ impl MsgBuf {
     /// Makes `bytes` the message. This revokes the msgbuf if it is lent.
     ///
     /// # Errors
-    /// [`TooLong`] beyond [`Self::capacity`]; the message then stays as it is.
+    /// [`TooLong`] beyond [`Self::capacity`]; the message is then unchanged.
     #[inline]
     pub fn fill(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
         self.resize(bytes.len())?;
@@ -182,7 +182,7 @@ impl MsgBuf {
         self.name(self.data_offset(), self.at().len)
     }
 
-    /// Names `len` bytes of the message from `offset` on; `None` if it is not that long.
+    /// Names `len` bytes of the message from `offset` on; `None` if the message is shorter.
     #[inline]
     pub fn lend_range(&self, offset: usize, len: usize) -> Option<BufRef> {
         let end = offset.checked_add(len)?;
@@ -253,7 +253,7 @@ impl MsgBuf {
         unsafe { self.at().region.get().revoke(self.block_index()) };
     }
 
-    /// Gives back the memory that [`Pool::adopt`](crate::Pool::adopt) took, cut to the length of
+    /// Returns the memory that [`Pool::adopt`](crate::Pool::adopt) took over, cut to the length of
     /// the message.
     ///
     /// # Errors
@@ -305,7 +305,7 @@ impl MsgBuf {
         unsafe { self.0.as_mut() }
     }
 
-    /// Whether this msgbuf came from the pool of that home.
+    /// Whether this msgbuf came from the pool with this home.
     #[inline]
     pub(crate) fn is_from(&self, home: &Arc<Home>) -> bool {
         // SAFETY: our region lives as long as we do.
@@ -317,7 +317,7 @@ impl MsgBuf {
         self.at().class as usize
     }
 
-    /// Returns the block of the msgbuf, and does not return the block to the home.
+    /// Returns the block of the msgbuf, which then does not go to its home.
     #[inline]
     pub(crate) fn into_block(mut self) -> Block {
         self.revoke();
@@ -383,7 +383,7 @@ const HEADER: u32 = dunlin_wire::HEADER_LEN as u32;
 impl Drop for MsgBuf {
     fn drop(&mut self) {
         self.revoke();
-        // A msgbuf has no other field to drop, so after this function only the block is left.
+        // A msgbuf has no other field to drop, so nothing is lost.
         let block = Block(self.0);
         if block.class() == usize::from(USER_CLASS) {
             return drop(block.into_own_region());

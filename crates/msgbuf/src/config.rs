@@ -4,14 +4,14 @@ use crate::errors::AllocError;
 use crate::layout::{MAX_BLOCK, MAX_REGION, MIN_DATA_SIZE};
 use crate::region::RegionOptions;
 
-/// Whether regions are put into hugepages.
+/// Whether regions are placed in hugepages.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Hugepages {
-    /// Use hugepages if the system has any set aside, or can make them for a large msgbuf; else
-    /// ordinary pages.
+    /// Use hugepages if the system has set any aside, or can make them for a large msgbuf;
+    /// otherwise use ordinary pages.
     #[default]
     Try,
-    /// Ordinary pages.
+    /// Use ordinary pages only.
     Never,
 }
 
@@ -25,16 +25,16 @@ pub enum Hugepages {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PoolConfig {
-    /// Whether regions are put into hugepages.
+    /// Whether regions are placed in hugepages.
     pub hugepages: Hugepages,
     /// Size of the first region in bytes, rounded up to 64 KiB; each further region is twice as
     /// large, up to 64 MiB. The whole region is mapped when it is made, but takes memory only as it
     /// is used.
     pub first_region_bytes: usize,
-    /// Most bytes of regions, mapped but not necessarily used.
+    /// Limit of the bytes of all regions, mapped but not necessarily used.
     pub max_bytes: usize,
     /// Data bytes per packet, which determine where the headers of later packets lie: the smallest
-    /// number that any session negotiates, and at least [`MIN_DATA_SIZE`].
+    /// value that any session negotiates, and at least [`MIN_DATA_SIZE`].
     pub data_size: u32,
     /// Whether other processes can map the regions. Each shared region costs a file descriptor.
     pub shared: bool,
@@ -69,7 +69,7 @@ pub enum PoolError {
 }
 
 impl PoolConfig {
-    /// Size of the first region, if a pool can work with this configuration.
+    /// Size of the first region, if this configuration is valid.
     pub(crate) fn check(&self) -> Result<usize, PoolError> {
         if self.data_size < MIN_DATA_SIZE {
             return Err(PoolError::DataSize);

@@ -11,7 +11,7 @@ use crate::pair::{PAIR, Pair, word};
 /// Bytes of a chunk: two pairs. Messages are copied chunk by chunk.
 const CHUNK: usize = 2 * PAIR;
 
-/// Copies a message that was stored in whole chunks, or a while ago. No load spans two chunks.
+/// Copies a message that was stored in whole chunks, or some time ago. No load spans two chunks.
 #[inline(always)]
 pub(crate) fn settled(to: &mut [u8], from: &[u8]) {
     match from.len() {
@@ -28,13 +28,13 @@ pub(crate) fn settled(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Copies a message of several chunks without a call of `memcpy`, which takes half as many
+/// Copies a message of several chunks without calling `memcpy`, which would take half as many
 /// instructions again.
 #[inline(never)]
 fn settled_longer(to: &mut [u8], from: &[u8]) {
     debug_assert_eq!(to.len(), from.len());
-    // Now the compiler knows it, too, and that nothing here can panic: if it could, the caller
-    // would keep values in memory for that case.
+    // Tells the compiler that the lengths are equal, so that nothing here can panic: for a panic,
+    // the caller would keep values in memory.
     let Some(to) = to.get_mut(..from.len()) else {
         return;
     };
@@ -43,12 +43,12 @@ fn settled_longer(to: &mut [u8], from: &[u8]) {
     few_bytes(rest, from);
 }
 
-/// Whether a chunk is one move for the processor that the program is built for. Otherwise `memcpy`,
-/// which looks at run time for wider moves, takes fewer stores.
+/// Whether the target processor moves a chunk with one instruction. Otherwise `memcpy`, which
+/// checks at run time for wider moves, takes fewer stores.
 const WIDE: bool = cfg!(any(target_feature = "avx", not(target_arch = "x86_64")));
 
-/// Copies two chunks or more, with a move each. Both slices have one length. The last chunks
-/// overlap those before, so few branches serve all numbers.
+/// Copies two or more chunks, each with one move. Both slices have one length. The last chunks
+/// overlap earlier ones, so a few branches serve all lengths.
 #[inline(always)]
 fn many(to: &mut [[u8; CHUNK]], from: &[[u8; CHUNK]]) {
     if !WIDE {
@@ -91,8 +91,8 @@ fn eight(to: &mut [[u8; CHUNK]; 8], from: &[[u8; CHUNK]; 8]) {
     one_by_one(to, from);
 }
 
-/// Copies two, four or eight chunks, one by one: a compiler turns a loop that moves all that it
-/// passes into a call of `memcpy`.
+/// Copies two, four or eight chunks without a loop: the compiler turns a loop of plain moves into a
+/// call of `memcpy`.
 #[inline(always)]
 fn one_by_one(to: &mut [[u8; CHUNK]], from: &[[u8; CHUNK]]) {
     match (to, from) {
@@ -137,8 +137,8 @@ fn settled_shorter(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// A function call here would make the compiler keep the caller's values in memory; a call in a
-/// cold branch does so only there.
+/// Keeps a function call in a cold branch: elsewhere, the call would make the compiler keep the
+/// caller's values in memory.
 #[inline(always)]
 fn settled_slowly(to: &mut [u8], from: &[u8]) {
     cold_path();
@@ -146,8 +146,8 @@ fn settled_slowly(to: &mut [u8], from: &[u8]) {
 }
 
 /// Copies a message that may have been written a moment ago, in words, and writes zeros after it.
-/// Handles only a message of a chunk or a word, because these take few instructions; false for
-/// other lengths.
+/// Handles only messages of exactly one chunk or one word, which take few instructions; returns
+/// false for other lengths.
 #[inline(always)]
 pub fn fresh_usual(to: &mut [u8; CHUNK], from: &[u8]) -> bool {
     if let Ok(from) = from.try_into() {
@@ -155,7 +155,7 @@ pub fn fresh_usual(to: &mut [u8; CHUNK], from: &[u8]) -> bool {
         return true;
     }
     if let Ok(from) = from.try_into() {
-        // After the test for a chunk.
+        // Placed after the test for a chunk.
         cold_path();
         store(to, [word(from), 0, 0, 0]);
         return true;
@@ -176,8 +176,8 @@ pub(crate) fn fresh(to: &mut [u8; CHUNK], from: &[u8]) -> bool {
     true
 }
 
-/// Like [`fresh_usual`], for a message of more than one and at most two chunks; false if it has
-/// another length.
+/// Like [`fresh_usual`], for a message longer than one chunk and at most two chunks long; false for
+/// other lengths.
 #[inline(always)]
 pub fn fresh_two(to: &mut [u8; 2 * CHUNK], from: &[u8]) -> bool {
     const MORE: usize = CHUNK + 1;
@@ -185,9 +185,9 @@ pub fn fresh_two(to: &mut [u8; 2 * CHUNK], from: &[u8]) -> bool {
         return false;
     }
     to[CHUNK..].fill(0);
-    // The message's last chunk overlaps the first one, and takes no branch whatever the length. It
-    // is stored before the first one, so that a later load from the first chunk meets one store,
-    // for which it need not wait.
+    // The message's last chunk overlaps its first one, so it needs no branch for any length. It is
+    // stored first, so that a later load from the first chunk depends on only one store, and does
+    // not wait.
     if let (Some(to), Some(from)) = (to[..from.len()].last_chunk_mut(), from.last_chunk()) {
         chunk(to, from);
     }
@@ -200,11 +200,11 @@ pub fn fresh_two(to: &mut [u8; 2 * CHUNK], from: &[u8]) -> bool {
 /// Longest message that is read in words.
 const IN_WORDS: usize = 3 * CHUNK;
 
-/// Copies the bytes of a message of any length to the first of these chunks, and writes zeros after
-/// them, at least up to the end of their last chunk. Only a message of up to 96 bytes is read in
-/// words, as the user has just written it: the user wrote most bytes of a longer one a while ago.
-/// If there are too few chunks, returns false and writes nothing: code that cannot panic needs no
-/// values in memory for that case.
+/// Copies a message of any length to the front of these chunks, and writes zeros after it, at least
+/// up to the end of its last chunk. Only a message of up to 96 bytes is read in words, because the
+/// user may have just written it; most bytes of a longer one were written some time ago. If there
+/// are too few chunks, returns false and writes nothing: with code that cannot panic, the caller
+/// keeps no values in memory.
 #[inline(always)]
 pub fn fresh_chunks(to: &mut [[u8; CHUNK]], from: &[u8]) -> bool {
     if from.len() > size_of_val(to) {
@@ -227,7 +227,7 @@ pub fn fresh_chunks(to: &mut [[u8; CHUNK]], from: &[u8]) -> bool {
     if let Some(to) = to.get_mut(..whole.len()) {
         many(to, whole);
     }
-    // The message's last chunk overlaps the one before, and takes no branch whatever the length.
+    // The message's last chunk overlaps the one before, so it needs no branch for any length.
     let to = to.as_flattened_mut().get_mut(..from.len());
     if let (Some(to), Some(from)) = (to, from.last_chunk::<CHUNK>())
         && let Some(to) = to.last_chunk_mut()
@@ -237,7 +237,7 @@ pub fn fresh_chunks(to: &mut [[u8; CHUNK]], from: &[u8]) -> bool {
     true
 }
 
-/// Copies less than a chunk, and writes zeros after it. Numbers of whole words are fastest.
+/// Copies less than a chunk, and writes zeros after it. Whole numbers of words are fastest.
 #[inline(always)]
 fn fresh_rest(to: &mut [u8; CHUNK], from: &[u8]) {
     match from.as_chunks() {
@@ -258,7 +258,7 @@ fn fresh_shorter(to: &mut [u8; CHUNK], from: &[u8]) {
     }
     if let (Some(place), false) = (words.get_mut(whole.len()), rest.is_empty()) {
         *place = match from.last_chunk() {
-            // The upper bytes of the last word are those of the rest.
+            // The upper bytes of this word are the rest.
             Some(last) => (u64::from_le(word(last)) >> (64 - 8 * rest.len())).to_le(),
             None => few(rest),
         };
@@ -295,7 +295,7 @@ fn chunk(to: &mut [u8; CHUNK], from: &[u8; CHUNK]) {
     }
 }
 
-/// Copies the first `N` bytes, if there are as many.
+/// Copies the first `N` bytes, if both slices have them.
 #[inline(always)]
 fn all<const N: usize>(to: &mut [u8], from: &[u8]) {
     if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) {
@@ -303,8 +303,8 @@ fn all<const N: usize>(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Copies the first and the last `N` bytes of slices of one length. The two parts leave no gap if
-/// the length is `N` to 2 × `N` bytes.
+/// Copies the first and the last `N` bytes of slices of equal length. The two parts cover the slice
+/// if it has `N` to 2 × `N` bytes.
 #[inline(always)]
 fn both_ends<const N: usize>(to: &mut [u8], from: &[u8]) {
     all::<N>(to, from);

@@ -1,9 +1,9 @@
 //! The errors that several files of this crate return.
 
-/// A length that exceeds a msgbuf's capacity. Allocate a msgbuf of that length instead.
+/// A length that exceeds a msgbuf's capacity. Allocate a longer msgbuf instead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooLong {
-    /// The length asked for, in bytes.
+    /// The requested length, in bytes.
     pub len: usize,
     /// The longest possible length, in bytes.
     pub capacity: usize,
@@ -18,7 +18,7 @@ pub enum AllocError {
     Limit,
     /// The system has no memory. Give buffers back, or raise the limit of the process.
     NoMemory,
-    /// The process has the most regions that are possible. Adopt fewer buffers, or drop some.
+    /// The process has as many regions as is possible. Adopt fewer buffers, or drop some.
     TooManyRegions,
 }
 

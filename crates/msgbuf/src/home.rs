@@ -1,10 +1,10 @@
-//! The home of a pool's msgbufs, to which they return when any thread drops them: a list that the
-//! pool empties when it has no free block left. When the pool is gone, the home keeps the pool's
-//! regions until the last of their msgbufs has come back.
+//! The home of a pool's msgbufs: a list of the msgbufs that any thread has dropped. The pool
+//! empties the list when it has no free block left. When the pool is gone, the home keeps the
+//! pool's regions until the last of their msgbufs has returned.
 //!
-//! Invariant: once the pool is gone, `outstanding` counts the msgbufs that are still out, and the
-//! thread that brings it to zero frees the regions. Therefore, no msgbuf needs a reference count of
-//! its own.
+//! Invariant: once the pool is gone, `outstanding` counts the msgbufs that are still in use, and
+//! the thread that brings it to zero frees the regions. Therefore, no msgbuf needs a reference
+//! count of its own.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use crate::region::RegionBox;
 /// The state that a pool shares with its msgbufs.
 #[derive(Debug, Default)]
 pub(crate) struct Home {
-    /// Length of the list of returned msgbufs, as a hint that costs no lock.
+    /// Length of the list of returned msgbufs: a hint that can be read without the lock.
     waiting: AtomicUsize,
     state: Mutex<State>,
 }
@@ -26,7 +26,7 @@ struct State {
     orphans: Option<Orphans>,
 }
 
-/// The state of a pool that is gone, for its last msgbufs.
+/// The state that remains of a dropped pool, for its last msgbufs.
 #[derive(Debug)]
 struct Orphans {
     outstanding: usize,
@@ -39,8 +39,8 @@ impl Home {
         self.waiting.load(Ordering::Acquire)
     }
 
-    /// Moves the blocks of all returned msgbufs into `into`, which must be empty. The list takes
-    /// over the memory of `into`, so neither side allocates each time.
+    /// Moves the blocks of all returned msgbufs into `into`, which must be empty. The list reuses
+    /// the memory of `into`, so neither side allocates each time.
     pub(crate) fn collect(&self, into: &mut Vec<Block>) {
         debug_assert!(into.is_empty());
         let mut state = self.lock();
@@ -56,7 +56,7 @@ impl Home {
             self.waiting.store(state.returned.len(), Ordering::Release);
             return;
         };
-        // This must happen before the block counts as back: the thread that brings back the last
+        // This must happen before the block counts as returned: the thread that returns the last
         // block immediately frees the regions, and with them the memory to which the block points.
         let own = block.into_own_region();
         orphans.outstanding -= 1;
@@ -71,13 +71,13 @@ impl Home {
         drop(regions);
     }
 
-    /// Takes over the regions of the pool, which is gone. `outstanding` counts the msgbufs that are
-    /// out, including those of the returned list.
+    /// Takes over the regions of the pool, which is being dropped. `outstanding` counts the msgbufs
+    /// in use, including those on the list of returned ones.
     pub(crate) fn orphan(&self, outstanding: usize, regions: Vec<RegionBox>) {
         let mut state = self.lock();
         let returned = std::mem::take(&mut state.returned);
         let outstanding = outstanding - returned.len();
-        // As above, this must happen while the regions still exist.
+        // As in `take`, this must happen while the regions still exist.
         let own: Vec<_> = returned.into_iter().map(Block::into_own_region).collect();
         let regions = if outstanding == 0 {
             regions
@@ -94,7 +94,7 @@ impl Home {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No code that holds this lock leaves the state half changed if it panics.
+        // Code that holds this lock leaves no change unfinished if it panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

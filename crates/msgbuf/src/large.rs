@@ -1,5 +1,5 @@
 //! A cache of free regions that hold a single large block each. It keeps them for later messages of
-//! their class, up to a bound in bytes; the pool, which owns the cache, frees the others.
+//! their class, up to a bound in bytes; the pool, which owns the cache, frees the rest.
 //!
 //! A region larger than the bound is a giant. The cache keeps the last one, because the kernel
 //! clears each page of a new region at its first touch, and that takes several times as long as
@@ -8,7 +8,7 @@
 use crate::layout::{LARGE_CLASSES, SMALL_CLASSES};
 use crate::region::RegionBox;
 
-/// Most bytes in the cache, apart from the giant. A stream of messages of 16 MiB reuses its
+/// Bound of the bytes in the cache, without the giant. A stream of messages of 16 MiB reuses its
 /// buffers, and the buffers of a burst of large messages do not stay mapped for ever.
 pub(crate) const MAX_CACHED: usize = 128 << 20;
 
@@ -32,9 +32,8 @@ impl LargeCache {
         Some(region)
     }
 
-    /// Adds a region of `class`. Returns the region that does not fit within the bound, if there is
-    /// one.
-    #[must_use = "a region that is not kept is to be accounted for"]
+    /// Adds a region of `class`. Returns a region that the bound does not allow, if there is one.
+    #[must_use = "the caller must account for a region that is not kept"]
     pub(crate) fn push(&mut self, class: usize, region: RegionBox) -> Option<RegionBox> {
         if region.get().len > MAX_CACHED {
             let before = self.giant.replace((class, region));

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A block starts on a cache line, so header 0 and the first 40 bytes of data share the second line
-//! of the block. The headers of packets 1, 2, … lie after the data and are counted from the end of
-//! the block, so that their place does not depend on the length of the message. Their stride is a
-//! multiple of 32, which keeps each 24-byte header inside one cache line.
+//! of the block. The headers of packets 1, 2, … lie after the data; their offsets count from the
+//! end of the block, so that their place does not depend on the length of the message. Their stride
+//! is a multiple of 32, which keeps each 24-byte header inside one cache line.
 //!
 //! Invariant: for every length that [`Layout::capacity`] allows, the data and the header slots of
 //! all its packets lie inside the block and do not overlap. Called by `pool` and `buf`.
@@ -21,8 +21,8 @@ pub const HEADROOM: usize = 64;
 /// Longest message, in bytes: 1 GiB (design §8).
 pub const MAX_MESSAGE: usize = 1 << 30;
 
-/// Smallest data size per packet, in bytes. With less, the header slots of the longest message
-/// would not fit into the 32-bit offsets of a region.
+/// Smallest data size per packet, in bytes. With smaller packets, the header slots of the longest
+/// message would exceed the 32-bit offsets of a region.
 pub const MIN_DATA_SIZE: u32 = 64;
 
 /// Distance from the start of a block to its data.
@@ -32,7 +32,7 @@ pub(crate) const SLOT_STRIDE: usize = 96;
 /// Smallest block, and the unit in which blocks of a region are counted.
 pub(crate) const MIN_BLOCK: usize = 1 << MIN_BLOCK_SHIFT;
 pub(crate) const MIN_BLOCK_SHIFT: u32 = 7;
-/// Largest block that shares a region with others; a longer message has its own region.
+/// Largest block that shares a region with others; a message that needs more has its own region.
 pub(crate) const MAX_BLOCK: usize = MIN_BLOCK << (SMALL_CLASSES - 1);
 /// Largest region that blocks are carved from, in bytes.
 pub(crate) const MAX_REGION: usize = 64 << 20;
@@ -41,7 +41,7 @@ pub(crate) const SMALL_CLASSES: usize = 10;
 /// Size classes of blocks with a region of their own: 64 KiB to 1 GiB of data, powers of two.
 pub(crate) const LARGE_CLASSES: usize = 15;
 pub(crate) const CLASSES: usize = SMALL_CLASSES + LARGE_CLASSES;
-/// Class of memory that the user brought; it has no header slots and belongs to no pool.
+/// Class of user memory; it has no header slots and belongs to no pool.
 pub(crate) const USER_CLASS: u16 = u16::MAX;
 /// Base-2 logarithm of the data bytes of the first large class.
 const LARGE_SHIFT: u32 = MAX_BLOCK.trailing_zeros();
@@ -54,7 +54,7 @@ const _: () = {
         "header 0 and the data after it share a cache line"
     );
     assert!(MAX_MESSAGE == 1 << (LARGE_SHIFT as usize + LARGE_CLASSES - 1));
-    // The longest message with the smallest packets still fits a region's 32-bit offsets.
+    // The longest message with the smallest packets still fits the 32-bit offsets of a region.
     let slots = MAX_MESSAGE / MIN_DATA_SIZE as usize;
     assert!(DATA_OFFSET + MAX_MESSAGE + slots * SLOT_STRIDE < u32::MAX as usize);
 };

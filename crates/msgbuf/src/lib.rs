@@ -2,9 +2,8 @@
 //! messages (design §8, eRPC §4.2).
 //!
 //! A [`Pool`] belongs to one endpoint and hands out [`MsgBuf`]s, which own their bytes. Core gives
-//! a transport a [`BufRef`]: plain integers that name bytes of a msgbuf as long as the msgbuf is
-//! lent. With [`regions`], transports find the bytes; a name that has outlived its msgbuf is
-//! refused.
+//! a transport a [`BufRef`]: plain integers that name bytes of a msgbuf while it is lent. The
+//! transport finds the bytes with [`regions`], which refuses a name that has outlived its msgbuf.
 //!
 //! Of the crates below the endpoint's protocol, this is the only one with unsafe code. That code is
 //! sound because blocks are disjoint and have one owner each (`pool`, `buf`), regions outlive their

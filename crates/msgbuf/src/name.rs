@@ -1,17 +1,17 @@
-//! Names of memory: a [`RegionId`] names a region, a [`BufRef`] bytes in one (design §8). They are
-//! plain integers, keep nothing alive, and can be sent to another process.
+//! Names of memory: a [`RegionId`] names a region, a [`BufRef`] names bytes in one (design §8).
+//! They are plain integers, keep nothing alive, and can be sent to another process.
 //!
-//! `buf` makes them; `regions` finds their bytes in this process, and `peer` in a region of
-//! another.
+//! `buf` makes these names; `regions` finds their bytes in this process, and `peer` finds bytes in
+//! a region of another process.
 
-/// Bytes of a [`BufRef`] as one process sends it to another.
+/// Length of an encoded [`BufRef`].
 pub const REF_LEN: usize = 20;
 
 /// Names a region of this process; zero names none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct RegionId(pub u32);
 
-/// Names bytes of a [`MsgBuf`](crate::MsgBuf) while they are lent. Core hands it to a transport.
+/// Names bytes of a [`MsgBuf`](crate::MsgBuf) while it is lent. Core hands it to a transport.
 /// The name keeps nothing alive; [`regions::resolve`](crate::regions::resolve) and
 /// [`regions::read`](crate::regions::read) check whether it is still valid.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -52,7 +52,7 @@ impl BufRef {
         self.len == 0
     }
 
-    /// Changes the name to one of no bytes, with one store; assigning [`Self::EMPTY`] takes
+    /// Changes this into a name of no bytes, with one store; assigning [`Self::EMPTY`] takes
     /// several.
     #[inline]
     pub const fn clear(&mut self) {
@@ -71,13 +71,13 @@ impl BufRef {
         self.offset
     }
 
-    /// The generation of the block at the time when it was lent.
+    /// The generation of the block when it was lent.
     #[inline]
     pub const fn generation(self) -> u32 {
         self.generation
     }
 
-    /// The name as bytes, for a process that has mapped the region: the region's id, block,
+    /// Encodes the name for a process that has mapped the region: the region's id, block,
     /// generation, offset and length, each little-endian.
     #[inline]
     pub fn to_bytes(self) -> [u8; REF_LEN] {
@@ -95,7 +95,7 @@ impl BufRef {
         bytes
     }
 
-    /// Reads the bytes of [`Self::to_bytes`]. Because a peer may forge the name, only
+    /// Decodes the bytes of [`Self::to_bytes`]. Because a peer may forge the name, only
     /// [`PeerRegion::find`](crate::PeerRegion::find) takes it.
     #[inline]
     pub fn from_bytes(bytes: [u8; REF_LEN]) -> Self {

@@ -1,10 +1,10 @@
 //! Two words that are read one by one and stored together.
 //!
-//! A processor forwards a value from a store to a load only if that one store covers every byte of
-//! the load. Otherwise, the load waits until the store has left the store buffer, which takes
-//! hundreds of nanoseconds if stores to a line of another core are ahead of it. Therefore, words
-//! that were stored a moment ago are read one by one. When the lines go to another core, the store
-//! buffer is the first resource to fill up, so one store writes two words. Called by `copy`, and by
+//! A processor forwards a value from a store to a load only if one store covers every byte of the
+//! load. Otherwise, the load waits until the store has left the store buffer, which takes hundreds
+//! of nanoseconds if earlier stores wait for a line of another core. Therefore, words that were
+//! stored a moment ago are read one by one. When the lines go to another core, the store buffer is
+//! the first resource to fill up, so one store writes two words. Called by `copy`, and by
 //! transports.
 
 #[cfg(target_arch = "x86_64")]
@@ -15,14 +15,14 @@ type Both = [u64; 2];
 /// Bytes of a pair.
 pub const PAIR: usize = size_of::<Pair>();
 
-/// Two words, in a register that one store writes.
+/// Two words in one register, which one store writes.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct Pair(Both);
 
 impl Pair {
-    /// The two words at `from[AT..]`, with a load for each. Otherwise, the compiler would merge the
-    /// two loads.
+    /// Loads the two words at `from[AT..]` one by one. Plain Rust would not do: the compiler would
+    /// merge the two loads.
     ///
     /// ```
     /// # use dunlin_msgbuf::Pair;
@@ -32,13 +32,14 @@ impl Pair {
     /// ```
     #[inline(always)]
     pub fn load<const AT: usize, const N: usize>(from: &[u8; N]) -> Self {
-        const { assert!(AT + PAIR <= N, "the words are some of the bytes") };
+        const { assert!(AT + PAIR <= N, "the words lie inside the bytes") };
         // SAFETY: the words at this offset are bytes of `from`.
         Self(unsafe { load::<AT>(from.as_ptr()) })
     }
 
-    /// The two words at `from[AT..]`, with one load: for words that one store has written. This
-    /// load and that of the next pair do not become one that is wider than the stores.
+    /// Loads the two words at `from[AT..]` with one load: for words that one store has written. The
+    /// compiler does not merge this load with the load of the next pair, which would be wider than
+    /// the stores.
     ///
     /// ```
     /// # use dunlin_msgbuf::Pair;
@@ -48,12 +49,12 @@ impl Pair {
     /// ```
     #[inline(always)]
     pub fn load_stored<const AT: usize, const N: usize>(from: &[u8; N]) -> Self {
-        const { assert!(AT + PAIR <= N, "the words are some of the bytes") };
+        const { assert!(AT + PAIR <= N, "the words lie inside the bytes") };
         // SAFETY: the words at this offset are bytes of `from`.
         Self(unsafe { load_once::<AT>(from.as_ptr()) })
     }
 
-    /// A pair of these words, the lower one first.
+    /// A pair of the two words; `lower` comes first in memory.
     #[inline(always)]
     pub(crate) fn of(lower: u64, upper: u64) -> Self {
         Self(both(lower, upper))
@@ -62,19 +63,19 @@ impl Pair {
     /// Stores both words with one store.
     #[inline(always)]
     pub fn store(self, to: &mut [u8; PAIR]) {
-        // SAFETY: a pair has as many bytes, all of which are initialised; the place needs no
+        // SAFETY: a pair has as many bytes as `to`, all of them initialised; the store needs no
         // alignment.
         unsafe { to.as_mut_ptr().cast::<Self>().write_unaligned(self) }
     }
 }
 
-/// Loads the lower word and then the upper one, with these two instructions.
+/// Loads the lower and the upper word with the two given instructions.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 macro_rules! load_by {
     ($lower:literal, $upper:literal, $from:ident) => {{
         let pair;
-        // SAFETY: the caller of `load` promises both words, and the code is compiled for processors
-        // that have the instructions.
+        // SAFETY: the caller of `load` promises that both words are readable, and the code is
+        // compiled only for processors that have the instructions.
         unsafe {
             std::arch::asm!(
                 concat!($lower, ", qword ptr [{from} + {at}]"),

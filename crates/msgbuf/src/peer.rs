@@ -1,15 +1,15 @@
 //! Regions of other processes, mapped for reading, for data sent by reference (design §12).
 //!
 //! A sender names bytes of its region ([`BufRef`]); the receiver, which has mapped the region,
-//! finds them ([`PeerRegion::find`]) and copies them out. The sender may take the bytes back at any
-//! time. Therefore, the receiver reads the block's generation, which lies in the same memory, after
-//! the copy. As in a sequence lock, the copy counts only if the generation is still the one that
+//! finds them ([`PeerRegion::find`]) and copies them out. The sender may withdraw the bytes at any
+//! time. Therefore, after the copy, the receiver reads the block's generation, which lies in the
+//! same memory. As in a sequence lock, the copy counts only if the generation is still the one that
 //! the sender named.
 //!
-//! Invariants: a mapping cannot lose pages while it lives (its size is sealed, hugepages cannot be
-//! taken out of it); nothing here writes to it; no reference to its bytes exists, because the other
-//! process may change them; a sender's name is checked against the mapping before the bytes are
-//! touched.
+//! Invariants: a mapping cannot lose pages while it exists (its size is sealed, and no process can
+//! punch holes into hugepages); nothing here writes to it; no reference to its bytes exists,
+//! because the other process may change them; a sender's name is checked against the mapping before
+//! the bytes are read.
 
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
@@ -28,12 +28,12 @@ pub struct PeerRegion {
     extent: Extent,
 }
 
-/// Bytes in the memory of another process, which may take them back.
+/// Bytes in the memory of another process, which may withdraw them.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerBytes<'a> {
     bytes: NonNull<u8>,
     len: u32,
-    /// The generation of the block while it holds the bytes that were named.
+    /// The generation of the block while it holds the named bytes.
     lent: u32,
     generation: NonNull<AtomicU32>,
     _region: PhantomData<&'a PeerRegion>,
@@ -83,7 +83,7 @@ impl<'a> PeerBytes<'a> {
     /// simulators.
     ///
     /// # Panics
-    /// If there are 4 GiB or more.
+    /// If `bytes` has 4 GiB or more.
     pub fn of(bytes: &'a [u8], generation: &'a AtomicU32, lent: u32) -> Self {
         Self {
             bytes: NonNull::from(bytes).cast(),
@@ -106,17 +106,17 @@ impl<'a> PeerBytes<'a> {
         self.len == 0
     }
 
-    /// Copies all the bytes to the front of `to`. False if `to` is too short, or if the sender took
-    /// them back meanwhile; then the content of `to` is undefined.
+    /// Copies all the bytes to the front of `to`. False if `to` is too short, or if the sender
+    /// withdrew them during the copy; then the content of `to` is undefined.
     #[inline]
-    #[must_use = "if the bytes were taken back, what was copied is garbage"]
+    #[must_use = "if the bytes were withdrawn, the copy is garbage"]
     pub fn copy_to(&self, to: &mut [u8]) -> bool {
         let Some(to) = to.get_mut(..self.len()) else {
             return false;
         };
-        // SAFETY: `find` has checked that they lie inside a mapping that lives as long as we do.
-        // The other process may write to them now; then the copy does not count, and no code looks
-        // at it before that is known.
+        // SAFETY: `find` has checked that the bytes lie inside a mapping that lives as long as we
+        // do. The other process may write to them now; then the copy does not count, and no code
+        // reads it before that is known.
         unsafe {
             to.as_mut_ptr()
                 .copy_from_nonoverlapping(self.bytes.as_ptr(), self.len());

@@ -1,14 +1,14 @@
-//! The pool of one endpoint: hands out msgbufs and takes them back, by size class (design §8).
+//! The pool of one endpoint: allocates and recycles msgbufs by size class (design §8).
 //!
 //! A message that takes up to 64 KiB with its headers gets a block of the next power of two. The
 //! pool carves the block from a region when it is first needed, and later keeps it on a
 //! last-in-first-out list. Therefore, the pool touches only memory that is used, and the next
 //! message gets a block that is still in the cache. Free blocks are split only when the pool is at
 //! its limit, and never joined. A longer message gets a region of its own; the pool keeps a bounded
-//! amount of such regions for later messages.
+//! number of bytes of such regions for later messages.
 //!
-//! Invariants: every block of a region is out (it belongs to a msgbuf), on exactly one free list,
-//! or not carved yet; `out` counts the msgbufs of each class that have not come back to this pool,
+//! Invariants: every block of a region is out (a msgbuf owns it), on exactly one free list, or not
+//! carved yet; `out` counts the msgbufs of each class that have not returned to this pool,
 //! including those that wait in its home. One endpoint thread owns the pool; only the home is
 //! shared.
 
@@ -26,10 +26,10 @@ use crate::layout::{
 };
 use crate::region::{RegionBox, RegionOptions};
 
-/// User memory that was not adopted, and the reason.
+/// User memory that was not adopted, and why.
 #[derive(Debug)]
 pub struct AdoptError {
-    /// Why.
+    /// Why it was not adopted.
     pub reason: AllocError,
     /// The memory, unchanged.
     pub memory: Vec<u8>,
@@ -53,7 +53,7 @@ pub struct Pool {
     free: [Vec<Block>; SMALL_CLASSES],
     /// Msgbufs out, by class.
     out: [usize; CLASSES],
-    /// Longest message of a block, by class of carved blocks.
+    /// Longest message of a block, by class; only carved blocks.
     capacity: [u32; SMALL_CLASSES],
     /// Longest message for which `alloc` finds the class without counting packets.
     single_limit: usize,
@@ -78,13 +78,13 @@ const _: () = {
     assert!(MAX_REGION.is_multiple_of(crate::sys::HUGEPAGE));
 };
 
-/// Blocks of each class for which a new pool's lists have room.
+/// Number of blocks of each class for which the lists of a new pool have room.
 const FEW: usize = 64;
 
-/// The part of the first region that is not given back, in smallest blocks: 128 KiB.
+/// The part of the first region that trimming never frees, in smallest blocks: 128 KiB.
 const KEPT_UNITS: u32 = 1 << 10;
 
-/// Most regions that a pool carves blocks from: 64 GiB of the largest.
+/// Largest number of regions from which a pool carves blocks: 64 GiB of the largest.
 const MAX_REGIONS: usize = 1 << (32 - BLOCK_BITS);
 
 impl Pool {
@@ -115,7 +115,7 @@ impl Pool {
         Ok(pool)
     }
 
-    /// A msgbuf with a message of `len` bytes, which hold data of some earlier message.
+    /// A msgbuf with a message of `len` bytes, whose bytes hold data of some earlier message.
     ///
     /// # Errors
     /// See [`AllocError`].
@@ -143,8 +143,8 @@ impl Pool {
         }
     }
 
-    /// Takes a msgbuf back, for the next message. A msgbuf of another pool returns to that pool, as
-    /// if dropped.
+    /// Returns a msgbuf to the pool, for the next message. A msgbuf of another pool returns to that
+    /// pool, as if dropped.
     #[inline]
     pub fn recycle(&mut self, buf: MsgBuf) {
         let class = buf.class();
@@ -157,13 +157,12 @@ impl Pool {
         }
     }
 
-    /// Makes a msgbuf of the user's memory. The memory becomes a region of its own;
-    /// [`MsgBuf::into_user`] gives it back, or it is freed with the msgbuf. Such a msgbuf has no
-    /// room for headers, so transports that need registered memory copy it.
+    /// Makes a msgbuf of the user's memory, which becomes a region of its own.
+    /// [`MsgBuf::into_user`] returns the memory; otherwise it is freed with the msgbuf. Such a
+    /// msgbuf has no room for headers, so transports that need registered memory copy it.
     ///
     /// # Errors
-    /// The memory comes back if it is longer than [`MAX_MESSAGE`], or if there
-    /// are too many regions.
+    /// Returns the memory if it is longer than [`MAX_MESSAGE`], or if there are too many regions.
     ///
     /// ```
     /// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
@@ -209,9 +208,9 @@ impl Pool {
         self.out.iter().sum::<usize>() - self.home.waiting()
     }
 
-    /// Gives the memory of unused regions back to the system, beginning with the newest, and stops
-    /// at the first region that is in use. An unused first region is replaced if much of it was
-    /// carved. This takes about a nanosecond for each free msgbuf and each region.
+    /// Returns the memory of unused regions to the system, beginning with the newest region, and
+    /// stops at the first one in use. An unused first region is replaced if much of it was carved.
+    /// This takes about a nanosecond for each free msgbuf and each region.
     ///
     /// ```
     /// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
@@ -251,7 +250,7 @@ impl Pool {
         };
         for (free, out) in self.free.iter_mut().zip(self.out) {
             free.retain(|block| !last.get().describes(block));
-            // The list still has room for all blocks that are out.
+            // The list still has room for all blocks in use.
             free.shrink_to((free.len() + out).max(FEW));
         }
         self.mapped -= last.get().len;
@@ -260,7 +259,7 @@ impl Pool {
         self.carved = as_u32(before / MIN_BLOCK);
     }
 
-    /// Makes a msgbuf of a free block of `class`.
+    /// Makes a msgbuf from a free block of `class`.
     #[inline]
     fn issue(&mut self, class: usize, block: Block, len: usize) -> MsgBuf {
         self.out[class] += 1;
@@ -269,7 +268,7 @@ impl Pool {
         MsgBuf::of(block, len as u32)
     }
 
-    /// The rest of [`Self::alloc`]: messages of several packets, and classes that have run out.
+    /// The rest of [`Self::alloc`]: messages of several packets, and classes without free blocks.
     #[cold]
     #[inline(never)]
     fn alloc_slow(&mut self, len: usize) -> Result<MsgBuf, AllocError> {
@@ -320,7 +319,7 @@ impl Pool {
         self.take_back(buf.into_block());
     }
 
-    /// Puts a block of this pool, which was out, on its free list.
+    /// Puts a block of this pool that was in use on its free list.
     fn take_back(&mut self, block: Block) {
         let class = block.class();
         self.out[class] -= 1;
@@ -335,7 +334,7 @@ impl Pool {
         }
     }
 
-    /// Takes back msgbufs that were dropped instead of recycled.
+    /// Collects msgbufs that were dropped instead of recycled.
     fn collect(&mut self) {
         if self.home.waiting() == 0 {
             return;
@@ -348,7 +347,7 @@ impl Pool {
         self.collected = collected;
     }
 
-    /// Carves a block that was never used.
+    /// Carves a block from memory that was never used.
     fn carve(&mut self, class: usize) -> Result<Block, AllocError> {
         let units = 1 << class;
         if self.units_left() < units {
@@ -360,12 +359,12 @@ impl Pool {
                 return self.split(class).ok_or(limit);
             }
         }
-        // Taking blocks back must never allocate, so the list has room for all blocks that are out.
+        // Returning a block must never allocate, so the list has room for all blocks in use.
         self.free[class].reserve(self.out[class] + 1);
         Ok(self.cut(class))
     }
 
-    /// Splits a larger free block; returns a block of `class`, and frees the other parts.
+    /// Splits a larger free block; returns a block of `class`, and lists the other parts as free.
     fn split(&mut self, class: usize) -> Option<Block> {
         let from = (class + 1..SMALL_CLASSES).find(|&from| !self.free[from].is_empty())?;
         let number = self.free[from].pop()?.number();
@@ -402,7 +401,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Makes free blocks of the uncarved rest of the last region, because a new region follows it.
+    /// Turns the uncarved rest of the last region into free blocks, before a new region follows it.
     fn shelve_rest(&mut self) {
         while self.units_left() > 0 {
             let class = (self.units_left().ilog2() as usize).min(SMALL_CLASSES - 1);
@@ -430,14 +429,14 @@ impl Pool {
         )
     }
 
-    /// Describes the block with this number as one of `class`; no other code may use any part of
-    /// it.
+    /// Describes block `number` as one of `class`; no other code may use any part of it.
     fn block(&self, number: u32, class: usize) -> Block {
         let region = &self.regions[(number >> BLOCK_BITS) as usize];
         let offset = ((number & BLOCK_MASK) as usize) << MIN_BLOCK_SHIFT;
         let (capacity, class) = (self.capacity[class], as_u16(class));
-        // SAFETY: the caller has carved it, or has split a free block, so it lies in the region and
-        // nothing else uses it. The region goes only when all its msgbufs are back.
+        // SAFETY: the caller has carved the block, or has split a free block, so it lies in the
+        // region and no other code uses it. The region is freed only when all its msgbufs have
+        // returned.
         unsafe { Block::new(region.ptr(), number, offset + DATA_OFFSET, capacity, class) }
     }
 

@@ -8,7 +8,7 @@
 //! - Every byte of the memory is initialised.
 //! - A generation is odd while its block is lent and even otherwise, so that a `BufRef`, which
 //!   always carries an odd one, matches only a block that is lent now. Only the owner of the block
-//!   writes it; [`Region::revoke`] says how readers are kept safe.
+//!   writes it; [`Region::revoke`] explains how readers are kept safe.
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -40,7 +40,7 @@ pub(crate) struct RegionOptions {
     pub(crate) data_size: u32,
 }
 
-/// Memory, and the facts about it.
+/// Memory, its id, and the data that its msgbufs share.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Region {
@@ -54,13 +54,13 @@ pub(crate) struct Region {
     pub(crate) data_size: u32,
     pub(crate) readable: bool,
     pub(crate) numa_node: Option<u32>,
-    /// The home to which its msgbufs go when they are dropped, unless the region is user memory.
+    /// The home to which dropped msgbufs return, unless the region is user memory.
     pub(crate) home: Arc<Home>,
     /// Room for one descriptor for each block. A descriptor is written when its block is carved.
     /// Only the capacity of the `Vec` is used.
     descriptors: Vec<MaybeUninit<Descriptor>>,
     first_descriptor: NonNull<Descriptor>,
-    /// The region has asked for hugepages up to here; `usize::MAX` if it never asks.
+    /// Hugepages were requested up to this offset; `usize::MAX` if it never asks.
     gathered: AtomicUsize,
     memory: Memory,
 }
@@ -79,12 +79,12 @@ enum Memory {
 // SAFETY: the memory is not tied to a thread; only the owner of a msgbuf may read and write its
 // bytes, and the generations are atomic. Everything else is `Send`.
 unsafe impl Send for Region {}
-// SAFETY: through a shared region one reads plain values, and the generations, which are atomic.
-// The `Vec` of user memory is touched only when the region is taken apart.
+// SAFETY: a shared region gives access only to plain values, and to the generations, which are
+// atomic. The `Vec` of user memory is touched only when the region is taken apart.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// The generation of the block at `block`, if there is such a block.
+    /// The generation of block `block`, if there is such a block.
     #[inline]
     pub(crate) fn generation(&self, block: u32) -> Option<u32> {
         let generation = self.generations().get(block as usize)?;
@@ -93,7 +93,7 @@ impl Region {
         Some(generation.load(Ordering::Acquire))
     }
 
-    /// Marks a block as lent, if it is not, and returns the generation of its `BufRef`s.
+    /// Marks a block as lent, if it is not yet, and returns the generation of its `BufRef`s.
     ///
     /// Called only by the owner of the block. Several threads may share its msgbuf and call this
     /// concurrently; then all of them write the same value.
@@ -143,7 +143,7 @@ impl Region {
         } else {
             generation.store(lent.wrapping_add(1), Ordering::Release);
         }
-        // A reader in another process reads the generation after it has copied the block. If it has
+        // A reader in another process reads the generation after copying the block. If it has
         // copied any byte that is written after this, it must find the new generation.
         fence(Ordering::Release);
     }
@@ -157,8 +157,8 @@ impl Region {
 
     #[inline]
     fn generations(&self) -> &[AtomicU32] {
-        // SAFETY: they lie in the region's memory, which lives as long as it does, at an aligned
-        // place, and zeroed memory is valid for atomics.
+        // SAFETY: the generations lie in the region's memory, which lives as long as the region, at
+        // an aligned place, and zeroed memory is valid for atomics.
         unsafe { std::slice::from_raw_parts(self.generations.as_ptr(), self.blocks) }
     }
 
@@ -190,8 +190,8 @@ impl Region {
         }
     }
 
-    /// Asks the kernel for hugepages for the bytes up to `end`, unless the region has asked for
-    /// them before. The region holds a single block, whose owner calls this.
+    /// Asks the kernel for hugepages for the bytes up to `end`, unless it was asked for them
+    /// before. The region holds a single block, whose owner calls this.
     #[inline]
     pub(crate) fn gather(&self, end: usize) {
         if end > self.gathered.load(Ordering::Relaxed) {
@@ -234,7 +234,7 @@ fn describe(blocks: usize) -> Option<(Vec<MaybeUninit<Descriptor>>, NonNull<Desc
     Some((room, first.cast()))
 }
 
-/// A region that is kept alive by a pool, a home, or the msgbuf that contains this pointer.
+/// A region that a pool, a home, or the msgbuf with this pointer keeps alive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RegionPtr(NonNull<Region>);
 
@@ -270,7 +270,7 @@ impl RegionBox {
         let whole = len + blocks * GENERATION;
         let mapping = Mapping::new(whole, options.shared, options.hugepages);
         let mapping = mapping.ok_or(AllocError::NoMemory)?;
-        // With hugepages the mapping may be larger than asked for.
+        // With hugepages the mapping may be larger than requested.
         let blocks = if single {
             1
         } else {
@@ -301,7 +301,7 @@ impl RegionBox {
         .map_err(|_full| AllocError::TooManyRegions)
     }
 
-    /// Makes a region of the user's memory; gives it back if there are too many regions.
+    /// Makes a region of the user's memory; returns the memory if there are too many regions.
     pub(crate) fn adopt(
         mut memory: Vec<u8>,
         options: RegionOptions,
@@ -333,12 +333,12 @@ impl RegionBox {
     }
 
     /// # Safety
-    /// The region must have been released by [`Self::release`], once.
+    /// [`Self::release`] must have released the region, and no other call takes it over.
     pub(crate) unsafe fn from_released(region: RegionPtr) -> Self {
         Self(region)
     }
 
-    /// Passes the ownership to the holder of the pointer.
+    /// Passes the ownership to the owner of the pointer.
     pub(crate) fn release(self) -> RegionPtr {
         std::mem::ManuallyDrop::new(self).0
     }
@@ -387,7 +387,7 @@ impl Drop for RegionBox {
 fn withdraw(region: RegionPtr) -> Box<Region> {
     // SAFETY: the owner calls, so the region is alive.
     REGIONS.remove(unsafe { region.get() }.id);
-    // SAFETY: the pointer came from a leaked box, the table no longer has it, and the owner, the
-    // last to know it, gives it up.
+    // SAFETY: the pointer came from a leaked box, the table no longer has it, and the owner, which
+    // alone still knows it, does not use it again.
     unsafe { Box::from_raw(region.0.as_ptr()) }
 }

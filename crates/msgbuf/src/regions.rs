@@ -1,8 +1,8 @@
-//! Looks up regions of this process, and the bytes that a name refers to.
+//! Looks up regions of this process, and the bytes that a name stands for.
 //!
-//! Transports find the bytes that a [`BufRef`] names with [`resolve`]; the simulator copies them in
-//! safe code, with [`read`]; a transport that registers memory with a device, or maps it into
-//! another process, gets the description of the memory from [`info`].
+//! Transports find the bytes of a [`BufRef`] with [`resolve`]; the simulator copies them in safe
+//! code, with [`read`]; a transport that registers memory with a device, or maps it into another
+//! process, describes the memory with [`info`].
 //!
 //! Invariant: [`read`] and [`info`] hold the lock of the region's row in the `table` while they use
 //! the region, so they may be called at any time.
@@ -18,8 +18,8 @@ pub use crate::sys::Backing;
 /// Why [`read`] copied nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stale {
-    /// The msgbuf was revoked, written to, recycled or dropped since it was lent. Keep it until
-    /// the transport is done with it.
+    /// The msgbuf was revoked, written to, recycled or dropped since it was lent. Do none of these
+    /// before the transport is done with it.
     Revoked,
     /// Only the owner can read the region safely. Make its pool with
     /// [`PoolConfig::readable`](crate::PoolConfig::readable).
@@ -65,10 +65,9 @@ pub struct RegionInfo {
 /// `buf.len()` bytes may be read through the pointer until the msgbuf is revoked.
 ///
 /// # Safety
-/// No other thread may free the region of `buf` during the call. The region stays as long as the
-/// msgbuf of `buf` exists, and, except for user memory, as long as its pool exists. Therefore, a
-/// transport may resolve every reference that its own endpoint has lent to it, even one that was
-/// revoked since then.
+/// No other thread may free the region of `buf` during the call. The region exists as long as the
+/// msgbuf of `buf`, and, except for user memory, as long as its pool. Therefore, a transport may
+/// resolve every reference that its own endpoint has lent to it, even one that has been revoked.
 ///
 /// ```
 /// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
@@ -86,8 +85,8 @@ pub struct RegionInfo {
 #[inline]
 pub unsafe fn resolve(buf: BufRef) -> Option<NonNull<u8>> {
     let region = REGIONS.find(buf.region)?;
-    // SAFETY: the entry points to the live region of that id, and the caller promises that it
-    // lives on.
+    // SAFETY: the entry points to the live region of that id, and the caller promises that it stays
+    // alive.
     let region = unsafe { region.as_ref() };
     names_lent_bytes(region, buf).then(|| {
         // SAFETY: the offset is within the region, as was just checked.
@@ -97,7 +96,7 @@ pub unsafe fn resolve(buf: BufRef) -> Option<NonNull<u8>> {
 
 /// Appends the bytes that `buf` names to `out`: [`resolve`] for safe code, at the price of a lock.
 ///
-/// Any thread may call this at any time. A revoked msgbuf gives an error, and no undefined
+/// Any thread may call this at any time. A revoked msgbuf causes an error, not undefined
 /// behaviour. The pool must have been made [`readable`](crate::PoolConfig::readable), so that
 /// revoking waits for readers.
 ///
@@ -167,7 +166,7 @@ pub fn info(id: RegionId) -> Option<RegionInfo> {
     })
 }
 
-/// True as long as a region has that id.
+/// True while a region has that id.
 pub fn is_alive(id: RegionId) -> bool {
     REGIONS.find(id).is_some()
 }

@@ -1,9 +1,9 @@
 //! A growable array in pages of its own, for tables that grow with the number of sessions.
 //!
-//! It differs from a `Vec` in two ways. It grows by an eighth, by moving pages instead of copying
-//! entries, so no old copy stays in the allocator's heap. And shortening it gives memory back. For
-//! 20 000 entries of 128 bytes, a `Vec` uses up to twice as much memory: to grow memory that is
-//! aligned to cache lines, an allocator copies it, and may keep the old copies.
+//! It differs from a `Vec` in two ways. It grows by an eighth, and moves pages instead of copying
+//! entries, so no old copy stays in the allocator's heap. And it frees memory when it becomes
+//! shorter. For 20 000 entries of 128 bytes, a `Vec` uses up to twice as much memory: to grow
+//! memory that is aligned to cache lines, an allocator copies it, and may keep the old copies.
 //!
 //! Invariants: the first `len` entries are initialised, and the mapping has room for `capacity`
 //! entries. Used by the tables of `dunlin-core`.
@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 
 use crate::sys::{Mapping, PAGE};
 
-/// Least bytes by which an array grows, once it has more than a page.
+/// The least growth of an array that has more than a page, in bytes.
 const STEP: usize = 4 * PAGE;
 
 /// A growable array of `T` in pages of its own.
@@ -75,12 +75,12 @@ impl<T> Rows<T> {
         self.len += 1;
     }
 
-    /// Drops the entries from `len` on, and gives back the pages that only they have used, except
-    /// for a reserve of an eighth of the remaining ones.
+    /// Drops the entries from `len` on, and frees the pages that only they have used, except for a
+    /// reserve of an eighth of the remaining entries.
     pub fn truncate(&mut self, len: usize) {
         while self.len > len {
             self.len -= 1;
-            // SAFETY: the entry was initialised, and from now on counts as not there.
+            // SAFETY: the entry was initialised, and no longer counts.
             unsafe { self.base.add(self.len).drop_in_place() };
         }
         let kept = with_spare(self.len * size_of::<T>());
@@ -119,7 +119,7 @@ impl<T> Rows<T> {
     }
 }
 
-/// Bytes of a mapping of which `bytes` bytes are used.
+/// Size of a mapping with `bytes` bytes in use, spare room included.
 const fn with_spare(bytes: usize) -> usize {
     let spare = if bytes / 8 > STEP { bytes / 8 } else { STEP };
     (bytes + spare).next_multiple_of(PAGE)

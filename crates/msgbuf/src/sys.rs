@@ -1,6 +1,6 @@
 //! Gets memory from the operating system, and does nothing else: `memfd_create` and `mmap`, with
-//! hugepages if there are any, else ordinary pages, else anonymous memory (design §8). On systems
-//! other than Linux, and with Miri, it takes zeroed memory from the allocator.
+//! hugepages if there are any, otherwise ordinary pages, otherwise anonymous memory (design §8). On
+//! systems other than Linux, and under Miri, it takes zeroed memory from the allocator.
 //!
 //! A [`Mapping`] is zeroed, page-aligned and at least as long as asked. The kernel provides each
 //! page when it is first touched. A [`PeerMapping`] is memory of another process, for reading.
@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 
 use crate::errors::MapError;
 
-/// Bytes of a hugepage of the only kind that this crate asks for.
+/// Bytes of a hugepage; this crate asks for no other kind.
 pub(crate) const HUGEPAGE: usize = 2 << 20;
 
 /// Bytes of an ordinary page.
@@ -28,11 +28,11 @@ pub enum Backing {
     Pages,
     /// Memory of this process alone, without a file descriptor.
     Private,
-    /// Memory that the user brought.
+    /// Memory that the user provided.
     User,
 }
 
-/// Memory that is unmapped when this is dropped.
+/// Memory that is unmapped on drop.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: NonNull<u8>,
@@ -56,7 +56,7 @@ impl Mapping {
     }
 
     /// Makes private memory `len` bytes long; `len` must be a multiple of a page. Contents that fit
-    /// are kept, but may move. `None` if the system refuses; the memory is then gone.
+    /// are kept; their address may change. `None` if the system refuses; the memory is then freed.
     pub(crate) fn resized(self, len: usize) -> Option<Self> {
         debug_assert!(self.backing == Backing::Private && len > 0 && len.is_multiple_of(PAGE));
         os::resize(self, len)
@@ -96,7 +96,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Memory of another process, mapped for reading until this is dropped.
+/// Memory of another process, mapped for reading and unmapped on drop.
 #[derive(Debug)]
 pub(crate) struct PeerMapping {
     base: NonNull<u8>,
@@ -128,7 +128,7 @@ pub(crate) fn map_peer(fd: &OwnedFd, len: usize) -> Result<PeerMapping, MapError
     os::map_peer(fd, len)
 }
 
-/// NUMA node on which the calling thread runs: the first touch of a page takes memory of that node.
+/// NUMA node of the calling thread: the first touch of a page takes memory from that node.
 pub(crate) fn current_node() -> Option<u32> {
     os::current_node()
 }
@@ -206,8 +206,8 @@ mod os {
         if let Some(fd) = &fd {
             seal(fd);
             // A forked child is another process, and would share the memory: it could change a
-            // request while a handler of its parent reads it. If a kernel refuses, the memory still
-            // works.
+            // request while a handler of its parent reads it. If a kernel refuses this, the memory
+            // still works.
             // SAFETY: the whole of the new mapping.
             unsafe { libc::madvise(base.as_ptr().cast(), len, libc::MADV_DONTFORK) };
         }
@@ -220,7 +220,7 @@ mod os {
     }
 
     fn map_anywhere(len: usize, access: c_int, flags: c_int, fd: c_int) -> Option<NonNull<u8>> {
-        // SAFETY: a new mapping at an address of the kernel's choice, over nothing of ours.
+        // SAFETY: a new mapping at an address of the kernel's choice, which replaces none of ours.
         let base = unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags, fd, 0) };
         (base != libc::MAP_FAILED).then(|| NonNull::new(base.cast()))?
     }
@@ -235,8 +235,8 @@ mod os {
         let whole = map_anywhere(reserved, libc::PROT_NONE, nothing, -1)?;
         let before = whole.as_ptr().align_offset(HUGEPAGE);
         let used = len.next_multiple_of(PAGE);
-        // SAFETY: an aligned address is less than a hugepage after any other, so the mapping and
-        // what is cut off before and after it lie in the reservation, which is ours.
+        // SAFETY: the aligned address is less than a hugepage beyond the start, so the mapping and
+        // the parts cut off on both sides lie in the reservation, which is ours.
         unsafe {
             let base = whole.add(before);
             let at = base.as_ptr().cast();
@@ -271,7 +271,7 @@ mod os {
             Backing::Pages if !CANNOT_COLLAPSE.load(Ordering::Relaxed) => {
                 // The kernel collapses a range only if a page is present in it.
                 for place in (0..whole).step_by(HUGEPAGE) {
-                    // SAFETY: inside of the mapping, all of whose bytes are initialised.
+                    // SAFETY: inside the mapping, all of whose bytes are initialised.
                     unsafe { base.add(place).read_volatile() };
                 }
                 // SAFETY: as above. The contents of the memory stay as they are.
@@ -284,9 +284,9 @@ mod os {
         }
     }
 
-    /// Seals the file. A process that receives the descriptor can then neither shrink the file that
-    /// we have mapped nor write to it, and can check that we cannot shrink it either. If a kernel
-    /// refuses a seal, the memory still works.
+    /// Seals the file. A process that receives the descriptor can then neither shrink the mapped
+    /// file nor write to it, and can check that we cannot shrink it either. If a kernel refuses a
+    /// seal, the memory still works.
     fn seal(fd: &OwnedFd) {
         let size: c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
         for seals in [size, libc::F_SEAL_FUTURE_WRITE, libc::F_SEAL_SEAL] {
@@ -298,9 +298,9 @@ mod os {
     /// # Safety
     /// `base` and `len` are those of a mapping of [`map`] that nothing uses any more.
     pub(super) unsafe fn unmap(base: NonNull<u8>, len: usize) {
-        // SAFETY: promised by the caller. It can only fail for arguments that are not a mapping.
+        // SAFETY: promised by the caller. `munmap` fails only for arguments that are not a mapping.
         let rc = unsafe { libc::munmap(base.as_ptr().cast(), len) };
-        debug_assert_eq!(rc, 0, "a mapping can be unmapped");
+        debug_assert_eq!(rc, 0, "the mapping cannot be unmapped");
     }
 
     pub(super) fn map_peer(fd: &OwnedFd, len: usize) -> Result<PeerMapping, MapError> {
@@ -318,7 +318,7 @@ mod os {
 
     /// True if this is memory of `len` bytes, and no mapping of it can ever lose a page; access to
     /// a lost page would be a bus error. The kernel makes ordinary pages when they are touched. It
-    /// reserves hugepages when they are mapped, and they stay if no process can punch holes.
+    /// reserves hugepages at the time of mapping, and they stay if no process can punch holes.
     fn keeps_its_pages(fd: &OwnedFd, len: usize) -> bool {
         let mut stat = MaybeUninit::<libc::stat>::uninit();
         // SAFETY: the kernel fills the structure.
@@ -339,7 +339,7 @@ mod os {
             && u64::try_from(stat.st_size).is_ok_and(|size| size == len as u64)
     }
 
-    /// The kind of file system on which a file lies. The block size does not show the kind: a tmpfs
+    /// The kind of file system that holds a file. The block size does not show the kind: a tmpfs
     /// that may use huge pages has the block size of hugetlbfs.
     fn system_of(fd: &OwnedFd) -> Option<libc::__fsword_t> {
         let mut system = MaybeUninit::<libc::statfs>::uninit();
@@ -381,7 +381,7 @@ mod os {
     }
 
     /// # Safety
-    /// Nothing is mapped here, so it is never called.
+    /// Never called, because no memory is mapped here.
     pub(super) unsafe fn unmap_peer(_base: NonNull<u8>, _len: usize) {}
 
     pub(super) fn map(len: usize, _shared: bool, _hugepages: bool) -> Option<Mapping> {
@@ -399,7 +399,7 @@ mod os {
     pub(super) fn resize(mapping: Mapping, len: usize) -> Option<Mapping> {
         let other = map(len, false, false)?;
         let (from, to) = (mapping.base.as_ptr(), other.base.as_ptr());
-        // SAFETY: both are this long, and they are different allocations.
+        // SAFETY: both have at least this length, and they are different allocations.
         unsafe { to.copy_from_nonoverlapping(from, len.min(mapping.len)) };
         Some(other)
     }
@@ -407,8 +407,8 @@ mod os {
     /// # Safety
     /// `base` and `len` are those of a mapping of [`map`] that nothing uses any more.
     pub(super) unsafe fn unmap(base: NonNull<u8>, len: usize) {
-        let layout =
-            Layout::from_size_align(len, super::PAGE).expect("it was valid when it was mapped");
+        let layout = Layout::from_size_align(len, super::PAGE)
+            .expect("the layout was valid when it was allocated");
         // SAFETY: promised by the caller; the layout is the one it was allocated with.
         unsafe { dealloc(base.as_ptr(), layout) };
     }

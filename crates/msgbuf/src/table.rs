@@ -1,8 +1,8 @@
 //! A table of entries by [`RegionId`], looked up without a lock.
 //!
-//! Invariants: a row with an id points to the living entry of that id. Rows change under their
-//! lock. An id is reused only after 2³² others, so a name never finds a later region instead of its
-//! own. The only table is that of regions, in `region`.
+//! Invariants: a row with an id points to the live entry of that id. Rows change under their lock.
+//! An id is reused only after 2³² others, so a name never finds a later region instead of its own.
+//! The only table is the one of regions, in `region`.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -18,7 +18,7 @@ pub(crate) struct Table<T> {
     next_id: AtomicU32,
 }
 
-/// One row of the table. The id stands next to the pointer, so that a search compares ids without
+/// One row of the table. The id is next to the pointer, so that a search compares ids without
 /// following the pointer: the row may by now belong to a later region, which another thread may be
 /// about to free.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ struct Row<T> {
     named: AtomicPtr<T>,
 }
 
-/// Most entries at the same time.
+/// Largest number of entries at the same time.
 pub(crate) const ROWS: usize = 1 << 16;
 /// Number of locks of the table; two rows in use rarely share a lock.
 const LOCKS: usize = 64;
@@ -43,7 +43,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// The entry of that id, if there is one.
+    /// The entry of that id, if it exists.
     #[inline]
     pub(crate) fn find(&self, id: RegionId) -> Option<NonNull<T>> {
         let row = &self.rows[row_of(id)];
@@ -53,9 +53,9 @@ impl<T> Table<T> {
         NonNull::new(row.named.load(Ordering::Relaxed))
     }
 
-    /// Takes the lock that keeps the entry of that id from being removed.
+    /// Takes the lock that prevents the removal of the entry of that id.
     pub(crate) fn lock(&self, id: RegionId) -> MutexGuard<'_, ()> {
-        // The lock guards no data that a panic could leave half done.
+        // The lock guards no data that a panic could leave inconsistent.
         self.locks[row_of(id) % LOCKS]
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -82,8 +82,7 @@ impl<T> Table<T> {
         false
     }
 
-    /// Removes an id from the table. Afterwards, no thread that takes the lock of the id finds the
-    /// entry.
+    /// Removes an id. Afterwards, no thread that takes the lock of the id finds the entry.
     pub(crate) fn remove(&self, id: RegionId) {
         let _no_reader = self.lock(id);
         self.rows[row_of(id)]

@@ -1,11 +1,10 @@
-//! Compares the whole crate with a model that is obviously right: a list of messages as byte
-//! vectors.
+//! Compares the whole crate with a simple model: a list of messages as byte vectors.
 //!
 //! Random operations on two pools: allocate, resize, fill, write, lend, revoke, drop here and on
-//! another thread, recycle into either pool, adopt and give back user memory, drop a pool before
-//! its msgbufs. After each operation, no two msgbufs overlap, every message has the bytes last
-//! written to it, every name that should be valid reads the right bytes, and every other name is
-//! refused. At the end, everything has been returned.
+//! another thread, recycle into either pool, adopt and return user memory, drop a pool before its
+//! msgbufs. After each operation, no two msgbufs overlap, every message has the bytes last written
+//! to it, every valid name reads the right bytes, and every other name is refused. At the end, no
+//! msgbuf and no region is left.
 
 #![expect(clippy::cast_possible_truncation, reason = "patterns wrap")]
 
@@ -99,7 +98,7 @@ fn op() -> impl Strategy<Value = Op> {
 
 struct Message {
     buf: MsgBuf,
-    /// The first bytes of the message. After growing, the others are unspecified.
+    /// The first bytes of the message. The bytes added by growing are unspecified.
     known: Vec<u8>,
     user: bool,
     /// Valid names, with their bytes.
@@ -201,7 +200,7 @@ impl World {
             Op::DropElsewhere { .. } => {
                 std::thread::spawn(move || drop(message.buf))
                     .join()
-                    .expect("it does not panic");
+                    .expect("the thread does not panic");
             }
             Op::Recycle { pool, .. } => self.pools[pool].recycle(message.buf),
             Op::IntoUser { .. } => match message.buf.into_user() {
@@ -270,7 +269,7 @@ impl World {
 }
 
 impl Message {
-    /// Applies an operation that the msgbuf survives; returns the names that the operation ended.
+    /// Applies an operation that the msgbuf survives; returns the names that became stale.
     fn apply(&mut self, op: Op) -> Vec<BufRef> {
         let len = self.buf.len();
         match op {
@@ -324,7 +323,7 @@ impl Message {
         self.names.drain(..).map(|(name, _)| name).collect()
     }
 
-    /// Addresses that no other msgbuf may use: the data, and before it the first header and its
+    /// The addresses that no other msgbuf may use: the data, and before it the first header and its
     /// headroom.
     fn span(&self) -> (usize, usize) {
         let data = self.buf.data().as_ptr().addr();
@@ -341,7 +340,7 @@ proptest! {
     })]
 
     #[test]
-    fn msgbufs_do_what_the_model_says(
+    fn msgbufs_agree_with_the_model(
         ops in prop::collection::vec(op(), 1..if cfg!(miri) { 40 } else { 200 }),
     ) {
         let mut world = World::new();

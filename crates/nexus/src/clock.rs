@@ -1,11 +1,10 @@
 //! The real clock of an endpoint: the time stamp counter if it can be trusted, otherwise the
 //! kernel's monotonic clock.
 //!
-//! A counter read costs about 15 ns, half of `Instant::now` (design §12). The counter is
-//! calibrated once per process against the monotonic clock; all clocks of the process share the
-//! calibration and the origin, so their times can be compared with each other. Invariant: one
-//! [`TscClock`] never goes backwards. Called by the event loop (design §3) and by the control
-//! thread.
+//! A counter read costs about 15 ns, half of `Instant::now` (design §12). The counter is calibrated
+//! once per process against the monotonic clock; all clocks of the process share the calibration
+//! and the origin, so their times can be compared. Invariant: one [`TscClock`] never goes
+//! backwards. Called by the event loop (design §3) and by the control thread.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -13,7 +12,7 @@ use std::time::{Duration, Instant};
 use dunlin_core::{Clock, Nanos};
 
 /// How long the calibration lasts. Its beginning and its end are known to about 30 ns, so the rate
-/// is right to about 10 parts in a million; round-trip times need far less precision.
+/// is accurate to about 10 parts in a million; round-trip times need far less precision.
 const CALIBRATION: Duration = Duration::from_millis(4);
 
 /// The clock of one thread.
@@ -115,7 +114,7 @@ fn rate(nanos: u128, ticks: u128) -> Option<u64> {
     plausible.contains(&scale).then_some(scale)
 }
 
-/// Reads both clocks at nearly the same moment, by the fastest of several tries.
+/// Reads both clocks at nearly the same moment: takes the fastest of several tries.
 fn paired_reading() -> (Instant, u64) {
     let mut best: Option<(Duration, Instant, u64)> = None;
     for _ in 0..16 {

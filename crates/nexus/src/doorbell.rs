@@ -1,12 +1,12 @@
 //! A bell: one thread rings it so that another, which may spin or sleep, fetches something (design
 //! §10).
 //!
-//! The owner calls [`Doorbell::take`] once per iteration, which costs one relaxed load if there was
-//! no ring. A ring costs a system call only while the owner sleeps.
+//! The owner calls [`Doorbell::take`] once per iteration, which costs one relaxed load if the bell
+//! was not rung. Ringing costs a system call only while the owner sleeps.
 //!
-//! Invariant (no wake-up is lost): a ringer sets `rung` and then looks at `asleep`; an owner that
-//! goes to sleep sets `asleep` and then looks at `rung`. Both use sequentially consistent
-//! operations, so at least one of them sees the other.
+//! Invariant (no wake-up is lost): a ringer sets `rung` and then reads `asleep`; an owner that goes
+//! to sleep sets `asleep` and then reads `rung`. Both use sequentially consistent operations, so at
+//! least one of them sees the other's write.
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -33,9 +33,9 @@ impl Doorbell {
         })
     }
 
-    /// Rings for the owner. The object to fetch must be in its place already.
+    /// Rings for the owner. The object to fetch must already be in its place.
     pub(crate) fn ring(&self) {
-        // If it was rung before and not taken since, the owner is awake or being woken.
+        // If an earlier ring has not been taken, the owner is awake or being woken.
         if !self.rung.swap(true, Ordering::SeqCst) && self.asleep.load(Ordering::SeqCst) {
             self.event.signal();
         }

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use dunlin_control::{AddError, ConnectFailure};
 use dunlin_core::{ConfigError, EndpointNum, HandleError};
 
-/// The reason why a nexus could not be started.
+/// Why a nexus could not be started.
 #[derive(Debug)]
 pub enum NexusError {
     /// The address cannot be resolved.
@@ -25,7 +25,7 @@ pub enum NexusError {
         /// The system's error.
         source: io::Error,
     },
-    /// The system has no thread or descriptor left.
+    /// The system has no more threads or descriptors.
     Os(io::Error),
 }
 
@@ -70,7 +70,7 @@ fn advice(refused: &io::Error) -> &'static str {
     }
 }
 
-/// The reason why an endpoint could not be made.
+/// Why an endpoint could not be made.
 #[derive(Debug)]
 pub enum EndpointError {
     /// The transport could not be opened.
@@ -79,12 +79,12 @@ pub enum EndpointError {
     Index(AddError),
     /// An option is out of range.
     Config(ConfigError),
-    /// The system has no descriptor left.
+    /// The system has no more descriptors.
     Os(io::Error),
     /// The control thread has ended, which happens only if it panicked.
     NexusGone,
     /// This process has made [`EndpointNum::MAX`](dunlin_core::EndpointNum::MAX) endpoints. A
-    /// further endpoint would have the same number, and so the same handles, as one of them.
+    /// further endpoint would share its number, and so its handles, with an earlier one.
     NumbersUsedUp,
 }
 
@@ -138,14 +138,14 @@ impl From<io::Error> for EndpointError {
     }
 }
 
-/// The reason why a session could not be made.
+/// Why a session could not be made.
 #[derive(Debug)]
 pub enum ConnectError {
     /// The address cannot be resolved.
     Address(io::Error),
     /// This endpoint cannot have the session.
     Open(dunlin_core::OpenError),
-    /// The server, or the route to it, did not allow the session.
+    /// The server refused the session, or cannot be reached.
     Failed(ConnectFailure),
     /// The session was closed while it was connecting.
     Closed,

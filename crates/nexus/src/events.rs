@@ -1,6 +1,6 @@
 //! Events of the control plane for programs with a `tracing` subscriber: other processes that come
 //! and go, attempts to connect, sessions, refusals, malformed messages, panics of handlers. The
-//! data path has no events; without a subscriber an event costs one load.
+//! data path has no events; without a subscriber, an event costs one load.
 //!
 //! Called by the control thread with every command, frame and action, and by endpoints when they
 //! publish their counters. Levels: error, a handler of the program panicked; warn, an operator

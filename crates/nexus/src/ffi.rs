@@ -83,7 +83,7 @@ impl Events {
 }
 
 impl AsFd for Epoll {
-    /// Readable when a descriptor of the set is ready.
+    /// A descriptor that is readable when one of the set is ready.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -199,7 +199,7 @@ impl EventFd {
         Ok(Self { fd: owned(fd)? })
     }
 
-    /// Makes the descriptor readable. This can fail only if the descriptor is readable already.
+    /// Makes the descriptor readable. This can fail only if the descriptor is already readable.
     pub(crate) fn signal(&self) {
         let one = 1_u64;
         // SAFETY: eight bytes are read from `one`, as an eventfd requires.

@@ -2,8 +2,8 @@
 //! one epoll over the transport's descriptors and the doorbell. The control thread, the workers and
 //! dropped requests ring the doorbell.
 //!
-//! No wake-up is lost: the endpoint arms the transport before its last look at it, and the doorbell
-//! has its own protocol (`doorbell.rs`).
+//! No wake-up is lost: the endpoint arms the transport before it polls it for the last time, and
+//! the doorbell has its own protocol (`doorbell.rs`).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -28,7 +28,7 @@ pub enum Idle {
 }
 
 impl Idle {
-    /// The same, but the thread spins for at least this time.
+    /// The same mode, but with at least this time of spinning.
     pub(crate) fn at_least(self, least: Duration) -> Self {
         match self {
             Self::Spin => Self::Spin,
@@ -40,8 +40,8 @@ impl Idle {
 }
 
 impl Default for Idle {
-    /// 50 µs of spinning. That is ten times the cost of a wake-up, so a busy endpoint never blocks,
-    /// and a server that gets one request a millisecond spins for a twentieth of its time.
+    /// 50 µs of spinning. That is ten times the cost of a wake-up. So a busy endpoint never blocks,
+    /// and a server that gets one request per millisecond spins for a twentieth of its time.
     fn default() -> Self {
         Self::Adaptive {
             spin: Duration::from_micros(50),
@@ -49,7 +49,7 @@ impl Default for Idle {
     }
 }
 
-/// Iterations without frames between two looks at the clock; a power of two.
+/// Iterations without frames between two readings of the clock; a power of two.
 const LOOK_EVERY: u32 = 64;
 
 const _: () = assert!(LOOK_EVERY.is_power_of_two());
@@ -57,16 +57,16 @@ const _: () = assert!(LOOK_EVERY.is_power_of_two());
 /// A block shorter than this costs more than it saves.
 pub(crate) const MIN_BLOCK: Nanos = Nanos::from_micros(10);
 
-/// Longest block: a program that checks after each iteration whether it should end notices a signal
-/// within this time. Twenty wake-ups a second cost about 0.1 % of a core.
+/// The longest block. A program that checks after each iteration whether it should end notices a
+/// signal within this time. Twenty wake-ups a second cost about 0.1 % of a core.
 const MAX_BLOCK: Nanos = Nanos::from_millis(50);
 
-/// A look at an endpoint that has no frames.
+/// The state of an endpoint without frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {
-    /// The time of the look.
+    /// The present time.
     pub(crate) now: Nanos,
-    /// The requests that it has sent so far.
+    /// The number of requests that the endpoint has sent so far.
     pub(crate) requests: u64,
 }
 
@@ -76,10 +76,10 @@ pub(crate) struct Sleeper {
     spin: Option<Nanos>,
     quiet: u32,
     quiet_since: Nanos,
-    /// Requests that the endpoint had sent at the last look.
+    /// The number of requests that the endpoint had sent at the last look.
     requests: u64,
-    /// Where the count of `quiet` begins: at 0, or right before a look while the thread, which has
-    /// slept, has not given way yet.
+    /// Where the count of `quiet` begins: at 0, or just before the next look if the thread has
+    /// slept and has not given way since.
     first: u32,
     epoll: Epoll,
     events: Events,
@@ -120,16 +120,16 @@ impl Sleeper {
         self.quiet = self.first;
     }
 
-    /// Notes an iteration without frames. True if the thread has spun for long enough. It calls
-    /// `look` only once in `LOOK_EVERY` iterations.
+    /// Notes an iteration without frames. True if the thread has spun for long enough. Calls `look`
+    /// only once in `LOOK_EVERY` iterations.
     #[inline]
     pub(crate) fn on_quiet(&mut self, look: impl FnOnce() -> Look) -> bool {
         self.quiet = self.quiet.wrapping_add(1);
         self.quiet.is_multiple_of(LOOK_EVERY) && self.has_spun(look())
     }
 
-    /// The thread spins anew after a request that it has sent, because an answer comes sooner than
-    /// the kernel would wake the thread.
+    /// The thread spins anew after it has sent a request, because an answer comes sooner than the
+    /// kernel would wake the thread.
     #[cold]
     fn has_spun(&mut self, look: Look) -> bool {
         let Some(spin) = self.spin else { return false };
@@ -141,10 +141,10 @@ impl Sleeper {
         now.since(self.quiet_since) >= spin
     }
 
-    /// Lets a thread of the same processor run, once after each block. The kernel expects that a
+    /// Lets another thread of this processor run, once after each block. The kernel expects that a
     /// thread which sends a packet to a sleeping peer then sleeps itself, so it often wakes the
-    /// peer's thread on this processor, even if another one is idle. There, that thread would wait
-    /// until this one has spun.
+    /// peer's thread on this processor, even if another one is idle. There, the peer would wait
+    /// until this thread has spun.
     fn give_way(&mut self) {
         if std::mem::take(&mut self.first) != 0 {
             std::thread::yield_now();
@@ -162,7 +162,7 @@ impl Sleeper {
             debug_assert!(waited.is_ok(), "{waited:?}");
             signalled = self.events.iter().any(|ready| ready.token == BELL);
             // The second iteration without frames looks, because the first one may send a request.
-            // So does the first one after frames.
+            // The first iteration after frames looks, too.
             (self.quiet, self.first) = (2 * LOOK_EVERY - 2, LOOK_EVERY - 1);
         }
         self.doorbell.wake(signalled);

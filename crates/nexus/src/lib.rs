@@ -3,7 +3,7 @@
 //!
 //! [`Nexus`] listens and has the threads; a thread of the user runs an [`Rpc`]. `reactor.rs` is the
 //! control thread, `listeners.rs` has the sockets at which other processes connect, `stream.rs` is
-//! one of its connections, `mailbox.rs` and `doorbell.rs` connect the control thread to the
+//! one control connection, `mailbox.rs` and `doorbell.rs` connect the control thread to the
 //! endpoints, `idle.rs` blocks an endpoint's thread, `publisher.rs` publishes an endpoint's
 //! counters in the memory file of its process (`dunlin_insight`), `pulse.rs` shows other threads
 //! whether the endpoint's thread runs, and `resolve.rs` finds servers.

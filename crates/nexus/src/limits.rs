@@ -1,10 +1,10 @@
 //! Limits the connections by the number of descriptors that the process may have. Each connection
-//! takes one, and half of all are kept for sessions, so that peers cannot take the descriptors that
-//! a session needs (rule C9). `nexus.rs` calls this once.
+//! takes one, and half of all descriptors are reserved for sessions, so that peers cannot take the
+//! descriptors that a session needs (rule C9). `nexus.rs` calls this once.
 
 use dunlin_control::PlaneConfig;
 
-/// Connections that have not said hello get at most one descriptor in this many, and at most
+/// Connections that have not sent Hello get at most one descriptor in this many, and at most
 /// `max_half_open`.
 const HALF_OPEN: usize = 16;
 

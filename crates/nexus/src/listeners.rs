@@ -1,8 +1,8 @@
-//! The sockets at which other processes connect: takes connections off their queues, each with its
-//! origin, and handles a lack of descriptors (rule C9).
+//! The sockets at which other processes connect: takes connections off their queues, determines
+//! each one's origin, and handles a lack of descriptors (rule C9).
 //!
 //! Invariants: one descriptor is kept in reserve. If the system has no other, the listeners use it
-//! to accept a process and send it a goodbye. If the reserve is gone too, the listeners pause, and
+//! to accept a process and send it Goodbye. If the reserve is gone too, the listeners pause, and
 //! processes wait in the queue. Owned and called by `reactor.rs`.
 
 use std::io;
@@ -22,8 +22,8 @@ pub(crate) const TCP: u64 = 1;
 /// See [`TCP`].
 pub(crate) const UNIX: u64 = 2;
 
-/// Length of a pause when the system has no descriptor for one more connection, and none is in
-/// reserve.
+/// Length of a pause when the system has no descriptor for one more connection, and the reserve is
+/// gone.
 const PAUSE: Nanos = Nanos::from_millis(100);
 
 /// The listening sockets, which are in the reactor's epoll except during a pause.
@@ -31,15 +31,15 @@ const PAUSE: Nanos = Nanos::from_millis(100);
 pub(crate) struct Listeners {
     tcp: TcpListener,
     unix: Option<UnixListener>,
-    /// The end of a pause, until which nothing is accepted.
+    /// The end of a pause, in which no connection is accepted.
     paused: Option<Nanos>,
     spare: Option<OwnedFd>,
     /// Finds the user at the other end of a connection within this host. If the kernel cannot
-    /// (`None`), processes of this host use TCP and UDP.
+    /// report it (`None`), processes of this host use TCP and UDP.
     sockets: Option<Sockets>,
 }
 
-/// The outcome of a look at a queue.
+/// The next connection of a queue.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// A process has connected.
@@ -112,8 +112,8 @@ impl Listeners {
         }
     }
 
-    /// Handles a lack of descriptors or memory. If the spare descriptor is there, the next process
-    /// in the queue gets a goodbye. Otherwise the queue stays as it is, and accepting pauses.
+    /// Handles a lack of descriptors or memory. If the spare descriptor is available, the next
+    /// process in the queue gets Goodbye. Otherwise the queue stays as it is, and accepting pauses.
     fn send_away(&mut self, listener: u64, epoll: &Epoll, now: Nanos) -> Next {
         let had_spare = self.spare.take().is_some();
         let accepted = if had_spare {
@@ -180,7 +180,7 @@ impl Listeners {
 }
 
 /// Whether both ends of a TCP connection have the same address, so that they are on one host. Two
-/// addresses may also belong to one host, but only the kernel knows that.
+/// different addresses may also belong to one host, but only the kernel knows that.
 fn have_one_address(local: IpAddr, remote: IpAddr) -> bool {
     let (local, remote) = (local.to_canonical(), remote.to_canonical());
     local == remote || (local.is_loopback() && remote.is_loopback())
@@ -191,8 +191,8 @@ fn spare() -> Option<OwnedFd> {
     std::fs::File::open("/dev/null").ok().map(OwnedFd::from)
 }
 
-/// Sends a goodbye and closes the connection. Reads the hello first, if it has come: closing a
-/// socket with unread bytes can discard bytes that were sent.
+/// Sends Goodbye and closes the connection. Reads the Hello first, if it has come: closing a socket
+/// with unread bytes can discard bytes that were sent.
 fn say_goodbye(fd: OwnedFd) {
     let reason = GoodbyeReason::TooManyConnections;
     let mut frame = [0; MAX_FRAME];
@@ -206,7 +206,7 @@ fn say_goodbye(fd: OwnedFd) {
     }
 }
 
-/// Whether an error of `accept` concerns only the connection that was to be accepted (accept(2)).
+/// Whether an error of `accept` concerns only the connection to be accepted (accept(2)).
 fn is_of_one_connection(error: &io::Error) -> bool {
     let one = [
         libc::ECONNABORTED,

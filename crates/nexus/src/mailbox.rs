@@ -1,12 +1,12 @@
 //! The queues between the control thread and the endpoints. Both directions belong to the slow
 //! path, so they use a lock. The fast path only checks a doorbell, which costs one relaxed load.
 //!
-//! The number of events and commands bounds the queues. An endpoint gets at most a handful of
+//! The numbers of events and commands limit the queues. An endpoint gets at most a handful of
 //! events for each session that it has or asks for, and for each request that it may leave
 //! unanswered or unproven (`PlaneConfig::max_pending_per_endpoint`, `max_unproven`). It sends at
 //! most one command for each of these and for the end of each of its sessions, and three for
 //! challenges for a session. All these numbers have limits. In one turn, the control thread takes
-//! only the commands that were in the queue at its beginning.
+//! only the commands that were in the queue when the turn began.
 
 use std::collections::VecDeque;
 use std::io;
@@ -40,7 +40,7 @@ pub(crate) enum Request {
     },
     /// An endpoint was dropped.
     Remove(EndpointIndex),
-    /// The new services of the process. The sender waits for the answer.
+    /// The new services of the process. The sender waits until they are announced.
     Serve(Serving, SyncSender<()>),
     /// Asks for the counters.
     Counters(SyncSender<PlaneCounters>),

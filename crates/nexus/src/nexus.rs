@@ -2,7 +2,7 @@
 //! worker threads, and makes endpoints (design §9).
 //!
 //! A [`Nexus`] is a handle; endpoints hold one too. When the last handle is dropped, the other
-//! processes get a goodbye, and all threads are joined.
+//! processes get Goodbye, and all threads are joined.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
@@ -32,7 +32,7 @@ use crate::workers::{Pool, WorkerOptions};
 /// The default port of a nexus.
 pub const DEFAULT_PORT: u16 = 31_850;
 
-/// The options of a nexus, which starts it.
+/// The options of a nexus. [`Self::bind`] starts it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -59,7 +59,7 @@ pub struct NexusBuilder {
 }
 
 /// The part of this process's memory file that peers on any host and of any user can read through
-/// the control plane (rule C10). A process of this user can read the whole memory file directly.
+/// the control plane (rule C10). A process of this user can read the entire memory file directly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum InsightTcp {
     /// Nothing.
@@ -72,7 +72,7 @@ pub enum InsightTcp {
 /// Ports that are tried if the first is taken.
 const PORTS_TRIED: u16 = 100;
 
-/// A running nexus. Clones are handles of the same one.
+/// A running nexus. Clones are handles of the same nexus.
 #[derive(Clone, Debug)]
 pub struct Nexus {
     inner: Arc<Inner>,
@@ -90,7 +90,7 @@ struct Inner {
 }
 
 impl NexusBuilder {
-    /// Takes one of the next hundred ports if the port is taken. By default that is an error.
+    /// Uses one of the next hundred ports if the port is taken. By default that is an error.
     #[must_use]
     pub const fn any_port(mut self, any: bool) -> Self {
         self.any_port = any;
@@ -139,7 +139,7 @@ impl NexusBuilder {
         self
     }
 
-    /// Makes no memory file, in which `dunlin stats` and other tools find the counters of this
+    /// Makes no memory file. In that file, `dunlin stats` and other tools find the counters of a
     /// process.
     #[must_use]
     pub const fn hidden(mut self, hidden: bool) -> Self {
@@ -147,9 +147,9 @@ impl NexusBuilder {
         self
     }
 
-    /// Sets the names of the program's own figures, which each endpoint may have
-    /// (`Rpc::publish_own`) and tools show with its counters. Names are
-    /// lower-case letters, digits and `_`.
+    /// Sets the names of the program's own figures, which each endpoint may publish
+    /// (`Rpc::publish_own`) and which tools show with its counters. Names consist of lower-case
+    /// letters, digits and `_`.
     #[must_use]
     pub const fn own_figures(
         mut self,
@@ -161,7 +161,7 @@ impl NexusBuilder {
     }
 
     /// Chooses the part of the counters that `dunlin stats HOST:PORT` can read. Any process that
-    /// can connect to the nexus can ask for them, so the default is none.
+    /// can connect to the nexus can ask for them, so by default there is none.
     #[must_use]
     pub const fn insight_tcp(mut self, shown: InsightTcp) -> Self {
         self.insight_tcp = shown;
@@ -181,9 +181,9 @@ impl NexusBuilder {
 
     /// Sets the networks to which endpoints send packets even if the peer has connected from
     /// another address. The peer must first prove that packets reach it there (rule C13): such a
-    /// session takes one more round trip to make, and fails if the proof does not come. Outside
+    /// session takes one more round trip to open, and fails if the proof does not come. Outside
     /// these networks, a peer's packets go only to the address of its control connection, or stay
-    /// within this host if that is a UNIX socket; a session with a peer that names another address
+    /// within this host if that is a UNIX socket. A session with a peer that offers another address
     /// is refused.
     ///
     /// ```
@@ -290,8 +290,8 @@ impl NexusBuilder {
 }
 
 impl Nexus {
-    /// Starts a nexus with default options. A port that is taken is an error, unless
-    /// [`NexusBuilder::any_port`] allows another one.
+    /// Starts a nexus with default options. A port that is taken is an error; see
+    /// [`NexusBuilder::any_port`].
     ///
     /// # Errors
     /// The address is not a host and a port, no port is free, or the system refused.
@@ -304,7 +304,7 @@ impl Nexus {
         NexusBuilder::default()
     }
 
-    /// The address at which it listens.
+    /// The address at which the nexus listens.
     pub fn address(&self) -> SocketAddr {
         self.inner.address
     }
@@ -317,11 +317,10 @@ impl Nexus {
     }
 
     /// Announces the services of this process to all peers, and to later peers when they connect.
-    /// After it returns, new requests for sessions are granted or refused accordingly.
-    /// While the process drains, it refuses sessions. `dunlin`'s `Server` does that for its
-    /// endpoints; a nexus that announces nothing takes every session. Over one
-    /// connection, a peer gets at most eight announcements; the eighth is sent only if it announces
-    /// a drain.
+    /// After it returns, new requests for sessions are granted or refused accordingly. While the
+    /// process drains, it refuses sessions. `dunlin`'s `Server` calls this for its endpoints; a
+    /// nexus that announces nothing accepts every session. A peer gets at most eight announcements
+    /// over one connection, and the eighth only if it announces a drain.
     pub fn serve(&self, serving: Serving) {
         let (answer, served) = sync_channel(1);
         self.requests().send(Request::Serve(serving, answer));
@@ -354,7 +353,7 @@ impl Nexus {
         &self.inner.reach
     }
 
-    /// Time within which the detector finds a failed peer.
+    /// The time within which the detector finds a failed peer.
     pub(crate) fn failure_timeout(&self) -> Nanos {
         self.inner.plane.heartbeat.timeout
     }
@@ -376,7 +375,7 @@ impl Drop for Inner {
 }
 
 /// Makes a listener under a name that cannot be guessed, and returns that name in the form for
-/// hello.
+/// Hello.
 fn unix() -> io::Result<(Option<UnixListener>, String)> {
     let secret: [u8; 16] = ffi::random_bytes()?;
     let name = format!("dunlin-{:032x}", u128::from_le_bytes(secret));
@@ -387,8 +386,8 @@ fn unix() -> io::Result<(Option<UnixListener>, String)> {
     ))
 }
 
-/// Names this boot of this host. If the system has no such name, this process shares memory with no
-/// peer.
+/// Identifies this boot of this host. If the system has no such identifier, this process shares
+/// memory with no peer.
 fn boot_id() -> io::Result<BootId> {
     let told = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
     match told.as_deref().and_then(parse_boot_id) {

@@ -1,6 +1,6 @@
 //! Publishes an endpoint's counters in its block, ten times a second and before it blocks. That
-//! takes a few microseconds, whatever the number of sessions: each publication looks at the next
-//! few of them, and the table has the busiest ones found so far.
+//! takes a few microseconds, whatever the number of sessions: each publication visits the next few
+//! sessions, and the table lists the busiest ones found so far.
 
 mod tap;
 
@@ -24,7 +24,7 @@ use tap::Recording;
 const INTERVAL: Nanos = LONGEST_QUIET;
 /// The longest time for which an endpoint sleeps before it checks whether it is still traced.
 const TRACED_REST: Nanos = Nanos::from_millis(250);
-/// Number of sessions that one publication looks at.
+/// Number of sessions that one publication visits.
 const LOOKS: usize = 64;
 
 /// The names of the counters of each transport that has some of its own.
@@ -48,13 +48,13 @@ pub(crate) struct Publisher {
     switch: Switch,
     /// When the endpoint publishes next.
     due: Nanos,
-    /// The next session to look at.
+    /// The next session to visit.
     next: SessionNum,
-    /// The program's own figures, while they are written.
+    /// Buffer for the program's own figures while they are published.
     own: Vec<u64>,
     /// The counters that only some transports have, in the order of their names.
     details: Vec<u64>,
-    /// The busiest sessions first, with room for the sessions that one publication looks at.
+    /// The busiest sessions first, with room for the sessions that one publication visits.
     listed: Vec<(Session, SessionInfo)>,
 }
 
@@ -163,7 +163,7 @@ impl Publisher {
         }
     }
 
-    /// Looks at the next few sessions, and keeps the busiest among them and the listed ones.
+    /// Visits the next few sessions, and keeps the busiest of these and the listed ones.
     fn choose<T: Open, App>(&mut self, rpc: &Endpoint<T, TscClock, App>) {
         self.listed.truncate(ROWS);
         self.listed.retain_mut(|(session, info)| {
@@ -191,8 +191,8 @@ impl Publisher {
     }
 }
 
-/// The names of the counters that only some of the transports have that this program may use. Two
-/// transports may share a name.
+/// The names of the counters that only some of the transports in this program have. Two transports
+/// may share a name.
 fn detail_names() -> impl Iterator<Item = &'static str> {
     DETAILS.iter().enumerate().flat_map(|(at, list)| {
         let earlier = &DETAILS[..at];

@@ -1,5 +1,5 @@
 //! The time of the last turn of an endpoint's thread, in memory that other threads read. The thread
-//! writes it when it publishes its counters, ten times a second, and when it blocks or wakes up, so
+//! writes it when it publishes its counters, ten times a second, and when it blocks or wakes up. So
 //! requests cost a busy thread no additional instruction.
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use dunlin_core::Nanos;
 
-/// The longest time between two writes of a thread that nothing holds up.
+/// The longest time between two writes of a thread that nothing delays.
 pub(crate) const LONGEST_QUIET: Nanos = Nanos::from_millis(100);
 
 /// The value while the thread waits for events.
@@ -38,8 +38,8 @@ impl Pulse {
         Self(Arc::new(AtomicU64::new(now.0)))
     }
 
-    /// The time since the last turn that the thread has written: at most about 0.1 s while nothing
-    /// holds the thread up, and zero while it waits for events. `now` is the current time of the
+    /// The time since the last turn that the thread has recorded: at most about 0.1 s while nothing
+    /// delays the thread, and zero while it waits for events. `now` is the current time of the
     /// clock of any endpoint in this process.
     pub fn quiet_for(&self, now: Nanos) -> Nanos {
         match self.0.load(Ordering::Relaxed) {

@@ -3,7 +3,7 @@
 //!
 //! It decides nothing about sessions. Invariants: nothing here blocks except the wait; all input is
 //! read before the plane learns that time has passed, so that a process that was stopped does not
-//! take unread heartbeats for silence; no error of one connection ends the thread.
+//! mistake unread heartbeats for silence; no error of one connection ends the thread.
 
 use std::io;
 use std::net::{IpAddr, TcpListener};
@@ -32,10 +32,10 @@ const BELL: u64 = 0;
 /// Most connections that are accepted in one turn, before existing ones are served.
 const ACCEPT_TURN: usize = 64;
 
-/// Most turns for the bytes that came before the end of a connection.
+/// Most turns for reading the bytes that came before the end of a connection.
 const LAST_TURNS: usize = 64;
 
-/// Most waits before the plane learns the time again, while input keeps coming.
+/// While input keeps coming, the plane learns the time after at most this many waits.
 const MAX_WAITS: u32 = 16;
 
 /// The state of the control thread.
@@ -53,7 +53,7 @@ pub(crate) struct Reactor {
     page: Option<Arc<Page>>,
     /// The part of the page that peers may read.
     insight_tcp: InsightTcp,
-    /// The counters on the page.
+    /// The counters that were last published.
     shown: Option<PlaneCounters>,
     /// Broken connections that have not been ended yet; only [`Reactor::act`] ends them.
     broken: Vec<LinkId>,
@@ -105,8 +105,8 @@ impl Reactor {
                 waits = 0;
                 self.on_time();
             } else {
-                // Since the last beat, up to 64 connections had a turn of a tenth of a millisecond
-                // each.
+                // Since the last beat, up to 64 connections may have had a turn of a tenth of a
+                // millisecond each.
                 self.plane.beat(self.clock.now());
             }
             self.act();
@@ -118,7 +118,7 @@ impl Reactor {
     }
 
     /// Publishes the counters if they have changed. Without that check, a reader over TCP, which
-    /// makes this thread run, would find the block changed at each of its looks.
+    /// makes this thread run, would find the block changed each time it reads.
     fn publish(&mut self) {
         let counters = *self.plane.counters();
         if let Some(page) = self.page.as_ref().filter(|_| self.shown != Some(counters)) {
@@ -188,7 +188,7 @@ impl Reactor {
         // free its descriptor.
         self.act();
         self.enter(link, Stream::new(fd, false));
-        // Reads a hello that has come already, so that this connection is no longer half open when
+        // Reads a Hello that has already come, so that this connection is no longer half open when
         // the next one is accepted.
         self.on_stream(
             link,
@@ -233,9 +233,9 @@ impl Reactor {
     }
 
     /// Ends a connection that a read or a write found broken. The messages that came before the end
-    /// still count for the sessions over it, because the other side may have given its reason. Its
+    /// still count for its sessions, because the other side may have given its reason. Its
     /// questions do not count, because no answer would arrive, and a peer could leave thousands of
-    /// them.
+    /// questions.
     fn end(&mut self, link: LinkId) {
         let now = self.clock.now();
         let carries = self.plane.carries(link);
@@ -243,7 +243,7 @@ impl Reactor {
             let plane = &mut self.plane;
             let mut take = |frame: &[u8], fds: &mut Vec<OwnedFd>| {
                 match Message::decode(frame) {
-                    // Only a Connect has descriptors; others may belong to a later message.
+                    // Only a Connect has descriptors; any others may belong to a later message.
                     Ok(message) if message.is_question() => {
                         if matches!(message, Message::Connect { .. }) {
                             fds.clear();
@@ -313,8 +313,8 @@ impl Reactor {
 
     /// Carries out the plane's actions, and ends the connections that break meanwhile. Ending one
     /// leads to more actions, so this repeats until there are neither. It is a loop, because a peer
-    /// decides how many connections break at the same time, and with recursion each would take a
-    /// level of the stack.
+    /// decides how many connections break together, and with recursion each would take a level of
+    /// the stack.
     fn act(&mut self) {
         loop {
             self.carry_out();
@@ -400,14 +400,14 @@ fn hand_over(
     })
 }
 
-/// Tells the plane the addresses of a connection.
+/// Passes the addresses of a connection to the plane.
 fn locate(plane: &mut Plane<OwnedFd>, link: LinkId, fd: BorrowedFd<'_>) {
     if let Some(local) = socket::local_addr(fd) {
         plane.on_local(link, local);
     }
 }
 
-/// Sets the socket options whose default values do not suit.
+/// Sets the socket options whose defaults are unsuitable.
 fn prepare(fd: &OwnedFd, unix: bool) -> io::Result<()> {
     socket::set_nonblocking(fd.as_fd())?;
     if unix {

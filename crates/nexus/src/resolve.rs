@@ -1,12 +1,11 @@
-//! Where the servers of a client are: an address, a name, or whatever the program looks up. A
+//! Where a client's servers are: an address, a name, or the result of a look-up by the program. A
 //! look-up may take half a minute, so clients with an event loop run it in a thread of its own.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// Finds servers. Names (`host:port`) are looked up by the system's resolver; a program whose
-/// servers are not in the DNS has a resolver of its own. Closures that return the same type are
-/// resolvers too.
+/// Finds servers. The system's resolver looks up names (`host:port`); a program whose servers are
+/// not in the DNS has a resolver of its own. Closures that return the same type are resolvers too.
 ///
 /// ```
 /// use std::io;

@@ -1,9 +1,9 @@
-//! The endpoint in its form for users: core's `Rpc` with the real clock, connected to the nexus,
-//! and with a thread that blocks when there is nothing to do.
+//! The endpoint as users see it: core's `Rpc` with the real clock, connected to the nexus, and with
+//! a thread that blocks when there is nothing to do.
 //!
 //! One iteration handles messages of the control thread and results of the workers, runs core's
 //! iteration, handles sessions that have ended, and may block. While packets flow, the additions to
-//! core's iteration cost one relaxed load, one look at an empty queue, one counter and one
+//! core's iteration cost one relaxed load, one check of an empty queue, one counter and one
 //! comparison. `rpc/builder.rs` makes an endpoint, `rpc/engine.rs` has handlers and calls, and
 //! `rpc/handshakes.rs` the handshakes of sessions.
 
@@ -44,8 +44,8 @@ use offers::place_of;
 const MAX_ADDRESSES: usize = 8;
 
 /// Most messages of the control thread that are handled between two iterations of the protocol. A
-/// peer that asks for sessions as fast as they are refused keeps the mailbox full; packets of other
-/// peers must not wait until it is empty.
+/// peer that asks for sessions as fast as they are refused keeps the mailbox full; other peers'
+/// packets must not wait until it is empty.
 const MAX_EVENTS: usize = 16;
 
 /// The services of the process of a session's peer (rule C14).
@@ -55,7 +55,7 @@ pub struct PeerServing {
     pub session: Session,
     /// The number of the process, which is the same for all sessions with it.
     pub process: u64,
-    /// Its services.
+    /// The services of the process.
     pub serving: Serving,
 }
 
@@ -87,9 +87,9 @@ impl Default for ConnectOptions {
     }
 }
 
-/// An endpoint over transport `T`, with the user's state `App`: everything that one thread serves
-/// and calls. Handlers are registered on it by request type, calls are issued on sessions, and
-/// functions of the user run only within [`Self::run_once`].
+/// An endpoint over transport `T`, with the user's state `App`. One thread serves and calls through
+/// it. Handlers are registered on it by request type, calls are issued on sessions, and functions
+/// of the user run only within [`Self::run_once`].
 ///
 /// ```
 /// use dunlin_core::{Done, Tag};
@@ -127,7 +127,7 @@ pub struct Rpc<T: Open, App> {
     index: EndpointIndex,
     serving: ServingFn<App>,
     failed: FailedFn<App>,
-    /// The names of the services that are registered.
+    /// The names of the registered services.
     services: Vec<&'static str>,
     /// Facts about these services.
     facts: Vec<Facts>,
@@ -144,7 +144,7 @@ impl<T: Open, App> Rpc<T, App> {
         self.index.0
     }
 
-    /// The nexus that it belongs to.
+    /// The nexus of this endpoint.
     pub const fn nexus(&self) -> &Nexus {
         &self.nexus
     }
@@ -200,7 +200,7 @@ impl<T: Open, App> Rpc<T, App> {
         }
     }
 
-    /// Begins to make a session with the first endpoint of the nexus at `address`, and returns
+    /// Begins to open a session with the first endpoint of the nexus at `address`, and returns
     /// without waiting for it: calls on the session wait until it is connected. `on_session` gets
     /// the outcome. If `address` has a host name, looks it up first, which may block for long.
     ///
@@ -235,7 +235,7 @@ impl<T: Open, App> Rpc<T, App> {
         Ok(self.handshakes.connect(engine, ways, options, wish, now)?)
     }
 
-    /// Makes a session and waits for it.
+    /// Opens a session and waits until it is connected.
     ///
     /// # Errors
     /// As for [`Self::connect`] and [`Self::wait_connected`].
@@ -251,8 +251,8 @@ impl<T: Open, App> Rpc<T, App> {
     /// Runs the event loop until the session is connected or has failed.
     ///
     /// # Errors
-    /// The reason of the failure; `Closed`, if the session had ended before or its failure is no
-    /// longer kept; or `WrongEndpoint`.
+    /// The reason of the failure; `Closed`, if the session had already ended or its failure is no
+    /// longer stored; or `WrongEndpoint`.
     pub fn wait_connected(&mut self, session: Session) -> Result<(), ConnectError> {
         loop {
             match self.engine.session_info(session) {
@@ -268,7 +268,7 @@ impl<T: Open, App> Rpc<T, App> {
         }
     }
 
-    /// The reason why a session could not be connected, if it is one of the last few failures.
+    /// Why a session could not be connected, if it is one of the last few failures.
     pub fn failure(&self, session: Session) -> Option<ConnectFailure> {
         self.handshakes.failure(session)
     }
@@ -280,7 +280,7 @@ impl<T: Open, App> Rpc<T, App> {
     }
 
     /// Prepares a wait in another event loop, until the endpoint's descriptor ([`AsFd`]) is
-    /// readable, and not longer than the returned span. `None`: there is work to do already. Until
+    /// readable, but not longer than the returned span. `None`: there is already work to do. Until
     /// [`Self::unpark`], only the clock and the user's state may be used.
     pub fn park(&mut self) -> Option<Duration> {
         let span = self.engine.next_wakeup().since(self.engine.now());
@@ -320,10 +320,10 @@ impl<T: Open, App> Rpc<T, App> {
             .publish(&mut self.engine, self.index.0, self.own, places);
     }
 
-    /// Has tools show the program's own figures for this endpoint. `figures` appends a value for
-    /// each name that the nexus was built with
-    /// ([`own_figures`](crate::NexusBuilder::own_figures)), counters first; with any other number
-    /// of values, none is shown. The endpoint calls it about ten times a second.
+    /// Makes tools show the program's own figures for this endpoint. `figures` appends a value for
+    /// each name that the nexus was built with ([`own_figures`](crate::NexusBuilder::own_figures)),
+    /// counters first; with any other number of values, none is shown. The endpoint calls it about
+    /// ten times a second.
     pub fn publish_own(&mut self, figures: OwnFn<App>) {
         self.own = figures;
     }
@@ -370,7 +370,7 @@ impl<T: Open, App> Rpc<T, App> {
         }
     }
 
-    /// Passes on core's reports: sessions that have ended at this side, or that have a question for
+    /// Passes on core's reports: sessions that have ended at this side, or have a question for
     /// their peer.
     #[cold]
     fn on_reports(&mut self) {
@@ -414,7 +414,7 @@ impl<T: Open, App> Rpc<T, App> {
     }
 }
 
-/// Takes a look at an endpoint that has no frames.
+/// Returns the state of an endpoint without frames.
 fn look<T: Open, App>(engine: &mut Engine<T, TscClock, App>) -> Look {
     Look {
         now: engine.now(),
@@ -423,7 +423,7 @@ fn look<T: Open, App>(engine: &mut Engine<T, TscClock, App>) -> Look {
 }
 
 impl<T: Open, App> AsFd for Rpc<T, App> {
-    /// Readable when an event has come for a parked endpoint.
+    /// A descriptor that is readable when an event has come for a parked endpoint.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.sleeper.as_fd()
     }
@@ -438,7 +438,7 @@ impl<T: Open, App> std::fmt::Debug for Rpc<T, App> {
 }
 
 impl<T: Open, App> Drop for Rpc<T, App> {
-    /// Sends the queued packets, and ends the sessions, so that their peers get a message.
+    /// Sends the queued packets, and ends the sessions, so that their peers are informed.
     fn drop(&mut self) {
         self.engine.flush();
         self.requests.send(Request::Remove(self.index));

@@ -1,9 +1,9 @@
-//! One control connection as bytes: collects received frames, queues frames to send, and keeps the
+//! One control connection as bytes: collects received frames, queues frames to send, and stores the
 //! descriptors that belong to them.
 //!
 //! Invariants: nothing blocks; a peer can make the input grow to [`MAX_FRAME`], and the output to
 //! [`MAX_WAITING`] plus the answers of one turn; input and output together hold at most [`MAX_FDS`]
-//! descriptors; one turn reads at most [`READ_TURN`] bytes; a stream that failed stays failed.
+//! descriptors; one turn reads at most [`READ_TURN`] bytes; a stream that has failed stays failed.
 //! Called by `streams.rs`.
 
 mod output;
@@ -17,16 +17,16 @@ use crate::ffi::Interest;
 use crate::ffi::socket::{self, MAX_FDS};
 use output::Output;
 
-/// Most bytes that wait to be sent. Only messages of this process's endpoints to a peer that does
+/// Most bytes that wait to be sent. Only messages from this process's endpoints to a peer that does
 /// not read can reach this limit.
 const MAX_QUEUED: usize = 4 << 20;
 
 /// While more bytes than this wait to be sent, the stream reads no more of the peer's questions.
 pub(crate) const MAX_WAITING: usize = 256 << 10;
 
-/// Most bytes that are read from one stream in a turn, before other streams have their turn: 73 of
-/// the shortest messages. The answers take most of the time, up to 4 KiB for each question of 18
-/// bytes; to copy and send 57 answers takes a tenth of a millisecond.
+/// Most bytes that one stream reads in a turn, before other streams have their turn: 73 of the
+/// shortest messages. The answers take most of the time, with up to 4 KiB for each question of 18
+/// bytes; copying and sending 57 answers takes a tenth of a millisecond.
 pub(crate) const READ_TURN: usize = 1024;
 
 /// One connection.
@@ -36,7 +36,7 @@ pub(crate) struct Stream {
     /// The connection is being made.
     connecting: bool,
     input: Vec<u8>,
-    /// Descriptors that came, and whose frame has not come yet.
+    /// Descriptors whose frame has not come yet.
     fds: Vec<OwnedFd>,
     output: Output,
     /// The events for which the kernel watches.
@@ -80,7 +80,7 @@ impl Stream {
     }
 
     /// The events to wait for now. The stream reads only while at most `most` bytes wait to be
-    /// sent. If more wait, it reads no acknowledgements of heartbeats either, so the detector
+    /// sent. If more wait, it does not read acknowledgements of heartbeats either, so the detector
     /// declares a peer that never reads failed in time.
     pub(crate) const fn wants(&self, most: usize) -> Interest {
         if self.connecting || self.has_more_waiting_than(most) {
@@ -110,9 +110,9 @@ impl Stream {
         Ok(())
     }
 
-    /// Reads up to `turn` bytes, at most [`READ_TURN`], and gives each whole frame to `on_frame`,
-    /// with the descriptors that came with it or before it; `on_frame` takes those that belong to
-    /// the frame and returns whether to go on. True if there may be more.
+    /// Reads up to `turn` bytes, at most [`READ_TURN`], and passes each whole frame to `on_frame`,
+    /// with the descriptors that came with it or before it. `on_frame` takes those that belong to
+    /// the frame and returns whether to continue. True if there may be more.
     pub(crate) fn read(
         &mut self,
         turn: usize,
@@ -154,7 +154,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Cuts the input into frames. False if `on_frame` takes no more.
+    /// Cuts the input into frames. False if `on_frame` wants no more.
     fn cut(
         &mut self,
         on_frame: &mut impl FnMut(&[u8], &mut Vec<OwnedFd>) -> bool,
@@ -180,7 +180,7 @@ impl Stream {
     }
 }
 
-/// Whether the error only means that nothing can be read or written at the moment.
+/// Whether the error means only that nothing can be read or written now.
 fn is_of_now(error: &io::Error) -> bool {
     matches!(
         error.kind(),

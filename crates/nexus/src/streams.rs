@@ -12,7 +12,7 @@ use dunlin_core::ordered::Map;
 use crate::ffi::Epoll;
 use crate::stream::{Broken, MAX_WAITING, READ_TURN, Stream};
 
-/// The epoll token of link 0; that of link `n` is `n` more.
+/// The epoll token of link 0; the token of link `n` is `n` more.
 pub(crate) const LINKS: u64 = 16;
 
 /// While more bytes than this wait over all connections, a connection is read only if at most
@@ -114,7 +114,7 @@ impl Streams {
     }
 }
 
-/// The most bytes that may wait on a connection while it is read, if `in_all` bytes wait over all
+/// The most bytes that may wait on a connection that is still read, if `in_all` bytes wait over all
 /// connections.
 const fn most(in_all: usize) -> usize {
     if in_all > MAX_WAITING_IN_ALL {

@@ -10,7 +10,7 @@ use dunlin_transport::networks::Networks;
 use dunlin_transport::shm::{self, Shm};
 use dunlin_transport::udp::{self, Udp};
 
-/// Both halves of an opened transport, or the reason why it could not be opened.
+/// Both halves of an opened transport, or why it could not be opened.
 pub type Opened<T> =
     Result<Halves<<T as Transport>::Rx, <T as Transport>::Tx>, Box<dyn Error + Send + Sync>>;
 
@@ -19,9 +19,9 @@ pub type Opened<T> =
 pub struct Reach {
     /// The address at which the nexus listens.
     pub ip: IpAddr,
-    /// The address that peers get in its place.
+    /// The address that peers get instead.
     pub advertise: Option<IpAddr>,
-    /// Networks to which packets may go even if their peer has connected from another address, once
+    /// Networks to which packets may go even if the peer has connected from another address, once
     /// the peer has proven that packets reach it there (rules C12 and C13).
     pub allow_peers: Networks,
 }

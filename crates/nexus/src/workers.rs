@@ -3,7 +3,7 @@
 //!
 //! A job waits in one bounded queue, runs in one of the threads, and then goes into its endpoint's
 //! queue of finished jobs. The thread rings that endpoint's doorbell. Nothing allocates per job:
-//! both queues get their capacity at the start. A thread without work looks for jobs for a few
+//! both queues get their capacity at the start. A thread without work polls for jobs for a few
 //! microseconds, then sleeps; a submitter makes a system call only if a thread sleeps.
 //!
 //! Invariants:
@@ -27,16 +27,16 @@ use crate::doorbell::Doorbell;
 pub struct WorkerOptions {
     /// The number of threads; 0 makes a nexus without workers, which rejects background requests.
     pub threads: usize,
-    /// Most jobs of one endpoint that may be under way; requests for further ones are rejected as
+    /// Most jobs of one endpoint that may be under way; further requests are rejected as
     /// overloaded.
     pub queue: usize,
-    /// How long a thread without work looks for jobs before it sleeps.
+    /// How long a thread without work polls for jobs before it sleeps.
     pub spin: Duration,
 }
 
 impl Default for WorkerOptions {
-    /// Two threads. They spin for about 5 µs, less than a wake-up costs, so that a burst of jobs
-    /// costs one wake-up and an idle pool costs nothing.
+    /// Two threads. They spin for about 5 µs, which is less than the cost of a wake-up, so that a
+    /// burst of jobs costs one wake-up and an idle pool costs nothing.
     fn default() -> Self {
         Self {
             threads: 2,
@@ -124,8 +124,8 @@ impl<J: Run> Pool<J> {
         Ok(pool)
     }
 
-    /// Gives the pool to one more endpoint, whose doorbell a worker rings when one of its jobs has
-    /// run. `None` if the pool has no threads.
+    /// Gives the pool to one more endpoint. A worker rings `doorbell` when one of the endpoint's
+    /// jobs has run. `None` if the pool has no threads.
     pub(crate) fn handle(&self, doorbell: Arc<Doorbell>) -> Option<PoolHandle<J>> {
         if self.threads.is_empty() {
             return None;
@@ -163,7 +163,7 @@ impl<J: Run> Drop for Pool<J> {
 }
 
 impl<J: Run> PoolHandle<J> {
-    /// Takes a job, or gives it back if this endpoint has too many under way.
+    /// Takes a job, or returns it if this endpoint has too many under way.
     pub(crate) fn submit(&mut self, job: J) -> Result<(), J> {
         if self.under_way >= self.shared.options.queue {
             return Err(job);

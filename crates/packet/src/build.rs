@@ -1,8 +1,8 @@
-//! Writes the headers of a frame. Except for lengths and sums, they are the same for every datagram
-//! to a peer, so they are made once.
+//! Writes the headers of a frame. Apart from lengths and checksums, all datagrams to a peer have
+//! the same headers, so they are made once.
 //!
-//! Checksums are always written whole: the receiver's device may check them. A datagram is never
-//! fragmented ("don't fragment" is set); one that does not fit goes through the kernel instead.
+//! Checksums are always complete: the receiver's device may check them. A datagram is never
+//! fragmented ("don't fragment" is set); the kernel sends one that does not fit.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,17 +12,17 @@ use super::layout::{
 use super::parse::pseudo_header;
 use super::sum::Sum;
 
-/// Bytes of the longest headers: with a tag, and IPv6.
+/// Bytes of the longest headers: with a VLAN tag and IPv6.
 pub const MAX_HEADER: usize = ETHERNET + TAG + IPV6 + UDP;
 
-/// Bytes of headers with IPv4, and without a tag.
+/// Bytes of headers with IPv4 and without a VLAN tag.
 const PLAIN: usize = ETHERNET + IPV4 + UDP;
 
-const ROOM: &str = "a frame has room for headers and a block";
+const ROOM: &str = "the frame has room for headers and a block";
 
 /// "ECN-capable transport (0)" (RFC 3168).
 const ECT_0: u8 = 0b10;
-/// Routers that a frame may pass.
+/// Number of routers that may forward a frame.
 const HOPS: u8 = 64;
 
 /// The headers of frames from an endpoint to a peer.
@@ -39,7 +39,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The headers of frames from `home` to the address `to` by way of the neighbour with `mac`.
+    /// The headers of frames from `home` to the address `to`, through the neighbour with `mac`.
     ///
     /// # Panics
     /// If the addresses are of different families.
@@ -57,7 +57,7 @@ impl Header {
             (IpAddr::V4(from), IpAddr::V4(to)) => {
                 bytes.add(&TYPE_IPV4.to_be_bytes());
                 bytes.add(&[0x45, ECT_0, 0, 0]);
-                // No identification, because it is never fragmented; "don't fragment".
+                // No identification, because datagrams are never fragmented; "don't fragment".
                 bytes.add(&[0, 0, 0x40, 0, HOPS, PROTOCOL_UDP, 0, 0]);
                 bytes.add(&from.octets());
                 bytes.add(&to.octets());
@@ -69,7 +69,7 @@ impl Header {
                 bytes.add(&from.octets());
                 bytes.add(&to.octets());
             }
-            _ => panic!("a way joins addresses of one family"),
+            _ => panic!("both addresses have one family"),
         }
         let mut pseudo = pseudo_header(home.address.ip(), to.ip(), PROTOCOL_UDP, 0);
         let ports = [home.address.port().to_be_bytes(), to.port().to_be_bytes()];
@@ -124,7 +124,7 @@ impl Header {
             bytes[self.ip + 4..self.ip + 6].copy_from_slice(&udp_len);
         }
         bytes[udp + 4..udp + 6].copy_from_slice(&udp_len);
-        // Once for the pseudo header, once for that of UDP.
+        // Once for the pseudo header, once for the UDP header.
         let sum = self.pseudo.plus(udp_len).plus(udp_len);
         Stamp {
             bytes,
@@ -141,7 +141,7 @@ pub struct Stamp {
     bytes: [u8; MAX_HEADER],
     len: usize,
     payload: usize,
-    /// The sum over the pseudo header and that of UDP.
+    /// The sum over the pseudo header and the UDP header.
     sum: Sum,
 }
 
@@ -158,32 +158,32 @@ impl Stamp {
         self.len
     }
 
-    /// Writes the headers to the start of `frame`, without the checksum of UDP. The bytes after
-    /// them change too, up to [`MAX_HEADER`], so the payload comes later.
+    /// Writes the headers to the start of `frame`, without the UDP checksum. This also overwrites
+    /// the bytes after them, up to [`MAX_HEADER`], so write the payload later.
     ///
     /// # Panics
     /// If `frame` is shorter than [`MAX_HEADER`].
     #[inline]
     pub fn begin(&self, frame: &mut [u8]) {
         let room = frame.first_chunk_mut::<MAX_HEADER>();
-        *room.expect("a frame has room for headers") = self.bytes;
+        *room.expect("the frame has room for headers") = self.bytes;
     }
 
-    /// Writes all headers to the start of `frame`, which has a payload with this sum after them.
+    /// Writes all headers to the start of `frame`; the payload after them has the sum `sum`.
     ///
     /// # Panics
     /// If `frame` is shorter than [`Self::bytes`].
     #[inline]
     pub fn write(&self, frame: &mut [u8], sum: Sum) {
         match frame.first_chunk_mut::<PLAIN>() {
-            // Most headers have this length, and for it the compiler knows the number of moves.
+            // Most headers have this length, which tells the compiler the number of moves.
             Some(head) if self.len == PLAIN => head.copy_from_slice(&self.bytes[..PLAIN]),
             _ => frame[..self.len].copy_from_slice(&self.bytes[..self.len]),
         }
         self.finish(frame, sum);
     }
 
-    /// Writes the checksum of UDP into a frame with the headers, for a payload with this sum.
+    /// Writes the UDP checksum into a frame that has the headers; `sum` is the payload's sum.
     ///
     /// # Panics
     /// If `frame` is shorter than [`Self::bytes`].
@@ -195,21 +195,23 @@ impl Stamp {
         frame[at..self.len].copy_from_slice(&checksum_of(whole));
     }
 
-    /// Writes a whole frame: the headers, and then a block that begins with the payload. Zeros
-    /// follow the payload in the block, so they change no sum. They are written too, and the caller
-    /// does not send them.
+    /// Writes a whole frame: the headers, and then a block that begins with the payload. The block
+    /// has zeros after the payload, which change no sum. They are written too, but the caller does
+    /// not send them.
     ///
     /// # Panics
     /// If `frame` is shorter than the headers and the block, or than [`MAX_HEADER`].
     #[inline]
     pub fn fill<const N: usize>(&self, frame: &mut [u8], block: &[u8; N]) {
-        // Most headers have this length, and for it the compiler knows the place of each byte.
+        // Most headers have this length, which tells the compiler the place of each byte.
         if self.len == PLAIN {
             return self.fill_plain(frame, block);
         }
         self.begin(frame);
         let (head, rest) = frame.split_at_mut(self.len);
-        *rest.first_chunk_mut().expect("there is room") = *block;
+        *rest
+            .first_chunk_mut()
+            .expect("the frame has room for the block") = *block;
         if let Some(place) = head.last_chunk_mut() {
             *place = checksum_of(self.sum.with(block));
         }
@@ -226,15 +228,15 @@ impl Stamp {
     }
 }
 
-/// The checksum of a datagram whose other bytes have this sum, in the order in which it is sent.
+/// The checksum of a datagram, in network byte order; `sum` covers its other bytes.
 #[inline]
 fn checksum_of(sum: Sum) -> [u8; 2] {
-    // The remainder is the sum as 16 bits, but for 0xFFFF, which it gives as 0. So its complement
-    // is never 0, which would say that there is no sum (RFC 768).
+    // The remainder is the sum as 16 bits, except that 0xFFFF becomes 0. Therefore, its complement
+    // is never 0, which would mean that there is no checksum (RFC 768).
     (!sum.remainder()).to_ne_bytes()
 }
 
-/// Headers that grow.
+/// Headers under construction.
 struct Writer {
     bytes: [u8; MAX_HEADER],
     len: usize,

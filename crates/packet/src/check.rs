@@ -1,15 +1,15 @@
-//! Properties of any received frame, and of any frame that we write. The fuzz target and property
-//! tests call them.
+//! Properties of any received frame, and of any frame that we write, for the fuzz target and
+//! property tests.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::neighbours::{self, Message};
 use super::{Header, Home, MAX_HEADER, Stamp, Sum, Written, parse, port_of};
 
-/// The endpoints of the properties: one for each family, with and without a tag.
+/// The endpoints used by the checks: one for each family, with and without a VLAN tag.
 pub fn homes() -> [Home; 4] {
     let home = |address: &str, vlan| Home {
-        address: address.parse().expect("an address"),
+        address: address.parse().expect("the address is valid"),
         vlan,
         mac: [2, 0, 0, 0, 0, 1],
     };
@@ -21,18 +21,18 @@ pub fn homes() -> [Home; 4] {
     ]
 }
 
-/// The address of a peer of such an endpoint.
+/// The address of a peer of one of these endpoints.
 pub fn peer_of(home: &Home) -> SocketAddr {
     let address = match home.address {
         SocketAddr::V4(_) => "10.79.0.2:7001",
         SocketAddr::V6(_) => "[fd79::2]:7001",
     };
-    address.parse().expect("an address")
+    address.parse().expect("the address is valid")
 }
 
-/// Reads any bytes as a frame: at most one home accepts them. The payload that it accepts lies
-/// within the frame, and a frame that we write with this payload is read in the same way. The same
-/// holds for questions and answers of neighbours.
+/// Reads any bytes as a frame: at most one home accepts it. The payload of an accepted frame lies
+/// within the frame, and a frame that we write with this payload is read in the same way. Checks
+/// questions and answers of neighbours, too.
 ///
 /// # Panics
 /// If a property does not hold.
@@ -54,7 +54,7 @@ pub fn frame(bytes: &[u8]) {
             mac: [2, 0, 0, 0, 0, 2],
         };
         let again = written(&sender, &home, payload);
-        let understood = parse(&again, &home).expect("we wrote it");
+        let understood = parse(&again, &home).expect("our own frame is valid");
         assert_eq!(&again[understood.start..][..understood.len], payload);
         assert_eq!(understood.from, found.from);
         assert_eq!(understood.sum, Written::Whole);
@@ -62,8 +62,8 @@ pub fn frame(bytes: &[u8]) {
     }
 }
 
-/// Reads any bytes as a message of a neighbour: a question is for `home`, and its asker understands
-/// our answer; an answer gives another address than ours to an interface.
+/// Reads any bytes as a message of a neighbour: a question asks for `home`, and the asker
+/// understands our answer; an answer gives another address than ours to an interface.
 fn neighbour(bytes: &[u8], home: &Home) {
     let mut room = [0; neighbours::MAX_MESSAGE];
     match neighbours::read(bytes, home) {
@@ -90,8 +90,8 @@ fn neighbour(bytes: &[u8], home: &Home) {
     }
 }
 
-/// Checks that an answer goes to all nodes and does not claim to have been asked for, as one for a
-/// sender without an address must (RFC 4861, 7.2.4).
+/// Checks that an answer goes to all nodes and is not marked as solicited, as required for a sender
+/// without an address (RFC 4861, 7.2.4).
 fn is_for_all_nodes(answer: &[u8]) {
     const SOLICITED: u8 = 0x40;
     let discovery = answer.len() - 32;
@@ -113,7 +113,7 @@ pub fn written(sender: &Home, to: &Home, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The same frame, written from its first byte to its last.
+/// The same frame, written in order from the first byte to the last.
 fn stamped(header: &Header, payload: &[u8]) -> Vec<u8> {
     let stamp = header.stamp(payload.len());
     let len = header.bytes() + payload.len();
@@ -127,7 +127,7 @@ fn stamped(header: &Header, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Checks that a block, with zeros after the payload, becomes the same frame.
+/// Checks that a block with zeros after the payload gives the same frame.
 fn is_filled_alike(stamp: &Stamp, payload: &[u8], frame: &[u8]) {
     const BLOCK: usize = 56;
     let mut block = [0; BLOCK];

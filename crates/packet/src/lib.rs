@@ -1,8 +1,8 @@
 //! Parses, checks and builds Ethernet frames that carry one UDP datagram (RFC 768, 791, 894, 1624,
-//! 8200, IEEE 802.1Q), or a message by which hosts find each other's Ethernet addresses.
+//! 8200, IEEE 802.1Q), or a message that hosts use to find each other's Ethernet addresses.
 //!
-//! The kernel's stack does not see such a frame, so this crate makes all of the stack's checks
-//! itself. No I/O. `dunlin-xdp` and `dunlin-dpdk` read and write frames with it.
+//! The kernel's network stack does not see these frames, so this crate makes all checks of the
+//! stack itself. It does no I/O. `dunlin-xdp` and `dunlin-dpdk` read and write frames with it.
 #![forbid(unsafe_code)]
 
 mod build;

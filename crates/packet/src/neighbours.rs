@@ -1,33 +1,34 @@
-//! Messages by which hosts on a link find each other's Ethernet addresses: ARP (RFC 826) for IPv4,
-//! neighbour discovery (RFC 4861) for IPv6. Only questions for one address and their answers.
+//! Messages that hosts on a link use to find each other's Ethernet addresses: ARP (RFC 826) for
+//! IPv4, neighbour discovery (RFC 4861) for IPv6. Only questions for one address, and their
+//! answers.
 //!
 //! Invariants: a question that [`read`] returns asks for our address; an answer names another
-//! address than ours, and an Ethernet address of one interface. The caller decides
-//! whether to believe it.
+//! address than ours, and the Ethernet address of a single interface. The caller decides whether to
+//! believe the answer.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::layout::{ETHERNET, Home, IPV6, Mac, TAG, TYPE_IPV6, TYPE_TAG};
 use super::parse::{field, may_be_from, number, pseudo_header};
 
-/// Bytes of the longest message: with a tag, and IPv6.
+/// Bytes of the longest message: with a VLAN tag and IPv6.
 pub const MAX_MESSAGE: usize = ETHERNET + TAG + IPV6 + DISCOVERY;
 
-/// Bytes of the shortest frame of Ethernet, without its checksum.
+/// Bytes of the shortest Ethernet frame, without its checksum.
 const SHORTEST: usize = 60;
-/// The type of a frame with ARP.
+/// The type of an ARP frame.
 const TYPE_ARP: u16 = 0x0806;
 /// Bytes of ARP for IPv4 over Ethernet, and its first six: kinds and lengths of the addresses.
 const ARP: usize = 28;
 const ARP_KIND: [u8; 6] = [0, 1, 8, 0, 6, 4];
 /// The protocol number of ICMPv6 in an IP header.
 const PROTOCOL_ICMP: u8 = 58;
-/// Kinds of ICMPv6: neighbour solicitation and neighbour advertisement.
+/// Types of ICMPv6 messages: neighbour solicitation and neighbour advertisement.
 const SOLICITATION: u8 = 135;
 const ADVERTISEMENT: u8 = 136;
-/// Bytes of either, with the option that has the sender's Ethernet address.
+/// Bytes of each of them, with the option that has the sender's Ethernet address.
 const DISCOVERY: usize = 24 + 8;
-/// The hop limit of messages that no router has passed on.
+/// The hop limit of messages that no router has forwarded.
 const FROM_THE_LINK: u8 = 255;
 /// Flags of an answer: it is for the asker alone; it replaces an older address.
 const SOLICITED: u8 = 0x40;
@@ -51,7 +52,7 @@ pub enum Message {
         /// Its Ethernet address.
         mac: Mac,
     },
-    /// A neighbour says which Ethernet address an address has.
+    /// A neighbour gives the Ethernet address of an address.
     Answer {
         /// The address.
         of: IpAddr,
@@ -83,10 +84,10 @@ pub fn read(frame: &[u8], home: &Home) -> Option<Message> {
 }
 
 /// Writes the question for the Ethernet address of `of`, and returns its length. It goes to `at`,
-/// the known Ethernet address of a neighbour that shall confirm it, or to all neighbours.
+/// if a neighbour is to confirm its known Ethernet address, or otherwise to all neighbours.
 ///
 /// # Panics
-/// If `of` is not of the family of `home`, or `out` is shorter than [`MAX_MESSAGE`].
+/// If `of` and `home` have different families, or `out` is shorter than [`MAX_MESSAGE`].
 pub fn write_question(home: &Home, of: IpAddr, at: Option<Mac>, out: &mut [u8]) -> usize {
     match (home.address.ip(), of) {
         (IpAddr::V4(from), IpAddr::V4(of)) => {
@@ -197,10 +198,10 @@ fn read_discovery(packet: &[u8], own: Ipv6Addr, sender: Mac) -> Option<Message> 
     }
 }
 
-/// All nodes of a link.
+/// All nodes on a link.
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xFF02, 0, 0, 0, 0, 0, 0, 1);
 
-/// The group that an address belongs to, so that a question for it reaches few hosts.
+/// The multicast group of an address: a question to this group reaches few hosts.
 fn group_of(ip: Ipv6Addr) -> Ipv6Addr {
     let [.., a, b, c] = ip.octets();
     Ipv6Addr::new(
@@ -215,8 +216,8 @@ fn group_of(ip: Ipv6Addr) -> Ipv6Addr {
     )
 }
 
-/// The Ethernet address in the first option of this kind, if there is one. `None` if the options
-/// are malformed.
+/// The Ethernet address in the first option of this kind; `Some(None)` if there is no such option,
+/// `None` if the options are malformed.
 #[expect(clippy::option_option, reason = "malformed options differ from none")]
 fn option_of(mut options: &[u8], kind: u8) -> Option<Option<Mac>> {
     while let [this, words, ..] = *options {
@@ -232,7 +233,7 @@ fn option_of(mut options: &[u8], kind: u8) -> Option<Option<Mac>> {
     Some(None)
 }
 
-/// Whether an Ethernet address names a single interface.
+/// Whether an Ethernet address belongs to a single interface.
 fn is_of_one(mac: Mac) -> bool {
     mac[0] & 1 == 0 && mac != [0; 6]
 }
@@ -265,7 +266,7 @@ fn write_arp(
     len
 }
 
-/// `kind` has the kind of ICMPv6, its flags, and the kind of the option.
+/// `kind` has the type of the ICMPv6 message, its flags, and the type of the option.
 fn write_discovery(
     out: &mut [u8],
     start: usize,

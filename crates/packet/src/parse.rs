@@ -25,7 +25,7 @@ pub const REFUSALS: [&str; 11] = [
     "rx_no_sum",
 ];
 
-/// Why a frame is refused.
+/// Why a frame was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Refused {
@@ -33,9 +33,9 @@ pub enum Refused {
     Truncated,
     /// It holds neither IPv4 nor IPv6 with UDP.
     Type,
-    /// It was sent to another Ethernet address, or to a group, or from the address of a group.
+    /// It was sent to another Ethernet address or to a group, or it came from a group's address.
     Mac,
-    /// It is of another VLAN.
+    /// It belongs to another VLAN.
     Vlan,
     /// The IP header has another version, options, or a wrong sum.
     Ip,
@@ -43,25 +43,25 @@ pub enum Refused {
     Fragment,
     /// It was sent to another IP address or port.
     Destination,
-    /// No other host can have its source address: it is ours, loopback, or not unicast.
+    /// No other host can have its source address, which is ours, loopback, or not unicast.
     Source,
-    /// The length of UDP is wrong, or there is no payload.
+    /// The length in the UDP header is wrong, or there is no payload.
     Udp,
-    /// The checksum of UDP is wrong.
+    /// The UDP checksum is wrong.
     Sum,
-    /// It has no checksum, which IPv6 demands.
+    /// It has no UDP checksum, which IPv6 requires.
     NoSum,
 }
 
-/// How a datagram's checksum was written.
+/// How the sender wrote the checksum of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Written {
-    /// Whole, and it is right.
+    /// Complete and correct.
     Whole,
-    /// Only over the pseudo header: the sender's kernel left the rest to a device that does not
-    /// exist between neighbours in one kernel.
+    /// Only over the pseudo header: the sender's kernel left the rest to a device, but two
+    /// neighbours in one kernel have no device between them.
     Partial,
-    /// Not at all, as IPv4 allows.
+    /// Not written, as IPv4 allows.
     Absent,
 }
 
@@ -80,7 +80,7 @@ pub struct Datagram {
     pub from: SocketAddr,
 }
 
-/// The parts of IP that UDP needs.
+/// The parts of the IP header that UDP needs.
 struct Ip {
     from: IpAddr,
     to: IpAddr,
@@ -117,14 +117,14 @@ pub fn parse(frame: &[u8], home: &Home) -> Result<Datagram, Refused> {
     }
 }
 
-/// Reads a frame with IPv4 and without a tag, with fewer instructions: fields are compared several
-/// at a time. `None`: it is another frame, or something is wrong with it.
+/// Reads a frame with IPv4 and without a VLAN tag, with fewer instructions: several fields are
+/// compared at a time. `None` for any other frame, and for one with an error.
 #[inline]
 fn plain(frame: &[u8], home: &Home) -> Option<Datagram> {
     const START: usize = ETHERNET + IPV4;
     // The type of the frame, then version and length of the header; DSCP and ECN may be any.
     const KIND: [u32; 2] = [0xFFFF_FF00, 0x0800_4500];
-    // No fragment, whatever "don't fragment" says; UDP; any number of hops.
+    // Not a fragment, for either value of "don't fragment"; UDP; any number of hops.
     const WHOLE: [u32; 2] = [0x3FFF_00FF, PROTOCOL_UDP as u32];
     let SocketAddr::V4(own) = home.address else {
         return None;
@@ -170,7 +170,7 @@ fn plain(frame: &[u8], home: &Home) -> Option<Datagram> {
     })
 }
 
-/// As [`may_be_from`], for the bits of an IPv4 address.
+/// Like [`may_be_from`], for the bits of an IPv4 address.
 #[inline]
 fn may_be_from_ipv4(bits: u32) -> bool {
     let is_multicast = bits >> 28 == 0xE;
@@ -178,11 +178,11 @@ fn may_be_from_ipv4(bits: u32) -> bool {
     !(is_multicast || is_loopback || bits == 0 || bits == u32::MAX)
 }
 
-/// Checks that the short way to read a frame accepts no other frames than the long one, reads them
-/// in the same way, and accepts all of the frames for which it was made.
+/// Checks that the fast path accepts only frames that the slow path accepts, reads them in the same
+/// way, and accepts all frames for which it was made.
 ///
 /// # Panics
-/// If that is not so.
+/// If the check fails.
 #[cfg(any(test, fuzzing, feature = "check"))]
 pub(super) fn both_ways(frame: &[u8], home: &Home) {
     let (short, long) = (plain(frame, home), parse_any(frame, home).ok());
@@ -193,20 +193,20 @@ pub(super) fn both_ways(frame: &[u8], home: &Home) {
     if is_meant && home.vlan == 0 && long.is_some_and(|it| it.sum != Written::Partial) {
         assert_eq!(short, long);
     }
-    // A frame that is read again, and after one that differs in a byte, is read in the same way.
+    // A frame that is read again, also after one that differs in a byte, is read in the same way.
     let mut seen = super::Seen::default();
     for at in (0..frame.len()).step_by(7) {
         assert_eq!(seen.parse(frame, home), parse(frame, home));
         let again = seen.again(frame);
         if let Some(found) = again {
-            let long = parse(frame, home).expect("it is recognized");
+            let long = parse(frame, home).expect("the frame is valid");
             let payload = &frame[long.start..][..long.len];
             assert_eq!(found, (payload, long.congestion));
         } else {
             let is_whole = long.is_some_and(|it| it.sum == Written::Whole);
             assert!(
                 !(is_meant && home.vlan == 0 && is_whole),
-                "it is as the last"
+                "a frame like the last one is recognized"
             );
         }
         let mut other = frame.to_vec();
@@ -223,8 +223,8 @@ fn parse_any(frame: &[u8], home: &Home) -> Result<Datagram, Refused> {
     udp(frame, &ip(frame, home)?, home)
 }
 
-/// The port to which a frame with UDP was sent, if that is at the address of `home`, whatever the
-/// port of `home`. The rest of UDP is not checked.
+/// The UDP port to which a frame was sent, if it was sent to the IP address of `home`; the port of
+/// `home` does not matter. The rest of UDP is not checked.
 ///
 /// # Errors
 /// See [`Refused`].
@@ -232,7 +232,7 @@ pub fn port_of(frame: &[u8], home: &Home) -> Result<u16, Refused> {
     number(frame, ip(frame, home)?.start + 2)
 }
 
-/// Reads a frame up to IP.
+/// Reads a frame up to the IP header.
 fn ip(frame: &[u8], home: &Home) -> Result<Ip, Refused> {
     let (kind, start) = ethernet(frame, home)?;
     let ip = match kind {
@@ -249,7 +249,7 @@ fn ip(frame: &[u8], home: &Home) -> Result<Ip, Refused> {
     Ok(ip)
 }
 
-/// The type of an Ethernet frame's contents, and the place where they begin.
+/// The type of an Ethernet frame's contents, and the offset where they begin.
 fn ethernet(frame: &[u8], home: &Home) -> Result<(u16, usize), Refused> {
     let to: [u8; 6] = field(frame, 0)?;
     let from: [u8; 6] = field(frame, 6)?;
@@ -264,7 +264,7 @@ fn ethernet(frame: &[u8], home: &Home) -> Result<(u16, usize), Refused> {
             _ => Err(Refused::Vlan),
         };
     }
-    // The upper bits are a priority; with number 0 the tag says nothing else.
+    // The upper bits are a priority; with VLAN number 0, the tag means nothing else.
     if number(frame, 14)? & 0x0FFF != home.vlan {
         return Err(Refused::Vlan);
     }
@@ -273,7 +273,7 @@ fn ethernet(frame: &[u8], home: &Home) -> Result<(u16, usize), Refused> {
 
 fn ipv4(frame: &[u8], at: usize) -> Result<Ip, Refused> {
     let header: [u8; IPV4] = field(frame, at)?;
-    // Version 4, and a header of five words: without options.
+    // Version 4, and a header of five words, which has no options.
     if header[0] != 0x45 {
         return Err(Refused::Ip);
     }
@@ -282,7 +282,7 @@ fn ipv4(frame: &[u8], at: usize) -> Result<Ip, Refused> {
     if sum.folded() != 0xFFFF {
         return Err(Refused::Ip);
     }
-    // "More fragments", or the place of a later one.
+    // "More fragments", or the offset of a later fragment.
     if u16::from_be_bytes([header[6], header[7]]) & 0x3FFF != 0 {
         return Err(Refused::Fragment);
     }
@@ -348,7 +348,7 @@ fn udp(frame: &[u8], ip: &Ip, home: &Home) -> Result<Datagram, Refused> {
     })
 }
 
-/// How the checksum of a datagram is written.
+/// How the checksum of this datagram is written.
 fn written(datagram: &[u8], ip: &Ip) -> Result<Written, Refused> {
     let found = number(datagram, 6)?;
     if found == 0 {
@@ -367,8 +367,8 @@ fn written(datagram: &[u8], ip: &Ip) -> Result<Written, Refused> {
     }
 }
 
-/// The sum over the parts of IP that a checksum of this protocol covers, whose packet has `len`
-/// bytes (RFC 768; RFC 8200, 8.1).
+/// The sum over the parts of IP that a checksum of this protocol covers; the packet has `len` bytes
+/// after the IP header (RFC 768; RFC 8200, 8.1).
 pub(super) fn pseudo_header(from: IpAddr, to: IpAddr, protocol: u8, len: usize) -> Sum {
     let mut sum = Sum::default();
     for ip in [from, to] {

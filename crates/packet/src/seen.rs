@@ -1,4 +1,4 @@
-//! Recognizes frames whose headers are those of the last accepted one, so that most frames need one
+//! Recognizes frames with the same headers as the last accepted one, so that most frames need one
 //! comparison and a sum.
 //!
 //! Invariant: [`Seen`] accepts no frame that [`parse`] refuses. Used by transports, one value for
@@ -8,10 +8,10 @@ use super::layout::{ETHERNET, Home, IPV4, PROTOCOL_UDP, TYPE_IPV4, UDP};
 use super::parse::{Datagram, Refused, Written, parse};
 use super::sum::Sum;
 
-/// The headers of the last plain frame that was accepted, up to the length of UDP. Frames of one
-/// peer with one length have the same ones, so the next frame is likely to need one comparison.
+/// The headers of the last accepted plain frame, up to the length of UDP. Frames of one peer with
+/// one length have the same headers, so the next frame is likely to need one comparison.
 ///
-/// It belongs to one endpoint: what was accepted for one home may not be for another.
+/// It belongs to one endpoint: a frame that is accepted for one home may be refused for another.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     head: Head,
@@ -21,9 +21,9 @@ pub struct Seen {
     end: usize,
     /// Bytes of its datagram.
     datagram: usize,
-    /// Whether that is [`SHORT`], and the frame ends with it.
+    /// Whether the datagram's length is [`SHORT`], and the frame ends with the datagram.
     is_short: bool,
-    /// Whether the network marked it.
+    /// Whether the network marked that frame.
     congestion: bool,
     found: Option<Datagram>,
 }
@@ -33,7 +33,7 @@ pub struct Seen {
 pub struct Payload {
     /// Where it begins in the frame.
     pub start: usize,
-    /// Its bytes.
+    /// Its length in bytes.
     pub len: usize,
     /// The network marked it "congestion experienced" (ECN).
     pub congestion: bool,
@@ -42,11 +42,11 @@ pub struct Payload {
 /// Where a plain frame's datagram begins.
 const START: usize = ETHERNET + IPV4;
 
-/// Bytes of a datagram whose length is known when this is compiled: that of the packet which fills
-/// one line of a lane.
+/// Bytes of a datagram that carries a packet of one line of a lane: a length that the compiler
+/// knows.
 const SHORT: usize = UDP + 56;
 
-/// The bytes of the headers before the checksum of UDP, in the pieces in which they are compared.
+/// The bytes of the headers before the UDP checksum, in the pieces that are compared.
 #[derive(Clone, Copy, Debug)]
 struct Head([u8; 32], [u8; 8]);
 
@@ -54,7 +54,7 @@ const HEAD: usize = ETHERNET + IPV4 + UDP - 2;
 const _: () = assert!(HEAD == 32 + 8);
 
 impl Head {
-    /// Whether a frame begins with it.
+    /// Whether a frame begins with these bytes.
     #[inline]
     fn is_of(&self, frame: &[u8; HEAD]) -> bool {
         frame.first_chunk() == Some(&self.0) && frame.last_chunk() == Some(&self.1)
@@ -94,7 +94,7 @@ impl From<Datagram> for Payload {
 }
 
 impl Seen {
-    /// Reads the frame that came to `home`, as [`parse`].
+    /// Reads a frame that came to `home`, like [`parse`].
     ///
     /// # Errors
     /// See [`Refused`].
@@ -107,8 +107,9 @@ impl Seen {
         Ok(found)
     }
 
-    /// The payload of a frame that [`Self::parse`] would accept, if its headers are those of the
-    /// last accepted one, and whether the network marked it. `None` says nothing about the frame.
+    /// The payload of a frame that [`Self::parse`] would accept, and whether the network marked it,
+    /// if the frame has the headers of the last accepted one. `None` does not mean that the frame
+    /// is invalid.
     ///
     /// ```
     /// use dunlin_packet::{Header, Home, Seen, Sum};
@@ -135,15 +136,15 @@ impl Seen {
         Some((payload, self.congestion))
     }
 
-    /// As [`Self::again`], without the mark.
-    // Inlined, because loops over frames keep its numbers in registers.
+    /// Like [`Self::again`], without the mark.
+    // Inlined, so that loops over frames keep its numbers in registers.
     #[inline(always)]
     pub fn payload<'a>(&self, frame: &'a [u8]) -> Option<&'a [u8]> {
         if self.is_short {
             return self.short_payload(frame);
         }
         let head = frame.first_chunk::<HEAD>()?;
-        // Before the first accepted frame, none is that long.
+        // Before the first accepted frame, no frame is long enough.
         if !self.head.is_of(head) || frame.len() < self.end {
             return None;
         }
@@ -152,7 +153,7 @@ impl Seen {
         payload_of(datagram, sum)
     }
 
-    /// As [`Self::payload`], if the datagram has a length that is known.
+    /// Like [`Self::payload`], for a datagram of length [`SHORT`].
     #[inline(always)]
     fn short_payload<'a>(&self, frame: &'a [u8]) -> Option<&'a [u8]> {
         let frame = frame.first_chunk::<{ START + SHORT }>()?;
@@ -163,22 +164,22 @@ impl Seen {
         payload_of(short, self.pseudo.with(short))
     }
 
-    /// The frame whose headers it knows, if it knows any. Frames that [`Self::again`] recognizes
-    /// have the same length, and the same mark.
+    /// The last accepted plain frame, if there is one. Frames that [`Self::again`] recognizes have
+    /// the same length, and the same mark.
     #[inline]
     pub fn last(&self) -> Option<Datagram> {
         self.found
     }
 
-    /// Where the payload lies in all frames that [`Self::payload`] recognizes, if it knows any and
-    /// the network has marked none of them.
+    /// Where the payload lies in all frames that [`Self::payload`] recognizes. `None` if there is
+    /// no such frame, or if the network has marked it.
     #[inline]
     pub fn place(&self) -> Option<std::ops::Range<usize>> {
         let end = START + self.datagram;
         (self.datagram > 0 && !self.congestion).then_some(START + UDP..end)
     }
 
-    /// Keeps the headers of a plain frame.
+    /// Stores the headers of a plain frame.
     #[cold]
     fn note(&mut self, frame: &[u8], found: &Datagram) {
         let head = frame.first_chunk();
@@ -204,7 +205,7 @@ impl Seen {
     }
 }
 
-/// The payload of a datagram whose sum is this, if that is right and written.
+/// The payload of a datagram with this sum, if the datagram has a checksum and it is correct.
 #[inline]
 fn payload_of(datagram: &[u8], sum: Sum) -> Option<&[u8]> {
     let (header, payload) = datagram.split_first_chunk::<UDP>()?;

@@ -14,25 +14,26 @@ use std::hint::black_box;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sum {
-    /// The sum of 64-bit words in the order of this machine's bytes, with the carry added again. It
-    /// has the same 16-bit sum (RFC 1071, 2.B and 2.C).
+    /// The sum of 64-bit words in the byte order of this machine, with end-around carry. It has the
+    /// same 16-bit sum (RFC 1071, 2.B and 2.C).
     total: u64,
     /// Whether the bytes so far end in the middle of a 16-bit word.
     odd: bool,
 }
 
-/// From this many bytes on, words are added without carries between them (`Halves`). That takes
-/// some time to set up, so shorter runs of whole words are added with the carry of the word before.
+/// From this number of bytes on, words are added without carries between them (`Halves`). This
+/// takes some time to set up, so shorter runs of whole words are added with the carry of the word
+/// before.
 const MANY: usize = 192;
 
-/// Bytes that are added without carries are blocks, so that the loop over them has no rest.
+/// Words are added without carries in blocks, so that the loop has no remainder.
 const BLOCK: usize = 64;
 
-/// From this many bytes on, a copy and its sum are made together (`copy_many`).
+/// From this number of bytes on, one loop copies and adds (`copy_many`).
 const LONG: usize = 512;
 
 impl Sum {
-    /// The sum of an even number of bytes that is known when this is compiled.
+    /// The sum of an even number of bytes; the compiler knows the number.
     #[inline]
     pub fn of<const N: usize>(bytes: &[u8; N]) -> Self {
         const { assert!(N.is_multiple_of(2), "the number of bytes is even") };
@@ -47,7 +48,7 @@ impl Sum {
         }
     }
 
-    /// Adds bytes after those so far.
+    /// Appends bytes to the sum.
     #[inline]
     pub fn add(&mut self, bytes: &[u8]) {
         let part = match is_short(bytes) {
@@ -57,7 +58,7 @@ impl Sum {
         self.add_part(part, bytes.len());
     }
 
-    /// Copies bytes, and adds them after those so far.
+    /// Copies bytes, and appends them to the sum.
     ///
     /// ```
     /// use dunlin_packet::Sum;
@@ -83,8 +84,8 @@ impl Sum {
         self.add_part(part, from.len());
     }
 
-    /// Copies a block of whole words, and adds its first `len` bytes after those so far. The others
-    /// are zeros.
+    /// Copies a block of whole words, and appends its first `len` bytes to the sum. Its other bytes
+    /// must be zeros.
     ///
     /// ```
     /// use dunlin_packet::Sum;
@@ -102,7 +103,7 @@ impl Sum {
         self.add_part(sum_of_block(0, from), len);
     }
 
-    /// The same sum with few bits, for [`Self::with`].
+    /// The same sum in few bits, for [`Self::with`].
     #[inline]
     pub(super) fn small(self) -> Self {
         Self {
@@ -111,15 +112,15 @@ impl Sum {
         }
     }
 
-    /// This sum, which is [`Self::small`] and has an even number of bytes, with a block of whole
-    /// words after it.
+    /// This sum with a block of whole words appended. This sum must come from [`Self::small`] and
+    /// have an even number of bytes.
     #[inline]
     pub(super) fn with<const N: usize>(self, block: &[u8; N]) -> Self {
         const { assert!(N.is_multiple_of(8), "a block has whole words") };
         debug_assert!(!self.odd, "a block is added at a whole word");
-        debug_assert!(self.total >> 33 == 0, "the last carry is lost");
+        debug_assert!(self.total >> 33 == 0, "the sum has few bits");
         let (sum, carry) = words_of_block(0, block);
-        // If this has a carry, what is left is small, and the carry has room in it.
+        // If the addition carries, the total left is small, so adding the carry cannot overflow.
         let (total, carry) = sum.carrying_add(self.total, carry);
         Self {
             total: total.wrapping_add(u64::from(carry)),
@@ -127,7 +128,7 @@ impl Sum {
         }
     }
 
-    /// This sum, which has an even number of bytes, with two bytes after it.
+    /// This sum, which must have an even number of bytes, with two bytes appended.
     #[inline]
     pub(super) fn plus(self, pair: [u8; 2]) -> Self {
         debug_assert!(!self.odd, "a pair is added at a whole word");
@@ -151,8 +152,8 @@ impl Sum {
         u16::from_be(self.native())
     }
 
-    /// Whether a packet is undamaged: this is the sum of its bytes, including the checksum. The
-    /// same as whether [`Self::folded`] is 0xFFFF, with fewer instructions.
+    /// Whether a packet is undamaged; the sum must include its checksum. True if [`Self::folded`]
+    /// is 0xFFFF, but with fewer instructions.
     ///
     /// ```
     /// use dunlin_packet::Sum;
@@ -163,30 +164,30 @@ impl Sum {
     #[inline]
     pub fn is_right(&self) -> bool {
         // The 16-bit sum is 0xFFFF if the total is a multiple of 65 535 other than 0. The product
-        // of MOST and the multiple k is -k, for each k from 1 to MOST; each other total has another
+        // of MOST and the multiple k is -k, for each k from 1 to MOST; any other total has another
         // product, because MOST is odd.
         const MOST: u64 = u64::MAX / 0xFFFF;
         const _: () = assert!(MOST.wrapping_mul(0xFFFF) == 1_u64.wrapping_neg());
         self.total.wrapping_mul(MOST) >= MOST.wrapping_neg()
     }
 
-    /// The remainder of the sum when divided by 65 535, in the order of this machine's bytes.
+    /// The remainder of the sum when divided by 65 535, in the byte order of this machine.
     #[inline]
     pub(super) fn remainder(&self) -> u16 {
         (self.total % 0xFFFF) as u16
     }
 
-    /// The sum as 16 bits in the order of this machine's bytes.
+    /// The sum as 16 bits in the byte order of this machine.
     #[inline]
     pub(super) fn native(&self) -> u16 {
-        // Adding a number to itself with its halves exchanged leaves, in the upper half, the sum of
-        // both halves. The lower half has the same sum, so its carry is the one to add again.
+        // After adding a number to itself with its halves exchanged, the upper half has the sum of
+        // both halves. The lower half has the same sum, so its carry is the end-around carry.
         let half = (self.total.wrapping_add(self.total.rotate_left(32)) >> 32) as u32;
         (half.wrapping_add(half.rotate_left(16)) >> 16) as u16
     }
 
     /// Adds the sum of `len` bytes. If they begin in the middle of a 16-bit word, each byte belongs
-    /// to the other half of its word, so their sum is rotated by a byte.
+    /// in the other half of its word, so their sum is rotated by a byte.
     #[inline]
     fn add_part(&mut self, part: u64, len: usize) {
         let part = if self.odd { part.rotate_left(8) } else { part };
@@ -200,28 +201,28 @@ fn number(word: [u8; 8]) -> u64 {
     u64::from_ne_bytes(word)
 }
 
-/// The sum with its carry added again.
+/// The sum with end-around carry.
 #[inline]
 fn around(one: u64, other: u64) -> u64 {
     let (sum, carry) = one.overflowing_add(other);
     sum + u64::from(carry)
 }
 
-/// Whether these are whole words of 64 bits, and so few that they are added word by word.
+/// Whether these are whole 64-bit words, few enough to be added word by word.
 #[inline]
 fn is_short(bytes: &[u8]) -> bool {
     bytes.len() < MANY && bytes.len().is_multiple_of(8)
 }
 
 /// The sum of the words of a block, without a loop: one addition for each word, with the carry of
-/// the one before it.
+/// the word before.
 #[inline]
 fn sum_of_block<const N: usize>(sum: u64, block: &[u8; N]) -> u64 {
     let (sum, carry) = words_of_block(sum, block);
     around(sum, u64::from(carry))
 }
 
-/// As [`sum_of_block`], with the last carry apart.
+/// Like [`sum_of_block`], with the last carry returned separately.
 #[inline]
 fn words_of_block<const N: usize>(sum: u64, block: &[u8; N]) -> (u64, bool) {
     let (words, _) = block.as_chunks::<8>();
@@ -232,7 +233,7 @@ fn words_of_block<const N: usize>(sum: u64, block: &[u8; N]) -> (u64, bool) {
     (sum, carry)
 }
 
-/// The sum of few whole words.
+/// The sum of a few whole words.
 #[inline]
 fn sum_of_words(bytes: &[u8]) -> u64 {
     let (mut sum, mut bytes) = (0, bytes);
@@ -250,7 +251,7 @@ fn sum_of_words(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Copies few whole words, and returns their sum.
+/// Copies a few whole words, and returns their sum.
 #[inline]
 fn copy_words(from: &[u8], to: &mut [u8]) -> u64 {
     let (blocks, rest) = from.as_chunks::<32>();
@@ -284,11 +285,11 @@ fn sum_of_any(bytes: &[u8]) -> u64 {
     around(halves.sum(), sum_of_few(few))
 }
 
-/// Copies bytes, and returns their sum. Each is read once: a message of megabytes is not in the
-/// fastest cache, so a second pass over each packet costs as much as half of the first.
+/// Copies bytes, and returns their sum. Each byte is read once: a message of megabytes is not in
+/// the fastest cache, so a second pass over each packet costs half as much as the first.
 #[inline(never)]
 fn copy_many(from: &[u8], to: &mut [u8]) -> u64 {
-    // If the compiler knew this number, it would make two loops of the one below, and the first a
+    // If the compiler knew this number, it would split the loop below in two, and make the first a
     // call of `memcpy`.
     let zero = black_box(0_u64);
     let (blocks, few) = from.as_chunks::<BLOCK>();
@@ -305,7 +306,7 @@ fn copy_many(from: &[u8], to: &mut [u8]) -> u64 {
     around(halves.sum(), sum_of_few(few))
 }
 
-/// The sum of fewer bytes than a block has.
+/// The sum of less than a block.
 #[inline]
 fn sum_of_few(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
@@ -314,7 +315,7 @@ fn sum_of_few(bytes: &[u8]) -> u64 {
         .fold(last_word(rest), |sum, word| around(sum, number(*word)))
 }
 
-/// The word of fewer than eight bytes, with zeros after them. Most packets have none.
+/// Fewer than eight bytes as a word, with zeros after them. Most packets have none.
 #[inline]
 fn last_word(rest: &[u8]) -> u64 {
     if rest.is_empty() {
@@ -325,10 +326,9 @@ fn last_word(rest: &[u8]) -> u64 {
     number(last)
 }
 
-/// The sum of fewer than 2^32 words, as the sums of their lower halves and of their upper ones.
-/// They have no carries, so several words are added with one instruction. It is cheaper to add the
-/// whole word than its lower half, which would have to be cut out: the sum of the lower halves
-/// follows.
+/// The sum of fewer than 2^32 words, as the sums of their lower and of their upper halves. These
+/// sums have no carries, so one instruction adds several words. Adding the whole word is cheaper
+/// than cutting out its lower half; the sum of the lower halves follows from it.
 #[derive(Default)]
 struct Halves {
     /// The sum of the words without the carries.

@@ -1,6 +1,6 @@
 //! Measures the cost that `auto` adds to `shm`: the round trip of a 56-byte packet between two
 //! threads over `shm`, over `auto` where all peers share memory, and over `auto` with one more peer
-//! over UDP, which makes the endpoint poll its socket from time to time.
+//! over UDP, which makes the endpoint poll its socket now and then.
 //!
 //! `cargo run --release -p dunlin-transport --example auto_pingpong [ROUNDS]`. Each round measures
 //! everything once; figures are medians over the rounds.
@@ -14,7 +14,7 @@ use dunlin_transport::auto::{self, Auto};
 use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo, meet};
 use dunlin_transport::shm::{self, Shm};
 
-/// Round trips for one reading of the clock, which costs a tenth of a round trip.
+/// Round trips per reading of the clock, which costs a tenth of a round trip.
 const GROUP: u32 = 64;
 const GROUPS: u32 = 2000;
 

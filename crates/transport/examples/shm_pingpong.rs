@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Every run measures the bare hardware and the transport in turn, between two threads and between
-//! two processes; the medians and their ratio are printed. Each packet carries a new counter; the
-//! other side reads it and answers with a function of it.
+//! two processes. The program prints the medians and their ratio. Each packet carries a new
+//! counter; the other side reads it and answers with a function of it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

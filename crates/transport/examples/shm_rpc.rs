@@ -1,7 +1,7 @@
 //! RPCs between two endpoints over shared memory, in one thread and with a clock that only counts,
-//! so that every run executes the same instructions. `cargo xtask budget` runs it under callgrind
-//! and compares it with `budget.toml`; `xtask/outside` builds it as a program outside the
-//! workspace.
+//! so that every run executes the same instructions. `cargo xtask budget` runs this program under
+//! callgrind and compares the counts with `budget.toml`; `xtask/outside` builds it as a program
+//! outside the workspace.
 //!
 //! ```text
 //! cargo run --release -p dunlin-transport --example shm_rpc -- \
@@ -40,7 +40,7 @@ pub(crate) fn main() {
     println!("{counted}");
 }
 
-/// Two ends of a channel, like those of two processes.
+/// Two ends of a channel, as two processes would have them.
 fn ends() -> (End<Shm>, End<Shm>) {
     let [mut near, mut far] =
         [(); 2].map(|()| Shm::open(Options::default()).expect("shared memory"));

@@ -95,7 +95,7 @@ impl std::fmt::Display for Spread {
     }
 }
 
-/// Two endpoints that know each other, and the number by which each knows the other.
+/// Two connected endpoints, and the number that each has for the other.
 fn pair(options: &Options) -> ((Endpoint, PeerId), (Endpoint, PeerId)) {
     let mut a = Udp::open(options).expect("loopback has ports");
     let mut b = Udp::open(options).expect("loopback has ports");

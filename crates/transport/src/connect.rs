@@ -5,7 +5,7 @@
 //! client side [`Connect::complete`] or [`Connect::abandon`]. The nexus moves the bytes and, over
 //! a UNIX socket, the descriptors; it understands neither.
 //!
-//! A transport that chooses one of several others for each peer puts their offers into one. The
+//! If a transport chooses between several others for each peer, its offer contains theirs. The
 //! control plane carries the parts separately ([`Connect::parts`]), each under the kind of its
 //! transport, so two endpoints can connect if they have one kind in common.
 //!
@@ -14,9 +14,9 @@
 //! - Both halves are arguments, so the data path needs no lock and no shared cell.
 //! - An offer comes from another process. A transport checks every byte and every descriptor of
 //!   it and answers with a [`ConnectError`]; it never panics and never blocks.
-//! - Uses of a peer are counted: `accept` and `complete` add one, `release` takes one away.
-//!   [`Connect::remove`] ends all uses at once. A [`PeerId`] that was released or removed does not
-//!   soon go to another peer; packets to it are dropped and counted.
+//! - Uses of a peer are counted: `accept` and `complete` add one, `release` removes one.
+//!   [`Connect::remove`] ends all uses at once. The [`PeerId`] of a released or removed peer is not
+//!   soon given to another peer; packets to it are dropped and counted.
 
 use std::fmt;
 use std::io;
@@ -29,7 +29,7 @@ use dunlin_wire::control::TransportKind;
 
 use crate::counters::Counters;
 
-/// Names an endpoint, over all processes and restarts.
+/// Names an endpoint, uniquely over all processes and restarts.
 pub use dunlin_wire::control::EndpointUid;
 
 /// Most bytes in an [`Offer`]; the control message that carries it has this much room.
@@ -54,11 +54,11 @@ pub struct PeerInfo {
     pub endpoint: EndpointUid,
     /// Whether it runs on this host, and the control connection can carry descriptors.
     pub same_host: bool,
-    /// Whether it claims to be a thread of this process. Any process can claim that, so a transport
-    /// may choose its offer by the claim but must not trust it.
+    /// Whether it claims to be a thread of this process. Any process can claim that. A transport
+    /// may choose its offer by the claim, but must not trust it.
     pub same_process: bool,
-    /// Whether its process answers challenges, so that it can prove that packets reach it at an
-    /// address that is not that of its connection (rule C13).
+    /// Whether its process answers challenges. Such a peer can prove that packets reach it at an
+    /// address other than its connection's (rule C13).
     pub proves: bool,
     /// Our end of the control connection, an address at which the peer reaches this host; `None` if
     /// the connection is a UNIX socket.
@@ -91,10 +91,9 @@ impl PeerInfo {
     }
 }
 
-/// The number of an offer that waits for its answer. Only the transport that made the offer
-/// understands it.
+/// The number of an offer that waits for its answer, which only the offering transport understands.
 ///
-/// Give it to [`Connect::complete`] or [`Connect::abandon`]; if it is lost, the peer's resources
+/// Pass it to [`Connect::complete`] or [`Connect::abandon`]. If it is lost, the peer's resources
 /// stay until the endpoint closes.
 #[derive(PartialEq, Eq, Hash, Debug)]
 #[must_use = "an offer must be completed or abandoned"]
@@ -105,7 +104,7 @@ pub struct Pending(pub u64);
 pub enum Arm {
     /// No packet has come. Packets from now on make a descriptor of [`Connect::fds`] readable.
     Wait,
-    /// Packets may be there already: do not block, call [`Connect::disarm`] and poll.
+    /// Packets may already be here: do not block, call [`Connect::disarm`] and poll.
     Ready,
 }
 
@@ -114,14 +113,14 @@ pub enum Arm {
 pub enum ConnectError {
     /// The transport cannot reach this peer, for example shared memory on another host.
     Unreachable,
-    /// The bytes are not those of an offer of this transport.
+    /// The bytes are not an offer of this transport.
     Malformed,
-    /// The peer wants sizes that this endpoint does not accept.
+    /// This endpoint does not accept the peer's sizes.
     Sizes,
     /// A descriptor is missing, of the wrong kind, of the wrong size, or not sealed.
     Descriptor,
-    /// The address at which the peer wants packets is not its own, and the operator has not allowed
-    /// it (rule C12).
+    /// The peer wants packets at an address that is not its own and that the operator has not
+    /// allowed (rule C12).
     ForeignAddress,
     /// The offer refers to a channel that no longer exists; a new offer will make another.
     Gone,
@@ -172,7 +171,7 @@ pub trait Connect: Transport {
     /// Names of the counters that only this transport has, such as causes of drops.
     const DETAILS: &'static [&'static str] = &[];
 
-    /// Makes an offer to `peer`. This is the client's first step.
+    /// Makes an offer to `peer`. The client's first step.
     ///
     /// # Errors
     /// `Unreachable`, `TooManyPeers`, `Os`.
@@ -182,9 +181,8 @@ pub trait Connect: Transport {
         peer: &PeerInfo,
     ) -> Result<(Pending, Offer), ConnectError>;
 
-    /// Takes an offer and answers it. This is the server's step. If the offer says so, the answer
-    /// reuses the channel that this pair of endpoints already has. From now on `peer` has one use
-    /// more.
+    /// Takes an offer and answers it. The server's step. If the offer asks for that, the answer
+    /// reuses the channel that this pair of endpoints already has. Adds one use of the peer.
     ///
     /// # Errors
     /// Any; the transport is then unchanged.
@@ -195,8 +193,8 @@ pub trait Connect: Transport {
         offer: Offer,
     ) -> Result<(PeerId, Offer), ConnectError>;
 
-    /// Takes the answer, after which packets can flow. This is the client's last step. From now on
-    /// the peer has one use more.
+    /// Takes the answer, after which packets can flow. The client's last step. Adds one use of the
+    /// peer.
     ///
     /// # Errors
     /// `Malformed`, `Sizes`, `Descriptor`, `Gone`, `Os`; the offer is then abandoned.
@@ -226,8 +224,8 @@ pub trait Connect: Transport {
         u32::MAX
     }
 
-    /// Whether packets to this peer go to an address other than that of its connection. Before a
-    /// session opens, the peer must then prove that they reach it there (rule C13).
+    /// Whether packets to this peer go to an address other than its connection's. If so, before a
+    /// session opens, the peer must prove that packets reach it there (rule C13).
     fn must_prove(_rx: &Self::Rx, _tx: &Self::Tx, _peer: PeerId) -> bool {
         false
     }
@@ -235,19 +233,19 @@ pub trait Connect: Transport {
     /// Gives up an offer that was refused or not answered.
     fn abandon(rx: &mut Self::Rx, tx: &mut Self::Tx, pending: Pending);
 
-    /// Takes away one use of this peer. The last one frees its resources.
+    /// Removes one use of this peer. Removing the last one frees its resources.
     fn release(rx: &mut Self::Rx, tx: &mut Self::Tx, peer: PeerId);
 
-    /// Removes a dead peer and frees its resources at once, even if packets still name it. Frames
-    /// of the current burst stay valid.
+    /// Removes a dead peer and frees its resources immediately, even if packets still name it.
+    /// Frames of the current burst stay valid.
     fn remove(rx: &mut Self::Rx, tx: &mut Self::Tx, peer: PeerId);
 
     /// Appends the descriptors on which to wait for readability; they stay the same for the life of
     /// the endpoint.
     fn fds(rx: &Self::Rx, tx: &Self::Tx, out: &mut Vec<RawFd>);
 
-    /// How long an endpoint that has had packets looks for others before it blocks, at least:
-    /// longer than waking it takes. Most transports wake it within microseconds.
+    /// The minimum time for which an endpoint that has had packets polls before it blocks: longer
+    /// than it takes to wake it. Most transports wake it within microseconds.
     fn least_spin(_rx: &Self::Rx) -> Duration {
         Duration::ZERO
     }
@@ -258,7 +256,7 @@ pub trait Connect: Transport {
     /// Notes that the thread is awake again. Call this after every `arm`, whatever that returned.
     fn disarm(rx: &mut Self::Rx, tx: &mut Self::Tx);
 
-    /// The reason why a peer of this host is not reached over shared memory, if this has just
+    /// Takes the reason why a peer of this host is not reached over shared memory, if this has
     /// happened for the first time. Only a transport that chooses between two has such a reason.
     fn take_fallback(_tx: &mut Self::Tx) -> Option<ConnectError> {
         None
@@ -271,8 +269,8 @@ pub trait Connect: Transport {
     fn details(_rx: &Self::Rx, _tx: &Self::Tx, _show: &mut dyn FnMut(&'static str, u64)) {}
 }
 
-/// Connects two endpoints whose halves one thread has, without a control plane. `infos` describe
-/// the first endpoint and the second one, each as the other one knows it. Returns the first
+/// Connects two endpoints whose halves belong to one thread, without a control plane. `infos`
+/// describe the first endpoint and the second, each as the other one knows it. Returns the first
 /// endpoint's number for the second, and the second's for the first.
 ///
 /// ```

@@ -10,8 +10,8 @@ pub struct Counters {
     pub tx_packets: u64,
     /// Frames made visible by `burst`.
     pub rx_packets: u64,
-    /// Bytes of `tx_packets`, as the endpoint sees them. The two are not next to each other: a
-    /// compiler would add to both at once, which takes more instructions.
+    /// Bytes of `tx_packets`, as the endpoint sees them. The two fields are not neighbours: a
+    /// compiler would add to both with one operation, which takes more instructions.
     pub tx_bytes: u64,
     /// Bytes of `rx_packets`.
     pub rx_bytes: u64,
@@ -27,8 +27,8 @@ pub struct Counters {
     pub tx_dropped_error: u64,
     /// Frames lost because the receive queue overflowed, if the transport can know.
     pub rx_overflow: u64,
-    /// Impossible contents (a ring's word or position, a frame's length): dropped, or the ring
-    /// was closed.
+    /// Impossible contents (a ring's word or position, a frame's length): the packet was dropped,
+    /// or the ring closed.
     pub rx_corrupt: u64,
     /// Packets by reference: the sender named their data, and the receiver copies it.
     pub tx_references: u64,

@@ -1,5 +1,5 @@
 //! The bytes of a packet that an endpoint has lent to its transport, for transports that copy them
-//! at once: `udp`, `dunlin-xdp` and `dunlin-dpdk`.
+//! immediately: `udp`, `dunlin-xdp` and `dunlin-dpdk`.
 
 use dunlin_msgbuf::{BufRef, regions};
 

@@ -2,8 +2,8 @@
 //! packets to an address in one of them even if the peer that offers the address has connected from
 //! elsewhere.
 //!
-//! This file does no I/O. The program or its settings make the list, and `udp` asks it when a peer
-//! names an address.
+//! This file does no I/O. The program or its settings make the list; `udp` consults it when a peer
+//! offers an address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};

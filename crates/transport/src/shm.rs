@@ -1,11 +1,11 @@
 //! Shared memory: one ring for each direction of each pair of endpoints on a host (design §12,
 //! `docs/decisions/shm-ring.md`). The endpoints are threads of one process or of several.
 //!
-//! From the inside out: `cells` is the memory of a ring and `ring` its protocol; `doorbell` names
-//! the rings to look at; `channel` puts two rings into shared `memory`; `rx` and `tx` are the
-//! halves of an endpoint; `regions` and `bounce` are for data that goes by reference; `offer`,
-//! `channels` and `setup` bring endpoints together, those of one process through `handing`;
-//! `endpoint` is what users open with `options`.
+//! From the inside out: `cells` is the memory of a ring and `ring` its protocol; `doorbell` shows
+//! which rings have packets; `channel` puts two rings into shared `memory`; `rx` and `tx` are the
+//! halves of an endpoint; `regions` and `bounce` serve data by reference; `offer`, `channels` and
+//! `setup` connect endpoints, through `handing` if both are in one process; users open an
+//! `endpoint` with `options`.
 //!
 //! ```
 //! use dunlin_core::transport::{Rx, Tx, TxItem, MAX_INLINE};

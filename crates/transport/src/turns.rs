@@ -1,29 +1,29 @@
-//! When to look at the socket, for a transport that has a faster way as well: shared memory, or the
-//! rings of AF_XDP.
+//! When to poll the socket, for a transport that also has a faster way to receive: shared memory,
+//! or the rings of AF_XDP.
 //!
-//! A look at the socket costs a system call (200 to 300 ns if it is empty), a look at shared memory
-//! a few nanoseconds. So each burst spends part of a budget, and the endpoint looks at the socket
-//! when the budget is used up: after 32 bursts that found packets in shared memory (design §12), or
-//! after 1024 that found none. The latter take some ten microseconds of spinning, so looks at the
-//! socket take only a few percent of the time. Two cases differ:
+//! Polling the socket costs a system call (200 to 300 ns if it is empty), polling shared memory a
+//! few nanoseconds. So each burst spends part of a budget, and the endpoint polls the socket when
+//! the budget is used up: after 32 bursts that found packets in shared memory (design §12), or
+//! after 1024 that found none. 1024 such bursts take some ten microseconds, so the socket takes
+//! only a few percent of the time. Two cases differ:
 //! - if datagrams came lately, or no peer uses shared memory, every burst that finds nothing uses
 //!   up the budget, because then the latency of UDP counts;
 //! - if no peer uses UDP and none knows our address, the budget is never used up.
 //!
-//! If a look costs no system call ([`Turns::with_cheap_looks`]), every burst looks first at the
+//! If a poll costs no system call ([`Turns::with_cheap_looks`]), every burst first polls the
 //! transport in the socket's place, unless the burst before it found packets there.
 //!
 //! Pure; called for each burst, and when peers come and go, by `auto` and by `dunlin-xdp`.
 
-/// Idle bursts between two looks at the socket.
+/// Idle bursts between two polls of the socket.
 const BUDGET: u32 = 1024;
 /// The cost of a burst that found packets in shared memory: the 32nd uses up the budget.
 const BUSY_COST: u32 = BUDGET / 32;
-/// Number of empty looks at the socket after which datagrams no longer count as recent: about 60
+/// Number of empty polls of the socket after which datagrams no longer count as recent: about 60
 /// µs, longer than a round trip in a datacenter.
 const RECENT: u32 = 256;
 
-/// The budget of bursts without a look at the socket. "Shared memory" here stands for any faster
+/// The budget of bursts without a poll of the socket. "Shared memory" here stands for any faster
 /// way to receive.
 ///
 /// ```
@@ -38,7 +38,7 @@ pub struct Turns {
     /// The cost of a burst that found nothing, and of one that found packets.
     idle_cost: u32,
     busy_cost: u32,
-    /// Looks that may find nothing before datagrams no longer count as recent.
+    /// Empty polls that are left before datagrams no longer count as recent.
     recent: u32,
     shm_used: bool,
     udp_used: bool,
@@ -66,8 +66,8 @@ impl Turns {
         }
     }
 
-    /// The turns of an endpoint without peers, with a transport in the socket's place whose looks
-    /// cost no system call.
+    /// The turns of an endpoint without peers, with a transport in the socket's place that can be
+    /// polled without a system call.
     pub const fn with_cheap_looks() -> Self {
         let mut turns = Self::new();
         turns.looks_are_cheap = true;
@@ -82,13 +82,12 @@ impl Turns {
         self.set_costs();
     }
 
-    /// Makes the next burst look at the socket, where packets may wait whether or not a peer uses
-    /// UDP.
+    /// Makes the next burst poll the socket, where packets may wait whether or not a peer uses UDP.
     pub fn on_doubt(&mut self) {
         self.left = 0;
     }
 
-    /// True if this burst must look at the socket first.
+    /// True if this burst must poll the socket first.
     #[inline]
     pub fn is_due(&self) -> bool {
         self.left == 0
@@ -106,7 +105,7 @@ impl Turns {
         self.left = self.left.saturating_sub(self.idle_cost);
     }
 
-    /// Notes a look at the socket.
+    /// Notes a poll of the socket.
     pub fn on_look(&mut self, found: bool) {
         let before = self.recent;
         self.recent = if found {

@@ -1,5 +1,5 @@
 //! An RPC over shared memory allocates nothing, however it ends, and neither does an endpoint that
-//! falls asleep. The first part repeats tests of `dunlin-core` over the real transport, in one
+//! goes to sleep. The first part repeats tests of `dunlin-core` over the real transport, in one
 //! thread.
 
 use dunlin_core::transport::{MAX_INLINE, PeerId, Rx, Tx, TxItem};
@@ -33,7 +33,7 @@ fn world(sessions: usize) -> World<Shm> {
 
 dunlin_testkit::prove_every_kind!(world);
 
-/// That includes the first sleep, and bursts after all parked peers have sent.
+/// This includes the first sleep, and bursts after all parked peers have sent.
 #[test]
 fn sleeping_and_waking_up_allocate_nothing() {
     // Rings are parked if there are more than eight.

@@ -1,5 +1,5 @@
-//! The `auto` transport: which transport carries the packets of a peer, peers on both transports,
-//! and when an endpoint looks at its socket.
+//! The `auto` transport: which transport carries a peer's packets, peers on both transports, and
+//! when an endpoint polls its socket.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 use std::net::UdpSocket;
@@ -133,7 +133,7 @@ fn item(peer: PeerId, byte: u8) -> TxItem {
     }
 }
 
-/// Makes both known to each other; returns the number by which each knows the other.
+/// Connects the two; returns the number that each has for the other.
 fn connect(a: &mut Endpoint, b: &mut Endpoint, same_host: bool) -> (PeerId, PeerId) {
     let (pending, offer) = a.offer(&b.info(same_host));
     let (to_a, answer) = b.accept(&a.info(same_host), offer);
@@ -192,7 +192,10 @@ fn a_side_that_cannot_complete_shared_memory_offers_udp_alone_next() {
     a.send(to_b, 7);
     assert_eq!(b.next(), [7]);
     let (to_a, _) = connect(&mut b, &mut a, true);
-    assert!(is_udp(to_a), "nor does it accept shared memory from there");
+    assert!(
+        is_udp(to_a),
+        "the endpoint does not accept shared memory from that peer either"
+    );
 }
 
 #[test]
@@ -287,7 +290,7 @@ fn the_socket_is_left_alone_while_all_peers_share_memory() {
         assert_eq!(a.take(2000), []);
     }
     assert_eq!([a.syscalls(), b.syscalls()], before);
-    // An offer reveals the address of `a`, and ends without an answer.
+    // An offer reveals the address of `a`, and then ends without an answer.
     let stranger = PeerInfo {
         endpoint: EndpointUid([9; 16]),
         ..a.info(false)
@@ -446,7 +449,7 @@ fn an_offer_has_a_part_for_each_transport_and_one_part_will_do() {
 }
 
 #[test]
-fn packets_have_the_size_of_what_carries_them() {
+fn packets_have_the_size_of_the_transport_that_carries_them() {
     let (mut a, mut near, mut far) = (Endpoint::new(1), Endpoint::new(2), Endpoint::new(3));
     let (to_near, _) = connect(&mut a, &mut near, true);
     let (to_far, _) = connect(&mut a, &mut far, false);

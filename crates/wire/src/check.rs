@@ -1,5 +1,5 @@
-//! Properties that hold for any bytes: the property tests of this crate and the fuzz targets in
-//! `fuzz/` share them.
+//! Properties that hold for any bytes, shared by the property tests of this crate and the fuzz
+//! targets in `fuzz/`.
 //!
 //! Every function panics if its property does not hold, and returns quietly otherwise. Built for
 //! tests, for fuzzing, and with the feature `check`.
@@ -23,7 +23,7 @@ pub fn packet(bytes: &[u8]) {
     assert_eq!(
         peek_session(bytes).is_some(),
         bytes.len() >= 8,
-        "peeking needs 8 bytes"
+        "a look at the session needs 8 bytes"
     );
 }
 
@@ -45,11 +45,11 @@ pub fn control_stream(mut bytes: &[u8]) {
             Ok(None) => {
                 assert!(
                     bytes.len() < MAX_FRAME,
-                    "a reader never waits with a full buffer"
+                    "a full buffer contains a whole frame"
                 );
                 assert!(
                     Message::decode(bytes).is_err(),
-                    "half a frame is no message"
+                    "an incomplete frame is not a message"
                 );
                 return;
             }
@@ -57,7 +57,7 @@ pub fn control_stream(mut bytes: &[u8]) {
                 assert_eq!(
                     error,
                     ControlError::Length,
-                    "framing fails for one reason only"
+                    "only the length makes framing fail"
                 );
                 assert_eq!(Message::decode(bytes), Err(ControlError::Length));
                 return;
@@ -66,9 +66,9 @@ pub fn control_stream(mut bytes: &[u8]) {
     }
 }
 
-/// Reads bytes as version, type and body of one frame, after putting the right length in front.
+/// Reads bytes as version, type and body of one frame, after adding the right length in front.
 ///
-/// A fuzzer that changes the length of an input seldom changes the length field before it as well.
+/// A fuzzer that changes the length of an input seldom changes its length field as well.
 pub fn control_body(body: &[u8]) {
     let body = &body[..body.len().min(MAX_FRAME - LENGTH_LEN)];
     let mut frame = [0; MAX_FRAME];
@@ -78,7 +78,7 @@ pub fn control_body(body: &[u8]) {
     control_stream(&frame[..LENGTH_LEN + body.len()]);
 }
 
-/// Reads bytes as each question and answer of reflection: one that is accepted survives encoding.
+/// Reads bytes as each question and answer of reflection: an accepted one survives encoding.
 pub fn reflection(bytes: &[u8]) {
     let mut out = [0; 4096];
     if bytes.len() > out.len() {
@@ -103,27 +103,26 @@ pub fn reflection(bytes: &[u8]) {
     }
 }
 
-/// Checks that a residence never exceeds the time that it stands for, and is only slightly below
-/// it.
+/// Checks that a residence never exceeds the time that it encodes, and is only slightly below it.
 pub fn residence(nanos: u64) {
     let residence = Residence::from_nanos(nanos);
     let Some(decoded) = residence.to_nanos() else {
         assert!(
             nanos >= 2047 << 31,
-            "only what is too large has no residence"
+            "only a time that is too large has no residence"
         );
         return;
     };
-    assert!(decoded <= nanos, "a residence is never above the time");
+    assert!(decoded <= nanos, "a residence never exceeds its time");
     // The mantissa keeps 11 bits, the first of which is set, so the loss is below 2⁻¹⁰.
     assert!(
         u128::from(nanos - decoded) * 1024 <= u128::from(nanos),
-        "the loss is bounded"
+        "the loss is below 1 in 1024"
     );
     assert_eq!(
         Residence::from_nanos(decoded),
         residence,
-        "what was decoded is exact"
+        "a decoded time is encoded exactly"
     );
     if let Some(next) = Residence::from_nanos(nanos + 1).to_nanos() {
         assert!(next >= decoded, "a longer time has no smaller residence");
@@ -139,11 +138,11 @@ fn accepted_header(header: &Header, bytes: &[u8]) {
     assert_eq!(peek_session(bytes), Some(header.session));
     assert_eq!(peek_request(bytes), Some((header.kind, header.req)));
     let extended = HEADER_LEN + header.extension_len();
-    assert!(extended <= bytes.len(), "the extension is there");
+    assert!(extended <= bytes.len(), "the bytes contain the extension");
     assert_eq!(
         Header::decode(&bytes[..extended]),
         Ok(*header),
-        "only the header counts"
+        "the length depends on the header alone"
     );
     assert_eq!(
         Header::decode(&bytes[..extended - 1]),
@@ -157,24 +156,21 @@ fn accepted_header(header: &Header, bytes: &[u8]) {
 
 fn extension(header: &Header, bytes: &[u8]) {
     if header.flags.has(Flags::ACK_VECTOR) {
-        let acks = AckVector::decode(bytes).expect("the header says that it is there");
+        let acks = AckVector::decode(bytes).expect("the header announces acknowledgements");
         assert_eq!(acks.encode(), bytes);
     } else if matches!(header.kind, PacketType::Cr | PacketType::Rfr) {
         let (words, extent) = (header.bitmap_words(), header.bitmap_extent());
-        let bitmap = Bitmap::decode(bytes, extent).expect("the header says that it is there");
+        let bitmap = Bitmap::decode(bytes, extent).expect("the header announces a bitmap");
         assert!(
             bitmap.encode().starts_with(bytes),
-            "encoding gives what was decoded"
+            "encoding gives the bytes that were decoded"
         );
         assert!(bitmap.words() <= words);
         assert_eq!(Header::arrivals(header.cumulative(), extent), header.size);
     } else if header.kind == PacketType::Challenge {
         assert_eq!(bytes.len(), crate::CHALLENGE_LEN);
     } else {
-        assert!(
-            bytes.is_empty(),
-            "nothing stands between this header and its data"
-        );
+        assert!(bytes.is_empty(), "this header has no extension");
     }
 }
 
@@ -187,7 +183,7 @@ fn data_of_packet(header: &Header, data_size: u32) {
         assert_eq!(header.packet_len(data_size), None);
         return;
     };
-    assert!(exists, "a packet behind the message's end has no length");
+    assert!(exists, "a packet after the message's end has no length");
     assert!(data <= data_size && (carries_data || data == 0));
     if carries_data {
         let end = before + u64::from(data);
@@ -224,7 +220,7 @@ fn control_frame(frame: &[u8]) -> Result<(), ControlError> {
     let mut out = [0; MAX_FRAME];
     let len = message
         .encode(&mut out)
-        .expect("what was decoded is in its limits");
+        .expect("a decoded message is within the limits");
     assert_eq!(
         &out[..len],
         frame,
@@ -237,7 +233,7 @@ fn control_frame(frame: &[u8]) -> Result<(), ControlError> {
     assert_eq!(
         frame_len(&frame[..len - 1]),
         Ok(None),
-        "a frame is whole with its last byte"
+        "a frame is complete with its last byte"
     );
     assert!(len > LENGTH_LEN);
     Ok(())

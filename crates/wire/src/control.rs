@@ -1,9 +1,9 @@
 //! Control messages, which two nexus processes exchange over a stream (rules C1 to C15, design §9).
-//! They open and end sessions, and show whether the other process still lives.
+//! They open and end sessions, and show whether the other process is alive.
 //!
 //! Every message is one frame: a 4-byte length, version, type, body (rule C1). [`frame_len`]
 //! finds the frames in a stream, [`Message::decode`] reads one, [`Message::encode`] writes one.
-//! Nothing allocates: a decoded message borrows from the bytes from which it was read.
+//! Nothing allocates: a decoded message borrows from the frame.
 //!
 //! Both directions check the same limits, so a value that encodes also decodes to the same value,
 //! and bytes that decode encode to the same bytes. The state machines in `dunlin-control` decide
@@ -54,12 +54,12 @@ pub const MAX_FRAME: usize = LENGTH_LEN + MAX_FRAME_BODY;
 /// Smallest value of the length: version and type.
 const MIN_FRAME_BODY: usize = 2;
 
-/// One control message. Type numbers on the wire are those of the table in rule C1.
+/// One control message. The table in rule C1 has the type numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Message<'a> {
     /// The first message on a connection, from the side that opened it (rule C2).
     Hello(Hello<'a>),
-    /// The answer to a Hello, with the other side's facts (rule C2).
+    /// The answer to a Hello, with the other side's identity (rule C2).
     HelloAck(Hello<'a>),
     /// Asks for a session (rule C4).
     Connect(Connect<'a>),
@@ -67,25 +67,25 @@ pub enum Message<'a> {
     Accept(Accept<'a>),
     /// Declines to grant the session (rule C5).
     Refuse(Refuse<'a>),
-    /// Closes the receiver's session in order (rule C6).
+    /// Closes the receiver's session in an orderly way (rule C6).
     Disconnect(SessionRef),
-    /// Confirms that the session which the receiver wanted to close is closed (rule C6).
+    /// Confirms that the session that the receiver wanted to close is closed (rule C6).
     DisconnectAck(SessionRef),
-    /// Informs the receiver that its session does not exist any more at the sender (rule C6).
+    /// Informs the receiver that the sender no longer has its session (rule C6).
     Reset {
         /// The session at the receiver.
         session: SessionRef,
         /// Why it ended.
         reason: ResetReason,
     },
-    /// "I live" (rule C7).
+    /// The sender is alive (rule C7).
     Heartbeat {
         /// Grows by one with each heartbeat of a connection.
         counter: u64,
     },
-    /// "I live, and received your heartbeat with this counter" (rule C7).
+    /// The sender is alive, and has received the heartbeat with this counter (rule C7).
     HeartbeatAck {
-        /// The counter of the heartbeat that this one answers.
+        /// The counter of that heartbeat.
         counter: u64,
     },
     /// The last message on a connection (rule C9).
@@ -95,24 +95,24 @@ pub enum Message<'a> {
     },
     /// Asks which endpoint an index names. Offers to that endpoint come later (rule C4).
     Lookup(Lookup),
-    /// Answers a look-up. A look-up that found nothing is answered by a refusal (rule C4).
+    /// Answers a look-up. If no endpoint is found, a refusal is the answer (rule C4).
     Found(Found),
     /// Asks for a part of the process's counters file (rule C10).
     InsightRead(InsightRead),
-    /// The part of that file (rule C10).
+    /// The requested part of that file (rule C10).
     Insight(Insight<'a>),
     /// Asks for the fates of requests (rule C11).
     Inquiry(Inquiry<'a>),
     /// Answers an inquiry (rule C11).
     Account(Account<'a>),
-    /// A number by which a process recognises another on a second connection (rule C3).
+    /// Shows that two connections come from the same process (rule C3).
     Nonce {
         /// Drawn by the side that opened the connection; the other side repeats it.
         nonce: u64,
     },
     /// Returns the content of a challenge (rule C13).
     Proof {
-        /// The eight bytes of the challenge, as a number.
+        /// The eight bytes of the challenge, as an integer.
         secret: u64,
     },
     /// The services of the sender's process from now on (rules C14 and C15).
@@ -154,8 +154,8 @@ impl<'a> Message<'a> {
     /// Reads the message in `frame`, which is exactly one frame as [`frame_len`] delimits it.
     ///
     /// # Errors
-    /// The first reason why the frame is not a message. The caller must close the connection from
-    /// which it came, and do nothing else (rule C9).
+    /// The first reason why the frame is not a message. The caller must close the connection that
+    /// carried it, and do nothing else (rule C9).
     pub fn decode(frame: &'a [u8]) -> Result<Self, ControlError> {
         if frame_len(frame)? != Some(frame.len()) {
             return Err(ControlError::Length);
@@ -173,7 +173,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Whether the message does nothing but ask for an answer.
+    /// Whether the message only asks for an answer.
     pub const fn is_question(&self) -> bool {
         matches!(
             self,

@@ -1,6 +1,6 @@
 //! The code in the `size` field of an ERR packet: why a request ended without a response (the table
-//! of error codes in `docs/protocol.md`, rule W6). Written by the server side of an endpoint, read
-//! by its client side, and given to the user unchanged.
+//! of error codes in `docs/protocol.md`, rule W6). The server side of an endpoint writes it; the
+//! client side passes it to the user unchanged.
 
 use core::fmt;
 
@@ -9,8 +9,8 @@ mod tests;
 
 /// Why a request ended without a response.
 ///
-/// The constants are the protocol's own codes; [`ErrorCode::application`] makes the others. Any
-/// other code reaches the user unchanged, so that a newer server may have more codes.
+/// The constants are the protocol's own codes; [`ErrorCode::application`] makes an application's
+/// code. Any other code reaches the user unchanged, so that newer servers may use more codes.
 ///
 /// ```
 /// use dunlin_wire::ErrorCode;
@@ -33,7 +33,7 @@ impl ErrorCode {
     pub const OVERLOADED: Self = Self(4);
     /// The handler panicked, or dropped the request without an answer.
     pub const HANDLER_FAILED: Self = Self(5);
-    /// The request was handled, but its response has been given back since (rule S3).
+    /// The request was handled, but its response has been freed since (rule S3).
     pub const RESPONSE_GONE: Self = Self(6);
     /// The request was cancelled before its handler ran, or before its response was sent (rule S6).
     pub const CANCELLED: Self = Self(7);
@@ -43,15 +43,15 @@ impl ErrorCode {
     pub const SHUTTING_DOWN: Self = Self(9);
     /// The handler ran, and there was no memory for its response.
     pub const NO_RESPONSE_MEMORY: Self = Self(10);
-    /// The handler itself refused the request, because it is overloaded: it has rejected the
-    /// request with [`Self::OVERLOADED`].
+    /// The handler itself refused the request, because it is overloaded: it rejected the request
+    /// with [`Self::OVERLOADED`].
     pub const REFUSED: Self = Self(11);
-    /// The service's time-out has passed. The handler may have run in part, and runs no longer.
+    /// The service's time-out has passed. The handler may have run in part, and no longer runs.
     pub const TIMED_OUT: Self = Self(12);
 
     const APPLICATION: u32 = 0x1_0000;
 
-    /// A code of the application's own; on the wire it is 0x1_0000 + `code`.
+    /// A code of the application; on the wire it is 0x1_0000 + `code`.
     #[inline]
     pub const fn application(code: u16) -> Self {
         Self(Self::APPLICATION | code as u32)
@@ -63,7 +63,7 @@ impl ErrorCode {
         self.0 < Self::APPLICATION
     }
 
-    /// The application's code, if this is one.
+    /// The application's code, if this is an application's.
     #[inline]
     pub const fn as_application(self) -> Option<u16> {
         let code = (self.0 & 0xFFFF) as u16;
@@ -74,10 +74,10 @@ impl ErrorCode {
         }
     }
 
-    /// Whether the handler ran, if the server keeps the rules of these codes (rule W13). Servers of
-    /// earlier releases do not: they send `OVERLOADED` also for a response without memory, and let
+    /// Whether the handler ran, if the server obeys the rules of these codes (rule W13). Servers of
+    /// earlier releases do not: they also send `OVERLOADED` for a response without memory, and let
     /// handlers send any code, so a code from them that means [`Ran::No`] proves nothing. The error
-    /// of a call knows which server sent the code, so its own `ran` is exact.
+    /// of a call knows which server sent the code; therefore, its own `ran` is exact.
     pub const fn ran(self) -> Ran {
         match self {
             Self::UNKNOWN_TYPE
@@ -88,9 +88,9 @@ impl ErrorCode {
             Self::RESPONSE_TOO_LARGE | Self::NO_RESPONSE_MEMORY | Self::REFUSED => Ran::Yes,
             _ if self.as_application().is_some() => Ran::Yes,
             // Several codes prove nothing. If a handler panics, the rest of its batch fails before
-            // the handler has seen it. A response that has been given back may itself have been an
-            // error. A request that was cancelled or timed out may have run or not. A newer
-            // server's code may mean anything.
+            // the handler has seen it. A response that has been freed may have been an error. A
+            // request that was cancelled or timed out may have run or not. A newer server's code
+            // may mean anything.
             _ => Ran::Unknown,
         }
     }

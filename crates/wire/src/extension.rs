@@ -1,6 +1,6 @@
-//! Extensions, which stand between a packet's header and its data: the bitmap of a CR or RFR (rule
-//! W7), or an acknowledgement vector (rule W10). The header alone determines which of them follows,
-//! and its length; the endpoint then reads or writes it.
+//! Extensions, between a packet's header and its data: the bitmap of a CR or RFR (rule W7), or an
+//! acknowledgement vector (rule W10). The header alone determines which of them follows, and its
+//! length; the endpoint reads or writes it.
 
 use crate::ReqNum;
 
@@ -13,11 +13,11 @@ pub const MAX_BITMAP_WORDS: u32 = 4;
 /// Packets that a bitmap of full length covers.
 pub const MAX_BITMAP_BITS: u32 = MAX_BITMAP_WORDS * u64::BITS;
 
-/// A sender never has packets in flight that are further than this from the cumulative number (rule
-/// W7): two bitmaps cover all of them.
+/// A sender never has packets in flight further than this from the cumulative number (rule W7): two
+/// bitmaps cover all of them.
 pub const MAX_AHEAD: u32 = 2 * MAX_BITMAP_BITS;
 
-/// Most bytes that can stand between header and data: four bitmap words.
+/// Most bytes between header and data: four bitmap words.
 pub const MAX_EXTENSION: usize = 32;
 
 /// Bytes that a challenge carries (rule C13).
@@ -62,11 +62,11 @@ pub struct Bitmap {
     words: [u64; MAX_BITMAP_WORDS as usize],
 }
 
-/// Bits of an extent that hold the number of words; the bits above hold the number of the first.
+/// Bits of an extent that hold the number of words; the first word's number is in the bits above.
 pub(crate) const EXTENT_WORDS_BITS: u32 = 4;
 
 /// True if the extent has at most four words, and all of them lie within the distance that a sender
-/// may be ahead. An extent without words must have no first word either.
+/// may be ahead. An extent without words has no first word either.
 pub(crate) const fn has_place(extent: u32) -> bool {
     let first = extent >> EXTENT_WORDS_BITS;
     let words = extent & ((1 << EXTENT_WORDS_BITS) - 1);
@@ -86,7 +86,7 @@ impl AckVector {
         out
     }
 
-    /// Reads the vector at the start of `bytes`; `None` if there are too few.
+    /// Reads the vector at the start of `bytes`; `None` if there are too few bytes.
     #[inline]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let raw = bytes.first_chunk::<ACK_VECTOR_LEN>()?;
@@ -110,7 +110,7 @@ impl Bitmap {
         }
     }
 
-    /// A bitmap of these words, of which the first has this number. Words that do not fit are left
+    /// A bitmap of these words; `first` is the number of the first. Words that do not fit are left
     /// out; if all words are zero, the bitmap is [`Self::EMPTY`].
     pub fn of_words(first: usize, words: &[u64]) -> Self {
         let mut bitmap = Self::beginning_with(u32::try_from(first).unwrap_or(u32::MAX));
@@ -173,7 +173,7 @@ impl Bitmap {
         zeros.fold(MAX_BITMAP_WORDS, |words, _| words - 1)
     }
 
-    /// The number of words to send and the number of the first of them, encoded as in the header.
+    /// The number of words to send and the number of the first one, encoded as in the header.
     #[inline]
     pub fn extent(&self) -> u32 {
         match self.words() {
@@ -192,8 +192,8 @@ impl Bitmap {
         out
     }
 
-    /// Reads the words at the start of `bytes`; `None` if there are too few bytes, or no bitmap has
-    /// such an extent.
+    /// Reads the words at the start of `bytes`; `None` if there are too few bytes, or if no bitmap
+    /// has this extent.
     #[inline]
     pub fn decode(bytes: &[u8], extent: u32) -> Option<Self> {
         if !has_place(extent) {

@@ -76,7 +76,7 @@ impl PacketType {
     }
 }
 
-/// The flag byte. Unknown bits make a packet invalid, so that they can get a meaning later.
+/// The flag byte. Unknown bits make a packet invalid, so that later versions can define them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Flags(pub u8);
 
@@ -85,11 +85,11 @@ impl Flags {
     pub const NONE: Self = Self(0);
     /// The packet that this one answers was marked "congestion experienced" on its way.
     pub const ECN_ECHO: Self = Self(1);
-    /// These bytes were sent before: no round-trip sample may be taken from the answer.
+    /// The packet was sent before: no round-trip sample may be taken from the answer.
     pub const RETRANSMISSION: Self = Self(2);
     /// Reserved for encrypted packets; not accepted yet.
     pub const ENCRYPTED: Self = Self(4);
-    /// An acknowledgement vector stands between header and data.
+    /// An acknowledgement vector lies between header and data.
     pub const ACK_VECTOR: Self = Self(8);
 
     /// REQ: the client takes a round-trip sample from the answer, so the answer must carry the
@@ -97,8 +97,8 @@ impl Flags {
     pub const SAMPLE: Self = Self(16);
 
     /// The same bit in a REQ of a request of several packets, whose CRs carry the residence anyway:
-    /// the next packet of the request follows at once, so the server may return the credits of both
-    /// together (rule S7). A server that does not know this meaning returns them one by one.
+    /// the next packet of the request follows immediately, so the server may return the credits of
+    /// both together (rule S7). A server that does not know this meaning returns them one by one.
     pub const FOLLOWED: Self = Self::SAMPLE;
 
     /// The flags that a CR or RFR may have: they cannot have an acknowledgement vector, because a
@@ -136,7 +136,7 @@ pub struct Header {
     pub kind: PacketType,
     /// The flag byte.
     pub flags: Flags,
-    /// REQ: request type. CR, RESP and ERR: residence. RFR: packets asked for. CANCEL and
+    /// REQ: request type. CR, RESP and ERR: residence. RFR: number of requested packets. CANCEL and
     /// CHALLENGE: 0.
     pub aux: u16,
     /// The receiver's number for the session.
@@ -146,8 +146,8 @@ pub struct Header {
     /// REQ and RESP: bytes of the whole message. ERR: error code. CR and RFR: a cumulative packet
     /// number in the low 24 bits, and the extent of the bitmap above. CANCEL: 0.
     pub size: u32,
-    /// REQ and RESP: index of this packet. CR: index of the packet that triggered it. RFR: index
-    /// of the first packet asked for.
+    /// REQ and RESP: index of this packet. CR: index of the packet that triggered it. RFR: index of
+    /// the first requested packet.
     pub pkt: PktNum,
     /// Number of the request.
     pub req: ReqNum,
@@ -158,7 +158,7 @@ const _: () = assert!(size_of::<Header>() == HEADER_LEN);
 /// Why 24 bytes are not a header. Every reason has its own drop counter (rule W12).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HeaderError {
-    /// Fewer bytes than the header and its extension need.
+    /// Fewer bytes than the header and its extension have.
     Short,
     /// Another version of the format.
     Version,
@@ -294,8 +294,8 @@ impl Header {
     /// The header as bytes.
     #[inline]
     pub fn encode(&self) -> [u8; HEADER_LEN] {
-        // Three stores, so that code which copies the header right after them waits for no other
-        // stores.
+        // Three stores, so that code which copies the header immediately afterwards waits for no
+        // other stores.
         let first = u64::from(VERSION << 4 | self.kind as u8)
             | u64::from(self.flags.0) << 8
             | u64::from(self.aux) << 16
@@ -328,7 +328,8 @@ impl Header {
         }
     }
 
-    /// Decodes a packet that is not plain; `available` bytes are there, beginning with `raw`.
+    /// Decodes a packet that is not plain; `available` is the number of bytes, beginning with
+    /// `raw`.
     #[inline(never)]
     fn decode_other(raw: &[u8; HEADER_LEN], available: usize) -> Result<Self, HeaderError> {
         if raw[0] >> 4 != VERSION {

@@ -1,5 +1,5 @@
 //! A question about the health of a server, and its answer: the bytes of one request to the
-//! endpoint that the process has announced for this, and of the response (rule C15). The question
+//! endpoint that the process has announced for health, and of the response (rule C15). The question
 //! is the name of a service; an empty name asks about the whole server.
 
 use crate::ReqType;
@@ -7,7 +7,7 @@ use crate::ReqType;
 #[cfg(test)]
 mod tests;
 
-/// The type of the request: the first number that no method of a service has.
+/// The type of the request: the lowest number that no method of a service can have.
 pub const HEALTH: ReqType = ReqType(32_512);
 
 /// Most bytes of a service's name in a question.
@@ -16,7 +16,7 @@ pub const MAX_HEALTH_QUESTION: usize = 255;
 /// Most bytes of an answer.
 pub const MAX_HEALTH_ANSWER: usize = 256;
 
-/// Whether a server serves.
+/// Whether a server can take requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum HealthStatus {
@@ -24,7 +24,7 @@ pub enum HealthStatus {
     NoSuchService = 0,
     /// All threads of the server run.
     Serving = 1,
-    /// The server will drain or drains, or one of its threads is stuck.
+    /// The server drains or is about to, or one of its threads is stuck.
     NotServing = 2,
 }
 
@@ -41,14 +41,14 @@ pub enum HealthStatus {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HealthAnswer<'a> {
-    /// Whether the server serves.
+    /// Whether the server can take requests.
     pub status: HealthStatus,
-    /// The reason, for people. The encoded answer has its first 255 bytes at most.
+    /// The reason, for people. Encoding keeps at most its first 255 bytes.
     pub reason: &'a str,
 }
 
 impl<'a> HealthAnswer<'a> {
-    /// Writes the answer, with the reason cut off at its limit, and returns the answer's length.
+    /// Encodes the answer, with the reason cut off at its limit, and returns the answer's length.
     pub fn encode(&self, out: &mut [u8; MAX_HEALTH_ANSWER]) -> usize {
         let reason = &self.reason[..self.reason.floor_char_boundary(MAX_HEALTH_ANSWER - 1)];
         out[0] = self.status as u8;
@@ -56,7 +56,7 @@ impl<'a> HealthAnswer<'a> {
         1 + reason.len()
     }
 
-    /// Reads an answer. `None`: the bytes are not one.
+    /// Decodes an answer. `None` if the bytes are not an answer.
     pub fn decode(bytes: &'a [u8]) -> Option<Self> {
         let (status, reason) = bytes.split_first()?;
         let status = match status {

@@ -2,10 +2,9 @@
 //! header (`docs/protocol.md`, rules W1 to W12) and the control messages (rules C1 to C16).
 //!
 //! Everything here is a pure function of bytes. No function allocates, panics on any input, or
-//! knows about sessions: `dunlin-core` decides whether a number is valid for one.
+//! knows about sessions: `dunlin-core` decides whether a number is valid in its session.
 //!
-//! The golden vectors in `vectors/` describe these functions for implementations in other
-//! languages.
+//! The golden vectors in `vectors/` specify these functions for implementations in other languages.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! The numbers of the protocol as types, so that the compiler tells a session number from a token
-//! (rules W5, W9 and S1). Used by every crate that touches a packet.
+//! The numbers of the protocol as types, so that the compiler distinguishes a session number from a
+//! token (rules W5, W9 and S1). Used by every crate that handles packets.
 
 use core::fmt;
 
@@ -33,8 +33,8 @@ pub struct ReqType(pub u16);
 
 /// Number of a request in its slot, in serial-number arithmetic (RFC 1982; rule W9).
 ///
-/// A slot starts at its own index and steps by the window, so the low bits of a number name its
-/// slot. The window divides 2³², so that stays true across the wrap.
+/// A slot starts at its own index and steps by the window, so the low bits of a number give its
+/// slot. The window divides 2³², so this remains true across the wrap.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ReqNum(pub u32);
 
@@ -45,14 +45,14 @@ impl ReqNum {
         self.0 & (window - 1)
     }
 
-    /// The number that follows in the same slot.
+    /// The next number of the same slot.
     #[inline]
     #[must_use]
     pub const fn next(self, window: u32) -> Self {
         Self(self.0.wrapping_add(window))
     }
 
-    /// The number that came before in the same slot.
+    /// The previous number of the same slot.
     #[inline]
     #[must_use]
     pub const fn previous(self, window: u32) -> Self {

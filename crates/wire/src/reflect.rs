@@ -1,15 +1,14 @@
 //! Questions about the methods of a server, and their answers: the bytes of requests to the
-//! endpoint that the process has announced for its health, and of the responses (rule C16). The
-//! server turns JSON into the bytes of a request and the bytes of a response into JSON, so a client
-//! can call a method without knowing its codec.
+//! endpoint that the process has announced for health, and of the responses (rule C16). The server
+//! turns JSON into the bytes of a request and the bytes of a response into JSON, so a client can
+//! call a method without knowing its codec.
 
 use crate::ReqType;
 
 #[cfg(test)]
 mod tests;
 
-/// Asks for the services and methods of the server; the question has no bytes, and the answer is
-/// JSON.
+/// Asks for the services and methods of the server. The question has no bytes; the answer is JSON.
 pub const DESCRIBE: ReqType = ReqType(32_513);
 
 /// Asks for the bytes of a request ([`MessageQuestion`], [`MessageAnswer`]).
@@ -21,7 +20,7 @@ pub const TO_JSON: ReqType = ReqType(32_515);
 /// Most bytes of a method's name in a question.
 pub const MAX_METHOD_NAME: usize = 255;
 
-/// The bit of the flags of a method that has no answer.
+/// The flag of a method that has no answer.
 const ONE_WAY: u8 = 1;
 
 /// A method and its argument, to be turned into the bytes of a request.
@@ -37,8 +36,7 @@ const ONE_WAY: u8 = 1;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MessageQuestion<'a> {
-    /// The method's name, with its service: `Kv.get`. The encoded question has its first 255 bytes
-    /// at most.
+    /// The method's name, with its service: `Kv.get`. Encoding keeps at most its first 255 bytes.
     pub method: &'a str,
     /// The argument.
     pub json: &'a str,
@@ -47,7 +45,7 @@ pub struct MessageQuestion<'a> {
 /// The answer to a [`MessageQuestion`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MessageAnswer<'a> {
-    /// The bytes of the request, without a front.
+    /// The bytes of the request, without the front that a caller adds.
     Message {
         /// The number of the method.
         number: u16,
@@ -81,7 +79,7 @@ pub enum JsonAnswer<'a> {
     Error(&'a str),
     /// The server has no method of this number.
     NoSuchMethod(&'a str),
-    /// The bytes are no response of the method, or have no form in JSON. Holds the reason, for
+    /// The bytes are not a response of the method, or have no form in JSON. Holds the reason, for
     /// people.
     BadResponse(&'a str),
 }
@@ -95,16 +93,16 @@ impl<'a> MessageQuestion<'a> {
     /// Writes the question.
     ///
     /// # Panics
-    /// If `out` has not [`Self::size`] bytes.
+    /// If `out` does not have [`Self::size`] bytes.
     pub fn encode(&self, out: &mut [u8]) {
         let name = self.name();
-        out[0] = u8::try_from(name.len()).expect("it is cut to 255 bytes");
+        out[0] = u8::try_from(name.len()).expect("the name is cut to 255 bytes");
         let (method, json) = out[1..].split_at_mut(name.len());
         method.copy_from_slice(name.as_bytes());
         json.copy_from_slice(self.json.as_bytes());
     }
 
-    /// Reads a question. `None`: the bytes are not one.
+    /// Decodes a question. `None` if the bytes are not one.
     pub fn decode(bytes: &'a [u8]) -> Option<Self> {
         let (len, rest) = bytes.split_first()?;
         let (method, json) = rest.split_at_checked(usize::from(*len))?;
@@ -131,7 +129,7 @@ impl<'a> MessageAnswer<'a> {
     /// Writes the answer.
     ///
     /// # Panics
-    /// If `out` has not [`Self::size`] bytes.
+    /// If `out` does not have [`Self::size`] bytes.
     pub fn encode(&self, out: &mut [u8]) {
         match self {
             Self::Message {
@@ -148,7 +146,7 @@ impl<'a> MessageAnswer<'a> {
         }
     }
 
-    /// Reads an answer. `None`: the bytes are not one.
+    /// Decodes an answer. `None` if the bytes are not one.
     pub fn decode(bytes: &'a [u8]) -> Option<Self> {
         match bytes {
             [0, low, high, flags, bytes @ ..] => Some(Self::Message {
@@ -172,13 +170,13 @@ impl<'a> JsonQuestion<'a> {
     /// Writes the question.
     ///
     /// # Panics
-    /// If `out` has not [`Self::size`] bytes.
+    /// If `out` does not have [`Self::size`] bytes.
     pub fn encode(&self, out: &mut [u8]) {
         out[..2].copy_from_slice(&self.number.to_le_bytes());
         out[2..].copy_from_slice(self.response);
     }
 
-    /// Reads a question. `None`: the bytes are not one.
+    /// Decodes a question. `None` if the bytes are not one.
     pub fn decode(bytes: &'a [u8]) -> Option<Self> {
         let (number, response) = bytes.split_first_chunk()?;
         let number = u16::from_le_bytes(*number);
@@ -195,13 +193,13 @@ impl<'a> JsonAnswer<'a> {
     /// Writes the answer.
     ///
     /// # Panics
-    /// If `out` has not [`Self::size`] bytes.
+    /// If `out` does not have [`Self::size`] bytes.
     pub fn encode(&self, out: &mut [u8]) {
         let (tag, text) = self.parts();
         tagged(out, tag, text);
     }
 
-    /// Reads an answer. `None`: the bytes are not one.
+    /// Decodes an answer. `None` if the bytes are not one.
     pub fn decode(bytes: &'a [u8]) -> Option<Self> {
         let (tag, rest) = bytes.split_first()?;
         let text = text(rest)?;

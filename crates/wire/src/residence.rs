@@ -9,7 +9,7 @@ mod tests;
 /// A duration in nanoseconds with 5 bits of exponent and 11 bits of mantissa.
 ///
 /// Values below 2048 ns are exact. Above, the encoded value is too small by less than 1 in 1024. It
-/// is never too large, so encoding never makes the corrected round trip too short.
+/// is never too large, so subtracting it never makes the round trip too short.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Residence(pub u16);
 
@@ -27,7 +27,7 @@ impl Residence {
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "what is cast has at most 11 bits, the exponent at most 5"
+        reason = "the mantissa has at most 11 bits, the exponent at most 5"
     )]
     pub const fn from_nanos(nanos: u64) -> Self {
         if nanos < 1 << MANTISSA_BITS {

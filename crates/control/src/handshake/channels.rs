@@ -1,9 +1,10 @@
-//! The channels between this endpoint and others, which sessions share, and the order in which the
+//! The channels between this endpoint and others, which sessions share, and the order in which
 //! sessions make their offers (rule C4).
 //!
 //! The first offer to an endpoint is made alone: other sessions wait until there is a channel to
 //! share. From then on at most [`MAX_OFFERS`] are under way at a time. Invariant: as long as a
-//! session waits, an offer is under way, whose end passes the turn on. Called by `handshake.rs`.
+//! session waits, an offer is under way, and the next session gets the turn when that offer ends.
+//! Called by `handshake.rs`.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -22,7 +23,7 @@ pub(super) const MAX_OFFERS: usize = 32;
 #[derive(Debug, Default)]
 pub(super) struct Channels {
     of: Map<OtherEnd, Channel>,
-    /// The other end that each peer stands for, and the number of open sessions with the peer.
+    /// For each peer: the other end, and the number of open sessions with the peer.
     peers: Map<PeerId, (OtherEnd, usize)>,
     /// A planted bug: no session waits for its turn.
     #[cfg(feature = "mutants")]
@@ -31,7 +32,7 @@ pub(super) struct Channels {
 
 /// The other end of a channel: the identity that the endpoint claims, and the address of its
 /// connection. A nexus can claim an endpoint of another nexus, but cannot connect from that nexus's
-/// address. So offers that it leaves unanswered take no turn from sessions with the real endpoint.
+/// address. So its unanswered offers take no turn from sessions with the real endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct OtherEnd {
     endpoint: EndpointUid,
@@ -73,7 +74,7 @@ impl Channel {
 }
 
 impl Channels {
-    /// Notes the address and the index of an endpoint, with which there may be no channel yet.
+    /// Notes the address and the index of an endpoint. There may be no channel with it yet.
     pub(super) fn meet(&mut self, peer: &PeerIdentity) {
         let channel = self
             .of
@@ -110,7 +111,7 @@ impl Channels {
         Some(session)
     }
 
-    /// Ends the turn of an offer.
+    /// Ends an offer's turn.
     pub(super) fn on_turn_over(&mut self, other: OtherEnd) {
         if let Some(channel) = self.of.get_mut(&other) {
             debug_assert!(channel.offered > 0, "a turn ends once");

@@ -1,5 +1,5 @@
-//! Carries out the steps of a handshake: the steps of core here, and those of the transport and of
-//! the plane through [`Peering`], which the nexus and the simulator implement.
+//! Carries out the steps of a handshake: core's steps here, and the steps of the transport and the
+//! plane through [`Peering`], which the nexus and the simulator implement.
 //!
 //! Invariant: when a function here returns, no step is left. Called by both adapters.
 
@@ -21,7 +21,7 @@ pub type HalvesMut<'a, T> = (&'a mut <T as Transport>::Rx, &'a mut <T as Transpo
 /// Sets up the peers of a transport, and gives commands to the plane.
 ///
 /// The implementation counts the uses of a peer: each `accept` and each `complete` adds one,
-/// `release` takes one back, and `remove` ends all of them.
+/// `release` removes one, and `remove` ends all of them.
 pub trait Peering<T: Transport> {
     /// A descriptor.
     type Fd;
@@ -60,7 +60,7 @@ pub trait Peering<T: Transport> {
         answer: TransportOffers<Self::Fd>,
     ) -> Result<PeerId, RefuseCode>;
 
-    /// Whether packets to this peer go to an address that is not its connection's. The peer must
+    /// Whether packets to this peer go to an address other than its connection's. The peer must
     /// then prove that they reach it there (rule C13).
     fn must_prove(&self, halves: HalvesMut<'_, T>, peer: PeerId) -> bool;
 
@@ -70,7 +70,7 @@ pub trait Peering<T: Transport> {
     /// Gives up an offer that will get no answer.
     fn abandon(&mut self, halves: HalvesMut<'_, T>, pending: Self::Pending);
 
-    /// Takes back one use of this peer.
+    /// Removes one use of this peer.
     fn release(&mut self, halves: HalvesMut<'_, T>, peer: PeerId);
 
     /// Removes a dead peer.
@@ -81,7 +81,7 @@ pub trait Peering<T: Transport> {
 }
 
 impl<F, P> Handshake<F, P> {
-    /// Begins to make a session.
+    /// Begins to open a session.
     ///
     /// # Errors
     /// Core has no room for it, or the options are out of range.
@@ -236,7 +236,7 @@ impl<F, P> Handshake<F, P> {
         }
     }
 
-    /// Takes the end of a session's making, at the side that asked for it.
+    /// Handles the outcome of opening a session, at the side that asked for it.
     fn finish<T, C, App>(
         &mut self,
         rpc: &mut Endpoint<T, C, App>,
@@ -255,7 +255,7 @@ impl<F, P> Handshake<F, P> {
         opened.into_iter().for_each(|peer| self.name(rpc, peer));
     }
 
-    /// Takes the answer to a request for a session.
+    /// Handles the answer to a request for a session.
     fn reply<T, C, App>(
         &mut self,
         rpc: &mut Endpoint<T, C, App>,
@@ -274,7 +274,7 @@ impl<F, P> Handshake<F, P> {
         granted.into_iter().for_each(|peer| self.name(rpc, peer));
     }
 
-    /// Takes a use of a peer back, or removes the peer.
+    /// Removes one use of a peer, or the peer itself.
     fn part<T, C, App>(
         &self,
         rpc: &mut Endpoint<T, C, App>,
@@ -325,7 +325,7 @@ impl<F, P> Handshake<F, P> {
     }
 }
 
-/// Has core give a session another token. `None`: the session has ended.
+/// Makes core give a session another token. `None`: the session has ended.
 fn rename<T: Transport, C: Clock, App>(
     rpc: &mut Endpoint<T, C, App>,
     key: SessionKey,
@@ -359,7 +359,7 @@ where
     }
 }
 
-/// Opens a session that was granted, unless the peer exceeds the limits of this side's request
+/// Opens a session that was granted, unless the grant exceeds the limits of this side's request
 /// (rule C5).
 fn open<T, C, App, W>(
     rpc: &mut Endpoint<T, C, App>,
@@ -414,8 +414,8 @@ where
     admit(rpc, ways, peer, side)
 }
 
-/// Makes this side of a session whose offer the transport has taken. `side` has the session numbers
-/// of the asking side, and the transport's answer.
+/// Makes this side of a session whose offer the transport has taken. `side` has the asking side's
+/// session numbers, and the transport's answer.
 fn admit<T, C, App, W>(
     rpc: &mut Endpoint<T, C, App>,
     ways: &W,
@@ -427,7 +427,7 @@ where
     C: Clock,
     W: Peering<T>,
 {
-    // The transport may carry less to this peer than its limit.
+    // To this peer, the transport may carry less than its limit.
     let most = ways.data_size(rpc.lifecycle().halves_mut(), peer);
     side.offer.data_size = side.offer.data_size.min(most);
     match rpc.lifecycle().accept(peer, &side.offer) {

@@ -1,5 +1,5 @@
-//! Failed grants and attempts: asks again under another token, gives a grant back, and lets the
-//! program see why there is no session (rules C4 and C5). Called by `handshake.rs`.
+//! Failed grants and attempts: asks again under another token, gives a grant back, and reports to
+//! the program why there is no session (rules C4 and C5). Called by `handshake.rs`.
 
 use dunlin_core::{CloseReason, Nanos, Session};
 use dunlin_wire::control::RefuseCode;
@@ -13,7 +13,7 @@ use crate::mutant::Mutant;
 use crate::types::{Command, ConnectFailure, FailedConnect, SessionKey};
 
 impl<F, P> Handshake<F, P> {
-    /// The reason why a session could not be connected, if it is one of the last few failures.
+    /// Why a session could not be connected, if it is one of the last few failures.
     pub fn failure(&self, session: Session) -> Option<ConnectFailure> {
         self.failures.of(session)
     }
@@ -39,8 +39,8 @@ impl<F, P> Handshake<F, P> {
         };
         (entry.key, entry.stage) = (new, Stage::Asked);
         let wish = entry.wish.clone();
-        // In this order, an attempt needs the route to the other process at every moment, so it is
-        // kept.
+        // In this order, an attempt needs the route to the other process at every moment, so the
+        // route is kept.
         self.ask(new, &wish);
         self.command(Command::Abandon { key: old });
     }

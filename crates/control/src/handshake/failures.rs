@@ -1,5 +1,5 @@
-//! The latest sessions that could not be connected, with their reasons, for the program; and how
-//! many ended at their deadline, by stage. Kept by `failed_grants.rs`.
+//! The latest sessions that could not be connected, with the reasons, for the program; and how many
+//! ended at their deadline, by stage. Owned by `failed_grants.rs`.
 
 use std::collections::VecDeque;
 
@@ -9,32 +9,32 @@ use dunlin_wire::control::RefuseCode;
 use super::stages::Stage;
 use crate::types::{ConnectFailure, FailedConnect};
 
-/// The number of failures that are kept for the program.
+/// The number of failures that are stored for the program.
 pub(super) const MAX_FAILURES: usize = 64;
 
 /// The latest sessions that could not be connected.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     kept: VecDeque<FailedConnect>,
-    /// The number of failures, the latest ones, that the program has not taken yet.
+    /// How many of the latest failures the program has not taken yet.
     untaken: usize,
     overdue: Overdue,
 }
 
-/// The number of sessions whose deadline passed before they were open, by the stage in which it
-/// passed. A driver leaves the other stages in the call that enters them, so no deadline passes
-/// there.
+/// The number of sessions whose deadline passed before they were open, by their stage at that time.
+/// A driver leaves the other stages within the call that enters them, so no deadline passes in
+/// these.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Overdue {
     /// No other endpoint was found.
     pub asked: u64,
-    /// The offer waited for its turn.
+    /// The session's offer waited for its turn.
     pub waiting: u64,
     /// The other side had the offer.
     pub offered: u64,
-    /// The other side had granted the session, which this side then could not complete.
+    /// The other side had granted the session, but this side could not complete it.
     pub completing: u64,
-    /// The other side had granted the session, and did not prove its address.
+    /// The other side had granted the session, but not proven its address.
     pub proving: u64,
 }
 
@@ -61,7 +61,7 @@ impl Overdue {
 }
 
 impl Failures {
-    /// Counts a session that was not granted before its deadline.
+    /// Counts a session that was not granted by its deadline.
     pub(super) const fn on_deadline<P>(&mut self, stage: &Stage<P>) {
         let count = match stage {
             Stage::Asked | Stage::Renaming => &mut self.overdue.asked,
@@ -73,7 +73,7 @@ impl Failures {
         *count += 1;
     }
 
-    /// Counts a session that was granted, and could not be opened before its deadline.
+    /// Counts a session that was granted, but could not be opened by its deadline.
     pub(super) const fn on_late_grant(&mut self, code: RefuseCode) {
         match code {
             RefuseCode::UnprovenAddress => self.overdue.proving += 1,

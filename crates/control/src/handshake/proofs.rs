@@ -3,8 +3,7 @@
 //! which answers only challenges that can belong to a handshake.
 //!
 //! Invariant: while a session waits for its peer's proof, the transport counts one use of the peer,
-//! and core does not know the session as open.
-//! Called by `handshake.rs`.
+//! and core does not consider the session open. Called by `handshake.rs`.
 
 use dunlin_core::transport::PeerId;
 use dunlin_core::{Challenged, CloseReason, SessionOffer};
@@ -40,7 +39,7 @@ impl<F, P> Handshake<F, P> {
         granted.chain(self.unproven.values().map(|asked| asked.peer))
     }
 
-    /// Keeps a request until its peer has proven its address.
+    /// Holds a request until its peer has proven its address.
     pub(super) fn prove_request(
         &mut self,
         ticket: ConnectTicket,
@@ -72,8 +71,8 @@ impl<F, P> Handshake<F, P> {
         self.command(Command::Challenge { proving });
     }
 
-    /// Keeps a granted session until its peer has proven its address. If the session has ended
-    /// already, handles that end instead.
+    /// Holds a granted session until its peer has proven its address. If the session has already
+    /// ended, handles that end instead.
     pub(super) fn prove_grant(
         &mut self,
         mut entry: Connecting<P>,
@@ -109,8 +108,9 @@ impl<F, P> Handshake<F, P> {
     }
 
     /// Answers a challenge if the peer may be about to open the session: this side has asked for
-    /// it, or has granted it. A peer sends packets cheaply, and each answer takes time of the
-    /// control thread. So this side ignores challenges beyond the number that one handshake needs.
+    /// it, or has granted it. Sending packets costs a peer little, but each answer takes the
+    /// control thread's time. So this side ignores challenges beyond the number that one handshake
+    /// needs.
     pub fn on_challenged(&mut self, challenged: &Challenged) {
         let key = SessionKey {
             endpoint: self.endpoint,
@@ -121,7 +121,7 @@ impl<F, P> Handshake<F, P> {
             Some(entry) if entry.key != key => return,
             Some(entry) => match entry.stage {
                 Stage::Offered { .. } => &mut entry.proofs,
-                // This side has not asked yet, or the peer has granted the session already.
+                // This side has not asked yet, or the peer has already granted the session.
                 _ => return,
             },
             None => self.answered.get_or_insert(key, 0),
@@ -133,7 +133,7 @@ impl<F, P> Handshake<F, P> {
         }
     }
 
-    /// Makes the session if its peer has proven its address; otherwise, refuses the session.
+    /// Opens the session if its peer has proven its address; otherwise, refuses it.
     pub(super) fn on_proven(&mut self, proving: Proving, proven: bool) {
         match proving {
             Proving::Asked { ticket, .. } => {
@@ -151,7 +151,7 @@ impl<F, P> Handshake<F, P> {
         }
     }
 
-    /// Handles the close of a granted session whose peer has not proven its address. If the
+    /// Handles the end of a granted session whose peer has not proven its address. If the
     /// connection was lost, this side asks for the session again, as for a lost offer (rule C4).
     pub(super) fn on_unproven_closed(&mut self, key: SessionKey, reason: CloseReason) {
         if reason != CloseReason::Disconnected {

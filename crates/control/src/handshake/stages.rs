@@ -29,7 +29,7 @@ pub(super) struct Connecting<P> {
     pub(super) wish: Wish,
     /// The number of grants that could not be completed.
     pub(super) retries: u32,
-    /// A nexus has found the other endpoint once.
+    /// Some nexus has found the other endpoint.
     pub(super) met: bool,
     /// Number of challenges that were answered since the other side got the offer.
     pub(super) proofs: u8,
@@ -48,14 +48,14 @@ pub(super) enum Stage<P> {
     Offering { via: LinkId, other: OtherEnd },
     /// The other side has the offer.
     Offered { other: OtherEnd, pending: P },
-    /// The session was granted, and the transport takes the answer. In this stage the plane may
-    /// report that the session has ended.
+    /// The session was granted, and the transport is processing the answer. In this stage the plane
+    /// may report that the session has ended.
     Completing {
         other: OtherEnd,
         ended: Option<CloseReason>,
     },
-    /// The session was granted, and the transport has taken the answer; the peer has not proven its
-    /// address.
+    /// The session was granted, and the transport has taken the answer, but the peer has not proven
+    /// its address.
     Proving {
         other: OtherEnd,
         peer: PeerId,

@@ -10,12 +10,12 @@ use dunlin_wire::{ReqNum, SessionNum, Token};
 
 use crate::types::{Command, ConnectTicket, LinkId, PeerIdentity, SessionKey, Side};
 
-/// One thing to do.
+/// One step to carry out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Step<F, P> {
     /// Give a command to the plane.
     Command(Command<F>),
-    /// Have the transport make an offer; then comes `on_offered`.
+    /// Make the transport make an offer, then call `on_offered`.
     Offer {
         /// The session at this side.
         key: SessionKey,
@@ -24,7 +24,7 @@ pub enum Step<F, P> {
         /// The endpoint that gets the offer.
         peer: PeerIdentity,
     },
-    /// Have the transport take an answer, and core open the session; then comes `on_completed`.
+    /// Let the transport take an answer and core open the session, then call `on_completed`.
     Complete {
         /// The session at this side.
         key: SessionKey,
@@ -33,7 +33,7 @@ pub enum Step<F, P> {
         /// The other side.
         side: Side<F>,
     },
-    /// Have the transport take an offer, and core accept the session; then comes `on_answered`.
+    /// Let the transport take an offer and core accept the session, then call `on_answered`.
     Answer {
         /// The request.
         ticket: ConnectTicket,
@@ -46,12 +46,12 @@ pub enum Step<F, P> {
     Challenge {
         /// The peer.
         peer: PeerId,
-        /// Number and token of the session there.
+        /// The peer's number and token for the session.
         to: (SessionNum, Token),
-        /// The bytes that it carries.
+        /// The bytes of the challenge.
         secret: u64,
     },
-    /// Have core open a session whose peer has granted it and proven its address, and return the
+    /// Let core open a session whose peer has granted it and proven its address, and pass the
     /// result to `on_completed`.
     Open {
         /// The session at this side.
@@ -61,12 +61,12 @@ pub enum Step<F, P> {
         /// The peer's side.
         offer: SessionOffer,
     },
-    /// Tell `on_completed` that the peer of a granted session has not proven its address.
+    /// Report to `on_completed` that a granted session's peer has not proven its address.
     Unproven {
         /// The session at this side.
         key: SessionKey,
     },
-    /// Have core accept a session whose peer has proven its address, and return the result to
+    /// Let core accept a session whose peer has proven its address, and pass the result to
     /// `on_answered`.
     Admit {
         /// The request.
@@ -78,22 +78,22 @@ pub enum Step<F, P> {
         /// The numbers of the side that asks, and the answer of the transport.
         side: Side<F>,
     },
-    /// Tell the transport that no answer to an offer will come.
+    /// Inform the transport that no answer to an offer will come.
     Abandon {
         /// The offer.
         pending: P,
     },
-    /// Tell the transport that one session fewer uses a peer.
+    /// Inform the transport that one session less uses a peer.
     Release {
         /// The peer.
         peer: PeerId,
     },
-    /// Tell the transport that a peer is dead.
+    /// Inform the transport that a peer is dead.
     Remove {
         /// The peer.
         peer: PeerId,
     },
-    /// Have core report the fates of requests to the plane.
+    /// Let core report the fates of requests to the plane.
     Inquired {
         /// The session at this side.
         key: SessionKey,
@@ -107,16 +107,16 @@ pub enum Step<F, P> {
         /// The answer.
         account: Account,
     },
-    /// Have core give the session another token; then comes `on_renamed`.
+    /// Let core give the session another token, then call `on_renamed`.
     Rename {
         /// The session at this side.
         key: SessionKey,
     },
-    /// End a session in core, if it is still there.
+    /// End a session in core, if it still exists.
     Close {
         /// The session at this side.
         key: SessionKey,
-        /// Why it ends.
+        /// Why the session ends.
         reason: CloseReason,
     },
 }
@@ -129,8 +129,8 @@ pub enum Completion {
     /// The transport took the answer and counts one more use of this peer, but the peer's numbers
     /// do not fit the session that this side asked for (rule C5).
     Unfit(PeerId),
-    /// The transport took the answer and counts one more use of this peer, which must prove its
-    /// address.
+    /// The transport took the answer and counts one more use of this peer, which must still prove
+    /// its address.
     Unproven {
         /// The peer.
         peer: PeerId,
@@ -158,8 +158,8 @@ pub enum Answer<F> {
         /// The reason for the other side.
         code: RefuseCode,
     },
-    /// The transport took the offer and counts one more use of this peer, which must prove its
-    /// address.
+    /// The transport took the offer and counts one more use of this peer, which must still prove
+    /// its address.
     Unproven {
         /// The peer.
         peer: PeerId,

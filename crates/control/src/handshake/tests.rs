@@ -1,4 +1,4 @@
-//! Tests of the handshake alone: each row of its table, and the resources that it must give back.
+//! Tests of the handshake alone: each row of its table, and the resources that it must return.
 
 use std::net::SocketAddr;
 
@@ -158,7 +158,7 @@ const STAGES: [At; 5] = [
     At::Completing,
 ];
 
-/// Brings session `number` to this stage, with endpoint 1; its offer is `number` as well. For
+/// Brings session `number` to this stage, with endpoint 1; its offer has the same number. For
 /// `Waiting`, another session, 99, has the only turn.
 fn bring(handshake: &mut Tested, number: u32, at: At) {
     if at == At::Waiting {
@@ -251,7 +251,11 @@ fn the_first_offer_is_made_alone_and_then_a_few_at_a_time() {
     handshake.on_completed(key(0), Completion::Open(PeerId(1)), NOW);
     let made = steps(&mut handshake);
     let turns: Vec<Taken> = (1..=all / 2).map(|number| offers(number, 1)).collect();
-    assert_eq!(made[2..], turns, "in the order in which they were found");
+    assert_eq!(
+        made[2..],
+        turns,
+        "the offers come in the order in which the sessions were found"
+    );
     // Each offer that ends, in any way, passes its turn to the next.
     handshake.on_offered(key(1), VIA, Err(RefuseCode::Busy));
     assert!(steps(&mut handshake).contains(&offers(all / 2 + 1, 1)));
@@ -320,7 +324,7 @@ fn the_end_of_a_grant_that_was_given_back_does_not_end_the_session() {
     bring(&mut handshake, 0, At::Completing);
     handshake.on_completed(key(0), Completion::Failed(RefuseCode::Busy), NOW);
     steps(&mut handshake);
-    // Before and after the session has its new name.
+    // Before and after the session gets its new token.
     let reason = CloseReason::PeerFailed;
     let ended = Event::Closed {
         key: key(0),
@@ -352,11 +356,15 @@ fn a_session_that_ends_while_it_is_completed_is_closed_once_it_is_open() {
     handshake.on_completed(key(0), Completion::Open(PeerId(1)), NOW);
     assert_eq!(steps(&mut handshake), [closes(0, reason)]);
     handshake.on_event(ended).unwrap();
-    assert_eq!(steps(&mut handshake), [closes(0, reason)], "it is open");
+    assert_eq!(
+        steps(&mut handshake),
+        [closes(0, reason)],
+        "the session is open"
+    );
 }
 
 #[test]
-fn numbers_that_were_not_asked_for_are_given_back() {
+fn a_grant_that_exceeds_the_request_is_given_back() {
     let mut handshake = fresh();
     bring(&mut handshake, 0, At::Completing);
     handshake.on_completed(key(0), Completion::Unfit(PeerId(1)), NOW);
@@ -430,7 +438,7 @@ fn an_event_out_of_turn_is_an_error_and_leaves_nothing() {
 }
 
 #[test]
-fn as_many_failures_are_remembered_as_there_is_room_for() {
+fn only_the_latest_failures_are_stored() {
     let mut handshake = fresh();
     for number in 0..100 {
         bring(&mut handshake, number, At::Asked);
@@ -443,7 +451,7 @@ fn as_many_failures_are_remembered_as_there_is_room_for() {
 }
 
 #[test]
-fn what_is_known_of_a_peer_adds_up() {
+fn the_known_addresses_of_a_peer_add_up() {
     let mut handshake = fresh();
     bring(&mut handshake, 0, At::Open);
     assert_eq!(handshake.whereabouts(PeerId(1)), (None, None));

@@ -12,8 +12,8 @@ const CONFIG: HeartbeatConfig = HeartbeatConfig {
 const SECRET: Secret = Secret([3, 5]);
 
 /// Runs a detector, from `start` on, against a peer that acknowledges each heartbeat after `delay`
-/// as long as `answers` says so. Returns the time of the failure that it declared, if it declared
-/// one before `end`.
+/// while `answers` returns true. Returns the time at which it declared the peer failed, if that was
+/// before `end`.
 fn run(
     detector: &mut Detector,
     start: Nanos,
@@ -128,10 +128,14 @@ fn wrong_acknowledgements_are_errors() {
     assert_eq!(detector.on_ack(third), Err(WrongAck));
     assert_eq!(detector.on_ack(second), Ok(()));
     assert_eq!(detector.on_ack(second), Err(WrongAck));
-    assert_eq!(detector.on_ack(first), Err(WrongAck), "it is out of order");
+    assert_eq!(
+        detector.on_ack(first),
+        Err(WrongAck),
+        "the acknowledgement is out of order"
+    );
 }
 
-/// The peer counts up, or goes on from the first counter, or repeats a step that it has seen.
+/// The peer counts up from 0 or from the first counter, or repeats a step that it has seen.
 #[test]
 fn a_peer_that_guesses_counters_is_wrong() {
     let mut detector = Detector::new(&CONFIG, SECRET, Nanos::ZERO);
@@ -171,7 +175,7 @@ fn after_a_stop_the_process_gives_its_peer_a_full_round() {
         detector.poll(back + CONFIG.interval()),
         Verdict::Send(SECRET.counter(8))
     );
-    // An answer to the heartbeat that this process sends after it has come back is proof enough.
+    // An answer to the first heartbeat that this process sends afterwards is proof enough.
     let Verdict::Send(counter) = verdict else {
         unreachable!()
     };
@@ -203,9 +207,9 @@ fn a_process_that_is_always_late_still_finds_a_dead_peer() {
         if detector.poll(now) == Verdict::Failed {
             break;
         }
-        assert!(polls < 10, "it never finds out");
+        assert!(polls < 10, "the detector never finds the dead peer");
     }
-    assert!(polls >= 3, "the peer had no round to answer in");
+    assert!(polls >= 3, "the peer had no full round for an answer");
 }
 
 #[test]
@@ -219,7 +223,7 @@ fn a_time_that_goes_back_changes_nothing() {
 }
 
 #[test]
-fn odd_settings_still_give_a_working_detector() {
+fn extreme_settings_still_give_a_working_detector() {
     for (timeout, beats) in [(0, 0), (1, 1), (1_000, 2), (u64::MAX, 3), (10, u32::MAX)] {
         let config = HeartbeatConfig {
             timeout: Nanos(timeout),
@@ -233,8 +237,8 @@ fn odd_settings_still_give_a_working_detector() {
 }
 
 proptest! {
-    /// Whatever the times of the polls are: no failure while every heartbeat is answered before
-    /// the next poll, and a failure within a bounded number of polls once answers end.
+    /// Whatever the times of the polls: no failure while every heartbeat is answered before the
+    /// next poll, and a failure within a bounded number of polls once answers end.
     #[test]
     fn verdicts_follow_the_answers(steps in prop::collection::vec(0_u64..1_500, 1..80)) {
         let mut detector = Detector::new(&CONFIG, SECRET, Nanos::ZERO);

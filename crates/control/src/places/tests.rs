@@ -1,4 +1,4 @@
-//! Shares for all counts, and the network prefix of an address.
+//! Shares for all numbers of connections, and the network prefix of an address.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ fn host(number: u8) -> Origin {
     Origin::of_host(Ipv4Addr::new(10, 0, 0, number).into())
 }
 
-/// Places with this number of connections of each host, and their total.
+/// Places with these numbers of connections for each host, and the total.
 fn places(of: &[usize]) -> (Places, usize) {
     let mut places = Places::default();
     let mut last = 0;
@@ -83,7 +83,7 @@ proptest! {
     /// For any new connection: an origin at or below its share loses none, and an origin below its
     /// share is refused only if each origin has one place.
     #[test]
-    fn no_origin_pays_below_its_share(of in prop::collection::vec(0_usize..40, 1..12),
+    fn no_origin_below_its_share_loses_a_place(of in prop::collection::vec(0_usize..40, 1..12),
                                       newcomer in 0_u8..12, limit in 1_usize..100) {
         let (places, all) = places(&of);
         let origin = host(newcomer);

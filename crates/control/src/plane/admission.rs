@@ -10,9 +10,9 @@ use crate::places::{Origin, Room};
 use crate::types::LinkId;
 
 impl<F> Plane<F> {
-    /// Accepts a process that has connected. The process must say hello soon, and then gets a
-    /// place. If too many connections have not said hello, the origin with most of them loses its
-    /// oldest one.
+    /// Accepts a process that has connected. The process must soon send Hello, and then gets a
+    /// place. If too many connections have not sent Hello, the origin with the most of these loses
+    /// its oldest one.
     pub fn on_accepted(&mut self, origin: Origin, now: Nanos) -> LinkId {
         let id = LinkId(self.fresh_id());
         self.enter_link(id, Link::accepted(origin, now, &self.config));
@@ -31,7 +31,7 @@ impl<F> Plane<F> {
         self.counters.links_refused += 1;
     }
 
-    /// Gives a place to an accepted connection that has said hello.
+    /// Gives a place to an accepted connection that has sent Hello.
     ///
     /// # Errors
     /// There is no place, and no connection that may be closed for this one.
@@ -68,8 +68,8 @@ impl<F> Plane<F> {
         self.close_link(id, GoodbyeReason::TooManyConnections, now);
     }
 
-    /// The oldest idle connection of an origin. After hello, a process has as much time to ask for
-    /// a session as it had to say hello: if its connection counted as idle immediately, a crowd of
+    /// The oldest idle connection of an origin. After Hello, a process has as much time to ask for
+    /// a session as it had to send Hello: if its connection counted as idle immediately, a crowd of
     /// processes that connect again and again would end every handshake.
     fn idle_of(&self, origin: Origin, now: Nanos) -> Option<LinkId> {
         let settling = self.config.hello_timeout;
@@ -79,8 +79,8 @@ impl<F> Plane<F> {
             .find(|id| self.links.get(id).is_some_and(is_idle))
     }
 
-    /// The connection of an origin whose loss harms it least: the oldest idle one; if none is idle,
-    /// the newest, because the older ones were there before a flood.
+    /// The connection whose loss harms its origin least: the oldest idle one; if none is idle, the
+    /// newest one, because the older ones were there before a flood.
     fn least_used_of(&self, origin: Origin, now: Nanos) -> Option<LinkId> {
         let is_unused = |id: &LinkId| self.links.get(id).is_some_and(Link::is_unused);
         let mut all = self.places.greeted_of(origin);

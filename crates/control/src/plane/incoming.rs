@@ -204,8 +204,8 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Enters an open session. False if two endpoints have drawn the same number and token, so the
-    /// peer could not tell this session from another one over the same link.
+    /// Enters an open session. False if two endpoints have drawn the same number and token, so that
+    /// the peer could not distinguish this session from another one over the same link.
     pub(super) fn insert_session(&mut self, key: SessionKey, open: Open) -> bool {
         if self.find(open.link, key.as_ref()).is_some() {
             return false;
@@ -358,7 +358,7 @@ impl<F> Plane<F> {
         Some(open)
     }
 
-    /// The session that a message over `link` names; a session of another link does not count.
+    /// The session that a message over `link` names, if it was made over that link.
     pub(super) fn find(&self, link: LinkId, named: SessionRef) -> Option<SessionKey> {
         let SessionRef { session, token } = named;
         self.endpoints

@@ -1,5 +1,5 @@
-//! Inquiries about the fates of requests without an answer, over the control connection, which
-//! packets cannot touch (rule C11).
+//! Inquiries about the fates of unanswered requests, over the control connection, which packets
+//! cannot influence (rule C11).
 //!
 //! An endpoint whose thread is in a handler cannot answer. So every inquiry has a time by which the
 //! endpoint must answer; after that the plane answers that the endpoint is away, and since when.
@@ -7,7 +7,7 @@
 //! enough.
 //!
 //! Invariants: an endpoint has at most one inquiry about a session in its queue, however often the
-//! peer asks; for each of its own inquiries it gets one account, or its session ends.
+//! peer asks. For each of its own inquiries it gets one account, or its session ends.
 
 use dunlin_core::ordered::{Map, Set};
 use dunlin_core::{Account, Nanos};
@@ -37,7 +37,7 @@ pub(super) struct Inquiries {
 }
 
 impl Inquiries {
-    /// Takes a peer's inquiry. True if the endpoint does not have the question yet.
+    /// Takes a peer's inquiry. True if the endpoint does not yet have the question.
     fn pose(&mut self, key: SessionKey, now: Nanos, due: Nanos) -> bool {
         let known = self.posed.contains_key(&key);
         let posed = self.posed.get_or_insert(
@@ -61,8 +61,8 @@ impl Inquiries {
         due.is_some_and(|due| self.due.remove(&(due, key)))
     }
 
-    /// Takes the next inquiry that has waited too long for its endpoint, and how long it has
-    /// waited.
+    /// Takes the next inquiry that has waited too long for its endpoint, and returns how long it
+    /// has waited.
     fn pop_due(&mut self, now: Nanos) -> Option<(SessionKey, Nanos)> {
         let first = self.due.first().filter(|(at, _)| *at <= now);
         let (at, key) = *first?;

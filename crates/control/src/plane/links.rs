@@ -15,9 +15,9 @@ use crate::types::{Action, Event, LinkId, Target};
 /// The side that ended a connection, and why.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
-    /// This side, which sends a goodbye.
+    /// This side, which sends Goodbye.
     Ours(GoodbyeReason),
-    /// The other side, with or without a goodbye.
+    /// The other side, with or without Goodbye.
     Theirs(Option<GoodbyeReason>),
 }
 
@@ -58,7 +58,7 @@ impl<F> Plane<F> {
     }
 
     /// Notes that the other end of a dialled connection has an address of this host. The caller
-    /// does so before [`Self::on_dialled`]. Without this, the plane does not believe a peer that
+    /// does so before [`Self::on_dialled`]. Otherwise, the plane does not believe a peer that
     /// claims to be on this host.
     pub fn on_here(&mut self, id: LinkId) {
         if let Some(link) = self.links.get_mut(&id) {
@@ -190,7 +190,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Dials or drops a route's connections, as its attempts and sessions need.
+    /// Dials or drops a route's connections, as its attempts and sessions require.
     pub(super) fn tend_route(&mut self, id: RouteId, now: Nanos) {
         let Some(route) = self.routes.get(&id) else {
             return;
@@ -249,7 +249,7 @@ impl<F> Plane<F> {
         });
     }
 
-    /// Uses a dialled connection on which both sides have said hello.
+    /// Uses a dialled connection on which both sides have sent Hello.
     fn on_link_up(&mut self, id: LinkId, route_id: RouteId, now: Nanos) {
         let state = self.routes.get(&route_id).map(|route| route.state);
         match state {
@@ -276,7 +276,7 @@ impl<F> Plane<F> {
         self.pump(route_id, id);
     }
 
-    /// The address at which a process listens, if it is known for one of the connections with it.
+    /// The address at which a process listens, if one of its connections has revealed it.
     fn nexus_of(&self, incarnation: Incarnation) -> Option<SocketAddr> {
         let of = |link: &&Link| {
             let peer = link.peer.as_ref();
@@ -306,7 +306,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Ends a connection, for whatever reason, with everything that it carried.
+    /// Ends a connection for any reason, with everything that it carried.
     fn end_link(&mut self, id: LinkId, end: End, now: Nanos) {
         let Some(link) = self.links.remove(&id) else {
             return;

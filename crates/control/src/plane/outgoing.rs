@@ -81,8 +81,8 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Gives up a session that its endpoint no longer wants. If the peer grants it later, the
-    /// answer is a disconnect (rule C4).
+    /// Gives up a session that its endpoint no longer wants. If the peer grants it later, the plane
+    /// answers with Disconnect (rule C4).
     pub(super) fn abandon(&mut self, key: SessionKey, now: Nanos) {
         match self.attempt_for.get(&key).copied() {
             Some(id) => {
@@ -184,7 +184,7 @@ impl<F> Plane<F> {
             token: accept.server.token,
         };
         let Some(attempt) = self.attempt_over(link, accept.attempt) else {
-            // A second grant changes nothing if the session is open already.
+            // A second grant changes nothing if the session is already open.
             if !self.is_open_with(link, remote) {
                 self.send(link, &Message::Disconnect(remote), Vec::new());
             }
@@ -245,8 +245,8 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Lets attempts use the link of their route, up to the number of look-ups that a link may
-    /// have.
+    /// Lets attempts use the link of their route, as long as the link has fewer look-ups than its
+    /// limit.
     pub(super) fn pump(&mut self, route_id: RouteId, id: LinkId) {
         loop {
             let Some(link) = self.links.get_mut(&id) else {
@@ -296,8 +296,8 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Fails the attempts over a route whose other side has no version in common with us: waiting
-    /// would not help.
+    /// Fails the attempts over a route whose other side has no version in common with us, because
+    /// waiting would not help.
     pub(super) fn fail_attempts_over(&mut self, route: RouteId, now: Nanos) {
         let over: Vec<AttemptId> = self
             .attempts
@@ -377,7 +377,7 @@ impl<F> Plane<F> {
         Some(id)
     }
 
-    /// Tells the peer that its session does not exist at this side.
+    /// Informs the peer that its session does not exist at this side.
     pub(super) fn reset_remote(&mut self, link: LinkId, session: SessionRef, reason: ResetReason) {
         self.send(link, &Message::Reset { session, reason }, Vec::new());
     }

@@ -2,17 +2,17 @@
 //! connection. Before its packets go there, this side sends eight random bytes to that address, and
 //! the peer proves the address by sending the bytes back over the connection.
 //!
-//! The endpoint sends the bytes, since the plane knows no packets. The plane draws them, tells the
-//! endpoint when to send them, and gives up after a timeout; `proofs.rs` keeps the times. Each
-//! session has its own bytes, so an address that is used again is proven again.
+//! The endpoint sends the bytes, since the plane does not handle packets. The plane draws them,
+//! tells the endpoint when to send them, and gives up after a timeout; `proofs.rs` has the times.
+//! Each session has its own bytes, so an address must be proven again for each session.
 //!
 //! Requests that wait for a proof have places of their own, of which each origin has its share
-//! (`places.rs`). So whatever one origin asks for, endpoints still answer other requests and other
-//! origins.
+//! (`places.rs`). So, whatever one origin asks for, endpoints still answer requests of other kinds
+//! and of other origins.
 //!
 //! Invariants: the endpoint learns exactly once how a proof ends, unless a granted session ends
-//! first; a request has either one of its endpoint's places or one of those for proofs. Called by
-//! `plane.rs`.
+//! first; a request has either one of its endpoint's places or one of the places for proofs. Called
+//! by `plane.rs`.
 
 use dunlin_core::Nanos;
 use dunlin_wire::control::{Features, Message, RefuseCode};
@@ -23,7 +23,7 @@ use crate::proofs::Turn;
 use crate::types::{ConnectTicket, Event, LinkId, Proving, SessionKey};
 
 impl<F> Plane<F> {
-    /// Begins a proof for an endpoint, which does not use the session before the proof.
+    /// Begins a proof for an endpoint, which does not use the session until the proof has come.
     pub(super) fn challenge(&mut self, proving: Proving, now: Nanos) {
         let link = match proving {
             Proving::Asked { ticket, .. } => self.take_turn(ticket),
@@ -40,7 +40,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Moves a request from the endpoint's places to those for proofs, so that requests whose
+    /// Moves a request from the endpoint's places to the places for proofs, so that requests whose
     /// address is never proven take no place from others. If an origin has more than its share, one
     /// of its requests makes room. Returns the connection of the request, or `None` if it is
     /// refused or gone.
@@ -98,7 +98,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// The origin of a connection. If this side has made the connection, that is the other host.
+    /// The origin of a connection; the other host, if this side has made the connection.
     fn origin_of(&self, link: LinkId) -> Origin {
         let link = self.links.get(&link);
         let dialled = || link?.remote().map(Origin::of_host);
@@ -120,8 +120,8 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Takes bytes that the peer sends back. Bytes that belong to no challenge, or to one that was
-    /// answered before, change nothing.
+    /// Takes bytes that the peer sends back. Bytes that belong to no challenge, or to a challenge
+    /// that was already answered, change nothing.
     pub(super) fn on_proof(&mut self, link: LinkId, secret: u64) {
         if let Some(proving) = self.proofs.on_proof(link, secret) {
             self.tell_proven(proving, true);
@@ -135,7 +135,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Tells endpoints to send the challenges that are due, and gives up proofs whose time is over.
+    /// Makes endpoints send the challenges that are due, and gives up proofs whose time is over.
     pub(super) fn poll_proofs(&mut self, now: Nanos) {
         let timeout = self.config.heartbeat.timeout;
         while let Some(turn) = self.proofs.next_turn(timeout, now) {

@@ -1,6 +1,6 @@
-//! The services that this process announces, and those of its peers (rules C14 and C15). A process
-//! that has announced nothing takes every session; one that drains takes only sessions with the
-//! endpoint that answers health.
+//! The services that this process announces, and those that its peers announce (rules C14 and C15).
+//! A process that has announced nothing accepts every session; one that drains accepts only
+//! sessions with the endpoint that answers health.
 //!
 //! Called by `plane.rs`, and by `links.rs` and `outgoing.rs` when a connection or a session is
 //! made.
@@ -23,7 +23,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Announces the services of this process to a peer, once both sides have said hello.
+    /// Announces the services of this process to a peer, once both sides have sent Hello.
     pub(super) fn say_serving(&mut self, id: LinkId) {
         let Some(link) = self.links.get_mut(&id).filter(|link| link.is_up()) else {
             return;
@@ -57,8 +57,8 @@ impl<F> Plane<F> {
     }
 
     /// Gives an endpoint the services that the peer of one of its sessions has announced. The
-    /// session need not be granted yet: a stuck endpoint of the peer never grants it, and this
-    /// side then needs the endpoint that answers health.
+    /// session need not be granted yet: a stuck endpoint of the peer never grants it, and then this
+    /// side needs the endpoint that answers health.
     pub(super) fn tell_serving(&mut self, id: LinkId, key: SessionKey) {
         let link = self.links.get(&id);
         let said = link.and_then(|link| Some((link.peer.as_ref()?.incarnation, link.serving?)));
@@ -72,8 +72,8 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Whether this process takes a session with this endpoint, or with any endpoint if `target` is
-    /// [`EndpointIndex::ANY`].
+    /// Whether this process accepts a session with this endpoint, or with any endpoint if `target`
+    /// is [`EndpointIndex::ANY`].
     pub(super) fn takes(&self, target: EndpointIndex) -> Result<(), RefuseCode> {
         match self.serving {
             Some(serving) if serving.draining && serving.health != Some(target) => {
@@ -86,7 +86,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// The end of the range of endpoints from which a peer gets one if it asks for any.
+    /// The end of the range of endpoints that serve peers which ask for any endpoint.
     pub(super) fn end_of_any(&self) -> EndpointIndex {
         let all = EndpointIndex::ANY;
         let end = self.serving.map(|serving| EndpointIndex(serving.endpoints));

@@ -1,12 +1,12 @@
-//! The open sessions of a process, by name and by connection, so that the end of a connection costs
-//! no look at sessions over other connections.
+//! The open sessions of a process, by name and by connection, so that the end of a connection
+//! visits no sessions of other connections.
 //!
-//! An endpoint numbers its sessions from 0 and uses numbers again. So the table has pages of
-//! [`PAGE`] numbers, which take 42 bytes a session; a tree with one entry for each session, and
-//! another tree by connection, took 127.
+//! An endpoint numbers its sessions from 0 and reuses numbers. So the table has pages of [`PAGE`]
+//! numbers, which take 42 bytes a session; a tree with one entry for each session, and another tree
+//! by connection, took 127.
 //!
-//! Invariants: an endpoint has no two open sessions of one number, because it reports the end of
-//! one before it uses the number again; the sessions over a connection are a doubly linked list
+//! Invariants: an endpoint has no two open sessions with one number, because it reports the end of
+//! the first before it reuses the number; the sessions over a connection are a doubly linked list
 //! that begins in `first_over`; no page and no list is empty.
 
 use std::collections::BTreeMap;
@@ -28,9 +28,9 @@ struct SessionAt(EndpointIndex, u32);
 pub(super) struct Open {
     /// The connection over which the session was made, and with which it ends.
     pub(super) link: LinkId,
-    /// The peer's name for it.
+    /// The peer's name for the session.
     pub(super) remote: SessionRef,
-    /// The endpoint has asked its peer, and has no account yet.
+    /// The endpoint has asked its peer, and has not received the account.
     pub(super) inquires: bool,
 }
 
@@ -81,7 +81,7 @@ impl Sessions {
         (entry.token == key.token).then_some(&mut entry.open)
     }
 
-    /// Enters a session. False if its endpoint has an open one of this number.
+    /// Enters a session. False if its endpoint already has an open session with this number.
     pub(super) fn insert(&mut self, key: SessionKey, open: Open) -> bool {
         let place = SessionAt::of(key);
         if self.at(place).is_some() {
@@ -131,7 +131,7 @@ impl Sessions {
         Some(open)
     }
 
-    /// The sessions over a connection, the latest first.
+    /// The sessions over a connection, latest first.
     pub(super) fn over(&self, link: LinkId) -> impl Iterator<Item = (SessionKey, &Open)> {
         let mut next = self.first_over.get(&link).copied();
         std::iter::from_fn(move || {

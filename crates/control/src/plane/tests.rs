@@ -19,7 +19,7 @@ use endpoints::Seen;
 use world::World;
 
 impl<F> Plane<F> {
-    /// Checks that each link and each route has the time at which the plane must look at it.
+    /// Checks that the plane knows when to look at each link and each route.
     fn check_times(&self) {
         let links = self.links.values().map(Link::next_wakeup).min();
         assert_eq!(self.link_times.next(), links);
@@ -87,7 +87,7 @@ fn processes_on_one_host_move_to_the_unix_socket_and_pass_descriptors() {
     );
 }
 
-/// Tests connections between hosts, on one host by TCP and by the UNIX socket, and within a
+/// Tests connections between hosts, on one host over TCP and over the UNIX socket, and within a
 /// process.
 #[test]
 fn both_sides_learn_where_the_other_nexus_listens() {

@@ -1,13 +1,13 @@
 //! From TCP to the UNIX socket of the same process (rule C3). The process at the other end of a TCP
-//! connection names the UNIX socket that is its own, so it could name the socket of another process
-//! of this host. Therefore it is believed only if it has an address of this host, and if it returns
-//! a number over both connections.
+//! connection names a UNIX socket as its own, but could name the socket of another process of this
+//! host. Therefore the plane believes it only if it has an address of this host, and returns a
+//! nonce over both connections.
 //!
 //! ```text
 //! TCP greeted ─▶ nonce sent ─said again─▶ UNIX dialled ─▶ greeted ─▶ nonce sent ─said again─▶ used
 //! ```
-//! The side that was dialled keeps only the nonces of connections from its own user, so a process
-//! of another user cannot pass one on. If a nonce does not come back in time, TCP is used.
+//! The side that was dialled keeps only nonces from connections of its own user, so a process of
+//! another user cannot pass one on. If a nonce does not come back in time, TCP is used.
 
 use dunlin_core::Nanos;
 use dunlin_wire::control::{Features, GoodbyeReason, Message};
@@ -18,7 +18,7 @@ use crate::places::Origin;
 use crate::route::{RouteId, RouteState};
 use crate::types::{Action, LinkId, Target};
 
-/// The plane dials only UNIX sockets whose name begins like this, so that a hello cannot lead a
+/// The plane dials only UNIX sockets whose names begin like this, so that a Hello cannot lead a
 /// process to the sockets of other programs.
 pub(super) const UNIX_PREFIX: &str = "\0dunlin-";
 
@@ -33,13 +33,13 @@ impl<F> Plane<F> {
         (both && peer.unix_name.starts_with(UNIX_PREFIX)).then(|| peer.unix_name.clone())
     }
 
-    /// Sends a number over a TCP link, so that the process there can be recognised again.
+    /// Sends a nonce over a TCP link, so that the process there can be recognised again.
     pub(super) fn begin_upgrade(&mut self, tcp: LinkId, now: Nanos) {
         let nonce = self.secrets.next();
         self.send_nonce(tcp, nonce, now);
     }
 
-    /// Asks the process at the UNIX socket to return the number that was sent over TCP.
+    /// Asks the process at the UNIX socket to return the nonce that was sent over TCP.
     pub(super) fn ask_for_proof(&mut self, tcp: LinkId, unix: LinkId, now: Nanos) {
         let nonce = self.links.get(&tcp).and_then(|link| link.nonce);
         let Some(nonce) = nonce.filter(|_| self.same_process(tcp, unix)) else {
@@ -56,7 +56,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Uses TCP, because the other side has not returned the number in time.
+    /// Uses TCP, because the other side has not returned the nonce in time.
     pub(super) fn on_unproven(&mut self, id: LinkId, now: Nanos) {
         let Some(route_id) = self.links.get(&id).and_then(|link| link.route) else {
             return;
@@ -84,7 +84,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Handles a number that the other side has returned.
+    /// Handles a nonce that the other side has returned.
     fn on_nonce_returned(
         &mut self,
         id: LinkId,
@@ -104,26 +104,26 @@ impl<F> Plane<F> {
                 self.forget_nonce(id);
                 self.use_link(route_id, id, now);
             }
-            // The number comes too late: TCP is in use already.
+            // The nonce comes too late: TCP is already in use.
             (Some(RouteState::Up(up)), _) if up == id => self.forget_nonce(id),
             _ => return Err(GoodbyeReason::BadMessage),
         }
         Ok(())
     }
 
-    /// Forgets the number, so that the other side may not return it once more.
+    /// Forgets the nonce, so that the other side cannot return it a second time.
     fn forget_nonce(&mut self, id: LinkId) {
         if let Some(link) = self.links.get_mut(&id) {
             link.nonce = None;
         }
     }
 
-    /// Handles a number from the side that has dialled: a new one over TCP, or, over the UNIX
-    /// socket, one that this process must have got over TCP. A number from another user or host
-    /// goes back and is not kept, so that its connection stays with TCP.
+    /// Handles a nonce from the side that has dialled: a new one over TCP, or, over the UNIX
+    /// socket, one that this process must have received over TCP. A nonce from another user or host
+    /// is returned but not kept, so that its connection stays with TCP.
     fn on_nonce_got(&mut self, id: LinkId, nonce: u64) -> Result<(), GoodbyeReason> {
         let link = self.links.get_mut(&id).ok_or(GoodbyeReason::BadMessage)?;
-        // The search for a number looks at all links, so each link may cause only one.
+        // The search for a nonce visits all links, so each link may cause only one search.
         if std::mem::replace(&mut link.has_got_nonce, true) {
             return Err(GoodbyeReason::BadMessage);
         }
@@ -138,7 +138,7 @@ impl<F> Plane<F> {
         Ok(())
     }
 
-    /// Whether the process at the other end has sent the number over TCP.
+    /// Whether the process at the other end has sent the nonce over TCP.
     fn has_got(&self, unix: LinkId, nonce: u64) -> bool {
         let knows = |(id, link): (&LinkId, &Link)| {
             let accepted_tcp = link.route.is_none() && !link.carries_fds;

@@ -60,7 +60,11 @@ fn the_bytes_count_over_their_connection_and_once() {
 fn a_proof_that_is_forgotten_or_begins_again_leaves_nothing() {
     let mut proofs = begun();
     proofs.begin(proving(1), LINK, SECRET + 1, Nanos(9));
-    assert_eq!(proofs.on_proof(LINK, SECRET), None, "other bytes now");
+    assert_eq!(
+        proofs.on_proof(LINK, SECRET),
+        None,
+        "the challenge now has other bytes"
+    );
     assert_eq!(proofs.next_due(), Nanos(9));
     assert!(proofs.forget(proving(1)));
     assert!(!proofs.forget(proving(1)));

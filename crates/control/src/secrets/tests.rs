@@ -1,4 +1,4 @@
-//! The numbers follow from the seed, and not from other numbers.
+//! The numbers follow from the seed, not from other numbers.
 
 use std::collections::BTreeSet;
 
@@ -13,11 +13,11 @@ fn the_seed_alone_determines_the_numbers() {
         (0..1000).map(|_| secrets.next()).collect()
     };
     assert_eq!(numbers(7), numbers(7));
-    assert_eq!(numbers(7).len(), 1000, "none comes twice");
+    assert_eq!(numbers(7).len(), 1000, "no number comes twice");
     assert!(numbers(7).is_disjoint(&numbers(8)));
 }
 
-/// SplitMix64 backwards: the state that gave this number.
+/// Inverts SplitMix64: returns the state that gave this number.
 fn state_before(mut number: u64) -> u64 {
     let undo = |z: u64, shift: u32| z ^ (z >> shift) ^ (z >> (2 * shift));
     let inverse = |odd: u64| {
@@ -36,7 +36,11 @@ fn a_number_does_not_show_the_next_one() {
     // A peer computes the next number from one number of the other generator.
     let mut rng = Rng::new(7);
     let mut guessed = Rng::new(state_before(rng.next_u64()));
-    assert_eq!(guessed.next_u64(), rng.next_u64(), "it works there");
+    assert_eq!(
+        guessed.next_u64(),
+        rng.next_u64(),
+        "the guess works for the other generator"
+    );
     let mut secrets = Secrets::new(7);
     let mut guessed = Rng::new(state_before(secrets.next()));
     assert_ne!(guessed.next_u64(), secrets.next());

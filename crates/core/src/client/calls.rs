@@ -1,4 +1,4 @@
-//! The client side's part: all calls of an endpoint, their slots, and the calls that wait for a
+//! The client side's calls: all calls of an endpoint, their slots, and the calls that wait for a
 //! slot (rules S1, S5 to S8, S10, S12).
 //!
 //! ```text
@@ -8,9 +8,9 @@
 //!            ▼                     ▼                ▼
 //!   (completion) Free     (completion) Free      Zombie ──RESP/ERR──▶ Free
 //! ```
-//! A call whose messages have more than one packet is `Sending` before it is `Accepted`, and
-//! `Receiving` before its completion; in these two states it has a transfer, and when the transfer
-//! ends, the call is `Sent` again. A zombie is a call whose completion the user has; it keeps its
+//! A call with a message of more than one packet is also `Sending` before it is `Accepted`, or
+//! `Receiving` before its completion. In these two states it has a transfer; when the transfer
+//! ends, the call is `Sent` again. A zombie is a call that has completed for the user. It keeps its
 //! slot and its credit, and resends CANCEL until the server has answered (rule S6).
 //!
 //! State is private. `calls/issue.rs` sends requests, `calls/answers.rs` handles their answers,
@@ -85,7 +85,7 @@ impl CallState {
     }
 }
 
-/// Both msgbufs of a call. A call has both or neither, and one word tells which.
+/// Both msgbufs of a call. A call has both or neither, and one word shows which.
 #[derive(Debug)]
 struct Bufs {
     request: MsgBuf,
@@ -94,7 +94,7 @@ struct Bufs {
 
 const _: () = assert!(size_of::<Option<Bufs>>() == 2 * size_of::<usize>());
 
-/// A call that has ended, with all that its user gets back.
+/// A call that has ended, with everything that its user gets back.
 pub(crate) struct Ended {
     session: Session,
     tag: Tag,
@@ -128,7 +128,7 @@ impl CallMarks {
     const TIMED: Self = Self(4);
     /// No slot keeps the entry: it goes back to the table when the call ends.
     const LOOSE: Self = Self(8);
-    /// The end of a call with one of these takes more steps.
+    /// Flags that make the end of a call more expensive.
     const UNUSUAL: Self = Self(Self::LENT.0 | Self::LOOSE.0);
 
     #[inline(always)]
@@ -176,8 +176,8 @@ struct Call {
 
     /// With the mark `TIMED`: when the user stops waiting.
     deadline: Nanos,
-    /// With the mark `LENT`: once the transport has come this far in its sequence, it has released
-    /// the request.
+    /// With the mark `LENT`: the transport has released the request once its sequence has reached
+    /// this number.
     tx_end: TxSeq,
     /// In `Sending` and `Receiving`: the transfer.
     transfer: TransferIdx,
@@ -238,15 +238,15 @@ impl Call {
         self.bufs.as_mut().map(|bufs| &mut bufs.response)
     }
 
-    /// Puts msgbufs into a free entry. The old value is `None`; forgetting it spares the code that
-    /// would drop it.
+    /// Puts msgbufs into a free entry. The old value is `None`; `forget` saves the code that would
+    /// drop it.
     #[inline(always)]
     fn put(&mut self, request: MsgBuf, response: MsgBuf) {
         debug_assert!(self.bufs.is_none(), "a free call has no msgbufs");
         std::mem::forget(self.bufs.replace(Bufs { request, response }));
     }
 
-    /// The index of its slot.
+    /// The index of the call's slot.
     #[inline]
     fn at(&self) -> SlotIdx {
         SlotIdx(low(self.home))
@@ -260,7 +260,7 @@ impl Call {
         }
     }
 
-    /// The marks of a call with this deadline. Notes the deadline, if there is one.
+    /// The marks of a call with this deadline. Stores the deadline, if there is one.
     #[inline(always)]
     fn marks_until(&mut self, deadline: Option<Nanos>) -> CallMarks {
         match deadline {
@@ -272,7 +272,7 @@ impl Call {
         }
     }
 
-    /// Once the transport has come this far in its sequence, it has released the request.
+    /// The transport has released the request once its sequence has reached this number.
     #[inline(always)]
     fn tx_end(&self) -> TxSeq {
         match self.marks.has(CallMarks::LENT) {
@@ -281,8 +281,8 @@ impl Call {
         }
     }
 
-    /// Notes that the transport may read the request until its sequence has come to `end`; if that
-    /// is zero, it has a copy.
+    /// Notes that the transport may read the request until its sequence reaches `end`. Zero: the
+    /// transport has a copy.
     #[inline(always)]
     fn lend_until(&mut self, end: TxSeq) {
         if end != TxSeq(0) {
@@ -342,7 +342,7 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// The number of calls that are not free.
+    /// The number of live calls.
     pub(crate) fn live(&self) -> usize {
         let is_unused = |at: &SlotIdx| self.call_at(*at).is_none();
         self.table.live() - self.kept.iter().filter(is_unused).count()
@@ -370,14 +370,14 @@ impl Calls {
         })
     }
 
-    /// The session of a call that is not free.
+    /// The session of a live call.
     #[inline]
     pub(crate) fn session_of(&self, idx: CallIdx) -> SessionIdx {
         self.at(idx).session()
     }
 
     /// Corrects the time at which the call's last packet was sent: its burst left at `leaving`,
-    /// later than noted.
+    /// which is later than the noted time.
     #[inline]
     pub(crate) fn on_left(&mut self, idx: CallIdx, leaving: Nanos) {
         self.at_mut(idx).sent = leaving;

@@ -2,8 +2,8 @@
 //! and no progress for the failure timeout (rules S11, C11).
 //!
 //! Packets alone cannot tell whether a peer has failed. A peer whose thread is in a handler sends
-//! none, although it lives; and forged packets can make a session look alive while none of its
-//! calls makes progress. So silence is only the reason to ask. The client decides by the peer's
+//! no packets although it is alive; and forged packets can make a session look alive while none of
+//! its calls makes progress. So silence is only a reason to ask. The client decides by the peer's
 //! answer, which comes over a connection that forged packets cannot touch.
 //!
 //! ```text
@@ -15,14 +15,14 @@
 //!                                      the peer has failed
 //! ```
 //! An account is *in vain* for a call if the peer is there, yet the call makes no progress: the
-//! peer does not know the request, or has answered it and no answer arrives. One such account
-//! proves little: the peer may have been in a handler until just now, and its full queue may have
-//! dropped all packets that asked meanwhile. Several in a row, a fraction of the timeout apart,
-//! prove that the peer was there all that time. So in a session without any packets, [`SILENT`] of
-//! them mean that the path for packets is cut. If packets do arrive, they may be genuine and late
-//! rather than forged, and it takes [`PATIENT`] accounts.
+//! peer does not know the request, or it has answered and the answer does not arrive. One such
+//! account proves little: the peer may just have left a long handler, and its full queue may have
+//! dropped all retransmissions meanwhile. Several in a row, a fraction of the timeout apart, prove
+//! that the peer was there all that time. In a session without any packets, [`SILENT`] accounts in
+//! vain therefore mean that the packets' path is cut. If packets do arrive, they may be late rather
+//! than forged, so it takes [`PATIENT`] accounts.
 //!
-//! Invariant: a session has one question under way at most. Called by `protocol/inquiries.rs`.
+//! Invariant: a session has at most one question outstanding. Called by `protocol/inquiries.rs`.
 
 use dunlin_wire::ReqNum;
 use dunlin_wire::control::Fate;
@@ -32,9 +32,10 @@ use crate::ordered::Map;
 use crate::session::lifecycle::Account;
 use crate::time::Nanos;
 
-/// Accounts in vain after which the peer of a silent session has failed: they span half a timeout.
+/// After this many accounts in vain, the peer of a silent session has failed: they span half a
+/// timeout.
 const SILENT: u8 = 5;
-/// The same for a session in which packets arrive: they span three and a half timeouts.
+/// The same for a session in which packets arrive: the accounts span three and a half timeouts.
 const PATIENT: u8 = 29;
 /// Questions in each timeout while accounts are in vain. The peer's nexus answers even while its
 /// endpoint is in a handler, so the client notices every absence of half a timeout.
@@ -75,7 +76,7 @@ pub(crate) enum Next {
 }
 
 impl Inquiries {
-    /// Decides about an overdue call of the session. `is_overdue` tells which calls are overdue;
+    /// Decides about an overdue call of the session. `is_overdue` tests whether a call is overdue;
     /// `silent`: no packet of the session has come for the failure timeout.
     pub(crate) fn on_overdue(
         &self,
@@ -90,7 +91,7 @@ impl Inquiries {
         match inquiry.state {
             State::Resting(until) if present < until => Next::Wait,
             State::Waiting(asked) if present.since(asked) < timeout => Next::Wait,
-            // A question whose calls have all ended is over as well.
+            // Once all calls of a question have ended, the question is over too.
             State::Waiting(_) if silent && inquiry.is_about_any(is_overdue) => Next::Fail,
             _ => Next::Ask,
         }
@@ -131,7 +132,7 @@ impl Inquiries {
         inquiry.calls.retain(|(req, _)| is_overdue(*req));
         match account {
             Account::Fates(fates) => inquiry.weigh(fates, silent),
-            // The packets that asked may have been lost in a queue that the peer did not read.
+            // The client's packets may have been lost in a queue that the peer did not read.
             Account::Away(_) if silent => inquiry.forgive(),
             Account::Away(_) => {}
             // Silence is the only evidence.
@@ -161,7 +162,7 @@ impl Inquiry {
         self.calls.iter().any(|(req, _)| is_overdue(*req))
     }
 
-    /// When the question was asked that still awaits its account.
+    /// When the unanswered question was asked.
     fn waits_since(&self, session: Session) -> Option<Nanos> {
         match self.state {
             State::Waiting(asked) if self.session == session => Some(asked),
@@ -183,7 +184,7 @@ impl Inquiry {
         for (req, vain) in &mut self.calls {
             let fate = fates.iter().find(|(other, _)| other == req);
             let runs = fate.is_some_and(|(_, fate)| *fate == Fate::Running);
-            // The handler runs. If the session is not silent either, probes and their
+            // The handler runs. If in addition the session is not silent, probes and their
             // acknowledgements arrive.
             *vain = match runs && !silent {
                 true => 0,

@@ -1,5 +1,5 @@
-//! The slots that keep an entry of the table of calls between their calls: the next call in such a
-//! slot begins without a search for a free entry, and its entry is in the cache.
+//! The slots that keep their entry in the table of calls from one call to the next: the next call
+//! in such a slot needs no search for a free entry, and its entry is in the cache.
 //!
 //! Invariant: a slot is listed if and only if its entry, in use or not, is not loose. At most
 //! [`MOST`] slots are listed, so their entries fit into a second-level cache. Called by
@@ -24,9 +24,12 @@ impl Kept {
         self.slots.reserve(room.saturating_sub(self.slots.len()));
     }
 
-    /// Lists the slot, whose entry stays with it from now on. False if too many are listed.
+    /// Lists the slot, which keeps its entry from now on. False if too many are listed.
     pub(super) fn add(&mut self, at: SlotIdx) -> bool {
-        debug_assert!(!self.slots.contains(&at), "its entry was loose");
+        debug_assert!(
+            !self.slots.contains(&at),
+            "a listed slot's entry is not loose"
+        );
         let has_room = self.slots.len() < MOST;
         if has_room {
             self.slots.push(at);

@@ -18,15 +18,15 @@ const OTHER: u32 = 2;
 /// A slot. One comparison tells whether a packet ends its call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Slot {
-    /// In the upper half, the number of the current request, or of the next one if there is none;
-    /// in the lower half one of the three values above. Thus a response of one packet ends the call
-    /// if and only if the last word of its header equals this word.
+    /// Upper half: the number of the current request, or of the next one if the slot is free. Lower
+    /// half: one of the three values above. Thus a response of one packet ends the call if and only
+    /// if the last word of its header equals this word.
     word: u64,
     /// The call in the slot. While the slot is free: the entry that it keeps for its next call, or
     /// [`CallIdx::NONE`].
     call: CallIdx,
-    /// The last request whose response has arrived here, as far as the server knows; that before
-    /// the first if it knows of none.
+    /// The last request whose response the server knows to have arrived here. If there is none, the
+    /// number before the slot's first request.
     acked: ReqNum,
 }
 
@@ -40,7 +40,7 @@ impl Slot {
         }
     }
 
-    /// The last request of the free slot, if the server may not know that its response has arrived.
+    /// The free slot's last request, unless the server knows that its response has arrived.
     pub(super) fn to_acknowledge(self, window: u32) -> Option<ReqNum> {
         let last = self.req().previous(window);
         (self.is_free() && self.acked != last).then_some(last)
@@ -68,7 +68,7 @@ impl Slot {
         (!self.is_free()).then_some(self.call)
     }
 
-    /// The entry of its call, or the one that it keeps.
+    /// The entry of the slot's call, or the entry that the free slot keeps.
     #[inline(always)]
     pub(super) fn entry(self) -> Option<CallIdx> {
         (self.call != CallIdx::NONE).then_some(self.call)
@@ -101,7 +101,7 @@ impl Slot {
         debug_assert!(before == CallIdx::NONE || before != call || self.is_free());
     }
 
-    /// Puts the request of its entry into the free slot. The request waits only for its answer.
+    /// Occupies the free slot with the request of its entry. The request waits only for its answer.
     #[inline(always)]
     pub(super) fn occupy(&mut self) {
         debug_assert!(self.is_free() && self.call != CallIdx::NONE);

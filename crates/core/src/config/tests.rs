@@ -8,7 +8,7 @@ fn refusal(change: impl FnOnce(&mut Config)) -> Option<ConfigError> {
     config.check().err()
 }
 
-/// A change of options, and the option that the error must name.
+/// A change of the options, and the name that the error must contain.
 type Change<T> = (fn(&mut T), &'static str);
 
 #[test]
@@ -18,7 +18,7 @@ fn the_defaults_are_in_range() {
 
 #[test]
 fn a_hold_must_outlast_three_of_the_longest_waits() {
-    // By default the longest wait is that of the probes: 100 ms.
+    // By default probes wait longest: 100 ms.
     let hold = Nanos::from_millis(299);
     let least = Nanos::from_millis(300);
     assert_eq!(
@@ -40,7 +40,7 @@ fn a_hold_must_outlast_three_of_the_longest_waits() {
     }
 }
 
-/// Every message names the option, by its key in files and commands.
+/// Every message contains the option's key, as files and commands spell it.
 #[test]
 fn a_refusal_names_the_option_by_its_key() {
     let changes: [Change<Config>; 8] = [
@@ -82,11 +82,11 @@ fn a_session_is_refused_by_its_own_keys() {
 }
 
 #[test]
-fn rare_probes_matter_only_as_far_as_failures_are_found_slowly() {
+fn a_hold_need_not_outlast_probes_that_the_failure_timeout_shortens() {
     assert_eq!(
         refusal(|config| config.probe_max = Nanos::from_secs(10)),
         None,
-        "an eighth of the failure time-out, 125 ms, is the longest"
+        "an eighth of the failure time-out, 125 ms, is the longest wait"
     );
     let refused = refusal(|config| {
         config.probe_max = Nanos::from_secs(10);

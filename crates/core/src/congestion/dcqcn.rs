@@ -1,9 +1,9 @@
-//! DCQCN: the rate falls with the share of marked packets and comes back in steps (DCQCN, SIGCOMM
+//! DCQCN: the rate falls with the share of marked packets and recovers in steps (DCQCN, SIGCOMM
 //! 2015, §3.1). Answers carry the marks (rule W6); the paper has separate packets for them, CNPs.
 //!
 //! Invariant: least ≤ rate ≤ line rate, and rate ≤ target except in the last step to the line rate.
 //! No timer is needed: with each answer, and before a packet is paced, the scheme makes the steps
-//! for which the paper has timers.
+//! that timers make in the paper.
 
 use super::constants::LEAST_RATE_DIVISOR;
 use super::constants::dcqcn::{
@@ -14,8 +14,8 @@ use super::{CongestionControl, Link, Sample};
 use crate::scheme::BytesPerSec;
 use crate::time::Nanos;
 
-/// The maximum number of missed steps of a timer that one call makes. By then, the rate has doubled
-/// or is the line rate.
+/// The maximum number of missed timer steps that one call makes. By then, the rate has doubled or
+/// is the line rate.
 const MOST_STEPS: u64 = 1 << 12;
 
 /// One session's state.
@@ -31,14 +31,14 @@ pub(crate) struct Dcqcn {
     packet: u64,
     /// The last measured round trip.
     rtt: Nanos,
-    /// The time of the last decrease; `marked` is that of the last mark that counted.
+    /// The time of the last decrease; `marked` is the time of the last mark that counted.
     decreased: Nanos,
     marked: Nanos,
     /// When α falls next, if no mark comes.
     alpha_due: Nanos,
     /// When the timer makes the next step.
     step_due: Nanos,
-    /// Steps of the timer since the last decrease; `by_bytes` counts those of the byte counter.
+    /// Steps of the timer since the last decrease; `by_bytes` counts the steps of the byte counter.
     by_time: u32,
     by_bytes: u32,
     /// Bytes since the last step of the byte counter.
@@ -69,8 +69,8 @@ impl Dcqcn {
         }
     }
 
-    /// Takes a mark (the paper's "CNP"): equation 1. For one round trip after a decrease, marks are
-    /// still due to the rate before it, so they count only for α.
+    /// Takes a mark (the paper's "CNP"): equation 1. For one round trip after a decrease, marks
+    /// still result from the earlier rate, so they count only for α.
     fn on_mark(&mut self, now: Nanos) {
         let first = self.alpha_due == Nanos::MAX;
         if !first && now.since(self.marked) < CNP_INTERVAL {
@@ -102,8 +102,8 @@ impl Dcqcn {
 
     /// Makes the timer's steps that are due. A sender whose packets are further apart than the
     /// timer's period makes the steps that it has missed, but stops when its rate has doubled. With
-    /// one step for each packet, the sender would stay at the least rate; with all missed steps
-    /// together, a sender that shares the link with a thousand others would exceed its share.
+    /// one step per packet, the sender would stay at the least rate; with all missed steps at once,
+    /// a sender that shares the link with a thousand others would exceed its share.
     fn catch_up(&mut self, now: Nanos) {
         let doubled = 2.0 * self.rate;
         let missed = now.since(self.step_due).0 / RATE_TIMER.0;

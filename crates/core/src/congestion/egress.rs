@@ -1,11 +1,10 @@
 //! Egress: the time until which the NIC is busy with packets of large responses and with CRs.
 //!
 //! The server side keeps the packets that RFRs ask for until the NIC has room for them (rule S13).
-//! In the NIC's queue they would delay the CRs after them; clients would take that for a queue of
-//! requests, and would leave the way to the server idle. The estimate counts bytes at the line
-//! rate, and therefore only sessions whose transport declares their path use it
-//! (`Line::is_declared`). Answers of one packet are not counted, because counting would make each
-//! of them cost more.
+//! In the NIC's queue they would delay the CRs after them. Clients would mistake that delay for a
+//! queue of requests, and would leave the path to the server idle. The estimate counts bytes at the
+//! line rate, so only sessions whose transport declares their path use it (`Line::is_declared`).
+//! Answers of one packet are not counted, because counting would make each of them more expensive.
 //!
 //! Owned by `server/requests.rs`, which keeps the packets and asks before it sends one.
 
@@ -20,7 +19,7 @@ use crate::transport::Limits;
 pub(crate) struct Egress {
     /// When the NIC will have sent every counted packet.
     free_at: Nanos,
-    /// Packets have waited without a break since the NIC was last full. So the endpoint makes up
+    /// Packets have waited without a break since the NIC was last full, so the endpoint makes up
     /// for the time by which it comes late.
     waits: bool,
 }
@@ -37,7 +36,7 @@ impl Egress {
         self.free_at = self.free_at.max(from) + BytesPerSec(limits.line_rate).time_of(bytes);
     }
 
-    /// When the next packet may leave, at the earliest `now`; `None` if there is no packet
+    /// When the next packet may leave, at the earliest `now`; `None` unless there is a packet
     /// (`any`).
     pub(crate) fn next(&mut self, any: bool, limits: &Limits, now: Nanos) -> Option<Nanos> {
         let packet = limits.data_size.saturating_add(HEADER_BYTES + FRAME_BYTES);

@@ -80,8 +80,7 @@ impl Flow {
         }
     }
 
-    /// Gives an answer to the scheme. In the common case, Timely at line rate, this costs one
-    /// comparison.
+    /// Gives an answer to the scheme. The common case, Timely at line rate, costs one comparison.
     #[inline]
     pub(crate) fn on_answer(&mut self, sample: Sample) {
         match &mut self.control {
@@ -123,8 +122,8 @@ impl Flow {
         self.window
     }
 
-    /// Reserves the next departure for a packet of `bytes` bytes; returns its time, which is `now`
-    /// or later.
+    /// Reserves the next departure for a packet of `bytes` bytes; returns the departure time, which
+    /// is `now` or later.
     pub(crate) fn reserve(&mut self, bytes: u32, now: Nanos) -> Nanos {
         self.scheme().on_time(now);
         self.look();
@@ -134,7 +133,7 @@ impl Flow {
         at
     }
 
-    /// Postpones the next packet by the time that `bytes` bytes take.
+    /// Postpones the next packet by the duration of `bytes` bytes.
     pub(crate) fn charge(&mut self, bytes: u32) {
         self.next_send += self.rate.unwrap_or(self.line_rate).time_of(bytes);
     }

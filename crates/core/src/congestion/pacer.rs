@@ -1,5 +1,5 @@
 //! The pacer: the flows of each session with congestion control, and the packets that wait for
-//! their time (rule S15). `pacing.rs` decides which packets leave; the pacer decides when.
+//! their departure (rule S15). `pacing.rs` decides which packets leave; the pacer decides when.
 
 use crate::config::Config;
 use crate::congestion::flow::Flow;
@@ -11,11 +11,11 @@ use crate::session::rtt::{SAMPLE_INTERVAL, calm_interval};
 use crate::slab::Slab;
 use crate::time::Nanos;
 
-/// The flows of a session, one for each way.
+/// The flows of a session, one for each direction.
 #[derive(Debug)]
 struct Flows {
     out: Flow,
-    /// The flow of the way back; `None` if `out` serves both ways.
+    /// The flow of the other direction; `None` if `out` serves both.
     back: Option<Flow>,
 }
 
@@ -60,7 +60,7 @@ impl Pacer {
         }
     }
 
-    /// Adapts the interval of samples to the number of sessions of the endpoint.
+    /// Adapts the interval between samples to the endpoint's number of sessions.
     pub(crate) fn on_sessions(&mut self, live: usize) {
         self.calm_interval = calm_interval(live);
     }
@@ -74,8 +74,8 @@ impl Pacer {
         }
     }
 
-    /// Time between two round-trip samples, at line rate, of a session with this flow or with none
-    /// (rule S10).
+    /// Time between two round-trip samples (rule S10), at line rate, for a session with this flow,
+    /// or without one.
     #[inline]
     pub(crate) fn sample_interval(&self, flow: FlowIdx) -> Nanos {
         match (self.bypasses.timely, flow) {
@@ -85,7 +85,7 @@ impl Pacer {
         }
     }
 
-    /// Adds the flows of a session. `back`: `None` if both ways share one flow.
+    /// Adds the flows of a session. `back`: `None` if both directions share one flow.
     pub(crate) fn begin(&mut self, out: Flow, back: Option<Flow>) -> FlowIdx {
         let index = self.flows.take();
         *self.flows.at_mut(index) = Some(Flows { out, back });
@@ -101,7 +101,7 @@ impl Pacer {
         self.flow(flow, Way::Out).is_some()
     }
 
-    /// Forgets a flow, if the session has one. Its packets in the wheel still leave at their time.
+    /// Forgets a flow, if the session has one. Its packets in the wheel still leave on time.
     pub(crate) fn end(&mut self, flow: FlowIdx) {
         if flow != FlowIdx::NONE {
             *self.flows.at_mut(flow) = None;
@@ -149,7 +149,7 @@ impl Pacer {
         self.change(flow, way, |flow| flow.on_loss(now))
     }
 
-    /// Tells the scheme that packets have arrived which had waited for a thread. False if the
+    /// Informs the scheme that packets have arrived which had waited for a thread. False if the
     /// session has no flow.
     pub(crate) fn on_wait(&mut self, flow: FlowIdx, way: Way, packets: u32) -> bool {
         self.change(flow, way, |flow| flow.on_wait(packets))

@@ -3,11 +3,11 @@
 //!
 //! REQ packets and RFRs are paced one by one; an RFR takes the time of the bytes that it asks for.
 //! A packet that could otherwise leave reserves the next departure at its session's rate, and waits
-//! for it in the timing wheel. When its time comes, pacing checks the packet (rule S8): its
-//! session, its request and its state must be as before. A message has at most one packet in the
-//! wheel. Packets take credits only when they leave, and a call that ends removes nothing from the
-//! wheel. If a scheme has a window instead of a rate, the window limits the large messages of each
-//! way together.
+//! for it in the timing wheel. When a packet is due, its session, request and state must be as
+//! before (rule S8). A message has at most one packet in the wheel. Packets take credits only when
+//! they leave, and a call that ends removes nothing from the wheel. If a scheme has a window
+//! instead of a rate, the window limits all large messages of the session in that direction
+//! together.
 //!
 //! Called by `client/calls.rs` and `transfer/transfers.rs` for sessions whose `paced` is set, and
 //! by the endpoint when a packet in the wheel is due.
@@ -25,8 +25,8 @@ use crate::time::Nanos;
 use crate::transport::Path;
 
 impl Pacer {
-    /// Begins congestion control of a session whose peer is known now, with the scheme that was
-    /// chosen for the session, or that of its transport.
+    /// Begins congestion control of a session once its peer is known, with the scheme that was
+    /// chosen for the session, or with the transport's.
     pub(crate) fn begin_control(&mut self, line: &mut Line, path: &Path, context: &mut Context) {
         if line.flow() != FlowIdx::NONE {
             // The user has chosen a scheme already.
@@ -76,14 +76,14 @@ impl Pacer {
         self.on_rate(line, context);
     }
 
-    /// Forgets the session's flow. Its packets in the wheel still leave at their time.
+    /// Forgets the session's flow. Its packets in the wheel still leave on time.
     pub(crate) fn end_control(&mut self, line: &mut Line) {
         line.set_paced(false);
         self.end(line.set_flow(FlowIdx::NONE));
     }
 
-    /// Notes in the session whether its packets must be paced now: the rate of its flow may have
-    /// changed.
+    /// Notes in the session whether its packets must be paced now, because the rate of its flow may
+    /// have changed.
     #[cfg_attr(
         not(feature = "mutants"),
         expect(unused_variables, reason = "for planted bugs")
@@ -98,7 +98,7 @@ impl Pacer {
         }
     }
 
-    /// Reports an answer to packets of this way to the session's scheme.
+    /// Reports an answer to packets of this direction to the session's scheme.
     #[inline]
     pub(crate) fn learn(
         &mut self,
@@ -115,7 +115,7 @@ impl Pacer {
         }
     }
 
-    /// Tells the session's scheme that packets have arrived whose answers have no round trip,
+    /// Informs the session's scheme that packets have arrived whose answers give no round trip,
     /// because a thread did not run (rule S10).
     #[cold]
     pub(crate) fn learn_wait(
@@ -130,8 +130,8 @@ impl Pacer {
         }
     }
 
-    /// Reports a mark on an answer of `size` bytes to the scheme, because the rate of this side
-    /// decided when the answer was sent (rule S15).
+    /// Reports a mark on an answer of `size` bytes to the scheme. This side's rate determined when
+    /// the answer was sent (rule S15).
     #[cold]
     pub(crate) fn on_marked_answer(&mut self, line: &mut Line, size: u32, context: &mut Context) {
         let way = match line.is_single(size) {
@@ -160,8 +160,8 @@ impl Pacer {
         }
     }
 
-    /// Tells the session's scheme that the answer to a probe has shown a loss. With a window below
-    /// one packet, the probe itself has counted as a loss.
+    /// Informs the session's scheme that the answer to a probe has revealed a loss. With a window
+    /// below one packet, the probe itself has already counted as a loss.
     pub(crate) fn learn_lost_tail(&mut self, line: &mut Line, way: Way, context: &Context) {
         if !self.is_below_one(line.flow(), way) {
             self.learn_loss(line, way, context);
@@ -175,7 +175,7 @@ impl Pacer {
         }
     }
 
-    /// Reserves the next departure for `bytes` bytes of the session. `None` if they may leave now.
+    /// Reserves the session's next departure for `bytes` bytes. `None` if they may leave now.
     pub(crate) fn take_place(
         &mut self,
         line: &mut Line,

@@ -1,12 +1,12 @@
 //! Swift: the window follows a target delay. The target is larger for small shares of the link, so
-//! that many senders share the link with little queueing. The idea is that of Swift (SIGCOMM 2020,
-//! §3); the steps are ours, and `docs/decisions/congestion-control.md` says why.
+//! that many senders share the link with little queueing. The idea comes from Swift (SIGCOMM 2020,
+//! §3); the steps are ours, and `docs/decisions/congestion-control.md` explains them.
 //!
 //! A window of one packet or more is a true window: each packet that arrives lets the next one
 //! leave, and no queue can grow beyond the sum of all windows. A window of 2.4 packets is 3 packets
-//! in some round trips and 2 in the others. A window below one packet is a rate as well: one packet
-//! in the time target / window, and no other packet while that one is on its way. Its session gets
-//! only one answer in many round trips, so some constants differ for it (`constants.rs`).
+//! in some round trips and 2 in the others. A window below one packet also acts as a rate: one
+//! packet per target / window, and no second packet while one is in flight. Its session gets only
+//! one answer in many round trips, so some of its constants differ (`constants.rs`).
 //!
 //! Invariant: the window is between 1/64 packet and the session's credits, and the rate that
 //! follows from it is between the line rate and its 4096th part.
@@ -31,14 +31,14 @@ pub(crate) struct Swift {
     packet: f64,
     /// The window in packets.
     window: f64,
-    /// The session's credits. A larger window would send no more, and take longer to shrink.
+    /// The session's credits. A larger window would not send more, but take longer to shrink.
     most: f64,
     /// The smallest round trip that was seen or declared; zero before there is one.
     least: Nanos,
     /// The last round trip; zero before there is one.
     rtt: Nanos,
     decreased: Nanos,
-    /// Nanoseconds by which a round trip may exceed the smallest one without a queue.
+    /// Nanoseconds by which a round trip may exceed the smallest one although no packet queues.
     slack: f64,
     /// A number from 0 to 1 that is added to the window before rounding down. It changes in each
     /// round trip.
@@ -46,12 +46,12 @@ pub(crate) struct Swift {
     turned: Nanos,
     /// Nothing has made the window decrease yet.
     starts: bool,
-    /// Packets that have arrived since the last sample, without one of their own: of the packets
-    /// that one RFR has asked for, only the last is measured.
+    /// Packets that have arrived since the last sample without a sample of their own: of the
+    /// packets that one RFR asks for, only the last is measured.
     unmeasured: u32,
     timeouts: u32,
-    /// The window, and whether the session was starting, before the silence that goes on. Only
-    /// steps that silence alone has caused are undone with it.
+    /// The window, and whether the session was starting, before the current silence. Only steps
+    /// that silence alone has caused are undone with it.
     before_silence: Option<(f64, bool)>,
     /// The window as a rate in bytes per second.
     rate: f64,
@@ -108,13 +108,13 @@ impl Swift {
         (delay + FORESIGHT * slope).max(self.least.as_f64())
     }
 
-    /// Moves the window towards the value at which a sample shows the target delay.
-    /// `packets` have arrived since the last one.
+    /// Moves the window towards the value at which a sample shows the target delay. `packets` have
+    /// arrived since the last sample.
     fn adjust(&mut self, packets: u32, now: Nanos, previous: Nanos) {
         let (delay, target) = (self.expected_delay(previous), self.target());
         let least = self.least.as_f64();
         let part = (delay - least) / (target - least);
-        // More packets than a window stand for more than a round trip.
+        // More packets than a window span more than one round trip.
         let packets = f64::from(packets).min(self.window.max(1.0));
         let rtt = self.rtt.as_f64();
         let gap = (target / delay - 1.0).clamp(-MOST_STEP, 1.0);
@@ -148,7 +148,7 @@ impl Swift {
         self.decreased = now;
     }
 
-    /// Keeps the window for the case that the silence is that of a thread that does not run.
+    /// Saves the window, in case a thread that does not run is the cause of the silence.
     fn note_silence(&mut self) {
         let now = (self.window, self.starts);
         self.before_silence.get_or_insert(now);
@@ -190,9 +190,9 @@ impl CongestionControl for Swift {
         self.set_rate();
     }
 
-    /// Takes back what silence has cost. Without round trips a session starts as long as nothing is
-    /// lost, as one without congestion control does, and a window below one packet grows as in an
-    /// empty network. A larger window stays: there is no sign of a queue, nor that there is none.
+    /// Undoes the effect of silence. Without round trips, the window grows as at the start until
+    /// the first loss, and a window below one packet grows as in an empty network. A larger window
+    /// stays, because nothing shows whether there is a queue.
     fn on_wait(&mut self, packets: u32) {
         self.timeouts = 0;
         if let Some((window, starts)) = self.before_silence.take() {
@@ -216,11 +216,10 @@ impl CongestionControl for Swift {
         Some(if self.window >= 1.0 { packets } else { 0 })
     }
 
-    /// While the queue is short, a loss takes less, because it does not mean that a queue
-    /// overflowed.
+    /// While the queue is short, a loss costs less, because no queue has overflowed.
     fn on_loss(&mut self, now: Nanos) {
         if self.window < 1.0 {
-            // A single packet was in flight, and has not been answered.
+            // The only packet in flight has not been answered.
             self.note_silence();
         }
         if self.may_decrease(now) {

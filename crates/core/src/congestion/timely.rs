@@ -1,7 +1,8 @@
 //! Timely: the rate follows the gradient of the round trip (TIMELY, SIGCOMM 2015, Algorithm 1; eRPC
 //! §5.2). With the patch (Zhu et al., CoNEXT 2016, Algorithm 2), the gradient only weighs a step up
-//! against a step down. The step down is a part of the rate, and that part grows with the round
-//! trip. Therefore, all senders of a queue have the same rate at which the two steps are equal.
+//! against a step down. The step down is a fraction of the rate, and that fraction grows with the
+//! round trip. So the two steps are equal at only one rate, which is the same for all senders of a
+//! queue.
 //!
 //! Invariant: the rate is a number between the line rate and its 4096th part. Every sample counts,
 //! however small: eRPC ignores samples below a constant, so on a faster fabric its rate stays below
@@ -22,7 +23,7 @@ use crate::time::Nanos;
 pub(crate) enum Law {
     /// TIMELY: up or down, by the sign of the gradient.
     Gradient,
-    /// Patched TIMELY: both, weighed by the gradient.
+    /// Patched TIMELY: up and down, weighed by the gradient.
     Patched,
 }
 
@@ -86,8 +87,8 @@ impl Timely {
         self.set_t_low();
     }
 
-    /// Makes one step of Algorithm 1, at most once in a round trip: a sample of the paper stands
-    /// for a segment of 16 KB or more, one of ours for a packet.
+    /// Makes one step of Algorithm 1, at most once per round trip: in the paper a sample covers a
+    /// segment of 16 KB or more, here one packet.
     fn update(&mut self, rtt: Nanos, now: Nanos) {
         if now.since(self.updated) < rtt {
             return;

@@ -2,12 +2,12 @@
 //! each a list of the packets that leave within one width of time.
 //!
 //! The cost of inserting and removing does not depend on the number of entries. Two levels of bits
-//! find the next slot with entries, so an empty wheel costs nothing, and a look after an hour does
-//! not walk through all slots of that hour. An entry beyond the horizon waits at the horizon, and
-//! is inserted again there.
+//! find the next slot with entries. So an empty wheel costs nothing, and a look after an hour does
+//! not visit all slots of that hour. An entry beyond the horizon waits at the horizon, and is
+//! inserted again there.
 //!
 //! An entry names a packet by session, request number (whose low bits are the slot, rule W9) and
-//! packet number. The caller checks it when its time has come (rule S8): nothing here refers to a
+//! packet number. The caller checks the packet when it is due (rule S8): no entry refers to a
 //! msgbuf or keeps a call from ending.
 //!
 //! Invariants: no entry leaves before its time; a look finds every entry whose time was at least a
@@ -21,7 +21,7 @@ use crate::handle::{PacedIdx, Session};
 use crate::slab::Slab;
 use crate::time::Nanos;
 
-/// Two levels of words have a bit for each slot.
+/// Two levels of 64-bit words have a bit for each slot.
 const _: () = assert!(MAX_WHEEL_SLOTS == 64 * 64);
 
 /// A packet that waits for its time.
@@ -200,7 +200,7 @@ impl Wheel {
         if here != 0 {
             return Some(start + u64::from(here.trailing_zeros()));
         }
-        // First the words after this one, then those from the beginning, and last the start of this
+        // First the words after this one, then those before it, and last the lower bits of this
         // one.
         let behind = self.summary & !(u64::MAX >> (63 - word));
         let words = if behind != 0 { behind } else { self.summary };

@@ -1,5 +1,5 @@
-//! The agenda: which work is due when, and whether anything waits for the loop at all (rules S4,
-//! S8, S9).
+//! The agenda: which work is due at which time, and whether anything waits for the loop at all
+//! (rules S4, S8, S9).
 //!
 //! No packet and no call has a timer entry. The agenda knows when the endpoint must look at calls,
 //! held responses and large messages next; `protocol/timeouts.rs` does so. An endpoint without
@@ -13,29 +13,28 @@ use crate::context::user_timers::UserTimers;
 use crate::handle::{RequestId, SessionIdx, TimerToken};
 use crate::time::Nanos;
 
-/// An RX queue that is not empty may hold the missing answers, so it excuses every peer, for at
+/// If the RX queue is not empty, the missing answers may be in it. That excuses every peer, for at
 /// most this number of intervals.
 const PATIENT_INTERVALS: u64 = 4;
-/// If a scan is late by more than this number of intervals, the endpoint was away, and blames no
-/// peer for that time.
+/// If a scan is late by more than this number of intervals, the endpoint was away. No peer is
+/// blamed for that time.
 const AWAY_INTERVALS: u64 = 8;
 /// Entries for which `acks` has room from the start, one for each request that outlives its handler
 /// within one `ack_delay`. The number of such requests varies, and a queue with less room would
 /// allocate when it rises.
 const ACKS_DUE: usize = 256;
 
-/// The times at which the endpoint looks at each kind of state next.
+/// The times at which the endpoint next looks at each kind of state.
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    /// No work is due before this.
+    /// No work is due before this time.
     due: Nanos,
     next_scan: Nanos,
     /// A call that begins before this time must be noted: it needs a scan earlier than `next_scan`,
     /// or begins between two iterations.
     calls_from: Nanos,
     scan_cursor: usize,
-    /// The time since which scans have excused every peer, because answers may wait in the RX
-    /// queue.
+    /// When scans began to excuse every peer, because answers may wait in the RX queue.
     excused: Option<Nanos>,
     /// When the first of the large messages on their way is due.
     transfers: Nanos,
@@ -50,8 +49,8 @@ pub(crate) struct Agenda {
     alert: bool,
     /// A queue that the loop drains may hold entries.
     attention: bool,
-    /// Requests that were accepted and wait: for worker threads, for their slow handlers, or for
-    /// the next turn of a batch handler that goes on with them later.
+    /// Accepted requests that wait for a worker thread, for their slow handler, or for the next
+    /// turn of a batch handler that has not finished them.
     postponed: usize,
     /// Detached requests in order of the time at which they must be acknowledged (rule S4).
     acks: VecDeque<(Nanos, RequestId)>,
@@ -94,7 +93,7 @@ impl Agenda {
         self.due = self.due.min(at);
     }
 
-    /// Finds out when work is due next. `paced`: when the next paced packet may leave.
+    /// Computes when work is next due. `paced`: when the next paced packet may leave.
     #[inline(never)]
     pub(crate) fn find_due(&mut self, paced: Nanos) {
         let acks = self.acks.front().map_or(Nanos::MAX, |(at, _)| *at);
@@ -108,7 +107,7 @@ impl Agenda {
             .min(paced);
     }
 
-    /// How late this scan is, if it is so late that the endpoint must have been away.
+    /// How late this scan is, if so late that the endpoint must have been away.
     pub(crate) fn absence(&self, now: Nanos, interval: Nanos) -> Option<Nanos> {
         let late = now.since(self.next_scan.min(self.transfers));
         (late > interval.times(AWAY_INTERVALS)).then_some(late)
@@ -124,14 +123,14 @@ impl Agenda {
         self.alert = true;
     }
 
-    /// Whether anything may wait for the loop, except for what is due.
+    /// Whether anything may wait for the loop, apart from due work.
     #[inline(always)]
     pub(crate) fn is_alert(&self) -> bool {
         self.alert
     }
 
-    /// Notes that the loop has looked at all that may wait for it. `others`: something still waits
-    /// that the agenda does not know of.
+    /// Notes that the loop has looked at everything that may wait for it. `others`: something that
+    /// the agenda does not know of still waits.
     pub(crate) fn lower_alert(&mut self, others: bool) {
         self.alert = self.attention || others || self.has_postponed();
     }
@@ -141,8 +140,8 @@ impl Agenda {
         self.attention
     }
 
-    /// Notes that a request waits for a worker thread or for a later turn of its handler. The loop
-    /// looks for it in each iteration until it has come back.
+    /// Notes that a request waits for a worker thread or for a later turn of its handler. Until it
+    /// comes back, the loop looks for it in each iteration.
     pub(crate) fn on_postponed(&mut self) {
         self.postponed += 1;
         self.call_attention();
@@ -165,14 +164,14 @@ impl Agenda {
         self.attention = any_left || !self.stalled.is_empty();
     }
 
-    /// Notes that the session's backlog may be able to move.
+    /// Notes that calls of the session's backlog may be able to start.
     #[inline]
     pub(crate) fn on_stalled(&mut self, session: SessionIdx) {
         self.stalled.push_back(session);
         self.call_attention();
     }
 
-    /// Takes out the session that has been in the queue for longest.
+    /// Takes out the session that has been in the queue longest.
     pub(crate) fn pop_stalled(&mut self) -> Option<SessionIdx> {
         self.stalled.pop_front()
     }
@@ -206,7 +205,7 @@ impl Agenda {
         }
     }
 
-    /// Makes each call be noted, until one is with `all` unset.
+    /// From now on every call must be noted, until one is noted without `all`.
     pub(crate) fn note_calls(&mut self) {
         self.calls_from = Nanos::MAX;
     }
@@ -215,8 +214,8 @@ impl Agenda {
         self.next_scan <= now
     }
 
-    /// Whether a request without an answer may count as lost. `queue_empty`: no answer can be
-    /// waiting in the RX queue. A queue that is never empty does not excuse a peer for ever.
+    /// Whether an unanswered request may count as lost. `queue_empty`: no answer can be waiting in
+    /// the RX queue. A queue that is never empty excuses peers only for a while.
     pub(crate) fn may_blame(&mut self, now: Nanos, queue_empty: bool, interval: Nanos) -> bool {
         let patience = interval.times(PATIENT_INTERVALS);
         let since = *self.excused.get_or_insert(now);
@@ -227,7 +226,7 @@ impl Agenda {
         blame
     }
 
-    /// The part of `len` entries that the next scan looks at: the index of the first, and their
+    /// The part of `len` entries that the next scan visits: the index of the first, and their
     /// number, at most `limit`.
     pub(crate) fn next_part(&mut self, len: usize, limit: usize) -> (usize, usize) {
         if len <= limit {
@@ -239,9 +238,9 @@ impl Agenda {
         (start, limit)
     }
 
-    /// Notes that calls were scanned. `live`: the number of all calls; `all`: the scan has seen all
-    /// of them. `due`: the earliest time at which a scanned call needs another look; `soonest`: no
-    /// scan happens before this.
+    /// Notes that calls were scanned. `live`: the number of all calls; `all`: the scan has visited
+    /// all of them. `due`: the earliest time at which a scanned call needs another look; `soonest`:
+    /// the next scan is not before this time.
     pub(crate) fn on_scanned(&mut self, live: usize, all: bool, due: Nanos, soonest: Nanos) {
         if live == 0 {
             self.excused = None;
@@ -296,7 +295,7 @@ impl Agenda {
     }
 
     /// Notes that the packets that clients have asked for may leave at `at`, and not earlier.
-    /// [`Nanos::MAX`]: there are none, or the loop need not look at them because of the time.
+    /// [`Nanos::MAX`]: there are none, or no time makes the loop look at them.
     pub(crate) fn send_asked_at(&mut self, at: Nanos) {
         self.asked = at;
         self.at_latest(at);
@@ -334,8 +333,8 @@ impl Agenda {
         self.sweep_found = true;
     }
 
-    /// Notes that a part of the held responses was swept, up to `end` of `len`. If a whole round
-    /// has seen no response that must still be held, the sweep rests: then this returns true.
+    /// Notes that held responses up to `end` of `len` were swept. If a whole round has found no
+    /// response that must still be held, the sweep rests, and this returns true.
     pub(crate) fn on_swept(&mut self, end: usize, len: usize, next: Nanos) -> bool {
         let round_over = end >= len;
         let rest = round_over && !self.sweep_found;

@@ -1,9 +1,9 @@
 //! The moment: the protocol's present time, and the times from which it measures spans. The event
-//! loop notes when an iteration begins; everything below the loop asks here.
+//! loop notes when an iteration begins; all code below the loop asks here.
 //!
-//! A thread that did not run finds packets that have waited for it, and not for the network. The
-//! moment knows the bursts that brought such packets: no round trip is taken from them (rules W4,
-//! S10).
+//! If a thread did not run, the packets that it finds have waited for the thread, not in the
+//! network. The moment knows which bursts brought such packets: no round trip is taken from them
+//! (rules W4, S10).
 //!
 //! Invariant: `burst_time <= now` within an iteration.
 
@@ -11,25 +11,26 @@ use crate::time::Nanos;
 use crate::transport::RX_BURST;
 
 /// A thread that has not looked for packets for longer than this did not run: its own work between
-/// two bursts takes less, and the shortest turn of another thread on its processor takes more.
+/// two bursts is shorter, and another thread's turn on its processor is longer.
 const LONGEST_TURN: Nanos = Nanos::from_micros(500);
 
 /// The times of an iteration of the event loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
-    /// When this iteration began, or a later reading of the clock, such as after a slow handler.
+    /// When this iteration began, or the last later reading of the clock, such as after a slow
+    /// handler.
     now: Nanos,
-    /// `now`, on the clock that measures silence.
+    /// The same as `now`, on the clock that measures silence.
     present_now: Nanos,
-    /// If time has passed since this iteration's burst was taken: when that was. Otherwise it was
-    /// `now`, so that an iteration writes one time less. Round trips and residences count from it,
-    /// and packets count as received then, however long handlers have taken since.
+    /// When this iteration's burst was taken, if time has passed since. Otherwise that time is
+    /// `now`, which saves each iteration a store. Round trips and residences count from it, and
+    /// packets count as received then, however long handlers have run since.
     burst_time: Nanos,
     /// The same, on the clock that measures silence.
     came: Nanos,
     /// When the previous burst was taken.
     before: Nanos,
-    /// How long this endpoint has not run while it should have (rule S11).
+    /// Total time for which this endpoint should have run but did not (rule S11).
     absent: Nanos,
     /// Time has passed since the burst was taken.
     has_passed: bool,
@@ -41,18 +42,18 @@ pub(crate) struct Moment {
     backlog: Backlog,
 }
 
-/// The bursts that brought packets which may have waited for this thread: the first burst after the
-/// thread did not run, and the next ones, until one of them shows that the queue was short.
+/// The bursts whose packets may have waited for this thread: the first burst after the thread did
+/// not run, and the next ones, until one of them shows that the queue was short.
 #[derive(Clone, Copy, Debug)]
 struct Backlog {
-    /// When the burst before them was taken.
+    /// When the last burst before these was taken.
     since: Nanos,
-    /// When the first one and the last one were taken.
+    /// When the first and the last of these bursts were taken.
     first: Nanos,
     last: Nanos,
-    /// The frames that had come by then.
+    /// The number of frames received by then.
     received: (u64, u64),
-    /// The last one may have left packets in the queue.
+    /// The last of these bursts may have left packets in the queue.
     goes_on: bool,
 }
 
@@ -81,7 +82,7 @@ impl Moment {
     /// Begins an iteration.
     #[inline]
     pub(crate) fn begin_iteration(&mut self, now: Nanos) {
-        // The endpoint was never absent for longer than its clock runs.
+        // The absences add up to less than the clock's time.
         (self.now, self.present_now) = (now, Nanos(now.0.wrapping_sub(self.absent.0)));
         (self.has_passed, self.between_iterations) = (false, false);
     }
@@ -92,7 +93,7 @@ impl Moment {
         self.before = last_burst;
     }
 
-    /// Takes a reading of the clock for one packet of the burst.
+    /// Takes the clock reading of one packet of the burst.
     pub(crate) fn begin_packet(&mut self, now: Nanos) {
         (self.now, self.present_now) = (now, self.present(now));
         self.has_passed = false;
@@ -134,8 +135,8 @@ impl Moment {
         self.now
     }
 
-    /// Now, and now on the clock that measures silence, while no time has passed since the burst
-    /// was taken: the common path need not ask whether it has.
+    /// Now, and now on the clock that measures silence. No time may have passed since the burst was
+    /// taken; so the common path saves the check.
     #[inline(always)]
     pub(crate) fn at_burst(&self) -> (Nanos, Nanos) {
         debug_assert!(!self.has_passed, "slow handlers run after the common path");
@@ -161,8 +162,8 @@ impl Moment {
     }
 
     /// Finds out whether packets of this burst may have waited for the thread. `received`: the
-    /// frames that have come, with this burst. Only iterations that measure something ask, so that
-    /// the others need not count what they have found.
+    /// number of frames so far, including this burst. Only iterations that measure something ask,
+    /// so the others need not count their frames.
     pub(crate) fn look_for_backlog(&mut self, received: u64) {
         let burst = self.burst_time();
         let away = burst.since(self.before.max(self.woke));
@@ -177,7 +178,7 @@ impl Moment {
             };
         } else if backlog.goes_on && self.before == backlog.last {
             let (first, before) = backlog.received;
-            // A transport may begin with bursts of one frame.
+            // A transport may begin with bursts of one frame each.
             let begins = received - first < RX_BURST as u64;
             backlog.goes_on = begins || received - before >= RX_BURST as u64;
             backlog.last = burst;
@@ -191,7 +192,7 @@ impl Moment {
         (first..=last).contains(&came) && last != Nanos::ZERO
     }
 
-    /// How long packets of this burst may have waited, for round-trip samples (rule S10).
+    /// How long packets of this burst may have waited (for round-trip samples, rule S10).
     pub(crate) fn waited(&self) -> Nanos {
         let burst = self.burst_time();
         match self.has_waited(burst) {
@@ -211,8 +212,8 @@ impl Moment {
         self.now == self.burst_time()
     }
 
-    /// A time on the clock that measures silence: that clock stands still while this endpoint does
-    /// not run, because the endpoint's own absence is not the peer's silence (rule S11).
+    /// A time on the clock that measures silence. That clock stands still while this endpoint does
+    /// not run, because the endpoint's own absence is no silence of the peer (rule S11).
     #[inline]
     pub(crate) fn present(&self, at: Nanos) -> Nanos {
         at.since(self.absent)
@@ -224,7 +225,7 @@ impl Moment {
         self.present_now
     }
 
-    /// When this iteration's burst was taken, on that clock.
+    /// When this iteration's burst was taken, on the clock that measures silence.
     #[inline]
     pub(crate) fn came(&self) -> Nanos {
         match self.has_passed {

@@ -1,5 +1,5 @@
-//! Notices: events of sessions and kept requests that the loop has not passed to the user yet, and
-//! reports that the control plane has not taken yet.
+//! Notices: events of sessions and kept requests that the loop has not yet passed to the user, and
+//! reports that the control plane has not yet taken.
 
 use std::collections::VecDeque;
 

@@ -1,12 +1,12 @@
-//! The names of peers: where each one is in the control plane, for handlers that ask. The control
-//! plane gives a name with the first session and takes it back with the last.
+//! The names of peers, for handlers that ask: each peer's process and endpoint in the control
+//! plane. The control plane gives a name with the first session and withdraws it with the last.
 
 use std::net::SocketAddr;
 
 use crate::ordered::Map;
 use crate::transport::PeerId;
 
-/// A peer's place in the control plane, as far as it is known.
+/// A peer's place in the control plane, where known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Peer {
     /// The address at which the nexus of the peer's process listens.

@@ -1,6 +1,6 @@
 //! Runs the handlers of requests that came in several packets. Each request lies in a msgbuf of its
-//! own, which the handler borrows, or which goes to the worker that will run the handler. Called by
-//! the loop when it drains its queues (`drain_queues`).
+//! own. The handler borrows it, or the worker that will run the handler gets it. Called by the loop
+//! when it drains its queues (`drain_queues`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -15,7 +15,7 @@ use crate::time::Clock;
 use crate::transfer::reassembly::Arrived;
 use crate::transport::Tx;
 
-/// Most requests that wait while a batch handler goes on with one of them later, and the part of
+/// Most requests that may wait because a batch handler has not finished them, and the fraction of
 /// the receive budget that they may hold.
 const MOST_WAITING: usize = 16;
 const SHARE_WAITING: u64 = 16;
@@ -72,8 +72,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Runs a batch handler on one request, and gives the request back if the handler will go on
-    /// with it later, which it may do if `may_wait`.
+    /// Runs a batch handler on one request. Returns the request if the handler will continue with
+    /// it later, which is allowed only with `may_wait`.
     pub(crate) fn run_alone(
         &mut self,
         alone: SlowRequest,
@@ -129,8 +129,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         None
     }
 
-    /// Whether a batch handler may go on with this request later. Requests that wait for their next
-    /// turn hold memory that no budget counts, so only a few may.
+    /// Whether a batch handler may continue with this request later. Requests that wait for their
+    /// next turn hold memory that no budget counts, so only a few may.
     fn may_wait(&self, alone: &SlowRequest) -> bool {
         if self.slow.len() >= MOST_WAITING {
             return false;
@@ -140,8 +140,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         waiting + bytes(alone) <= self.core.context.config.receive_budget / SHARE_WAITING
     }
 
-    /// Goes on with a request of a batch handler, after the answers that are ready have left. Its
-    /// next turn, if it needs one, comes after those of all others that wait.
+    /// Continues with a request of a batch handler, after the answers that are ready have left. If
+    /// it needs another turn, that comes after the turns of all other waiting requests.
     pub(crate) fn run_again(&mut self, alone: SlowRequest, max_response: usize, run: BatchFn<App>) {
         let mut unfinished = None;
         // It has waited before, so it may again.

@@ -40,7 +40,7 @@ impl Dispatched {
         Self(u32::from(req_type.0))
     }
 
-    /// Inlined: a call would need the field's address, which costs each iteration a store.
+    /// Inlined: a call would need the field's address and cost each iteration a store.
     #[inline(always)]
     fn take(&mut self) -> Option<ReqType> {
         let last = std::mem::replace(self, Self::NOTHING);
@@ -48,8 +48,8 @@ impl Dispatched {
     }
 }
 
-/// A request of a slow dispatch handler, or of a batch handler that goes on with it later, with its
-/// own copy of the data: it may wait for several iterations.
+/// A request of a slow dispatch handler, or of a batch handler that will continue with it later,
+/// with its own copy of the data: it may wait for several iterations.
 #[derive(Debug)]
 pub(crate) struct SlowRequest {
     pub(crate) req_type: ReqType,
@@ -81,7 +81,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Keeps a request whose handler does not run before the next packet is handled.
+    /// Keeps a request whose handler runs only after the next packets were handled.
     #[inline(never)]
     fn run_later(&mut self, packet: &Packet<'_>, place: Position, inbound: RequestIdx) {
         let Some(entry) = self.handlers.get(packet.header.req_type()) else {
@@ -107,7 +107,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Runs a dispatch handler, and ends a request that it has left unanswered.
+    /// Runs a dispatch handler. Ends the request if the handler left it unanswered.
     #[inline]
     fn run_dispatch(
         &mut self,
@@ -121,8 +121,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.core.server().after_handler(inbound);
     }
 
-    /// Runs a dispatch handler for a request that lies in a msgbuf of its own, which the handler
-    /// may make its answer.
+    /// Runs a dispatch handler for a request that lies in a msgbuf of its own. The handler may turn
+    /// that msgbuf into its answer.
     pub(crate) fn run_own(
         &mut self,
         request: MsgBuf,
@@ -168,9 +168,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Keeps a request whose handler was slow before, until all other requests that came before are
-    /// answered. The client gets an acknowledgement first, so that it does not take the silence for
-    /// a loss (rule S4).
+    /// Keeps a request whose handler was slow before, until all earlier requests are answered. The
+    /// client gets an acknowledgement first, so that it does not mistake the silence for a loss
+    /// (rule S4).
     #[cold]
     fn keep_slow(&mut self, packet: &Packet<'_>, inbound: RequestIdx) {
         let Ok(mut request) = self.core.context.pool.alloc(packet.data.len()) else {
@@ -186,7 +186,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         });
     }
 
-    /// Lets a request wait for its slow handler, and informs its client.
+    /// Queues a request for its slow handler, and informs its client.
     pub(crate) fn postpone(&mut self, request: SlowRequest) {
         self.core.server().announce_slow(request.inbound);
         self.core.context.agenda.on_postponed();
@@ -194,7 +194,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     /// Runs one slow handler, after all other requests of the iteration have been answered. It runs
-    /// only one, because packets that come in meanwhile should not wait for several.
+    /// only one, so that packets that come in meanwhile need not wait for several.
     #[inline(never)]
     pub(crate) fn run_slow_handler(&mut self) {
         if let Some(slow) = self.slow.pop_front() {
@@ -210,7 +210,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let unwanted = self.core.requests.is_unwanted(inbound);
         let handler = self.handlers.get(req_type).map(|entry| &entry.handler);
         let refusal = match handler {
-            // It has begun with the request, and must come to an end.
+            // The handler has begun with the request, and must finish it.
             Some(Handler::Batch { max_response, run }) => {
                 let (max_response, run) = (*max_response, *run);
                 return self.run_again(slow, max_response, run);
@@ -228,8 +228,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.core.server().reject(inbound, refusal);
     }
 
-    /// Runs a handler that was slow before, and measures it, so that its type can count as fast
-    /// again.
+    /// Runs a handler that was slow before, and measures it, so that the request type can count as
+    /// fast again.
     fn measured(&mut self, req_type: ReqType, run: impl FnOnce(&mut Self)) {
         let slow = self.apart(run) > self.core.context.config.ack_delay;
         self.handlers.set_slow(req_type, slow);
@@ -244,7 +244,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let start = self.clock.now();
         self.core.context.moment.advance(start);
         run(self);
-        // The length of this iteration no longer says anything about this type.
+        // From now on, the length of this iteration shows nothing about this type.
         self.dispatched = Dispatched::NOTHING;
         let end = self.clock.now();
         self.core.context.moment.advance(end);
@@ -385,7 +385,8 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     }
 }
 
-/// Finds the bytes of several requests. Frames that come in a row are found one after the other.
+/// Finds the bytes of several requests. Frames that come in a row are looked up one after the
+/// other.
 #[inline(always)]
 fn find_data<'a, R: Rx>(rx: &'a R, entries: &[BatchEntry], found: &mut [&'a [u8]]) {
     let mut next = entries[0].frame;
@@ -405,7 +406,8 @@ fn find_data<'a, R: Rx>(rx: &'a R, entries: &[BatchEntry], found: &mut [&'a [u8]
     }
 }
 
-/// After a long iteration, treats the type that ran last in it as slow until it is measured.
+/// After a long iteration, treats the type that ran last in it as slow until its handler is
+/// measured.
 #[cold]
 pub(crate) fn suspect_slow<App>(handlers: &mut Handlers<App>, last: &mut Dispatched) {
     if let Some(req_type) = last.take() {
@@ -413,8 +415,8 @@ pub(crate) fn suspect_slow<App>(handlers: &mut Handlers<App>, last: &mut Dispatc
     }
 }
 
-/// Moves the entries that have the type of the first one to the front, in order; returns this type
-/// and their number, at most [`MAX_BATCH`]. `None`: there are no entries.
+/// Moves the entries of the first entry's type to the front, in order; returns this type and the
+/// number of its entries, at most [`MAX_BATCH`]. `None`: there are no entries.
 fn gather(entries: &mut [BatchEntry]) -> Option<(ReqType, usize)> {
     let req_type = entries.first()?.req_type;
     let mut count = 1;

@@ -1,8 +1,8 @@
 //! Drain (rule C14): once it has begun, the endpoint refuses requests before they reach a handler
-//! of the program. Requests that handlers already have go on. Called by the owner of an endpoint
+//! of the program. Requests that handlers already have continue. Called by the owner of an endpoint
 //! that is about to end.
 //!
-//! Draining replaces the handlers in their table, so the path of a request needs no check for it.
+//! Draining replaces the handlers in their table, so no request needs a check.
 
 use dunlin_wire::ErrorCode;
 
@@ -15,15 +15,15 @@ use crate::transport::Transport;
 
 impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     /// From now on, answers requests of every registered type with [`ErrorCode::SHUTTING_DOWN`] and
-    /// counts them in `turned_away`, including requests that have arrived in part or wait for a
+    /// counts them in `turned_away`, including partly arrived requests and requests that wait for a
     /// slow handler. Requests that handlers already have are not affected: deferred and background
     /// requests must still be answered.
     pub fn drain(&mut self) {
         self.engine.handlers.replace_all(turn_away);
     }
 
-    /// The number of requests that handlers have not answered yet, including those whose clients
-    /// have gone. Looks at every request.
+    /// The number of requests that handlers have not answered yet, including requests whose clients
+    /// have gone. Visits every request.
     pub fn requests_under_way(&self) -> usize {
         self.engine.core.requests.under_way()
     }

@@ -114,9 +114,9 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         self.engine.finish(frames);
     }
 
-    /// An iteration, and after it the laws of the sessions that its events may have touched: those
-    /// of its packets; or all, if it did more than handle packets. So timers, calls, cancellations
-    /// and events of the control plane are followed by a check of all sessions.
+    /// Runs an iteration, then checks the laws of the sessions that its packets named; or of all
+    /// sessions, if it did more than handle packets. So timers, calls, cancellations and events of
+    /// the control plane are followed by a check of all sessions.
     #[cold]
     #[inline(never)]
     fn iterate_checked(&mut self, frames: usize) {
@@ -198,8 +198,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         agenda.needs_attention() || agenda.has_postponed() || self.dropped.any()
     }
 
-    /// Sets how often idle iterations read the clock, so that the endpoint's time is never far
-    /// behind: an iteration that polls its RX queue with a system call lasts longer than one over
+    /// Sets how often idle iterations read the clock, so that the endpoint's time never lags far
+    /// behind: an iteration that polls its RX queue with a system call takes longer than one over
     /// shared memory.
     fn adapt_idle_mask(&mut self, gap: Nanos) {
         if gap > IDLE_CLOCK_GAP {
@@ -215,9 +215,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.core.context.stats.on_frames(frames);
     }
 
-    /// Notes what the general path needs to know of an iteration that begins, and the common path
-    /// for one packet does not: when the previous burst was taken, and which packets the transport
-    /// is done with.
+    /// Notes two facts of a new iteration that the general path needs, and the common path for one
+    /// packet does not: when the previous burst was taken, and which packets the transport has
+    /// released.
     #[inline]
     pub(super) fn catch_up(&mut self) {
         let Context { moment, held, .. } = &mut self.core.context;
@@ -227,7 +227,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 
     /// Handles a packet whose data still lies in its sender's memory. The endpoint copies the data
     /// once, to its final place, as it does for a packet of a large message. Therefore even a
-    /// message that is one such packet takes the path of large messages.
+    /// message of one such packet takes the path of large messages.
     #[inline(never)]
     pub(super) fn on_reference(&mut self, frame: &Frame<'_>, data: PeerBytes<'_>) {
         let core = &mut self.core;
@@ -253,7 +253,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Handles bytes that are no packet of an open session, and may be a challenge.
+    /// Handles bytes that are not a packet of an open session, and may be a challenge.
     #[inline]
     pub(super) fn on_unknown(&mut self, bytes: &[u8]) {
         let Core {
@@ -316,8 +316,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.transmit_short();
     }
 
-    /// The same for an iteration with one frame. Most of them send one packet, for which its peer
-    /// waits. `dispatched`: the type whose handler has run.
+    /// Ends an iteration with one frame. Most of these send one packet, for which the peer waits.
+    /// `dispatched`: the type whose handler has run.
     #[inline(always)]
     fn finish_lone(&mut self, dispatched: Dispatched) {
         if self.must_attend() {
@@ -338,7 +338,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// The same if there is more to do, or not one packet to send.
+    /// Ends an iteration with one frame that has more work to do, or not exactly one packet to
+    /// send.
     #[inline(never)]
     fn finish_otherwise(&mut self, dispatched: Dispatched) {
         self.dispatched = dispatched;
@@ -377,16 +378,16 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if self.core.context.agenda.needs_attention() {
             self.drain_queues();
         }
-        // Once no handle of a deferred request is left, all that other threads have dropped are in
-        // the list.
+        // Once no handle of a deferred request is left, the list is complete: it has every request
+        // that other threads have dropped.
         let guarded = Arc::get_mut(&mut self.dropped).is_none();
         let others = guarded || self.dropped.any();
         self.core.context.agenda.lower_alert(others);
     }
 
     /// Delivers completions that no answer has caused, or that waited for the transport; session
-    /// events; and requests whose clients no longer wait. Also handles buffers that the transport
-    /// has released, sessions whose backlog can move, and large messages.
+    /// events; and kept requests whose clients no longer wait. Also handles buffers that the
+    /// transport has released, sessions whose backlog can move, and large messages.
     #[inline(never)]
     fn drain_queues(&mut self) {
         self.core.context.recycle_lingering();
@@ -426,8 +427,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Delivers the timers that are due. If the user's function sets a timer that is due now, that
-    /// timer waits for the next iteration.
+    /// Delivers the timers that are due. If the user's function sets a timer for now, that timer
+    /// waits for the next iteration.
     #[inline(never)]
     fn deliver_timers(&mut self) {
         for _ in 0..self.core.context.agenda.timer_count() {
@@ -443,8 +444,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Calls a function of the user. A panic ends that function, not the endpoint; the msgbufs that
-    /// the function held are dropped, which returns them to their pools.
+    /// Calls a user function. A panic ends that function, not the endpoint; the msgbufs that the
+    /// function held are dropped, which returns them to their pools.
     #[inline]
     fn call_user(&mut self, run: impl FnOnce(&mut App, &Handlers<App>, &mut Cx<'_>)) {
         let Self {

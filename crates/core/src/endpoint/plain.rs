@@ -1,17 +1,17 @@
-//! The common path: packets that hold a whole short message, if nothing is unusual about the
-//! packet, its session, its slot, and its call or request.
+//! The common path: packets that hold a whole short message, with nothing unusual about the packet,
+//! its session, its slot, or its call or request.
 //!
 //! All code here checks first and changes state last: a function that returns `None` or `Err` has
 //! changed nothing, and the general path (`packet/receive.rs`, `client/calls.rs`,
 //! `server/requests.rs`) then handles the packet from the start. The general path alone is the
-//! specification: deleting this file changes nothing but speed ([`Bypasses::common`] switches it
+//! specification: without this file only the speed would differ ([`Bypasses::common`] switches it
 //! off). The simulator runs seeds both ways and compares everything.
 //!
 //! A request with a batch handler is accepted here, and waits for the end of the burst.
 //!
 //! Most frames are one packet. A loop that keeps its state in registers handles them. It stores
-//! nothing before it calls a function of the user; if that function panics, [`Blame`] notes during
-//! the unwinding which function it was, and with which frame the burst goes on.
+//! nothing before it calls a user function. If that function panics, [`Blame`] notes during the
+//! unwinding which function it was, and with which frame the burst continues.
 //!
 //! Budget of a 32-byte RPC, in instructions of both sides together: see `budget.toml`.
 //!
@@ -38,27 +38,26 @@ use crate::session::proof::plain_request_type;
 use crate::time::Clock;
 use crate::transport::{Frame, Rx, Transport, Tx};
 
-/// The progress of an iteration through its frames, as far as code outside the loop over frames
-/// needs it.
+/// The progress of an iteration through its frames, for code outside the loop over frames.
 #[derive(Debug, Default)]
 struct Cursor {
     /// The frame with which the loop begins, or resumes.
     frame: usize,
     /// The offset in that frame at which the next packet begins.
     offset: usize,
-    /// The function of the user that has panicked.
+    /// The user function that has panicked.
     panicked: Option<Running>,
-    /// Frames whose packets are counted in `plain` one by one.
+    /// Frames whose packets are counted one by one.
     apart: u64,
     /// Packets of those frames that took the common path.
     plain: u64,
     /// Packets that looked ordinary, but could not take the common path.
     declined: u64,
-    /// The frame is tried again, because it was first tried before the endpoint had caught up.
+    /// The frame is tried again, because the first attempt came before the endpoint had caught up.
     again: bool,
 }
 
-/// The function of the user that runs on the common path.
+/// The user function that runs on the common path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Running {
     Completion,
@@ -66,12 +65,12 @@ enum Running {
     Handler(RequestIdx),
 }
 
-/// A guard for the time in which a function of the user runs. If the function panics, the guard
-/// notes that, and the burst goes on after its packet. It costs nothing if the function returns.
+/// A guard for the time in which a user function runs. If the function panics, the guard notes
+/// that, and the burst continues after its packet. It costs nothing if the function returns.
 /// `LONE`: the burst has no other packet.
 struct Blame<'a, const LONE: bool, N: Fn() -> (usize, usize) + Clone> {
     cursor: &'a mut Cursor,
-    /// Finds the frame and the offset with which the burst goes on. A function, because the loop
+    /// Finds the frame and the offset with which the burst continues. A function, because the loop
     /// over frames does not count them.
     next: N,
     running: Running,
@@ -96,7 +95,7 @@ impl<const LONE: bool, N: Fn() -> (usize, usize) + Clone> Drop for Blame<'_, LON
 }
 
 impl Cursor {
-    /// Notes that this function of the user has panicked. A function apart, which takes values: so
+    /// Notes that this user function has panicked. A separate function that takes values, so that
     /// the guard's fields are never in memory.
     #[cold]
     #[inline(never)]
@@ -153,9 +152,9 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         dispatched
     }
 
-    /// Handles the only frame of a burst, which is not one ordinary packet, or could not be handled
-    /// as one before the endpoint had caught up, which is `has_declined`. Returns the type whose
-    /// dispatch handler has run.
+    /// Handles the only frame of a burst. The frame is not one ordinary packet; or the common path
+    /// has declined it (`has_declined`), because the endpoint had not caught up. Returns the type
+    /// whose dispatch handler has run.
     #[cold]
     #[inline(never)]
     fn receive_apart(&mut self, has_declined: bool) -> Dispatched {
@@ -233,7 +232,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if tap.is_some() {
             return first;
         }
-        // The number of the next frame after those lined up.
+        // The number of the next frame after the ones that are lined up.
         let mut after = first;
         while after != frames {
             let at = after;
@@ -289,9 +288,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let Some(packet) = first_packet(rest).filter(|_| frame.whole().is_some()) else {
             return false;
         };
-        // Counted before it runs, because it counts even if a function of the user panics.
+        // Counted before it runs, because it counts even if a user function panics.
         cursor.plain += 1;
-        // A packet alone in its frame was tried already, unless a tap sees each frame.
+        // A packet alone in its frame was already tried, unless a tap sees each frame.
         let was_tried = packet.len() == frame.bytes.len() && self.tap.is_none() && !cursor.again;
         let next = (index, cursor.offset + packet.len());
         let ran = !was_tried && self.run_ordinary(packet, next, cursor)
@@ -361,7 +360,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let offset = cursor.offset;
         let bytes = &frame.bytes[offset..];
         let Some(packet) = self.core.next_packet(bytes) else {
-            // The length is unknown, and with it the start of the next packet.
+            // Without a length, the start of the next packet is unknown too.
             self.on_unknown(bytes);
             cursor.offset = frame.bytes.len();
             return;
@@ -382,8 +381,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.after_panic(cursor.panicked.take(), panic);
     }
 
-    /// Counts a panic of a function of the user on the common path; if the function is the handler
-    /// of a request, ends that request. `running`: the function that has panicked.
+    /// Counts a panic of a user function on the common path; if the function is the handler of a
+    /// request, ends that request. `running`: the function that has panicked.
     #[cold]
     #[inline(never)]
     fn after_panic(&mut self, running: Option<Running>, panic: Box<dyn Any + Send>) {
@@ -407,12 +406,12 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 }
 
-/// The user's state and functions, as far as ordinary packets need them.
+/// The user's state and functions that ordinary packets need.
 type User<'a, App> = (&'a mut App, &'a Handlers<App>, &'a mut Dispatched);
 
-/// Handles a packet with these bytes if it is an ordinary one; false otherwise. `next` finds frame
-/// and offset with which the burst goes on if a function of the user panics. `LONE`: the packet is
-/// the only one of its burst; otherwise, the caller counts it.
+/// Handles a packet with these bytes if it is an ordinary one; returns false otherwise. `next`
+/// finds the frame and offset with which the burst continues if a user function panics. `LONE`: the
+/// packet is the only one of its burst; otherwise, the caller counts it.
 #[inline(always)]
 fn run_packet<const LONE: bool, App>(
     bytes: &[u8],

@@ -1,8 +1,8 @@
-//! Prefetching of all state that a burst's packets concern, so that their cache misses overlap
-//! (HERD §4.1.1, G-Opt §3).
+//! Prefetches all state that a burst's packets need, so that their cache misses overlap (HERD
+//! §4.1.1, G-Opt §3).
 //!
 //! ```text
-//! session line, slots → call or request → description of its msgbuf → first bytes of that
+//! session line, slots → call or request → descriptor of its msgbuf → first bytes of the msgbuf
 //! ```
 //! Each step handles all packets of the burst, or of a shared frame, and reads the memory that the
 //! previous step has prefetched. Packets are not checked here: an invalid one only makes a prefetch
@@ -19,14 +19,14 @@ use crate::transport::{RX_BURST, Rx};
 /// Smaller bursts are not worth prefetching for.
 const PACKETS: usize = 4;
 
-/// Fewer sessions than this are in the cache anyway.
+/// Fewer sessions than this fit into the cache anyway.
 const SESSIONS: usize = 64;
 
-/// The msgbufs of fewer sessions than this are in the second-level cache anyway.
+/// The msgbufs of fewer sessions than this fit into the second-level cache anyway.
 const SESSIONS_WITH_MSGBUFS: usize = 1000;
 
-/// Prefetches the state that the packets of a burst need, if that is worth it. Of a frame with
-/// several packets, that is the first one's; for the others see [`prefetch_shared`].
+/// Prefetches the state that the packets of a burst need, if that is worth it. In a frame with
+/// several packets, only the first one counts; for the others see [`prefetch_shared`].
 #[inline(always)]
 pub(super) fn prefetch(core: &Core, rx: &impl Rx, frames: usize) {
     if frames >= PACKETS && core.sessions.live() >= SESSIONS {
@@ -52,11 +52,11 @@ pub(super) fn prefetch_shared(core: &Core, frame: &[u8], offset: usize) -> usize
         Some(packet)
     });
     prefetch_all(core, packets.take(RX_BURST));
-    // A packet of another form ends the walk, because only the general path knows its length.
+    // Any other packet ends the walk, because only the general path knows its length.
     end.max(offset + 1)
 }
 
-/// Prefetches the state that these packets need, of which there are at most [`RX_BURST`].
+/// Prefetches the state that these packets need: at most [`RX_BURST`] of them.
 fn prefetch_all<'a>(core: &Core, packets: impl Iterator<Item = &'a [u8]>) {
     let mut places = [None; RX_BURST];
     let mut count = 0;

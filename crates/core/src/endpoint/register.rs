@@ -10,8 +10,8 @@ use crate::handler::table::{BatchFn, DispatchFn};
 use crate::time::Clock;
 use crate::transport::Transport;
 
-/// Facts about a service that a layer above the endpoint has made, and reads again. The endpoint
-/// only keeps them.
+/// Facts about a service that a layer above the endpoint stores and reads back. The endpoint only
+/// keeps them.
 pub type Facts = &'static (dyn Any + Send + Sync);
 
 /// An endpoint with the user's state `App`, on which handlers can be registered.
@@ -22,10 +22,10 @@ pub trait Register<App> {
     /// Registers a batch handler, as [`Endpoint::on_batch_up_to`] does.
     fn register_batch(&mut self, req_type: ReqType, max_response: usize, run: BatchFn<App>);
 
-    /// Notes the name of the service to which the handlers belong. Most endpoints do not keep it.
+    /// Notes the name of the service to which the handlers belong. Most endpoints ignore it.
     fn add_service(&mut self, _name: &'static str) {}
 
-    /// Keeps facts about the service to which the handlers belong. Most endpoints do not.
+    /// Keeps facts about the service to which the handlers belong. Most endpoints ignore them.
     fn add_facts(&mut self, _facts: Facts) {}
 }
 

@@ -1,4 +1,4 @@
-//! The endpoint: an RX and a TX half, the protocol, the user's state and functions (design §3).
+//! The endpoint: RX and TX halves, the protocol, the user's state and functions (design §3).
 //!
 //! One endpoint belongs to one thread. The nexus or the simulator makes it, opens its sessions, and
 //! calls `run_once` (in `endpoint/event_loop.rs`).
@@ -35,9 +35,9 @@ use crate::transport::{Halves, Path, PeerId, Transport, Tx};
 
 /// An endpoint over transport `T` with clock `C` and the user's state `App`.
 ///
-/// The RX half comes first in memory, so an idle iteration, which looks at little else, finds it at
-/// the endpoint's own address. Without `repr(C)`, the compiler orders the two halves by size; where
-/// that puts the RX half last, the idle iteration takes five instructions more.
+/// The RX half comes first in memory, so an idle iteration, which touches little else, finds it at
+/// the endpoint's own address. Without `repr(C)`, the compiler orders the two halves by size; if it
+/// puts the RX half last, the idle iteration takes five instructions more.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Endpoint<T: Transport, C, App> {
@@ -56,21 +56,21 @@ pub(crate) struct Engine<X, C, App> {
     pub(crate) workers: Option<Box<dyn Workers>>,
     /// Requests of batch handlers within an iteration.
     pub(crate) batch: Vec<BatchEntry>,
-    /// Requests of slow dispatch handlers, and those with which batch handlers go on later; each
-    /// iteration runs one.
+    /// Requests of slow dispatch handlers, and requests with which batch handlers will continue
+    /// later; each iteration runs one.
     pub(crate) slow: VecDeque<SlowRequest>,
     pub(crate) dropped: Arc<DroppedList>,
     /// The tap that sees packets.
     pub(crate) tap: Option<Tapping>,
     pub(crate) idle_iterations: u32,
-    /// Idle iterations between two readings of the clock, less one: a power of two less one.
+    /// Idle iterations between two readings of the clock, less one (a power of two less one).
     pub(crate) idle_mask: u32,
     /// When the endpoint last looked at the RX queue, to the precision of the clock readings.
     pub(crate) last_burst: Nanos,
     /// The type whose dispatch handler ran last in this iteration.
     pub(crate) dispatched: Dispatched,
-    /// The common path is on, no tap sees each packet, the clock is not read for each, and the laws
-    /// are not checked after each event.
+    /// The common path is on, no tap sees each packet, the clock is not read for each packet, and
+    /// the laws are not checked after each event.
     pub(crate) usual: bool,
 }
 
@@ -83,8 +83,8 @@ impl<X, C: Clock, App> Engine<X, C, App> {
 }
 
 impl<X: Tx, C, App> Engine<X, C, App> {
-    /// Notes whether packets may be handled in the usual way. Lets short packets be staged in a
-    /// lane if the transport supports that, unless a tap has to see each packet.
+    /// Decides whether packets may be handled in the usual way. Lets short packets be staged in a
+    /// lane if the transport supports that, unless a tap must see each packet.
     fn choose_ways(&mut self) {
         let unchecked = self.core.context.config.check != Check::Event;
         self.usual = unchecked && self.is_usual_but_checked();
@@ -107,7 +107,7 @@ impl<X: Tx, C, App> Engine<X, C, App> {
         })
     }
 
-    /// Begins congestion control of a session, whose peer is known now.
+    /// Begins congestion control of a session whose peer is now known.
     pub(super) fn begin_control(&mut self, session: Session, peer: PeerId) {
         let path = self.path(peer);
         let (near, reordered) = (self.tx.path(peer).is_none(), self.tx.reorders(peer));
@@ -206,8 +206,8 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
             .set(req_type, Handler::Background { run, max_response });
     }
 
-    /// Sets the continuation, which gets the completion of every call. Without one, the msgbufs of
-    /// completed calls go back to the pool.
+    /// Sets the continuation, which gets the completion of every call. If none is set, the msgbufs
+    /// of completed calls go back to the pool.
     pub fn on_completion(&mut self, run: CompletionFn<App>) {
         self.engine.handlers.completion = run;
     }
@@ -218,8 +218,8 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     }
 
     /// Sets the function that runs when the client of a kept or deferred request no longer waits:
-    /// it has cancelled, its deadline has passed, or the session has closed. Such a request must be
-    /// answered or abandoned nevertheless.
+    /// the client has cancelled, its deadline has passed, or the session has closed. The request
+    /// must nevertheless be answered or abandoned.
     pub fn on_given_up(&mut self, run: GivenUpFn<App>) {
         self.engine.handlers.given_up = run;
     }
@@ -234,7 +234,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         &self.engine.app
     }
 
-    /// The user's state, to change it.
+    /// The user's state, for changes.
     pub fn app_mut(&mut self) -> &mut App {
         &mut self.engine.app
     }
@@ -258,7 +258,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         )
     }
 
-    /// Like [`Self::cx`], without a new reading of the clock: for further uses right after one.
+    /// Like [`Self::cx`], without a new reading of the clock, for uses right after another one.
     pub fn cx_again(&mut self) -> Cx<'_> {
         let engine = &mut self.engine;
         Cx {
@@ -307,7 +307,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         self.engine.core.context.pool.alloc(len)
     }
 
-    /// The events so far.
+    /// The counts of all events so far.
     pub fn counters(&self) -> &Counters {
         self.engine.core.context.stats.counters()
     }
@@ -320,7 +320,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     /// The state of a session.
     ///
     /// # Errors
-    /// If it has ended, or is another endpoint's.
+    /// If it has ended, or belongs to another endpoint.
     pub fn session_info(&self, session: Session) -> Result<SessionInfo, HandleError> {
         self.engine.core.session_info(session)
     }
@@ -346,14 +346,14 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         self.engine.core.calls.live()
     }
 
-    /// Passes to `each` every round trip that was measured since the last call, without the time in
-    /// the server. The endpoint records round trips from the first call on. For simulators and
-    /// measurements, which need more than the average of [`SessionInfo::rtt`].
+    /// Passes to `each` every round trip measured since the last call, without the time in the
+    /// server. The endpoint records round trips from the first call of this function on. For
+    /// simulators and measurements that need more than the average in [`SessionInfo::rtt`].
     pub fn take_rtts(&mut self, each: impl FnMut(Nanos)) {
         self.engine.core.context.stats.take_rtts(each);
     }
 
-    /// Bytes of memory for large requests that have arrived in part, of all sessions (rule S14).
+    /// Bytes of memory for partly arrived large requests, over all sessions (rule S14).
     pub fn receiving(&self) -> u64 {
         self.engine.core.reassembly.bytes()
     }
@@ -364,11 +364,11 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         (pool.bytes_in_use(), pool.outstanding())
     }
 
-    /// Gives a session a congestion control scheme of the user's own (design §7).
-    /// [`Self::set_scheme`] is for the built-in ones.
+    /// Gives a session a congestion control scheme of the user's own (design §7). For the built-in
+    /// schemes, use [`Self::set_scheme`].
     ///
     /// # Errors
-    /// If the session has ended, or is another endpoint's.
+    /// If the session has ended, or belongs to another endpoint.
     pub fn control(
         &mut self,
         session: Session,
@@ -386,7 +386,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     /// scheme starts at line rate, without any samples.
     ///
     /// # Errors
-    /// If the session has ended, or is another endpoint's.
+    /// If the session has ended, or belongs to another endpoint.
     pub fn set_scheme(&mut self, session: Session, scheme: Scheme) -> Result<(), HandleError> {
         let (index, path) = self.control_of(session)?;
         let core = &mut self.engine.core;
@@ -396,13 +396,13 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         Ok(())
     }
 
-    /// Chooses the steps that sessions without congestion skip (eRPC §5.2.2).
+    /// Chooses the steps that uncongested sessions skip (eRPC §5.2.2).
     pub fn set_bypasses(&mut self, bypasses: Bypasses) {
         self.engine.core.set_bypasses(bypasses);
         self.engine.choose_ways();
     }
 
-    /// The steps that sessions without congestion skip now.
+    /// The steps that uncongested sessions skip now.
     pub fn bypasses(&self) -> Bypasses {
         self.engine.core.context.config.bypasses
     }
@@ -434,15 +434,14 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         engine.core.context.agenda.due()
     }
 
-    /// Sets the waker for this endpoint's thread, which another thread uses when it drops a
-    /// deferred request. An owner that lets the thread sleep calls this once, before the first
-    /// request.
+    /// Sets the waker of this endpoint's thread. Another thread uses it when it drops a deferred
+    /// request. An owner that lets the thread sleep calls this once, before the first request.
     pub fn set_waker(&mut self, waker: std::task::Waker) {
         self.engine.dropped.set_waker(waker);
     }
 
-    /// Notes that the thread has slept until a packet came or something was due: the packets that
-    /// the next iteration finds have not waited for it (rule W4).
+    /// Notes that the thread has slept until a packet came or something was due. So the packets
+    /// that the next iteration finds have not waited for the thread (rule W4).
     pub fn wake_up(&mut self) {
         let now = self.engine.clock.now();
         self.engine.core.context.moment.wake_up(now);
@@ -462,16 +461,16 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     /// Ends a session for the user. The control plane informs the peer.
     ///
     /// # Errors
-    /// If it had ended, or is another endpoint's.
+    /// If it had already ended, or belongs to another endpoint.
     pub fn disconnect(&mut self, session: Session) -> Result<(), HandleError> {
         self.cx().disconnect(session)
     }
 
-    /// Gives the packets of calls and answers that were made since the last iteration to the
-    /// transport. Without it they leave in the next iteration, so a thread with several endpoints
-    /// calls it before it turns to another one.
+    /// Gives the packets of calls and answers since the last iteration to the transport. Without it
+    /// they leave in the next iteration, so a thread with several endpoints calls this before it
+    /// turns to another endpoint.
     pub fn send_queued(&mut self) {
-        // The time since the last iteration was not spent in its handlers.
+        // The time since the last iteration was not spent in handlers.
         self.engine.dispatched = Dispatched::NOTHING;
         self.engine.transmit();
     }

@@ -1,6 +1,6 @@
-//! The tap of an endpoint, and the drop counts as of the last frame that it got. A comparison with
-//! the present counts shows why a part of a frame was dropped; the tap gets the frame with that
-//! reason. Called by `endpoint/event_loop.rs`.
+//! The tap of an endpoint, and the drop counts at the last frame that it got. If the present counts
+//! differ, a part of a frame was dropped, and the tap gets the frame with the reason. Called by
+//! `endpoint/event_loop.rs`.
 
 use dunlin_wire::{Header, SessionNum, peek_session};
 
@@ -11,10 +11,10 @@ use crate::protocol::Core;
 use crate::time::Nanos;
 use crate::transport::{Frame, TxItem};
 
-/// A tap, with the drop counts as of its last frame.
+/// A tap, with the drop counts at its last frame.
 pub(crate) struct Tapping {
     tap: Box<dyn Tap>,
-    /// The drop counts as they were after the last frame that the tap got.
+    /// The drop counts after the last frame that the tap got.
     drops: Drops,
 }
 

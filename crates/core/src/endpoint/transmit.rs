@@ -1,5 +1,5 @@
 //! The end of an iteration: its packets go to the transport, and a dispatch handler that took long
-//! is suspected. Called by the event loop, and before a handler that was slow runs.
+//! is treated as slow. Called by the event loop, and before a slow handler runs.
 
 use crate::context::Context;
 use crate::endpoint::dispatch::{Dispatched, suspect_slow};
@@ -7,7 +7,7 @@ use crate::endpoint::rpc::Engine;
 use crate::time::{Clock, Nanos};
 use crate::transport::{LanePacket, Tx};
 
-/// With this number of packets or more, a transport that makes system calls may take as long as a
+/// With at least this number of packets, a transport that makes system calls may take as long as a
 /// handler that counts as slow.
 const MANY: usize = 4;
 
@@ -33,7 +33,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Gives the iteration's packets to the transport, if they are many and all in the lane.
+    /// Gives the iteration's packets, which are many and all in the lane, to the transport.
     #[inline(never)]
     fn transmit_lane(&mut self) {
         if !self.core.context.config.bypasses.clock {
@@ -56,7 +56,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let lane = outbox.lane();
         stats.on_transmit(lane.len(), lane.len(), lane.requests());
         let end = self.tx.send(lane, &[]);
-        // The next iteration asks for `done`: no msgbuf waits for these packets.
+        // No msgbuf waits for these packets, so the next iteration may ask for `done`.
         outbox.clear_plain(end);
     }
 
@@ -73,14 +73,14 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         outbox.clear_plain(end);
     }
 
-    /// The same as [`Self::send_lane`], not inlined, so that the loop over frames does not lose
-    /// registers to it.
+    /// The same as [`Self::send_lane`], but not inlined, so that it takes no registers from the
+    /// loop over frames.
     #[inline(never)]
     fn send_lane_apart(&mut self) {
         self.send_lane();
     }
 
-    /// Suspects a slow dispatch handler if the packets leave late.
+    /// Treats a dispatch handler as slow if the packets leave late.
     #[inline(always)]
     pub(super) fn find_slow(&mut self, leaving: Nanos) {
         if self.is_late(leaving) {
@@ -92,11 +92,11 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[inline(always)]
     pub(super) fn is_late(&self, leaving: Nanos) -> bool {
         let Context { moment, config, .. } = &self.core.context;
-        // The clock does not go back.
+        // The clock never goes backwards.
         Nanos(leaving.0.wrapping_sub(moment.now().0)) > config.ack_delay
     }
 
-    /// Gives packets of every kind and number to the transport.
+    /// Gives all packets, of any kind and number, to the transport.
     #[inline(never)]
     pub(crate) fn transmit(&mut self) {
         let Context {
@@ -114,7 +114,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
         stats.on_unstaged(outbox.take_unstaged());
         // CLOCK 2: before the burst if some client measures, because the answers leave at this
-        // time, or if the burst is long, because the transport's time must not count as the
+        // time; also if the burst is long, because the transport's time must not count as the
         // handlers'.
         let measures = outbox.measures();
         let early = measures || count >= MANY;

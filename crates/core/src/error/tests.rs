@@ -1,12 +1,13 @@
-//! Each error states whether the handler ran. The lists are complete: without a line for a new
-//! variant, this does not compile, and a new code of the protocol without a line fails a test.
+//! Each error states whether the handler ran. The lists are complete: a new variant without a line
+//! here does not compile, and a new protocol code without a line fails a test.
 
 use dunlin_wire::{ErrorCode, Ran};
 
 use super::{CallErrorKind, CloseReason, RpcError};
 use crate::law::Law;
 
-/// The line of an error, without a wildcard: whether the handler ran, and whether a packet left.
+/// The expected facts of an error, without a wildcard: whether the handler ran, and whether a
+/// packet left.
 fn expected(error: &RpcError) -> (Ran, bool) {
     match *error {
         RpcError::DeadlinePassed(ran)
@@ -28,7 +29,8 @@ fn expected(error: &RpcError) -> (Ran, bool) {
     }
 }
 
-/// The line of a code of the protocol; a code without one is reserved, or the application's.
+/// The expected fact of a protocol code. Codes that are not listed are reserved or the
+/// application's.
 fn line_of(code: ErrorCode) -> Option<Ran> {
     Some(match code {
         ErrorCode::UNKNOWN_TYPE
@@ -70,7 +72,7 @@ const CLOSED: [CloseReason; 7] = [
 ];
 
 #[test]
-fn every_error_of_a_call_says_if_the_handler_ran() {
+fn every_error_of_a_call_shows_whether_the_handler_ran() {
     let mut errors = vec![
         RpcError::ResponseTooLarge { size: 9 },
         RpcError::TooLarge { limit: 9 },
@@ -106,7 +108,7 @@ fn a_code_is_proof_if_the_server_keeps_the_rules() {
     }
 }
 
-/// The codes that have a name are those of the protocol (a test of the wire format compares them).
+/// The named codes are those of the protocol (a test of the wire format compares them).
 #[test]
 fn each_code_with_a_name_has_a_line() {
     for code in (0..=0xFFFF).map(ErrorCode) {
@@ -115,7 +117,7 @@ fn each_code_with_a_name_has_a_line() {
     }
 }
 
-/// The kind after this one in their list, which begins after `None`.
+/// The next kind in the list of all kinds; after `None`, the first.
 fn after(kind: Option<CallErrorKind>) -> Option<CallErrorKind> {
     match kind {
         None => Some(CallErrorKind::Overloaded),

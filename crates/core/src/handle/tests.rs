@@ -16,14 +16,17 @@ fn the_parts_of_a_session_come_out_as_they_went_in() {
                 for other in numbers {
                     assert_eq!(session.is_of(other), other == number);
                 }
-                assert!(seen.insert(session), "{session:?} is another one's name");
+                assert!(
+                    seen.insert(session),
+                    "{session:?} is already the name of another session"
+                );
             }
         }
     }
 }
 
 #[test]
-fn a_placeholder_is_of_no_endpoint() {
+fn a_placeholder_belongs_to_no_endpoint() {
     for number in [1, 2, EndpointNum::MAX].map(EndpointNum::chosen) {
         assert!(!Session::NONE.is_of(number));
         assert_eq!(Session::NONE.stray(number), HandleError::Ended);
@@ -76,7 +79,7 @@ fn threads_never_take_the_same_number() {
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(take)).collect();
         let taken = threads.into_iter().map(|thread| thread.join());
         taken
-            .flat_map(|it| it.expect("it does not panic"))
+            .flat_map(|it| it.expect("the thread does not panic"))
             .collect()
     });
     all.sort_unstable();

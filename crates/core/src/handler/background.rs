@@ -1,9 +1,9 @@
 //! Background handlers: worker threads run them, so that they do not block the dispatch thread
 //! (eRPC §3.2).
 //!
-//! The endpoint copies the request from the RX frame into a msgbuf, and the handler writes the
-//! response into another one; the job owns both. The executor is passed in ([`Workers`]): threads
-//! in the nexus, virtual time in the simulator.
+//! The endpoint copies the request from the RX frame into one msgbuf, and the handler writes the
+//! response into another; the job owns both. The executor is an argument ([`Workers`]): threads in
+//! the nexus, virtual time in the simulator.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,15 +18,15 @@ use crate::handler::refusal::of_handler;
 /// A handler that a worker thread runs.
 pub(crate) type BackgroundFn = Arc<dyn Fn(BackgroundRequest<'_>) + Send + Sync>;
 
-/// Runs jobs in other threads, and gives them back when they have run. Neither function blocks.
+/// Runs jobs in other threads, and returns them when they have run. Neither function blocks.
 pub trait Workers: Send {
     /// Takes a job.
     ///
     /// # Errors
-    /// Gives the job back if the queue is full.
+    /// Returns the job if the queue is full.
     fn submit(&mut self, job: Job) -> Result<(), Job>;
 
-    /// A job of this endpoint that has run, if there is one.
+    /// The next job of this endpoint that has run, if there is one.
     fn poll(&mut self) -> Option<Job>;
 }
 
@@ -64,7 +64,7 @@ pub(crate) enum JobResult {
 }
 
 impl JobResult {
-    /// The buffer for the response, and the error to answer with instead of it.
+    /// The response buffer, and the error to answer with instead, if any.
     pub(crate) fn into_answer(self) -> (MsgBuf, Option<ErrorCode>) {
         match self {
             Self::Reply(response) => (response, None),

@@ -21,7 +21,7 @@ pub(crate) enum Answer {
     Reply,
     Reject(ErrorCode),
     Deferred,
-    /// The handler goes on with the request later.
+    /// The handler continues with the request later.
     Again,
 }
 
@@ -40,12 +40,12 @@ pub(crate) struct BatchEntry {
 }
 
 impl BatchEntry {
-    /// The frame of a request with which the handler may go on later: it has come in several
-    /// packets, and lies in a msgbuf of its own.
+    /// Stands for the frame of a request with which the handler may continue later: the request
+    /// came in several packets, and lies in a msgbuf of its own.
     pub(crate) const NO_FRAME: usize = usize::MAX;
 
-    /// Sends the answer that the handler has left. Each branch borrows a server of its own: one
-    /// for both would go through memory for each item, because the cold branch is a call.
+    /// Sends the answer that the handler has left. Each branch borrows the server by itself: a
+    /// shared borrow would go through memory for each item, because the cold branch is a call.
     #[inline(always)]
     pub(crate) fn settle<'a>(&mut self, server: impl FnOnce() -> Server<'a>) {
         match (self.answer, self.response.take()) {
@@ -82,8 +82,8 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// The bytes of all requests, in the order in which they came: in their RX frames, or in the
-    /// msgbuf of one that came in several packets.
+    /// The bytes of all requests, in order of arrival: in their RX frames, or in the msgbuf of a
+    /// request that came in several packets.
     #[inline]
     pub fn data(&self) -> &'a [&'a [u8]] {
         self.data
@@ -99,9 +99,9 @@ impl<'a> Batch<'a> {
         self.entries.is_empty()
     }
 
-    /// The requests that are not answered yet, in the order in which they came. They are disjoint:
-    /// a handler can hold all of them at the same time. They borrow the batch and nothing else, so
-    /// a function of the user can return them.
+    /// The requests that are not yet answered, in order of arrival. They are disjoint: a handler
+    /// can hold all of them at the same time. They borrow the batch and nothing else, so a function
+    /// of the user can return them.
     #[inline]
     pub fn iter_mut<'b>(&'b mut self) -> impl Iterator<Item = BatchItem<'b>> + use<'b> {
         let data: &'b [&'b [u8]] = self.data;
@@ -157,8 +157,8 @@ impl<'a> BatchItem<'a> {
         self.entry.answer = Answer::Reject(of_handler(code));
     }
 
-    /// The name of the request: the same in each call of the handler ([`Self::again`]), and no
-    /// other unanswered request of the endpoint has it.
+    /// A handle of the request: the same in each call of the handler ([`Self::again`]), and
+    /// different from those of the endpoint's other unanswered requests.
     pub fn ticket(&self, cx: &Cx<'_>) -> Ticket {
         let home = cx.core.sessions.is_home(self.entry.session);
         let id = match home {
@@ -168,16 +168,16 @@ impl<'a> BatchItem<'a> {
         cx.ticket(id)
     }
 
-    /// Lets the handler go on with this request later: once the endpoint has handled the packets
-    /// that are there, it calls the handler with this request alone. So a handler that needs a long
-    /// time for a large request can do a part of the work with each call, and other requests do not
-    /// wait for all of it. The handler must answer at last, even if the client has given up
-    /// meanwhile; it finds what it has done so far by [`Self::ticket`].
+    /// Lets the handler continue with this request later: once the endpoint has handled the packets
+    /// that have come, it calls the handler with this request alone. So a handler that needs a long
+    /// time for a large request can do a part of the work in each call, and other requests wait
+    /// only for one part. The handler must answer in the end, even if the client has given up
+    /// meanwhile. With [`Self::ticket`] it finds the state of its work.
     ///
     /// # Errors
-    /// Gives the request back if it has come in one packet, whose bytes are gone after the burst,
-    /// or if the requests that wait already are 16, or would hold more than a sixteenth of the
-    /// endpoint's receive budget with this one. The handler then answers at once.
+    /// Returns the request if it came in one packet, whose bytes are gone after the burst; or if 16
+    /// requests already wait, or would together with this one hold more than a sixteenth of the
+    /// endpoint's receive budget. The handler must then answer now.
     pub fn again(self) -> Result<(), Self> {
         if self.entry.frame != BatchEntry::NO_FRAME {
             return Err(self);

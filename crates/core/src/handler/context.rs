@@ -1,5 +1,5 @@
-//! [`Cx`], through which handlers and continuations act. It borrows the protocol and the queue
-//! towards the transport directly, so a refused call returns its msgbufs immediately.
+//! [`Cx`], through which handlers and continuations act. It borrows the protocol, with its queue
+//! towards the transport, directly, so a refused call returns its msgbufs immediately.
 //!
 //! Services use no other outside resources (no clock, no randomness, no threads of their own), so
 //! the simulator can run them.
@@ -20,7 +20,7 @@ use crate::rng::Rng;
 use crate::session::lifecycle::SessionInfo;
 use crate::time::Nanos;
 
-/// The endpoint, as far as a handler may use it.
+/// The part of an endpoint that handlers may use.
 #[derive(Debug)]
 pub struct Cx<'a> {
     pub(crate) core: &'a mut Core,
@@ -72,10 +72,10 @@ impl Cx<'_> {
         }
     }
 
-    /// Starts to load the state of a session that a call will use soon. This pays off with
+    /// Starts to load the state of a session that a call will soon use. This pays off with
     /// thousands of sessions: a call on a session that is not in the cache takes some hundred
-    /// nanoseconds longer. Prefetch one or a few calls ahead. Another endpoint's session, or one
-    /// that has ended, is harmless (HERD §4.1.1, G-Opt §3).
+    /// nanoseconds longer. Prefetch one or a few calls ahead. A session that has ended or belongs
+    /// to another endpoint does no harm (HERD §4.1.1, G-Opt §3).
     #[inline]
     pub fn prefetch(&self, session: Session) {
         self.core.prefetch_session(session.index(), false);
@@ -85,8 +85,8 @@ impl Cx<'_> {
     /// the completion.
     ///
     /// # Errors
-    /// If the session is gone or another endpoint's, its backlog is full, or the request is too
-    /// large. The error contains the msgbufs.
+    /// If the session is gone or belongs to another endpoint, its backlog is full, or the request
+    /// is too large. The error contains the msgbufs.
     #[inline(always)]
     pub fn call(
         &mut self,
@@ -127,22 +127,22 @@ impl Cx<'_> {
     /// Cancels a call. Its completion, with `Cancelled`, does not wait for the server.
     ///
     /// # Errors
-    /// If the call has completed, or is another endpoint's.
+    /// If the call has completed, or belongs to another endpoint.
     pub fn cancel(&mut self, call: CallId) -> Result<(), HandleError> {
         self.core.cancel(call)
     }
 
     /// Whether a call that was cancelled, or whose deadline has passed, still has its slot, because
-    /// the server has not answered (rule S6). Also false once the session has ended, and for a call
+    /// the server has not answered (rule S6). Always false after the session's end, and for a call
     /// of another endpoint.
     pub fn is_unanswered(&self, call: CallId) -> bool {
         self.core.sessions.is_home(call.session()) && self.core.calls.is_unanswered(call)
     }
 
     /// Sets the longest time after which this endpoint asks again for a late answer, in place of
-    /// [`Config::probe_max`](crate::Config::probe_max) or an earlier value, which it returns. It
-    /// also holds for calls under way, from the next time on that they ask. A client whose server
-    /// shuts down asks more often, because the server waits for its last answer to arrive.
+    /// [`Config::probe_max`](crate::Config::probe_max) or an earlier value; returns the old value.
+    /// Calls that are under way follow it from the next time they ask. A client whose server shuts
+    /// down asks more often, because the server waits for its last answer to arrive.
     pub fn ask_within(&mut self, span: Nanos) -> Nanos {
         std::mem::replace(&mut self.core.context.config.probe_max, span)
     }
@@ -151,7 +151,7 @@ impl Cx<'_> {
     /// ended.
     ///
     /// # Errors
-    /// If the session had ended, or is another endpoint's.
+    /// If the session has already ended, or belongs to another endpoint.
     pub fn disconnect(&mut self, session: Session) -> Result<(), HandleError> {
         self.core.sessions.check(session)?;
         self.core.close(session, CloseReason::Disconnected, true);
@@ -161,7 +161,7 @@ impl Cx<'_> {
     /// The state of a session.
     ///
     /// # Errors
-    /// If the session has ended, or is another endpoint's.
+    /// If the session has ended, or belongs to another endpoint.
     pub fn session_info(&self, session: Session) -> Result<SessionInfo, HandleError> {
         self.core.session_info(session)
     }
@@ -177,8 +177,8 @@ impl Cx<'_> {
     /// [`Request::reply`](crate::Request::reply). If `write` panics, the request stays unanswered.
     ///
     /// # Errors
-    /// If the request was answered before, or is another endpoint's; then `write` does not run. It
-    /// is no error if the client has cancelled the request, or its session has closed.
+    /// If the request was already answered, or belongs to another endpoint; then `write` does not
+    /// run. It is no error if the client has cancelled the request, or its session has closed.
     #[inline(always)]
     pub fn reply(
         &mut self,
@@ -207,8 +207,8 @@ impl Cx<'_> {
         Ok(())
     }
 
-    /// Gives up a kept request: the client gets an error. If the client still waited, the request
-    /// counts as unanswered.
+    /// Abandons a kept request: the client gets an error. If the client was still waiting, the
+    /// request counts as unanswered.
     ///
     /// # Errors
     /// As for [`Self::reply`].
@@ -223,11 +223,11 @@ impl Cx<'_> {
         Ok(())
     }
 
-    /// Whether an answer to a kept request would be lost: its client has cancelled it, its session
-    /// has closed, or it was answered.
+    /// Whether an answer to a kept request would be lost, because its client has cancelled it, its
+    /// session has closed, or it was answered.
     ///
     /// # Errors
-    /// If the ticket is another endpoint's.
+    /// If the ticket belongs to another endpoint.
     pub fn is_cancelled(&self, ticket: Ticket) -> Result<bool, HandleError> {
         match self.kept(ticket) {
             Ok(inbound) => Ok(self.core.requests.is_unwanted(inbound)),
@@ -242,14 +242,14 @@ impl Cx<'_> {
         self.core.sessions.ticket(id)
     }
 
-    /// The unanswered request of a ticket.
+    /// The unanswered request that a ticket names.
     #[inline]
     pub(crate) fn kept(&self, ticket: Ticket) -> Result<RequestIdx, HandleError> {
         let id = self.core.sessions.request_of(ticket)?;
         self.core.requests.find(id).ok_or(HandleError::Ended)
     }
 
-    /// Keeps a request, if it came to this endpoint on `session`. Otherwise, the returned handle
+    /// Keeps a request if it came to this endpoint on `session`. Otherwise, the returned handle
     /// names no request.
     pub(crate) fn defer(&mut self, inbound: RequestIdx, session: Session) -> DeferredRequest {
         let home = self.core.sessions.is_home(session);

@@ -12,7 +12,7 @@ use crate::handler::request::Request;
 
 /// Ends a request for which no handler of the program has run.
 pub trait Refuse {
-    /// Answers with `code` as it is.
+    /// Answers with exactly `code`.
     fn refuse(self, cx: &mut Cx<'_>, code: ErrorCode);
 }
 

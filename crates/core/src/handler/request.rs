@@ -49,16 +49,16 @@ impl<'a> Request<'a> {
     ///
     /// If `len` is more than the session's largest message, the client gets an error
     /// ([`ErrorCode::RESPONSE_TOO_LARGE`]), and `write` does not run. Nor does `write` run if the
-    /// client has cancelled the request. `cx` must belong to the endpoint that the request came to.
-    /// With the `cx` of another endpoint, nothing happens at that endpoint, and the client gets an
-    /// error. All of this holds for the other methods too.
+    /// client has cancelled the request. `cx` must belong to the endpoint that received the
+    /// request. With the `cx` of another endpoint, nothing happens at that endpoint, and the client
+    /// gets an error. All of this applies to the other methods too.
     #[inline]
     pub fn reply(self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
         let core = &mut *cx.core;
-        // The common path does not compare endpoints, and still answers no request of another one.
-        // If a handler of another endpoint calls this, the endpoint of `cx` is between two
-        // iterations, so it has no request that `reply_plain` answers: those that wait for slow
-        // handlers carry a mark. docs/decisions/handles.md has the exception.
+        // The common path does not compare endpoints, yet it never answers a request of another
+        // endpoint. If a handler of another endpoint calls this, the endpoint of `cx` is between
+        // two iterations, and has no request that `reply_plain` could answer: requests that wait
+        // for slow handlers carry a mark. docs/decisions/handles.md has the exception.
         let plain = core
             .requests
             .reply_plain(self.inbound, len, write, &mut core.context);
@@ -75,8 +75,8 @@ impl<'a> Request<'a> {
         self.reply(cx, bytes.len(), |out| out.copy_from_slice(bytes));
     }
 
-    /// Answers with the request's own bytes. Those of a request that came in several packets are
-    /// not copied: its msgbuf becomes the response, when the handler has returned.
+    /// Answers with the request's own bytes. If the request came in several packets, nothing is
+    /// copied: its msgbuf becomes the response when the handler returns.
     pub fn echo(self, cx: &mut Cx<'_>) {
         let core = &mut *cx.core;
         let is_home = core.sessions.is_home(self.session);
@@ -86,17 +86,18 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Answers with an error code. Codes of the application ([`ErrorCode::application`]) reach the
-    /// client as they are, [`ErrorCode::OVERLOADED`] as [`ErrorCode::REFUSED`], and other codes of
-    /// the protocol as [`ErrorCode::HANDLER_FAILED`], because they would prove that no handler ran.
+    /// Answers with an error code. The client gets codes of the application
+    /// ([`ErrorCode::application`]) unchanged, [`ErrorCode::OVERLOADED`] as [`ErrorCode::REFUSED`],
+    /// and other codes of the protocol as [`ErrorCode::HANDLER_FAILED`], because they would prove
+    /// that no handler ran.
     pub fn reject(self, cx: &mut Cx<'_>, code: ErrorCode) {
         if cx.core.sessions.is_home(self.session) {
             cx.core.server().reject(self.inbound, of_handler(code));
         }
     }
 
-    /// The name of the request. Answer the request by that name ([`Cx::reply`]), or [keep] it if it
-    /// was not answered.
+    /// A handle of the request. Use it to answer ([`Cx::reply`]), or [keep] the request if you do
+    /// not answer now.
     ///
     /// [keep]: Self::keep
     #[inline]
@@ -121,8 +122,8 @@ impl<'a> Request<'a> {
         cx.ticket(id)
     }
 
-    /// Like [`Self::keep`], for a request that may have been answered by its ticket; `None` if it
-    /// was, or if it is another endpoint's.
+    /// Like [`Self::keep`], for a request that may already have been answered by its ticket. `None`
+    /// if it was, or if it belongs to another endpoint.
     #[inline]
     pub fn keep_unanswered(&self, cx: &mut Cx<'_>) -> Option<Ticket> {
         let (core, inbound) = (&mut *cx.core, self.inbound);
@@ -146,8 +147,7 @@ impl<'a> Request<'a> {
 pub struct DeferredRequest {
     pub(crate) id: RequestId,
     pub(crate) session: Session,
-    /// The list to which a drop without an answer adds the request; `None` once the request is
-    /// answered.
+    /// The list to which a drop without an answer adds the request; `None` after the answer.
     pub(crate) dropped: Option<Arc<DroppedList>>,
 }
 
@@ -155,7 +155,7 @@ impl DeferredRequest {
     /// Answers with `len` bytes, which `write` fills; see [`Request::reply`].
     ///
     /// If the session has closed meanwhile, nothing is sent. `cx` must belong to the endpoint that
-    /// the request came to; with the `cx` of another endpoint, the client gets an error.
+    /// received the request; with the `cx` of another endpoint, the client gets an error.
     pub fn reply(mut self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
         if let Some(idx) = self.find(cx) {
             cx.core.server().reply_otherwise(idx, len, write);
@@ -200,7 +200,7 @@ impl DeferredRequest {
         }
     }
 
-    /// The session that the request came on.
+    /// The session on which the request came.
     pub fn session(&self) -> Session {
         self.session
     }

@@ -1,6 +1,6 @@
 //! The user's functions: plain functions in a table that is indexed by request type, so that
 //! finding one is a load and calling it is a call (design §3). The table begins with the lowest
-//! type that has a handler: services that lie side by side, wherever that is, need a short one.
+//! type that has a handler, so services with neighbouring types need only a short table.
 
 use std::fmt;
 
@@ -43,17 +43,17 @@ pub(crate) enum Handler<App> {
 /// An entry of the table.
 pub(crate) struct Registered<App> {
     pub(crate) handler: Handler<App>,
-    /// The dispatch handler has taken longer than `ack_delay` before. Its clients get an
+    /// The dispatch handler took longer than `ack_delay`, or is suspected of it. Its clients get an
     /// acknowledgement before it starts (rule S4).
     pub(crate) slow: bool,
 }
 
 /// All functions of an endpoint.
 pub(crate) struct Handlers<App> {
-    /// The lowest type that has a handler: the first one of both tables.
+    /// The lowest type that has a handler: the index 0 of both tables.
     first: usize,
     by_type: Vec<Option<Registered<App>>>,
-    /// The dispatch handlers that were not slow.
+    /// The dispatch handlers that are not slow.
     fast: Vec<Option<DispatchFn<App>>>,
     /// A type for which a second handler has replaced the first.
     twice: Option<ReqType>,
@@ -73,7 +73,7 @@ impl<App> fmt::Debug for Handlers<App> {
 }
 
 impl<App> Default for Handlers<App> {
-    /// No handlers; the completion function gives the msgbufs back to the pool.
+    /// No handlers; the completion function returns the msgbufs to the pool.
     fn default() -> Self {
         Self {
             first: 0,
@@ -119,7 +119,7 @@ impl<App> Handlers<App> {
         self.fast.resize(len, None);
     }
 
-    /// The place of a type in the tables; for a type that has none, a place after their end.
+    /// The index of a type in the tables; for a type without one, an index after their end.
     #[inline(always)]
     fn index(&self, req_type: ReqType) -> usize {
         usize::from(req_type.0).wrapping_sub(self.first)
@@ -145,13 +145,13 @@ impl<App> Handlers<App> {
         self.by_type.get(self.index(req_type))?.as_ref()
     }
 
-    /// The dispatch handler of this type, unless it was slow.
+    /// The dispatch handler of this type, unless it is slow.
     #[inline(always)]
     pub(crate) fn fast(&self, req_type: ReqType) -> Option<DispatchFn<App>> {
         *self.fast.get(self.index(req_type))?
     }
 
-    /// The longest answer of this type's batch handler, if it has one that was not slow.
+    /// The longest answer of this type's batch handler, if it has one that is not slow.
     #[inline]
     pub(crate) fn fast_batch(&self, req_type: ReqType) -> Option<usize> {
         match self.get(req_type)? {

@@ -9,8 +9,9 @@ pub struct Counters {
     pub rx_packets: u64,
     /// Packets given to the transport.
     pub tx_packets: u64,
-    /// Packets that took the common path. Between the two counters of sent packets: a compiler
-    /// would add to neighbours at once, which takes more instructions.
+    /// Packets that took the common path. The field stands between the two counters of sent
+    /// packets: a compiler would add to neighbours with one operation, which takes more
+    /// instructions.
     pub rx_plain: u64,
     /// Packets that were staged in a lane.
     pub tx_staged: u64,
@@ -39,8 +40,8 @@ pub struct Counters {
     pub credit_returns: u64,
     /// Responses sent again because the client asked again.
     pub responses_resent: u64,
-    /// Handlers and continuations that panicked. For futures: those that panicked when a packet had
-    /// come for them.
+    /// Handlers and continuations that panicked. Futures count if they panicked on the arrival of a
+    /// packet.
     pub handler_panics: u64,
     /// Requests that ended because their handler gave no answer.
     pub unanswered: u64,
@@ -69,7 +70,7 @@ impl Counters {
     /// behaviour may differ in these.
     pub const OF_PATHS: &[&str] = &["tx_staged", "tx_unstaged", "rx_plain", "rx_declined"];
 
-    /// Every field with its name, in order.
+    /// Every counter with its name, in order.
     pub const fn named(&self) -> [(&'static str, u64); 26] {
         let Self {
             rx_frames,
@@ -134,13 +135,13 @@ impl Counters {
 /// Names every reason for a drop once: its variant, its counter, and what it means.
 macro_rules! drops {
     ($($(#[$doc:meta])* $field:ident = $reason:ident,)*) => {
-        /// Packets that were dropped and not answered (rule W12), by reason.
+        /// Packets that were dropped without an answer (rule W12), by reason.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Drops {
             $($(#[$doc])* pub $field: u64,)*
         }
 
-        /// The reason for which a packet is dropped.
+        /// Why a packet is dropped.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum DropReason {
             $($(#[$doc])* $reason,)*
@@ -183,18 +184,18 @@ drops! {
     session = Session,
     /// Wrong token.
     token = Token,
-    /// More or less data than the header says, or more than the session's limit.
+    /// More or less data than the header states, or more than the session's limit.
     size = Size,
     /// No packet with this number in the message.
     packet_number = PacketNumber,
     /// The request ended earlier: its number is older than the slot's latest.
     stale = Stale,
-    /// The request number is one that the slot has not reached.
+    /// The slot has not reached this request number.
     future = Future,
     /// The slot's handler still runs, and the packet is for the next request.
     busy = Busy,
     /// An answer that matches no pending request.
     unexpected = Unexpected,
-    /// Data in shared memory that its sender took back before the receiver copied it.
+    /// Data in shared memory that its sender withdrew before the receiver copied it.
     revoked = Revoked,
 }

@@ -46,7 +46,7 @@ impl Histogram {
     #[inline]
     pub fn record_many(&mut self, time: Nanos, times: u64) {
         self.sum += time.0 * times;
-        // The last bucket takes all longer times.
+        // The last bucket also has all longer times.
         match self.buckets.get_mut(Self::bucket(time.0)) {
             Some(bucket) => *bucket += times,
             None => self.buckets[Self::BUCKETS - 1] += times,
@@ -63,7 +63,7 @@ impl Histogram {
         &self.buckets
     }
 
-    /// The smallest time of a bucket in nanoseconds. The last bucket takes all longer times too.
+    /// The smallest time of a bucket in nanoseconds. The last bucket has all longer times too.
     pub const fn smallest_ns(bucket: usize) -> u64 {
         let bucket = bucket as u64;
         if bucket < EXACT {

@@ -1,5 +1,5 @@
-//! Statistics of an endpoint: its events, counted and measured. The parts of the endpoint report
-//! events; users, insight and the simulator read them. Nothing here changes the endpoint's
+//! Statistics of an endpoint: counters and measured times. The parts of the endpoint report events;
+//! users, insight and the simulator read the results. Statistics never change the endpoint's
 //! behaviour.
 
 use crate::observe::counters::{Counters, DropReason};
@@ -15,15 +15,15 @@ pub(crate) struct Stats {
     burst: Burst,
 }
 
-/// The calls that the common path has ended since a burst began. Calls of one burst were often sent
-/// in one burst, so they all took the same time, and are counted together.
+/// The calls that the common path has ended since a burst began. Calls that end in one burst were
+/// often sent in one burst. They all took the same time, so they are recorded together.
 #[derive(Debug, Default)]
 struct Burst {
-    /// When the last calls were first sent.
+    /// When the latest calls were first sent.
     first_sent: Nanos,
-    /// The number of the last calls, all first sent at that time.
+    /// The number of the latest calls, which were all first sent at that time.
     last: u64,
-    /// The number of calls before them.
+    /// The number of calls before these.
     before: u64,
 }
 
@@ -38,7 +38,7 @@ impl Stats {
         &self.histograms
     }
 
-    /// Passes on the round trips since the last call, and keeps further ones from now on.
+    /// Passes on the round trips since the last call. From now on, further ones are kept.
     pub(crate) fn take_rtts(&mut self, each: impl FnMut(Nanos)) {
         self.rtts.take(each);
     }
@@ -56,9 +56,8 @@ impl Stats {
         self.counters.rx_packets += 1;
     }
 
-    /// Counts packets of a burst that took the common path, and those that were declined there. A
-    /// packet of the common path ends a call, or is an accepted request. `came`: when the burst was
-    /// taken.
+    /// Counts packets of a burst that took the common path, and packets that it declined. A packet
+    /// of the common path ends a call, or is an accepted request. `came`: when the burst was taken.
     #[inline]
     pub(crate) fn on_plain(&mut self, packets: u64, declined: u64, came: Nanos) {
         if self.burst.last != 0 {
@@ -72,8 +71,8 @@ impl Stats {
         self.counters.rx_declined += declined;
     }
 
-    /// A call ends on the common path, which was first sent at this time; the burst was taken at
-    /// `came`. [`Self::on_plain`] counts it.
+    /// Records the end of a call on the common path. `first_sent`: when the call was first sent;
+    /// `came`: when the burst was taken. [`Self::on_plain`] counts the call.
     #[inline(always)]
     pub(crate) fn on_plain_answer(&mut self, first_sent: Nanos, came: impl FnOnce() -> Nanos) {
         if self.burst.first_sent != first_sent {
@@ -82,8 +81,8 @@ impl Stats {
         self.burst.last += 1;
     }
 
-    /// Counts the only packet of a burst, which took the common path and is a request if
-    /// `ended` is `None`; otherwise it ended a call that took this time.
+    /// Counts the only packet of a burst, which took the common path. `ended`: the duration of the
+    /// call that it ended; `None` if the packet is a request.
     #[inline(always)]
     pub(crate) fn on_lone(&mut self, ended: Option<Nanos>) {
         match ended {
@@ -97,7 +96,8 @@ impl Stats {
         self.counters.rx_plain += 1;
     }
 
-    /// Records the times of the last calls, because those that come now were sent at this time.
+    /// Records the times of the latest calls, because the next ones were first sent at another
+    /// time.
     #[inline(never)]
     fn begin_run(&mut self, first_sent: Nanos, came: Nanos) {
         if self.burst.last != 0 {
@@ -106,7 +106,7 @@ impl Stats {
         self.burst.first_sent = first_sent;
     }
 
-    /// Records the times of the last calls of the burst.
+    /// Records the times of the burst's latest calls.
     #[inline]
     fn end_run(&mut self, came: Nanos) {
         let Burst {
@@ -119,8 +119,8 @@ impl Stats {
         self.burst.last = 0;
     }
 
-    /// Counts the packets of a burst, those of them that were staged, and the calls whose requests
-    /// are sent for the first time.
+    /// Counts the packets of a burst, the staged ones among them, and the calls whose requests are
+    /// sent for the first time.
     #[inline]
     pub(crate) fn on_transmit(&mut self, packets: usize, staged: usize, requests: usize) {
         self.counters.tx_packets += packets as u64;
@@ -128,12 +128,12 @@ impl Stats {
         self.counters.requests_sent += requests as u64;
     }
 
-    /// Counts packets of a burst that were short enough for the lane but queued.
+    /// Counts packets of a burst that were queued although short enough for the lane.
     pub(crate) fn on_unstaged(&mut self, packets: u64) {
         self.counters.tx_unstaged += packets;
     }
 
-    /// A packet is dropped and not answered (rule W12).
+    /// A packet is dropped without an answer (rule W12).
     #[inline]
     pub(crate) fn on_drop(&mut self, reason: DropReason) {
         self.counters.drops.count(reason);
@@ -219,7 +219,7 @@ impl Stats {
         self.counters.handler_panics += 1;
     }
 
-    /// Records `answers` answers whose requests stayed in the server for this time.
+    /// Records `answers` answers whose requests all stayed in the server for this time.
     #[inline]
     pub(crate) fn on_residence(&mut self, stay: Nanos, answers: usize) {
         self.histograms.residence.record_many(stay, answers as u64);
@@ -266,7 +266,7 @@ impl RttLog {
         }
     }
 
-    /// Passes on the kept round trips, and keeps further ones from now on.
+    /// Passes on the kept round trips. From now on, further ones are kept.
     fn take(&mut self, each: impl FnMut(Nanos)) {
         self.0.get_or_insert_default().drain(..).for_each(each);
     }

@@ -11,10 +11,10 @@ use crate::time::Nanos;
 use crate::transport::{Frame, PeerId, TxItem};
 
 /// Finds the length of a received packet from its header. `None` if the packet belongs to no open
-/// session: then the start of the next packet in its frame is unknown (rule W11).
+/// session; then the start of the next packet in its frame is unknown (rule W11).
 pub type PacketLen<'a> = &'a dyn Fn(&Header) -> Option<usize>;
 
-/// A listener to packets. It runs on the data path of the endpoint and must be quick.
+/// An observer of packets. It runs on the endpoint's data path and must be quick.
 pub trait Tap {
     /// A frame has come.
     fn received(&mut self, seen: Seen, frame: &Frame<'_>, packet_len: PacketLen<'_>);

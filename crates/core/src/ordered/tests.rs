@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::Rng;
 
-/// Compares all that can be asked, and checks the invariants.
+/// Compares the results of all methods, and checks the invariants.
 fn compare(map: &Map<u32, u32>, model: &BTreeMap<u32, u32>, near: u32) {
     assert!(map.iter().eq(model.iter()));
     assert!(map.iter().rev().eq(model.iter().rev()));
@@ -31,14 +31,14 @@ fn compare(map: &Map<u32, u32>, model: &BTreeMap<u32, u32>, near: u32) {
 }
 
 #[test]
-fn it_does_what_the_tree_does() {
+fn the_map_does_what_the_standard_tree_does() {
     for seed in 0..20 {
         let mut rng = Rng::new(seed);
         let (mut map, mut model) = (Map::new(), BTreeMap::new());
         let keys = 1 + rng.below(400);
         for step in 0..2000 {
             let key = rng.below(keys);
-            // It grows, then it shrinks, and so on.
+            // The map grows, then shrinks, again and again.
             let grows = step % 1000 < 500;
             match rng.below(10) {
                 0 => assert_eq!(map.pop_first(), model.pop_first()),
@@ -74,7 +74,7 @@ fn keys_that_only_grow_fill_their_runs() {
         assert!(!set.insert(key));
     }
     assert_eq!(set.0.runs.len(), 320 / RUN);
-    // Removes the smallest key first, as a route does with attempts that wait.
+    // Removes the smallest key first, as a route does with waiting attempts.
     for key in 0..320 {
         assert_eq!(set.first(), Some(&key));
         assert!(set.contains(&key));

@@ -74,7 +74,7 @@ impl Held {
     }
 
     /// Gives a response buffer back to the pool once the transport is done with it (rule S12). True
-    /// if the buffer has to wait.
+    /// if the buffer must wait.
     pub(crate) fn recycle(&mut self, mut buf: MsgBuf, tx_end: TxSeq, pool: &mut Pool) -> bool {
         if self.is_done(tx_end) {
             buf.revoke();
@@ -85,8 +85,8 @@ impl Held {
         true
     }
 
-    /// Gives back the lingering buffers that the transport has released, up to the first that it
-    /// has not. The queue is nearly in the order of release.
+    /// Gives back the lingering buffers that the transport has released, up to the first one that
+    /// it has not. The queue is nearly in order of release.
     pub(crate) fn recycle_lingering(&mut self, pool: &mut Pool) {
         let done = self.done;
         while let Some((_, mut buf)) = self.lingering.pop_front_if(|(end, _)| *end <= done) {

@@ -3,11 +3,11 @@
 //!
 //! Slots push packets here and never see the transport. Just before the burst,
 //! [`Outbox::stamp_answers`] writes into the answers how long their requests stayed in the server,
-//! which is known only when they leave.
+//! which is not known earlier.
 //!
-//! Short messages that are whole are staged in the lane (`transport/lane.rs`) until a packet of
-//! another kind comes in the iteration; from then on, every packet is an item of the queue. The
-//! lane's packets leave first, so all packets leave in the order in which they were made.
+//! Whole short messages are staged in the lane (`transport/lane.rs`) until the iteration makes a
+//! packet of another kind; from then on, every packet is an item of the queue. The lane's packets
+//! leave first, so all packets leave in the order in which they were made.
 //!
 //! Invariant: the lane is closed while the queue holds an item.
 
@@ -40,7 +40,7 @@ const _: () = assert!(CHALLENGE_BYTES as usize == HEADER_LEN + CHALLENGE_LEN);
 /// Longest message that an entry can hold after a header without extension.
 const SHORT: usize = MAX_INLINE - HEADER_LEN;
 
-/// Packets that the outbox holds before its memory grows.
+/// Packets that fit into the outbox before its memory grows.
 const START_CAPACITY: usize = 256;
 
 /// The packets of one iteration, in order.
@@ -60,18 +60,18 @@ pub(crate) struct Outbox {
     len: usize,
     /// Queued messages that are short enough for the lane.
     unstaged: u64,
-    /// First requests of calls, apart from those that the lane counts.
+    /// First transmissions of requests, apart from those that the lane counts.
     requests: usize,
-    /// The burst is more than the lane as it is: the queue holds an item, a packet lacks a fact
-    /// that is known only when it leaves, or a request is counted apart.
+    /// More than the complete packets of the lane must leave: the queue holds an item, a packet
+    /// lacks a fact that is known only when it leaves, or a request is counted apart.
     unusual: bool,
     /// Position in the transport's sequence before the first packet.
     base: TxSeq,
     /// Calls that need the exact time at which their packet leaves.
     sent: Vec<CallIdx>,
-    /// Answers made in the iteration in which their request arrived: all have the same residence.
+    /// Answers to requests of the same iteration, which all have the same residence.
     fresh: Vec<BurstPos>,
-    /// Other answers, with the time at which their request arrived.
+    /// Other answers, with their requests' times of arrival.
     late: Vec<(BurstPos, Nanos)>,
 }
 
@@ -140,8 +140,8 @@ impl Outbox {
     }
 
     /// Appends a packet whose data is all of `message`. A short message is copied and not lent: the
-    /// transport never reads it, and the position is zero. For a message that is sent several
-    /// times, the highest position counts.
+    /// transport never reads it, and the position is zero. If a message is sent several times, the
+    /// highest position counts.
     #[inline(always)]
     pub(crate) fn push_message(
         &mut self,
@@ -152,8 +152,7 @@ impl Outbox {
         self.push_words(peer, words(&header.encode()), message)
     }
 
-    /// Appends a packet with a header that is given as words, and with all of `message` as its
-    /// data.
+    /// Appends a packet whose header is these words and whose data is all of `message`.
     #[inline(always)]
     pub(crate) fn push_words(&mut self, peer: PeerId, words: Words, message: &MsgBuf) -> TxSeq {
         match self.room(message.len()) {
@@ -223,7 +222,7 @@ impl Outbox {
         self.add_message(message)
     }
 
-    /// The entry of one more packet.
+    /// Appends an entry for a packet and returns it.
     #[inline(always)]
     fn append(&mut self, peer: PeerId) -> &mut TxItem {
         self.unusual = true;
@@ -264,15 +263,15 @@ impl Outbox {
         self.items.resize(len, EMPTY);
     }
 
-    /// Notes that the call must learn when the last packet leaves.
+    /// Notes that the call needs the time at which the last packet leaves.
     #[inline(never)]
     pub(crate) fn tell_when_sent(&mut self, call: CallIdx) {
         self.unusual = true;
         self.sent.push(call);
     }
 
-    /// As [`Self::tell_when_sent`]. Without a call, unless there are more such packets than in any
-    /// burst before.
+    /// As [`Self::tell_when_sent`], but without a function call, unless there are more such packets
+    /// than in any burst before.
     #[inline(always)]
     pub(crate) fn tell_soon(&mut self, call: CallIdx) {
         if self.sent.len() == self.sent.capacity() {
@@ -309,7 +308,7 @@ impl Outbox {
         }
     }
 
-    /// Adds the bitmap to the last packet (rule W7), whose header says how long it is.
+    /// Adds the bitmap to the last packet (rule W7), whose header states its length.
     pub(crate) fn add_bitmap(&mut self, bitmap: &Bitmap) {
         if let Some(item) = self.items[..self.len].last_mut() {
             let len = bitmap.words() as usize * size_of::<u64>();
@@ -372,20 +371,20 @@ impl Outbox {
         (&self.lane, self.items())
     }
 
-    /// Lists the packets of the lane, for a transport that needs that.
+    /// Lists the packets of the lane, for a transport that needs the list.
     pub(crate) fn list_lane(&mut self) {
         self.lane.list();
     }
 
-    /// Whether the header of an answer must contain how long its request stayed.
+    /// Whether some answer's header must state how long its request stayed.
     #[inline]
     pub(crate) fn measures(&self) -> bool {
         !(self.fresh.is_empty() && self.late.is_empty())
     }
 
     /// Writes into the answers how long their requests stayed: since `burst_time` if the request
-    /// arrived in this iteration, otherwise since its own arrival. `waited`: whether a request that
-    /// arrived at a time may have waited for the thread before; then its stay is not known.
+    /// arrived in this iteration, otherwise since its own arrival. `waited(at)`: whether a request
+    /// that arrived at this time may have waited for the thread before; then its stay is not known.
     #[inline]
     pub(crate) fn stamp_answers(
         &mut self,
@@ -443,17 +442,18 @@ impl Outbox {
         self.unusual = true;
     }
 
-    /// The number of calls that have sent their request for the first time, since the last call.
-    /// The lane must still hold its packets.
+    /// The number of calls that have sent their first request packet since the last use of this
+    /// function. The lane must still hold its packets.
     pub(crate) fn take_requests(&mut self) -> usize {
         if self.count() == 0 {
-            // The requests that are counted are paced.
+            // The counted requests are paced and have not left.
             self.unusual = false;
         }
         std::mem::take(&mut self.requests) + self.lane.requests()
     }
 
-    /// The number of queued messages that were short enough for the lane, since the last call.
+    /// The number of queued messages that were short enough for the lane, since the last use of
+    /// this function.
     pub(crate) fn take_unstaged(&mut self) -> u64 {
         std::mem::take(&mut self.unstaged)
     }

@@ -14,12 +14,12 @@ pub(crate) struct Packet<'a> {
     pub(crate) len: usize,
 }
 
-/// The place of the data of a packet.
+/// Where a packet's data lies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Data<'a> {
     /// In the frame.
     Here(&'a [u8]),
-    /// With the sender, on the same host.
+    /// In the sender's memory, on the same host.
     There(PeerBytes<'a>),
 }
 
@@ -31,8 +31,8 @@ impl Data<'_> {
         }
     }
 
-    /// Copies the data to `place`, which has the same length. False if the sender has taken the
-    /// data back.
+    /// Copies the data to `place`, which has the same length. False if the sender has withdrawn the
+    /// data.
     #[must_use]
     pub(crate) fn copy_to(&self, place: &mut [u8]) -> bool {
         match self {

@@ -9,7 +9,7 @@ pub(crate) type Words = [u64; 3];
 #[expect(clippy::cast_possible_truncation, reason = "it is 24")]
 pub(crate) const HEADER_BYTES: u32 = HEADER_LEN as u32;
 
-/// The header at the start of these bytes, and the bytes after it.
+/// The header at the start of these bytes, and the bytes after the header.
 #[inline(always)]
 pub(crate) fn words_of(bytes: &[u8]) -> Option<(Words, &[u8])> {
     let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>()?;

@@ -18,7 +18,7 @@ use crate::scheme::Bypasses;
 use crate::time::Nanos;
 
 impl Core {
-    /// Takes a request, and sends it when the session has a slot and a credit for it.
+    /// Accepts a request. It leaves once the session has a slot and a credit for it.
     #[inline(always)]
     pub(crate) fn call(
         &mut self,
@@ -48,8 +48,8 @@ impl Core {
         given: Given,
     ) -> Result<CallId, CallError> {
         if self.sessions.is_stalled(session) {
-            // Waiting calls leave first. Otherwise this call would have to wait behind them until
-            // the end of the iteration, and so would each later call of the session.
+            // Waiting calls leave first. Otherwise this call, and each later call of the session,
+            // would have to wait after them until the end of the iteration.
             self.resume_stalled();
             let (req_type, tag, options) = given;
             return self.call(session, req_type, request, response, tag, options);
@@ -94,8 +94,8 @@ impl Core {
         }
     }
 
-    /// Sends waiting calls as far as slots and credits allow, in the sessions whose backlog may be
-    /// able to move.
+    /// Sends waiting calls as far as slots and credits allow, in the sessions whose backlog may now
+    /// be able to move.
     #[inline(never)]
     pub(crate) fn resume_stalled(&mut self) {
         while let Some(session) = self.context.agenda.pop_stalled() {
@@ -109,7 +109,7 @@ impl Core {
         }
     }
 
-    /// Ends the calls that waited for the peer's answer and are larger than the peer accepts.
+    /// Ends the calls that waited for the session to open and are larger than the peer accepts.
     pub(crate) fn end_too_large(&mut self, session: SessionIdx) {
         let limit = self.sessions.at(session).terms().max_message;
         while let Some(idx) = self.calls.first_too_large(session, limit as usize) {
@@ -194,7 +194,7 @@ impl Core {
     /// Sends the packets in the wheel that are due (rule S8).
     pub(crate) fn release_paced(&mut self) {
         while let Some(entry) = self.pacer.pop_due(self.context.moment.now()) {
-            // The packet may have become unnecessary.
+            // The packet may no longer be needed.
             let Some(session) = self.sessions.find(entry.session) else {
                 continue;
             };
@@ -223,7 +223,7 @@ impl Core {
         }
     }
 
-    /// Handles a CR, which tells how much of a request has arrived.
+    /// Handles a CR, which reports how much of a request has arrived.
     #[inline(never)]
     pub(crate) fn on_credit_return(&mut self, session: SessionIdx, header: &Header, bytes: &[u8]) {
         let line = self.sessions.at_mut(session);
@@ -238,7 +238,7 @@ impl Core {
     /// Cancels a call; its completion follows.
     ///
     /// # Errors
-    /// If it has completed already, or is another endpoint's.
+    /// If it has already completed, or belongs to another endpoint.
     pub(crate) fn cancel(&mut self, id: CallId) -> Result<(), HandleError> {
         self.sessions.check(id.session())?;
         let idx = self.calls.find(id).ok_or(HandleError::Ended)?;
@@ -278,8 +278,8 @@ impl Core {
         }
     }
 
-    /// Does the work that is due for one entry of the table of calls; returns when a scan must look
-    /// at it again.
+    /// Does the work that is due for one entry of the table of calls; returns when a scan must
+    /// visit it again.
     pub(crate) fn check_call(&mut self, idx: CallIdx, blame: bool) -> Nanos {
         let now = self.context.moment.now();
         let (sessions, context) = (&mut self.sessions, &mut self.context);
@@ -308,7 +308,7 @@ impl Core {
         }
     }
 
-    /// Sends a packet that asks for the call's answer; the next scan looks at the call again.
+    /// Sends a packet that asks for the call's answer; the next scan visits the call again.
     fn ask_again(&mut self, idx: CallIdx) -> Nanos {
         let line = self.sessions.at_mut(self.calls.session_of(idx));
         let (pacer, context) = (&mut self.pacer, &mut self.context);

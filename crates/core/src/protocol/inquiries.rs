@@ -1,5 +1,5 @@
-//! Questions about calls without an answer, and the peers' answers, each brought to the parts that
-//! they concern (rules S11, C11).
+//! Questions about unanswered calls, and the peers' answers, each brought to the parts that they
+//! concern (rules S11, C11).
 //!
 //! Called by `protocol/client.rs` when a call is overdue, and by `Lifecycle` on behalf of the
 //! control plane.
@@ -15,7 +15,7 @@ use crate::session::table::Sessions;
 use crate::time::Nanos;
 use crate::transfer::transfers::Transfers;
 
-/// How often the endpoint looks at the progress of a large message within one failure timeout.
+/// How often per failure timeout the endpoint looks at the progress of a large message.
 const LOOKS: u64 = 8;
 
 /// The parts that a question concerns, borrowed for an event.

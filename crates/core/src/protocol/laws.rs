@@ -14,24 +14,24 @@ use crate::transfer::transfers::Transfers;
 /// Frames after which everything is checked ([`Check::Event`]).
 const EVENTS: u32 = 1000;
 
-/// The progress of checking.
+/// The progress of the checks.
 #[derive(Debug, Default)]
 pub(crate) struct Laws {
-    /// The session that the next sweep looks at.
+    /// The session that the next sweep checks.
     next: u32,
     /// Frames since everything was checked.
     events: u32,
-    /// Broken laws, a bit each. A broken law ends the sessions only once: state that stays broken
+    /// Broken laws, one bit each. A broken law ends the sessions only once: state that stays broken
     /// must not end later sessions.
     broken: u32,
 }
 
-/// A share of the laws: those that one check covers.
+/// A share of the laws: what one check covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Share {
-    /// Those of one session.
+    /// The laws of one session.
     Session(SessionIdx),
-    /// Those over all sessions.
+    /// The laws over all sessions.
     Sums,
     All,
 }

@@ -111,7 +111,7 @@ impl Core {
     }
 
     /// Ends a session: its calls complete with an error, its responses go back to the pool, and its
-    /// number becomes free. `tell`: the peer does not know yet. False if it had ended before.
+    /// number becomes free. `tell`: the peer does not know yet. False if it had already ended.
     pub(crate) fn close(&mut self, session: Session, reason: CloseReason, tell: bool) -> bool {
         let Some(index) = self.sessions.find(session) else {
             return false;
@@ -171,7 +171,7 @@ impl Core {
     /// The state of a session.
     ///
     /// # Errors
-    /// If it has ended, or is another endpoint's.
+    /// If it has ended, or belongs to another endpoint.
     pub(crate) fn session_info(&self, session: Session) -> Result<SessionInfo, HandleError> {
         let index = self.sessions.check(session)?;
         let line = self.sessions.at(index);

@@ -2,8 +2,8 @@
 //! zombies, acknowledgements of slow requests, responses whose hold has ended, silent peers (rules
 //! S4 to S6, S8, S9, S11).
 //!
-//! The agenda says when work is due; this file does the work. Scans look at the tables in parts, at
-//! most [`SCAN_LIMIT`] calls an interval and a 64th of the held responses. So the cost is small,
+//! The agenda knows when work is due; this file does the work. Scans visit the tables in parts: at
+//! most [`SCAN_LIMIT`] calls per interval, and a 64th of the held responses. So the cost is small,
 //! and no timer can refer to a call that is over.
 
 use crate::config::SCAN_LIMIT;
@@ -15,8 +15,8 @@ use crate::protocol::laws::{Parts, Share};
 use crate::time::Nanos;
 
 impl Core {
-    /// Does all work that is due, except the user's timers, which the loop delivers before it finds
-    /// the next due time. `queue_empty`: the RX queue was seen empty, so no missing packet waits
+    /// Does all work that is due, except the user's timers, which the loop delivers before it
+    /// computes the next due time. `queue_empty`: the RX queue was seen empty, so no answer waits
     /// there.
     #[inline(never)]
     pub(crate) fn on_time(&mut self, queue_empty: bool) {
@@ -47,7 +47,8 @@ impl Core {
         }
     }
 
-    /// Checks the laws of the sessions for which a burst had packets; of all, if `is_all`.
+    /// Checks the laws of these sessions, which a burst's packets have named; of all sessions, if
+    /// `is_all`.
     #[cold]
     #[inline(never)]
     pub(crate) fn check_after_event(
@@ -66,8 +67,8 @@ impl Core {
         self.enforce(found);
     }
 
-    /// Ends the endpoint's sessions because of a broken law, but only once: the state that is still
-    /// broken must not end later sessions.
+    /// Ends the endpoint's sessions because of a broken law, but only once: state that stays broken
+    /// must not end later sessions.
     fn enforce(&mut self, found: Result<(), Law>) {
         let Err(law) = found else { return };
         if !self.laws.on_broken(law) {
@@ -80,7 +81,7 @@ impl Core {
         }
     }
 
-    /// Looks at the pending calls, and finds out when a scan must look at them again.
+    /// Visits the pending calls, and computes when a scan must visit them again.
     fn scan_calls(&mut self, queue_empty: bool) {
         let (now, interval) = (self.context.moment.now(), self.context.config.scan_interval);
         let blame = self.context.agenda.may_blame(now, queue_empty, interval);

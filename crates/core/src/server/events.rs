@@ -1,5 +1,5 @@
-//! Events of the server side, each brought to the parts that it concerns: requests, and reassembly
-//! of those that come in several packets. `protocol.rs` lends both for an event.
+//! Events of the server side, each brought to the parts that it concerns: requests, and the
+//! reassembly of requests that come in several packets. `protocol.rs` lends both for an event.
 
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{AckVector, ErrorCode, Flags, Header};
@@ -123,7 +123,7 @@ impl Server<'_> {
         self.requests.on_part(idx, taken, marked, self.context);
         match taken {
             Taken::Last => {}
-            // The packet that follows at once brings the CR for both (rule S7).
+            // The next packet follows immediately, and brings the CR for both (rule S7).
             Taken::New if header.flags.has(Flags::FOLLOWED) => return,
             Taken::New | Taken::Again => return self.apply(Effect::CreditDue(partial)),
         }
@@ -144,7 +144,7 @@ impl Server<'_> {
         self.apply(effect);
     }
 
-    /// Handles a CANCEL: the client does not wait for the response any more (rule S6).
+    /// Handles a CANCEL: the client no longer waits for the response (rule S6).
     pub(crate) fn on_cancel(&mut self, session: SessionIdx, header: &Header) {
         let line = self.sessions.at(session);
         let received = Received::new(session, line, header, false);
@@ -160,7 +160,7 @@ impl Server<'_> {
         self.requests.on_acks(line, acks, self.context);
     }
 
-    /// Applies to reassembly the effect that an event of a request has on it.
+    /// Applies an event's effect to reassembly.
     #[cold]
     #[inline(never)]
     pub(crate) fn apply(&mut self, effect: Effect) {
@@ -275,8 +275,8 @@ impl Server<'_> {
             .after_handler(idx, self.sessions, self.context);
     }
 
-    /// Sweeps one part of the requests: gives back the responses that were held for long enough
-    /// (rule S9).
+    /// Sweeps one part of the requests: gives back the responses that were held long enough (rule
+    /// S9).
     pub(crate) fn sweep_responses(&mut self) {
         let part = self.requests.sweep_part(self.context);
         let end = part.end;

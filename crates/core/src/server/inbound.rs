@@ -1,4 +1,4 @@
-//! Inbound requests as other parts see them: their names, the packets that bring them, and their
+//! Inbound requests as other parts see them: their handles, the packets that bring them, and their
 //! effects on reassembly. This file has plain values; `requests.rs` has the state.
 
 use dunlin_wire::Header;
@@ -12,7 +12,7 @@ pub(crate) struct Received<'a> {
     pub(crate) session: SessionIdx,
     pub(crate) line: &'a Line,
     pub(crate) header: &'a Header,
-    /// True if the network has marked it: it passed a queue that is too long.
+    /// True if the network has marked the packet, which passed a long queue.
     pub(crate) congestion: bool,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Received<'a> {
     }
 }
 
-/// A request that has arrived in part: reassembly has its bytes.
+/// A partly arrived request: reassembly has its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Partial {
     pub(crate) request: RequestIdx,
@@ -48,14 +48,14 @@ pub(crate) struct Partial {
     pub(crate) place: AssemblyIdx,
 }
 
-/// The effect that an event of a request has on reassembly.
+/// The effect of a request's event on reassembly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub(crate) enum Effect {
     None,
     /// A CR is due at the end of the burst.
     CreditDue(Partial),
-    /// The request is over, and the memory for its bytes goes back.
+    /// The request is over, and its memory is returned.
     GivenUp(Partial),
 }
 
@@ -66,6 +66,6 @@ pub(crate) enum Large {
     New(RequestIdx),
     /// A further packet.
     Part(Partial),
-    /// The request does not take the packet; only this effect remains to be applied.
+    /// The request does not accept the packet; only this effect must still be applied.
     Over(Effect),
 }

@@ -1,5 +1,5 @@
-//! The server side's part: the requests of peers, from acceptance until the response is known to
-//! have arrived, or `response_hold` has passed (rule S9), and their slots.
+//! The server side's requests: the requests of peers, from acceptance until the response is known
+//! to have arrived, or `response_hold` has passed (rule S9), and their slots.
 //!
 //! ```text
 //! accept ─one packet─▶ Dispatched ──reply, reject, end of handler──▶ Done
@@ -7,16 +7,16 @@
 //!   └─first packet─▶ Receiving ──reject──────────────────────────────┘
 //! Done ──next request, ack, hold──▶ Free
 //! ```
-//! A dispatch handler ends before the next packet is looked at; deferred and background requests
-//! outlive the iteration. When a session closes while a handler has a request, the request stays as
-//! an orphan until the handler lets go of it: a slot never has two live handlers.
+//! A dispatch handler ends before the endpoint looks at the next packet; deferred and background
+//! requests outlive the iteration. When a session closes while a handler has a request, the request
+//! stays as an orphan until the handler lets go of it: a slot never has two live handlers.
 //!
 //! State is private. `requests/slots.rs` knows which request is a slot's current one,
 //! `requests/packets.rs` handles packets, `requests/plain.rs` ordinary requests and their replies,
 //! `requests/answers.rs` replies, `requests/parts.rs` messages of more than one packet,
 //! `requests/asked.rs` the packets that clients ask for, `requests/endings.rs` the end of requests.
-//! The endpoint's core routes events here. The only code of the user that runs here is the function
-//! that writes a response.
+//! The endpoint's core routes events here. The only user code that runs here is the function that
+//! writes a response.
 
 mod answers;
 mod asked;
@@ -83,7 +83,7 @@ impl RequestState {
     }
 }
 
-/// Flags of a request, in one byte: for most requests none is set.
+/// Flags of a request, in one byte. Most requests have none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Marks(u8);
 
@@ -98,9 +98,9 @@ impl Marks {
     const ORPHAN: Self = Self(8);
     /// It has more than one packet.
     const LARGE: Self = Self(16);
-    /// An error was answered.
+    /// The answer was an error.
     const FAILED: Self = Self(32);
-    /// The transport reads the response itself, not a copy.
+    /// The transport reads the response in place, not a copy.
     const LENT: Self = Self(64);
     /// Only the general path may answer, because the common path is off, or the clock is read for
     /// each packet.
@@ -130,7 +130,7 @@ impl Marks {
 /// One request at the server: two cache lines, of which an ordinary request touches the first.
 ///
 /// An ordinary request writes here four times: state and marks twice, its number, and its time of
-/// arrival. `packets`, `place`, `error` and `tx_end` have a meaning only if state and marks say so.
+/// arrival. `packets`, `place`, `error` and `tx_end` are valid only if state and marks show so.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 struct InboundRequest {
@@ -139,7 +139,7 @@ struct InboundRequest {
     response: Option<MsgBuf>,
     /// When the request came.
     arrived: Nanos,
-    /// Once the transport has come this far in its sequence, it has released the response.
+    /// The transport has released the response once its sequence has reached this number.
     tx_end: TxSeq,
     state: RequestState,
     marks: Marks,
@@ -150,8 +150,8 @@ struct InboundRequest {
     /// How often the entry was given to a slot.
     generation: u32,
 
-    /// When it was answered; while it is `Receiving`, when the last packet came. A time before
-    /// `arrived` means that it was answered in the iteration in which it came.
+    /// When the request was answered; while it is `Receiving`, when the last packet came. A time
+    /// before `arrived` means that it was answered in the iteration in which it came.
     answered: Nanos,
     /// The place of its slot; without meaning for an orphan.
     at: SlotIdx,
@@ -177,7 +177,7 @@ impl InboundRequest {
         self.state = next;
     }
 
-    /// Begins a request that has come. It counts as one packet until more is known.
+    /// Begins a request, which counts as one packet until more is known.
     #[inline(always)]
     fn begin(&mut self, req: ReqNum, marks: Marks, arrived: Nanos) {
         self.enter(RequestState::Dispatched);
@@ -186,7 +186,7 @@ impl InboundRequest {
         self.arrived = arrived;
     }
 
-    /// Its number in the upper half, marks and state in the lower.
+    /// The request's number in the upper half, marks and state in the lower.
     #[inline(always)]
     fn word(&self) -> u64 {
         let lower = u32::from(self.spare) << 16 | u32::from(self.marks.0) << 8 | self.state as u32;
@@ -208,8 +208,8 @@ impl InboundRequest {
         u16::from_le_bytes([self.state as u8, self.marks.0]) == u16::from_le_bytes(plain)
     }
 
-    /// Notes that an answer was sent. The transport may read the response until its sequence has
-    /// come to `end`; if that is zero, it has a copy.
+    /// Notes that an answer was sent. The transport may read the response until its sequence
+    /// reaches `end`. Zero: the transport has a copy.
     #[inline(always)]
     fn on_sent(&mut self, end: TxSeq) {
         if end != TxSeq(0) {
@@ -236,8 +236,8 @@ impl InboundRequest {
         }
     }
 
-    /// The time since which the server has held its answer; while the request arrives, the time of
-    /// its last new packet.
+    /// Since when the server has held its answer; while the request arrives, the time of its last
+    /// new packet.
     fn held_since(&self) -> Nanos {
         match self.state {
             RequestState::Receiving => self.answered,
@@ -245,7 +245,7 @@ impl InboundRequest {
         }
     }
 
-    /// Whether no client waits for the answer any more.
+    /// Whether no client still waits for the answer.
     #[inline]
     fn is_unwanted(&self) -> bool {
         self.marks.has(Marks(Marks::CANCELLED.0 | Marks::ORPHAN.0))
@@ -258,20 +258,20 @@ pub(crate) struct Requests {
     table: Slab<RequestIdx, InboundRequest>,
     slots: Vec<Slot>,
     asked: Asked,
-    /// The packets of sessions whose path is declared.
+    /// Packets that clients of sessions with a declared path have asked for.
     limited: Asked,
     egress: Egress,
-    /// The generation of new entries. It is higher than those of all entries whose memory was given
-    /// back, so a handle of one of them finds no later request.
+    /// The generation of new entries. It is higher than that of every entry whose memory was given
+    /// back, so an old handle never finds a later request.
     first_generation: u32,
-    /// The sweep has found no held response since a slot last got an entry, and the memory of
-    /// unused entries is being given back.
+    /// Memory of unused entries is being given back, because the sweep has found no held response
+    /// since a slot last got an entry.
     gives_back: bool,
-    /// The request whose handler runs, if it lies in a msgbuf of its own.
+    /// The request whose handler is running, if the request lies in a msgbuf of its own.
     lying_apart: Option<LyingApart>,
 }
 
-/// A request whose handler runs and which lies in a msgbuf of its own.
+/// A request that lies in a msgbuf of its own and whose handler is running.
 #[derive(Clone, Copy, Debug)]
 struct LyingApart {
     request: RequestIdx,
@@ -320,7 +320,7 @@ impl Requests {
         request.is_some_and(|request| request.state == RequestState::Dispatched)
     }
 
-    /// Whether no client waits for the answer any more.
+    /// Whether no client still waits for the answer.
     pub(crate) fn is_unwanted(&self, idx: RequestIdx) -> bool {
         self.at(idx).is_unwanted()
     }
@@ -341,7 +341,7 @@ impl Requests {
         })
     }
 
-    /// The number of requests that handlers have.
+    /// The number of requests that handlers have and have not answered.
     pub(crate) fn under_way(&self) -> usize {
         let all = self.table.iter();
         all.filter(|request| request.state.is_open()).count()

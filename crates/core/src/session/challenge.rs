@@ -1,8 +1,7 @@
 //! Challenges, which prove that packets reach the other side at an address (rule C13).
 //!
 //! A challenge may come before its session is open. So packets for sessions that are not open come
-//! here before they are dropped. Called by `context/notices.rs`,
-//! and by `Lifecycle`.
+//! here before they are dropped. Called by `context/notices.rs` and by `Lifecycle`.
 
 use dunlin_wire::{
     CHALLENGE_LEN, Flags, HEADER_LEN, Header, PacketType, PktNum, ReqNum, SessionNum, Token,
@@ -26,7 +25,7 @@ pub(crate) fn header_to((session, token): (SessionNum, Token)) -> Header {
 }
 
 impl Sessions {
-    /// The challenge at the start of `bytes`, if it is one for a session of this side.
+    /// The challenge at the start of `bytes`, if it is for a session of this side.
     #[cold]
     pub(crate) fn challenged(&self, bytes: &[u8]) -> Option<Challenged> {
         let header = Header::decode(bytes).ok()?;

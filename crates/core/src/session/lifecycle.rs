@@ -27,7 +27,7 @@ pub struct SessionOffer {
     pub max_message: u32,
     /// Start of the request numbers.
     pub first_req: ReqNum,
-    /// This side keeps the rules of error codes (rule W13).
+    /// This side obeys the rules of error codes (rule W13).
     pub keeps_code_rules: bool,
 }
 
@@ -104,7 +104,7 @@ pub enum Account {
     /// The peer's endpoint has read no packets for at least this time, because its thread is in a
     /// handler.
     Away(Nanos),
-    /// The peer cannot be asked: its release does not know the question.
+    /// The peer's release does not know inquiries.
     Nothing,
 }
 
@@ -150,16 +150,16 @@ pub struct SessionInfo {
     pub credits_held: u32,
     /// Calls that wait for a slot or a credit.
     pub backlog: u32,
-    /// The peer keeps the rules of error codes, so that they prove whether a handler ran.
+    /// The peer obeys the rules of error codes, so its codes prove whether a handler ran.
     pub keeps_code_rules: bool,
     /// Largest message in bytes.
     pub max_message: u32,
-    /// Most data bytes in a packet: a message that is not larger is a single packet.
+    /// Most data bytes in a packet: a message up to this length is a single packet.
     pub data_size: u32,
-    /// Bytes of memory for large requests of the peer that have arrived in part (rule S14).
+    /// Bytes of memory for partly arrived large requests of the peer (rule S14).
     pub receiving: u64,
-    /// The congestion control scheme. A session that is still connecting may get its transport's
-    /// default later.
+    /// The congestion control scheme. While a session is connecting, it may still change to the
+    /// transport's default.
     pub scheme: Scheme,
     /// The rate at which its requests leave; `None`: line rate.
     pub rate: Option<BytesPerSec>,

@@ -1,13 +1,13 @@
 //! One session's persistent state: two cache lines, of which an ordinary packet touches the first.
 //!
-//! An idle session that was used before takes up this line, whose size a `const` assertion states,
+//! An idle session that was used before takes up this line, whose size a `const` assertion checks,
 //! its entries in the tables of slots, and its entry in the table of backlogs. Calls, requests and
 //! buffers live in pools and go back when they are done. With the default window an idle session
-//! must take at most 512 bytes a side, which `dunlin bench sessions` measures.
+//! may take at most 512 bytes per side, which `dunlin bench sessions` measures.
 //!
 //! Three fields are computed from others, so that the common path makes one check instead of many:
 //! `limit`, `head` and `plain_until`. [`Line::settle`] computes them, and every method that changes
-//! one of the other fields calls it at its end. [`Line::check`] asserts that the three are up to
+//! one of the other fields ends with a call of it. [`Line::check`] asserts that the three are up to
 //! date.
 
 use dunlin_wire::{
@@ -49,12 +49,12 @@ enum State {
 pub(crate) struct Line {
     /// The token that packets to this side must carry (rule W5).
     token: Token,
-    /// One more than the longest message that is a single packet; 0 if the session is not open, or
-    /// if it must notice every packet.
+    /// One more than the longest message that is a single packet. 0 if the session is not open, or
+    /// must notice every packet.
     limit: u32,
     /// The first word of a request's header, without the request type.
     head: u64,
-    /// Until this time a short request needs no further check than for a free slot: the session is
+    /// Until this time a short request needs no check other than for a free slot: the session is
     /// open, not paced, no call waits, no sample is due, there is a credit for each slot, and the
     /// common path is on.
     plain_until: Nanos,
@@ -68,19 +68,19 @@ pub(crate) struct Line {
     state: State,
     /// The credits at the opening (rule S7).
     credit_limit: u16,
-    /// Credits of packets of large messages, beyond the one of each slot in use.
+    /// Credits that packets of large messages hold, beyond the one of each slot in use.
     parts: u16,
-    /// Its flow, or [`FlowIdx::NONE`] if only credits limit it.
+    /// The session's flow, or [`FlowIdx::NONE`] if only credits limit it.
     flow: FlowIdx,
-    /// The session's name; after its end, the name that it had.
+    /// The session's handle; after its end, its last handle.
     handle: Session,
     remote_token: Token,
     peer: PeerId,
 
     /// From this time on, a request asks for a round-trip sample.
     sample_due: Nanos,
-    /// While the session asks for a packet: when it began to ask. Otherwise: when the packet came
-    /// that it last asked for, or when the session opened. The time is on the clock that measures
+    /// While the session asks for a packet: when it began to ask. Otherwise: when the packet for
+    /// which it last asked came, or when the session opened. The time is on the clock that measures
     /// silence.
     heard: Nanos,
     /// When the last acknowledgement vector was sent.
@@ -91,7 +91,7 @@ pub(crate) struct Line {
     max_message: u32,
     /// Start of the request numbers.
     first_req: ReqNum,
-    /// Its congestion control; `None`: that of the transport, once the peer is known.
+    /// The chosen congestion control; `None`: the transport's, once the peer is known.
     scheme: Option<Scheme>,
 }
 
@@ -172,7 +172,7 @@ impl Line {
         self.credit_limit = u16::try_from(credits).expect("MAX_CREDITS fits");
     }
 
-    /// Joins the session with its peer, which is known now: packets may flow.
+    /// Joins the session with its peer, now that the peer is known: packets may flow.
     pub(super) fn join(&mut self, peer: PeerId, other: &SessionOffer, heard: Nanos) {
         self.heard = heard;
         self.peer = peer;
@@ -186,7 +186,7 @@ impl Line {
         self.settle();
     }
 
-    /// Ends the session. Its calls and requests are gone already.
+    /// Ends the session. Its calls and requests are already gone.
     pub(super) fn end(&mut self) {
         self.state = State::Free;
         self.flow = FlowIdx::NONE;
@@ -213,12 +213,12 @@ impl Line {
         self.handle
     }
 
-    /// The indexes of its slots.
+    /// The indexes of the session's slots.
     pub(crate) fn slots(&self) -> SlotRange {
         SlotRange::new(self.slots, self.window())
     }
 
-    /// Whether it is connecting or open.
+    /// Whether the session is connecting or open.
     #[inline]
     pub(crate) fn is_live(&self) -> bool {
         self.state != State::Free
@@ -303,7 +303,7 @@ impl Line {
         low(word) == self.token.0 && high(word) < self.limit
     }
 
-    /// A planted bug: the same for any token.
+    /// A planted bug: the same, with any token.
     #[cfg(feature = "mutants")]
     pub(super) fn takes_with_any_token(&self, word: u64) -> bool {
         high(word) < self.limit
@@ -371,7 +371,7 @@ impl Line {
     }
 
     /// Notes that the session asks, because no packet came for too long. Silence counts from now,
-    /// unless the session asks already: then it counts from when it began to ask.
+    /// or, if the session was already asking, from when it began to ask.
     pub(crate) fn on_asked(&mut self, present: Nanos) {
         if !self.marks.has(Marks::ASKS) {
             self.marks.set(Marks::ASKS, true);
@@ -385,8 +385,8 @@ impl Line {
         self.marks.has(Marks::ASKS)
     }
 
-    /// How long ago the packet came that the session last asked for. `None`: that was not after
-    /// `sent`, or the session has begun to ask again.
+    /// How long ago the packet came for which the session last asked. `None` if that was not after
+    /// `sent`, or if the session has begun to ask again.
     pub(crate) fn heard_since(&self, sent: Nanos, present: Nanos) -> Option<Nanos> {
         (!self.asks() && self.heard > sent).then(|| present.since(self.heard))
     }
@@ -427,7 +427,7 @@ impl Line {
     }
 
     /// A planted bug: short requests leave at once, or do not, whatever the session's state. A
-    /// session without a credit for each slot never sends at once: it would break a rule.
+    /// session without a credit for each slot never sends at once, because that would break a rule.
     #[cfg(feature = "mutants")]
     pub(crate) fn spoil_plain(&mut self, plain: bool) {
         self.plain_until = match plain && self.has_credits_for_slots() {
@@ -441,7 +441,7 @@ impl Line {
         (self.limit, self.head, self.plain_until) == self.settled()
     }
 
-    /// Asserts that these fields are settled.
+    /// Asserts that these fields are up to date.
     pub(crate) fn check(&self) {
         assert!(self.is_settled(), "{self:?} is not settled");
     }

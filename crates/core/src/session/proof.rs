@@ -1,6 +1,6 @@
 //! Proofs that a packet or a call is ordinary: the code that makes a proof has checked the session
-//! for every special case. A proof borrows the session, and the change that the proof allows
-//! consumes the proof, so the common path cannot change a session that it has not checked.
+//! for every special case. A proof borrows the session, and the permitted change consumes the
+//! proof, so the common path cannot change a session that it has not checked.
 
 use dunlin_wire::{PLAIN_REQUEST, ReqNum, ReqType};
 
@@ -34,8 +34,8 @@ pub(crate) struct Left<'a> {
 }
 
 impl Sessions {
-    /// Returns the proof, if the header allows it. The caller has checked that the packet has the
-    /// length that its header names.
+    /// Returns the proof, if the header permits it. The caller has checked that the packet has the
+    /// length that its header states.
     #[inline(always)]
     pub(crate) fn known(&mut self, words: &Words) -> Option<Known<'_>> {
         let index = SessionIdx(high(words[0]));
@@ -79,7 +79,7 @@ impl<'a> Known<'a> {
         self.req
     }
 
-    /// The index of the slot that the packet is for.
+    /// The index of the packet's slot.
     #[inline(always)]
     pub(crate) fn slot(&self) -> SlotIdx {
         self.line.slot_at(self.req)
@@ -109,8 +109,8 @@ impl<'a> Known<'a> {
         self.index
     }
 
-    /// Frees slot and credit: the packet is the answer to the slot's request. Calls may wait for
-    /// them.
+    /// Frees slot and credit, because the packet answers the slot's request. Calls may be waiting
+    /// for them.
     #[inline(always)]
     pub(crate) fn release(self) -> &'a mut Line {
         self.line.release_slot(self.req);

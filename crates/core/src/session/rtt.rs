@@ -21,7 +21,7 @@ impl Rtt {
     pub(crate) fn on_sample(&mut self, sample: Nanos) {
         let sample_ns = stored(sample);
         if self.minimum_ns == 0 {
-            // Times that include waits for a thread may stand here, and are worth less.
+            // Times that include waits for a thread may be stored here; they are less reliable.
             self.smoothed_ns = 0;
             self.minimum_ns = sample_ns;
         }
@@ -29,9 +29,9 @@ impl Rtt {
         self.minimum_ns = self.minimum_ns.min(sample_ns);
     }
 
-    /// Takes the time from a packet to its answer, which says nothing of the residence, because the
-    /// packet may have waited for the peer's thread. Later packets will probably wait for it, too,
-    /// so timeouts count with it. It says nothing of the least round trip.
+    /// Takes the time from a packet to its answer if the residence is unknown, because the packet
+    /// may have waited for the peer's thread. Later packets will probably wait too, so the time
+    /// counts for timeouts. It does not affect the smallest round trip.
     pub(crate) fn on_wait(&mut self, took: Nanos) {
         self.smooth(stored(took));
     }
@@ -77,7 +77,7 @@ impl Rtt {
         self.measured(floor, initial) + Nanos(u64::from(stay_ns))
     }
 
-    /// The part of the timeout that the round trips alone give.
+    /// The part of the timeout that comes from round trips alone.
     pub(crate) fn measured(&self, floor: Nanos, initial: Nanos) -> Nanos {
         if self.smoothed_ns == 0 {
             return initial.max(floor);
@@ -87,7 +87,7 @@ impl Rtt {
     }
 
     /// How long an answer may take before the client asks for it: two round trips, or more if round
-    /// trips vary. `None` before the first answer that shows it.
+    /// trips vary. `None` before the first answer that gives a time.
     pub(crate) fn patience(&self) -> Option<Nanos> {
         let (smoothed, variation) = (self.smoothed_ns, self.variation_ns);
         let patience = smoothed
@@ -96,7 +96,7 @@ impl Rtt {
         (smoothed != 0).then_some(Nanos(u64::from(patience)))
     }
 
-    /// The smoothed round trip, if an answer has shown it.
+    /// The smoothed round trip, if an answer has given one.
     #[inline]
     pub(crate) fn smoothed(&self) -> Option<Nanos> {
         (self.smoothed_ns != 0).then_some(Nanos(u64::from(self.smoothed_ns)))
@@ -108,7 +108,7 @@ impl Rtt {
     }
 }
 
-/// A time as it is stored: not 0, which means that there is none.
+/// A time as it is stored. 0 is reserved for "none".
 #[inline]
 fn stored(time: Nanos) -> u32 {
     u32::try_from(time.0)
@@ -117,17 +117,17 @@ fn stored(time: Nanos) -> u32 {
 }
 
 /// A session that is not paced asks for a round-trip sample at most this often (rule S10): a sample
-/// costs both sides a further reading of the clock, and the estimate does not need every answer.
+/// costs each side another reading of the clock, and the estimate does not need every answer.
 pub(crate) const SAMPLE_INTERVAL: Nanos = Nanos::from_micros(10);
 
 /// The same interval for a session without congestion control, whose samples only serve its
 /// timeouts, on an endpoint with `sessions` sessions.
 ///
 /// A request that asks for a sample, and its answer, leave the common path at both ends. With the
-/// shorter interval and millions of RPCs a second, every tenth request would ask. The interval
+/// shorter interval and millions of RPCs per second, every tenth request would ask. The interval
 /// grows with the number of sessions, so that many sessions together ask about as often as eight.
-/// Otherwise, if an endpoint had thousands of sessions, each used once in some milliseconds, every
-/// request would ask. A session in use asks at least once a second.
+/// Otherwise, an endpoint with thousands of sessions, each used every few milliseconds, would ask
+/// with every request. A session in use asks at least once a second.
 pub(crate) fn calm_interval(sessions: usize) -> Nanos {
     const ALONE: Nanos = Nanos::from_micros(100);
     const LONGEST: Nanos = Nanos::from_millis(1000);

@@ -26,7 +26,7 @@ impl SlotRange {
         self.len
     }
 
-    /// Whether the slot at this index is one of them.
+    /// Whether the slot at this index is in the range.
     pub(crate) const fn contains(self, at: SlotIdx) -> bool {
         at.0.wrapping_sub(self.start.0) < self.len
     }
@@ -64,7 +64,7 @@ impl SlotRanges {
         })
     }
 
-    /// Takes back the range of a session that ends or gets another range.
+    /// Frees the range of a session that ends or gets another range.
     pub(super) fn put_back(&mut self, range: SlotRange) {
         self.free[range.len().trailing_zeros() as usize].push(range.start());
     }

@@ -36,7 +36,7 @@ pub(crate) struct Sessions {
     common: bool,
     /// Packets in flight that this endpoint has promised to all sessions together (rule S7).
     promised: u64,
-    /// A planted bug, if there is one: packets may be accepted whatever their token is.
+    /// A planted bug, if there is one: packets may be accepted with any token.
     #[cfg(feature = "mutants")]
     mutant: Option<Mutant>,
 }
@@ -103,8 +103,8 @@ impl Sessions {
         &self.lines[index.0 as usize]
     }
 
-    /// Whether the peer of a session keeps the rules of error codes (rule W13). Not inlined: only
-    /// calls that fail ask for it.
+    /// Whether the peer of a session obeys the rules of error codes (rule W13). Not inlined: only
+    /// failed calls need it.
     #[cold]
     #[inline(never)]
     pub(crate) fn keeps_code_rules(&self, session: Session) -> bool {
@@ -132,18 +132,18 @@ impl Sessions {
     /// Like [`Self::find`], with the reason if there is no such session.
     ///
     /// # Errors
-    /// If the session has ended, or is another endpoint's.
+    /// If the session has ended, or belongs to another endpoint.
     pub(crate) fn check(&self, session: Session) -> Result<SessionIdx, HandleError> {
         self.find(session).ok_or_else(|| self.stray(session))
     }
 
-    /// The reason why no session here has this name.
+    /// Why no session here has this handle.
     #[cold]
     pub(crate) fn stray(&self, session: Session) -> HandleError {
         session.stray(self.endpoint)
     }
 
-    /// Whether the session is or was one of this endpoint.
+    /// Whether the session belongs or belonged to this endpoint.
     #[inline]
     pub(crate) fn is_home(&self, session: Session) -> bool {
         session.is_of(self.endpoint)
@@ -155,10 +155,10 @@ impl Sessions {
         Ticket::new(request, self.endpoint)
     }
 
-    /// The request of a ticket.
+    /// The request that a ticket names.
     ///
     /// # Errors
-    /// If the ticket is another endpoint's.
+    /// If the ticket belongs to another endpoint.
     #[inline]
     pub(crate) fn request_of(&self, ticket: Ticket) -> Result<RequestId, HandleError> {
         ticket.at(self.endpoint)
@@ -195,7 +195,7 @@ impl Sessions {
             .map(|index| self.handle(index))
     }
 
-    /// Prefetches the memory of a session that an ordinary packet touches; returns the place of its
+    /// Prefetches the part of a session that an ordinary packet touches; returns the place of its
     /// slots, which the caller prefetches too. `None` if there is no such session.
     #[inline]
     pub(crate) fn prefetch(&self, index: SessionIdx) -> Option<SlotIdx> {
@@ -240,7 +240,7 @@ impl Sessions {
         Ok(index)
     }
 
-    /// Sets whether short requests may take the common path, of all sessions.
+    /// Sets whether short requests of all sessions may take the common path.
     pub(crate) fn set_common(&mut self, common: bool) {
         self.common = common;
         self.lines
@@ -308,8 +308,8 @@ impl Sessions {
         self.at_mut(index).join(peer, offer, heard);
     }
 
-    /// Gives the session's number and slots back. Its calls and requests are gone already. Returns
-    /// the token that it had.
+    /// Frees the session's number and slots. Its calls and requests are already gone. Returns the
+    /// session's token.
     pub(crate) fn end(&mut self, index: SessionIdx) -> Token {
         let line = &mut self.lines[index.0 as usize];
         debug_assert!(line.is_live());
@@ -335,14 +335,14 @@ impl Sessions {
         line.has_token(token)
     }
 
-    /// A planted bug.
+    /// Whether the bug that ignores tokens is planted.
     #[cfg(feature = "mutants")]
     pub(super) fn ignores_tokens(&self) -> bool {
         self.mutant == Some(Mutant::TokenIgnored)
     }
 
-    /// Whether the endpoint asserts, for each packet, that fields which are computed from others
-    /// are up to date: in debug builds, unless a bug is planted, which a checker has to find.
+    /// Whether the endpoint asserts, for each packet, that computed fields are up to date: in debug
+    /// builds, unless a bug is planted, which a checker must find.
     #[inline(always)]
     pub(crate) const fn asserts(&self) -> bool {
         #[cfg(feature = "mutants")]
@@ -370,20 +370,20 @@ impl Sessions {
         self.slots.leak();
     }
 
-    /// A planted bug: the session has the token of an earlier one with its number.
+    /// A planted bug: the session has the token of an earlier session with its number.
     #[cfg(feature = "mutants")]
     pub(crate) fn reuse_token(&mut self, index: SessionIdx) {
         self.at_mut(index).set_token(Token(index.0 + 1));
     }
 
-    /// Whether the promised credits are those of all sessions.
+    /// Whether the promised credits are the sum of all sessions' credits.
     pub(crate) fn are_promises_kept(&self) -> bool {
         let credits = |line: &Line| u64::from(line.terms().credits);
         let live = self.lines.iter().filter(|line| line.is_live());
         self.promised == live.map(|line| 2 * credits(line)).sum()
     }
 
-    /// Whether each slot belongs to a session, or is free for one, and prefetching finds it.
+    /// Whether each slot belongs to a session or is free, and `starts` agrees with the lines.
     pub(crate) fn are_slots_known(&self) -> bool {
         let mut places = self.lines.iter().zip(&self.starts);
         if places.any(|(line, start)| line.is_live() && line.slots().start() != *start) {
@@ -394,9 +394,9 @@ impl Sessions {
         self.slots.adds_up(taken)
     }
 
-    /// An index that has a generation left. No handle is ever reused, so an index is retired after
-    /// 2^16 - 1 sessions; that wastes its line, 128 bytes. There are 2^24 indexes, enough for a
-    /// thousand sessions a second during 34 years.
+    /// An index that has a generation left. Because no handle is ever reused, an index is retired
+    /// after 2^16 - 1 sessions, which wastes its line of 128 bytes. There are 2^24 indexes, enough
+    /// for a thousand sessions a second during 34 years.
     fn take_index(&mut self) -> Option<SessionIdx> {
         if let Some(index) = self.free.pop() {
             return Some(index);

@@ -1,4 +1,4 @@
-//! Terms of a session, on which both sides agreed at the handshake.
+//! Terms of a session, on which both sides agreed in the handshake.
 
 use dunlin_wire::{ReqNum, Token};
 

@@ -63,8 +63,8 @@ impl Sessions {
             .ok()
     }
 
-    /// Counts a packet that is dropped. A challenge for a session that is not open yet is none: it
-    /// is reported after this (`context/notices.rs`).
+    /// Counts a dropped packet. A challenge for a session that is not open yet does not count as
+    /// dropped: it is reported next (`context/notices.rs`).
     #[cold]
     #[inline(never)]
     fn on_drop(&self, bytes: &[u8], reason: DropReason, stats: &mut Stats) {
@@ -99,7 +99,7 @@ impl Sessions {
     /// The header at the start of `bytes`.
     ///
     /// # Errors
-    /// The reason why the packet is dropped, with the rest of its frame.
+    /// Why the packet and the rest of its frame are dropped.
     #[inline(always)]
     fn find_header(&self, bytes: &[u8]) -> Result<Found, DropReason> {
         let header = Header::decode(bytes).map_err(reason_of)?;

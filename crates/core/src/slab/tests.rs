@@ -4,7 +4,7 @@ use super::*;
 use crate::handle::CallIdx;
 
 #[test]
-fn what_was_freed_last_is_used_first_and_keeps_its_content() {
+fn the_entry_that_was_freed_last_is_reused_first_and_keeps_its_content() {
     let mut slab = Slab::<CallIdx, Vec<u8>>::default();
     let (first, second) = (slab.take(), slab.take());
     slab.at_mut(first).push(1);

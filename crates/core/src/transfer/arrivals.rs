@@ -1,14 +1,14 @@
-//! The packets of a large message that have arrived, as its receiver keeps them: all below a
-//! number, and some of the 512 from there on. Called by `transfer/reassembly.rs`.
+//! The packets of a large message that have arrived, as its receiver records them: all packets
+//! below a number, and some of the next 512. Called by `transfer/reassembly.rs`.
 
 use dunlin_wire::{Bitmap, MAX_AHEAD, MAX_BITMAP_WORDS};
 
 use crate::transfer::packet_set::{PacketSet, WORDS};
 
-/// The packets of a message that have arrived, as its receiver keeps them.
+/// The packets of a message that have arrived, as its receiver records them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrivals {
-    /// All packets below have arrived.
+    /// All packets below this one have arrived.
     cumulative: u32,
     behind: PacketSet,
 }
@@ -18,7 +18,7 @@ pub(crate) struct Arrivals {
 pub(crate) enum Novelty {
     New,
     Duplicate,
-    /// Further ahead than a sender may go.
+    /// The packet is further ahead than a sender may go.
     TooFar,
 }
 

@@ -1,4 +1,5 @@
-//! A set of packets of a message: those that have arrived, are lost, or were sent again.
+//! A set of packets of a message: for example, those that have arrived, are lost, or were sent
+//! again.
 //!
 //! Invariant: a packet's bit is at its number modulo 512. Used by `transfer/scoreboard.rs`, whose
 //! tests compare it with plain sets.

@@ -6,7 +6,7 @@
 
 use crate::time::Nanos;
 
-/// If this number of probes in a row were answered sooner than any packet before, the scoreboard
+/// If this many probes in a row were answered sooner than any packet before, the scoreboard
 /// believes the last answer.
 const EARLY_PROBES: u8 = 2;
 
@@ -14,9 +14,9 @@ const EARLY_PROBES: u8 = 2;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe {
     packet: u32,
-    /// When the packet last left before the first of them.
+    /// When the packet last left before the first probe.
     first: Nanos,
-    /// When the last of them left.
+    /// When the last probe left.
     last: Nanos,
 }
 
@@ -44,8 +44,8 @@ pub(super) struct Probes {
 }
 
 impl Probes {
-    /// Notes a probe with this packet, which leaves again now and had left at `sent`. Returns the
-    /// number of probes in a row.
+    /// Notes a probe with this packet, which leaves again now and left at `sent` before. Returns
+    /// the number of probes in a row.
     pub(super) fn on_probe(&mut self, packet: u32, sent: Nanos, now: Nanos) -> u8 {
         self.asks = self.asks.saturating_add(1);
         let before = self.probed.filter(|probe| probe.packet == packet);
@@ -75,8 +75,8 @@ impl Probes {
     /// Whether the answer to this packet, which came after `took`, came so soon that it must belong
     /// to an earlier copy. If several probes in a row are answered that early, the path has in fact
     /// become faster, and the scoreboard believes the answers. Otherwise, the client would probe
-    /// the rest of the message packet by packet, each after a longer time. `once`: the packet has
-    /// only one copy. `least`: the shortest possible round trip.
+    /// the rest of the message packet by packet, each after a longer time. `once`: the packet left
+    /// only once. `least`: the shortest possible round trip.
     pub(super) fn is_early(&mut self, packet: u32, once: bool, took: Nanos, least: Nanos) -> bool {
         if once || took >= least {
             self.early = 0;

@@ -1,5 +1,6 @@
-//! Progress of a large message: how many packets had arrived at the last look, and since when that
-//! number has not changed (rule S11). Only looks take time; packets that arrive cost nothing here.
+//! Progress of a large message: how many packets had arrived when the client last looked, and since
+//! when that number has not changed (rule S11). Only a look costs time; arriving packets cost
+//! nothing here.
 //!
 //! Called by `transfer/scoreboard.rs`.
 
@@ -36,8 +37,8 @@ impl Progress {
         }
     }
 
-    /// Whether, according to the looks, the number of arrived packets has been `arrived` for
-    /// `span`.
+    /// Whether the number of arrived packets has been `arrived` for `span`, as far as the looks
+    /// show.
     pub(super) fn stands(&self, arrived: u32, present: Nanos, span: Nanos) -> bool {
         arrived == self.arrived && present.since(self.since) >= span
     }

@@ -1,8 +1,8 @@
-//! Reassembly: large requests of peers that have arrived in part, and the CRs that are due for them
-//! (rules S7, S14).
+//! Reassembly: partly arrived large requests of peers, and the CRs that are due for them (rules S7,
+//! S14).
 //!
-//! Invariants: a request that is being put together has a buffer of its whole size, and the budgets
-//! of its session and its endpoint count that size; `bytes` is the sum of `bytes_of`.
+//! Invariants: a request under assembly has a buffer of its whole size, and the budgets of its
+//! session and its endpoint count that size; `bytes` is the sum of `bytes_of`.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use crate::packet::receive::Data;
 use crate::slab::Slab;
 use crate::transfer::arrivals::{Arrivals, Novelty};
 
-/// A request that has arrived in part.
+/// A partly arrived request.
 #[derive(Debug, Default)]
 struct Assembly {
     arrivals: Arrivals,
@@ -34,10 +34,10 @@ struct Assembly {
     duplicate: bool,
 }
 
-/// A request that is complete, on its way to its handler.
+/// A complete request on its way to its handler.
 #[derive(Debug)]
 pub(crate) struct Arrived {
-    /// Its index at the server side.
+    /// The request's index at the server side.
     pub(crate) request: RequestIdx,
     pub(crate) message: MsgBuf,
 }
@@ -45,21 +45,21 @@ pub(crate) struct Arrived {
 /// Whether a packet is new to its request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Taken {
-    /// It is new, and others are still missing.
+    /// The packet is new, and others are still missing.
     New,
-    /// It is new and completes the request.
+    /// The packet is new and completes the request.
     Last,
-    /// It is a duplicate.
+    /// The packet is a duplicate.
     Again,
 }
 
-/// The contents of a CR to a request that is being put together.
+/// The contents of a CR to a request under assembly.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CreditReturn {
     /// All packets before this one have arrived.
     pub(crate) cumulative: PktNum,
-    /// The packets that have arrived after those. A second bitmap has the packets that do not fit
-    /// into the first.
+    /// The later packets that have arrived. A second bitmap has the packets that do not fit into
+    /// the first.
     pub(crate) bitmaps: (Bitmap, Option<Bitmap>),
     /// The packet that the CR answers.
     pub(crate) trigger: PktNum,
@@ -73,7 +73,7 @@ pub(crate) struct CreditReturn {
 pub(crate) struct Reassembly {
     incoming: Slab<AssemblyIdx, Assembly>,
     bytes: u64,
-    /// Bytes of the requests that are being put together, for each session that ever had any.
+    /// Bytes of the requests under assembly, for each session that ever had any.
     bytes_of: Map<SessionIdx, u64>,
     /// Requests for which a CR is due.
     pending_credit_returns: Vec<RequestIdx>,
@@ -81,17 +81,17 @@ pub(crate) struct Reassembly {
 }
 
 impl Reassembly {
-    /// Bytes of requests that are being put together.
+    /// Bytes of the requests under assembly.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Bytes of one session's requests that are being put together.
+    /// Bytes of one session's requests under assembly.
     pub(crate) fn bytes_of(&self, session: SessionIdx) -> u64 {
         self.bytes_of.get(&session).copied().unwrap_or(0)
     }
 
-    /// Whether the bytes of all sessions add up to those of all requests.
+    /// Whether the bytes of all sessions and of all requests have the same sum.
     pub(crate) fn is_sum_right(&self) -> bool {
         let bytes: u64 = self.bytes_of.values().sum();
         let all = self
@@ -169,7 +169,7 @@ impl Reassembly {
                     message.prepare(end);
                     message.data_mut()
                 });
-                // The packet exists and its data is as long as it should be (rule W8).
+                // The packet exists, and its data has the right length (rule W8).
                 let place = message.and_then(|bytes| bytes.get_mut(start..end));
                 if !place.is_some_and(|place| data.copy_to(place)) {
                     return Err(DropReason::Revoked);
@@ -202,13 +202,13 @@ impl Reassembly {
         }
     }
 
-    /// The next request for which a CR may be due. A request may come twice, if a later packet has
-    /// queued it again.
+    /// The next request for which a CR may be due. A request may come up twice, if a later packet
+    /// has queued it again.
     pub(crate) fn pop_pending(&mut self) -> Option<RequestIdx> {
         self.pending_credit_returns.pop()
     }
 
-    /// The CR that is due for the request at `place`, if one is.
+    /// Takes the CR that is due for the request at `place`, if any.
     pub(crate) fn take_credit_return(&mut self, place: AssemblyIdx) -> Option<CreditReturn> {
         let incoming = self.incoming.at_mut(place);
         if !std::mem::take(&mut incoming.is_credit_due) {
@@ -240,12 +240,12 @@ impl Reassembly {
         debug_assert!(matches!(left, None | Some(0)));
     }
 
-    /// Keeps a request that is complete until its handler runs.
+    /// Keeps a complete request until its handler runs.
     pub(crate) fn on_complete(&mut self, request: RequestIdx, message: MsgBuf) {
         self.complete.push_back(Arrived { request, message });
     }
 
-    /// The next request that is complete.
+    /// The next complete request.
     pub(crate) fn pop_complete(&mut self) -> Option<Arrived> {
         self.complete.pop_front()
     }

@@ -1,16 +1,16 @@
 //! The state of each packet of one message on its way: the scoreboard of selective repeat (design
 //! §6). It serves both directions. The client sends the packets of a large request, and CRs
-//! acknowledge them. The client asks for the packets of a large response, and each acknowledges
-//! itself by arriving.
+//! acknowledge them. The client asks for the packets of a large response, and each packet
+//! acknowledges itself by arriving.
 //!
 //! Losses are found as in RACK (RFC 8985): a packet that left before an answered one should have
-//! been answered too, within a window that allows for reordering. No later packets show the loss of
-//! the last ones, so a probe of the tail finds it.
+//! been answered too, within a window that allows for reordering. No later packet can reveal the
+//! loss of the last ones, so a probe of the tail finds it.
 //!
 //! Invariants: `base ≤ next ≤ base + 512`; the bits of a packet are at its number modulo 512, and
-//! those outside of `base..next` are clear; every packet from `base` to `next` is acknowledged or
-//! outstanding, and a lost one is outstanding. This file depends on no sessions, clocks or packet
-//! formats.
+//! bits outside `base..next` are clear; every packet from `base` to `next` is acknowledged or
+//! outstanding, and lost packets are outstanding. This file does not depend on sessions, clocks or
+//! packet formats.
 
 use dunlin_wire::MAX_AHEAD;
 
@@ -23,11 +23,11 @@ use crate::transfer::progress::Progress;
 /// Most doublings of the reordering window.
 const MAX_REORDER: u32 = 10;
 
-/// After this number of true losses in a row, the window is halved.
+/// After this many true losses in a row, the window is halved.
 const REPAIRS_TO_NARROW: u32 = 16;
 
-/// Packets of a turn: a message of 64 KB is sent without a break, and a longer one lets other
-/// messages send between its turns.
+/// Packets of a turn: a message of 64 KB is sent without a break; a longer one lets other messages
+/// send between its turns.
 const QUANTUM: u32 = 64;
 
 /// The acknowledgement of a packet that was not known to have arrived.
@@ -37,7 +37,7 @@ pub(crate) struct Answered {
     pub(crate) sent: Nanos,
     /// The packet left only once.
     pub(crate) once: bool,
-    /// An earlier copy has arrived than the one that left last.
+    /// The packet left more than once, and it was an earlier copy that arrived.
     pub(crate) late: bool,
 }
 
@@ -55,14 +55,14 @@ pub(crate) struct Transfer {
     due: Nanos,
     /// The message is in the queue of messages that may send.
     queued: bool,
-    /// The time until which the next packet of the message waits in the timing wheel.
+    /// Until when the message's next packet waits in the timing wheel.
     place: Option<Nanos>,
-    /// The entry is in use; free ones are reused.
+    /// The entry is in use. Free entries are reused.
     live: bool,
     /// The message's place in the order of its session's turns.
     turn: u64,
     turn_left: u32,
-    /// When its turn has begun.
+    /// When its turn began.
     turn_since: Nanos,
     packets: u32,
     base: u32,
@@ -77,17 +77,17 @@ pub(crate) struct Transfer {
     newest: (Nanos, u32),
     /// True if the answer to the last packet says nothing about the packets before it.
     tail_overtakes: bool,
-    /// The round trip of that packet.
+    /// The round trip of the packet `newest`.
     newest_rtt: Nanos,
     probes: Probes,
-    /// Doublings of the window, made because packets that had counted as lost were only late.
+    /// Doublings of the window, because packets that counted as lost were only late.
     reorder: u32,
     /// When the window was last doubled.
     widened: Nanos,
     /// True losses since the last late packet, or since the window was halved.
     repaired: u32,
     progress: Progress,
-    /// When the packets last left, by their number modulo 512.
+    /// When each packet last left, by its number modulo 512.
     sent: Vec<Nanos>,
 }
 
@@ -188,8 +188,8 @@ impl Transfer {
         ends
     }
 
-    /// Notes that the message goes into the queue for its turn. False if it is there already, or
-    /// waits in the timing wheel, which will bring it back.
+    /// Notes that the message enters the queue for its turn. False if it is already there, or waits
+    /// in the timing wheel, which will bring it back.
     pub(super) fn begin_wait(&mut self) -> bool {
         let begins = !self.queued && self.place.is_none();
         self.queued |= begins;
@@ -201,7 +201,7 @@ impl Transfer {
         self.queued = false;
     }
 
-    /// Packets that have left and are not known to have arrived, including lost ones.
+    /// Packets that have left and are not known to have arrived, including lost packets.
     #[inline]
     pub(crate) fn outstanding(&self) -> u32 {
         self.outstanding
@@ -219,7 +219,7 @@ impl Transfer {
         self.outstanding != 0 && self.progress.stands(arrived, present, span)
     }
 
-    /// Credits that the message holds: its packets in flight, and one for its call in any case.
+    /// Credits that the message holds: one for each packet in flight, and at least its call's.
     #[inline]
     pub(crate) fn held(&self) -> u32 {
         self.outstanding.max(1)
@@ -230,20 +230,20 @@ impl Transfer {
         self.base == self.packets
     }
 
-    /// All packets below have arrived.
+    /// All packets before this one have arrived.
     #[inline]
     pub(crate) fn base(&self) -> u32 {
         self.base
     }
 
-    /// No packet from here on has ever left.
+    /// The first packet that has never left.
     #[inline]
     pub(crate) fn next(&self) -> u32 {
         self.next
     }
 
-    /// Notes that the last packet may overtake others, so its answer does not show that they are
-    /// lost.
+    /// Notes that the last packet may overtake others, so that its answer does not show that they
+    /// are lost.
     #[inline]
     pub(super) fn let_tail_overtake(&mut self) {
         self.tail_overtakes = true;
@@ -265,13 +265,13 @@ impl Transfer {
         self.lost_count
     }
 
-    /// The message's place in the order of turns: the lowest sends first.
+    /// The message's place in the order of turns: the lowest place sends first.
     pub(crate) fn turn(&self) -> u64 {
         self.turn
     }
 
-    /// Counts `sent` packets of its turn, which lasts for `longest` at most. True if the turn is
-    /// over.
+    /// Counts `sent` packets of the message's turn, which lasts at most `longest`. True if the turn
+    /// is over.
     pub(super) fn spend_turn(&mut self, sent: u32, now: Nanos, longest: Nanos) -> bool {
         if self.turn_left == QUANTUM {
             self.turn_since = now;
@@ -280,7 +280,7 @@ impl Transfer {
         self.turn_left == 0 || now.since(self.turn_since) >= longest
     }
 
-    /// Begins a new turn, after those with lower numbers.
+    /// Begins a new turn, after all turns with lower numbers.
     pub(super) fn begin_turn(&mut self, turn: u64) {
         (self.turn, self.turn_left) = (turn, QUANTUM);
     }
@@ -302,7 +302,7 @@ impl Transfer {
         (self.newest_rtt != Nanos::ZERO).then_some(self.newest_rtt)
     }
 
-    /// Whether the packet, which has left, is not known to have arrived.
+    /// Whether the packet has left and is not known to have arrived.
     #[inline]
     pub(crate) fn is_missing(&self, packet: u32) -> bool {
         packet >= self.base && !self.acked.has(packet)
@@ -351,8 +351,8 @@ impl Transfer {
         self.sent[(packet % MAX_AHEAD) as usize] = now;
     }
 
-    /// Notes that the packet has arrived. `None` if that was known, or the packet has not left.
-    /// `least` is the shortest possible round trip.
+    /// Notes that the packet has arrived. `None` if that was already known, or the packet has not
+    /// left. `least` is the shortest possible round trip.
     pub(crate) fn on_acked(&mut self, packet: u32, now: Nanos, least: Nanos) -> Option<Answered> {
         if packet < self.base || packet >= self.next || self.acked.has(packet) {
             return None;
@@ -362,8 +362,8 @@ impl Transfer {
         let took = now.since(sent);
         let late = self.lost.has(packet) || self.probes.is_early(packet, once, took, least);
         if late {
-            // The answer came too early to belong to the second copy, so the first was not lost but
-            // late.
+            // The answer came too early to belong to the second copy, so the first copy was late,
+            // not lost.
             self.on_late(now);
         } else {
             if !once {
@@ -371,9 +371,9 @@ impl Transfer {
             }
             if (sent, packet) > self.newest && self.shows_losses(packet) {
                 self.newest = (sent, packet);
-                // The answer to a packet that was sent again may belong to the first copy. A round
-                // trip counted from the second copy would be too short, and make all packets in a
-                // queue look late.
+                // The answer to a packet that was sent again may belong to the first copy. Then a
+                // round trip counted from the second copy would be too short, and would make all
+                // packets in a queue look late.
                 let longest = took.max(self.newest_rtt);
                 self.newest_rtt = if once { took } else { longest };
             }
@@ -393,10 +393,10 @@ impl Transfer {
         Some(Answered { sent, once, late })
     }
 
-    /// Notes that a packet that was sent again was not lost but late.
+    /// Notes that a packet that was sent again had been late, not lost.
     pub(crate) fn on_late(&mut self, now: Nanos) {
         self.repaired = 0;
-        // At most once a round trip: packets that are late together count as one.
+        // At most once per round trip: packets that are late together count as one.
         if now.since(self.widened) >= self.newest_rtt {
             self.widened = now;
             self.reorder = (self.reorder + 1).min(MAX_REORDER);
@@ -413,15 +413,14 @@ impl Transfer {
         }
     }
 
-    /// Marks the packets as lost that should have been answered by now, and returns when to look
-    /// for more. `window` is the time by which a packet may be later than others, before any
-    /// doubling.
+    /// Marks packets as lost that should have been answered by now, and returns when to look for
+    /// more. `window` is the time by which a packet may be later than others, before any doubling.
     pub(crate) fn find_lost(&mut self, now: Nanos, window: Nanos) -> Nanos {
         let mut due = Nanos::MAX;
         if self.base == self.next || self.newest < (self.sent_at(self.base), self.base) {
             return due;
         }
-        // If nothing else can be sent, a retransmission costs less than waiting for packets that
+        // If nothing else can be sent, a retransmission is cheaper than waiting for packets that
         // may only be late.
         let stuck = self.next == self.packets || self.next - self.base == MAX_AHEAD;
         let doublings = if stuck { 0 } else { self.reorder };
@@ -445,7 +444,7 @@ impl Transfer {
         due
     }
 
-    /// When the packet, which is outstanding, last left.
+    /// When this outstanding packet last left.
     pub(crate) fn sent_at(&self, packet: u32) -> Nanos {
         self.sent[(packet % MAX_AHEAD) as usize]
     }

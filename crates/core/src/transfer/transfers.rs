@@ -1,5 +1,5 @@
-//! The client's large messages: those on their way in either direction, and the queue of those that
-//! may send (rules S7, S8, S13; eRPC §5).
+//! The client's large messages: the messages on their way in either direction, and the queue of
+//! those that may send (rules S7, S8, S13; eRPC §5).
 //!
 //! A message is the request or the response of a call. It uses the call's session, whose flow sets
 //! the pace. Therefore, this part borrows calls, sessions and pacer with each event ([`Lent`]). The
@@ -83,7 +83,7 @@ impl Transfers {
         index
     }
 
-    /// Counts `sent` packets of the message's turn. After the last packet of its turn, or the
+    /// Counts `sent` packets of the message's turn. After the last packet of the turn, or after the
     /// longest time, other messages send.
     fn on_turn(&mut self, index: TransferIdx, sent: u32, now: Nanos, longest: Nanos) {
         let entry = self.all.at_mut(index);
@@ -109,14 +109,14 @@ impl Transfers {
         self.all.at_mut(index)
     }
 
-    /// The entry, if it is in use.
+    /// The entry at this index, if it is in use.
     fn get_live(&mut self, index: TransferIdx) -> Option<&mut Transfer> {
         self.all
             .get_mut(index)
             .filter(|transfer| transfer.is_live())
     }
 
-    /// Credits that the call, which has a slot, holds.
+    /// Credits that this call in a slot holds.
     pub(crate) fn credits_of(&self, idx: CallIdx, calls: &Calls) -> u32 {
         let transfer = calls.transfer_of(idx);
         transfer.map_or(1, |transfer| self.held(transfer))
@@ -148,8 +148,8 @@ impl Transfers {
         self.sessions[session.0 as usize].live <= 1
     }
 
-    /// Longest turn of a message of the session. The server gives up a message of which no packet
-    /// comes for its hold (rules S9, S14), and each has several turns in that time.
+    /// The longest turn of a message of the session. The server gives up a message of which no
+    /// packet comes for its hold (rules S9, S14), so each message gets several turns in that time.
     fn longest_turn(&self, session: SessionIdx, config: &Config) -> Nanos {
         match u64::from(self.sessions[session.0 as usize].live) {
             ..=1 => Nanos::MAX,
@@ -167,13 +167,13 @@ impl Transfers {
         self.sessions[session.0 as usize].word.on_answer(sent, now);
     }
 
-    /// Notes for how long the server kept a packet that the session had asked for.
+    /// Notes how long the server kept a packet that the session had asked for.
     fn on_kept(&mut self, session: SessionIdx, residence: Nanos) {
         self.sessions[session.0 as usize].word.on_kept(residence);
     }
 
     /// Notes that the message probes with its packet `tail`, which leaves again now. Returns the
-    /// number of probes in a row without an answer, of this message or of its session, whichever is
+    /// number of unanswered probes in a row, of this message or of its session, whichever is
     /// larger.
     fn on_probe(&mut self, session: SessionIdx, index: TransferIdx, tail: u32, now: Nanos) -> u8 {
         let word = &mut self.sessions[session.0 as usize].word;
@@ -186,8 +186,8 @@ impl Transfers {
         !self.sending.is_empty()
     }
 
-    /// Queues the message for its turn. False if it waits in the timing wheel, or is queued
-    /// already.
+    /// Queues the message for its turn. False if it waits in the timing wheel, or is already
+    /// queued.
     fn queue(&mut self, index: TransferIdx) -> bool {
         let queues = self.all.at_mut(index).begin_wait();
         if queues {

@@ -1,26 +1,26 @@
-//! The last sign of life of a peer. All large messages of a session share one record of whether the
-//! peer answers (rule S8).
+//! Whether the peer of a session answers: one record, which all large messages of the session share
+//! (rule S8).
 //!
 //! A packet without an answer after a round trip may be lost, or may still wait in a queue.
-//! Therefore, it counts as lost only if a packet that left a while later has been answered. If the
-//! peer stops answering, one message probes on behalf of all messages of the session.
+//! Therefore, it counts as lost only once a packet that left a while later has been answered. If
+//! the peer stops answering, one message probes on behalf of all messages of the session.
 //!
 //! Called by `transfer/transfers.rs`.
 
 use crate::time::Nanos;
 
-/// After this number of answers, about a third of the longest time is left.
+/// After this many answers, about a third of the longest time is left.
 const KEPT_MEMORY: u64 = 256;
 
 /// The last answers, and the probes since then.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Word {
-    /// The latest time at which an answered packet had left.
+    /// The latest time at which an answered packet left.
     newest: Nanos,
     /// When a packet was last answered, or a message last probed.
     last: Nanos,
-    /// The longest recent time for which the peer kept the packets of a response that this side had
-    /// asked for (rule S13). It outlasts the messages.
+    /// The longest recent time for which the peer kept response packets that this side had asked
+    /// for (rule S13). It outlasts the messages.
     kept: Nanos,
     /// The number of probes since a packet was last answered.
     asks: u8,
@@ -35,20 +35,20 @@ impl Word {
         self.asks = 0;
     }
 
-    /// Notes for how long the peer kept a packet that this side had asked for.
+    /// Notes how long the peer kept a packet that this side had asked for.
     pub(super) fn on_kept(&mut self, residence: Nanos) {
         self.kept = Nanos(self.kept.0 - self.kept.0 / KEPT_MEMORY).max(residence);
     }
 
-    /// How much longer than a round trip a packet that this side has asked for may take, because
-    /// the peer keeps it.
+    /// How much longer than a round trip the answer to an RFR may take, because the peer keeps
+    /// packets that are asked for.
     pub(super) fn kept(&self) -> Nanos {
         self.kept.times(2)
     }
 
-    /// The record of a session whose first large message begins now. This record may be of another
-    /// session, or very old, so only the time for which the peer kept packets is taken over: if it
-    /// is wrong, that only delays a probe.
+    /// A new record for a session whose first large message begins now. The old record may belong
+    /// to another session, or be very old, so only the time for which the peer kept packets is
+    /// copied: if it is wrong, that only delays a probe.
     pub(super) fn anew(&self) -> Self {
         Self {
             kept: self.kept,
@@ -67,9 +67,8 @@ impl Word {
         self.asks
     }
 
-    /// The time until which a missing answer to a packet that left at `sent` is no sign of loss;
-    /// `None` if it is one already. `patience` is the time for which a peer may answer no packet at
-    /// all.
+    /// Until when a missing answer to a packet that left at `sent` is no sign of loss; `None` if it
+    /// already is one. `patience` is the time for which a peer may answer no packet at all.
     pub(super) fn excuses(&self, sent: Nanos, patience: Nanos) -> Option<Nanos> {
         let passed = self.newest >= sent + Nanos(patience.0 / 2);
         (!passed).then_some(self.last + patience)

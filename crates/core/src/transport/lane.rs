@@ -3,16 +3,16 @@
 //! processor reads.
 //!
 //! The lines belong to the endpoint, and no packet in them has left before the transport gets the
-//! lane ([`Tx::send`](super::Tx::send)). Therefore, no line has to be given back if a peer is lost,
-//! a burst panics or an endpoint is dropped, and a ring never has two writers.
+//! lane ([`Tx::send`](super::Tx::send)). Therefore, no line must be given back if a peer is lost, a
+//! burst panics or an endpoint is dropped, and a ring never has two writers.
 //!
 //! Invariants: packets of all peers lie in the order in which they were made; a packet counts once
 //! all of its bytes are written; packets that are queued elsewhere in the same iteration come after
 //! those in the lane, because the lane is closed first.
 //!
-//! The packets of a lane are often *alike*: they have one peer and one length. Then a lane stores
-//! these once, and a transport that sends them as one row needs no more ([`Lane::alike`]). For
-//! other transports, and once a packet differs, the lane lists its packets.
+//! The packets of a lane are often *alike*: they have one peer and one length. Then the lane stores
+//! peer and length once, and a transport that sends the packets as one row needs no more
+//! ([`Lane::alike`]). For other transports, and once a packet differs, the lane lists its packets.
 //!
 //! Filled by `packet/outbox.rs`, read by transports.
 
@@ -31,10 +31,10 @@ use packet::{Kind, LINES_SHIFT, Staged};
 pub const LANE_LINE: usize = 64;
 
 /// Lines of a lane: enough for the answers to a burst of the longest packets, and for as many
-/// requests. Also the most packets of a lane.
+/// requests. A lane never has more packets than lines.
 pub const LANE_LINES: usize = 1024;
 
-/// There is room for the longest packet while fewer lines than this are used.
+/// While fewer lines than this are used, there is room for the longest packet.
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
 const ROOMY_LINES: u32 = (LANE_LINES - (LANE_WORD + LANE_PACKET) / LANE_LINE + 1) as u32;
 
@@ -59,7 +59,7 @@ const HEADER_WORDS: usize = HEADER_LEN / size_of::<u64>();
 const IN_LINE: usize = LANE_LINE - LANE_WORD - HEADER_LEN;
 const _: () = assert!(HEADER_LEN + IN_LINE == MAX_INLINE && LANE_LINE == 2 * IN_LINE);
 
-/// Longest message that fills half of a packet's first line, and up to half of the second.
+/// Longest message that ends in the first half of a packet's second line.
 const IN_HALVES: usize = 2 * IN_LINE;
 
 /// Longest message that is copied without a loop.
@@ -77,9 +77,9 @@ pub struct Lane {
     /// The peer and the length of all packets; [`Kind::NONE`] if they differ: then all packets are
     /// listed.
     kind: Kind,
-    /// A packet fits while the lower half of `staged` is below this; 0 while the lane is closed.
+    /// A packet fits while the lower half of `staged` is below this. 0: the lane is closed.
     limit: u32,
-    /// Longest message that the lane takes.
+    /// Longest message that the lane accepts.
     longest: u32,
 }
 
@@ -87,7 +87,7 @@ pub struct Lane {
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Memory {
-    /// The lines, and some more, so that the longest packet could begin in each.
+    /// The lines, and some more, so that the longest packet could begin in any line.
     bytes: [u8; (LANE_LINES + PACKET_LINES - 1) * LANE_LINE],
     packets: [LanePacket; LANE_LINES],
 }
@@ -151,9 +151,9 @@ impl Lane {
         (self.staged.lower() < self.limit).then_some(LaneRoom(self.staged))
     }
 
-    /// Writes a packet into that room, which is that for a message of this length. `REQUEST`: it is
-    /// the request of an ordinary call. A caller that knows the length at compile time gets the
-    /// code for that length alone.
+    /// Writes a packet into that room, which [`Self::room`] has found for this length of message.
+    /// `REQUEST`: it is the request of an ordinary call. A caller that knows the length at compile
+    /// time gets code for that length alone.
     #[inline(always)]
     pub(crate) fn write<const REQUEST: bool>(
         &mut self,
@@ -211,7 +211,7 @@ impl Lane {
         if kind == self.kind {
             self.staged = after;
         } else {
-            // In the last place, so that functions that add need not save registers.
+            // Last, so that functions that add a packet need not save registers.
             self.add_unlike(kind, staged, after);
         }
     }
@@ -240,7 +240,7 @@ impl Lane {
         }
     }
 
-    /// A packet by its place.
+    /// The packet with this index.
     #[inline(always)]
     fn packet(&self, index: usize) -> LanePacket {
         if self.kind == Kind::NONE {
@@ -280,7 +280,7 @@ impl Lane {
         };
     }
 
-    /// Forgets the packets of a lane that is open; a closed one stays closed.
+    /// Forgets the packets of an open lane; a closed one stays closed.
     #[inline]
     pub(crate) fn rewind(&mut self) {
         self.staged = Staged(0);
@@ -318,7 +318,7 @@ impl Lane {
     /// The packet, if exactly one is staged.
     #[inline(always)]
     pub fn lone(&self) -> Option<LanePacket> {
-        // One packet does not differ from others.
+        // A single packet cannot differ from others.
         (self.len() == 1).then(|| self.kind.packet_at(0))
     }
 
@@ -329,7 +329,7 @@ impl Lane {
         lines[0].last_chunk().expect("a line is longer")
     }
 
-    /// The lines of the first packet, and those after it up to the number of the longest packet.
+    /// The first lines of the lane, as many as the longest packet has.
     #[inline(always)]
     pub fn first_lines(&self) -> &[[u8; LANE_LINE]; PACKET_LINES] {
         let (lines, _) = self.memory.bytes.as_chunks();
@@ -337,7 +337,7 @@ impl Lane {
     }
 
     /// The packets, in order. The endpoint lists them before [`Tx::send`](super::Tx::send), unless
-    /// the transport does not need that ([`Tx::takes_alike`](super::Tx::takes_alike)).
+    /// the transport does not need the list ([`Tx::takes_alike`](super::Tx::takes_alike)).
     #[inline]
     pub fn packets(&self) -> &[LanePacket] {
         let listed = &self.memory.packets[..self.len().min(LANE_LINES)];
@@ -359,9 +359,9 @@ impl Lane {
             .expect("a line is longer")
     }
 
-    /// The lines of packets that follow each other, without gaps. A packet's first line begins with
-    /// the transport's bytes. Its last line has zeros after the message up to the middle or the end
-    /// of the line, and bytes of earlier packets after them.
+    /// The lines of consecutive packets, without gaps. A packet's first line begins with the
+    /// transport's bytes. In its last line, zeros follow the message up to the middle or the end of
+    /// the line; after the middle, bytes of earlier packets may follow.
     #[inline(always)]
     pub fn lines(&self, packets: &[LanePacket]) -> &[[u8; LANE_LINE]] {
         let Some((first, last)) = packets.first().zip(packets.last()) else {
@@ -417,7 +417,7 @@ impl Memory {
         )
     }
 
-    /// Places for a message of any length that a lane takes, whose packet begins in this line.
+    /// Places for a message of any length that fits a lane; its packet begins in this line.
     #[inline(always)]
     fn chunks_from(&mut self, line: usize) -> &mut [[u8; IN_LINE]; 2 * PACKET_LINES - 1] {
         let (lines, _) = self.bytes.as_chunks_mut::<LANE_LINE>();

@@ -1,4 +1,4 @@
-//! Written words appear in the file, and the file keeps its size.
+//! Tests of `ffi`: written words appear in the file, and the file keeps its size.
 
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::*;
 
 #[test]
-fn what_is_written_can_be_read_through_the_file() {
+fn written_words_can_be_read_through_the_file() {
     let shared = SharedWords::new(c"dunlin-test", 1024).unwrap();
     shared.words()[1023].store(7, Ordering::Relaxed);
     let mut word = [0; 8];

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_place_is_the_same_behind_the_file() {
+fn a_place_survives_the_file() {
     for nexus in [
         None,
         Some("127.0.0.1:31850"),
@@ -20,13 +20,13 @@ fn a_place_is_the_same_behind_the_file() {
 }
 
 #[test]
-fn words_that_make_no_place_say_that_it_is_not_known() {
+fn words_that_make_no_place_mean_an_unknown_place() {
     let nowhere = Whereabouts::default();
     assert_eq!(nowhere.words(), [0; 4]);
     assert_eq!(
         Whereabouts::of_words([1, 2, 0, 0]),
         nowhere,
-        "without a port"
+        "the port is missing"
     );
     assert_eq!(Whereabouts::of_words([1, 2, 1 << 16, 1 << 17]), nowhere);
     assert_eq!(Whereabouts::of_words([u64::MAX; 4]), nowhere);

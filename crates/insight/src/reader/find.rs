@@ -12,7 +12,7 @@ use crate::layout::{NAME, header};
 /// A counters file.
 #[derive(Debug)]
 pub struct Found {
-    /// The process.
+    /// The id of the process.
     pub pid: u32,
     /// The file, open for reading.
     pub file: File,
@@ -20,14 +20,14 @@ pub struct Found {
     pub path: PathBuf,
 }
 
-/// The reason why a process's counters cannot be read.
+/// Why a process's counters cannot be read.
 #[derive(Debug)]
 pub enum FindError {
-    /// There is no process with this number.
+    /// There is no process with this id.
     NoProcess(u32),
     /// The process belongs to another user.
     Forbidden(u32),
-    /// The process has no nexus, or a hidden one.
+    /// The process has no nexus, or hides its counters.
     Nothing(u32),
     /// Another error.
     Io {
@@ -49,7 +49,7 @@ impl fmt::Display for FindError {
             ),
             Self::Nothing(value) => write!(
                 f,
-                "process {value} shows no counters: it has no nexus, or was told to hide"
+                "process {value} shows no counters: it has no nexus, or hides its counters"
             ),
             Self::Io { pid, source } => write!(
                 f,
@@ -84,7 +84,7 @@ pub fn of_process(pid: u32) -> Result<Vec<Found>, FindError> {
     }
 }
 
-/// The counters files of all processes that this user may read, in order of their numbers.
+/// The counters files of all processes that this user may read, in order of process ids.
 pub fn all() -> Vec<Found> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -115,8 +115,8 @@ fn files_of(pid: u32) -> io::Result<Vec<Found>> {
     Ok(found)
 }
 
-/// Returns false if another process made the file: a process that has only opened or inherited the
-/// file, such as a reader, has it among its descriptors too. True if the file cannot be read.
+/// Returns false if another process made the file: the descriptors of a process include files that
+/// it has only opened or inherited, as a reader has. True if the file cannot be read.
 fn is_of(file: &mut File, pid: u32) -> bool {
     match (read_head(file), own_number(pid)) {
         (Ok(head), Some(own)) => head[header::PID] == own,
@@ -124,8 +124,7 @@ fn is_of(file: &mut File, pid: u32) -> bool {
     }
 }
 
-/// The number of the process in its own namespace; in a container, it differs from the number
-/// outside.
+/// The process id in its own namespace; in a container, it differs from the id outside.
 fn own_number(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status

@@ -1,11 +1,11 @@
-//! A histogram in a file: counts of buckets whose bounds are in the file.
+//! A histogram from a file, which also has the bounds of the buckets.
 
 use std::sync::Arc;
 
-/// Counts of times, which are in nanoseconds.
+/// Counts of times in nanoseconds, by bucket.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Histogram {
-    /// The smallest value of each bucket, rising.
+    /// The smallest value of each bucket, ascending.
     bounds: Arc<[u64]>,
     counts: Vec<u64>,
     sum: u64,

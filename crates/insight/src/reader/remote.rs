@@ -2,7 +2,7 @@
 //! (rule C10).
 //!
 //! All calls block until an answer or a timeout. A connection serves one reading, which is too
-//! short to need heartbeats.
+//! short for heartbeats.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub struct Remote {
     stream: TcpStream,
-    /// Received bytes that belong to no message yet.
+    /// Received bytes that do not form a whole message yet.
     input: Vec<u8>,
 }
 
@@ -53,7 +53,7 @@ impl Remote {
             stream,
             input: Vec::new(),
         };
-        // The hello names no host and no port, so that no peer connects back.
+        // This Hello names no host and no port, so that no peer connects back.
         remote.send(&Message::Hello(Hello {
             min_version: VERSION,
             max_version: VERSION,
@@ -73,7 +73,7 @@ impl Remote {
         self.stream.write_all(&frame[..len])
     }
 
-    /// Returns the first message that `take` accepts. Ignores others, except a goodbye.
+    /// Returns the first result of `take`. Ignores other messages, except Goodbye.
     fn receive<R>(&mut self, mut take: impl FnMut(&Message<'_>) -> Option<R>) -> io::Result<R> {
         loop {
             while let Some(len) = frame_len(&self.input).map_err(not_ours)? {
@@ -131,7 +131,7 @@ impl Source for Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        // The connection ends whether this arrives or not.
+        // The connection ends whether or not this arrives.
         let _ = self.send(&Message::Goodbye {
             reason: GoodbyeReason::Shutdown,
         });
@@ -145,13 +145,13 @@ fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
 }
 
 fn not_ours(error: impl std::error::Error) -> io::Error {
-    let what = format!("what answers there is not a nexus of Dunlin: {error}");
+    let what = format!("the peer is not a Dunlin nexus: {error}");
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
 fn closed(reason: GoodbyeReason) -> io::Error {
     let why = match reason {
-        GoodbyeReason::BadMessage => "its release does not know the question",
+        GoodbyeReason::BadMessage => "its release does not know this request",
         GoodbyeReason::Version => "it speaks another version",
         GoodbyeReason::TooManyConnections => "it has too many connections",
         _ => "it closed the connection",

@@ -1,8 +1,8 @@
-//! The reading side: the state of a process at a moment, from untrusted bytes.
+//! The reading side: the state of a process at one moment, from untrusted bytes.
 //!
 //! Invariants: no content of the file leads to a panic, to a read outside it, or to more memory
-//! than the limits here allow; a block is accepted only if it did not change while it was read.
-//! Called by the command line tool; its tests give it broken files.
+//! than the limits here allow; a block is accepted only if it did not change during the read.
+//! Called by the command line tool; its tests supply broken files.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -16,7 +16,8 @@ use crate::place::{self, Whereabouts};
 const MAX_BLOCK: u64 = 1 << 20;
 /// Maximum number of blocks.
 const MAX_BLOCKS: u64 = 1 << 16;
-/// The reader gives up after this number of readings in a row during which a block changed.
+/// Number of attempts to read a block: the reader gives up if the block changed during each of
+/// them.
 const TRIES: usize = 64;
 
 /// Named numbers, in the order in which the process has them.
@@ -26,9 +27,9 @@ pub struct Values(Vec<(String, u64)>);
 /// One row of the table of sessions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SessionRow {
-    /// Its numbers.
+    /// The numbers of the session.
     pub numbers: Values,
-    /// The place of its peer.
+    /// The place of the session's peer.
     pub place: Whereabouts,
 }
 
@@ -43,13 +44,13 @@ pub struct Snapshot {
     pub program: String,
     /// The address at which its nexus listens.
     pub address: String,
-    /// Release of the library that it was built with.
+    /// Release of the library in the program.
     pub release: String,
-    /// Counters of its control plane; empty if it has not run yet.
+    /// Counters of its control plane; empty before the control plane has run.
     pub nexus: Values,
     /// Its endpoints, in order of their indices.
     pub endpoints: Vec<Endpoint>,
-    /// The reasons for drops, in the order in which packets of a trace name them.
+    /// The reasons for drops, in the order that packets of a trace refer to.
     pub drop_reasons: Vec<String>,
 }
 
@@ -62,11 +63,11 @@ pub enum Group {
     Drops,
     /// Counters of the transport.
     Transport,
-    /// Numbers that may fall.
+    /// Numbers that may decrease.
     Gauges,
     /// Counters of the program itself.
     OwnCounters,
-    /// Numbers of the program itself that may fall.
+    /// Numbers of the program itself that may decrease.
     OwnGauges,
 }
 
@@ -87,11 +88,11 @@ pub struct Endpoint {
     pub drops: Values,
     /// Counters of the transport.
     pub transport_counters: Values,
-    /// Numbers that may fall.
+    /// Numbers that may decrease.
     pub gauges: Values,
     /// Counters of the program itself; empty if it has none for this endpoint.
     pub own_counters: Values,
-    /// Numbers of the program itself that may fall.
+    /// Numbers of the program itself that may decrease.
     pub own_gauges: Values,
     /// Times in nanoseconds, by name.
     pub histograms: Vec<(String, Histogram)>,
@@ -124,8 +125,8 @@ impl Values {
 }
 
 impl SessionRow {
-    /// Releases that did not record a peer's place wrote files without columns for it; the place is
-    /// then unknown.
+    /// Older releases, which did not record a peer's place, wrote files without columns for it; the
+    /// place is then unknown.
     fn new(names: &[String], values: &mut impl Iterator<Item = u64>) -> Self {
         let mut numbers = Values::new(names, values);
         let place = Whereabouts::of_words(place::COLUMNS.map(|column| numbers.get(column)));
@@ -211,7 +212,7 @@ impl Snapshot {
         for number in 0..used {
             let start = head[header::BLOCKS]
                 .checked_add(number * len)
-                .ok_or(ReadError::Damaged("its blocks lie nowhere"))?;
+                .ok_or(ReadError::Damaged("its blocks lie outside it"))?;
             let block = whole_block(source, start, words)?;
             if block[block::WRITTEN] != 0 {
                 self.endpoints.push(Endpoint::new(&block, text));
@@ -223,7 +224,7 @@ impl Snapshot {
 }
 
 impl Endpoint {
-    /// The values in `words`, which must be as many as the text says.
+    /// The values in `words`, which has as many as the text announces.
     fn new(words: &[u64], text: &Text) -> Self {
         let transport = words[block::TRANSPORT].to_le_bytes();
         let rows = usize::try_from(words[block::ROWS]).unwrap_or(usize::MAX);
@@ -270,7 +271,7 @@ fn whole_block(source: &mut dyn Source, start: u64, len: usize) -> Result<Vec<u6
                 return Ok(block);
             }
         }
-        // Writing takes a few microseconds, unless the writer waits for a processor.
+        // Writing takes a few microseconds, unless the writer is waiting for a processor.
         if tries > TRIES / 2 {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }

@@ -1,7 +1,7 @@
 //! The trait that supplies the bytes of a memory file, and functions that read words from it.
 //! Called by all files of the reading side.
 //!
-//! Invariant: a file of another layout, or one that is too short, is refused.
+//! Invariant: a file with another layout, or one that is too short, is refused.
 
 use std::fmt;
 use std::fs::File;
@@ -15,7 +15,7 @@ pub trait Source {
     /// Fills `out` with the bytes from `offset` on.
     ///
     /// # Errors
-    /// The bytes cannot be read; `UnexpectedEof`: the file ends before them.
+    /// If the bytes cannot be read; `UnexpectedEof` if the file ends before them.
     fn read_at(&mut self, offset: u64, out: &mut [u8]) -> io::Result<()>;
 }
 
@@ -40,26 +40,26 @@ impl Source for &[u8] {
     }
 }
 
-/// The reason why a file cannot be read.
+/// Why a file cannot be read.
 #[derive(Debug)]
 pub enum ReadError {
-    /// The file does not begin as it should.
+    /// The file does not begin with the magic number.
     NotOne,
     /// It was written by a release with another layout.
     Version {
         /// The version that the file names.
         found: u64,
     },
-    /// It ends before one of the parts that it announces.
+    /// The file ends before one of the parts that it announces.
     Truncated {
         /// The place of the missing part.
         at: u64,
     },
-    /// Its parts do not fit together.
+    /// The parts of the file contradict each other.
     Damaged(&'static str),
-    /// The process was stopped in the middle of writing.
+    /// A block was being written in every attempt to read it: the process may be stopped.
     Unfinished,
-    /// It cannot be read.
+    /// The file cannot be read.
     Io(io::Error),
 }
 
@@ -75,7 +75,9 @@ impl fmt::Display for ReadError {
             ),
             Self::Truncated { at } => write!(f, "it is truncated: there is nothing at byte {at}"),
             Self::Damaged(why) => write!(f, "it is damaged: {why}"),
-            Self::Unfinished => f.write_str("a part of it is never whole; is the process stopped?"),
+            Self::Unfinished => {
+                f.write_str("a part of it is never complete; is the process stopped?")
+            }
             Self::Io(error) => write!(f, "it cannot be read: {error}"),
         }
     }
@@ -115,7 +117,7 @@ pub(super) fn words(
 ) -> Result<Vec<u64>, ReadError> {
     let bytes = bytes(source, start, len * WORD)?;
     let words = bytes.chunks_exact(WORD).map(|word| {
-        let word = word.try_into().expect("a chunk is as long as asked for");
+        let word = word.try_into().expect("a chunk has the length of a word");
         u64::from_le_bytes(word)
     });
     Ok(words.collect())

@@ -25,7 +25,7 @@ pub(super) struct Text {
     pub(super) transport: Vec<String>,
     pub(super) gauges: Vec<String>,
     pub(super) histograms: Vec<String>,
-    /// The smallest value of each bucket, rising.
+    /// The smallest value of each bucket, ascending.
     pub(super) buckets: Vec<u64>,
     pub(super) sessions: Vec<String>,
     pub(super) rows: usize,
@@ -41,7 +41,7 @@ impl Text {
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         let text = bytes(source, start, len)?;
         let text = std::str::from_utf8(&text);
-        let text = text.map_err(|_| ReadError::Damaged("its text is not one"))?;
+        let text = text.map_err(|_| ReadError::Damaged("its text is not UTF-8"))?;
         let mut read = Self::default();
         for line in text.lines() {
             let (key, value) = line.split_once(' ').unwrap_or((line, ""));
@@ -66,7 +66,7 @@ impl Text {
         block::HEAD + values + histograms + self.rows * self.sessions.len()
     }
 
-    /// Takes one line. A key that this release does not know is ignored, because it adds no words
+    /// Reads one line. A key that this release does not know is ignored, because it adds no words
     /// to a block.
     fn take_line(&mut self, key: &str, value: &str) -> Result<(), ReadError> {
         let words = value.split_whitespace();
@@ -94,7 +94,7 @@ impl Text {
     }
 }
 
-/// The text without the characters that control a terminal.
+/// The text without characters that control a terminal.
 fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(256).collect()
 }
@@ -109,7 +109,7 @@ fn names(words: SplitWhitespace<'_>) -> Result<Vec<String>, ReadError> {
     if names.len() <= MAX_NAMES && names.iter().all(is_name) {
         Ok(names)
     } else {
-        Err(ReadError::Damaged("its names are not names"))
+        Err(ReadError::Damaged("its text has invalid names"))
     }
 }
 
@@ -120,5 +120,5 @@ fn bounds(words: SplitWhitespace<'_>) -> Result<Vec<u64>, ReadError> {
         .collect();
     bounds
         .filter(|bounds| bounds.len() <= MAX_BUCKETS && bounds.is_sorted_by(|a, b| a < b))
-        .ok_or(ReadError::Damaged("its buckets are in disorder"))
+        .ok_or(ReadError::Damaged("its buckets are not in order"))
 }

@@ -1,4 +1,4 @@
-//! The reading side of traces: it asks a process for its packets, and takes them from the ring in
+//! The reading side of traces: it asks a process for its packets, and copies them from the ring in
 //! the memory file before they are overwritten.
 //!
 //! Invariant: no content of the file leads to a panic or to more memory than the limits here allow.
@@ -18,12 +18,12 @@ use crate::layout::{self, WORD, header, slot, trace};
 const MAX_SLOTS: u64 = 1 << 20;
 /// Most packets that one call reads.
 const CHUNK: u64 = 512;
-/// Number of slots that writers may be overwriting during a reading.
+/// Number of slots that writers may be overwriting while a reader reads.
 const MARGIN: u64 = 64;
-/// The longest time for which another tracing process leaves the word unchanged.
+/// The longest time between two changes of the word by another process that traces.
 const OTHERS: Duration = Duration::from_millis(250);
 
-/// The reason why there is no trace.
+/// Why there is no trace.
 #[derive(Debug)]
 pub enum TraceError {
     /// The file is not one that this release can read.
@@ -39,7 +39,7 @@ impl fmt::Display for TraceError {
         match self {
             Self::Read(error) => error.fmt(f),
             Self::Ask(error) => write!(f, "the process cannot be asked for a trace: {error}"),
-            Self::Busy => f.write_str("another command traces this process at the moment"),
+            Self::Busy => f.write_str("another command is tracing this process"),
         }
     }
 }
@@ -73,13 +73,13 @@ pub struct Packet {
     pub at_ns: u64,
     /// The index of the endpoint.
     pub endpoint: u16,
-    /// It was sent, not received.
+    /// Whether it was sent; otherwise it was received.
     pub sent: bool,
-    /// The network had marked it "congestion experienced".
+    /// Whether the network had marked it "congestion experienced".
     pub congestion: bool,
     /// The peer, as the endpoint's transport knows it.
     pub peer: Option<u32>,
-    /// The reason why the packet, or a part of it, was dropped.
+    /// Why the packet, or a part of it, was dropped.
     pub dropped: Option<String>,
     /// Its length.
     pub len: u32,
@@ -87,7 +87,7 @@ pub struct Packet {
     pub bytes: Vec<u8>,
 }
 
-/// A running trace. Dropping it ends it.
+/// A running trace. Dropping it ends the trace.
 #[derive(Debug)]
 pub struct Trace {
     file: File,
@@ -96,7 +96,7 @@ pub struct Trace {
     slots: u64,
     /// Names of the reasons for drops.
     reasons: Vec<String>,
-    /// The last value of the word that shows that the trace is still wanted.
+    /// The last value of the word which shows that the trace is still wanted.
     word: u64,
     /// Number of the next packet to read.
     next: u64,
@@ -108,7 +108,7 @@ impl Trace {
     /// each packet.
     ///
     /// # Errors
-    /// This release cannot read the process's file, or another process traces it already.
+    /// This release cannot read the process's file, or another process is already tracing it.
     pub fn begin(found: &Found, endpoint: Option<u16>, keep: usize) -> Result<Self, TraceError> {
         let mut file = File::options().read(true).write(true).open(&found.path)?;
         let snapshot = Snapshot::read(&mut file)?;
@@ -118,7 +118,7 @@ impl Trace {
         if head[header::SLOT_LEN] != (slot::WORDS * WORD) as u64
             || !(1..=MAX_SLOTS).contains(&slots)
         {
-            return Err(ReadError::Damaged("its ring of packets has another form").into());
+            return Err(ReadError::Damaged("its ring of packets has another layout").into());
         }
         let mut trace = Self {
             control: head[header::TRACE],
@@ -157,7 +157,7 @@ impl Trace {
         Ok(())
     }
 
-    /// Takes the packets that were recorded since the last call, in order; at most a few hundred.
+    /// Reads the packets that were recorded since the last call, in order; at most a few hundred.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -177,7 +177,7 @@ impl Trace {
             .saturating_add(first * (slot::WORDS * WORD) as u64);
         let count = usize::try_from(len).unwrap_or(0);
         let slots = words(&mut self.file, start, count * slot::WORDS)?;
-        // The writer may have reused slots for other packets by now.
+        // By now, the writer may have reused slots for other packets.
         let written = self.control_word(trace::WRITTEN)?;
         let mut taken = 0;
         for slot in slots.chunks_exact(slot::WORDS) {
@@ -250,7 +250,7 @@ impl Trace {
 
 impl Drop for Trace {
     fn drop(&mut self) {
-        // If it fails, the endpoints notice by themselves that the trace is no longer wanted.
+        // If this fails, the endpoints notice by themselves that the trace is no longer wanted.
         let _ = self.put(trace::WORD, 0);
     }
 }

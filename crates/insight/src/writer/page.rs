@@ -1,9 +1,9 @@
 //! The writing side: the memory file of a nexus, with one block for each of its endpoints.
 //!
 //! Invariants: a block has one writer, the thread of its endpoint (for the block of the nexus, the
-//! control thread); its sequence word is odd while that thread writes, so a reader notices if it
-//! has read a block that was only partly written. The writer ignores all that readers write into
-//! the file, except a request for a trace, which `recorder.rs` checks.
+//! control thread); its sequence word is odd while that thread writes, so a reader notices that it
+//! has read a partly written block. The writer ignores everything that readers write into the file,
+//! except a request for a trace, which `recorder.rs` checks.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,11 +16,11 @@ use crate::layout::{self, block, header, key, slot, trace};
 use crate::place::COLUMNS;
 use crate::values::{Gauges, Row};
 
-/// Bytes of the text, more than the names need.
+/// Bytes reserved for the text, more than the names need.
 const TEXT_LEN: usize = 8 << 10;
-/// Most endpoints of a nexus that are visible at the same time. Unused blocks take no memory.
+/// Most endpoints of a nexus that can be visible at the same time. Unused blocks take no memory.
 const BLOCKS: usize = 1024;
-/// Packets that the ring holds. The ring takes memory only when something is traced.
+/// Number of packets in the ring. The ring takes memory only while an endpoint is traced.
 const SLOTS: usize = 1 << 15;
 
 /// The names of the written values, in their order.
@@ -30,17 +30,17 @@ pub struct Names {
     pub nexus: Vec<&'static str>,
     /// Counters of an endpoint.
     pub counters: Vec<&'static str>,
-    /// Reasons for which an endpoint drops packets.
+    /// Why an endpoint drops packets.
     pub drops: Vec<&'static str>,
     /// Counters of its transport.
     pub transport: Vec<&'static str>,
     /// Histograms of an endpoint.
     pub histograms: Vec<&'static str>,
-    /// The smallest value of each bucket of a histogram, rising.
+    /// The smallest value of each bucket of a histogram, ascending.
     pub buckets: Vec<u64>,
     /// Counters of the program itself, for each of its endpoints.
     pub own_counters: Vec<&'static str>,
-    /// Numbers of the program itself that may fall, for each of its endpoints.
+    /// Numbers of the program itself that may decrease, for each of its endpoints.
     pub own_gauges: Vec<&'static str>,
 }
 
@@ -52,18 +52,18 @@ pub struct Page {
     block_words: usize,
     /// The place of the rows of sessions in a block.
     rows: usize,
-    /// The number of values of the program itself, with which a block ends.
+    /// The number of values of the program itself, at the end of a block.
     own: usize,
     nexus: usize,
     blocks: usize,
     trace: usize,
-    /// For each block, whether an endpoint has taken it.
+    /// For each block, whether an endpoint has it.
     taken: Mutex<Vec<bool>>,
     /// Sequence word of the nexus's block, which its control thread writes.
     nexus_sequence: AtomicU64,
 }
 
-/// The block of one endpoint, for its thread. Dropping it empties the block for the next endpoint.
+/// The block of one endpoint, for its thread. Dropping it frees the block for the next endpoint.
 #[derive(Debug)]
 pub struct Block {
     page: Arc<Page>,
@@ -76,11 +76,11 @@ pub struct Block {
 pub struct Head<'a> {
     /// The endpoint's index in its nexus.
     pub index: u16,
-    /// The name of its transport, of which eight letters are kept.
+    /// The name of its transport; eight letters of it are kept.
     pub transport: &'a str,
     /// The time now on its own clock, in nanoseconds.
     pub clock_ns: u64,
-    /// Rows of sessions that follow.
+    /// Number of rows of sessions that follow.
     pub rows: usize,
 }
 
@@ -103,7 +103,7 @@ impl Page {
     /// The system has no memory files, or no room for one.
     pub fn new(address: SocketAddr, names: &Names) -> io::Result<Self> {
         let text = text(address, names);
-        assert!(text.len() <= TEXT_LEN, "the names have no room");
+        assert!(text.len() <= TEXT_LEN, "the names do not fit");
         let nexus_values = names.nexus.len();
         let nexus = layout::HEADER + TEXT_LEN / layout::WORD;
         let blocks = (nexus + block::NEXUS_HEAD + nexus_values).next_multiple_of(8);
@@ -147,7 +147,7 @@ impl Page {
         Ok(page)
     }
 
-    /// A block for an endpoint; `None` if 1024 endpoints have one.
+    /// A block for an endpoint; `None` if 1024 endpoints have one already.
     pub fn block(self: &Arc<Self>) -> Option<Block> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let number = taken.iter().position(|taken| !taken);
@@ -164,7 +164,7 @@ impl Page {
         Some(Block {
             page: Arc::clone(self),
             number,
-            // The previous owner may have ended in the middle of writing.
+            // The previous owner may have stopped while writing.
             sequence: sequence.next_multiple_of(2),
         })
     }
@@ -180,7 +180,7 @@ impl Page {
         out.finish();
     }
 
-    /// Copies the bytes at a place of the file, and returns their number.
+    /// Copies the bytes from `offset` on, and returns their number.
     pub fn read(&self, offset: u64, out: &mut [u8]) -> usize {
         use std::os::unix::fs::FileExt;
         self.memory.file().read_at(out, offset).unwrap_or(0)
@@ -213,12 +213,12 @@ impl Page {
         column.is_some_and(|name| COLUMNS.contains(name))
     }
 
-    /// The file, for reading it as other processes do.
+    /// The file, so that it can be read as other processes read it.
     pub const fn file(&self) -> &std::fs::File {
         self.memory.file()
     }
 
-    /// The reader's request: whether it wants a trace, of which endpoint, and how much of each
+    /// The request of a reader: whether it wants a trace, of which endpoint, and how much of each
     /// packet.
     pub(super) fn trace_words(&self) -> [u64; 3] {
         [trace::WORD, trace::ENDPOINT, trace::KEEP].map(|place| {
@@ -226,7 +226,7 @@ impl Page {
         })
     }
 
-    /// Takes the number of the next packet of the trace, and its slot.
+    /// Reserves the number of the next packet of the trace, and its slot.
     pub(super) fn next_slot(&self) -> (u64, &[AtomicU64]) {
         let words = &self.memory.words()[self.trace..];
         let number = words[trace::WRITTEN].fetch_add(1, Ordering::Relaxed);
@@ -338,8 +338,8 @@ impl<'a> Writing<'a> {
         self.values(counts.iter().copied());
     }
 
-    /// Writes the values of the program itself, after the rows: its counters, and then its gauges.
-    /// There are as many as names, or none.
+    /// Writes the values of the program itself, after the rows: all its counters and then its
+    /// gauges, or none.
     pub fn own(&mut self, values: &[u64]) {
         self.words[block::OWN].store((values.len() as u64).to_le(), Ordering::Relaxed);
         self.at = self.own;
@@ -357,7 +357,7 @@ impl<'a> Writing<'a> {
         self.at += 1;
     }
 
-    /// Ends writing: from now on readers accept the block.
+    /// Ends writing: from now on, readers accept the block.
     pub fn finish(self) {
         let whole = (self.sequence + 2).to_le();
         self.words[block::SEQUENCE].store(whole, Ordering::Release);

@@ -1,11 +1,12 @@
-//! The writing side of traces: puts packets of an endpoint into a ring in the memory file of its
+//! The writing side of traces: records packets of an endpoint in a ring in the memory file of its
 //! nexus, while a reader asks for them in that file.
 //!
-//! A reader that wants a trace changes a word a few times a second; an endpoint looks at the word
+//! A reader that wants a trace changes a word a few times a second; an endpoint checks the word
 //! when it publishes. If the word no longer changes, the reader has died, and the trace ends.
-//! Invariants: a slot's first word is its packet's number plus one, and 0 while it is written; the
-//! numbers in a reader's request are limited before use; tokens never reach the file, nor do bytes
-//! that may contain one; the other bytes of packets are wiped when the trace ends.
+//! Invariants: a slot's first word is its packet's number plus one, and 0 while the slot is being
+//! written; the numbers in a reader's request are limited before use; tokens never reach the file,
+//! and neither do bytes that may contain one; the other bytes of packets are wiped when the trace
+//! ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -15,9 +16,9 @@ use dunlin_wire::{HEADER_LEN, Header};
 use super::page::Page;
 use crate::layout::{WORD, slot, trace};
 
-/// A reader that has not changed the word for this time counts as dead. Readers change it ten times
-/// a second. A sleeping endpoint checks it four times a second while it is traced, so the bytes are
-/// wiped within a second of the reader's death.
+/// Without a change of the word for this time, the reader counts as dead. Readers change it ten
+/// times a second. A sleeping endpoint checks it four times a second while it is traced, so the
+/// bytes are wiped within a second of the reader's death.
 const LEASE_NS: u64 = 600_000_000;
 
 /// The place of the token in a packet's header (rule W1).
@@ -34,11 +35,11 @@ pub struct Switch {
 /// The next step of an endpoint's trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// Go on as before.
+    /// Continue as before.
     Nothing,
-    /// Begin, and keep this many bytes of each packet.
+    /// Begin to record, and keep this many bytes of each packet.
     Begin(usize),
-    /// End.
+    /// End the trace.
     End,
 }
 
@@ -55,13 +56,13 @@ pub struct Recorder {
 pub struct Passed {
     /// When, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// It was sent, not received.
+    /// Whether it was sent; otherwise it was received.
     pub sent: bool,
-    /// The network had marked it "congestion experienced".
+    /// Whether the network had marked it "congestion experienced".
     pub congestion: bool,
     /// The peer, as the endpoint's transport knows it.
     pub peer: Option<u32>,
-    /// The reason for which it was dropped, as its place in the file's list of reasons.
+    /// Why it was dropped, as a place in the file's list of reasons.
     pub dropped: Option<usize>,
     /// Its length.
     pub len: usize,
@@ -101,9 +102,9 @@ impl Recorder {
         }
     }
 
-    /// Writes one frame, whose bytes are in two pieces. `packet_len` returns the length of a packet
-    /// in it, or `None` if it is unknown: then only the packet's header is kept, because the bytes
-    /// after it may be the token of another packet.
+    /// Records one frame, whose bytes are in two pieces. `packet_len` returns the length of a
+    /// packet in it, or `None` if it is unknown: then only the packet's header is kept, because the
+    /// bytes after it may contain the token of another packet.
     pub fn record(
         &self,
         passed: &Passed,
@@ -131,7 +132,7 @@ impl Recorder {
             .chunks_exact(WORD)
             .zip(slot::HEAD..)
         {
-            let chunk = chunk.try_into().expect("a chunk is as long as asked for");
+            let chunk = chunk.try_into().expect("a chunk has the length of a word");
             put(place, u64::from_le_bytes(chunk));
         }
         words[slot::NUMBER].store((number + 1).to_le(), Ordering::Release);
@@ -154,8 +155,8 @@ impl Drop for Recorder {
     }
 }
 
-/// Overwrites the tokens at the beginning of a frame; returns the number of bytes that may be kept
-/// of it.
+/// Overwrites the tokens at the beginning of a frame, and returns how many of its bytes may be
+/// kept.
 fn mask(frame: &mut [u8], packet_len: &dyn Fn(&Header) -> Option<usize>) -> usize {
     let mut at = 0;
     while let Some(packet) = frame.get_mut(at..).filter(|packet| !packet.is_empty()) {

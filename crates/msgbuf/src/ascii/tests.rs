@@ -1,9 +1,10 @@
-//! Texts are those of the standard library, for all lengths, with each byte at each place.
+//! Tests of `ascii`: same results as the standard library, for each length and each place of a
+//! byte.
 
 use super::*;
 
-/// Whether the bytes are marked as ASCII if they are, and whether they are read as the standard
-/// library reads them: whole, and as a part of bytes that are not all ASCII.
+/// Checks the mark of the bytes, and that they are read as the standard library reads them: whole,
+/// and as a part of bytes that are not all ASCII.
 fn check(bytes: &[u8]) {
     let expected = std::str::from_utf8(bytes).ok();
     let texts = Texts::new(bytes);

@@ -12,7 +12,7 @@ fn pool_with(data_size: u32) -> Pool {
         readable: true,
         ..PoolConfig::default()
     };
-    Pool::new(config).expect("it is valid")
+    Pool::new(config).expect("the configuration is valid")
 }
 
 fn pool() -> Pool {
@@ -20,7 +20,7 @@ fn pool() -> Pool {
         readable: true,
         ..PoolConfig::default()
     })
-    .expect("defaults are valid")
+    .expect("the defaults are valid")
 }
 
 fn read(buf: BufRef) -> Result<Vec<u8>, Stale> {
@@ -28,7 +28,7 @@ fn read(buf: BufRef) -> Result<Vec<u8>, Stale> {
     regions::read(buf, &mut out).map(|()| out)
 }
 
-/// Where a transport would read `buf`.
+/// The address at which a transport would read `buf`.
 fn address(buf: BufRef) -> Option<usize> {
     // SAFETY: the test owns all of its pools and msgbufs, on this thread.
     unsafe { regions::resolve(buf) }.map(|at| at.as_ptr().addr())
@@ -52,7 +52,7 @@ fn handles_cross_threads() {
 #[test]
 fn a_length_beyond_the_capacity_is_refused_and_changes_nothing() {
     let mut buf = pool().alloc(3).expect("there is room");
-    buf.fill(b"abc").expect("it has room");
+    buf.fill(b"abc").expect("three bytes fit");
     let capacity = buf.capacity();
     assert_eq!(
         buf.resize(capacity + 1),
@@ -70,7 +70,7 @@ fn a_length_beyond_the_capacity_is_refused_and_changes_nothing() {
     );
     assert!(buf.fill(&vec![0; capacity + 1]).is_err());
     assert_eq!(buf.data(), b"abc");
-    buf.resize(capacity).expect("it is the capacity");
+    buf.resize(capacity).expect("the capacity is allowed");
     assert_eq!(buf.data().len(), capacity);
     assert!(
         TooLong {
@@ -83,12 +83,12 @@ fn a_length_beyond_the_capacity_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn what_is_lent_is_found_until_it_is_revoked() {
+fn lent_bytes_are_found_until_they_are_revoked() {
     let mut buf = pool().alloc(5).expect("there is room");
-    buf.fill(b"hello").expect("it has room");
+    buf.fill(b"hello").expect("five bytes fit");
     assert!(!buf.is_lent());
     let whole = buf.lend();
-    let part = buf.lend_range(1, 3).expect("it is inside");
+    let part = buf.lend_range(1, 3).expect("the range is inside");
     assert!(buf.is_lent());
     assert_eq!(whole.generation(), part.generation());
     assert_eq!(address(whole), Some(buf.data().as_ptr().addr()));
@@ -112,7 +112,7 @@ fn writing_and_giving_back_revoke() {
     buf.data_mut()[0] = 1;
     assert_eq!(read(before_write), Err(Stale::Revoked));
     let before_fill = buf.lend();
-    buf.fill(b"12345").expect("it has room");
+    buf.fill(b"12345").expect("five bytes fit");
     assert_eq!(read(before_fill), Err(Stale::Revoked));
     let before_recycle = buf.lend();
     pool.recycle(buf);
@@ -122,7 +122,7 @@ fn writing_and_giving_back_revoke() {
     assert_eq!(
         before_drop.offset(),
         before_recycle.offset(),
-        "it is the same block"
+        "the block is the same"
     );
     assert_eq!(read(before_recycle), Err(Stale::Revoked));
     drop(buf);
@@ -189,17 +189,22 @@ fn header_slots_lie_around_the_data_with_headroom() {
 #[test]
 fn user_memory_is_lent_and_given_back() {
     let mut pool = pool();
-    let mut buf = pool.adopt(vec![1, 2, 3, 4]).expect("it is short");
+    let mut buf = pool
+        .adopt(vec![1, 2, 3, 4])
+        .expect("four bytes are not too long");
     assert_eq!(buf.capacity(), 4);
     let lent = buf.lend();
     assert_eq!(lent.offset(), 0);
     assert_eq!(read(lent).as_deref(), Ok(&[1, 2, 3, 4][..]));
     assert_eq!(buf.header_ref(0), None);
     buf.data_mut()[3] = 9;
-    buf.resize(3).expect("it is shorter");
+    buf.resize(3).expect("three bytes fit");
     let lent = buf.lend();
     assert_eq!(pool.outstanding(), 0, "user memory does not count");
-    assert_eq!(buf.into_user().expect("it is the user's"), [1, 2, 3]);
+    assert_eq!(
+        buf.into_user().expect("the memory is the user's"),
+        [1, 2, 3]
+    );
     assert_eq!(read(lent), Err(Stale::Revoked));
     assert!(regions::info(lent.region()).is_none());
 }
@@ -207,9 +212,13 @@ fn user_memory_is_lent_and_given_back() {
 #[test]
 fn user_memory_is_freed_with_its_msgbuf_in_every_way() {
     let mut pool = pool();
-    let dropped = pool.adopt(Box::<[u8]>::from([1, 2])).expect("it is short");
-    let recycled = pool.adopt(vec![0; 100]).expect("it is short");
-    let survivor = pool.adopt(Vec::new()).expect("it is short");
+    let dropped = pool
+        .adopt(Box::<[u8]>::from([1, 2]))
+        .expect("two bytes are not too long");
+    let recycled = pool
+        .adopt(vec![0; 100])
+        .expect("100 bytes are not too long");
+    let survivor = pool.adopt(Vec::new()).expect("no bytes are not too long");
     let regions = [dropped.lend(), recycled.lend(), survivor.lend()].map(BufRef::region);
     drop(dropped);
     pool.recycle(recycled);
@@ -217,7 +226,7 @@ fn user_memory_is_freed_with_its_msgbuf_in_every_way() {
     assert!(survivor.data().is_empty());
     std::thread::spawn(move || drop(survivor))
         .join()
-        .expect("it does not panic");
+        .expect("the thread does not panic");
     assert!(
         regions
             .iter()
@@ -229,8 +238,8 @@ fn user_memory_is_freed_with_its_msgbuf_in_every_way() {
 fn pool_memory_is_not_the_users() {
     let mut pool = pool();
     let mut buf = pool.alloc(3).expect("there is room");
-    buf.fill(b"abc").expect("it has room");
-    let buf = buf.into_user().expect_err("it is the pool's");
+    buf.fill(b"abc").expect("three bytes fit");
+    let buf = buf.into_user().expect_err("the memory is the pool's");
     assert_eq!(buf.data(), b"abc");
     assert_eq!(pool.outstanding(), 1);
 }

@@ -29,7 +29,7 @@ fn every_length_is_copied_and_nothing_beyond_it() {
 }
 
 #[test]
-fn two_chunks_are_a_message_of_more_than_one_and_zeros() {
+fn a_message_of_up_to_two_chunks_is_followed_by_zeros() {
     let from: Vec<u8> = (1..=70).collect();
     for len in 0..=70 {
         let mut to = [7; 64];

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 /// The pieces of a block: the data, and each header slot with its headroom.
 fn pieces(layout: Layout, len: usize) -> (usize, Vec<std::ops::Range<usize>>) {
-    let class = layout.class(len).expect("the message is not too long");
+    let class = layout.class(len).expect("the length is allowed");
     let block = layout.block_size(class);
     let slot = |packet| {
         let header = header_offset(block, packet);
@@ -29,10 +29,10 @@ fn assert_disjoint_in_block(layout: Layout, len: usize) {
             "{pair:?} overlap, {len} bytes in {layout:?}"
         );
     }
-    let last = pieces.last().expect("there is at least the data");
+    let last = pieces.last().expect("the data is a piece");
     assert!(
         last.end <= block,
-        "{last:?} ends behind its block of {block} bytes"
+        "{last:?} ends after its block of {block} bytes"
     );
 }
 
@@ -51,7 +51,7 @@ fn classes_are_minimal_and_monotonic() {
         let layout = Layout::new(data_size);
         let step = if cfg!(miri) { 1009 } else { 1 };
         for len in (0..=MAX_BLOCK + 1000).step_by(step) {
-            let class = layout.class(len).expect("the message is not too long");
+            let class = layout.class(len).expect("the length is allowed");
             assert!(layout.footprint(len) <= layout.block_size(class));
             if let Some(below) = class.checked_sub(1) {
                 assert!(layout.footprint(len) > layout.block_size(below) || below >= SMALL_CLASSES);
@@ -60,7 +60,7 @@ fn classes_are_minimal_and_monotonic() {
                 assert_eq!(
                     small_class(DATA_OFFSET + len),
                     class,
-                    "the fast path agrees"
+                    "the fast path finds the same class"
                 );
             }
         }
@@ -77,7 +77,7 @@ fn the_longest_message_has_the_last_class() {
 }
 
 #[test]
-fn headers_behind_the_data_do_not_straddle_cache_lines() {
+fn headers_after_the_data_do_not_straddle_cache_lines() {
     for packet in 0..100 {
         let at = header_offset(MAX_BLOCK, packet);
         assert_eq!(at / 64, (at + HEADER_LEN - 1) / 64, "header {packet}");

@@ -4,21 +4,21 @@ use super::*;
 use crate::{MsgBuf, Pool, PoolConfig, RegionInfo, regions};
 
 fn pool() -> Pool {
-    Pool::new(PoolConfig::default()).expect("the default works")
+    Pool::new(PoolConfig::default()).expect("the default is valid")
 }
 
 fn filled(pool: &mut Pool, len: usize, byte: u8) -> MsgBuf {
-    let mut buf = pool.alloc(len).expect("there is room");
+    let mut buf = pool.alloc(len).expect("the pool has room");
     buf.data_mut().fill(byte);
     buf
 }
 
 fn map(info: &RegionInfo) -> PeerRegion {
     let fd = info.fd.as_ref().expect("the region is shared");
-    PeerRegion::map(fd, info.extent.expect("it is mapped")).expect("it is sound")
+    PeerRegion::map(fd, info.extent.expect("it is mapped")).expect("the extent is sound")
 }
 
-/// The name as the other process gets it.
+/// The name as another process decodes it.
 fn told(name: BufRef) -> BufRef {
     BufRef::from_bytes(name.to_bytes())
 }
@@ -32,11 +32,11 @@ mod mapped {
         for len in [64, 5000, 100_000] {
             let mut pool = pool();
             let buf = filled(&mut pool, len, 7);
-            let lent = buf.lend_range(10, len - 20).expect("it is inside");
-            let info = regions::info(lent.region()).expect("it is alive");
+            let lent = buf.lend_range(10, len - 20).expect("the range is inside");
+            let info = regions::info(lent.region()).expect("the region is alive");
             let region = map(&info);
             let mut copy = vec![0; len];
-            let found = region.find(told(lent)).expect("it is inside");
+            let found = region.find(told(lent)).expect("the range is inside");
             assert_eq!(found.len(), len - 20);
             assert!(found.copy_to(&mut copy));
             assert!(copy[..len - 20].iter().all(|&byte| byte == 7) && copy[len - 20] == 0);
@@ -44,11 +44,11 @@ mod mapped {
     }
 
     #[test]
-    fn what_was_taken_back_does_not_count() {
+    fn withdrawn_bytes_do_not_count() {
         let mut pool = pool();
         let mut buf = filled(&mut pool, 64, 7);
         let lent = buf.lend();
-        let region = map(&regions::info(lent.region()).expect("it is alive"));
+        let region = map(&regions::info(lent.region()).expect("the region is alive"));
         assert!(region.find(lent).expect("inside").copy_to(&mut [0; 64]));
         buf.data_mut()[0] = 8;
         assert!(!region.find(lent).expect("inside").copy_to(&mut [0; 64]));
@@ -63,7 +63,7 @@ mod mapped {
         let mut pool = pool();
         let buf = filled(&mut pool, 1 << 20, 7);
         let lent = buf.lend();
-        let region = map(&regions::info(lent.region()).expect("it is alive"));
+        let region = map(&regions::info(lent.region()).expect("the region is alive"));
         drop(buf);
         drop(pool);
         assert!(!regions::is_alive(lent.region()));
@@ -75,9 +75,9 @@ mod mapped {
     fn names_that_lead_out_of_the_region_find_nothing() {
         let mut pool = pool();
         let lent = filled(&mut pool, 64, 7).lend();
-        let info = regions::info(lent.region()).expect("it is alive");
+        let info = regions::info(lent.region()).expect("the region is alive");
         let region = map(&info);
-        let extent = info.extent.expect("it is mapped");
+        let extent = info.extent.expect("the region is mapped");
         let as_u32 = |n: usize| u32::try_from(n).expect("a region is short");
         let (bytes, blocks) = (as_u32(extent.bytes), as_u32(extent.generations));
         assert!(
@@ -127,7 +127,7 @@ mod mapped {
     fn sizes_and_descriptors_are_checked() {
         let mut pool = pool();
         let lent = filled(&mut pool, 64, 7).lend();
-        let info = regions::info(lent.region()).expect("it is alive");
+        let info = regions::info(lent.region()).expect("the region is alive");
         let (fd, extent) = (info.fd.expect("shared"), info.extent.expect("mapped"));
         let map = |extent| PeerRegion::map(&fd, extent).map(drop);
         assert_eq!(map(extent), Ok(()));
@@ -160,7 +160,8 @@ mod mapped {
             }),
             Err(MapError::Extent)
         );
-        let unsealed = OwnedFd::from(std::fs::File::open("/proc/self/exe").expect("it exists"));
+        let unsealed =
+            OwnedFd::from(std::fs::File::open("/proc/self/exe").expect("the file exists"));
         assert_eq!(
             PeerRegion::map(&unsealed, extent).map(drop),
             Err(MapError::Descriptor)
@@ -171,7 +172,7 @@ mod mapped {
     fn a_copy_that_counts_is_never_torn() {
         let mut pool = pool();
         let mut buf = filled(&mut pool, 4096, 0);
-        let region = map(&regions::info(buf.lend().region()).expect("it is alive"));
+        let region = map(&regions::info(buf.lend().region()).expect("the region is alive"));
         let named = std::sync::Mutex::new(buf.lend());
         let over = std::sync::atomic::AtomicBool::new(false);
         let good = AtomicU32::new(0);
@@ -179,11 +180,11 @@ mod mapped {
             let reader = scope.spawn(|| {
                 let mut copy = [0; 4096];
                 while !over.load(Ordering::Relaxed) {
-                    let name = *named.lock().expect("no thread panics with it");
+                    let name = *named.lock().expect("no thread panics with the lock");
                     if region.find(name).expect("inside").copy_to(&mut copy) {
                         assert!(
                             copy.iter().all(|&byte| byte == copy[0]),
-                            "two messages in one"
+                            "the copy mixes two messages"
                         );
                         good.fetch_add(1, Ordering::Relaxed);
                     }
@@ -191,7 +192,7 @@ mod mapped {
             });
             for round in 0..200_000_u32 {
                 buf.data_mut().fill(round.to_le_bytes()[0]);
-                *named.lock().expect("no thread panics with it") = buf.lend();
+                *named.lock().expect("no thread panics with the lock") = buf.lend();
                 // Now and then, the message stays until it has been copied, so that both threads
                 // make progress even on a busy machine.
                 let seen = good.load(Ordering::Relaxed);
@@ -207,7 +208,7 @@ mod mapped {
         });
         assert!(
             good.into_inner() >= 200,
-            "a copy for each time that a message stayed"
+            "one valid copy for each message that stayed"
         );
     }
 }
@@ -226,8 +227,8 @@ fn bytes_of_this_process_can_stand_for_those_of_another() {
     let bytes = PeerBytes::of(b"hello", &generation, 3);
     let mut copy = [0; 8];
     assert!(bytes.copy_to(&mut copy) && &copy == b"hello\0\0\0");
-    assert!(!bytes.copy_to(&mut [0; 4]), "no room");
+    assert!(!bytes.copy_to(&mut [0; 4]), "`to` is too short");
     generation.store(4, Ordering::Relaxed);
-    assert!(!bytes.copy_to(&mut copy), "taken back");
+    assert!(!bytes.copy_to(&mut copy), "withdrawn");
     assert!(!bytes.is_empty() && bytes.len() == 5);
 }

@@ -22,11 +22,11 @@ fn small_config() -> PoolConfig {
 }
 
 fn pool() -> Pool {
-    Pool::new(small_config()).expect("it is valid")
+    Pool::new(small_config()).expect("the configuration is valid")
 }
 
 fn alloc(pool: &mut Pool, len: usize) -> MsgBuf {
-    pool.alloc(len).expect("there is room")
+    pool.alloc(len).expect("the pool has room")
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_pool_starts_with_any_kind_of_page() {
             shared,
             ..small_config()
         })
-        .expect("it is valid");
+        .expect("the configuration is valid");
         assert_eq!(alloc(&mut pool, 100).len(), 100);
     }
 }
@@ -103,7 +103,7 @@ fn every_length_has_a_block_that_holds_it() {
         } else {
             buf.capacity()
         };
-        buf.resize(capacity).expect("it is the capacity");
+        buf.resize(capacity).expect("the capacity is allowed");
         buf.data_mut().fill(tag as u8);
     }
     for (tag, buf) in bufs.iter().enumerate() {
@@ -180,7 +180,7 @@ fn all_of_a_region_is_used_before_the_pool_refuses() {
         hugepages: Hugepages::Never,
         ..small_config()
     };
-    let mut pool = Pool::new(config).expect("it is valid");
+    let mut pool = Pool::new(config).expect("the configuration is valid");
     let mut bufs = vec![alloc(&mut pool, 30_000)];
     assert_eq!(pool.bytes_mapped(), MAX_BLOCK);
     // A block of 64 KiB needs another region. The second half of the first region stays free, and
@@ -192,7 +192,7 @@ fn all_of_a_region_is_used_before_the_pool_refuses() {
     assert_eq!(pool.alloc(32).map(drop), Err(AllocError::Limit));
     assert_eq!(pool.bytes_mapped(), 3 * MAX_BLOCK);
     assert_eq!(pool.bytes_in_use(), 3 * MAX_BLOCK, "nothing is wasted");
-    pool.recycle(bufs.pop().expect("there are many"));
+    pool.recycle(bufs.pop().expect("the pool gave out many blocks"));
     assert!(pool.alloc(32).is_ok());
 }
 
@@ -203,7 +203,7 @@ fn a_limit_reached_with_large_blocks_does_not_lock_out_small_ones() {
         hugepages: Hugepages::Never,
         ..small_config()
     };
-    let mut pool = Pool::new(config).expect("it is valid");
+    let mut pool = Pool::new(config).expect("the configuration is valid");
     let large = [alloc(&mut pool, 60_000), alloc(&mut pool, 60_000)];
     assert_eq!(pool.alloc(32).map(drop), Err(AllocError::Limit));
     large.into_iter().for_each(|buf| pool.recycle(buf));
@@ -236,7 +236,7 @@ fn large_regions_are_kept_for_the_next_message_up_to_a_bound() {
     assert_eq!(
         alloc(&mut pool, MIB).data().as_ptr(),
         at,
-        "a dropped one is found as well"
+        "a dropped msgbuf is reused as well"
     );
 
     if cfg!(miri) {
@@ -247,7 +247,7 @@ fn large_regions_are_kept_for_the_next_message_up_to_a_bound() {
         assert_eq!(
             buf.data().as_ptr(),
             at,
-            "only what lies unused counts towards the bound"
+            "only unused regions count towards the bound"
         );
         pool.recycle(buf);
     }
@@ -258,13 +258,13 @@ fn large_regions_are_kept_for_the_next_message_up_to_a_bound() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "it is far too large")]
+#[cfg_attr(miri, ignore = "the messages are far too large")]
 fn the_last_region_beyond_the_bound_is_kept_and_no_other() {
     let config = PoolConfig {
         hugepages: Hugepages::Never,
         ..PoolConfig::default()
     };
-    let mut pool = Pool::new(config).expect("it is valid");
+    let mut pool = Pool::new(config).expect("the configuration is valid");
     let base = pool.bytes_mapped();
     let [first, second] = [0, 1].map(|_| alloc(&mut pool, MAX_CACHED + 1));
     let at = second.data().as_ptr();
@@ -291,7 +291,7 @@ fn cached_large_regions_make_room_for_others() {
         hugepages: Hugepages::Never,
         ..small_config()
     };
-    let mut pool = Pool::new(config).expect("it is valid");
+    let mut pool = Pool::new(config).expect("the configuration is valid");
     let big = alloc(&mut pool, 2 * MIB);
     assert_eq!(pool.alloc(2 * MIB).map(drop), Err(AllocError::Limit));
     pool.recycle(big);
@@ -318,13 +318,13 @@ fn a_foreign_msgbuf_goes_home() {
 }
 
 #[test]
-fn what_is_dropped_elsewhere_is_used_again() {
+fn msgbufs_dropped_on_another_thread_are_reused() {
     let config = PoolConfig {
         max_bytes: MAX_BLOCK,
         hugepages: Hugepages::Never,
         ..small_config()
     };
-    let mut pool = Pool::new(config).expect("it is valid");
+    let mut pool = Pool::new(config).expect("the configuration is valid");
     for _ in 0..3 {
         let mut bufs = Vec::new();
         while let Ok(buf) = pool.alloc(1000) {
@@ -333,7 +333,7 @@ fn what_is_dropped_elsewhere_is_used_again() {
         assert_eq!(bufs.len(), MAX_BLOCK / 2048);
         thread::spawn(move || drop(bufs))
             .join()
-            .expect("it does not panic");
+            .expect("the thread does not panic");
         assert_eq!(pool.outstanding(), 0);
     }
 }
@@ -356,11 +356,11 @@ fn regions_live_until_the_last_msgbuf_is_gone() {
     let small = bufs.remove(0);
     thread::spawn(move || drop(bufs))
         .join()
-        .expect("it does not panic");
+        .expect("the thread does not panic");
     assert!(regions::info(ids[0]).is_some());
     assert!(
         regions::info(ids[2]).is_none(),
-        "a large one goes with its only msgbuf"
+        "a large region is freed with its only msgbuf"
     );
     assert!(small.data().iter().all(|&byte| byte == 3));
     drop(small);
@@ -377,8 +377,8 @@ fn an_orphan_can_be_given_to_another_pool() {
     assert!(regions::info(id).is_none());
 }
 
-/// Threads get a stream of msgbufs, check them and drop them, while the pool reuses those that come
-/// back. The pool is dropped in the middle of the stream.
+/// Threads receive a stream of msgbufs, check them and drop them, while the pool reuses the
+/// returned ones. The pool is dropped in the middle of the stream.
 #[test]
 fn threads_may_drop_msgbufs_while_the_pool_is_dropped() {
     let rounds = if cfg!(miri) { 3 } else { 50 };
@@ -402,7 +402,7 @@ fn threads_may_drop_msgbufs_while_the_pool_is_dropped() {
                 buf.data_mut().fill(tag);
                 ids.push(buf.lend().region());
                 let to = if i % 2 == 0 { &to_a } else { &to_b };
-                to.send((tag, buf)).expect("the thread listens");
+                to.send((tag, buf)).expect("the thread receives");
             }
             drop(pool);
             drop((to_a, to_b));
@@ -446,7 +446,7 @@ fn a_message_in_parts_takes_memory_as_they_come_and_lies_in_hugepages() {
     let mut buf = pool.alloc_for_parts(8 << 20).expect("memory is available");
     let first_page = buf.data().as_ptr().map_addr(|addr| addr & !0xfff);
     let base = std::ptr::NonNull::new(first_page.cast_mut()).expect("a msgbuf has an address");
-    assert_eq!(gathered(base), 0, "nothing has come");
+    assert_eq!(gathered(base), 0, "nothing has arrived");
     let mut seen = Vec::new();
     for part in 0..8 {
         let (start, end) = (part * MIB, (part + 1) * MIB);

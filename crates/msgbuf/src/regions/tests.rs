@@ -11,11 +11,11 @@ fn pool(readable: bool) -> Pool {
         first_region_bytes: 1 << 16,
         ..PoolConfig::default()
     };
-    Pool::new(config).expect("it is valid")
+    Pool::new(config).expect("the configuration is valid")
 }
 
 fn alloc(pool: &mut Pool, len: usize) -> MsgBuf {
-    pool.alloc(len).expect("there is room")
+    pool.alloc(len).expect("the pool has room")
 }
 
 #[test]
@@ -23,21 +23,24 @@ fn a_region_is_known_as_long_as_it_lives() {
     let mut pool = pool(true);
     let buf = alloc(&mut pool, 8);
     let lent = buf.lend();
-    let info = info(lent.region()).expect("it is alive");
+    let info = info(lent.region()).expect("the region is alive");
     assert!(info.len >= 1 << 16);
     assert_ne!(info.backing, Backing::User);
     assert_eq!(info.fd.is_some(), info.backing != Backing::Private);
     drop(pool);
-    assert!(super::info(lent.region()).is_some(), "a msgbuf keeps it");
+    assert!(
+        super::info(lent.region()).is_some(),
+        "the msgbuf keeps its region"
+    );
     drop(buf);
     assert!(super::info(lent.region()).is_none());
     assert_eq!(read(lent, &mut Vec::new()), Err(Stale::Revoked));
-    // SAFETY: nothing frees a region during the call that this thread could reach.
+    // SAFETY: no other thread knows this pool, so nothing frees the region during the call.
     assert!(unsafe { resolve(lent) }.is_none());
 }
 
 #[test]
-fn nothing_has_the_id_of_nothing() {
+fn no_region_has_the_id_none() {
     assert!(info(RegionId::NONE).is_none());
 }
 
@@ -46,9 +49,9 @@ fn a_row_of_the_table_is_used_again_under_another_id() {
     let mut pool = pool(false);
     let mut last = alloc(&mut pool, 1).lend().region();
     let rounds = if cfg!(miri) { 20 } else { ROWS + 20 };
-    let first = pool.adopt(vec![0]).expect("there is a row").lend();
+    let first = pool.adopt(vec![0]).expect("a row is free").lend();
     for _ in 0..rounds {
-        let buf = pool.adopt(vec![0]).expect("there is a row");
+        let buf = pool.adopt(vec![0]).expect("a row is free");
         let id = buf.lend().region();
         assert_ne!(row_of(id), 0);
         assert_ne!(id, last);
@@ -62,7 +65,7 @@ fn a_row_of_the_table_is_used_again_under_another_id() {
 fn reading_appends_and_fails_without_a_trace() {
     let mut readable = pool(true);
     let mut buf = alloc(&mut readable, 3);
-    buf.fill(b"abc").expect("it has room");
+    buf.fill(b"abc").expect("three bytes fit");
     let lent = buf.lend();
     let mut out = b"x".to_vec();
     assert_eq!(read(lent, &mut out), Ok(()));
@@ -82,7 +85,8 @@ fn only_lent_bytes_inside_the_region_have_a_name() {
     let mut pool = pool(true);
     let buf = alloc(&mut pool, 8);
     let lent = buf.lend();
-    let len = u32::try_from(info(lent.region()).expect("it is alive").len).expect("it is short");
+    let len =
+        u32::try_from(info(lent.region()).expect("the region is alive").len).expect("it is short");
     let forged = [
         BufRef {
             offset: len,
@@ -118,7 +122,7 @@ fn only_lent_bytes_inside_the_region_have_a_name() {
     }
 }
 
-/// The writer changes the whole message between lendings while a reader copies it. The reader gets
+/// The writer changes the whole message between loans, while a reader copies it. The reader gets
 /// one complete message, or finds that the name is stale.
 #[test]
 fn a_reader_never_sees_a_message_change() {
@@ -136,7 +140,10 @@ fn a_reader_never_sees_a_message_change() {
                 match read(name, &mut out) {
                     Ok(()) => {
                         assert_eq!(out.len(), name.len());
-                        assert!(out.iter().all(|byte| *byte == out[0]), "two messages mixed");
+                        assert!(
+                            out.iter().all(|byte| *byte == out[0]),
+                            "the copy mixes two messages"
+                        );
                         seen += 1;
                     }
                     Err(Stale::Revoked) => {}
@@ -149,7 +156,7 @@ fn a_reader_never_sees_a_message_change() {
         });
         for round in 0..rounds {
             buf.data_mut()
-                .fill(u8::try_from(round % 251).expect("it is below 251"));
+                .fill(u8::try_from(round % 251).expect("the remainder is below 251"));
             *newest.lock().expect("no thread panics") = buf.lend();
             // The time between lending and the next write varies, so that reads begin at every
             // stage of it.
@@ -163,5 +170,5 @@ fn a_reader_never_sees_a_message_change() {
         finished.store(true, Ordering::Release);
         reader.join().expect("the reader does not panic")
     });
-    assert!(cfg!(miri) || seen > 0, "nothing was ever read");
+    assert!(cfg!(miri) || seen > 0, "no message was ever read");
 }

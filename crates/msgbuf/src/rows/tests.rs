@@ -6,10 +6,13 @@ use proptest::prelude::*;
 
 use super::{Rows, STEP};
 
-/// An entry of a cache line. The tests count the living entries.
+/// An entry that fills a cache line. The tests count the entries that are alive.
 #[derive(Debug)]
 #[repr(align(64))]
-struct CountedEntry(u64, #[expect(dead_code, reason = "it counts")] Rc<()>);
+struct CountedEntry(
+    u64,
+    #[expect(dead_code, reason = "the reference count is used")] Rc<()>,
+);
 
 #[test]
 fn entries_stay_where_their_index_says_while_the_array_grows_and_shrinks() {
@@ -39,7 +42,7 @@ fn an_array_has_little_more_room_than_it_needs() {
         assert!(room(&rows) <= STEP.max(used / 8) + 4096, "{entry}");
     }
     rows.truncate(10);
-    assert!(room(&rows) <= STEP + 4096, "shortening gives memory back");
+    assert!(room(&rows) <= STEP + 4096, "a shorter array frees memory");
     assert_eq!(rows[9], [9; 16]);
 }
 
@@ -53,7 +56,7 @@ fn resident() -> usize {
 
 #[test]
 #[cfg(all(target_os = "linux", not(miri)))]
-fn the_system_gets_the_memory_of_a_shorter_array() {
+fn a_shorter_array_frees_memory() {
     let mut rows = Rows::new();
     for entry in 0..500_000_u64 {
         rows.push([entry; 16]);
@@ -67,7 +70,7 @@ fn the_system_gets_the_memory_of_a_shorter_array() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 64 }))]
     #[test]
-    fn it_behaves_like_a_vec(steps in prop::collection::vec((any::<bool>(), 0_usize..900), 1..20)) {
+    fn rows_act_like_a_vec(steps in prop::collection::vec((any::<bool>(), 0_usize..900), 1..20)) {
         let (mut rows, mut model) = (Rows::new(), Vec::new());
         for (grows, count) in steps {
             if grows {

@@ -1,4 +1,4 @@
-//! Tests of `sys`: the promises of a mapping, with and without a file descriptor.
+//! Tests of `sys`: properties of a mapping, with and without a file descriptor.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn a_mapping_is_zeroed_and_aligned_whatever_it_is_backed_by() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri stops when an allocation is refused")]
-fn what_the_system_cannot_give_is_refused() {
+fn mappings_that_the_system_cannot_provide_are_refused() {
     assert!(Mapping::new(1 << 60, true, false).is_none());
     assert!(Mapping::new(1 << 60, false, false).is_none());
 }
@@ -46,7 +46,7 @@ pub(crate) mod descriptor {
             .fd()
             .expect("shared memory has a descriptor")
             .as_raw_fd();
-        // SAFETY: a new mapping, which replaces none.
+        // SAFETY: a new mapping, which replaces none of ours.
         unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -103,7 +103,7 @@ pub(crate) mod descriptor {
 
     /// Bytes of this mapping that lie in hugepages, as `/proc/self/smaps` shows them.
     pub(crate) fn gathered(base: NonNull<u8>) -> usize {
-        let smaps = std::fs::read_to_string("/proc/self/smaps").expect("Linux has it");
+        let smaps = std::fs::read_to_string("/proc/self/smaps").expect("Linux has this file");
         let start = format!("{:x}-", base.as_ptr().addr());
         let lines = smaps.lines().skip_while(|line| !line.starts_with(&start));
         let kinds = ["AnonHugePages:", "ShmemPmdMapped:", "FilePmdMapped:"];
@@ -137,8 +137,12 @@ pub(crate) mod descriptor {
         assert!(bytes(&mapping).iter().all(|&byte| byte == 0));
         // SAFETY: our mapping is writable, and this test alone uses it.
         unsafe { mapping.base().as_ptr().add(2 * HUGEPAGE).write(7) };
-        let fd = mapping.fd().expect("it is shared").try_clone_to_owned();
-        let peer = map_peer(&fd.expect("a descriptor is free"), len).expect("it keeps its pages");
+        let fd = mapping
+            .fd()
+            .expect("the memory is shared")
+            .try_clone_to_owned();
+        let peer =
+            map_peer(&fd.expect("a descriptor is free"), len).expect("the mapping keeps its pages");
         assert_eq!(peer.base().as_ptr().align_offset(HUGEPAGE), 0);
         // SAFETY: a readable mapping of this length.
         assert_eq!(unsafe { peer.base().add(2 * HUGEPAGE).read() }, 7);
@@ -165,9 +169,9 @@ pub(crate) mod descriptor {
         }
     }
 
-    /// A process has at most 65 530 mappings by default, and few descriptors.
+    /// A process has at most 65 530 mappings by default, and far fewer descriptors.
     #[test]
-    fn what_is_dropped_is_given_back() {
+    fn dropped_mappings_are_freed() {
         for _ in 0..70_000 {
             let mapping = Mapping::new(1 << 16, true, false).expect("64 KiB are available");
             let fd = mapping.fd().expect("a descriptor is available").as_raw_fd();

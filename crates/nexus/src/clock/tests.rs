@@ -1,9 +1,9 @@
-//! Compares the counter with the kernel's clock, and tests readings that must not be believed.
+//! Compares the counter with the kernel's clock, and tests readings that must be rejected.
 
 use super::*;
 
 #[test]
-fn it_runs_at_the_rate_of_the_monotonic_clock() {
+fn the_clock_runs_at_the_rate_of_the_monotonic_clock() {
     let mut clock = TscClock::new();
     // The machine may run other work between two readings; the best of several tries counts.
     let error = (0..20)
@@ -20,7 +20,7 @@ fn it_runs_at_the_rate_of_the_monotonic_clock() {
 }
 
 #[test]
-fn it_never_goes_backwards() {
+fn the_clock_never_goes_backwards() {
     let mut clock = TscClock::new();
     let mut last = clock.now();
     for _ in 0..100_000 {

@@ -1,4 +1,4 @@
-//! Rings are taken once, and none is lost between a ringer and a sleeper.
+//! Each ring is taken once, and none is lost between a ringer and a sleeper.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -57,7 +57,7 @@ fn no_ring_is_lost_between_a_ringer_and_a_sleeper() {
         }
         let mut signalled = false;
         if bell.sleep() {
-            // A lost wake-up would wait for the whole of this time.
+            // A lost wake-up would wait for all of this time.
             epoll
                 .wait(&mut events, Some(Duration::from_secs(10)))
                 .unwrap();

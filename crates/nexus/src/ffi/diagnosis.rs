@@ -1,8 +1,8 @@
 //! The user that owns a socket of this host, as the kernel reports it (sock_diag(7)).
 //!
 //! The nexus asks about the other end of every TCP connection, which is mostly on another host. If
-//! the kernel finds no such connection, but a listening socket of this host with the port of that
-//! end, it answers with that socket. So an answer counts only if it repeats both ends of an
+//! the kernel finds no such connection, but a listening socket of this host with that end's port,
+//! it answers with the listening socket. So an answer counts only if it repeats both ends of an
 //! established connection. A process can choose its address and port, but not its user. Called by
 //! `listeners.rs`.
 
@@ -65,8 +65,8 @@ impl Sockets {
         self.sequence = self.sequence.wrapping_add(1);
         let question = question(self.sequence, local, remote);
         socket::send(self.netlink.as_fd(), &question, &[]).ok()?;
-        // The kernel answers within the call. An earlier answer belongs to an earlier question,
-        // whose answer could not be received then.
+        // The kernel answers within the call. An earlier answer belongs to an earlier question, and
+        // could not be received then.
         loop {
             let mut answer = [0; 512];
             let got = socket::receive(self.netlink.as_fd(), &mut answer, &mut Vec::new()).ok()?;
@@ -91,7 +91,7 @@ fn user_in(answer: &[u8], local: SocketAddr, remote: SocketAddr) -> Option<u32> 
 }
 
 /// Whether an answer has this end of a connection at these offsets. An end of an IPv4 connection
-/// may be in either family, because an IPv6 socket can make the connection, too.
+/// may be in either family, because an IPv6 socket can make the connection too.
 fn is_end(end: SocketAddr, answer: &[u8], ip: usize, port: usize) -> bool {
     let is_ipv4 = i32::from(answer[FAMILY]) == libc::AF_INET;
     let found: Option<IpAddr> = if is_ipv4 {

@@ -1,4 +1,4 @@
-//! Sockets: connects without blocking, identifies the process at the other end, and sends
+//! Sockets: connecting without blocking, identifying the process at the other end, and sending
 //! descriptors with bytes.
 //!
 //! Invariant: every received descriptor has an owner from the start, and no child program inherits
@@ -31,8 +31,8 @@ pub(crate) fn dial_tcp(to: SocketAddr, own: IpAddr) -> io::Result<OwnedFd> {
         && own.is_ipv4() == to.is_ipv4()
         && own.is_loopback() == to.ip().is_loopback();
     if reaches {
-        // The kernel chooses the port only when it connects, so 28 000 ports are available for each
-        // remote address, not for all together.
+        // The kernel chooses the port only when it connects, so each remote address has 28 000
+        // ports, instead of sharing them with all others.
         set_number(
             socket.as_fd(),
             libc::IPPROTO_IP,
@@ -213,7 +213,7 @@ pub(crate) fn set_nonblocking(socket: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// Length of the kernel's queue of connections that wait to be accepted. The standard library's 128
-/// are too few for a burst: the connections beyond them wait a second before they are tried again.
+/// are too few for a burst: further connections wait a second before they are tried again.
 const BACKLOG: c_int = 4096;
 
 /// Makes the queue of a listener long; the kernel's own limit may be lower.
@@ -240,7 +240,7 @@ fn set_number(socket: BorrowedFd<'_>, level: c_int, name: c_int, number: c_int) 
     })
 }
 
-/// The user as which this process runs.
+/// The user of this process.
 pub(crate) fn own_uid() -> u32 {
     // SAFETY: the call has no arguments and cannot fail.
     unsafe { libc::geteuid() }
@@ -375,7 +375,7 @@ fn connect<A>(socket: &OwnedFd, address: &A, length: usize) -> io::Result<()> {
     unless_under_way(check(done))
 }
 
-/// An attempt that is still under way has not failed.
+/// Treats an attempt that is still under way as successful so far.
 fn unless_under_way(begun: io::Result<()>) -> io::Result<()> {
     match begun {
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),

@@ -1,4 +1,4 @@
-//! The time at which a thread blocks, and all events that end a block.
+//! When a thread blocks, and all events that end a block.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ fn a_transport_that_wakes_late_makes_the_thread_spin_longer() {
     assert_eq!(Idle::Spin.at_least(least), Idle::Spin);
 }
 
-/// A look of an endpoint that has sent no request.
+/// The state of an endpoint that has sent no request.
 fn at(micros: u64) -> Look {
     Look {
         now: Nanos::from_micros(micros),
@@ -38,7 +38,7 @@ fn iterations(sleeper: &mut Sleeper) -> Option<u64> {
 }
 
 #[test]
-fn it_blocks_after_its_time_and_again_after_activity() {
+fn a_thread_blocks_after_its_spin_and_again_after_activity() {
     let (mut sleeper, _) = sleeper(
         Idle::Adaptive {
             spin: Duration::from_micros(500),
@@ -56,7 +56,7 @@ fn it_blocks_after_its_time_and_again_after_activity() {
 }
 
 #[test]
-fn it_never_blocks_when_it_is_to_spin() {
+fn a_thread_that_must_spin_never_blocks() {
     let (mut sleeper, _) = sleeper(Idle::Spin, &[]);
     assert_eq!(iterations(&mut sleeper), None);
 }
@@ -136,7 +136,7 @@ fn a_thread_gives_way_once_after_a_block() {
 }
 
 #[test]
-fn everything_that_can_happen_ends_a_block() {
+fn each_kind_of_event_ends_a_block() {
     let event = EventFd::new().unwrap();
     let (mut sleeper, doorbell) = sleeper(Idle::default(), &[event.as_raw_fd()]);
     let span = Nanos::from_millis(5);

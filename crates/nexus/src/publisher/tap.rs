@@ -48,7 +48,7 @@ impl Tap for Recording {
             len: head.len() + item.data.len(),
             ..Passed::default()
         };
-        // `item` is one packet; only the transport puts several packets into a frame.
+        // `item` is one packet. Only the transport puts several packets into a frame.
         let whole = |_: &Header| Some(passed.len);
         self.recorder
             .record(&passed, [head, lent_bytes(&item.data)], &whole);

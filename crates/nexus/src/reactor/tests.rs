@@ -9,8 +9,8 @@ use dunlin_wire::control::{BootId, Features, Hello, Incarnation, MAX_FRAME, Mess
 
 use super::*;
 
-/// Links that break at the same time, and the size of the stack on which they do. A level of
-/// recursion for each, with a frame of 4 kB, would need 64 times as much.
+/// Links that break together, and the size of the stack on which they do. One level of recursion
+/// per link, with a frame of 4 kB, would need 64 times as much.
 const LINKS_BROKEN: usize = 4096;
 const STACK: usize = 256 << 10;
 

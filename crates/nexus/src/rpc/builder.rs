@@ -110,8 +110,7 @@ impl<T: Open> EndpointBuilder<T> {
         let workers = workers.map(|handle| Box::new(handle) as Box<dyn Workers>);
         let seed = random()?;
         let index = register(&self.nexus, self.index, &events)?;
-        // Takes the number last, because a process has only 2^24 numbers, and uses none of them
-        // twice.
+        // Takes the number last, because a process has only 2^24 numbers, and uses each only once.
         let made = EndpointNum::take_for(|number| {
             let clock = TscClock::new();
             Engine::new(app, clock, halves, self.config, seed, workers, number)

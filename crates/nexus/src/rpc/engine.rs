@@ -1,5 +1,5 @@
-//! Handlers, calls and counters: the protocol of `dunlin_core`, for the user. Every function here
-//! only forwards to core. Functions that only the control plane needs are left out.
+//! Handlers, calls and counters: the protocol of `dunlin_core`, for users. Every function here only
+//! forwards to core. Functions that only the control plane needs are left out.
 
 use dunlin_core::{
     BackgroundRequest, BatchFn, Bypasses, CallError, CallId, CallOptions, CompletionFn,
@@ -35,7 +35,7 @@ impl<T: Open, App> Rpc<T, App> {
     }
 
     /// Registers a handler that gets all requests of its type in an RX burst with one call. A
-    /// response may have as many bytes as fit a packet.
+    /// response may have as many bytes as fit into a packet.
     ///
     /// ```
     /// # use dunlin_nexus::Rpc;
@@ -87,13 +87,13 @@ impl<T: Open, App> Rpc<T, App> {
         self.services.push(name);
     }
 
-    /// The names that [`Self::add_service`] has added. Handlers that the program has registered one
-    /// by one belong to none of them.
+    /// The names that [`Self::add_service`] has added. Handlers that the program has registered
+    /// itself belong to none of these services.
     pub fn services(&self) -> &[&'static str] {
         &self.services
     }
 
-    /// Keeps facts about a service for the layer that has made them. The `register` function that
+    /// Stores facts about a service for the layer that has made them. The `register` function that
     /// the attribute generates with the option `reflect` calls this.
     pub fn add_facts(&mut self, facts: Facts) {
         self.facts.push(facts);
@@ -104,8 +104,8 @@ impl<T: Open, App> Rpc<T, App> {
         &self.facts
     }
 
-    /// Sets the continuation, which gets the end of every call. Without one, the msgbufs of calls
-    /// go back to the pool.
+    /// Sets the continuation, which gets the end of every call. If none is set, the msgbufs of
+    /// calls go back to the pool.
     #[inline]
     pub fn on_completion(&mut self, run: CompletionFn<App>) {
         self.engine.on_completion(run);
@@ -118,8 +118,8 @@ impl<T: Open, App> Rpc<T, App> {
     }
 
     /// Sets the function that gets deferred requests whose client no longer waits, because it has
-    /// cancelled, its deadline has passed, or the session has closed. The program must answer or
-    /// abandon each of them nevertheless.
+    /// cancelled, its deadline has passed, or the session has closed. The program must nevertheless
+    /// answer or abandon each of them.
     #[inline]
     pub fn on_given_up(&mut self, run: GivenUpFn<App>) {
         self.engine.on_given_up(run);
@@ -146,7 +146,7 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.app()
     }
 
-    /// The user's state, to change it.
+    /// The user's state, for changes.
     #[inline]
     pub fn app_mut(&mut self) -> &mut App {
         self.engine.app_mut()
@@ -195,8 +195,8 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.buf(len)
     }
 
-    /// Issues a request; see [`Cx::call`]. The function of [`Self::on_completion`] gets its end,
-    /// with `tag` and both msgbufs.
+    /// Issues a request; see [`Cx::call`]. The function of [`Self::on_completion`] gets the call's
+    /// end, with `tag` and both msgbufs.
     ///
     /// # Errors
     /// As for [`Cx::call`].
@@ -267,17 +267,17 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.session_count()
     }
 
-    /// Gives the packets of calls and answers that were made since the last iteration to the
-    /// transport. Without it they leave in the next iteration, so a thread with several endpoints
-    /// calls it before it turns to another one.
+    /// Gives the packets of calls and answers since the last iteration to the transport. Without it
+    /// they leave in the next iteration, so a thread with several endpoints calls this before it
+    /// turns to another endpoint.
     pub fn send_queued(&mut self) {
         self.engine.send_queued();
     }
 
-    /// Ends a session. Its calls end with an error, and its peer gets a message.
+    /// Ends a session. Its calls end with an error, and its peer is informed.
     ///
     /// # Errors
-    /// The session had ended before, or belongs to another endpoint.
+    /// The session has already ended, or belongs to another endpoint.
     pub fn disconnect(&mut self, session: Session) -> Result<(), HandleError> {
         self.engine.disconnect(session)
     }
@@ -286,7 +286,7 @@ impl<T: Open, App> Rpc<T, App> {
     /// scheme starts at line rate, without any samples.
     ///
     /// # Errors
-    /// If the session has ended, or is another endpoint's.
+    /// If the session has ended, or belongs to another endpoint.
     pub fn set_scheme(&mut self, session: Session, scheme: Scheme) -> Result<(), HandleError> {
         self.engine.set_scheme(session, scheme)
     }
@@ -295,7 +295,7 @@ impl<T: Open, App> Rpc<T, App> {
     /// is for the built-in ones.
     ///
     /// # Errors
-    /// If the session has ended, or is another endpoint's.
+    /// If the session has ended, or belongs to another endpoint.
     pub fn set_own_scheme(
         &mut self,
         session: Session,
@@ -304,7 +304,7 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.control(session, scheme)
     }
 
-    /// Skips these steps from now on, for sessions without congestion (eRPC §5.2.2).
+    /// From now on, skips these steps for uncongested sessions (eRPC §5.2.2).
     pub fn set_bypasses(&mut self, bypasses: Bypasses) {
         self.engine.set_bypasses(bypasses);
     }
@@ -319,14 +319,14 @@ impl<T: Open, App> Rpc<T, App> {
 impl<T: Open, App> Rpc<T, App> {
     /// Answers all new requests with [`SHUTTING_DOWN`](dunlin_wire::ErrorCode::SHUTTING_DOWN)
     /// instead of giving them to a handler; the counter `turned_away` counts them. Requests that
-    /// handlers already have go on. Clients leave by themselves if the nexus announces that it
+    /// handlers already have continue. Clients leave by themselves if the nexus announces that it
     /// drains ([`Nexus::serve`](crate::Nexus::serve)).
     pub fn drain(&mut self) {
         self.engine.drain();
     }
 
-    /// The number of requests that handlers have not answered yet: deferred ones, and those of
-    /// workers.
+    /// The number of requests that handlers have not answered yet: deferred requests, and requests
+    /// of workers.
     pub fn requests_under_way(&self) -> usize {
         self.engine.requests_under_way()
     }
@@ -357,7 +357,7 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.next_wakeup()
     }
 
-    /// The events so far.
+    /// The counts of all events so far.
     pub fn counters(&self) -> &Counters {
         self.engine.counters()
     }
@@ -367,20 +367,20 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.histograms()
     }
 
-    /// The number of calls that have not ended. It includes those that wait, and cancelled ones
-    /// that still need the server's answer.
+    /// The number of calls that have not ended. It includes waiting calls, and cancelled calls that
+    /// still need the server's answer.
     pub fn call_count(&self) -> usize {
         self.engine.call_count()
     }
 
-    /// Passes to `each` every round trip that was measured since the last call, without the time in
-    /// the server. The endpoint keeps them only from the first call of this function on. This is
-    /// for measurements, which need more than the average of [`SessionInfo::rtt`].
+    /// Passes to `each` every round trip measured since the last call, without the time in the
+    /// server. The endpoint records round trips only from the first call of this function on. For
+    /// measurements that need more than the average in [`SessionInfo::rtt`].
     pub fn take_rtts(&mut self, each: impl FnMut(Nanos)) {
         self.engine.take_rtts(each);
     }
 
-    /// Bytes of large requests of all sessions that have arrived in part (rule S14).
+    /// Bytes of partly arrived large requests, over all sessions (rule S14).
     pub fn receiving(&self) -> u64 {
         self.engine.receiving()
     }

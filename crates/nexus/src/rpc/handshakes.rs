@@ -17,7 +17,7 @@ use crate::transports::Open;
 /// The handshakes of an endpoint whose transport passes descriptors of the kernel.
 pub(super) type Handshakes = Handshake<OwnedFd, Pending>;
 
-/// The transport's peers, and the way to the control thread.
+/// The adapter's access to the control thread.
 pub(super) struct Ways<'a>(pub(super) &'a Mailbox<Request>);
 
 /// Logs, once for each endpoint, why it does not reach processes of this host over shared memory,

@@ -1,5 +1,5 @@
-//! Translation between the types of the control plane and those of the transports: identities of
-//! peers, offers, and reasons for refusal. No I/O; called by `handshakes.rs` and `rpc.rs`.
+//! Translates between the types of the control plane and of the transports: identities of peers,
+//! offers, and reasons for refusal. No I/O; called by `handshakes.rs` and `rpc.rs`.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;

@@ -1,5 +1,5 @@
-//! Endpoints that cannot be made, and the time of one publication of an endpoint's counters. The
-//! test for that time prints it, so it is run by hand.
+//! Endpoints that cannot be made, and the cost of publishing an endpoint's counters. The test of
+//! that cost prints it, so it is run by hand.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -71,7 +71,7 @@ fn an_iteration_handles_a_few_messages_and_the_next_ones_handle_the_rest() {
 
 /// The server still grants the old session, whose number the new one has.
 #[test]
-fn a_session_that_is_given_up_and_one_made_at_once_do_not_meet() {
+fn a_session_that_is_given_up_and_its_successor_do_not_mix() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let [mut client, mut server] = endpoint(0);
     let options = ConnectOptions {

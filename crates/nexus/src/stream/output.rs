@@ -46,7 +46,7 @@ impl Output {
         self.bytes.extend_from_slice(frame);
     }
 
-    /// Sends as much as the socket takes, up to the bytes that one set of descriptors may
+    /// Sends as much as the socket takes, but not beyond the bytes that one set of descriptors may
     /// accompany.
     ///
     /// # Errors

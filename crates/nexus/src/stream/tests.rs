@@ -1,4 +1,4 @@
-//! Frames whose bytes come in any pieces, descriptors with their frames, and every limit.
+//! Frames whose bytes come in arbitrary pieces, descriptors with their frames, and every limit.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -138,7 +138,7 @@ fn output_waits_for_the_reader_and_is_bounded() {
     assert!(stream.waiting() + frame.len() > MAX_QUEUED);
     assert!(
         stream.output.cost() <= 2 * MAX_QUEUED,
-        "it costs what is counted"
+        "the buffer costs as much as is counted"
     );
     theirs.set_nonblocking(true).unwrap();
     let mut bytes = vec![0; 1 << 20];
@@ -151,7 +151,10 @@ fn output_waits_for_the_reader_and_is_bounded() {
     }
     assert_eq!(got, queued * frame.len());
     assert_eq!(stream.wants(MAX_WAITING), Interest::Read);
-    assert!(stream.output.cost() <= 4096, "the room is given back");
+    assert!(
+        stream.output.cost() <= 4096,
+        "the buffer's memory is given back"
+    );
 }
 
 #[test]

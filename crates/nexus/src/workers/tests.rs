@@ -1,4 +1,4 @@
-//! Jobs run once and come back to their endpoint. Limits, and the end of the pool.
+//! Jobs run once and return to their endpoint. Limits, and the end of the pool.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc;
@@ -44,7 +44,7 @@ fn every_job_runs_once_and_comes_back_to_its_endpoint() {
     while back != [total; 2] {
         for (index, endpoint) in endpoints.iter_mut().enumerate() {
             while next[index] < total {
-                // The value tells the endpoint to which the job belongs.
+                // The value identifies the job's endpoint.
                 let value = next[index] * 2 + u64::try_from(index).unwrap();
                 let job = Sum {
                     value,
@@ -168,7 +168,10 @@ fn dropping_the_pool_ends_its_threads_and_drops_what_waits() {
     while endpoint.poll().is_some() {
         back += 1;
     }
-    assert_eq!(back, ran, "what ran came back, and nothing runs any more");
+    assert_eq!(
+        back, ran,
+        "each job that ran came back, and none is running"
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The events of the control plane that a subscriber gets: a session from its beginning to its end,
-//! a peer that sends nonsense, and a background handler that panics. One test: a process has one
-//! subscriber.
+//! a peer that sends nonsense, and a background handler that panics. There is only one test,
+//! because a process has one subscriber.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -55,7 +55,7 @@ impl Subscriber for Ear {
     fn exit(&self, _: &Id) {}
 }
 
-/// Waits until an event of this level with these words has come.
+/// Waits for an event of this level that contains these words.
 fn hear(level: Level, words: &str, mut meanwhile: impl FnMut()) {
     for _ in 0..2_000 {
         let heard = HEARD.lock().unwrap();
@@ -96,7 +96,7 @@ fn fall_back() {
     hear(Level::WARN, "the endpoint has too many peers", || {});
 }
 
-/// An endpoint that has only shared memory cannot reach the second of two peers in another way.
+/// An endpoint that has only shared memory has no other way to reach the second of two peers.
 #[test]
 fn shared_memory_alone_ends_with_an_error() {
     let nexuses = [(); 3].map(|()| Nexus::bind("127.0.0.1:0").unwrap());

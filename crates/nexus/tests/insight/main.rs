@@ -1,5 +1,5 @@
-//! The counters of a process are the same whether another process or the process itself reads them;
-//! a hidden process shows none.
+//! A process's counters are the same whether another process or the process itself reads them; a
+//! hidden process shows none.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -23,7 +23,7 @@ fn open() -> Nexus {
 }
 
 #[test]
-fn the_same_is_read_over_the_control_plane() {
+fn the_counters_over_the_control_plane_are_the_same() {
     let nexus = open();
     let _endpoint: Rpc<Shm, ()> = nexus.endpoint(()).unwrap();
     let mut remote = Remote::connect(&nexus.address().to_string()).unwrap();
@@ -34,12 +34,15 @@ fn the_same_is_read_over_the_control_plane() {
 }
 
 #[test]
-fn nothing_is_read_unless_it_was_switched_on() {
+fn no_counters_are_read_unless_the_option_is_on() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let mut remote = Remote::connect(&nexus.address().to_string()).unwrap();
     let error = Snapshot::read(&mut remote).unwrap_err();
     assert!(matches!(error, ReadError::Truncated { at: 0 }), "{error}");
-    assert!(nexus.snapshot().is_some(), "here it is read");
+    assert!(
+        nexus.snapshot().is_some(),
+        "the process itself can read its counters"
+    );
 }
 
 /// All bytes that a connection can read, with the next question sent as soon as an answer comes.
@@ -71,7 +74,7 @@ fn everything(address: std::net::SocketAddr) -> Vec<u8> {
             let Some(len) = frame_len(&input).unwrap() else {
                 let mut chunk = [0; 8192];
                 let got = stream.read(&mut chunk).unwrap();
-                assert_ne!(got, 0, "it closed the connection");
+                assert_ne!(got, 0, "the server has closed the connection");
                 input.extend_from_slice(&chunk[..got]);
                 continue;
             };
@@ -94,8 +97,8 @@ fn everything(address: std::net::SocketAddr) -> Vec<u8> {
     unreachable!("a file ends")
 }
 
-/// A trace holds data of packets, and a row the address of a peer. A reader of counters may see
-/// neither.
+/// A trace holds data of packets, and a row the address of a peer. A reader over the control plane
+/// may see neither.
 #[test]
 fn no_packets_and_no_addresses_are_read_over_the_control_plane() {
     const ECHO: ReqType = ReqType(1);
@@ -136,7 +139,7 @@ fn no_packets_and_no_addresses_are_read_over_the_control_plane() {
         files
             .iter()
             .any(|found| has(&std::fs::read(&found.path).unwrap_or_default())),
-        "it is here"
+        "the memory file has it"
     );
     let here = nexus.snapshot().unwrap();
     assert!(here.endpoints[0].sessions[0].place.nexus.is_some());

@@ -20,13 +20,13 @@ const BELL: &str = "/memfd:dunlin-doorbell";
 const LEN: usize = 1024;
 /// A pause between calls, long enough for the server to sleep: it spins for 50 µs.
 const PAUSE: Duration = Duration::from_millis(3);
-/// Half of the calls must be quicker: a receiver that cannot rely on its bell looks again after
-/// this time.
+/// Half of the calls must be faster than this: a receiver that cannot rely on its bell looks again
+/// after this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
-/// If a call takes longer, the server noticed it only at the end of its sleep, which lasts 50 ms.
+/// A call that takes longer was noticed only at the end of the server's sleep, which lasts 50 ms.
 const SLOW: Duration = Duration::from_millis(5);
 /// A server that no bell wakes makes nearly all calls slow, in every window; a busy machine makes
-/// them slow in some.
+/// them slow in some windows.
 const WINDOWS: usize = 8;
 
 #[test]
@@ -83,7 +83,7 @@ impl Window {
         }
     }
 
-    /// The server was woken for nearly all calls: some may be late on any machine.
+    /// Whether the server was woken for nearly all calls. Some may be late on any machine.
     fn is_quick(&self) -> bool {
         self.middle <= LOOK_AGAIN && self.slow <= 3 + self.calls / 20
     }

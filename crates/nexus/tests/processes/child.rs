@@ -68,15 +68,15 @@ impl Server {
         Self::spawn(this, format!("client {} {server}", T::NAME))
     }
 
-    /// Starts a relay to the server at this address. Its Hello says that each client is that
-    /// server.
+    /// Starts a relay to the server at this address. Its Hello claims to each client that it is
+    /// that server.
     pub(super) fn relay(server: SocketAddr) -> Self {
         let this = Command::new(std::env::current_exe().unwrap());
         Self::spawn(this, format!("relay {} {server}", Shm::NAME))
     }
 
     /// Starts a client of the relay at this address. It sends a request of `len` bytes; while the
-    /// server with this process id looks at that, the client overwrites all memory that they share.
+    /// server with this process id reads it, the client overwrites all memory that they share.
     pub(super) fn liar(relay: SocketAddr, server: u32, len: usize) -> Self {
         let this = Command::new(std::env::current_exe().unwrap());
         Self::spawn(this, format!("liar {} {relay} {server} {len}", Shm::NAME))
@@ -101,7 +101,7 @@ impl Server {
         Self::spawn(this, format!("reader {} 127.0.0.1:0 {server}", Shm::NAME))
     }
 
-    /// Starts a process of another user, which looks for all that it can read of a server: its
+    /// Starts a process of another user, which tries to read all that it can of a server: its
     /// counters file at `file`, and its socket of this name.
     pub(super) fn stranger(server: &Self, file: &Path, name: &str) -> Self {
         let this = Command::new(std::env::current_exe().unwrap());
@@ -199,7 +199,7 @@ impl Server {
         }
     }
 
-    /// CPU time of all of its threads.
+    /// CPU time of all threads of the process.
     pub(super) fn cpu(&self) -> Duration {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.id())).unwrap();
         let nanos = tasks.filter_map(|task| {

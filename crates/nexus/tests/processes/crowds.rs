@@ -28,10 +28,10 @@ const DESCRIPTORS: u64 = 10_000;
 /// Timeout of processes with thousands of connections, which share two cores with other tests.
 const PATIENT: Duration = Duration::from_secs(10);
 
-/// Locked by the crowd that runs: two at once would be too much for two cores.
+/// Locked by the running crowd: two at once would be too much for two cores.
 static CROWDED: Mutex<()> = Mutex::new(());
 
-/// Many clients in one process, each with its own TCP connection: each names another list of
+/// Many clients in one process, each with its own TCP connection: each uses another list of
 /// addresses, and a nexus makes a connection for each list.
 struct Crowd {
     rpc: Rpc<Udp, App>,
@@ -109,10 +109,10 @@ fn was_sent_away(mut stream: TcpStream) -> bool {
     bytes.ends_with(&frame(&Message::Goodbye { reason }))
 }
 
-/// A connection that has said hello.
+/// A connection that has sent Hello.
 fn greeted(address: SocketAddr) -> TcpStream {
     let mut stream = connect(address);
-    // The server may have sent it away already.
+    // The server may already have sent it away.
     let _ = stream.write_all(&frame(&hello(1)));
     stream
 }
@@ -162,7 +162,7 @@ fn of_two_thousand_clients_a_server_takes_as_many_as_it_may_and_loses_none() {
     crowd.check();
 }
 
-/// The same crowd without a nexus: each process asks for a session right after its hello, and does
+/// The same crowd without a nexus: each process asks for a session right after its Hello, and does
 /// not connect again. So the message that it gets shows how the server has treated it.
 #[test]
 fn each_of_two_thousand_clients_has_a_session_or_gets_the_reason() {

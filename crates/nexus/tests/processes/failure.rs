@@ -82,7 +82,7 @@ fn a_stopped_server_fails_its_calls_in_time_and_is_reset_over_shared_memory() {
     stopped_server::<Shm>();
 }
 
-/// A client ends in the middle of a call; the server frees its session and goes on.
+/// A client ends in the middle of a call; the server frees its session and continues.
 fn leaving_client<T: Named>() {
     let mut server = Server::start::<T>(0);
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
@@ -100,7 +100,7 @@ fn leaving_client<T: Named>() {
     let closed = |event: &SessionEvent| matches!(event, SessionEvent::Closed { .. });
     assert!(
         !stays.app().events.iter().any(closed),
-        "others notice nothing"
+        "other sessions notice nothing"
     );
 }
 
@@ -128,7 +128,7 @@ fn killed_client<T: Named>() {
     }
     rpc.run_for(Duration::from_millis(1_200));
     let (_, bufs) = rpc.pool_use();
-    assert!(bufs <= 8, "{bufs} msgbufs stayed behind");
+    assert!(bufs <= 8, "{bufs} msgbufs leaked");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn killed_under_load<T: Named>() {
     let mut fds = None;
     for kill in 0_u64..kills {
         let client = Server::load::<T>(nexus.address());
-        // At a time between the middle of the handshake and the middle of the load.
+        // Some time between the middle of the handshake and the middle of the load.
         let micros = kill.wrapping_mul(2_654_435_761) % 20_000;
         rpc.run_for(Duration::from_micros(micros));
         client.signal(libc::SIGKILL);
@@ -165,8 +165,8 @@ fn killed_under_load<T: Named>() {
             rpc.session_count() == 1
         });
         exchange(&mut rpc, kept, REVERSE);
-        // Other tests of this process use descriptors too, but give them back; a leak would grow
-        // with every kill.
+        // Other tests of this process use descriptors too, but return them; a leak would grow with
+        // every kill.
         let first = *fds.get_or_insert_with(descriptors);
         run_within(&mut rpc, RETURN, "the return of descriptors", |_| {
             descriptors() < first + 100
@@ -174,7 +174,7 @@ fn killed_under_load<T: Named>() {
     }
     rpc.run_for(Duration::from_millis(1_200));
     let (_, bufs) = rpc.pool_use();
-    assert!(bufs <= 8, "{bufs} msgbufs stayed behind");
+    assert!(bufs <= 8, "{bufs} msgbufs leaked");
 }
 
 #[test]

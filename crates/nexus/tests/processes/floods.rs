@@ -30,18 +30,19 @@ const SILENCE: Duration = Duration::from_millis(300);
 const LONGEST: Duration = Duration::from_secs(10);
 
 /// Most KiB of buffers that a link may cost before the server stops reading it: 256 KiB, in a
-/// buffer that grows by doubling, and the bytes that were read but not handled.
+/// buffer that grows by doubling, and the bytes that were read but not yet handled.
 const COST_KIB: usize = 2 * 256 + 64;
 
 /// The number of connections over the UNIX socket, whose buffers in the kernel are small and of one
-/// size. Each has more questions than are answered before a link's own limit. Together they may
-/// cost the limit of the process, in buffers that grow by doubling, and a little for each.
+/// size. Each has more questions than the server answers before it reaches a link's own limit.
+/// Together they may cost the limit of the process, in buffers that grow by doubling, and a little
+/// for each.
 const MANY_DEAF: usize = 300;
 const QUESTIONS: usize = 200;
 const TOTAL_KIB: usize = 40 << 10;
 
-/// The number of connections that end at the same time, with as many unread questions as the kernel
-/// keeps for the server. To answer all of them would take the server longer than the failure
+/// The number of connections that end at the same time, each with as many unread questions as the
+/// kernel keeps for the server. Answering all of them would take the server longer than the failure
 /// timeout.
 const ENDING: usize = 300;
 
@@ -61,7 +62,7 @@ fn shrink(stream: &TcpStream) {
     assert_eq!(done, 0);
 }
 
-/// The most memory that a process has had, in KiB.
+/// The peak memory of a process, in KiB.
 fn peak(process: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));
@@ -70,7 +71,7 @@ fn peak(process: u32) -> usize {
 }
 
 #[test]
-fn a_peer_that_does_not_read_costs_what_is_counted() {
+fn a_peer_that_does_not_read_costs_no_more_memory_than_is_counted() {
     for question in [heartbeat(), lookup()] {
         let server = Server::start::<Udp>(0);
         let before = peak(server.id());
@@ -84,7 +85,7 @@ fn a_peer_that_does_not_read_costs_what_is_counted() {
             if flood.turn(false, MOST_AT_ONCE) > 0 {
                 read = Instant::now();
             }
-            assert!(start.elapsed() < LONGEST, "it reads without end");
+            assert!(start.elapsed() < LONGEST, "the server reads without end");
         }
         let grown = peak(server.id()) - before;
         eprintln!("{grown} KiB for {DEAF} peers in {:?}", start.elapsed());
@@ -101,7 +102,7 @@ fn settled_peak(process: u32) -> usize {
         if now == last {
             return now;
         }
-        assert!(begun.elapsed() < LONGEST, "it grows without end");
+        assert!(begun.elapsed() < LONGEST, "the server grows without end");
         last = now;
         std::thread::sleep(SILENCE);
     }
@@ -109,7 +110,7 @@ fn settled_peak(process: u32) -> usize {
 
 /// Without a limit for all connections together, they would cost 256 KiB each.
 #[test]
-fn peers_that_do_not_read_cost_together_no_more_than_the_total() {
+fn peers_that_do_not_read_cost_no_more_memory_than_the_total() {
     // They acknowledge no heartbeat, and stay for the whole test.
     let server = Server::start_limited::<Udp>("127.0.0.1:0", "timeout=60000");
     let before = peak(server.id());
@@ -130,7 +131,7 @@ fn peers_that_do_not_read_cost_together_no_more_than_the_total() {
     drop(deaf);
 }
 
-/// Ends a flood, also when the test fails meanwhile.
+/// Ends a flood, even if the test fails meanwhile.
 pub(super) struct Ending<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for Ending<'_> {

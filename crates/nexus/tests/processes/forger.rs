@@ -40,7 +40,7 @@ fn target() -> (Rpc<Udp, App>, u16) {
 /// How long the forger sends packets of all kinds.
 const SPAN: Duration = Duration::from_secs(8);
 
-/// The least number of calls under attack, which take longer on a busy machine.
+/// The minimum number of calls under attack, which take longer on a busy machine.
 const CALLS: u64 = 12;
 
 #[test]
@@ -96,7 +96,7 @@ fn no_call_hangs_while_a_forger_sends_to_both_processes() {
             }
             ended += 1;
         }
-        // The forger's packets may have ended it.
+        // The forger's packets may have ended the session.
         let _ = rpc.disconnect(session);
     }
     println!("{right} of {ended} calls were right");

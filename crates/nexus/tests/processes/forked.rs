@@ -89,7 +89,7 @@ fn overwrite_in_child(data: &[u8]) {
     let mut status = 0;
     // SAFETY: the child is ours, and the number lives until the call returns.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    assert_eq!(status, 0, "the child wrote");
+    assert_eq!(status, 0, "the child has overwritten the memory");
 }
 
 /// The descriptors of memory files that a child inherits, with their lengths.

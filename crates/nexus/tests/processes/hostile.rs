@@ -38,7 +38,7 @@ impl Scene {
         self.server.address
     }
 
-    /// Checks that the session works, and that a new one does.
+    /// Checks that the session works, and that a new session works too.
     pub(super) fn check(&mut self) {
         exchange(&mut self.rpc, self.session, REVERSE);
         let fresh = self.rpc.connect_blocking(self.server.address).unwrap();
@@ -120,9 +120,9 @@ fn half_messages_and_slow_senders_are_closed_in_time() {
             break;
         }
     }
-    assert!(!open, "it is served for ever");
+    assert!(!open, "the connection is served for ever");
     scene.check();
-    // All have been closed by now, after a second.
+    // All connections must have been closed by now, after a second.
     let waited = Instant::now();
     for stream in [half, slow, silent, greeted] {
         rest(stream);
@@ -184,7 +184,7 @@ fn a_peer_that_asks_and_never_reads_is_cut_off() {
     while stream.write_all(&many).is_ok() {
         assert!(
             start.elapsed() < Duration::from_secs(10),
-            "it is served for ever"
+            "the connection is served for ever"
         );
     }
     scene.check();
@@ -213,14 +213,17 @@ fn a_peer_that_guesses_the_counters_of_heartbeats_is_cut_off() {
         let mut stream = connect(scene.address());
         stream.write_all(&frame(&hello(1))).unwrap();
         let (begun, mut guessed) = (Instant::now(), 0);
-        // The peer sends heartbeats, too, to see whether the server still takes its messages.
+        // The peer also sends heartbeats, to see whether the server still takes its messages.
         while stream.write_all(&heartbeat()).is_ok() {
             while guessed < heartbeats(&stream) {
                 let counter = first + guessed;
                 let _ = stream.write_all(&frame(&Message::HeartbeatAck { counter }));
                 guessed += 1;
             }
-            assert!(begun.elapsed() < Duration::from_secs(4), "it seems to live");
+            assert!(
+                begun.elapsed() < Duration::from_secs(4),
+                "the server takes the peer for alive"
+            );
             std::thread::sleep(Duration::from_millis(25));
         }
     }
@@ -228,7 +231,7 @@ fn a_peer_that_guesses_the_counters_of_heartbeats_is_cut_off() {
 }
 
 #[test]
-fn counters_tell_what_happened() {
+fn counters_show_the_events() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let mut stream = connect(nexus.address());
     stream.write_all(&frame(&hello(1))).unwrap();

@@ -1,4 +1,4 @@
-//! An idle server costs next to nothing and wakes up when it is needed (design §10).
+//! An idle server uses hardly any CPU time and wakes up when needed (design §10).
 
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,7 @@ fn an_idle_server_uses_less_than_a_hundredth_of_a_core_over_both() {
 }
 
 /// Makes RPCs just when the server, or the client itself, is about to block. A lost wake-up causes
-/// a retransmission, milliseconds later; a busy machine rarely causes one, too.
+/// a retransmission, milliseconds later; a busy machine rarely causes one too.
 fn edge<T: Named>() {
     let server = Server::start::<T>(0);
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();

@@ -13,10 +13,10 @@ use dunlin_transport::shm::Shm;
 use super::child::{Server, say};
 use super::{LOOK, LOOKING, endpoint, issue};
 
-/// Bytes of two requests. On a trusted channel, a handler sees the first in the channel's ring: it
-/// is longer than a short packet, which is always copied, and shorter than data that stays in the
-/// client's memory. The second stays there, and the server copies it into a msgbuf, whose memory
-/// other processes map.
+/// Bytes of two requests. On a trusted channel, a handler sees the first request in the channel's
+/// ring: it is longer than a short packet, which is always copied, and shorter than data that stays
+/// in the client's memory. The second request stays there, and the server copies it into a msgbuf,
+/// whose memory other processes map.
 const LENS: [usize; 2] = [700, 64 << 10];
 
 /// The beginning of the names of all memory files of the library.
@@ -53,7 +53,7 @@ pub(super) fn run(nexus: &Nexus, relay: SocketAddr, server: u32, len: usize) -> 
     std::process::exit(0);
 }
 
-/// Overwrites the memory files that a process has open. Returns how many could be written.
+/// Overwrites the memory files that a process has open. Returns their number.
 fn through_descriptors(process: u32) -> usize {
     let files = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
     let links = files.filter_map(Result::ok).filter(|file| {
@@ -68,7 +68,7 @@ fn through_descriptors(process: u32) -> usize {
     links.filter_map(|link| write(link.path())).count()
 }
 
-/// Overwrites the memory files that this process has mapped. Returns how many could be written.
+/// Overwrites the memory files that this process has mapped. Returns their number.
 fn through_mappings() -> usize {
     let memory = OpenOptions::new().write(true).open("/proc/self/mem");
     let (memory, maps) = (memory.unwrap(), fs::read_to_string("/proc/self/maps"));

@@ -35,16 +35,16 @@ use dunlin_wire::ReqType;
 const REVERSE: ReqType = ReqType(1);
 /// Answers in reverse too, in a worker thread.
 const BACKGROUND: ReqType = ReqType(2);
-/// Does not answer before its client has given up.
+/// Answers only after its client has given up.
 const NEVER: ReqType = ReqType(3);
 
 /// Computes in the endpoint's own thread for as many milliseconds as the request says, and answers
 /// with as many bytes as it says.
 const SLOW: ReqType = ReqType(4);
 
-/// Looks at the request for some time, and reports whether it changed meanwhile.
+/// Watches the request for some time, and reports whether it changed meanwhile.
 const LOOK: ReqType = ReqType(5);
-/// How long [`LOOK`] looks at its request.
+/// How long [`LOOK`] watches its request.
 const LOOKING: Duration = Duration::from_millis(400);
 
 /// The state of the endpoints of these tests.
@@ -110,7 +110,7 @@ fn issue<T: Open>(rpc: &mut Rpc<T, App>, session: Session, kind: ReqType, text: 
     }
 }
 
-/// Runs until `done` says so; panics if that takes longer than `limit`.
+/// Runs until `done` returns true; panics if that takes longer than `limit`.
 fn run_within<T: Open>(
     rpc: &mut Rpc<T, App>,
     limit: Duration,
@@ -133,7 +133,7 @@ fn exchange<T: Open>(rpc: &mut Rpc<T, App>, session: Session, kind: ReqType) {
     assert_eq!(done.response.data(), b"desserts");
 }
 
-/// Waits for the end of the only call under way.
+/// Waits for the end of the only outstanding call.
 fn finish<T: Open>(rpc: &mut Rpc<T, App>, limit: Duration) -> Done {
     run_within(rpc, limit, "an RPC", |rpc| !rpc.app().done.is_empty());
     rpc.app_mut().done.pop().unwrap()

@@ -1,4 +1,4 @@
-//! A network that fails: a link that goes down, and one that loses everything in one direction.
+//! A network that fails: a link that goes down, and a link that loses all packets in one direction.
 //!
 //! These tests need root and `ip`. Without them, they print that and pass; but as root under `CI`,
 //! they fail.
@@ -90,7 +90,7 @@ fn next_frame(stream: &mut TcpStream) -> Vec<u8> {
     input
 }
 
-/// The answer to Hello that `host` gets from a server.
+/// The server's answer to a Hello from `host`.
 fn told(host: &Host, server: &Server) -> Vec<u8> {
     host.run(|| {
         let mut stream = connect(server.address);
@@ -127,8 +127,8 @@ fn another_host_learns_neither_boot_id_nor_socket() {
     assert_eq!(place_in(&elsewhere), (BootId([0; 16]), ""));
 }
 
-/// A listening socket of this host, on all addresses, is not taken for the end of a connection to
-/// another host.
+/// A listening socket of this host, on all addresses, is not mistaken for the end of a connection
+/// to another host.
 #[test]
 fn a_server_with_the_port_of_a_local_listener_is_of_another_host() {
     let Some(network) = Network::new() else {
@@ -151,8 +151,8 @@ fn a_server_with_the_port_of_a_local_listener_is_of_another_host() {
     });
 }
 
-/// A connection from another user carries no descriptors; a connection that could carry them is
-/// refused to that user.
+/// A connection from another user carries no descriptors; that user is refused a connection that
+/// could carry them.
 #[test]
 fn a_process_of_another_user_is_reached_over_udp() {
     let Some(network) = Network::new() else {
@@ -174,8 +174,8 @@ fn a_process_of_another_user_is_reached_over_udp() {
     });
 }
 
-/// The first message of a client after it has got `answer` to its Hello from `from`, except
-/// heartbeats.
+/// The first message of a client, except heartbeats, after it has received `answer` to its Hello
+/// from `from`.
 fn reply_to(answer: &[u8], network: &Network, from: &Host) -> Vec<u8> {
     let listener = from.run(|| TcpListener::bind((from.address, 0)).unwrap());
     let address = listener.local_addr().unwrap();
@@ -200,7 +200,7 @@ fn reply_to(answer: &[u8], network: &Network, from: &Host) -> Vec<u8> {
 /// A process gives the answer of a server that the client could reach over a UNIX socket. The
 /// client stays with the process to which it has connected.
 #[test]
-fn a_process_that_says_it_is_another_keeps_its_clients_to_itself() {
+fn a_process_that_claims_to_be_another_keeps_its_clients() {
     let Some(network) = Network::new() else {
         return;
     };
@@ -232,7 +232,7 @@ fn a_link_that_goes_down_fails_both_sides_in_time() {
     );
 }
 
-/// The time after which a call fails whose packets are dropped at the server while the control
+/// The time after which a call fails if its packets are dropped at the server while the control
 /// connection works. `None` without a network.
 fn failed_after_filter() -> Option<Duration> {
     let mut took = None;
@@ -253,9 +253,12 @@ fn failed_after_filter() -> Option<Duration> {
         assert_eq!(
             rpc.nexus().counters().unwrap().peers_failed,
             0,
-            "its process lives"
+            "the peer's process is alive"
         );
-        assert!(rpc.counters().inquiries > 0, "no packet told of its end");
+        assert!(
+            rpc.counters().inquiries > 0,
+            "the client has asked the peer"
+        );
     });
     took
 }
@@ -268,7 +271,10 @@ fn a_filtered_data_port_fails_the_session_within_two_timeouts() {
         let Some(took) = failed_after_filter() else {
             return;
         };
-        assert!(took > Duration::from_secs(1), "the peer was asked");
+        assert!(
+            took > Duration::from_secs(1),
+            "the client first asks the peer"
+        );
         if took < Duration::from_secs(2) {
             return;
         }

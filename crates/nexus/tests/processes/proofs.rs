@@ -1,5 +1,5 @@
-//! Peers that want their packets at another address than that of their connection. The server sends
-//! challenges there, and nothing else until the bytes of one have come back (rule C13).
+//! Peers that want their packets at an address other than their connection's. The server sends
+//! challenges there, and nothing else until the bytes of a challenge have come back (rule C13).
 //!
 //! Some of these tests need root and `ip`, and the router that rewrites addresses needs `nft`.
 
@@ -103,7 +103,7 @@ fn call(socket: &UdpSocket, server: &Server, to: &Granted) {
     }
 }
 
-/// The server refuses the stranger after the failure timeout, and has sent few packets until then.
+/// The server refuses the stranger after the failure timeout, and sends few packets until then.
 #[test]
 fn a_bystander_gets_at_most_three_packets_and_few_bytes() {
     let Some((network, server)) = scene() else {
@@ -124,7 +124,7 @@ fn a_bystander_gets_at_most_three_packets_and_few_bytes() {
         let secrets: BTreeSet<u64> = packets.iter().map(|packet| secret_in(packet)).collect();
         let bytes: usize = packets.iter().map(|packet| packet.len() + FRAMING).sum();
         assert!((1..=3).contains(&packets.len()), "{}", packets.len());
-        assert_eq!(secrets.len(), 1, "the same challenge again");
+        assert_eq!(secrets.len(), 1, "all challenges are the same");
         assert!(bytes <= 3 * said, "{bytes} bytes for {said}");
     });
 }
@@ -155,7 +155,10 @@ fn an_address_that_is_used_again_gets_a_fresh_challenge() {
             // The right bytes have no effect over another connection.
             let mut other = Stranger::greet(server.address, all());
             other.say(&Message::Proof { secret });
-            assert!(next_secret(&elsewhere) == secret, "it is sent again");
+            assert!(
+                next_secret(&elsewhere) == secret,
+                "the same challenge is sent again"
+            );
             stranger.say(&Message::Proof { secret });
             let granted = stranger.finish().unwrap();
             call(&elsewhere, &server, &granted);
@@ -180,7 +183,7 @@ fn a_peer_of_an_earlier_release_gets_packets_at_its_own_address_alone() {
         let granted = stranger.ask(own.local_addr().unwrap()).unwrap();
         call(&own, &server, &granted);
         assert_eq!(drain(&elsewhere).len(), 0);
-        assert_eq!(drain(&own).len(), 0, "it got no challenge");
+        assert_eq!(drain(&own).len(), 0, "the peer got no challenge");
     });
 }
 
@@ -232,10 +235,13 @@ fn a_client_at_its_own_address_does_not_wait_for_proofs_of_others() {
             stranger.begin(dead);
         }
     }
-    // The server reads a part of each connection in a turn, which takes a while on a busy machine.
+    // The server reads a part of each connection per turn, which takes long on a busy machine.
     let begun = Instant::now();
     while !strangers.iter_mut().any(Stranger::was_refused_as_busy) {
-        assert!(begun.elapsed() < Duration::from_secs(5), "places are left");
+        assert!(
+            begun.elapsed() < Duration::from_secs(5),
+            "some places are still free"
+        );
         std::thread::sleep(Duration::from_millis(1));
     }
     let begun = Instant::now();

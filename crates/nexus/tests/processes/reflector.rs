@@ -1,4 +1,4 @@
-//! A peer that tries to have its answers sent to a third host (rule C12).
+//! A peer that tries to direct its answers to a third host (rule C12).
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use super::hostile::Scene;
 use super::stranger::{Granted, Stranger};
 use super::{REVERSE, SLOW, endpoint, exchange};
 
-/// A third host, as far as a connection from 127.0.0.1 can tell.
+/// An address that looks like a third host to a connection from 127.0.0.1.
 fn third() -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.2:0").unwrap();
     let patience = Some(Duration::from_millis(300));
@@ -65,7 +65,7 @@ fn no_packet_goes_to_an_address_that_is_not_the_peers_own() {
     }
 }
 
-/// A client whose packets should go to another address than the one from which it connects.
+/// A client that wants its packets at an address other than the one from which it connects.
 fn elsewhere(server: SocketAddr) -> Result<(), dunlin_nexus::ConnectError> {
     let nexus = Nexus::builder().without_unix(true);
     let nexus = nexus.advertise([127, 0, 0, 3].into());
@@ -158,7 +158,7 @@ fn ask_without_end(address: SocketAddr, over: &AtomicBool, asks: &AtomicBool) {
 const ROUNDS: usize = 8;
 const MOST_ROUNDS: usize = 48;
 
-/// A peer that asks for everything 22 000 times a second delays others by no more than its share.
+/// A peer that asks for all packets 22 000 times a second delays others by no more than its share.
 #[test]
 fn a_bystander_of_a_flood_of_rfrs_is_served() {
     let mut scene = Scene::new();

@@ -19,7 +19,7 @@ use rustix::net::{
 /// Maximum number of descriptors that accompany one message.
 const MAX_FDS: usize = 16;
 
-/// The server, as it names itself.
+/// The server's identity in its own words.
 #[derive(Clone, Debug)]
 pub(super) struct Truth {
     incarnation: Incarnation,
@@ -52,7 +52,7 @@ pub(super) fn connect_unix(name: &str) -> UnixStream {
     UnixStream::connect_addr(&address.unwrap()).unwrap()
 }
 
-/// Asks a server for its incarnation and its socket's name, which it tells every process of its
+/// Asks a server for its incarnation and its socket's name, which it gives to every process of its
 /// host and user.
 pub(super) fn ask(server: SocketAddr) -> Truth {
     let mut stream = TcpStream::connect(server).unwrap();

@@ -61,7 +61,7 @@ fn processes_exchange_rpcs_over_shared_memory() {
 }
 
 #[test]
-fn processes_exchange_rpcs_over_whatever_is_there() {
+fn processes_exchange_rpcs_over_auto() {
     between_processes::<Auto>();
 }
 
@@ -176,7 +176,7 @@ fn clean_disconnect<T: Open>() {
                 app.events.iter().filter(closed).count(),
             );
             assert!(opened >= 20);
-            assert_eq!(opened, ended, "a session stayed behind");
+            assert_eq!(opened, ended, "a session leaked");
             for event in &app.events {
                 if let SessionEvent::Closed { reason, .. } = event {
                     assert!(matches!(

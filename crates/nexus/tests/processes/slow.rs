@@ -1,4 +1,4 @@
-//! Handlers that take longer than the failure timeout: their process lives, and its control
+//! Handlers that take longer than the failure timeout: their process is alive, and its control
 //! connection reports that (rule C11).
 
 use std::time::{Duration, Instant};
@@ -69,7 +69,7 @@ fn a_deadline_ends_the_call_of_a_handler_that_hangs() {
     let done = finish(&mut rpc, Duration::from_secs(4));
     assert_eq!(done.result, Err(RpcError::DeadlinePassed(Ran::Unknown)));
     assert!(begun.elapsed() > Duration::from_millis(2_400));
-    // The process lives, so its session does.
+    // The process is alive, so its session stays open.
     rpc.run_for(Duration::from_millis(1_500));
     assert_eq!(rpc.session_count(), 1);
 }

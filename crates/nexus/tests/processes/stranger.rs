@@ -22,7 +22,7 @@ pub(super) const TOKEN: Token = Token(0x5eed);
 /// Data bytes in a packet, as over loopback.
 pub(super) const DATA_SIZE: u32 = 16_320;
 
-/// A connection on which both sides have said hello.
+/// A connection on which both sides have sent Hello.
 pub(super) struct Stranger {
     stream: TcpStream,
     read: Vec<u8>,
@@ -39,20 +39,20 @@ pub(super) struct Granted {
 }
 
 impl Stranger {
-    /// Says hello to a nexus, with these features.
+    /// Sends Hello to a nexus, with these features.
     pub(super) fn greet(address: SocketAddr, features: Features) -> Self {
         let mut stranger = Self::connected(address);
         stranger.say(&hello(9, features));
         stranger
     }
 
-    /// A process with a number of its own. It says hello and asks for a session whose packets go to
-    /// `to`, without waiting for answers.
+    /// A process with a number of its own. It sends Hello and asks for a session whose packets go
+    /// to `to`, without waiting for answers.
     pub(super) fn rush(address: SocketAddr, number: u64, to: SocketAddr) -> Self {
         let mut stranger = Self::connected(address);
         let mut said = frame(&hello(number, Features::default()));
         said.extend(stranger.request(to));
-        // The server may have sent it away already.
+        // The server may already have sent it away.
         let _ = stranger.stream.write_all(&said);
         stranger
     }
@@ -65,7 +65,7 @@ impl Stranger {
         }
     }
 
-    /// Waits for the answer to the last request: true if that is a goodbye because of too many
+    /// Waits for the answer to the last request: true if that is a Goodbye because of too many
     /// connections, and false if it is a session.
     pub(super) fn is_sent_away(&mut self) -> bool {
         let reason = GoodbyeReason::TooManyConnections;
@@ -79,7 +79,7 @@ impl Stranger {
         }
     }
 
-    /// Whether the server still answers it.
+    /// Whether the server still answers the stranger.
     pub(super) fn is_alive(&mut self) -> bool {
         self.say(&Message::Heartbeat { counter: 1 });
         loop {
@@ -154,7 +154,7 @@ impl Stranger {
         }
     }
 
-    /// All bytes of its counters that the process shows.
+    /// All bytes of the process's counters that it shows.
     pub(super) fn read_counters(&mut self) -> Vec<u8> {
         let mut found = Vec::new();
         for offset in (0..).step_by(MAX_INSIGHT) {

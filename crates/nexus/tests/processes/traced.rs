@@ -61,11 +61,11 @@ fn packets_are_wiped_within_a_second_when_their_reader_is_killed() {
             finish(&mut rpc, LIMIT);
         }
         rpc.run_for(Duration::from_millis(1_200));
-        assert!(has_secret(&server), "its reader lives");
+        assert!(has_secret(&server), "the reader is alive");
         reader.signal(libc::SIGKILL);
         let killed = Instant::now();
         while has_secret(&server) {
-            assert!(killed.elapsed() < LIMIT, "it stays for ever");
+            assert!(killed.elapsed() < LIMIT, "the packets stay for ever");
             rpc.run_for(Duration::from_millis(10));
         }
         killed.elapsed()
@@ -157,7 +157,7 @@ fn a_session_lets_its_connection_read_no_more() {
 fn is_answered(name: &str) -> bool {
     let mut stream = connect_unix(name);
     stream.set_read_timeout(Some(LIMIT)).unwrap();
-    // The server may have closed it already.
+    // The server may already have closed it.
     let _ = stream.write_all(&[frame(&hello(1)), insight_read()].concat());
     stream.read(&mut [0; 512]).is_ok_and(|got| got > 0)
 }

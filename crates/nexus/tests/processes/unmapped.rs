@@ -70,7 +70,7 @@ fn a_server_that_can_map_nothing_gets_data_in_the_ring() {
     forbid_mapping(server.id());
     exchange_large(&mut rpc, session);
     let before = rpc.transport_counters().tx_references;
-    assert!(before > 0, "it was tried");
+    assert!(before > 0, "the client has sent references");
     exchange_large(&mut rpc, session);
     assert_eq!(rpc.transport_counters().tx_references, before);
     exchange(&mut rpc, session, REVERSE);

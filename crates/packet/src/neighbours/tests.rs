@@ -21,11 +21,15 @@ fn a_question_is_answered_and_the_answer_understood() {
         let (from, mac) = (home.address.ip(), home.mac);
         let question = Some(Message::Question { from, mac });
         assert_eq!(read(&room[..len], &other), question);
-        assert_eq!(read(&room[..len], &home), None, "it is not for the asker");
+        assert_eq!(
+            read(&room[..len], &home),
+            None,
+            "the question is not for the asker"
+        );
         let at = Some(other.mac);
         let len = write_question(&home, other.address.ip(), at, &mut room);
         assert_eq!(read(&room[..len], &other), question);
-        assert_eq!(room[..6], other.mac, "it goes to one neighbour");
+        assert_eq!(room[..6], other.mac, "the answer goes to one neighbour");
         let len = write_answer(&other, from, mac, &mut room);
         let (of, mac) = (other.address.ip(), other.mac);
         let answer = Some(Message::Answer { of, mac });
@@ -37,7 +41,7 @@ fn a_question_is_answered_and_the_answer_understood() {
 }
 
 #[test]
-fn any_changed_bit_of_neighbour_discovery_is_noticed() {
+fn any_changed_bit_of_neighbour_discovery_is_refused() {
     let mut room = [0; MAX_MESSAGE];
     let home = homes()[2];
     let other = other(&home);
@@ -68,7 +72,11 @@ fn messages_of_routers_and_for_others_are_refused() {
         if home.address.is_ipv6() {
             let hops = len - DISCOVERY - IPV6 + 7;
             room[hops] = 254;
-            assert_eq!(read(&room[..len], &other), None, "a router passed it on");
+            assert_eq!(
+                read(&room[..len], &other),
+                None,
+                "a router forwarded the message"
+            );
         }
     }
 }

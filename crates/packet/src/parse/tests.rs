@@ -1,4 +1,4 @@
-//! Frames that differ from a good one in one respect, and any bytes.
+//! Frames that differ in one respect from a valid one, and any bytes.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::super::check::{self, homes, peer_of, written};
 use super::*;
 use crate::neighbours;
 
-/// A good frame to `home` with 33 bytes, and the place of its IP header.
+/// A valid frame to `home` with 33 bytes of payload, and the offset of its IP header.
 fn good(home: &Home) -> (Vec<u8>, usize) {
     let sender = Home {
         address: peer_of(home),
@@ -18,7 +18,7 @@ fn good(home: &Home) -> (Vec<u8>, usize) {
     (written(&sender, home, &payload), ip)
 }
 
-/// Corrects the sum of an IPv4 header whose fields were changed.
+/// Corrects the checksum of an IPv4 header whose fields were changed.
 fn mend(frame: &mut [u8], ip: usize) {
     frame[ip + 10..ip + 12].fill(0);
     let mut sum = Sum::default();
@@ -28,7 +28,7 @@ fn mend(frame: &mut [u8], ip: usize) {
 }
 
 #[test]
-fn a_good_frame_is_accepted_whole() {
+fn the_whole_payload_of_a_good_frame_is_accepted() {
     for home in homes() {
         let (frame, _) = good(&home);
         let found = parse(&frame, &home).unwrap();
@@ -101,7 +101,7 @@ fn each_layer_names_its_refusal() {
     assert_eq!(
         refused(&|frame| frame[6] |= 1),
         Refused::Mac,
-        "from a group"
+        "the frame came from a group"
     );
     assert_eq!(refused(&|frame| frame[13] = 6), Refused::Type, "ARP");
     assert_eq!(refused(&|frame| frame[14] = 0x46), Refused::Ip, "options");
@@ -109,12 +109,12 @@ fn each_layer_names_its_refusal() {
     assert_eq!(
         refused(&|frame| frame[20] |= 0x20),
         Refused::Fragment,
-        "the first"
+        "the first fragment"
     );
     assert_eq!(
         refused(&|frame| frame[21] = 1),
         Refused::Fragment,
-        "a later one"
+        "a later fragment"
     );
     assert_eq!(refused(&|frame| frame[23] = 6), Refused::Type, "TCP");
     assert_eq!(refused(&|frame| frame[33] ^= 4), Refused::Destination);
@@ -136,14 +136,22 @@ fn each_layer_names_its_refusal() {
     assert_eq!(
         refused(&|frame| frame[34..36].fill(0)),
         Refused::Udp,
-        "from port 0"
+        "the frame came from port 0"
     );
-    assert_eq!(refused(&|frame| frame[39] = 8), Refused::Udp, "no payload");
+    assert_eq!(
+        refused(&|frame| frame[39] = 8),
+        Refused::Udp,
+        "the datagram has no payload"
+    );
     assert_eq!(refused(&|frame| frame[39] += 1), Refused::Truncated);
     assert_eq!(refused(&|frame| frame[50] ^= 1), Refused::Sum);
     let (mut frame, _) = good(&home);
     frame[24] ^= 1;
-    assert_eq!(parse(&frame, &home), Err(Refused::Ip), "the sum of IP");
+    assert_eq!(
+        parse(&frame, &home),
+        Err(Refused::Ip),
+        "the checksum of IP is wrong"
+    );
 }
 
 #[test]
@@ -165,7 +173,7 @@ fn tags_must_be_of_the_vlan() {
     let [untagged, tagged, ..] = homes();
     assert_eq!(parse(&good(&tagged).0, &untagged), Err(Refused::Vlan));
     assert_eq!(parse(&good(&untagged).0, &tagged), Err(Refused::Vlan));
-    // A tag with number 0 has only a priority.
+    // A tag with VLAN number 0 has only a priority.
     let (frame, _) = good(&untagged);
     let tag = [&frame[..12], &[0x81, 0, 0xE0, 0], &frame[12..]].concat();
     assert!(parse(&tag, &untagged).is_ok());
@@ -211,7 +219,7 @@ fn the_marks_of_ecn_are_read() {
 }
 
 #[test]
-fn the_inputs_with_which_the_fuzzer_begins_reach_every_form() {
+fn the_first_inputs_of_the_fuzzer_reach_every_form() {
     let corpus = include_str!("../../../../fuzz/corpus/xdp_frame.hex");
     let (mut accepted, mut messages) = (0, 0);
     for line in corpus.lines() {
@@ -255,7 +263,7 @@ proptest! {
     }
 
     #[test]
-    fn what_we_write_is_what_is_read(
+    fn a_frame_that_we_write_is_read_back(
         which in 0_usize..4,
         payload in proptest::collection::vec(any::<u8>(), 1..2000),
     ) {

@@ -1,4 +1,4 @@
-//! Sums against their definition.
+//! Sums compared with their definition.
 
 use super::*;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ fn slow(bytes: &[u8]) -> u16 {
 
 proptest! {
     #[test]
-    fn any_division_has_the_sum_of_the_definition(
+    fn parts_of_any_length_have_the_sum_of_the_definition(
         bytes in proptest::collection::vec(any::<u8>(), 0..1500),
         cuts in proptest::collection::vec(0_usize..1500, 0..5),
     ) {
@@ -81,7 +81,7 @@ fn a_block_is_added_without_losing_a_carry() {
 }
 
 #[test]
-fn sums_are_judged_and_divided_as_their_16_bits() {
+fn sums_are_checked_and_divided_like_their_16_bits() {
     let edges = [
         0,
         1,

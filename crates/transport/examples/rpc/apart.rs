@@ -9,8 +9,8 @@ use dunlin_core::transport::{Frame, Halves, Lane, Path, PeerId, Rx, Transport, T
 
 use crate::rpc::Plan;
 
-/// Reads the program's arguments: bytes of a message, which are 32; requests in flight; sessions;
-/// and RPCs.
+/// Reads the program's arguments: message size, which must be 32; requests in flight; sessions; and
+/// RPCs.
 pub(crate) fn plan_of_32_bytes() -> Plan {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize, default: u64| {
@@ -39,8 +39,8 @@ pub(crate) enum Client {}
 #[derive(Debug)]
 pub(crate) enum Server {}
 
-// The compiler merges functions that are alike. The calls of `black_box` make these two different,
-// and compile to no instructions.
+// The compiler merges functions with the same code. The calls of `black_box` make these two
+// different, and compile to no instructions.
 impl Turn for Client {
     #[inline(never)]
     fn transport<R>(work: impl FnOnce() -> R) -> R {
@@ -58,15 +58,15 @@ impl Turn for Server {
     }
 }
 
-/// The transport `T`, which does its work in [`Turn::transport`] of the side `S`.
+/// The transport `T`, whose work runs in [`Turn::transport`] of the side `S`.
 #[derive(Debug)]
 pub(crate) struct Apart<T, S>(PhantomData<(T, S)>);
 
-/// Its receiving half.
+/// The receiving half.
 #[derive(Debug)]
 pub(crate) struct ApartRx<R, S>(R, PhantomData<S>);
 
-/// Its sending half.
+/// The sending half.
 #[derive(Debug)]
 pub(crate) struct ApartTx<X, S>(X, PhantomData<S>);
 

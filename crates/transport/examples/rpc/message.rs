@@ -1,7 +1,7 @@
 //! The messages of the counted programs. The client writes fresh numbers to the beginning of each
-//! request, and one to its end if it is longer; the server reads them and writes their sum to the
-//! same places of the response, where the client checks it. The program itself therefore does the
-//! same work for 32 bytes and for 1000.
+//! request, and to its end if it is longer. The server reads them and writes their sum to the same
+//! places of the response, where the client checks it. So the program itself does the same work for
+//! 32 bytes and for 1000.
 
 /// Numbers at the beginning of a message that the program writes and reads.
 const FIRST: usize = 4;
@@ -36,8 +36,8 @@ pub(crate) fn check<const SIZE: usize>(response: &[u8], first: u64) {
     assert_eq!(difference, 0, "a response is wrong");
 }
 
-/// A number for each place that the program writes and reads; 0 where a message of `SIZE` bytes has
-/// none. Places are counted from 0; the last one is `FIRST`.
+/// A number for each place that the program writes and reads; 0 for a place that a message of
+/// `SIZE` bytes does not have. Places are counted from 0; the last one is `FIRST`.
 #[inline]
 fn numbers<const SIZE: usize>(of: impl Fn(u64) -> u64) -> [u64; FIRST + 1] {
     let has = |place: usize| {

@@ -1,5 +1,5 @@
 //! The work of the counted programs: a client and a server, over the transport that the program
-//! gives.
+//! chooses.
 //!
 //! The client's part is in [`client_turn`], the server's in [`server_turn`].
 
@@ -17,7 +17,7 @@ use message::{answer_with, ask, check, sum_of};
 
 const SUM: ReqType = ReqType(1);
 
-/// RPCs that are not counted, in which pools and rings fill.
+/// RPCs before counting begins, in which pools and rings fill.
 const WARM_UP: u64 = 2000;
 
 /// A deadline far beyond the end of the run.
@@ -42,8 +42,8 @@ pub(crate) struct Plan {
     pub(crate) count: u64,
 }
 
-/// Runs with messages of `SIZE` bytes between the ends of the client and the server; returns the
-/// number of counted RPCs or iterations.
+/// Runs a client and a server at these ends with messages of `SIZE` bytes; returns the number of
+/// counted RPCs or iterations.
 pub(crate) fn run<A, B, const SIZE: usize, const DEADLINE: bool>(
     plan: &Plan,
     ends: (End<A>, End<B>),

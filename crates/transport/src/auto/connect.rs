@@ -71,7 +71,7 @@ impl<R: Remote> Connect for Auto<R> {
                 Err(ConnectError::Gone) => return Err(ConnectError::Gone),
                 Err(why) => {
                     let accepted = accept_remote(rx, tx, peer, udp)?;
-                    // A peer on another host may offer shared memory, too. It must not use up the
+                    // A peer on another host may offer shared memory too. It must not use up the
                     // warning, which is given only once.
                     if peer.same_host {
                         tx.offered.on_fallback(why);
@@ -211,7 +211,7 @@ fn shm_halves<'a, R: Remote>(
     rx.shm.as_mut().zip(tx.shm.as_mut())
 }
 
-/// The offer of shared memory to `peer`; none if that cannot work, or if it has failed before.
+/// The offer of shared memory to `peer`; none if that cannot work, or has failed before.
 fn offer_shm<R: Remote>(
     rx: &mut AutoRx<R>,
     tx: &mut AutoTx<R>,
@@ -276,8 +276,8 @@ fn complete_shm<R: Remote>(
     let offered = waiting.shm.zip(shm_halves(rx, tx));
     let (pending, (shm_rx, shm_tx)) = offered.ok_or(ConnectError::Malformed)?;
     Shm::complete(shm_rx, shm_tx, pending, answer).map_err(|error| {
-        // The acceptor has already chosen shared memory, so this offer is lost. The next one will
-        // not offer shared memory.
+        // The acceptor has already chosen shared memory, so this offer is lost. The next offer will
+        // contain UDP alone.
         if !matches!(error, ConnectError::Gone) {
             tx.offered.give_up_shm(waiting.endpoint);
             tx.offered.on_fallback(error);
@@ -321,8 +321,8 @@ fn count_use<R: Remote>(rx: &mut AutoRx<R>, tx: &mut AutoTx<R>, peer: PeerId) {
     count_transports(rx, tx);
 }
 
-/// Informs `turns` which transports may bring packets now. While an offer waits, either may bring
-/// its answer.
+/// Informs `turns` which transports may bring packets now. While an offer waits, its answer may
+/// come by either.
 fn count_transports<R: Remote>(rx: &mut AutoRx<R>, tx: &AutoTx<R>) {
     let remote_used = tx.uses.remote_peers() > 0 || !tx.offered.is_empty();
     rx.turns.on_peers(tx.uses.shm_peers() > 0, remote_used);

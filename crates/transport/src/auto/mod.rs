@@ -1,12 +1,12 @@
 //! The `auto` transport: shared memory and UDP in one endpoint, chosen for each peer (design §12).
-//! In this file, "UDP" means the [`Remote`] transport: UDP itself, or another transport that peers
-//! over UDP can talk to.
+//! In this file, "UDP" means the [`Remote`] transport: UDP itself, or another transport that can
+//! talk to peers over UDP.
 //!
 //! An offer has a part for each transport. The side that accepts chooses shared memory if the peer
 //! is on this host and every step of the set-up works, and UDP otherwise; the answer names the
 //! choice. If the offering side then cannot complete shared memory, its next offer to that endpoint
-//! holds UDP alone. The control plane carries each part as an offer of its own kind, so an endpoint
-//! that has only `shm` or only `udp` can be reached too.
+//! contains UDP alone. The control plane carries each part as an offer of its own kind, so an
+//! endpoint that has only `shm` or only `udp` can be reached too.
 //!
 //! The top bit of a [`PeerId`] tells the transports apart: it is set for UDP. All frames of a burst
 //! come from one of them. A look at the socket costs a system call, which may take as long as a
@@ -42,8 +42,8 @@ pub struct Options {
     pub udp: udp::Options,
 }
 
-/// Shared memory and UDP as one transport; or shared memory and another transport that peers over
-/// UDP can talk to.
+/// Shared memory and UDP as one transport; or shared memory and another transport that can talk to
+/// peers over UDP.
 #[derive(Clone, Copy, Debug)]
 pub struct Auto<R = Udp>(PhantomData<fn() -> R>);
 
@@ -69,7 +69,7 @@ pub type HalvesOver<R> = Halves<AutoRx<R>, AutoTx<R>>;
 
 impl<R: Remote> Auto<R> {
     /// Opens an endpoint on shared memory, and on the transport that `open` opens. `open` gets the
-    /// most bytes of data that a packet may have.
+    /// largest data size of a packet.
     ///
     /// Packets have the data size of the transport that carries them ([`Connect::data_size`]). The
     /// endpoint's limit is that of shared memory, even for packets over UDP: under a larger limit,

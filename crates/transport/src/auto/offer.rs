@@ -1,4 +1,4 @@
-//! Offers of `auto` endpoints: those of its transports, one after the other.
+//! Offers of `auto` endpoints: the offers of their transports, one after the other.
 //!
 //! A part is: its kind (rule C1), number of descriptors, number of bytes, bytes. An offer has one
 //! part or two, an answer has one. The control plane carries each part separately, as an offer of
@@ -15,7 +15,7 @@ use crate::connect::{
 use crate::shm::Shm;
 use crate::udp::Udp;
 
-/// Most offers that may wait for answers. The nexus gives up each of them after a while.
+/// Most offers that may wait for answers. The nexus gives up each one after a while.
 const MAX_OFFERED: usize = 1 << 16;
 
 const _: () = {
@@ -35,9 +35,9 @@ pub(super) struct Parts {
 /// An offer that waits for its answer.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    /// The endpoint to which it went.
+    /// The endpoint to which the offer went.
     pub(super) endpoint: EndpointUid,
-    /// The part of shared memory, if it had one.
+    /// The part of shared memory, if any.
     pub(super) shm: Option<Pending>,
     /// The part of UDP.
     pub(super) udp: Pending,
@@ -61,7 +61,7 @@ enum Fallback {
     #[default]
     None,
     Why(ConnectError),
-    /// A caller has taken it.
+    /// A caller has taken the reason.
     Told,
 }
 
@@ -90,8 +90,8 @@ impl Offered {
 
     /// Notes that shared memory with this endpoint failed on our side.
     pub(super) fn give_up_shm(&mut self, endpoint: EndpointUid) {
-        // A process that meets this many endpoints may forget some; with those, shared memory fails
-        // once more.
+        // A process that meets this many endpoints forgets the earlier ones. With each of those,
+        // shared memory then fails once more.
         if self.without_shm.len() >= MAX_OFFERED {
             self.without_shm.clear();
         }
@@ -117,8 +117,7 @@ impl Offered {
         }
     }
 
-    /// The first of these reasons. The first call that finds it takes it; later calls return
-    /// `None`.
+    /// Takes the first of these reasons. Later calls return `None`.
     pub(super) fn take_fallback(&mut self) -> Option<ConnectError> {
         if !matches!(self.fallback, Fallback::Why(_)) {
             return None;
@@ -184,7 +183,7 @@ impl Parts {
         }
     }
 
-    /// Splits an offer into its parts. It does not notice missing descriptors; the transport does.
+    /// Splits an offer into its parts. Only the transport notices missing descriptors.
     ///
     /// # Errors
     /// `Malformed` if the bytes are not parts, or if a kind occurs twice.

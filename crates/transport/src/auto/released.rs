@@ -1,13 +1,13 @@
 //! The position up to which both transports are done with an `auto` endpoint's packets.
 //!
 //! Invariant: a position is never passed before both transports are done with all packets that they
-//! got before it. A transport that always has some packets, of a long message for example, delays a
-//! position only until it is done with those that it had when the position was noted. Owned by
-//! `tx`.
+//! got before it. If a transport always has some packets, of a long message for example, it delays
+//! a position only until it is done with the packets that it had when the position was noted. Owned
+//! by `tx`.
 
 use dunlin_core::transport::TxSeq;
 
-/// A position in the sequence of the endpoint's packets, and those of the transports at the same
+/// A position in the endpoint's sequence of packets, and the transports' positions at the same
 /// time.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct SentPositions {
@@ -17,7 +17,7 @@ pub(super) struct SentPositions {
 }
 
 impl SentPositions {
-    /// Whether transports that are done up to these positions have passed this place.
+    /// Whether transports that are done up to `shm` and `remote` have passed this position.
     #[inline]
     fn is_passed(&self, shm: TxSeq, remote: TxSeq) -> bool {
         shm >= self.shm && remote >= self.remote
@@ -28,12 +28,12 @@ impl SentPositions {
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Released {
     done: TxSeq,
-    /// The next place to pass.
+    /// The next position to pass.
     noted: SentPositions,
 }
 
 impl Released {
-    /// Takes the positions up to which the transports are done, and the place after all packets.
+    /// Takes the positions up to which the transports are done, and the position after all packets.
     /// Returns the position up to which both are done.
     #[inline]
     pub(super) fn look(&mut self, given: SentPositions, shm: TxSeq, remote: TxSeq) -> TxSeq {

@@ -1,5 +1,5 @@
-//! The transport of an `auto` endpoint for peers that share no memory with it: `udp`, or one that
-//! looks like `udp` to its peers.
+//! The transport of an `auto` endpoint for peers that share no memory with it: `udp`, or a
+//! transport that looks like `udp` to its peers.
 //!
 //! Called by the halves of `auto`.
 
@@ -10,16 +10,16 @@ use crate::udp::Udp;
 
 /// A transport that `auto` can use for peers without shared memory.
 ///
-/// Its offers are those of `udp`, so a peer cannot tell which of them it is. Its ids leave the top
-/// bit to `auto`, and it ignores that bit in the ids that it gets.
+/// Its offers are those of `udp`, so a peer cannot tell the two apart. Its ids leave the top bit to
+/// `auto`, and it ignores that bit in the ids that it gets.
 pub trait Remote: Connect {
-    /// Whether bursts that find nothing rarely make a system call, so that every burst of `auto`
-    /// may look at both transports. `xdp` makes a system call in one of a thousand bursts that find
-    /// nothing. But while packets come to it through the kernel, each such burst makes one, and so
-    /// does each burst of `auto`, even if it finds packets in shared memory.
+    /// Whether a burst that finds nothing seldom makes a system call, so that every burst of `auto`
+    /// may look at both transports. `xdp` makes a system call in one of a thousand such bursts. But
+    /// while packets come to it through the kernel, each of these bursts makes one, and so does
+    /// each burst of `auto`, even if it finds packets in shared memory.
     const LOOKS_ARE_CHEAP: bool;
 
-    /// Sends these packets of a lane, in order. They count in the sequence, as those of a burst do.
+    /// Sends these packets of a lane, in order. They count in the sequence, like those of a burst.
     fn send_staged(tx: &mut Self::Tx, lane: &Lane, packets: &[LanePacket]) -> TxSeq;
 }
 

@@ -1,4 +1,4 @@
-//! The receiving half: shared memory, and from time to time the remote transport.
+//! The receiving half: shared memory, and now and then the remote transport.
 //!
 //! Invariant: the frames of a burst come from the transport that `source` names; the other
 //! transport has not been polled since, so its frames wait for a later burst. Called by the event

@@ -1,4 +1,4 @@
-//! The reason why an endpoint has no shared memory is given out once, for a peer of this host.
+//! An endpoint reports why it has no shared memory once, for a peer of this host.
 
 use dunlin_wire::control::EndpointUid;
 
@@ -23,9 +23,9 @@ fn without_shm() -> Halves<AutoRx, AutoTx> {
 }
 
 #[test]
-fn memory_that_was_not_opened_is_missed_by_peers_of_this_host() {
+fn only_peers_of_this_host_report_memory_that_was_not_opened() {
     let Halves { mut rx, mut tx, .. } = without_shm();
-    // The reason is given out once.
+    // The endpoint reports the reason once.
     for (same_host, is_given) in [(false, false), (true, true), (true, false)] {
         let (pending, _) = Auto::offer(&mut rx, &mut tx, &peer(same_host)).unwrap();
         Auto::abandon(&mut rx, &mut tx, pending);

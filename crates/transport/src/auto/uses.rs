@@ -40,7 +40,7 @@ impl Uses {
         }
     }
 
-    /// Takes a use of the peer away.
+    /// Removes one use of the peer.
     pub(super) fn release(&mut self, peer: PeerId) {
         match self.by_peer.get_mut(&peer) {
             Some(uses) if *uses > 1 => *uses -= 1,
@@ -48,7 +48,7 @@ impl Uses {
         }
     }
 
-    /// Takes all uses of the peer away.
+    /// Removes all uses of the peer.
     pub(super) fn remove(&mut self, peer: PeerId) {
         if self.by_peer.remove(&peer).is_some() {
             *self.peers(peer) -= 1;

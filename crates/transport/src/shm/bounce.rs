@@ -1,7 +1,7 @@
 //! Copies of data that lies in memory which no other process can map, such as the user's own.
 //!
 //! Invariant: the last [`COPIES`] copies stay valid. A sender never learns when a receiver is done
-//! with a copy. A receiver that lags by more copies finds that its copy was taken back, and the
+//! with a copy. A receiver that lags by more copies finds that its copy was withdrawn, and the
 //! packet counts as lost. Called by `tx`.
 
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use dunlin_msgbuf::{BufRef, MsgBuf, Pool, PoolConfig};
 /// Number of copies that are kept: more than a session has credits by default.
 const COPIES: usize = 64;
 
-/// The copies, and the pool from which they come. Nothing is allocated before the first.
+/// The copies, and the pool from which they come. Nothing is allocated before the first copy.
 #[derive(Debug, Default)]
 pub(super) struct Bounce {
     pool: Option<Pool>,

@@ -1,7 +1,7 @@
 //! The memory of a ring: cells of 64 bytes, one cache line each.
 //!
 //! The first eight bytes of a packet's first cell are its *word*; the packet's bytes begin after it
-//! and run on over the following cells, whose first eight bytes are then plain data. A 24-byte
+//! and continue in the following cells, whose first eight bytes are then plain data. A 24-byte
 //! header and 32 bytes of data are exactly one cell (design §4).
 //!
 //! Invariants: the cells outlive this view of them; indices are below the count. `ring`, the only
@@ -34,8 +34,8 @@ pub(super) const fn cells_of(len: u32) -> u32 {
     (len + ROUND_UP) / 64
 }
 
-/// The number of cells for a packet that needs several, computed so that the compiler knows that it
-/// is more than one.
+/// The number of cells for a packet that needs several. The computation shows the compiler that the
+/// result is more than one.
 #[inline(always)]
 pub(super) const fn cells_of_long(len: u32) -> usize {
     const { assert!(ONE_CELL == 56 && CELL == 64) };

@@ -5,9 +5,9 @@
 //! Invariants:
 //! - The layout is a function of the number of cells alone; both sides check the length.
 //! - Each side leaves the channel when its last session is gone, and may come back until the other
-//!   side has left too. The side that leaves second frees its slot at once; the other side finds
-//!   out later, and then frees its own. So if a side that has not left offers reuse, the other side
-//!   still has the channel (`setup`).
+//!   side has left too. The side that leaves second frees its slot immediately; the other side
+//!   notices later, and then frees its own. So if a side that has not left offers reuse, the other
+//!   side still has the channel (`setup`).
 //!
 //! Called by `setup`; `rx` and `tx` keep it alive while they use its rings.
 
@@ -24,13 +24,13 @@ use super::memory::SharedMemory;
 use super::ring::{Consumer, ConsumerLine, Producer};
 use crate::connect::{ConnectError, EndpointUid};
 
-/// The end of a channel at which an endpoint is.
+/// An endpoint's end of a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub(super) enum Role {
-    /// It made the channel.
+    /// The endpoint made the channel.
     Creator = 0,
-    /// It got the channel in an offer.
+    /// The endpoint got the channel in an offer.
     Acceptor = 1,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Channel {
     pub(super) role: Role,
     pub(super) peer: EndpointUid,
     pub(super) cells: u32,
-    /// Whether its memory may be read in place, because only trusted code writes to it.
+    /// Whether packets may be read in place, because only trusted code writes to the memory.
     pub(super) trusted: bool,
     line: OwnedFd,
     memory: Arc<SharedMemory>,
@@ -70,7 +70,7 @@ unsafe impl Sync for Bell {}
 pub(super) enum Left {
     /// The other side still uses it and may offer its reuse.
     First,
-    /// Neither side uses it; it can go.
+    /// Neither side uses it, so it can be freed.
     Last,
 }
 
@@ -83,7 +83,7 @@ const BELL_NAME: &CStr = c"dunlin-doorbell";
 const STATE: usize = 0;
 const LINES: [usize; 2] = [128, 256];
 
-/// Bits of the state: the sides that have left, and one for a side that has died or was given up.
+/// The bit of the state for a side that has died or was given up; lower bits are sides that left.
 const GONE: u32 = 4;
 
 impl Role {
@@ -223,7 +223,7 @@ impl Channel {
         self.state().fetch_update(set, fetch, still_there).is_ok()
     }
 
-    /// Gives the channel up, because the other side is dead or must be left.
+    /// Gives the channel up, because the other side is dead or unusable.
     pub(super) fn give_up(&self) {
         self.state().fetch_or(GONE, Ordering::AcqRel);
     }

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Invariants: a slot that is not `Free` has a channel; `Live` and `Left` slots have both rings in
-//! the halves; `by_peer` names only slots in those two states. The generation in a [`PeerId`]
-//! changes when its slot becomes free, and free slots are used again oldest first.
+//! the halves; `by_peer` contains only slots in those two states. The generation in a [`PeerId`]
+//! changes when its slot becomes free, and free slots are reused oldest first.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -36,7 +36,7 @@ pub(super) struct Channels {
     slots: Vec<Slot>,
     free: VecDeque<usize>,
     by_peer: HashMap<EndpointUid, PeerId>,
-    /// Whether `arm` was called, and `disarm` not yet.
+    /// Whether `arm` was called, and `disarm` has not been called since.
     pub(super) armed: bool,
 }
 
@@ -45,8 +45,8 @@ pub(super) struct Slot {
     generation: u32,
     pub(super) state: State,
     pub(super) channel: Option<Arc<Channel>>,
-    /// The entry of this end's terms in the process's table, until the other end, which is in this
-    /// process too, takes them.
+    /// The entry of this end's terms in the process's table, until the other end, which is in the
+    /// same process, takes them.
     pub(super) given: Option<Held>,
 }
 
@@ -62,7 +62,7 @@ pub(super) enum State {
 }
 
 /// Bits of a [`PeerId`] that are the index. The bits above are the generation, except for the
-/// topmost, which stays 0 for `auto`.
+/// topmost bit, which stays 0 for `auto`.
 const INDEX_BITS: u32 = 12;
 
 const _: () = assert!(super::doorbell::MAX_BITS <= 1 << INDEX_BITS);
@@ -157,8 +157,8 @@ impl Channels {
         slot.state = state;
     }
 
-    /// Keeps this end's terms in the table while the slot is in use, until the other end, in this
-    /// process too, has taken them.
+    /// Keeps this end's terms in the process's table until the slot is freed, or the other end,
+    /// which is in the same process, has taken them.
     pub(super) fn keep(&mut self, peer: PeerId, given: Held) {
         self.slots[index_of(peer)].given = Some(given);
     }
@@ -192,7 +192,7 @@ impl Channels {
         Some(self.name(index))
     }
 
-    /// A channel that we left and the other side has left since.
+    /// A channel that both sides have left, the other side last.
     pub(super) fn next_over(&self) -> Option<PeerId> {
         let is_over = |channel: &Arc<Channel>| channel.other_has_left();
         let index = self.slots.iter().position(|slot| {
@@ -203,7 +203,7 @@ impl Channels {
 
     /// Calls `drain` for each readable wake-up line. If `drain` returns false, the other end is
     /// gone. Then the line is no longer watched: if sessions use the channel, the control plane
-    /// will notice that the peer is dead. Returns the number of peers that had woken us.
+    /// will notice that the peer is dead. Returns the number of peers that have woken us.
     pub(super) fn drain_lines(&self, mut drain: impl FnMut(usize) -> bool) -> u64 {
         let mut woken = 0;
         ffi::ready(&self.epoll, |index| {

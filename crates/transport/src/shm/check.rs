@@ -1,5 +1,5 @@
 //! Checks that must hold whatever a hostile peer writes into a ring and a doorbell. The property
-//! tests here and the fuzz target `shm_ring` share them.
+//! tests here and the fuzz target `shm_ring` share these checks.
 //!
 //! Built for tests, for fuzzing, and with the feature `check`.
 
@@ -13,7 +13,7 @@ use super::sync::Ordering;
 /// Cells of the tested ring.
 pub(super) const COUNT: u32 = 64;
 
-/// Its longest packet, in bytes.
+/// Longest packet of the tested ring, in bytes.
 pub(super) const LONGEST: u32 = 900;
 
 /// Longest packet that the loop copies while it takes packets.
@@ -23,8 +23,8 @@ const SHORT: u32 = 1080;
 pub(super) struct Heap {
     pub(super) producer: Producer,
     pub(super) consumer: Consumer,
-    /// From `Box::leak`, as the cells are: both ends have pointers to them, and a box that moves
-    /// would claim to be the only one.
+    /// From `Box::leak`, as the cells are: both ends have pointers to them, and moving a box would
+    /// assert unique access.
     line: NonNull<ConsumerLine>,
     cells: NonNull<[Cell]>,
 }
@@ -89,13 +89,13 @@ fn poll(ring: &mut Heap, times: u8) -> bool {
     false
 }
 
-/// Takes packets like a receiver that copies them in its loop. The other packets are left.
+/// Takes packets like a receiver that copies them in its loop. Other packets stay.
 fn take_in_place(ring: &mut Heap, times: u8) {
     let mut packets = Vec::new();
     let watch = ring.consumer.watch();
     // SAFETY: the cells are the ring's, which lives.
     if let Some(len) = unsafe { watch.next() } {
-        // A flag makes the length longer than a ring.
+        // A flag makes the length longer than any ring.
         let lone = match cells_of(len.min(2 * LONGEST)) {
             1 => ring.consumer.take_lone::<1>(watch, len),
             2 => ring.consumer.take_lone::<2>(watch, len),
@@ -129,8 +129,11 @@ fn take_in_place(ring: &mut Heap, times: u8) {
 
 /// Reads a packet that the consumer has shown.
 fn read(ring: &Heap, at: u32, len: u32) {
-    assert!(len <= LONGEST, "longer than any packet");
-    assert!(at + cells_of(len) <= COUNT, "outside of the ring");
+    assert!(len <= LONGEST, "the packet is longer than the ring permits");
+    assert!(
+        at + cells_of(len) <= COUNT,
+        "the packet reaches beyond the ring"
+    );
     std::hint::black_box(ring.bytes(at, len).iter().fold(0, |sum, byte| sum ^ byte));
 }
 
@@ -142,8 +145,8 @@ fn push(ring: &mut Heap, len: u64, was_broken: bool) -> bool {
     match result {
         Err(Refused::TooLong) => assert!(len > LONGEST as usize),
         Err(Refused::Broken) => return true,
-        // The producer of a broken ring may still send as far as the last valid position of the
-        // consumer allows.
+        // The producer of a broken ring may still send as far as the consumer's last valid position
+        // permits.
         Err(Refused::Full) => assert!(!was_broken, "a broken ring is full at most once"),
         Ok(()) => assert!(len <= LONGEST as usize),
     }
@@ -166,8 +169,8 @@ fn scribble(bell: &Doorbell, at: u64, value: u64) {
 fn take(bell: &Doorbell) {
     let mut last = None;
     bell.take(|bit| {
-        assert!(bit < MAX_BITS, "a bit that does not exist");
-        assert!(last < Some(bit), "a bit twice");
+        assert!(bit < MAX_BITS, "the doorbell has no such bit");
+        assert!(last < Some(bit), "a bit was taken twice");
         last = Some(bit);
     });
     let _sleeps = bell.fall_asleep();

@@ -1,10 +1,10 @@
-//! Copies of a few bytes without a call. The lengths are those of a small packet, for which a call
-//! of `memcpy` costs as much as the rest of the packet's work. Called by `cells`.
+//! Copies of a few bytes without a call. For the lengths of small packets, a call of `memcpy` costs
+//! as much as the rest of the packet's work. Called by `cells`.
 //!
 //! A packet of a lane is copied in whole lines or halves, by narrow loads and wide stores. Its
 //! bytes were stored as words a moment ago, and a load that is wider than such a store must wait
-//! until the store has left the store buffer. The stores go to a line that another core holds, for
-//! which fewer stores are faster.
+//! until the store has left the store buffer. The stores go to a line that another core holds;
+//! there, fewer stores are faster.
 
 use std::ptr;
 
@@ -15,7 +15,7 @@ use super::cells::{CELL, HALF, ONE_CELL};
 /// Longest copy that [`short`] makes.
 pub(super) const SHORT: usize = 64;
 
-/// Copies `len` bytes, at most [`SHORT`]: two moves that overlap, whatever the length.
+/// Copies `len` bytes, at most [`SHORT`], with two overlapping moves.
 ///
 /// # Safety
 /// `from` is good for reading and `to` for writing `len` bytes, and they do not overlap.
@@ -60,7 +60,7 @@ const WORD: usize = size_of::<u64>();
 pub(super) unsafe fn whole(from: &[u8; ONE_CELL], to: *mut u8) {
     const { assert!(ONE_CELL == WORD + 3 * PAIR) };
     let first = *from.first_chunk::<WORD>().expect("it is longer");
-    // The words of the header were stored one by one, those of the message in pairs.
+    // The header's words were stored one by one, the message's words in pairs.
     let pairs = [
         (5 * WORD, Pair::load_stored::<{ 5 * WORD }, _>(from)),
         (3 * WORD, Pair::load_stored::<{ 3 * WORD }, _>(from)),
@@ -96,12 +96,12 @@ pub(super) unsafe fn halves(from: &[u8; CELL], to: *mut u8, len: usize) {
     }
 }
 
-/// Whether half of a line is one move for the processor that the program is built for. Otherwise
-/// `memcpy`, which looks at run time for wider moves, takes fewer stores.
+/// Whether the processor that the program is built for can move half a line at once. Otherwise
+/// `memcpy`, which looks for wider moves at run time, takes fewer stores.
 const WIDE: bool = cfg!(any(target_feature = "avx", not(target_arch = "x86_64")));
 
-/// Copies lines up to their last half, with a move for each half: in fewer instructions than a call
-/// of `memcpy` takes, and no move is wider than the stores that filled a lane's longer packets.
+/// Copies lines up to their last half, one move per half. That takes fewer instructions than a call
+/// of `memcpy`, and no move is wider than the stores that filled a lane's longer packets.
 ///
 /// # Safety
 /// `from` is good for reading and `to` for writing this number of halves of lines, and they do not
@@ -115,7 +115,7 @@ pub(super) unsafe fn many_halves(from: *const u8, to: *mut u8, halves: usize) {
     let (mut at, eights) = (0, halves / 8 * (8 * HALF));
     // SAFETY: as the caller promises; each half is copied once.
     unsafe {
-        // One by one: a compiler turns a loop that moves all that it passes into a call.
+        // One by one, because a compiler turns a loop over all of them into a call.
         while at < eights {
             four(from, to, at);
             four(from, to, at + 4 * HALF);
@@ -136,8 +136,8 @@ pub(super) unsafe fn many_halves(from: *const u8, to: *mut u8, halves: usize) {
     }
 }
 
-/// Copies halves of lines by calls of `memcpy`, for a KiB at most: for some KiB, it uses an
-/// instruction that takes long to begin.
+/// Copies halves of lines by calls of `memcpy`, at most a KiB each: for several KiB, `memcpy` uses
+/// an instruction that starts slowly.
 ///
 /// # Safety
 /// As for [`many_halves`].

@@ -1,17 +1,17 @@
 //! The doorbell of a receiver: which of its parked rings have packets, and whether it sleeps.
 //!
-//! One per endpoint, in memory that it shares with all of its peers. A peer that finds its ring
-//! parked sets its bit here; if the receiver sleeps, the peer also wakes it through the channel's
-//! socket. One word summarises 64 words of bits, so a look costs one cache line.
+//! There is one per endpoint, in memory that it shares with all of its peers. A peer that finds its
+//! ring parked sets its bit here; if the receiver sleeps, the peer also wakes it through the
+//! channel's socket. One word summarises 64 words of bits, so a look costs one cache line.
 //!
 //! Invariants:
-//! - A peer sets bit, then summary, then looks at `sleeping`; the receiver takes the summary before
-//!   the bits, and looks at the summary after it has set `sleeping`. So a receiver never sleeps
+//! - A peer sets its bit, then the summary, then reads `sleeping`; the receiver takes the summary
+//!   before the bits, and reads the summary after it has set `sleeping`. So a receiver never sleeps
 //!   while a bit is set.
-//! - A peer can write anything here. The worst that it can do is to cause needless looks, and to
-//!   delay other peers' packets until the receiver's next round over its parked rings. Whether the
-//!   receiver has to be woken is therefore also in each ring's own memory (`ring::Parked`), where
-//!   only its peer can write.
+//! - A peer can write anything here. At worst it causes needless looks, and delays other peers'
+//!   packets until the receiver's next round over its parked rings. Therefore each ring's own
+//!   memory, to which only its peer can write, also shows whether the receiver must be woken
+//!   (`ring::Parked`).
 
 use super::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -25,7 +25,7 @@ const WORDS: usize = 64;
 #[cfg(loom)]
 const WORDS: usize = 2;
 
-/// The memory that the receiver and its peers share. All zeros is a receiver that is awake.
+/// The memory that the receiver and its peers share. All zeros: the receiver is awake.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Doorbell {
@@ -50,9 +50,9 @@ impl Default for Doorbell {
 }
 
 impl Doorbell {
-    /// Sets a peer's bit. Returns true if the receiver sleeps and has to be woken.
+    /// Sets a peer's bit. Returns true if the receiver sleeps and must be woken.
     ///
-    /// A `bit` beyond the last rings nothing; `channel` refuses peers that claim one.
+    /// A `bit` that does not exist has no effect; `channel` refuses peers that claim one.
     pub(super) fn ring(&self, bit: u32) -> bool {
         let word = bit as usize / 64;
         let Some(bits) = self.bits.0.get(word) else {

@@ -47,7 +47,7 @@ impl Shm {
             tx: ShmTx::new(Channels::new(options, bell_fd)?),
             limits: Limits {
                 data_size,
-                // Up to an eighth of the cells may have been read without the sender knowing it.
+                // Up to an eighth of the cells may be read without the sender knowing it.
                 rx_queue: (cells - cells / 8) / cells_of(in_ring),
                 line_rate: LINE_RATE,
             },

@@ -14,7 +14,7 @@ use std::ptr::{self, NonNull};
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
 const FD_LEN: u32 = size_of::<RawFd>() as u32;
 
-/// Room for more descriptors than any peer should send, so that all of them are seen and closed.
+/// Room for more descriptors than a correct peer sends, so that all are seen and closed.
 const CONTROL: usize = 128;
 
 #[repr(C, align(8))]
@@ -37,9 +37,9 @@ pub(super) fn create_memory(name: &CStr, len: usize) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// True if this is shared memory of `len` bytes that no process can make shorter, so that no access
-/// to a mapping of it can fail. It must lie on a tmpfs, where a page of any size appears when it is
-/// touched. On a hugetlbfs a page may be missing then, which raises a bus error.
+/// True if this is shared memory of `len` bytes that no process can shorten, so that no access to a
+/// mapping of it can fail. It must lie on a tmpfs, where a page of any size is allocated at the
+/// first access. On a hugetlbfs no page may be left then, and the access raises a bus error.
 pub(super) fn is_sealed_memory(fd: &OwnedFd, len: usize) -> bool {
     let mut stat = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the structure is the caller's to fill.
@@ -94,7 +94,7 @@ pub(super) fn map_private(len: usize) -> io::Result<NonNull<u8>> {
     NonNull::new(base.cast()).ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
 }
 
-/// Takes a mapping away.
+/// Unmaps memory.
 ///
 /// # Safety
 /// `base` and `len` are those of a mapping by [`map`] or [`map_private`] that is not used any more.
@@ -115,9 +115,9 @@ pub(super) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// Wakes the thread that waits at the other end of the line.
 ///
-/// A `send` without waiting cannot block, even if the peer gave us something that is not a socket
-/// pair, or changes its flags; a `write` to an eventfd could. Errors harm only the peer. A full
-/// line means that the peer was woken and has not looked yet.
+/// A `send` without waiting cannot block, even if the peer gave us a descriptor that is not a
+/// socket pair, or changes its flags; a `write` to an eventfd could. Errors harm only the peer. A
+/// full line means that the peer was woken and has not looked yet.
 #[inline]
 pub(super) fn wake(line: RawFd) {
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
@@ -127,7 +127,7 @@ pub(super) fn wake(line: RawFd) {
 
 /// The result of reading a line.
 pub(super) enum Received {
-    /// Nothing more for now.
+    /// No message for now.
     Nothing,
     /// The other end is closed, or the descriptor was never a line.
     Gone,
@@ -136,7 +136,7 @@ pub(super) enum Received {
 }
 
 /// Sends a message over a line, with a descriptor for the other side. False if the line did not
-/// take it.
+/// accept it.
 pub(super) fn tell(line: RawFd, message: &[u8], fd: Option<&OwnedFd>) -> bool {
     let mut piece = libc::iovec {
         iov_base: message.as_ptr().cast_mut().cast(),
@@ -167,7 +167,7 @@ pub(super) fn tell(line: RawFd, message: &[u8], fd: Option<&OwnedFd>) -> bool {
     unsafe { libc::sendmsg(line, &raw const header, flags) >= 0 }
 }
 
-/// Takes the next message from the line: a wake-up, or news of the peer's regions.
+/// Takes the next message from the line: a wake-up, or a report about the peer's regions.
 pub(super) fn receive(line: RawFd, message: &mut [u8]) -> Received {
     let mut piece = libc::iovec {
         iov_base: message.as_mut_ptr().cast(),

@@ -1,9 +1,8 @@
-//! Channels within one process. Their two ends pass their terms to each other through a table of
-//! the process.
+//! Channels within one process. Their two ends exchange their terms through a table of the process.
 //!
 //! A channel is trusted only if no other process can write to it. A claim proves nothing: any
-//! process can claim to be this one, have a third one relay its messages, or be forked from this
-//! one, and it can open a memory file through `/proc`. So the memory of a trusted channel is
+//! process can claim to be this one, have a third process relay its messages, or be forked from
+//! this one, and it can open a memory file through `/proc`. So the memory of a trusted channel is
 //! private and has no descriptor, and only the channel's name goes over the control plane. An offer
 //! or an answer with a name that is not in the table is refused.
 //!
@@ -16,14 +15,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::memory::SharedMemory;
 
-/// The terms of one end, and all that the other end needs to use the channel.
+/// The terms of one end, and everything that the other end needs to use the channel.
 #[derive(Debug)]
 pub(super) struct Given {
-    /// Its sizes and its bit, which the control plane does not carry.
+    /// The end's sizes and its bit, which the control plane does not carry.
     pub(super) terms: Vec<u8>,
-    /// Its doorbell, which it shares with all of its peers.
+    /// The end's doorbell, which all of its peers share.
     pub(super) bell: OwnedFd,
-    /// From the end that made the channel: the memory, and the other end of the wake-up line.
+    /// If this end made the channel: the memory, and the other end of the wake-up line.
     pub(super) made: Option<(Arc<SharedMemory>, OwnedFd)>,
 }
 

@@ -2,8 +2,8 @@
 //! peer and checked.
 //!
 //! Invariants: a mapping has the length that it states, starts at a page, and cannot lose pages
-//! while it lives: the size of its file is sealed, and the file lies on a tmpfs. It holds only what
-//! may be shared (atomics and `UnsafeCell`s) and is valid whatever bytes are in it.
+//! while it lives: the size of its file is sealed, and the file lies on a tmpfs. It holds only
+//! values that may be shared (atomics and `UnsafeCell`s) and that are valid with any bytes.
 
 use std::ffi::CStr;
 use std::io;

@@ -29,13 +29,13 @@ pub(super) enum Kind {
     /// Offers a new channel. Descriptors: its memory, the offerer's doorbell, the acceptor's end
     /// of the wake-up line.
     New = 0,
-    /// Offers a channel that both sides have, and that the offerer made.
+    /// Offers to reuse a channel that the offerer made.
     ReuseByCreator = 1,
-    /// Offers a channel that both sides have, and that the acceptor made.
+    /// Offers to reuse a channel that the acceptor made.
     ReuseByAcceptor = 2,
     /// Accepts a new channel. Descriptor: the acceptor's doorbell.
     Accepted = 3,
-    /// Accepts the use of an old one.
+    /// Accepts the reuse of a channel.
     Reused = 4,
     /// Offers a new channel to an endpoint of the same process, which finds it in the table by its
     /// name.
@@ -60,7 +60,7 @@ pub(super) struct Message {
 }
 
 impl Kind {
-    /// The kind of the offer by which the end `role` takes up an old channel.
+    /// The kind of the offer by which the end `role` reuses an old channel.
     pub(super) const fn reuse_by(role: Role) -> Self {
         match role {
             Role::Creator => Self::ReuseByCreator,

@@ -1,8 +1,8 @@
 //! How an endpoint uses shared memory, and the sizes that follow from it.
 //!
-//! Invariant: options that [`Options::check`] has accepted keep every limit of this module. Read by
-//! `endpoint`, which opens an endpoint with them, and by `channels` and `setup`, which compare them
-//! with a peer's.
+//! Invariant: options that [`Options::check`] has accepted are within every limit of this module.
+//! Read by `endpoint`, which opens an endpoint with them, and by `channels` and `setup`, which
+//! compare them with a peer's.
 
 use std::fmt;
 use std::io;
@@ -16,22 +16,22 @@ use super::ring::longest_packet;
 /// The options of shared memory at an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Most data bytes in one packet. Two endpoints use the smaller of theirs.
+    /// Most data bytes in one packet. Two endpoints use the smaller of their values.
     pub data_size: u32,
     /// Cells of 64 bytes in each ring of the channels that this endpoint makes: a power of two
     /// from 64 to 65 536. A channel takes 128 bytes a cell.
     pub cells: u32,
     /// Most peers, from 1 to 4096.
     pub max_peers: u32,
-    /// Whether to trust peers in other processes as if they were threads of this one: packets
-    /// longer than a cell are then validated without copying them first. A peer that changes a
-    /// packet during validation can then do harm, and so can any process of this user that opens
-    /// the channel's memory through `/proc`. Channels within this process need no trust: their
-    /// memory has no descriptor, and the control plane carries only their name.
+    /// Whether to trust peers in other processes as if they were threads of this one. Packets
+    /// longer than a cell are then validated in place, without a copy. A peer that changes a packet
+    /// during validation can then do harm, and so can any process of this user that opens the
+    /// channel's memory through `/proc`. Channels within this process need no trust: their memory
+    /// has no descriptor, and the control plane carries only their name.
     pub trust_peer: bool,
-    /// If a packet has data of this many bytes or more, or data that would take more than half of a
-    /// ring, the data is not written into the ring: the packet names the place of the data, and the
-    /// receiver, which has mapped the sender's regions, copies it from there.
+    /// Data of at least this many bytes, or data that would take more than half of a ring, is not
+    /// written into the ring: the packet names the place of the data, and the receiver, which has
+    /// mapped the sender's regions, copies it from there.
     pub by_reference: u32,
     /// Bytes of one peer's memory that this endpoint maps to copy data from. Data beyond this limit
     /// comes through the ring, which is slower.
@@ -124,7 +124,7 @@ impl Options {
     }
 }
 
-/// The longest packet that lies whole in a ring, in a channel whose packets have up to `longest`
+/// The longest packet that lies entirely in a ring, in a channel whose packets have up to `longest`
 /// bytes.
 pub(super) const fn in_ring(longest: u32, cells: u32) -> u32 {
     let most = longest_packet(cells);

@@ -1,9 +1,9 @@
-//! Data by reference: the regions of the sender that the receiver of a channel has mapped.
+//! Data by reference: the sender's regions that the receiver of a channel has mapped.
 //!
 //! Before the first packet that names a region, the sender sends the region's descriptor over the
-//! wake-up line. The receiver reads the line when it meets a region that it does not know. When a
-//! region of the sender is gone, the sender reports its end before it announces the next region or
-//! sleeps, and the receiver unmaps the region.
+//! wake-up line. The receiver reads the line when it meets an unknown region. When a region of the
+//! sender is gone, the sender reports its end before it announces the next region or sleeps, and
+//! the receiver unmaps the region.
 //!
 //! Invariants: a sender puts a name into a ring only after it has announced the region; each side
 //! holds at most [`MOST`] regions of the other. Called by `tx` and `rx`.
@@ -21,11 +21,11 @@ const MOST: usize = 1024;
 /// Most messages that are taken from a line at once.
 const MESSAGES: u32 = 512;
 
-/// First byte of a message about a new region. A byte of 1 only wakes.
+/// First byte of a message about a new region. A message that begins with 1 only wakes.
 const NEW: u8 = 2;
 const GONE: u8 = 3;
 
-/// Bytes of a message that says that a region is gone: kind, region.
+/// Bytes of a message about the end of a region: kind, region.
 const GONE_LEN: usize = 1 + 4;
 
 /// Bytes of the longest message: kind, region, extent.
@@ -76,8 +76,8 @@ impl Drop for Share {
 }
 
 impl Told {
-    /// True if the peer can find the bytes: the sender announced their region before, or announces
-    /// it now.
+    /// True if the peer can find the bytes: the sender has announced their region before, or
+    /// announces it now.
     #[inline]
     pub(super) fn tell(&mut self, line: RawFd, data: BufRef) -> bool {
         let region = data.region();
@@ -113,7 +113,7 @@ impl Told {
     pub(super) fn forget_dead(&mut self, line: RawFd) {
         self.regions.retain(|&region| {
             regions::is_alive(region) || {
-                // If the line is full now, the message is sent later.
+                // If the line is full, the message is sent later.
                 !ffi::tell(
                     line,
                     &encode(GONE, region, Extent::default())[..GONE_LEN],
@@ -149,7 +149,7 @@ impl Known {
         region.find(name)
     }
 
-    /// Reads the peer's messages from the line. False if its end is gone.
+    /// Reads the peer's messages from the line. False if the peer's end is gone.
     #[cold]
     pub(super) fn listen(&mut self, line: RawFd) -> bool {
         for _ in 0..MESSAGES {
@@ -163,9 +163,9 @@ impl Known {
         true
     }
 
-    /// Learns from one message. It ignores a message that it does not understand, and a region that
-    /// it cannot map: packets that name such a region are dropped, and the peer is asked to send
-    /// their data in the ring.
+    /// Handles one message. It ignores a message that it does not understand, and a region that it
+    /// cannot map: packets that name such a region are dropped, and the peer is asked to send their
+    /// data in the ring.
     fn learn(&mut self, message: &[u8], fd: Option<OwnedFd>) {
         match (decode(message), fd) {
             (Some((NEW, id, extent)), Some(fd)) if self.regions.len() < MOST => {

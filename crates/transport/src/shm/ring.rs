@@ -1,13 +1,13 @@
 //! The ring: one producer, one consumer, packets of whole cells (`docs/decisions/shm-ring.md`).
 //!
-//! A packet is published by one store of its word, after all of its bytes. The consumer looks at
-//! one place only, the word of the cell at its head, so the transfer of a small packet costs one
-//! cache line. The word holds the lap, so the consumer need not erase the packets that it has read.
+//! A packet is published by one store of its word, after all of its bytes. The consumer polls one
+//! place only, the word of the cell at its head, so the transfer of a small packet costs one cache
+//! line. The word contains the lap, so the consumer need not erase the packets that it has read.
 //!
 //! Invariants:
 //! - The word at the producer's tail never looks published: it is zero, or was written in an
-//!   earlier lap. Continuation cells hold arbitrary bytes, so the producer remembers which cells
-//!   are of that kind (`dirty`), and before it publishes, it zeroes the word at the next tail.
+//!   earlier lap. Continuation cells hold arbitrary bytes, so the producer remembers these cells
+//!   (`dirty`), and zeroes the word at the next tail before it publishes.
 //! - At least one cell is free, so that zeroing never touches an unread packet.
 //! - Packets do not wrap: a marker sends the consumer to the first cell. No packet is longer than
 //!   half of the ring, so an empty ring has room for every packet.
@@ -40,33 +40,33 @@ pub(super) struct ConsumerLine {
     consumed: AtomicU64,
     /// A [`Parked`].
     parked: AtomicU32,
-    /// Not zero: the consumer cannot map the memory that packets name, and wants the data of later
-    /// packets in the ring.
+    /// Not zero: the consumer cannot map the memory that packets name, and wants later packets to
+    /// have their data in the ring.
     copies: AtomicU32,
 }
 
-/// Whether the consumer looks at the ring. Senders of older releases distinguish only zero from
-/// other values, and look only at the doorbell to decide whether to wake the consumer.
+/// Whether the consumer polls the ring. Senders of older releases distinguish only zero from other
+/// values, and read only the doorbell to decide whether to wake the consumer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub(super) enum Parked {
-    /// It polls the ring.
+    /// The consumer polls the ring.
     No = 0,
-    /// It does not look at the ring until its doorbell rings.
+    /// The consumer does not poll the ring until its doorbell rings.
     Awake = 1,
-    /// It sleeps, or has slept since it last looked at the ring. The producer has to wake it
-    /// whatever the doorbell says, because other peers can write into the doorbell.
+    /// The consumer sleeps, or has slept since it last polled the ring. The producer must wake it
+    /// whatever the doorbell shows, because other peers can write into the doorbell.
     Asleep = 2,
 }
 
 /// The reason why a packet was not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Refused {
-    /// There is no room for it.
+    /// There is no room for the packet.
     Full,
-    /// It is longer than the ring carries.
+    /// The packet is longer than the ring carries.
     TooLong,
-    /// The consumer claims an impossible position, so the ring is unusable from now on.
+    /// The consumer claims an impossible position, so the ring is unusable.
     Broken,
 }
 
@@ -90,7 +90,7 @@ unsafe impl Send for Producer {}
 
 const LEN_SHIFT: u32 = 32;
 const FLAGS_SHIFT: u32 = 48;
-/// This is not a packet: the next one is in the first cell.
+/// This is not a packet. The next packet is in the first cell.
 const WRAP: u64 = 1 << FLAGS_SHIFT;
 /// The packet only names its data, which lies elsewhere.
 const REFERENCE: u64 = 2 << FLAGS_SHIFT;
@@ -135,7 +135,7 @@ impl Producer {
     /// Sends a packet that consists of `head` and of the `data_len` bytes at `data`.
     ///
     /// # Errors
-    /// See [`Refused`]; nothing is sent then, and nothing waits.
+    /// See [`Refused`]; then nothing is sent or queued.
     ///
     /// # Safety
     /// `data` is good for reading `data_len` bytes, which lie outside the ring.
@@ -178,7 +178,7 @@ impl Producer {
         self.longest
     }
 
-    /// Prefetches the cell to which the packet `ahead` packets from now will be written.
+    /// Prefetches the cell that the packet after `ahead` others will be written to.
     #[cfg(not(loom))]
     #[inline(always)]
     pub(super) fn prefetch(&self, ahead: u64) {
@@ -199,7 +199,7 @@ impl Producer {
         self.line().copies.load(Ordering::Relaxed) != 0
     }
 
-    /// True if the consumer has parked the ring, so that its doorbell has to be rung.
+    /// True if the consumer has parked the ring, so that its doorbell must be rung.
     ///
     /// The fence orders the publication before the load of the mark: either the consumer, which
     /// looks once more after it has set the mark, sees the packet, or we see the mark.
@@ -209,8 +209,8 @@ impl Producer {
         self.line().parked.load(Ordering::Relaxed) != 0
     }
 
-    /// True if the consumer has to be woken. It returns true only once for each request of the
-    /// consumer, so a busy consumer gets one message and not one for each packet.
+    /// True if the consumer must be woken. It returns true only once per request of the consumer,
+    /// so a busy consumer gets one message, not one per packet.
     #[cold]
     pub(super) fn takes_asleep(&self) -> bool {
         let parked = &self.line().parked;
@@ -220,7 +220,7 @@ impl Producer {
             .is_ok()
     }
 
-    /// The slow path: sends packets of several cells, reads the consumer's position when it must,
+    /// The slow path: sends packets of several cells, reads the consumer's position when necessary,
     /// and refuses packets.
     #[inline(never)]
     unsafe fn push_slowly(
@@ -241,8 +241,8 @@ impl Producer {
         self.reserve(u64::from(skipped + cells))?;
         let (start, marker) = (self.tail + u64::from(skipped), self.tail);
         let at = self.cells.index(start);
-        // The consumer polls the first cell, and takes its line away if anything is written there
-        // long before the word. So that cell comes last.
+        // The consumer polls the first cell. If that cell were written long before the word, the
+        // consumer would take its cache line away in between. So it is written last.
         let in_first = data_len.min(ONE_CELL.saturating_sub(head.len()));
         // SAFETY: the cells are free, do not reach beyond the last, and hold the packet.
         unsafe {
@@ -340,7 +340,7 @@ impl Producer {
     }
 }
 
-/// The low half of a published word at `position`: the lap, shifted so that it is odd and a word of
+/// The low half of a published word at `position`: the lap, shifted and made odd, so that a word of
 /// zero is never a packet. It repeats after 2³¹ laps; no cell keeps a word for that long.
 #[inline]
 fn sequence(cells: &Cells, position: u64) -> u64 {

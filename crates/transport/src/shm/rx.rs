@@ -1,14 +1,14 @@
 //! The receiving half: polls the rings that have been busy lately, and finds packets in the others
 //! through the doorbell.
 //!
-//! A ring is *active*, and polled by every burst, or *parked*, and left alone until its peer rings
-//! the doorbell. While there are only a few rings, all stay active as long as the thread is awake,
-//! so a packet costs only the cache line in which it lies. If there are more, those that stay empty
-//! are parked.
+//! A ring is *active*, and every burst polls it, or *parked*, and this half ignores it until the
+//! peer rings the doorbell. While there are only a few rings, all stay active as long as the thread
+//! is awake, so a packet costs only the cache line in which it lies. If there are more rings, those
+//! that stay empty are parked.
 //!
 //! Invariants:
-//! - Before a ring leaves the active list, its mark is set, a fence has run, and it was found
-//!   empty once more. So a packet is seen here, or its sender sees the mark.
+//! - Before a ring leaves the active list, its mark is set, a fence has run, and the ring was found
+//!   empty once more. So either this half sees a packet, or the sender sees the mark.
 //! - While the half sleeps, each ring is marked `Asleep` in memory that only its own peer can
 //!   write, so no peer can prevent another from waking the thread (`house`).
 //! - Packets are copied out of the ring before they are read, because the peer can write there;
@@ -51,8 +51,8 @@ use crate::counters::Counters;
 pub struct ShmRx {
     alone: Alone,
     frames: [FrameBytes; RX_BURST],
-    /// Copies of short packets; `shorts` says where each lies. Places point there, so the copies
-    /// must not move with the half.
+    /// Copies of short packets. Addresses of frames point there, so the copies must not move with
+    /// the half.
     shorts: Shorts,
     /// Copies of longer packets, one after the other.
     long: Longs,
@@ -64,13 +64,13 @@ pub struct ShmRx {
     rings: Vec<Option<RxRing>>,
     /// The rings that every burst polls.
     active: Vec<Polled>,
-    /// The rings that this half has parked with the mark [`Parked::Awake`]; while it sleeps, the
-    /// rings that were active before. Some of them may be active again.
+    /// The rings that this half has parked with the mark [`Parked::Awake`]; while it sleeps, also
+    /// the rings that were active before. Some of them may be active again.
     dozing: Vec<u32>,
-    /// The place in `active` where the next burst begins. It advances, so that no ring is always
+    /// The index in `active` where the next burst begins. It advances, so that no ring is always
     /// last.
     first: usize,
-    /// The ring at which the next round over parked rings looks.
+    /// The ring that the next round over parked rings checks first.
     round: usize,
     /// Rings that were removed while their frames may still be borrowed.
     retired: Vec<RxRing>,
@@ -78,7 +78,7 @@ pub struct ShmRx {
     counters: Counters,
 }
 
-/// The data of a ring that a burst needs while the ring is empty.
+/// The state of a ring that a burst needs while the ring is empty.
 #[derive(Clone, Copy, Debug)]
 struct Polled {
     watch: Watch,
@@ -88,12 +88,13 @@ struct Polled {
 // SAFETY: the places point into memory that the half owns or keeps mapped, and move with it.
 unsafe impl Send for ShmRx {}
 
-/// Number of long packets that fit into one burst in addition to small ones; later ones come with
-/// the next burst, so that a copy is still in the first-level cache when it is read.
+/// Number of long packets that fit into one burst in addition to short ones. Further long packets
+/// come with the next burst, so that a copy is still in the first-level cache when it is read.
 const LONG_FRAMES: usize = 4;
 
-/// With up to this number of rings, a burst tries each as if a packet were there, which saves 15 ns
-/// when one comes. With more rings it looks at their words first, which saves 10 ns a ring.
+/// With up to this many rings, a burst tries to take a packet from each without a check, which
+/// saves 15 ns when one comes. With more rings it reads their words first, which saves 10 ns a
+/// ring.
 const ALONE: usize = 2;
 
 impl ShmRx {
@@ -125,7 +126,7 @@ impl ShmRx {
         &self.counters
     }
 
-    /// The number of the burst's frames whose data is not elsewhere.
+    /// The number of the burst's frames that have their data with them.
     #[inline(always)]
     const fn count(&self) -> usize {
         self.alone.count as usize
@@ -137,9 +138,9 @@ impl ShmRx {
         rings.map(|ring| ring.known.mapped()).sum()
     }
 
-    /// Makes present peers learn after every `cells` read cells that these are free; with `None`,
-    /// the default, after every eighth of the ring. For experiments: it shows how much eRPC §4.1.1
-    /// saves with one descriptor for many packets.
+    /// Makes the half give cells back to present peers after every `cells` read cells; with `None`,
+    /// the default, after every eighth of the ring. For experiments: this shows how much eRPC
+    /// §4.1.1 saves with one descriptor for many packets.
     pub fn give_back_together(&mut self, cells: Option<u32>) {
         for incoming in self.rings.iter_mut().flatten() {
             incoming.ring.set_part(cells);
@@ -161,7 +162,7 @@ impl ShmRx {
             unmapped: 0,
             channel,
         });
-        // Each ring is in each of these lists once at most, so a later burst or sleep allocates
+        // Each ring is in each of these lists at most once, so a later burst or sleep allocates
         // nothing.
         let rings = self.rings.len();
         self.active.reserve(rings - self.active.len());
@@ -180,8 +181,8 @@ impl ShmRx {
         }
     }
 
-    /// Parks all rings and marks the endpoint as asleep. Returns false, with all rings as they
-    /// were, if a packet has come.
+    /// Parks all rings and marks the endpoint as asleep. If a packet has come, returns false and
+    /// leaves all rings as they were.
     pub(super) fn fall_asleep(&mut self) -> bool {
         if self.waiting.has_others() {
             return false;
@@ -235,8 +236,8 @@ impl ShmRx {
             .filter_map(|polled| rings[polled.index as usize].as_ref())
     }
 
-    /// Takes packets of the ring at `place` of the active ones, as many as have room in this burst.
-    /// Returns false if the ring is corrupt.
+    /// Takes packets of the active ring at index `place`, as many as fit into this burst. Returns
+    /// false if the ring is corrupt.
     #[inline]
     fn drain(&mut self, place: usize) -> bool {
         let before = self.count();
@@ -245,12 +246,12 @@ impl ShmRx {
         let Some(Some(incoming)) = self.rings.get_mut(polled.index as usize) else {
             return true;
         };
-        // Packets that this ring showed before belong to an earlier burst.
+        // The packets that this ring has shown so far belong to an earlier burst.
         incoming.ring.give_back();
         let (mut total, mut sound, mut others) = (0, true, false);
         while shown < RX_BURST {
             let round = shown;
-            // Long packets often follow each other.
+            // Long packets often come one after another.
             while shown < RX_BURST
                 && let room = self.long.room()
                 && let Some(packet) = incoming.ring.take_long(SHORT, room.len())
@@ -353,7 +354,7 @@ impl Rx for ShmRx {
 }
 
 impl ShmRx {
-    /// Plain frames of the burst that have one length, from `first` on; none if that is not plain.
+    /// Plain frames of one length, from `first` on; none if the frame `first` is not plain.
     #[inline(always)]
     pub(crate) fn short_frames(&self, first: usize) -> ShortFrames<'_> {
         match first < self.alone.plain as usize {
@@ -363,7 +364,7 @@ impl ShmRx {
         }
     }
 
-    /// The bytes of a frame that is not a plain one. `None` if its data lies elsewhere.
+    /// The bytes of a frame that is not plain. `None` if its data lies elsewhere.
     #[inline(never)]
     fn longer(&self, index: usize) -> Option<&[u8]> {
         let FrameBytes { bytes, len } = *self.frames[..self.count()].get(index)?;
@@ -381,11 +382,11 @@ impl ShmRx {
             self.note_busy();
         }
         self.long.clear();
-        // If packets by reference wait, and the last burst showed none of them, it is their turn
-        // now.
+        // Packets by reference have their turn now, if some wait and the last burst showed none of
+        // them.
         let their_turn = !self.waiting.is_empty() && self.waiting.forget_shown();
-        // Even in their turn, because peers can arrange that every burst with such a number is
-        // theirs.
+        // Even in their turn, because peers can arrange that the turn comes in every burst with
+        // such a number.
         if self.alone.bursts.is_multiple_of(HOUSEKEEPING) {
             self.keep_house();
         }
@@ -427,8 +428,8 @@ impl ShmRx {
         self.count() + self.show()
     }
 
-    /// Points the only ring's watch at its head again, because the peer has taken back the packet
-    /// that a look had found.
+    /// Points the only ring's watch at its head again, because the peer has withdrawn the packet
+    /// that a look found.
     #[cold]
     fn look_at_head(&mut self) {
         let polled = &mut self.active[0];
@@ -458,8 +459,8 @@ impl ShmRx {
             .for_each(|index| self.close_corrupt(index));
     }
 
-    /// Shows a few of the packets whose data lies elsewhere, unless the burst has other packets:
-    /// then they have their turn in the next burst.
+    /// Shows a few of the packets whose data lies elsewhere. If the burst has other packets, they
+    /// wait for the next burst.
     #[inline]
     fn show(&mut self) -> usize {
         if self.count() > 0 {
@@ -478,12 +479,12 @@ impl ShmRx {
     }
 
     /// The frame of a packet whose data lies elsewhere. If its ring is gone by now, the frame has
-    /// no bytes, so no packet accepts it.
+    /// no bytes, so the endpoint rejects it.
     #[inline(never)]
     fn named_frame(&self, index: usize) -> Frame<'_> {
         static NOTHING: AtomicU32 = AtomicU32::new(0);
         let named = self.waiting.shown().nth(index);
-        let named = named.expect("there is such a frame");
+        let named = named.expect("the burst has such a frame");
         let ring = self.rings.get(named.ring as usize);
         let elsewhere = ring
             .and_then(|ring| ring.as_ref()?.known.find(named.data))

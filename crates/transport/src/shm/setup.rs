@@ -21,7 +21,7 @@ use super::rx::ShmRx;
 use super::tx::{Outgoing, ShmTx};
 use crate::connect::{ConnectError, Offer, PeerInfo, Pending};
 
-/// The bit of a [`Pending`] that is set if the offer was to use an existing channel again.
+/// The bit of a [`Pending`] that is set if the offer was to reuse a channel.
 const REUSE: u64 = 1 << 32;
 
 /// See [`crate::connect::Connect::offer`].
@@ -80,8 +80,8 @@ fn offer_new(channels: &mut Channels, peer: &PeerInfo) -> Result<(Pending, Offer
     ))
 }
 
-/// Offers a channel to a peer that claims to be in this process. A peer that is not cannot take the
-/// channel.
+/// Offers a channel to a peer that claims to be in this process. A peer in another process cannot
+/// take the channel.
 fn offer_here(channels: &mut Channels, peer: &PeerInfo) -> Result<(Pending, Offer), ConnectError> {
     let bell = channels.bell_fd()?;
     let (ours, theirs) = ffi::socket_pair()?;
@@ -177,8 +177,8 @@ fn accept_new(
     ))
 }
 
-/// Takes a channel that an endpoint of this process has made. The offer that names the channel may
-/// have come through another process: that does no harm.
+/// Takes a channel that an endpoint of this process has made. It does no harm if the offer that
+/// names the channel came through another process.
 fn accept_here(
     rx: &mut ShmRx,
     tx: &mut ShmTx,
@@ -257,8 +257,8 @@ fn complete_new(
     start(rx, tx, peer, longest, u32::from(terms.bit), bell)
 }
 
-/// Returns the terms and the doorbell of the end that accepted a new channel. They stand in its
-/// answer or, if both ends are in this process, in the table of the process.
+/// Returns the terms and the doorbell of the end that accepted a new channel. They are in its
+/// answer or, if both ends are in this process, in the process's table.
 fn answered(channel: &Channel, answer: Offer) -> Result<(Message, OwnedFd), ConnectError> {
     let said = Message::decode(&answer.bytes)?;
     let kind = if channel.is_within() {
@@ -281,7 +281,7 @@ fn answered(channel: &Channel, answer: Offer) -> Result<(Message, OwnedFd), Conn
 pub(super) fn abandon(rx: &mut ShmRx, tx: &mut ShmTx, pending: Pending) {
     let peer = peer_of(&pending);
     if pending.0 & REUSE != 0 {
-        // The peer may no longer know this channel, so the next offer is of a new one.
+        // The peer may no longer know this channel, so the next offer makes a new one.
         tx.channels.avoid(peer);
         release(rx, tx, peer);
     } else if tx

@@ -2,9 +2,9 @@
 //!
 //! For long data, a packet contains only a reference (`regions`).
 //!
-//! Invariants: all packets handed over are done at once; and this half never waits for a peer: it
-//! drops and counts a packet for which there is no room. The half checks only after a run of
-//! packets to one peer whether that peer must be woken. It may miss a peer that parks its ring at
+//! Invariants: all packets handed over are done immediately; and this half never waits for a peer:
+//! it drops and counts a packet for which there is no room. Only after a run of packets to one peer
+//! does the half check whether that peer must be woken. It may miss a peer that parks its ring at
 //! that moment. Such a peer is *unsettled*: `settle`, or the [`PUT_OFF`]th burst afterwards, checks
 //! it again, after a fence.
 
@@ -57,11 +57,11 @@ pub(super) struct Outgoing {
     /// Our bit in the peer's doorbell.
     pub(super) bit: u32,
     pub(super) bell: Bell,
-    /// Whether it is in the list of unsettled peers.
+    /// Whether this peer is in the list of unsettled peers.
     pub(super) unsettled: bool,
     /// Longest packet, wherever its data lies.
     pub(super) longest: u32,
-    /// Data from this length on goes by reference.
+    /// Data of at least this length goes by reference.
     pub(super) by_reference: u32,
     /// The regions that the peer knows.
     pub(super) told: Told,
@@ -71,19 +71,20 @@ pub(super) struct Outgoing {
     pub(super) channel: Arc<Channel>,
 }
 
-/// Bursts of several packets after which unsettled peers are checked in any case. They are also
-/// checked after a burst of one packet if the number of all packets is a multiple of this. A fence
-/// after every burst would wait for the burst's stores, which takes as long as sending ten packets.
+/// After this many bursts of several packets, unsettled peers are checked in any case. They are
+/// also checked after a burst of one packet if the number of all packets is a multiple of this. A
+/// fence after every burst would wait for the burst's stores, which takes as long as sending ten
+/// packets.
 const PUT_OFF: u32 = 16;
 
 /// The number of packets ahead for which a cell is prefetched, so that the stores of a burst do not
-/// wait for one cache line after the other. Cells beyond the burst are left alone: prefetching
+/// wait for one cache line after the other. Cells beyond the burst are not prefetched, because that
 /// would take them from a consumer that polls them.
 const AHEAD: usize = 4;
 
 /// The reason why a packet was not sent.
 enum Dropped {
-    /// Its msgbuf has been revoked.
+    /// The packet's msgbuf has been revoked.
     Stale,
     Refused(Refused),
 }
@@ -170,7 +171,7 @@ impl ShmTx {
         }
     }
 
-    /// Tells the peers before we sleep which regions are gone.
+    /// Reports to the peers, before this half sleeps, which regions are gone.
     pub(super) fn forget_dead_regions(&mut self) {
         for peer in self.peers.iter_mut().flatten() {
             peer.told.forget_dead(peer.channel.line());
@@ -245,7 +246,7 @@ impl Tx for ShmTx {
     }
 
     /// The receiver shows packets by reference a few at a time, so that short packets need not wait
-    /// for their copies.
+    /// until these are copied.
     fn reorders(&self, _peer: PeerId) -> bool {
         true
     }
@@ -271,7 +272,7 @@ impl Tx for ShmTx {
 /// The number of packets, from the first on, that are for this peer.
 #[inline(always)]
 fn count_for(us: PeerId, packets: &[LanePacket]) -> usize {
-    // Usually all are, and this loop finds that without a branch for each packet.
+    // Usually all packets are, and this loop finds that without a branch for each.
     let other_bits = packets.iter().map(|packet| packet.peer().0 ^ us.0);
     match other_bits.fold(0, |all, bits| all | bits) {
         0 => packets.len(),
@@ -323,12 +324,12 @@ impl Outgoing {
         }
     }
 
-    /// Sends the items, from the first on, that are for this peer; the first one must be. Returns
+    /// Sends the first items, as long as they are for this peer; the first one must be. Returns
     /// their number.
     #[inline(always)]
     fn send(&mut self, items: &[TxItem], bounce: &mut Bounce, counters: &mut Counters) -> usize {
         let us = self.peer;
-        // Most packets lie whole in their items, and fit into a cell.
+        // Most packets lie entirely in their items, and fit into a cell.
         let is_short = |item: &&TxItem| {
             item.peer == us && item.data.is_empty() && item.inline_len as usize <= MAX_INLINE
         };
@@ -417,8 +418,8 @@ impl Outgoing {
         Ok(inline_len + data_len)
     }
 
-    /// The name by which the peer finds the bytes themselves, or a copy of them. `None`: the peer
-    /// wants them in the ring, or cannot learn the name now.
+    /// The name by which the peer finds these bytes, or a copy of them. `None`: the peer wants the
+    /// bytes in the ring, or cannot learn the name now.
     #[inline]
     fn name(&mut self, data: BufRef, bytes: &[u8], bounce: &mut Bounce) -> Option<BufRef> {
         if self.ring.wants_copies() {
@@ -432,8 +433,8 @@ impl Outgoing {
         self.told.tell(line, copy).then_some(copy)
     }
 
-    /// Puts a packet into the ring without its data, which stays where it is. The packet is done at
-    /// once, because the receiver notices if the data is taken back.
+    /// Puts a packet into the ring without its data, which stays where it is. The packet is done
+    /// immediately, because the receiver notices if the data is withdrawn.
     #[inline(never)]
     fn push_reference(&mut self, item: &TxItem, name: BufRef) -> Result<usize, Dropped> {
         let inline = item.inline.get(..item.inline_len as usize);

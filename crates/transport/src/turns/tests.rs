@@ -1,8 +1,8 @@
-//! Tests of `turns`: how often the socket is looked at, in each state.
+//! Tests of `turns`: how often the socket is polled in each state.
 
 use super::*;
 
-/// Bursts between two empty looks at the socket. `busy`: each burst finds packets in shared memory.
+/// Bursts between two empty polls of the socket. `busy`: each burst finds packets in shared memory.
 fn interval(turns: &mut Turns, busy: bool) -> u32 {
     for burst in 0..100_000 {
         if turns.is_due() {
@@ -103,7 +103,7 @@ fn cheap_looks_come_every_other_burst_and_only_for_peers() {
     let mut turns = Turns::with_cheap_looks();
     assert_eq!(interval(&mut turns, true), u32::MAX);
     turns.on_peers(true, true);
-    // A look that finds packets ends its burst, so the next burst is for shared memory.
+    // A poll that finds packets ends its burst, so the next burst is for shared memory.
     for busy in [true, false, true] {
         turns.on_look(true);
         assert_eq!(interval(&mut turns, busy), 1);

@@ -1,11 +1,11 @@
 //! Socket addresses in the form the kernel reads them.
 //!
-//! Owns the conversion between [`SocketAddr`] and `sockaddr_in`/`sockaddr_in6`, and the rule for
-//! the addresses to which packets may go. No I/O; called by `socket`, `peers` and `offer`.
+//! Owns the conversion between [`SocketAddr`] and `sockaddr_in`/`sockaddr_in6`, and the check of
+//! addresses to which packets may go. No I/O; called by `socket`, `peers` and `offer`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-/// Bytes of a `sockaddr_in6`, the larger of both.
+/// Bytes of a `sockaddr_in6`, the larger of the two.
 const RAW_BYTES: usize = size_of::<libc::sockaddr_in6>();
 const V4_BYTES: usize = size_of::<libc::sockaddr_in>();
 
@@ -106,7 +106,7 @@ impl RawAddr {
 /// True if packets may go there: one host, one port. An offer with a multicast or broadcast address
 /// would turn the endpoint into an amplifier.
 pub(super) fn is_endpoint(addr: SocketAddr) -> bool {
-    // An IPv4 address in its IPv6 form counts as the same.
+    // An IPv4 address in its IPv6 form counts as the IPv4 address.
     let ip = addr.ip().to_canonical();
     let is_broadcast = ip == IpAddr::V4(Ipv4Addr::BROADCAST);
     !is_broadcast && addr.port() != 0 && !ip.is_unspecified() && !ip.is_multicast()

@@ -11,12 +11,12 @@ use std::ptr::NonNull;
 /// Where a block starts: on a cache line.
 const ALIGN: usize = 64;
 
-/// The alignment of which the allocator is asked. With a larger one, `alloc_zeroed` writes the
-/// zeros itself, and so touches all pages; with this one, it leaves the pages of a large block
-/// alone, because they come from the kernel as zeros.
+/// The alignment that the allocator is asked for. With a larger one, `alloc_zeroed` writes the
+/// zeros itself, and so touches all pages; with this one, it does not touch the pages of a large
+/// block, because the kernel delivers them zeroed.
 const ASKED: usize = 16;
 
-/// `count` elements of a type for which zero bytes are a value, and that needs no drop.
+/// `count` elements of a type for which zero bytes are a valid value, and that needs no drop.
 pub(super) struct Block<T> {
     /// The allocation, which begins less than a cache line before the first element.
     memory: NonNull<u8>,

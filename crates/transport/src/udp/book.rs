@@ -1,9 +1,9 @@
-//! The peers of a transport that sends datagrams of UDP without a socket: their offers, and where
-//! their packets go. To a peer, such an endpoint looks like one of `udp`.
+//! The peers of a transport that sends UDP datagrams without a socket: their offers, and where
+//! their packets go. To a peer, such an endpoint looks like a `udp` endpoint.
 //!
-//! Invariant: an address to which packets go is that of the peer's connection, or the operator
-//! allows it and the peer can prove it (rules C12 and C13). No I/O on the data path. Used by
-//! `dunlin-dpdk`.
+//! Invariant: packets to a peer go to the address of its connection, or to an address that the
+//! operator allows and that the peer can prove (rules C12 and C13). No I/O on the data path. Used
+//! by `dunlin-dpdk`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -33,7 +33,7 @@ pub struct Book {
 
 impl Book {
     /// The book of an endpoint that receives datagrams of up to `buffer` bytes at the address
-    /// `home`. Of `options`, it reads the sizes, the packing, and the limits of peers.
+    /// `home`. From `options`, it reads the sizes, the packing, and the limits of peers.
     ///
     /// # Errors
     /// `InvalidInput` if `buffer` has no room for a packet, or for options outside their limits.
@@ -43,8 +43,8 @@ impl Book {
         if buffer < MIN_DATAGRAM_BYTES {
             return Err(invalid("the longest datagram is too short for packets"));
         }
-        // The peer's link may have a shorter MTU than ours, of which its offer says nothing: a peer
-        // of the kernel's UDP has buffers for every datagram.
+        // The peer's link may have a shorter MTU than ours, and its offer does not state the MTU: a
+        // kernel's UDP has buffers for every datagram.
         let datagram = options.datagram_from(home.ip());
         if !(MIN_DATAGRAM_BYTES..=MAX_DATAGRAM_BYTES).contains(&datagram) {
             return Err(invalid("datagram_bytes is outside its limits"));
@@ -109,12 +109,12 @@ impl Book {
         self.peers.end_offer(pending);
     }
 
-    /// Takes away one use of a peer.
+    /// Removes one use of a peer.
     pub fn release(&mut self, peer: PeerId) {
         self.peers.release(peer);
     }
 
-    /// Takes away all uses of a peer.
+    /// Removes all uses of a peer.
     pub fn remove(&mut self, peer: PeerId) {
         self.peers.remove(peer);
     }
@@ -129,7 +129,7 @@ impl Book {
         self.peers.get(peer).map_or(0, |peer| peer.data_size)
     }
 
-    /// Whether packets to a peer go to an address that is not that of its connection.
+    /// Whether packets to a peer go to an address other than its connection's.
     pub fn is_foreign(&self, peer: PeerId) -> bool {
         self.peers.get(peer).is_some_and(|peer| peer.foreign)
     }

@@ -1,9 +1,9 @@
 //! The memory into which datagrams are received, and the vectors that describe it to the kernel.
 //!
 //! Invariants: the vectors point only to memory of the same value, and the kernel writes only
-//! during [`Buffers::receive_one`] and [`Buffers::receive_many`], which take `&mut self`; so bytes
-//! that are borrowed do not change. Datagrams touch only as much of a buffer as they need. Called
-//! by `rx` alone, which makes all decisions.
+//! during [`Buffers::receive_one`] and [`Buffers::receive_many`], which take `&mut self`; so
+//! borrowed bytes do not change. Datagrams touch only as much of a buffer as they need. Called by
+//! `rx` alone, which makes all decisions.
 
 use std::os::fd::BorrowedFd;
 
@@ -86,7 +86,7 @@ impl Buffers {
         self.size
     }
 
-    /// The place where buffer `index` begins, as [`Self::bytes`] counts.
+    /// The offset at which buffer `index` begins, as [`Self::bytes`] counts.
     #[inline]
     pub(super) fn start(&self, index: usize) -> usize {
         index * (self.size + STAGGER)
@@ -128,8 +128,8 @@ impl Buffers {
         Ok((len, source))
     }
 
-    /// Receives datagrams into as many buffers as needed. Returns the number of filled ones, from
-    /// buffer 0.
+    /// Receives datagrams into as many buffers as needed. Returns the number of filled buffers,
+    /// counted from buffer 0.
     #[inline]
     pub(super) fn receive_many(&mut self, fd: BorrowedFd<'_>) -> Result<usize, Errno> {
         // SAFETY: the headers lead to blocks that `self` owns and that are not borrowed now.
@@ -151,7 +151,7 @@ impl Buffers {
     }
 
     /// The datagrams that the last [`Self::receive_many`] put into buffer `index`. Call it once for
-    /// each filled buffer: it makes the buffer ready for the next time.
+    /// each filled buffer: it makes the buffer ready for the next call.
     #[inline]
     pub(super) fn arrival(&mut self, index: usize) -> ReceivedBytes {
         let header = &mut self.headers[index];

@@ -2,7 +2,7 @@
 //! receiving.
 //!
 //! Owns the layout of `cmsghdr` in both directions (`cmsg(3)`). The kernel wrote the received ones,
-//! but the parser still checks every length before it is used. No I/O; called by `tx` and `rx`.
+//! but the parser checks every length before it uses it. No I/O; called by `tx` and `rx`.
 
 use libc::c_int;
 
@@ -53,9 +53,9 @@ pub(super) struct Control(pub(super) [u8; CONTROL_BYTES]);
 /// The contents of the control messages of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Notes {
-    /// Bytes of each datagram but the last in the buffer; 0 if the buffer is one datagram.
+    /// Bytes of each datagram but the last in the buffer; 0 if the buffer holds one datagram.
     pub(super) segment: usize,
-    /// The network marked it "congestion experienced".
+    /// The network marked the datagram "congestion experienced".
     pub(super) congestion: bool,
 }
 

@@ -77,7 +77,7 @@ impl Connect for Udp {
         if rx.has_more() { Arm::Ready } else { Arm::Wait }
     }
 
-    /// Does nothing: the kernel makes the socket readable whether or not the thread sleeps.
+    /// Does nothing: the kernel makes the socket readable even if no thread sleeps.
     fn disarm(_rx: &mut UdpRx, _tx: &mut UdpTx) {}
 
     fn counters(rx: &UdpRx, tx: &UdpTx) -> Counters {

@@ -1,8 +1,8 @@
 //! The system calls of the `udp` transport: `libc` in, slices and error numbers out.
 //!
 //! Owns every call to the kernel under `udp`. Nothing here blocks: sockets are made non-blocking.
-//! Errors of the data path are plain error numbers, because the caller decides by number. Called
-//! by `socket`, `tx` and `rx`; `udp(7)`, `sendmmsg(2)`, `recvmmsg(2)`.
+//! Errors of the data path are plain error numbers, because callers decide by the number. Called by
+//! `socket`, `tx` and `rx`; `udp(7)`, `sendmmsg(2)`, `recvmmsg(2)`.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -52,13 +52,13 @@ pub(super) fn local_addr(fd: BorrowedFd<'_>) -> io::Result<SocketAddr> {
         .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
 }
 
-/// connect(2), by which a datagram socket has one peer.
+/// connect(2), which gives a datagram socket a single peer.
 pub(super) fn tie(fd: BorrowedFd<'_>, peer: &RawAddr) -> io::Result<()> {
     // SAFETY: `peer` holds `len` readable bytes of a sockaddr.
     check(unsafe { libc::connect(fd.as_raw_fd(), peer.as_ptr(), peer.len()) })
 }
 
-/// Ends what [`tie`] has made. A socket that was bound to a port keeps it.
+/// Undoes [`tie`]. A socket that was bound to a port keeps the port.
 pub(super) fn untie(fd: BorrowedFd<'_>) {
     let none = libc::sockaddr {
         sa_family: 0,

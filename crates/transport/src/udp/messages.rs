@@ -1,7 +1,7 @@
-//! A window of packets on its way to the kernel: staged bytes, vectors, messages.
+//! A window of packets for the kernel: staged bytes, vectors, messages.
 //!
 //! Small packets are copied back to back into a staging buffer, so that a message of them is one
-//! piece. Large ones are not copied; the kernel gathers them.
+//! piece. Large packets are not copied; the kernel gathers them.
 //!
 //! Invariants: between one [`Messages::clear`] and the next, vectors lead to the staging buffer and
 //! to bytes that [`Messages::append`] was given; the room never overflows, because a window has at
@@ -21,21 +21,21 @@ use super::ffi::{self, Errno};
 pub(super) const WINDOW: usize = 128;
 /// Packets up to this size are copied: one piece costs the kernel less than two.
 const COPY_BYTES: usize = 512;
-/// The same limit for a packet that is alone in its window: a copied one can be sent with `sendto`,
-/// which saves more than the copy costs.
+/// The same limit for a packet that is alone in its window: a copied packet can be sent with
+/// `sendto`, which saves more than the copy costs.
 const COPY_ALONE_BYTES: usize = 4096;
 const _: () = assert!(COPY_ALONE_BYTES <= WINDOW * COPY_BYTES);
 
 /// One or several datagrams to one peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
-    /// The peer that it goes to.
+    /// The peer to which the message goes.
     pub(super) peer: PeerId,
     /// Bytes of each datagram but the last; 0 if there is only one.
     pub(super) segment: u16,
-    /// Packets in it.
+    /// Packets in the message.
     pub(super) packets: u32,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub(super) bytes: u32,
     addr: RawAddr,
     first_piece: usize,
@@ -106,7 +106,7 @@ impl Messages {
         self.list.push(message);
     }
 
-    /// Adds a packet to the last message, whose segment size is `segment` from now on.
+    /// Adds a packet to the last message, and sets the message's segment size to `segment`.
     #[inline]
     pub(super) fn append(&mut self, inline: &[u8], data: &[u8], segment: u32) {
         let len = inline.len() + data.len();
@@ -160,7 +160,7 @@ impl Messages {
     }
 
     /// Hands the datagrams of message `index` to the kernel one by one. Returns the number of
-    /// refused ones.
+    /// refused datagrams.
     ///
     /// # Safety
     /// As for [`Self::send`].
@@ -224,8 +224,8 @@ impl Messages {
         }
     }
 
-    /// Appends `len` bytes of pieces once more, after the last piece, beginning with byte `skip` of
-    /// piece `at`. Returns the place of the byte after them.
+    /// Appends pieces that cover `len` bytes of earlier pieces, from byte `skip` of piece `at` on.
+    /// Returns the place of the next byte after those.
     fn copy_pieces(&mut self, mut at: usize, mut skip: usize, mut len: usize) -> (usize, usize) {
         while len > 0 {
             let whole = self.pieces[at];

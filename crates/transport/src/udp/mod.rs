@@ -1,18 +1,18 @@
 //! The `udp` transport: kernel UDP, which works everywhere (design §12).
 //!
-//! One non-blocking socket per endpoint, which is tied to a peer while there is no other (`tie`).
-//! When sending, packets to one peer share datagrams and datagrams share messages (`pack`), and a
-//! burst is one system call (`tx`). When receiving, the half takes datagrams one by one while there
-//! are few and in batches while there are many (`rx`). Small packets are copied once into a staging
-//! buffer; the kernel gathers large ones from their msgbufs. Transmission is synchronous: when
-//! `burst` returns, the kernel has its copy.
+//! There is one non-blocking socket per endpoint, tied to the only peer while there is just one
+//! (`tie`). When sending, packets to one peer share datagrams, datagrams share messages (`pack`),
+//! and a burst is one system call (`tx`). When receiving, the half takes datagrams one by one while
+//! there are few and in batches while there are many (`rx`). Small packets are copied once into a
+//! staging buffer; the kernel gathers large ones from their msgbufs. Transmission is synchronous:
+//! when `burst` returns, the kernel has its copy.
 //!
 //! The sender's address is ignored: it is easily forged, and core checks the token in each packet.
 //! A stranger's datagram becomes a frame like any other, unless the socket is tied.
 //!
 //! Nothing here blocks, spins or allocates on the data path. Packets that cannot be sent are
-//! dropped and counted. It also works without GSO and GRO; when the endpoint is opened, it checks
-//! whether the kernel has them.
+//! dropped and counted. The transport also works without GSO and GRO; when an endpoint is opened,
+//! it checks whether the kernel supports them.
 
 mod addr;
 mod block;

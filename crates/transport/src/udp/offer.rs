@@ -1,5 +1,5 @@
-//! Offers of `udp` endpoints, which travel through the control plane: the addresses at which an
-//! endpoint receives, and its sizes.
+//! Offers of `udp` endpoints, which the control plane carries: the addresses at which an endpoint
+//! receives, and its sizes.
 //!
 //! Little-endian: version, bytes of data per packet, bytes of its receive buffers, number of
 //! addresses, then each address as family (4 or 6), port, octets. Every received byte is checked;
@@ -26,9 +26,9 @@ const _: () = assert!(FIXED_BYTES + MAX_ADDRESSES * ADDRESS_BYTES <= MAX_OFFER_B
 pub(super) struct Terms {
     /// Data bytes per packet that the endpoint would use.
     pub(super) data_size: u32,
-    /// Longest datagram that it receives whole.
+    /// Longest datagram that the endpoint receives whole.
     pub(super) buffer: u32,
-    /// The addresses at which it receives, in order of preference.
+    /// The addresses at which the endpoint receives, in order of preference.
     pub(super) addresses: Vec<SocketAddr>,
 }
 
@@ -56,7 +56,7 @@ impl Terms {
     ///
     /// # Errors
     /// `Malformed` if the bytes are not an offer of this version, `Descriptor` if descriptors came
-    /// along, `Sizes` for sizes that no endpoint can have.
+    /// with it, `Sizes` for sizes that no endpoint can have.
     pub(super) fn decode(offer: &Offer) -> Result<Self, ConnectError> {
         if !offer.fds.is_empty() {
             return Err(ConnectError::Descriptor);
@@ -68,7 +68,7 @@ impl Terms {
         Ok(terms)
     }
 
-    /// The terms with only those addresses to which packets may go.
+    /// The terms, reduced to the addresses to which packets may go.
     ///
     /// # Errors
     /// `ForeignAddress` if that leaves none.
@@ -99,13 +99,13 @@ impl Terms {
             .copied()
             .filter(|addr| of_family(*addr) && is_endpoint(*addr));
         let mut addr = usable.next().ok_or(ConnectError::Unreachable)?;
-        // A link-local address is only meaningful with the number of our own interface.
+        // A link-local address only has a meaning with the number of our own interface.
         if let (SocketAddr::V6(to), SocketAddr::V6(own)) = (&mut addr, own)
             && to.ip().is_unicast_link_local()
         {
             to.set_scope_id(own.scope_id());
         }
-        // A socket for both families knows addresses of IPv4 in their IPv6 form (RFC 3493, 3.7).
+        // A socket for both families takes IPv4 addresses in their IPv6 form (RFC 3493, 3.7).
         if let (IpAddr::V4(v4), true) = (addr.ip(), own.is_ipv6()) {
             addr.set_ip(v4.to_ipv6_mapped().into());
         }

@@ -15,11 +15,11 @@ pub const MIN_DATAGRAM_BYTES: u32 = 576;
 /// Largest setting for the bytes of a datagram: 65 535 less the headers of IPv6 and UDP.
 pub const MAX_DATAGRAM_BYTES: u32 = super::pack::MAX_MESSAGE_BYTES;
 
-/// The receive buffer has room for at least this number of default windows of loopback packets.
+/// The receive buffer has room for at least this many default windows of loopback packets.
 pub const WINDOWS_BUFFERED: u32 = 2;
 
-/// Whether the endpoint reads the ECN bits of received datagrams. It costs about 3 % of a round
-/// trip over loopback, where no router can set them.
+/// Whether the endpoint reads the ECN bits of received datagrams. Reading them costs about 3 % of a
+/// round trip over loopback, where no router can set them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Ecn {
     /// Unless the socket is bound to a loopback address.
@@ -40,7 +40,7 @@ pub enum Ecn {
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Address to bind, usually that of the nexus. Default: IPv4 loopback.
+    /// Address to bind, usually the nexus's. Default: IPv4 loopback.
     pub ip: IpAddr,
     /// Port to bind; 0 lets the system choose.
     pub port: u16,
@@ -54,18 +54,18 @@ pub struct Options {
     /// Most data bytes in one packet, without header and extension.
     pub data_size: u32,
     /// Most data bytes for peers at a loopback address, where no link has an MTU of 1500 and the
-    /// cost of a packet hardly depends on its size. The endpoint lowers it until the receive buffer
-    /// has room for [`WINDOWS_BUFFERED`] default windows of such packets, but not below
+    /// cost of a packet hardly depends on its size. The endpoint lowers this until the receive
+    /// buffer has room for [`WINDOWS_BUFFERED`] default windows of such packets, but not below
     /// `data_size`.
     pub loopback_data_size: u32,
     /// Most bytes of a datagram that holds several packets. `None`: the bytes that fit an MTU of
     /// 1500 (1472 with IPv4, 1452 with IPv6). For a peer whose full packets are larger, the limit
-    /// is one full packet. A packet is never split: one above the limit is sent alone, and the
-    /// kernel fragments it if it must.
+    /// is one full packet. A packet is never split: a packet above the limit is sent alone, and the
+    /// kernel fragments it if necessary.
     pub datagram_bytes: Option<u32>,
     /// Whether several packets to one peer share a datagram.
     pub pack: bool,
-    /// Whether several datagrams to one peer go to the kernel as one message, which is cut up later
+    /// Whether several datagrams to one peer go to the kernel as one message, which is split later
     /// (`UDP_SEGMENT`).
     pub gso: bool,
     /// Whether several datagrams may be received as one buffer (`UDP_GRO`).
@@ -73,7 +73,7 @@ pub struct Options {
     /// Whether ECN bits are read. Sent datagrams always have ECT(0).
     pub ecn: Ecn,
     /// Microseconds for which the kernel polls the device when the socket is empty
-    /// (`SO_BUSY_POLL`); 0: it does not.
+    /// (`SO_BUSY_POLL`); 0: no polling.
     pub busy_poll_us: u32,
     /// Bytes of the receive buffer to ask for. The kernel may grant less; the endpoint computes
     /// its `rx_queue` from the granted bytes.
@@ -84,8 +84,8 @@ pub struct Options {
     pub line_rate: u64,
     /// Round trip of a small packet through the empty network, if the operator knows it. Otherwise
     /// ([`Nanos::ZERO`]) sessions measure it, and a session that is opened while the network is
-    /// full takes that state for the empty network. An endpoint that has this round trip also sends
-    /// the packets of large responses no faster than `line_rate`, so set both.
+    /// full mistakes that state for the empty network. An endpoint that has this round trip also
+    /// sends the packets of large responses no faster than `line_rate`, so set both.
     pub base_rtt: Nanos,
     /// Most peers at a time.
     pub max_peers: u32,
@@ -127,7 +127,7 @@ impl Options {
         self.datagram_bytes.unwrap_or(fits_mtu_1500)
     }
 
-    /// These options with at most `most` bytes of data in a packet, to any peer.
+    /// These options with at most `most` data bytes in a packet to any peer.
     #[must_use]
     pub fn with_data_up_to(self, most: u32) -> Self {
         Self {

@@ -2,7 +2,7 @@
 //!
 //! Packets to one peer lie back to back in a datagram (rule W11) until it is full; a packet is
 //! never split. Datagrams of equal size, and a shorter one after them, form one message that the
-//! kernel or the device cuts up again (GSO, `udp(7)`: `UDP_SEGMENT`).
+//! kernel or the device splits again (GSO, `udp(7)`: `UDP_SEGMENT`).
 //!
 //! Invariant: in a message with segment size S every datagram but the last has exactly S bytes, the
 //! last has 1 to S bytes, there are at most [`MAX_SEGMENTS`] of them, and together they have at
@@ -25,11 +25,11 @@ pub(super) enum Fit {
     Message,
 }
 
-/// The limits of the datagrams and messages that the packets of one peer are formed into.
+/// The limits of the datagrams and messages for one peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Shape {
-    /// Most bytes in a datagram that holds several packets, or that is one of several in a
-    /// message. A single packet may be longer.
+    /// Most bytes in a datagram that holds several packets, or that shares its message with other
+    /// datagrams. A single packet may be longer.
     pub(super) datagram: u32,
     /// Whether several packets may share a datagram.
     pub(super) pack: bool,
@@ -45,7 +45,7 @@ pub(super) struct Packer {
     total: u32,
     /// Bytes of the datagram so far.
     current: u32,
-    /// Most bytes of the datagram: the segment size once the message has two.
+    /// Most bytes of the datagram: the segment size once the message has two datagrams.
     limit: u32,
     /// Datagrams of the message so far.
     segments: u32,
@@ -100,7 +100,7 @@ impl Packer {
         if self.shape.pack && self.current + len <= self.limit {
             return Fit::Append;
         }
-        // The first datagram may be a single packet beyond the limit, which is sent alone.
+        // The first datagram may be a single packet beyond the limit, which is then sent alone.
         let full = self.segments == 1 || self.current == self.limit;
         let size = if self.segments == 1 {
             self.current

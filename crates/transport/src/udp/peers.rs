@@ -1,8 +1,8 @@
 //! The peers of an endpoint: from [`PeerId`] to the address of the peer.
 //!
 //! Owned by the TX half. A slot is reused under another id, which holds the slot's index and a
-//! generation. Free slots wait in a queue, so an id that was released names no peer for a long
-//! time. The top bit of an id stays 0 and is ignored; `auto` sets it.
+//! generation. Free slots wait in a queue, so a released id names no peer for a long time. The top
+//! bit of an id stays 0 and is ignored; `auto` sets it.
 //!
 //! Invariant: a slot is in the queue of free slots if and only if it has no uses; then no live
 //! peer's key leads to it. Called by `connect` (which changes it) and `tx` (which reads it).
@@ -27,9 +27,10 @@ const GENERATION_BITS: u32 = 11;
 const TOP_BIT: u32 = 1 << (INDEX_BITS + GENERATION_BITS);
 const _: () = assert!(INDEX_BITS + GENERATION_BITS == 31);
 
-/// The identity of a peer. The address is not enough, because a restarted process may have that of
-/// its predecessor. The terms are a part of it, because a process can offer the identity of another
-/// one without proof, and must not change the sizes of the other's packets by that.
+/// The identity of a peer. The address is not enough, because a restarted process may have its
+/// predecessor's address. The terms are part of the identity, because a process can offer another
+/// process's identity without proof, and must not be able to change the sizes of that process's
+/// packets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Key {
     endpoint: EndpointUid,
@@ -42,26 +43,26 @@ pub(super) struct Key {
 /// One peer, for sending.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
-    /// Its address.
+    /// The peer's address.
     pub(super) addr: RawAddr,
     /// The limits of its datagrams.
     pub(super) shape: Shape,
-    /// Most bytes in one packet: the peer's buffers hold no longer datagram.
+    /// Most bytes in one packet: a longer datagram does not fit the peer's buffers.
     pub(super) max_packet: u32,
     /// Data bytes per packet, in both directions.
     pub(super) data_size: u32,
     /// Whether its packets stay in this kernel, so that no network lies on the path.
     pub(super) loopback: bool,
-    /// Whether the connection over which the peer was added is from another address.
+    /// Whether the connection over which the peer was added has another address.
     pub(super) foreign: bool,
-    /// Our address to which it sends; `None`: it has several.
+    /// Our address to which the peer sends; `None`: there are several.
     pub(super) own: Option<IpAddr>,
 }
 
 /// Where packets to a peer go, and in which form. From [`UdpTx::reach`](super::UdpTx::reach).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reach {
-    /// The address, an IPv4 address in its own form even if the socket is one of IPv6.
+    /// The address. An IPv4 address has its own form even if the socket is an IPv6 one.
     pub address: SocketAddr,
     /// Most bytes of a datagram that holds several packets.
     pub datagram: u32,
@@ -69,7 +70,7 @@ pub struct Reach {
     pub packet: u32,
     /// Whether several packets may share a datagram.
     pub pack: bool,
-    /// A number that is small, and that no other peer has at the same time.
+    /// A small number that no other peer has at the same time.
     pub place: usize,
 }
 
@@ -81,7 +82,7 @@ struct Slot {
     uses: u32,
 }
 
-/// All peers of an endpoint, and those to which an offer went.
+/// All peers of an endpoint, and the peers to which an offer went.
 #[derive(Debug)]
 pub(super) struct Peers {
     slots: Vec<Slot>,
@@ -106,7 +107,7 @@ impl Peers {
         }
     }
 
-    /// Remembers the peer to which an offer goes; `None` if too many offers wait for answers.
+    /// Stores the peer to which an offer goes; `None` if too many offers wait for answers.
     pub(super) fn begin_offer(&mut self, peer: &PeerInfo) -> Option<Pending> {
         if self.offered.len() >= self.max {
             return None;
@@ -116,7 +117,7 @@ impl Peers {
         Some(Pending(self.next_offer))
     }
 
-    /// The peer to which an offer went, which is then forgotten. `None` if there was no such offer.
+    /// Removes and returns the peer to which an offer went. `None` if there was no such offer.
     pub(super) fn end_offer(&mut self, pending: &Pending) -> Option<PeerInfo> {
         self.offered.remove(&pending.0)
     }
@@ -177,8 +178,8 @@ impl Peers {
         slot.is_named(peer).then_some(&slot.peer)
     }
 
-    /// The only peer, to which a socket may be tied. `None`: there are others, or one of them may
-    /// send before its answer to an offer has come, or no packets come from where packets go.
+    /// The only peer, to which a socket may be tied. `None` if there are others, if one of them may
+    /// send before its answer to an offer has come, or if packets come from elsewhere than they go.
     pub(super) fn only(&self) -> Option<Aim> {
         let is_only = self.by_key.len() == 1 && self.offered.is_empty();
         let index = *self.by_key.values().next().filter(|_| is_only)?;
@@ -262,8 +263,8 @@ impl Slot {
 }
 
 impl Peer {
-    /// A peer at `addr` whose buffers hold datagrams of `buffer` bytes; `shape` is the one that we
-    /// prefer.
+    /// A peer at `addr` whose buffers hold datagrams of `buffer` bytes; `shape` has the limits that
+    /// we prefer.
     pub(super) fn new(addr: SocketAddr, shape: Shape, buffer: u32, data_size: u32) -> Self {
         let shape = Shape {
             datagram: shape.datagram.max(data_size + HEADER_BYTES).min(buffer),
@@ -288,7 +289,7 @@ fn id(index: u32, generation: u32) -> PeerId {
     PeerId(generation << INDEX_BITS | index)
 }
 
-/// The place of a peer of this transport in the tables of other transports; see [`Reach::place`].
+/// A peer's place in the tables of other transports; see [`Reach::place`].
 #[inline]
 pub fn place_of(peer: PeerId) -> usize {
     index_of(peer)

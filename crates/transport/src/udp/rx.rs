@@ -1,14 +1,14 @@
 //! The receiving half: from datagrams in the socket to frames.
 //!
-//! There are two ways to ask the kernel, and the traffic decides ([`Mode`]):
-//! - *sparse*: `recv`, one datagram into one buffer. It is the cheapest call if there is one
-//!   datagram or none, as in a ping-pong.
+//! There are two ways to ask the kernel, and the traffic decides between them ([`Mode`]):
+//! - *sparse*: `recv`, one datagram into one buffer. It is the cheapest call if there is at most
+//!   one datagram, as in a ping-pong.
 //! - *dense*: `recvmmsg` into all buffers, with GRO on: the kernel may put several datagrams of one
 //!   size into one buffer, with the size in a control message; each becomes one frame.
 //!
-//! ECN bits come in control messages too, so an endpoint that reads them is always dense. GRO is
-//! off while sparse, because `recv` cannot tell the size. (A datagram that another core delivers at
-//! the moment of the switch may still come merged; then the frame holds the packets of several
+//! ECN bits also come in control messages, so an endpoint that reads them is always dense. GRO is
+//! off while sparse, because `recv` cannot report the size. (A datagram that another core delivers
+//! at the moment of the switch may still come merged; then the frame holds the packets of several
 //! datagrams back to back, which is a valid frame.)
 //!
 //! Invariant: datagrams beyond [`RX_BURST`] wait for the next burst; this half asks the kernel
@@ -31,7 +31,7 @@ const DENSE_AFTER: u32 = 4;
 /// Number of consecutive bursts with fewer than two datagrams after which traffic counts as sparse.
 const SPARSE_AFTER: u32 = 256;
 
-/// The call that asks the kernel.
+/// The call with which to ask the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
     /// `recv`, with the number of consecutive bursts that found a datagram.
@@ -64,7 +64,7 @@ pub struct UdpRx {
     socket: Arc<Socket>,
     mode: Mode,
     buffers: Buffers,
-    /// The buffers that the last call filled, and the first of them that has unread datagrams.
+    /// The buffers that the last call filled, and the first one with unread datagrams.
     rests: [Rest; RX_BURST],
     filled: usize,
     next: usize,
@@ -103,7 +103,7 @@ impl UdpRx {
         &self.socket
     }
 
-    /// Longest datagram that it receives whole.
+    /// Longest datagram that the half receives whole.
     pub(super) fn buffer_bytes(&self) -> u32 {
         u32::try_from(self.buffers.size()).expect("buffers have at most 64 KB")
     }
@@ -123,7 +123,7 @@ impl UdpRx {
 
     fn enter_dense(&mut self) {
         if self.socket.gro {
-            // If the kernel refuses now, datagrams come one by one: slower, not wrong.
+            // If the kernel refuses now, datagrams come one by one, which is only slower.
             self.socket.set_gro(true);
         }
         self.mode = Mode::Dense(0);
@@ -135,7 +135,7 @@ impl UdpRx {
         }
     }
 
-    /// Asks for one datagram. `found`: the number of bursts before this one that found one.
+    /// Asks for one datagram. `found`: how many bursts in a row before this one found one.
     #[inline]
     fn fill_sparse(&mut self, found: u32) {
         match self.receive_one() {
@@ -182,8 +182,8 @@ impl UdpRx {
         Ok(filled)
     }
 
-    /// Asks for as many datagrams as there are buffers. `calm`: the number of bursts before this
-    /// one that found fewer than two.
+    /// Asks for as many datagrams as there are buffers. `calm`: how many bursts in a row before
+    /// this one found fewer than two.
     fn fill_dense(&mut self, calm: u32) {
         let filled = self.receive_many().unwrap_or_else(|errno| {
             self.count_error(errno);
@@ -206,7 +206,7 @@ impl UdpRx {
     fn take(&mut self, index: usize, arrival: ReceivedBytes) {
         let ReceivedBytes { len, cut, notes } = arrival;
         if cut || len == 0 {
-            // A cut datagram is longer than any that a peer sends us. An empty one holds no packet.
+            // No peer sends us a datagram so long that it is cut. An empty one holds no packet.
             self.counters.rx_corrupt += 1;
             return;
         }

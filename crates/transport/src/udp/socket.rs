@@ -1,9 +1,9 @@
-//! The socket of an endpoint: opened once, shared by both halves, closed with the second of them.
+//! The socket of an endpoint: opened once, shared by both halves, and closed with the last half.
 //!
-//! Owns the descriptor and the features that the kernel was found to have. Invariant: the socket is
-//! bound and non-blocking, and connected only to a peer that is the only one (`tie`), so an error
-//! that a network reports about one peer (ICMP) does not show up in a call that concerns another.
-//! Called by `mod`, `tx` and `rx`.
+//! Owns the descriptor, and knows which features the kernel has. Invariant: the socket is bound and
+//! non-blocking, and connected only to the only peer (`tie`), so an error that a network reports
+//! about one peer (ICMP) does not show up in a call that concerns another. Called by `mod`, `tx`
+//! and `rx`.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -20,7 +20,7 @@ use super::{MAX_FRAMING, ffi};
 use crate::connect::{ConnectError, PeerInfo};
 use crate::networks::Networks;
 
-/// Ports that may be taken before the kernel's choice of one is given up.
+/// How many chosen ports may turn out to be taken before the endpoint gives up.
 const MOST_PORTS: u32 = 64;
 
 /// "ECN-capable transport (0)" in both ECN bits (RFC 3168).
@@ -30,13 +30,13 @@ const ECT_0: c_int = 0b10;
 #[derive(Debug)]
 pub(super) struct Socket {
     fd: OwnedFd,
-    /// Address to which it is bound.
+    /// Address to which the socket is bound.
     pub(super) bound: SocketAddr,
     /// The address that offers contain instead of the bound one.
     advertise: Option<IpAddr>,
     /// Networks in which any peer may offer an address.
     allow_peers: Networks,
-    /// Whether it is for both IPv6 and IPv4.
+    /// Whether the socket is for both IPv6 and IPv4.
     both_families: bool,
     /// Whether `UDP_SEGMENT` is wanted, and known to the kernel.
     pub(super) gso: bool,
@@ -50,7 +50,7 @@ pub(super) struct Socket {
     pub(super) data_size: u32,
     /// Data bytes per packet from a peer that reaches us at a loopback address.
     pub(super) loopback_data_size: u32,
-    /// The larger of the two sizes that a peer can use.
+    /// The largest of these sizes that some peer can use.
     pub(super) largest: u32,
     /// Packets of that size that fit into the receive buffer, at least 1.
     pub(super) rx_queue: u32,
@@ -132,12 +132,12 @@ impl Socket {
         })
     }
 
-    /// Takes the only peer of the endpoint, by its address and our end of the control connection
-    /// with it; `None`: there are none or several, or may be soon.
+    /// Takes the only peer of the endpoint: its address, and our end of the control connection with
+    /// it. `None`: there is no peer, or several, or soon may be.
     pub(super) fn on_only_peer(&self, only: Option<Aim>) {
-        // Packets to an advertised address come to one that we do not know. A socket of IPv6 would
-        // get no datagrams from other hosts after it is untied, because the kernel keeps the peer's
-        // address then (Linux 6.18).
+        // Packets to an advertised address arrive at one that we do not know. An IPv6 socket would
+        // get no datagrams from other hosts after it is untied, because the kernel then keeps the
+        // peer's address (Linux 6.18).
         let may_tie = self.advertise.is_none() && self.bound.is_ipv4();
         let only = only.filter(|_| may_tie);
         self.tie.take_aim(self.fd(), only);
@@ -168,7 +168,7 @@ impl Socket {
     /// The addresses at which a peer reaches the socket, in order of preference; empty if there are
     /// none.
     ///
-    /// `local` is our end of the control connection with the peer. If it is `None`, that is a UNIX
+    /// `local` is our end of the control connection with the peer. `None`: the connection is a UNIX
     /// socket, so both are on one host and share a loopback interface.
     pub(super) fn addresses(&self, local: Option<SocketAddr>) -> Vec<SocketAddr> {
         let port = self.bound.port();
@@ -187,7 +187,7 @@ impl Socket {
         ours.map(|ip| SocketAddr::new(ip, port)).collect()
     }
 
-    /// Whether packets may go there: the address is the peer's, or the operator allows it and the
+    /// Whether packets may go to this address: it is the peer's, or the operator allows it and the
     /// peer can prove it (rules C12 and C13).
     pub(super) fn may_send(&self, peer: &PeerInfo, ip: IpAddr) -> bool {
         peer.has(ip, is_of_this_host) || (peer.proves && self.allow_peers.contains(ip))
@@ -208,7 +208,7 @@ impl Socket {
         }
     }
 
-    /// The address at which we reach the peer that sent `terms`; `local` as for
+    /// The address at which we reach the peer that sent `terms`. `local`: as for
     /// [`Self::addresses`].
     ///
     /// # Errors
@@ -230,8 +230,8 @@ impl Socket {
     }
 }
 
-/// Binds the socket, and returns its address. If the kernel is to choose a port, another socket
-/// gets it first, because a socket that did not name its port loses it when it is untied.
+/// Binds the socket, and returns its address. If the kernel must choose a port, it chooses it for
+/// another socket first, because a socket that did not name its port loses it when it is untied.
 fn bind(fd: BorrowedFd<'_>, family: c_int, at: SocketAddr) -> io::Result<SocketAddr> {
     let mut tries = 0;
     loop {
@@ -254,7 +254,7 @@ fn is_taken(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::AddrInUse
 }
 
-/// Whether a socket can be bound to the address. The kernel allows that for the addresses of its
+/// Whether a socket can be bound to the address, which the kernel permits for the addresses of its
 /// interfaces.
 pub(super) fn is_of_this_host(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
@@ -290,7 +290,7 @@ fn is_only_v6(fd: BorrowedFd<'_>) -> bool {
 }
 
 /// Sets ECT(0) on sent datagrams, and asks for the bits of received ones. False if the kernel does
-/// not deliver them.
+/// not deliver these.
 fn mark_ecn(fd: BorrowedFd<'_>, is_v6: bool, read: bool) -> bool {
     let (level, send, receive) = if is_v6 {
         (libc::IPPROTO_IPV6, libc::IPV6_TCLASS, libc::IPV6_RECVTCLASS)
@@ -303,12 +303,12 @@ fn mark_ecn(fd: BorrowedFd<'_>, is_v6: bool, read: bool) -> bool {
     read && ffi::set_option(fd, level, receive, 1).is_ok()
 }
 
-/// Asks for a buffer size: beyond the system's limit if this process may, up to the limit
-/// otherwise.
+/// Asks for a buffer size: beyond the system's limit if this process may, otherwise up to the
+/// limit.
 fn ask_for_buffer(fd: BorrowedFd<'_>, name: c_int, forced: c_int, bytes: u32) {
     let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
     if ffi::set_option(fd, libc::SOL_SOCKET, forced, bytes).is_err() {
-        // The granted size is read back, so a refusal here needs no answer.
+        // The granted size is read back later, so a refusal needs no handling here.
         let _ = ffi::set_option(fd, libc::SOL_SOCKET, name, bytes);
     }
 }

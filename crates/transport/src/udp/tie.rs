@@ -1,17 +1,17 @@
-//! The tie between a socket and its only peer, which connect(2) makes. The kernel then looks up the
-//! route to the peer once, and not for each datagram, and finds the socket of an incoming one
-//! sooner: both together are a tenth of a round trip over loopback.
+//! The tie between a socket and its only peer, made by connect(2). The kernel then looks up the
+//! route to the peer once instead of for each datagram, and finds the socket of an incoming
+//! datagram sooner. Both together are a tenth of a round trip over loopback.
 //!
-//! | stage | from it |
+//! | stage | transitions |
 //! |---|---|
 //! | loose | the endpoint has one peer: watching |
-//! | watching | a datagram comes from where packets go: tied; only others come: loose |
+//! | watching | a datagram comes from the peer's address: tied; only others come: loose |
 //! | tied | the endpoint may get another peer, or loses this one: loose |
 //!
 //! The kernel drops a datagram for a tied socket that is not from the peer's address. So the
-//! endpoint must have seen that address as a source: a peer with several addresses may send from
-//! another one than it has offered, and so may a router that rewrites addresses. If the address
-//! changes later, the sessions fail, and new ones begin untied.
+//! endpoint must first have seen that address as a source: a peer with several addresses may send
+//! from an address that it has not offered, and so may a router that rewrites addresses. If the
+//! address changes later, the sessions fail, and new ones begin untied.
 //!
 //! Invariant: while the socket is tied, the endpoint has one peer and no offer without an answer.
 //! `tx`, which knows the peers, unties it before another one can send; `rx`, which sees sources,
@@ -29,16 +29,16 @@ const LOOSE: u8 = 0;
 const WATCHING: u8 = 1;
 const TIED: u8 = 2;
 
-/// Datagrams from other addresses after which the socket stays loose. A few may be those of
+/// After this many datagrams from other addresses, the socket stays loose. A few may come from
 /// strangers.
 const MOST_OTHERS: u32 = 16;
 
 /// A peer to which a socket may be tied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Aim {
-    /// Its address.
+    /// The peer's address.
     pub(super) peer: RawAddr,
-    /// Our address to which it sends.
+    /// Our address to which the peer sends.
     pub(super) own: IpAddr,
 }
 
@@ -60,7 +60,7 @@ impl Tie {
         self.stage.load(Ordering::Relaxed) == WATCHING
     }
 
-    /// Takes the only peer of the endpoint; `None`: it has none or several, or may get another one.
+    /// Takes the endpoint's only peer. `None`: it has none or several, or may get another.
     pub(super) fn take_aim(&self, fd: BorrowedFd<'_>, only: Option<Aim>) {
         let mut aim = self.aim();
         if aim.map(|(aim, _)| aim) == only {
@@ -87,7 +87,7 @@ impl Tie {
             }
             return;
         }
-        // The kernel has chosen our address by the route, unless the socket was bound to one.
+        // Unless the socket was bound to an address, the kernel has chosen ours by the route.
         let is_own = |at: SocketAddr| at.ip() == aim.own;
         let is_tied = ffi::tie(fd, &aim.peer).is_ok();
         if is_tied && ffi::local_addr(fd).is_ok_and(is_own) {

@@ -5,9 +5,9 @@
 //! The kernel has its copy when the call returns, so `done` is always the end of the sequence.
 //!
 //! A packet that the kernel refuses is dropped and counted. A full queue ends the window, because
-//! the rest would find it full too; any other error ends only its message. So whatever the kernel
-//! answers, there are at most two system calls for a packet, and none waits. Called by the event
-//! loop, and by `connect`.
+//! the rest would find it full too; any other error ends only its message. So there are at most two
+//! system calls per packet, whatever the kernel answers, and none waits. Called by the event loop,
+//! and by `connect`.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -34,7 +34,7 @@ use crate::lent::data_of;
 pub struct UdpTx {
     socket: Arc<Socket>,
     peers: Peers,
-    /// The limits of our datagrams, unless a peer has lower ones.
+    /// The limits of our datagrams. A peer may have lower ones.
     shape: Shape,
     line_rate: u64,
     base_rtt: Nanos,
@@ -47,17 +47,17 @@ pub struct UdpTx {
 #[derive(Clone, Copy, Debug)]
 struct Packet<'a> {
     peer: PeerId,
-    /// `None`: the item claims more inline bytes than there can be.
+    /// `None`: the item claims more inline bytes than possible.
     inline: Option<&'a [u8]>,
     data: BufRef,
 }
 
-/// The reason why the kernel refused a message.
+/// Why the kernel refused a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Refusal {
     /// The queue is full.
     Full,
-    /// The segments of the message may be the reason.
+    /// The message's segments may be the cause.
     Segments,
     /// This message cannot be sent.
     Message,
@@ -107,12 +107,12 @@ impl UdpTx {
         self.peers.get(peer).map_or(0, |peer| peer.data_size)
     }
 
-    /// Whether packets to this peer go to an address that is not that of its connection.
+    /// Whether packets to this peer go to an address other than its connection's.
     pub(super) fn is_foreign(&self, peer: PeerId) -> bool {
         self.peers.get(peer).is_some_and(|peer| peer.foreign)
     }
 
-    /// Changes the peers. If one is left alone, or no longer alone, the socket learns it.
+    /// Changes the peers, and informs the socket whether there is now a single peer.
     pub(super) fn with_peers<R>(&mut self, change: impl FnOnce(&mut Peers) -> R) -> R {
         let changed = change(&mut self.peers);
         self.socket.on_only_peer(self.peers.only());
@@ -205,8 +205,8 @@ impl UdpTx {
         let mut at = 0;
         while at < self.messages.list().len() {
             let sent = match self.give(at) {
-                // The peer to which the socket is tied has refused an earlier datagram. The kernel
-                // says so once, and has not sent this one.
+                // An earlier datagram was refused by the peer to which the socket is tied. The
+                // kernel reports this once, and has not sent this datagram.
                 Err(Errno(libc::ECONNREFUSED)) => self.give(at),
                 given => given,
             };
@@ -217,7 +217,7 @@ impl UdpTx {
         }
     }
 
-    /// Hands the messages from `at` on to the kernel. Returns the number that it has taken.
+    /// Hands the messages from `at` on to the kernel. Returns the number that the kernel took.
     #[inline]
     fn give(&mut self, at: usize) -> Result<usize, Errno> {
         self.counters.syscalls += 1;
@@ -294,9 +294,9 @@ impl Tx for UdpTx {
         self.given
     }
 
-    /// The path through a network, whose round trip is measured unless the options state it. There
-    /// is none on the loopback device: a packet there waits for a processor, and sending less does
-    /// not make it faster.
+    /// The path through a network. Its round trip is measured unless the options state it. On the
+    /// loopback device there is no such path: a packet there waits for a processor, and sending
+    /// less does not make it faster.
     fn path(&self, peer: PeerId) -> Option<Path> {
         let is_near = self.peers.get(peer).is_some_and(|peer| peer.loopback);
         (!is_near).then_some(Path {
@@ -328,7 +328,7 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// The inline bytes and the whole length, if such a packet is possible.
+    /// The inline bytes and the total length, if such a packet is possible.
     #[inline]
     fn measure(&self, max_packet: u32) -> Option<(&'a [u8], u32)> {
         let inline = self.inline?;

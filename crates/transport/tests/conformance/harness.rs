@@ -1,6 +1,6 @@
 //! Endpoints to test with, and packets that identify themselves.
 //!
-//! A packet begins with its own length, its number and its sender, and goes on with bytes that
+//! A packet begins with its own length, its number and its sender, and continues with bytes that
 //! follow from those. So a test can split a frame that holds several packets, and find a wrong
 //! byte, without information from the transport.
 
@@ -23,25 +23,25 @@ pub(crate) trait Harness {
     /// Opens an endpoint.
     fn open() -> Halves<RxOf<Self>, TxOf<Self>>;
 
-    /// Whether the transport itself knows of every packet that finds no room. UDP loses them in
-    /// the receiver's socket.
+    /// Whether the transport itself counts every packet that finds no room. UDP loses such packets
+    /// in the receiver's socket.
     const COUNTS_FULL: bool;
 
-    /// After this number of empty polls on a loopback, no packet is under way. In most polls,
-    /// `auto` looks at only one of its two transports.
+    /// After this many empty polls on a loopback, no packet is in flight. In most polls, `auto`
+    /// checks only one of its two transports.
     const QUIET_POLLS: u32 = 200;
 
     /// Races between a sender and a receiver that falls asleep.
     const RACES: u32 = 10_000;
 
-    /// Endpoints that come and go in turn. Fewer suffice where the kernel takes long to open and to
-    /// close one: the tables of peers have room for more than 200 in any case.
+    /// Endpoints that come and go in turn. A lower number suffices where the kernel takes long to
+    /// open and close one: the tables of peers have room for more than 200 in any case.
     const VISITORS: u16 = 200;
 
     /// Whether packets to an endpoint's own address come back to it.
     const REACHES_ITSELF: bool = true;
 
-    /// Whether the control plane says that all endpoints are on this host.
+    /// Whether the control plane reports that all endpoints are on this host.
     const SAME_HOST: bool = true;
 }
 
@@ -98,7 +98,7 @@ impl<H: Harness> Endpoint<H> {
         }
     }
 
-    /// This endpoint as the control plane would describe it.
+    /// The description of this endpoint that the control plane would give.
     pub(crate) fn info(&self) -> PeerInfo {
         let mut uid = [7; 16];
         uid[..2].copy_from_slice(&self.number.to_le_bytes());
@@ -112,8 +112,8 @@ impl<H: Harness> Endpoint<H> {
         }
     }
 
-    /// Makes two endpoints known to each other. Returns this endpoint's number for the other, and
-    /// the other's number for this one.
+    /// Connects two endpoints. Returns this endpoint's number for the other, and the other's number
+    /// for this one.
     pub(crate) fn connect(&mut self, other: &mut Self) -> (PeerId, PeerId) {
         let (us, them) = (self.info(), other.info());
         let (pending, offer) = H::T::offer(&mut self.rx, &mut self.tx, &them).unwrap();
@@ -134,7 +134,7 @@ impl<H: Harness> Endpoint<H> {
         H::T::counters(&self.rx, &self.tx)
     }
 
-    /// A packet of `len` bytes, at least [`NAME`], of which `inline` stand in the item.
+    /// A packet of `len` bytes, at least [`NAME`], of which `inline` are in the item.
     pub(crate) fn packet(
         &mut self,
         peer: PeerId,
@@ -176,7 +176,7 @@ impl<H: Harness> Endpoint<H> {
         self.kept.drain(..surplus);
     }
 
-    /// A lane with those of the first packets that can be staged; empty if endpoints stage none.
+    /// A lane with the first packets that can be staged; empty if endpoints stage none.
     fn stage_first(&mut self, packets: &[(TxItem, Option<MsgBuf>)]) -> Lane {
         let longest = if STAGES.load(Ordering::Relaxed) {
             self.tx.lane()
@@ -227,8 +227,8 @@ impl<H: Harness> Endpoint<H> {
         frames.flat_map(|bytes| split(&bytes)).collect()
     }
 
-    /// Polls until `count` packets have come, and then a little longer, to find packets that should
-    /// not come.
+    /// Polls until `count` packets have come, and then a little longer, to detect packets that
+    /// should not come.
     pub(crate) fn receive(&mut self, count: usize) -> Vec<Packet> {
         let mut packets = Vec::new();
         let start = Instant::now();
@@ -251,7 +251,7 @@ impl<H: Harness> Endpoint<H> {
         packets
     }
 
-    /// True if nothing is under way.
+    /// True if no packet is in flight.
     pub(crate) fn nothing_comes(&mut self) -> bool {
         self.rest().is_empty()
     }
@@ -262,7 +262,7 @@ impl<H: Harness> Endpoint<H> {
     }
 }
 
-/// The bytes of a frame, including those that lie elsewhere. `None` if they were taken back.
+/// The bytes of a frame, including those that lie elsewhere. `None` if they were withdrawn.
 pub(crate) fn whole(frame: &Frame<'_>) -> Option<Vec<u8>> {
     let mut bytes = frame.bytes.to_vec();
     if let Some(data) = frame.elsewhere {

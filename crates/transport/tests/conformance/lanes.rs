@@ -69,7 +69,7 @@ fn every_length_arrives_in_order<H: Harness>() {
     a.tx.send(&lane, &[]);
     lane.clear();
     assert_eq!(b.receive(1), packets([(0, 56)]));
-    // More than a burst.
+    // More packets than a burst has.
     for number in 0..MANY {
         push(&mut a, &mut lane, to_b, number, 56);
     }
@@ -154,7 +154,7 @@ fn packets_of_a_peer_that_is_gone_are_dropped_and_counted<H: Harness>() {
     push(&mut a, &mut lane, to_b, 1, 56);
     push(&mut a, &mut lane, to_b, 2, 56);
     a.remove(to_b);
-    // Nor do the staged packets reach the next peer that gets the same slot.
+    // The staged packets do not reach the next peer that gets the same slot, either.
     let (again, _) = a.connect(&mut b);
     a.tx.send(&lane, &[]);
     assert_eq!(a.counters().tx_dropped_peer, 2);

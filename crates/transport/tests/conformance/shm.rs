@@ -1,5 +1,5 @@
 //! Shared memory, between threads of one process: once as between processes that do not trust each
-//! other, once with packets read in place.
+//! other, once with packets that are read in place.
 
 use dunlin_core::transport::Halves;
 use dunlin_transport::shm::{Options, Shm, ShmRx, ShmTx};

@@ -10,7 +10,7 @@ use dunlin_transport::connect::{Connect, Offer};
 use crate::harness::{Endpoint, Harness, NAME, Packet, SOON, whole};
 use crate::{harness, lanes, waking};
 
-/// Transports take turns, because descriptors are counted for the whole process.
+/// Transports are tested in turn, because descriptors are counted for the whole process.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// Runs every test of the suite twice: with all packets in the queue, and with packets staged where
@@ -123,7 +123,7 @@ fn frames_stay_until_the_next_burst<H: Harness>() {
             frames = b.rx.burst();
         }
         let before: Vec<_> = (0..frames).map(|i| whole(&b.rx.frame(i))).collect();
-        // Packets that come now must not change the frames that are shown.
+        // Packets that come now must not change the frames of the burst.
         for number in 0..30 {
             a.send_one(to_b, 1000 + number, 500 + round);
         }
@@ -146,7 +146,7 @@ fn what_is_taken_back_is_lost_or_arrives_unchanged<H: Harness>() {
         let packet = a.packet(to_b, 1, len, inline);
         a.send(vec![packet]);
         a.take_back();
-        // The memory is used again before the other side looks.
+        // The memory is reused before the other side looks.
         let mut other = a.packet(to_b, 2, len, inline);
         other.1.as_mut().unwrap().data_mut().fill(0xAA);
         let got = b.rest();
@@ -215,7 +215,7 @@ fn a_full_queue_drops_and_never_blocks<H: Harness>() {
     }
     a.tx.flush();
     assert!(start.elapsed() < SOON, "a full queue held the sender up");
-    assert_eq!(a.tx.done(), TxSeq(sent), "what was dropped is done as well");
+    assert_eq!(a.tx.done(), TxSeq(sent), "dropped packets count as done");
     let mut received = 0;
     loop {
         let rest = b.rest().len() as u64;
@@ -315,7 +315,7 @@ fn a_peer_lives_until_its_last_release<H: Harness>() {
     }
     a.release(to_b);
     b.release(to_a);
-    // A stale name does nothing, however often it is released.
+    // Releasing a stale id has no effect.
     b.release(to_a);
     a.release(to_b);
     let (again, back) = a.connect(&mut b);
@@ -342,11 +342,11 @@ fn a_removed_peer_is_gone_at_once<H: Harness>() {
     assert_eq!(a.counters().tx_dropped_peer, 1);
     assert_eq!(b.rest(), []);
     a.remove(to_b);
-    // The other side does not know yet, and must do no harm.
+    // The other side does not know this yet, and must do no harm.
     b.send_one(to_a, 3, 100);
     a.rest();
     let (again, _) = a.connect(&mut b);
-    assert_ne!(again, to_b, "a dead peer's name comes back too soon");
+    assert_ne!(again, to_b, "a dead peer's id comes back too soon");
     a.send_one(again, 4, 100);
     expect(b.receive(1), 1, [(4, 100)]);
     b.remove(to_a);

@@ -56,7 +56,7 @@ fn what_is_there_already_keeps_awake<H: Harness>() {
         if arm(&mut b) == Arm::Wait {
             assert!(
                 wait(&fds(&b), SOON),
-                "a packet was there before, and its receiver slept on"
+                "a packet was already there, and its receiver slept on"
             );
         }
         disarm(&mut b);
@@ -95,13 +95,13 @@ fn an_armed_endpoint_is_woken<H: Harness>() {
             for race in 1..=H::RACES {
                 sender.burst(&[packet.0]);
                 // The delay below varies, so that each packet finds the receiver at another step of
-                // falling asleep.
+                // going to sleep.
                 let start = Instant::now();
                 while seen.load(Ordering::Acquire) < race {
                     if start.elapsed() > 3 * SOON {
                         return;
                     }
-                    // The burst may have missed that the receiver fell asleep.
+                    // The burst may not have noticed that the receiver went to sleep.
                     sender.settle();
                     std::thread::yield_now();
                 }
@@ -143,7 +143,7 @@ fn the_descriptors_stay_the_same<H: Harness>() {
             assert_eq!(arm(&mut hub), Arm::Wait);
             assert!(
                 !wait(&before, Duration::ZERO),
-                "awake, and nothing has come"
+                "the hub woke, but nothing has come"
             );
             spoke.send_one(*to_hub, 1, 60);
             assert!(wait(&before, SOON), "a wake-up was lost");

@@ -1,4 +1,4 @@
-//! Descriptors that are not what they should be.
+//! Descriptors of the wrong kind, size or number.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -71,7 +71,7 @@ fn memory_that_could_fail_us_is_not_mapped() {
             let len = len_of(&offer.fds[which]);
             offer.fds[which] = not_memory(len).swap_remove(case);
             let refused = b.accept(&a.info(), offer);
-            let error = refused.expect_err("it was taken for memory");
+            let error = refused.expect_err("the descriptor was accepted as memory");
             let expected = matches!(error, ConnectError::Descriptor | ConnectError::Os(_));
             assert!(expected, "descriptor {which}, case {case}: {error}");
         }
@@ -144,7 +144,7 @@ fn a_wake_up_line_that_is_none_never_blocks() {
         let (mut a, mut b) = (End::new(1), End::new(2));
         let (pending, mut offer) = a.offer(&b.info()).unwrap();
         offer.fds[2] = line();
-        // A line that epoll cannot watch is refused; any other line must not block us.
+        // A line that epoll cannot watch is refused; any other one must not block us.
         let Ok((to_a, answer)) = b.accept(&a.info(), offer) else {
             continue;
         };

@@ -119,13 +119,13 @@ impl End {
             .collect()
     }
 
-    /// Wakes a receiver that fell asleep while we sent.
+    /// Wakes a receiver that went to sleep while we sent.
     pub(crate) fn settle(&mut self) {
         self.tx.settle();
     }
 
-    /// Polls until something comes. First it wakes receivers that fell asleep while we sent, as an
-    /// endpoint does when it has nothing more to send.
+    /// Polls until something comes. First it wakes receivers that went to sleep while we sent, as
+    /// an endpoint does when it has nothing more to send.
     pub(crate) fn receive(&mut self) -> Vec<u64> {
         self.tx.settle();
         let start = Instant::now();

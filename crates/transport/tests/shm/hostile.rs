@@ -1,4 +1,4 @@
-//! A peer that writes whatever it likes into everything that it can map.
+//! A peer that writes arbitrary values into all memory that it can map.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -67,7 +67,7 @@ fn word(random: &mut Random) -> u64 {
     }
 }
 
-/// Two endpoints and everything that either could scribble on: the channel and both doorbells.
+/// Two endpoints, and all memory that either could overwrite: the channel and both doorbells.
 fn pair() -> (End, End, PeerId, PeerId, Vec<Loot>) {
     let (mut a, mut b) = (End::new(1), End::new(2));
     let (pending, offer) = a.offer(&b.info()).unwrap();
@@ -78,7 +78,7 @@ fn pair() -> (End, End, PeerId, PeerId, Vec<Loot>) {
     (a, b, to_b, to_a, loot)
 }
 
-/// Reads all that a burst shows, as an endpoint would, whatever its contents are.
+/// Reads all frames of a burst, as an endpoint would, whatever their contents.
 fn look(end: &mut End) -> usize {
     let start = Instant::now();
     let frames = end.rx.burst();
@@ -115,7 +115,7 @@ fn nonsense_between_the_bursts_harms_no_peer() {
         for number in 0..300 {
             for _ in 0..random.below(40) {
                 let words = loot[random.below(loot.len())].words();
-                // The control page and the head of the rings are hit as often as all the rest.
+                // The control page and the heads of the rings are hit as often as all the rest.
                 let near = if random.below(2) == 0 {
                     1100
                 } else {

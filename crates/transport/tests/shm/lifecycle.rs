@@ -1,4 +1,4 @@
-//! Channels that are left, taken up again and given up, from both sides and in any order.
+//! Channels that are left, used again and given up, by both sides and in any order.
 
 use dunlin_core::transport::PeerId;
 use dunlin_transport::connect::ConnectError;
@@ -9,11 +9,11 @@ use crate::endpoint::End;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Which side offers.
+    /// The side that offers.
     Connect(bool),
     /// The offer is abandoned after the other side has accepted it.
     Abandon(bool),
-    /// Which side releases one session; both do, one after the other.
+    /// The side that first releases one session; the other side follows.
     Disconnect(bool),
     Remove(bool),
 }
@@ -27,7 +27,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Two endpoints and the sessions between them. A session is given by each endpoint's id for its
+/// Two endpoints and the sessions between them. For each session, each endpoint has an id for its
 /// peer.
 struct Pair {
     ends: [End; 2],
@@ -139,7 +139,7 @@ proptest! {
 }
 
 #[test]
-fn channels_that_are_not_used_go() {
+fn channels_without_sessions_are_freed() {
     let mut pair = Pair::new();
     let before = descriptors();
     for round in 0..100 {

@@ -1,4 +1,4 @@
-//! Offers over a UNIX socket: the nexus's way of passing them, in a few lines.
+//! Passes offers over a UNIX socket, as the nexus does, in a few lines.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

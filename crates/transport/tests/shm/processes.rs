@@ -1,4 +1,4 @@
-//! Two processes: this one serves, children of it are clients, and some are killed.
+//! Several processes: this one serves, its children are clients, and some are killed.
 //!
 //! A child is this test binary again, started with its task in `DUNLIN_SHM_CHILD`.
 
@@ -113,7 +113,7 @@ fn packets_travel_between_processes() {
     let mut client = start(&mut server, "echo", 1);
     for number in 0..3000 {
         assert!(server.send(client.peer, number));
-        // Sometimes the child has fallen asleep by then, sometimes not.
+        // The child may or may not have gone to sleep by then.
         if number % 300 == 0 {
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -136,7 +136,10 @@ fn a_sleeping_server_is_woken_by_another_process() {
             answered += 1;
         }
         if answered < 2000 {
-            assert!(server.sleep(SOON), "a wake-up was lost after {answered}");
+            assert!(
+                server.sleep(SOON),
+                "a wake-up was lost after {answered} answers"
+            );
         }
     }
     client.socket.read_exact(&mut [0]).unwrap();
@@ -169,7 +172,7 @@ fn a_producer_killed_while_it_writes_leaves_whole_packets_only() {
             let numbers = server.poll();
             quiet = if numbers.is_empty() { quiet + 1 } else { 0 };
             if quiet > 0 {
-                // The witness may have fallen asleep as we sent.
+                // The witness may have gone to sleep as we sent.
                 server.settle();
             }
             for number in numbers {

@@ -35,7 +35,10 @@ fn poll(end: &mut End) -> Vec<(u8, Option<u8>)> {
         let frame = end.rx.frame(index);
         let data = frame.elsewhere.map(|elsewhere| {
             let mut copy = vec![0; elsewhere.len()];
-            assert!(elsewhere.copy_to(&mut copy), "the sender has taken it back");
+            assert!(
+                elsewhere.copy_to(&mut copy),
+                "the sender has withdrawn the data"
+            );
             assert!(copy.iter().all(|byte| *byte == copy[0]));
             copy[0]
         });
@@ -61,7 +64,7 @@ fn small_packets_do_not_wait_for_large_ones() {
         a.tx.burst(&[item(to_b, number, large.lend())]);
     }
     a.tx.burst(&[item(to_b, 100, BufRef::EMPTY)]);
-    // It comes alone, so that it is answered before anything is copied.
+    // The packet comes alone, so that it is answered before anything is copied.
     assert_eq!(poll(&mut b), [(100, None)]);
     let mut got = Vec::new();
     while got.len() < 20 {
@@ -74,7 +77,11 @@ fn small_packets_do_not_wait_for_large_ones() {
         .filter(|it| it.1 == Some(7))
         .map(|it| it.0)
         .collect();
-    assert_eq!(large, Vec::from_iter(0..20), "in order, each once");
+    assert_eq!(
+        large,
+        Vec::from_iter(0..20),
+        "each large packet comes once and in order"
+    );
     assert!(poll(&mut b).is_empty());
     assert_eq!(
         (a.counters().tx_references, b.counters().rx_packets),
@@ -108,7 +115,7 @@ fn a_receiver_with_large_packets_in_hand_does_not_sleep() {
         a.tx.burst(&[item(to_b, number, large.lend())]);
     }
     assert_eq!(poll(&mut b).len(), 2);
-    assert!(b.sleep(Duration::ZERO), "a large packet is left");
+    assert!(b.sleep(Duration::ZERO), "a large packet still waits");
     assert_eq!(poll(&mut b), [(2, Some(7))]);
 }
 
@@ -161,12 +168,16 @@ fn regions_that_are_gone_are_unmapped() {
     assert_eq!(poll(&mut b), [(1, Some(5))]);
     let memory = regions::info(part.region()).unwrap().fd.unwrap();
     let inode = File::from(memory).metadata().unwrap().ino();
-    assert_eq!(mappings(inode), 2, "the sender's and the receiver's");
+    assert_eq!(
+        mappings(inode),
+        2,
+        "the sender and the receiver have a mapping each"
+    );
     drop(large);
     a.pool = Pool::new(PoolConfig::default()).unwrap();
     assert_eq!(mappings(inode), 1, "the receiver does not know yet");
-    // The sender reports which regions are gone before it sleeps; the receiver reads that when it
-    // wakes.
+    // The sender reports which regions are gone before it sleeps; the receiver reads that report
+    // when it wakes.
     a.sleep(Duration::ZERO);
     b.sleep(Duration::ZERO);
     assert_eq!(mappings(inode), 0);

@@ -38,9 +38,9 @@ fn here(uid: u8) -> PeerInfo {
     }
 }
 
-/// Connects two ends. Each takes its peer, which is the other end or a relay between them, for an
-/// endpoint of this process. Returns the ends, the first one's id for its peer, and the memory that
-/// another process could open during the set-up.
+/// Connects two ends. Each believes that its peer, which is the other end or a relay between them,
+/// is an endpoint of this process. Returns the ends, the first end's id for its peer, and the
+/// memory that another process could open during the set-up.
 fn ends([first, second]: [u8; 2]) -> (End, End, PeerId, Vec<File>) {
     let (mut a, mut b) = (end(1), end(2));
     let (pending, offer) = a.offer(&here(first)).unwrap();
@@ -94,7 +94,7 @@ fn a_peer_that_claims_to_be_in_this_process_is_not_believed() {
 }
 
 #[test]
-fn what_is_offered_within_the_process_cannot_be_taken_outside() {
+fn a_channel_offered_within_the_process_cannot_be_taken_outside() {
     let (mut victim, mut relayed) = (end(1), end(2));
     let (pending, offer) = victim.offer(&here(9)).unwrap();
     assert_eq!(offer.fds.len(), 0, "nothing goes over the socket");
@@ -121,7 +121,7 @@ fn memory_of_a_channel_within_the_process_cannot_be_opened() {
         assert!(a.send(to, LONG));
         let [before, after] = shown(&mut b, || assert!(opened.iter().all(scribble)));
         assert!(before == after, "the frame was changed while it was shown");
-        assert_eq!(opened.len(), 0, "it has a descriptor");
+        assert_eq!(opened.len(), 0, "the memory has a descriptor");
     }
 }
 

@@ -1,4 +1,4 @@
-//! ECN bits: ECT(0) on everything that is sent, "congestion experienced" read where it matters.
+//! ECN bits: ECT(0) on all sent datagrams; "congestion experienced" is read where it matters.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::{AsRawFd, RawFd};
@@ -79,7 +79,7 @@ fn the_bits_are_not_read_on_loopback() {
     }
 }
 
-/// Echoes of 50 KB over loopback; returns the scheme of the client's session, its rate after them,
+/// Echoes of 50 KB over loopback; returns the scheme of the client's session, its rate afterwards,
 /// and the number of marks that were echoed to it.
 fn after_echoes(scheme: Option<Scheme>, marked: bool) -> (Scheme, Option<BytesPerSec>, u64) {
     let options = Options {
@@ -89,7 +89,7 @@ fn after_echoes(scheme: Option<Scheme>, marked: bool) -> (Scheme, Option<BytesPe
     let (mut here, mut there) = (Endpoint::new(&options), Endpoint::new(&options));
     let (to_server, to_client) = connect(&mut here, &mut there);
     if marked {
-        // No router is in between, so the client's own packets bear the mark from the beginning.
+        // There is no router in between, so the client sends its packets with the mark.
         let mut fds: Vec<RawFd> = Vec::new();
         Udp::fds(&here.halves.rx, &here.halves.tx, &mut fds);
         mark_all_of(fds[0], here.halves.rx.local_addr().ip(), 3);

@@ -8,7 +8,7 @@ use dunlin_transport::udp::{Options, Udp};
 
 use crate::endpoint::{Endpoint, Packet, connect, cut, ethernet, packets, pair, plain};
 
-/// True if the descriptor that `Connect` names becomes readable within this time.
+/// True if the descriptor from `Connect::fds` becomes readable within this time.
 fn is_readable(endpoint: &Endpoint, within_ms: i32) -> bool {
     let mut fds: Vec<RawFd> = Vec::new();
     Udp::fds(&endpoint.halves.rx, &endpoint.halves.tx, &mut fds);
@@ -42,7 +42,7 @@ fn sixteen_packets_of_56_bytes_are_one_datagram_of_896_and_one_call() {
 #[test]
 fn full_packets_are_one_call_and_arrive_as_frames_of_their_own() {
     let (mut a, mut b, to_b) = pair(&ethernet());
-    // The receiver begins sparse; when the second burst comes, it is dense, so it gets merged
+    // The receiver begins sparse. When the second burst comes, it is dense, so it gets merged
     // datagrams.
     for most_calls in [u64::MAX, 20] {
         let (calls, b_calls) = (a.counters().syscalls, b.counters().syscalls);
@@ -98,7 +98,7 @@ fn a_burst_shows_at_most_its_limit_and_loses_nothing() {
         plain(),
     ] {
         let (mut a, mut b, to_b) = pair(&options);
-        // Each round finds the receiver in another state: sparse, dense, dense with a surplus.
+        // Each round finds the receiver in another state: sparse, dense, dense with more left over.
         for _ in 0..3 {
             a.send(&packets(to_b, 128, 56));
             let mut numbers = Vec::new();
@@ -114,7 +114,7 @@ fn a_burst_shows_at_most_its_limit_and_loses_nothing() {
 }
 
 #[test]
-fn what_is_left_over_from_a_burst_keeps_the_thread_awake() {
+fn datagrams_left_over_from_a_burst_keep_the_thread_awake() {
     let (mut a, mut b, to_b) = pair(&Options {
         pack: false,
         ..Options::default()

@@ -50,7 +50,7 @@ pub(crate) fn plain() -> Options {
 }
 
 impl Endpoint {
-    /// Opens an endpoint that sends to any address that a peer names.
+    /// Opens an endpoint that sends to any address that a peer offers.
     pub(crate) fn new(options: &Options) -> Self {
         Self::strict(&Options {
             allow_peers: "0.0.0.0/0, ::/0".parse().unwrap(),
@@ -156,8 +156,8 @@ impl Endpoint {
     }
 }
 
-/// Makes both known to each other. Returns the first one's id for the second, and the second one's
-/// for the first.
+/// Connects two endpoints. Returns the first one's id for the second, and the second one's for the
+/// first.
 pub(crate) fn connect(a: &mut Endpoint, b: &mut Endpoint) -> (PeerId, PeerId) {
     let (info_a, info_b) = (a.info(), b.info());
     let met = meet::<Udp>([&mut a.halves, &mut b.halves], &[info_a, info_b]);

@@ -1,4 +1,4 @@
-//! Random bursts against a model: what arrives at each endpoint is what was sent to it, each packet
+//! Random bursts against a model: each endpoint gets the packets that were sent to it, each one
 //! once, byte for byte, and in order.
 
 use std::net::Ipv6Addr;

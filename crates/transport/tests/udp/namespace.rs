@@ -1,5 +1,5 @@
-//! A network of our own: two namespaces and a link between them. It has what loopback lacks: a real
-//! MTU, segments that are cut up, a link that goes down, a host that is not there.
+//! A network of our own: two namespaces and a link between them. It has features that loopback
+//! lacks: a real MTU, segments that are split, a link that goes down, a host that does not exist.
 //!
 //! Needs root and `ip`. Without them, these tests say so and pass; with `DUNLIN_NO_SKIP=1` they
 //! fail instead.
@@ -14,8 +14,8 @@ use crate::endpoint::{Endpoint, connect, packets};
 /// An address of the link that no host has.
 const NOBODY: &str = "10.79.0.99";
 
-/// Opens an endpoint whose socket lives at `host`, under one of its addresses; the socket stays
-/// there wherever it is used.
+/// Opens an endpoint whose socket is in the namespace of `host`, at one of its addresses. The
+/// socket stays in that namespace wherever it is used.
 fn open_at(host: &Host, address: &str, options: &Options) -> Endpoint {
     let ip = address.parse().unwrap();
     let options = Options {
@@ -49,7 +49,7 @@ fn segments_are_cut_up_on_a_link_of_mtu_1500() {
         let got = b.take_packets(44);
         assert!(got.iter().map(|(number, _)| *number).eq(0..44));
     }
-    assert_eq!(a.counters().syscalls, 51, "one call each");
+    assert_eq!(a.counters().syscalls, 51, "each burst takes one call");
     assert!(
         network.left.sent_packets() - before >= 50 * 44,
         "each segment crossed the link"
@@ -101,8 +101,11 @@ fn segments_beyond_the_mtu_are_sent_one_by_one_from_then_on() {
         );
         a.counters().syscalls - before
     });
-    assert!(calls[0] > 10, "refused, then sent one by one: {calls:?}");
-    assert_eq!(calls[1], 1, "not tried again");
+    assert!(
+        calls[0] > 10,
+        "the message is refused, then sent one by one: {calls:?}"
+    );
+    assert_eq!(calls[1], 1, "the endpoint does not try segments again");
     assert_eq!(a.counters().tx_packets, 38);
     assert_eq!(a.counters().tx_dropped_error, 0);
 }

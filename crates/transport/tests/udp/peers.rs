@@ -1,4 +1,4 @@
-//! How endpoints become known to each other, and offers that no endpoint makes.
+//! How endpoints connect, and offers that no endpoint makes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -305,7 +305,7 @@ fn packets_are_large_where_no_link_bounds_them() {
     };
     assert_eq!(agreed(&loopback, &elsewhere), 1440);
     assert_eq!(agreed(&elsewhere, &loopback), 1440);
-    // A small receive buffer holds as many packets, but smaller ones.
+    // A small receive buffer holds equally many packets, but smaller ones.
     let small = Options {
         rcvbuf_bytes: 1 << 17,
         ..loopback.clone()
@@ -318,8 +318,8 @@ fn packets_are_large_where_no_link_bounds_them() {
     assert_eq!(agreed(&smallest, &loopback), 1440);
 }
 
-/// The answer of an endpoint with these options to an offer of such an address: whether the peer
-/// must prove the address.
+/// The answer of an endpoint with these options to an offer of this address: whether the peer must
+/// prove the address.
 fn answer_to(options: &Options, peer: &PeerInfo, address: &str) -> Result<bool, ConnectError> {
     let mut named = Endpoint::new(&Options {
         advertise: Some(address.parse().unwrap()),
@@ -341,7 +341,7 @@ fn an_offer_may_point_to_the_other_end_of_its_connection_alone() {
     let plain = Options::default();
     let here = over_tcp([10, 1, 2, 3].into());
     assert!(!answer_to(&plain, &here, "10.1.2.3").unwrap());
-    // An address of this host is as foreign as that of a third host: the peer is on neither.
+    // An address of this host is as foreign as a third host's: the peer is on neither host.
     for address in ["10.1.2.4", "127.0.0.1"] {
         let refused = answer_to(&plain, &here, address);
         assert!(
@@ -369,7 +369,7 @@ fn an_offer_may_point_to_the_other_end_of_its_connection_alone() {
     assert!(matches!(refused, Err(ConnectError::ForeignAddress)));
 }
 
-/// An endpoint may connect from two addresses, of which only one is the address of its packets.
+/// An endpoint may connect from two addresses, but want its packets at only one.
 #[test]
 fn each_session_at_an_address_elsewhere_must_be_proven() {
     let allowing = Options {

@@ -1,4 +1,4 @@
-//! Endpoints whose sockets are tied to their only peers, and then get others.
+//! Endpoints whose sockets are tied to their only peers, until other peers come.
 
 use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 
@@ -41,7 +41,10 @@ fn an_endpoint_is_tied_from_the_first_packet_of_its_only_peer_on() {
         a.send(&packets(to_b, 1, 56));
         assert_eq!(b.take_packets(1), [(0, 56)]);
         assert!(!reads_strangers(&mut b), "{options:?}");
-        assert!(reads_strangers(&mut a), "it has got nothing yet");
+        assert!(
+            reads_strangers(&mut a),
+            "the endpoint has received nothing yet"
+        );
         for count in [1, 2, 40] {
             a.send(&packets(to_b, count, 56));
             let taken = b.take_packets(count as usize);

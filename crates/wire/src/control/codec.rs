@@ -1,6 +1,6 @@
 //! Reading and writing the fields of a control message, little-endian, without gaps (rule C1).
 //!
-//! A [`Reader`] never looks past the frame it was given and names the field at which a frame ends
+//! A [`Reader`] never reads past the end of its frame, and names the field at which a frame ends
 //! too early. A [`Writer`] never writes past its buffer. Used only by the message types in this
 //! folder.
 
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A buffer that is filled from its start.
+/// A buffer that is written from its start.
 pub(super) struct Writer<'a> {
     out: &'a mut [u8],
     at: usize,

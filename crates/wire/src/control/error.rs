@@ -59,17 +59,17 @@ pub enum Field {
     Secret,
     /// Place, length or bytes of a part of the counters file.
     Insight,
-    /// The number by which a process is recognised on a second connection.
+    /// The nonce by which a process is recognised on a second connection.
     Nonce,
     /// Requests of an inquiry.
     Requests,
-    /// In an account, the time for which an endpoint was away.
+    /// In an account, how long an endpoint has been away.
     Away,
     /// Fates of requests in an account.
     Fates,
     /// Whether a process drains.
     Draining,
-    /// Number of endpoints that serve.
+    /// Number of serving endpoints.
     Endpoints,
     /// Index of the endpoint that answers health.
     HealthEndpoint,
@@ -121,7 +121,7 @@ impl Field {
 /// Why bytes are not a control message, or a control message cannot be written as bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ControlError {
-    /// The frame's length is out of bounds, or not the length of the bytes given.
+    /// The frame's length is out of bounds, or not the number of bytes.
     Length,
     /// The frame has another version.
     Version,

@@ -1,4 +1,4 @@
-//! The identities and reasons in control messages as types (rules C2, C4 to C6 and C9).
+//! The identities and reasons in control messages  (rules C2, C4 to C6 and C9).
 //!
 //! Identities are opaque numbers. Reasons are closed sets, so the side that reads a number without
 //! a meaning gets an error.
@@ -10,8 +10,8 @@ use super::{ControlError, Field};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct BootId(pub [u8; 16]);
 
-/// Random number that a process draws when it starts, so that its peers tell it from the process
-/// that had the same address before (rule C8).
+/// Random number that a process draws when it starts, so that peers can distinguish it from an
+/// earlier process with the same address (rule C8).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Incarnation(pub u64);
 
@@ -29,11 +29,11 @@ impl Features {
     pub const NONCE: Self = Self(4);
     /// The process answers challenges (rule C13).
     pub const PROOF: Self = Self(8);
-    /// The process keeps the rules of error codes (rule W13).
+    /// The process obeys the rules of error codes (rule W13).
     pub const CODES: Self = Self(16);
-    /// The process knows what others serve (rule C14).
+    /// The process understands announcements of services (rule C14).
     pub const SERVING: Self = Self(32);
-    /// The process knows announcements of the endpoint that answers health (rule C15).
+    /// The process understands announcements of the endpoint that answers health (rule C15).
     pub const HEALTH: Self = Self(64);
 
     /// The abilities that both have.
@@ -69,11 +69,11 @@ impl EndpointIndex {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum RefuseCode {
-    /// No endpoint has the index asked for, or the process has no endpoint yet. Worth a retry.
+    /// No endpoint has the requested index, or the process has no endpoint yet. Worth a retry.
     NoSuchEndpoint = 1,
-    /// The endpoint has as many sessions as it may have, or its strict credits are used up.
+    /// The endpoint has its maximum number of sessions, or has granted all of its strict credits.
     TooManySessions = 2,
-    /// The endpoint can use none of the transports offered.
+    /// The endpoint can use none of the offered transports.
     NoCommonTransport = 3,
     /// The processes have no version in common.
     Version = 4,
@@ -116,11 +116,11 @@ pub enum GoodbyeReason {
     BadMessage = 3,
     /// The sender has declared the receiver failed (rule C8).
     DeclaredFailed = 4,
-    /// The sender has as many connections as it may have.
+    /// The sender has its maximum number of connections.
     TooManyConnections = 5,
     /// Another connection between the two processes replaces this one: the UNIX socket (rule C3).
     Replaced = 6,
-    /// The receiver did not say hello in time.
+    /// The receiver did not send Hello in time.
     Silent = 7,
 }
 
@@ -137,7 +137,7 @@ impl RefuseCode {
         Self::UnprovenAddress,
     ];
 
-    /// The code in a word or two, for messages to people.
+    /// The code in a few words, for messages to people.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NoSuchEndpoint => "no such endpoint",

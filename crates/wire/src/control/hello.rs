@@ -17,7 +17,7 @@ pub struct Hello<'a> {
     pub features: Features,
     /// The host on which the process runs, until that host restarts.
     pub boot_id: BootId,
-    /// The process itself: drawn at random at each start.
+    /// The process itself, by a random number drawn at each start.
     pub incarnation: Incarnation,
     /// The TCP port on which the process's nexus listens; 0 if it does not listen.
     pub port: u16,

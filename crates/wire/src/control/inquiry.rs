@@ -1,7 +1,7 @@
 //! Inquiry and account: the fates of requests that have no answer (rule C11).
 //!
-//! Requests and their fates stay in the bytes from which they were read, so that a message is
-//! small; [`Requests::list`] and [`Fates::list`] write such bytes.
+//! Requests and their fates stay in the frame that was decoded, so that a message is small;
+//! [`Requests::list`] and [`Fates::list`] write such bytes.
 
 use super::codec::{Reader, Writer};
 use super::{ControlError, Field, SessionRef};
@@ -30,9 +30,9 @@ pub struct Inquiry<'a> {
 pub struct Account<'a> {
     /// The session at the receiver.
     pub session: SessionRef,
-    /// The endpoint has taken no packets for at least this number of nanoseconds, because its
-    /// thread is in a handler; then the account lists no fates. 0: the endpoint itself has given
-    /// the account.
+    /// If not 0, the endpoint has received no packets for at least this number of nanoseconds,
+    /// because its thread is in a handler; then the account lists no fates. If 0, the endpoint
+    /// itself wrote the account.
     pub away: u64,
     /// The fates of the requests.
     pub fates: Fates<'a>,
@@ -42,15 +42,15 @@ pub struct Account<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Fate {
-    /// The server has accepted no packet of it; the number may also be wrong.
+    /// The server has accepted no packet of the request; the number may also be wrong.
     Unknown = 0,
-    /// Some of its packets have arrived.
+    /// Some packets of the request have arrived.
     Arriving = 1,
-    /// All of it has arrived, and its handler has not answered.
+    /// The whole request has arrived, and its handler has not answered.
     Running = 2,
-    /// It has an answer, which the server still keeps for its client.
+    /// The request has an answer, which the server still keeps for its client.
     Answered = 3,
-    /// It is over, and the server no longer has its answer.
+    /// The request has ended, and the server no longer has its answer.
     Gone = 4,
 }
 

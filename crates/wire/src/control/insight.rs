@@ -20,7 +20,7 @@ pub struct InsightRead {
 pub struct Insight<'a> {
     /// Where in the file the part begins.
     pub offset: u64,
-    /// The bytes, fewer than asked for at the end of the file; none if the process hides its file.
+    /// The bytes, fewer than requested at the end of the file; none if the process hides its file.
     pub bytes: &'a [u8],
 }
 

@@ -1,7 +1,7 @@
 //! Transport offers: how a side of a session can be reached (rules C4 and C5).
 //!
-//! The control plane passes them on without reading them: the bytes belong to the transport of that
-//! kind, and so do the descriptors that a UNIX socket passes with the message.
+//! The control plane passes them on without reading them: the bytes of an offer belong to the
+//! transport of its kind, and so do the descriptors that a UNIX socket passes with the message.
 
 use super::codec::{Reader, Writer};
 use super::{ControlError, Field};
@@ -18,8 +18,8 @@ pub const MAX_OFFER_FDS: u8 = 4;
 /// The kind of transport of an offer. This is the only table of kinds.
 ///
 /// Unknown kinds are ignored, not refused. A transport over several kinds, such as `auto`, has no
-/// kind of its own: it makes an offer of each, so that it can connect to endpoints that have only
-/// one of them.
+/// kind of its own: it makes an offer of each kind, so that it can connect to endpoints that have
+/// only one of them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct TransportKind(pub u8);
 
@@ -40,7 +40,7 @@ pub struct Offer<'a> {
     /// Number of descriptors of this offer, at most [`MAX_OFFER_FDS`]. The UNIX socket passes them
     /// with the message, in the order of the offers; over TCP, only 0 makes sense.
     pub fds: u8,
-    /// The address, and anything else that the transport needs, at most [`MAX_OFFER_BYTES`] bytes.
+    /// The address, and any other data of the transport, at most [`MAX_OFFER_BYTES`] bytes.
     pub bytes: &'a [u8],
 }
 

@@ -6,19 +6,20 @@ use super::{ControlError, EndpointIndex, Field};
 
 /// Flag: the process drains.
 const DRAINING: u8 = 1;
-/// Flag: the index of the endpoint that answers health follows. Only peers with the feature bit get
-/// it.
+/// Flag: the index of the endpoint that answers health follows. Only peers with the feature bit
+/// receive it.
 const HEALTH: u8 = 2;
 
 /// The services of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Serving {
-    /// Whether it ends soon, and takes no new sessions and no new requests, except about health.
+    /// Whether the process ends soon, and takes no new sessions and no new requests, except about
+    /// health.
     pub draining: bool,
-    /// The number of its endpoints that serve; their indexes are those below it.
+    /// The number of its endpoints that serve; their indexes are below this number.
     pub endpoints: u16,
-    /// The endpoint that answers health, which serves nothing else; `None`: there is none, or one
-    /// of the two sides is too old for it.
+    /// The endpoint that answers health, and serves nothing else. `None` if there is none, or if
+    /// one of the two sides is too old for it.
     pub health: Option<EndpointIndex>,
 }
 
@@ -63,8 +64,8 @@ impl Serving {
         }
     }
 
-    /// Checks that the endpoint that answers health has an index of its own: neither that of an
-    /// endpoint that serves, nor the one that stands for any endpoint.
+    /// Checks that the endpoint that answers health has an index of its own: not one of a serving
+    /// endpoint, and not [`EndpointIndex::ANY`].
     fn check(&self) -> Result<(), ControlError> {
         match self.health {
             Some(index) if index == EndpointIndex::ANY || index.0 < self.endpoints => {

@@ -1,5 +1,5 @@
-//! Opening and ending a session: connect, accept, refuse, and the name of a session in the messages
-//! about its end (rules C4 to C6).
+//! Opening and ending a session: connect, accept, refuse, and the name that later messages use for
+//! a session (rules C4 to C6).
 
 use super::codec::{Reader, Writer};
 use super::{AttemptId, ControlError, EndpointIndex, EndpointUid, Field, Offers, RefuseCode};
@@ -44,15 +44,15 @@ pub struct SessionSide<'a> {
     /// Base of the numbers of the requests that this side issues; a multiple of the window,
     /// normally 0 (rule S1).
     pub first_req: ReqNum,
-    /// In a connect: ways to reach this side. In an accept: ways to reach the other side, by the
-    /// transports that it chose among those offered.
+    /// In a connect: ways to reach this side. In an accept: ways to reach the other side, over the
+    /// transports that it chose from the offers.
     pub offers: Offers<'a>,
 }
 
 /// Asks which endpoint an index names.
 ///
-/// A transport must know the endpoint before it makes an offer, because two endpoints share one
-/// channel for all of their sessions.
+/// A transport must know the endpoint before it makes an offer, because all sessions between two
+/// endpoints share one channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lookup {
     /// Names the attempt. The answer repeats it, and the connect that follows keeps it.
@@ -77,7 +77,7 @@ pub struct Found {
 pub struct Connect<'a> {
     /// Names the attempt; the answer repeats it.
     pub attempt: AttemptId,
-    /// The endpoint that the client asks for.
+    /// The requested endpoint.
     pub target: EndpointIndex,
     /// The side that asks.
     pub client: SessionSide<'a>,
@@ -88,8 +88,8 @@ pub struct Connect<'a> {
 pub struct Accept<'a> {
     /// The attempt of the connect.
     pub attempt: AttemptId,
-    /// The side that accepts. Window, credits and data size are those of the session: none is above
-    /// the value that the client asked for.
+    /// The accepting side. Window, credits and data size apply to the whole session: none exceeds
+    /// the client's value.
     pub server: SessionSide<'a>,
 }
 
@@ -100,8 +100,8 @@ pub struct Refuse<'a> {
     pub attempt: AttemptId,
     /// Why, for programs.
     pub code: RefuseCode,
-    /// Why, for people: at most [`MAX_DETAIL`] bytes, none of them a control character, so that a
-    /// peer cannot steer the terminal or the log to which the text is written.
+    /// Why, for people: at most [`MAX_DETAIL`] bytes without control characters, so that a peer
+    /// cannot steer the terminal or the log that shows the text.
     pub detail: &'a str,
 }
 
@@ -115,7 +115,7 @@ pub struct SessionRef {
 }
 
 impl SessionSide<'_> {
-    /// The window: the number of requests of one direction that may be in progress.
+    /// The window: how many requests of one direction may be in progress.
     pub const fn window(&self) -> u32 {
         1 << self.window_log2
     }
@@ -151,7 +151,7 @@ impl<'a> SessionSide<'a> {
         self.offers.write(out)
     }
 
-    /// Checks the limits that hold for every session, whatever an endpoint is configured to accept.
+    /// Checks the limits that hold for every session, whatever the configuration of its endpoints.
     fn check(&self) -> Result<(), ControlError> {
         let bad = |field| Err(ControlError::Value(field));
         if self.window_log2 > MAX_WINDOW_LOG2 {

@@ -13,7 +13,7 @@ mod limits;
 
 const MESSAGE_TYPES: u8 = 20;
 
-/// Owned contents of any message, from which messages borrow.
+/// The owned contents of a message, from which messages borrow.
 #[derive(Clone, Debug)]
 struct Material {
     kind: u8,
@@ -84,7 +84,7 @@ fn fates(seed: u16) -> Vec<u8> {
 
 impl Material {
     fn half(&self, number: usize) -> u32 {
-        u32::try_from(self.numbers[number] >> 32).expect("half of the bits")
+        u32::try_from(self.numbers[number] >> 32).expect("the upper half has 32 bits")
     }
 
     fn hello(&self) -> Hello<'_> {
@@ -120,7 +120,7 @@ impl Material {
             data_size: self.data_size,
             max_message: self.half(2) % (largest + 1),
             first_req: ReqNum(self.half(2) & !((1 << self.window_log2) - 1)),
-            offers: Offers::new(&offers).expect("drawn within the limits"),
+            offers: Offers::new(&offers).expect("the offers are within the limits"),
         }
     }
 
@@ -289,7 +289,7 @@ proptest! {
     }
 }
 
-/// Messages that do not depend on chance, for tests of single limits.
+/// Messages without random parts, for tests of single limits.
 fn sample(kind: u8) -> Material {
     Material {
         kind,
@@ -340,18 +340,18 @@ fn a_frame_is_decoded_only_as_a_whole() {
     assert_eq!(
         Message::decode(&frame),
         Err(ControlError::Length),
-        "more than the frame"
+        "bytes follow the frame"
     );
     frame.truncate(frame.len() - 2);
     assert_eq!(
         Message::decode(&frame),
         Err(ControlError::Length),
-        "less than the frame"
+        "the frame is cut off"
     );
 }
 
 #[test]
-fn bytes_behind_the_last_field_are_refused() {
+fn bytes_after_the_last_field_are_refused() {
     for kind in 1..=MESSAGE_TYPES {
         let mut frame = encoded(&sample(kind).message());
         frame.push(0);

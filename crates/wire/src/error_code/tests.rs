@@ -1,4 +1,4 @@
-//! Error codes: the numbers are the protocol's, and the two ranges do not meet.
+//! Error codes: they have the protocol's numbers, and the two ranges do not overlap.
 
 use std::collections::BTreeSet;
 use std::string::ToString;
@@ -53,7 +53,7 @@ fn codes_without_a_name_can_still_be_shown() {
 }
 
 #[test]
-fn every_code_says_if_the_handler_ran() {
+fn every_code_shows_whether_the_handler_ran() {
     let said = |code: u32| ErrorCode(code).ran();
     let own: std::vec::Vec<_> = (0..=13).map(said).collect();
     let (no, yes, unknown) = (Ran::No, Ran::Yes, Ran::Unknown);

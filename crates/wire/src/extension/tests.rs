@@ -1,4 +1,4 @@
-//! Bitmaps and acknowledgement vectors, compared with the sets for which they stand.
+//! Bitmaps and acknowledgement vectors, compared with plain sets and arrays.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::ReqNum;
 
 proptest! {
     #[test]
-    fn a_bitmap_is_the_set_of_what_was_inserted(
+    fn a_bitmap_is_the_set_of_inserted_offsets(
         offsets in prop::collection::btree_set(0..MAX_BITMAP_BITS, 0..40),
     ) {
         let mut bitmap = Bitmap::EMPTY;

@@ -1,5 +1,4 @@
-//! The header: round trips of valid ones, a reason for every invalid one, and no panic on any
-//! input.
+//! The header: round trips of valid ones, a reason for each invalid one, and no panic on any input.
 
 use std::vec::Vec;
 

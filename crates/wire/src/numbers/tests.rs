@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{ReqNum, Token};
 
-/// The number on the wire of the session's request `count`.
+/// The number on the wire for request `count` of the session.
 fn wire_number(count: u64) -> ReqNum {
     ReqNum(u32::try_from(count & u64::from(u32::MAX)).expect("masked"))
 }

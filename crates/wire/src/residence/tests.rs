@@ -1,4 +1,4 @@
-//! Compares residences with the times for which they stand: every code, and any time.
+//! Compares residences with the times that they encode: every code, and any time.
 
 use std::vec::Vec;
 

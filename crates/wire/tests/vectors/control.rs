@@ -71,7 +71,7 @@ fn encoded(message: &Message<'_>) -> Vec<u8> {
     let mut out = [0; MAX_FRAME];
     let len = message
         .encode(&mut out)
-        .expect("the vectors keep the limits");
+        .expect("the vectors are within the limits");
     out[..len].to_vec()
 }
 
@@ -117,7 +117,7 @@ fn side<'a>(offers: &[Offer<'a>]) -> SessionSide<'a> {
         data_size: 1440,
         max_message: 16 << 20,
         first_req: ReqNum(0xFFFF_FF98),
-        offers: Offers::new(offers).expect("the vectors keep the limits"),
+        offers: Offers::new(offers).expect("the vectors are within the limits"),
     }
 }
 
@@ -254,15 +254,15 @@ fn sessions() -> Named {
 
 fn inquiries() -> Named {
     let session = SESSION;
-    let number = |number: usize| ReqNum(u32::try_from(number).expect("a small number"));
+    let number = |number: usize| ReqNum(u32::try_from(number).expect("the number is small"));
     let inquiry = |count: usize| {
         let (numbers, mut bytes) = ((0..count).map(number).collect::<Vec<_>>(), [0; 256]);
-        let requests = Requests::list(&numbers, &mut bytes).expect("at most 64");
+        let requests = Requests::list(&numbers, &mut bytes).expect("there are at most 64");
         encoded(&Message::Inquiry(Inquiry { session, requests }))
     };
     let account = |away, fates: &[(ReqNum, Fate)]| {
         let mut bytes = [0; 320];
-        let fates = Fates::list(fates, &mut bytes).expect("at most 64");
+        let fates = Fates::list(fates, &mut bytes).expect("there are at most 64");
         encoded(&Message::Account(Account {
             session,
             away,
@@ -442,7 +442,7 @@ fn valid(name: &str) -> Vec<u8> {
 }
 
 /// The valid frame of this name, which ends with a text or with bytes, made one byte longer.
-/// `length_at` is the place of the lowest byte of their length.
+/// `length_at` is the place of the lowest byte of the text's length.
 fn lengthened(name: &str, length_at: usize) -> Vec<u8> {
     let mut frame = valid(name);
     frame.push(b'x');

@@ -1,12 +1,12 @@
-//! The golden vectors in `crates/wire/vectors/`: text against which implementations in any language
-//! can test themselves (the README next to them describes its format).
+//! The golden vectors in `crates/wire/vectors/`: text that implementations in any language can use
+//! as tests (the README next to them describes its format).
 //!
 //! Every file is tested in both directions. When it is rendered again, it must equal the committed
-//! file: the values encode to these bytes. And the committed bytes must decode to the values that
-//! stand next to them, or to the error.
+//! file: the values encode to these bytes. And the committed bytes must decode to the values or the
+//! error next to them.
 //!
-//! After an intended change, `DUNLIN_BLESS=1 cargo test -p dunlin-wire --test vectors` writes the
-//! files again; without it, the first line that differs fails the test.
+//! After an intended change, `DUNLIN_BLESS=1 cargo test -p dunlin-wire --test vectors` rewrites the
+//! files; without it, the first line that differs fails the test.
 
 mod control;
 mod numbers;
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 use text::Block;
 
-/// One file of vectors.
+/// One file of golden vectors.
 struct File {
     name: &'static str,
     heading: &'static str,

@@ -7,7 +7,7 @@ use dunlin_wire::{
 
 use crate::text::Block;
 
-/// Data per packet of the session to which the vectors belong.
+/// Data bytes per packet in the session of the vectors.
 const DATA_SIZE: u32 = 64;
 
 pub(crate) fn blocks() -> Vec<Block> {
@@ -46,7 +46,7 @@ fn packet(header: Header, extension: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// A packet without extension, from a header that differs from `header` by `change`.
+/// A packet without extension, whose header is `header` after `change`.
 fn changed(header: Header, change: impl FnOnce(&mut Header)) -> Vec<u8> {
     let mut header = header;
     change(&mut header);
@@ -252,7 +252,7 @@ fn described(name: &str, packet: &[u8]) -> Block {
     with_rest(block, &header, packet).with_bytes("hex", packet)
 }
 
-/// Adds the meaning that `aux` and `size` have for this type.
+/// Adds the meaning of `aux` and `size` for this type.
 fn with_meaning(block: Block, header: &Header) -> Block {
     let residence = header.residence().to_nanos();
     let residence = residence.map_or("none".to_owned(), |nanos| nanos.to_string());
@@ -277,14 +277,14 @@ fn with_rest(block: Block, header: &Header, packet: &[u8]) -> Block {
     let rest = &packet[dunlin_wire::HEADER_LEN..];
     let (extension, data) = rest.split_at(header.extension_len());
     let block = if header.flags.has(Flags::ACK_VECTOR) {
-        let acks = AckVector::decode(extension).expect("the header says that it is there");
+        let acks = AckVector::decode(extension).expect("the header announces acknowledgements");
         assert_eq!(acks.encode(), extension);
         block.with("acks", acks.0.map(|ack| ack.0.to_string()).join(" "))
     } else if header.kind == PacketType::Challenge {
         block.with_bytes("challenge", extension)
     } else if header.extension_len() > 0 {
         let extent = header.bitmap_extent();
-        let arrived = Bitmap::decode(extension, extent).expect("the header says that it is there");
+        let arrived = Bitmap::decode(extension, extent).expect("the header announces a bitmap");
         assert!(arrived.encode().starts_with(extension));
         let offsets = (0..dunlin_wire::MAX_AHEAD).filter(|offset| arrived.contains(*offset));
         let offsets: Vec<String> = offsets.map(|offset| offset.to_string()).collect();

@@ -4,7 +4,7 @@ use dunlin_wire::{JsonAnswer, JsonQuestion, MessageAnswer, MessageQuestion};
 
 use crate::text::Block;
 
-/// The name of a vector, the kind as which it is read, and its bytes.
+/// The name of a vector, the kind of message as which it is read, and its bytes.
 type Row = (&'static str, &'static str, &'static [u8]);
 
 const ROWS: &[Row] = &[

@@ -31,7 +31,8 @@ impl Block {
     pub(crate) fn with_text(self, key: &str, text: &str) -> Self {
         let escaped = text.chars().fold(String::new(), |mut escaped, c| {
             if c.is_control() || c == '\\' {
-                write!(escaped, "\\x{:02x}", u32::from(c)).expect("a string takes everything");
+                write!(escaped, "\\x{:02x}", u32::from(c))
+                    .expect("writing to a string does not fail");
             } else {
                 escaped.push(c);
             }

@@ -1,4 +1,4 @@
-//! Sessions that never open, or are no longer open: each gives back exactly the resources of its
+//! Sessions that never open, or are no longer open: each returns exactly the resources of its
 //! stage.
 
 use super::*;
@@ -14,7 +14,7 @@ fn a_lost_connection_gives_the_offer_back_in_every_stage() {
             _ => Vec::new(),
         };
         assert_eq!(steps(&mut handshake), given_back, "{at:?}");
-        // The next connection leads to the process that replaced it.
+        // The next connection leads to the process that has replaced the first one.
         handshake.on_event(found(0, 2)).unwrap();
         assert_eq!(steps(&mut handshake), [offers(0, 2)], "{at:?}");
     }
@@ -27,7 +27,11 @@ fn an_offer_that_may_have_been_granted_is_made_again_under_another_token() {
         bring(&mut handshake, 0, at);
         handshake.on_event(void(0, true)).unwrap();
         if at != At::Offered {
-            assert_eq!(steps(&mut handshake), [], "no other process has seen it");
+            assert_eq!(
+                steps(&mut handshake),
+                [],
+                "no other process has seen the token"
+            );
             continue;
         }
         let (old, token) = (key(0), Token(1));
@@ -137,9 +141,9 @@ fn the_last_session_with_a_dead_peer_removes_it() {
     );
 }
 
-/// Another nexus claims the endpoint of the first one, and answers nothing.
+/// Another nexus claims the first one's endpoint, and answers nothing.
 #[test]
-fn an_end_that_takes_the_name_of_another_keeps_no_turn_of_that_one() {
+fn an_end_that_claims_the_name_of_another_takes_no_turn_from_it() {
     let mut handshake = fresh();
     let at = |host| PeerIdentity {
         remote: Some(std::net::IpAddr::from([10, 0, 0, host])),
@@ -153,7 +157,7 @@ fn an_end_that_takes_the_name_of_another_keeps_no_turn_of_that_one() {
         handshake.on_offered(key, VIA, Ok((u64::from(number), side(number))));
         steps(&mut handshake);
     }
-    // An endpoint with two addresses, which the transport takes for one peer, keeps no turn either.
+    // An endpoint with two addresses, which is one peer to the transport, keeps no turn either.
     for (number, host) in [(20, 1), (21, 2)] {
         let (peer, side) = (PeerId(4), side(number));
         handshake.on_answered(ConnectTicket(1), &at(host), Answer::Granted { peer, side });

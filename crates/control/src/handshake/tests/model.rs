@@ -1,5 +1,5 @@
 //! Random histories against a model without counters: the stages of all sessions determine which
-//! offers are under way, how many sessions share a channel, and what is left at the end.
+//! offers are under way, how many sessions share a channel, and what must be left at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::types::Proving;
 
 mod checks;
 
-/// Endpoints at other sides.
+/// Number of other endpoints.
 const PEERS: u32 = 3;
 
 /// The stage of a session, by the table in the header of `handshake.rs`.
@@ -24,7 +24,7 @@ enum Stands {
     Offered(u8, u64),
     Completing(u8, bool),
     Proving(u8),
-    /// Completing after a proof: the transport counts a use already.
+    /// Completing after a proof: the transport already counts a use.
     Opening(u8, bool),
     Open(u8),
 }
@@ -47,7 +47,7 @@ struct Model {
     /// Attempts and sessions of the plane.
     attempts: BTreeSet<SessionKey>,
     opened: BTreeSet<SessionKey>,
-    /// Steps whose result comes late, because the transport is slow.
+    /// Steps whose results come late, because the transport is slow.
     late: Vec<Taken>,
 }
 
@@ -100,7 +100,7 @@ impl Model {
             let (number, stands) = (*number, *stands);
             self.event(number, stands);
         }
-        // Takes the turns before core ends the sessions that ended while they were completing.
+        // Takes the turns before core closes sessions that ended while they were completing.
         self.turns();
         self.take();
         self.check();
@@ -146,7 +146,7 @@ impl Model {
                 let lost = self.below(2) == 0;
                 let next = match stands {
                     Stands::Offered(..) if lost => {
-                        // The plane makes it wait for the next connection.
+                        // The plane makes the session wait for the next connection.
                         Stands::Renaming
                     }
                     _ => Stands::Asked,
@@ -240,7 +240,7 @@ impl Model {
         self.found.retain(|found| *found != number);
     }
 
-    /// Gives the transport's result of a step.
+    /// Reports the transport's result of a step.
     fn result(&mut self, step: Taken) {
         match step {
             Step::Offer { key, via, peer } => {
@@ -262,7 +262,7 @@ impl Model {
                 self.tested.on_offered(key, via, Ok((offer, side(number))));
             }
             Step::Complete { key, pending, .. } => {
-                assert!(self.offers.remove(&pending), "it is completed once");
+                assert!(self.offers.remove(&pending), "each offer is completed once");
                 self.completed(key);
             }
             Step::Open { key, peer, .. } => {
@@ -311,7 +311,7 @@ impl Model {
         self.finish_completing(key, done);
     }
 
-    /// Gives the result of completing a session.
+    /// Reports the result of completing a session.
     fn finish_completing(&mut self, key: SessionKey, done: Completion) {
         self.tested.on_completed(key, done, NOW);
         let number = key.session.0;
@@ -385,8 +385,11 @@ impl Model {
     fn command(&mut self, command: &Command<u32>) {
         match command {
             Command::Connect { key, .. } => {
-                assert!(self.attempts.insert(*key), "asked for twice");
-                assert!(!self.opened.contains(key), "it is open");
+                assert!(
+                    self.attempts.insert(*key),
+                    "the session was asked for twice"
+                );
+                assert!(!self.opened.contains(key), "the session is already open");
             }
             Command::Abandon { key } => {
                 // The session may have been granted: then the plane disconnects it.
@@ -399,7 +402,7 @@ impl Model {
             Command::Offer { key, .. } => assert!(self.attempts.contains(key)),
             Command::Challenge {
                 proving: Proving::Granted(key),
-            } => assert!(self.opened.contains(key), "it is granted"),
+            } => assert!(self.opened.contains(key), "the session was granted"),
             Command::Challenge { .. } => panic!("no other side has asked"),
             Command::Prove { .. } => panic!("no challenge has come"),
             Command::Inquire { .. } => panic!("no session has asked"),
@@ -414,7 +417,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn the_handshake_is_what_its_table_says(seed in any::<u64>(), events in 1_usize..600) {
+    fn the_handshake_obeys_its_table(seed in any::<u64>(), events in 1_usize..600) {
         let mut model = Model::new(seed);
         for _ in 0..events {
             model.act();

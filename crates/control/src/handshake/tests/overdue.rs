@@ -1,5 +1,5 @@
-//! The deadline of a session passes in each stage: the session ends as timed out, gives back the
-//! resources of the stage, passes its turn on, and is counted under the stage.
+//! The deadline of a session passes in each stage: the session times out, returns the resources of
+//! the stage, passes its turn on, and is counted under the stage.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn expire(handshake: &mut Tested, failure: ConnectFailure) -> Vec<Taken> {
 }
 
 /// Checks that session 0 has ended with this failure and is counted under this stage alone, and
-/// that nothing of it is left once the other sessions have ended as well.
+/// that nothing of it is left once the other sessions have ended too.
 fn check_ended(mut handshake: Tested, failure: ConnectFailure, stage: &str) {
     assert_eq!(handshake.failure(Session::NONE), Some(failure));
     let counts = handshake.overdue().named();
@@ -46,7 +46,7 @@ const TIMED_OUT: CloseReason = CloseReason::ConnectTimeout;
 #[test]
 fn while_the_endpoint_is_looked_for() {
     let mut handshake = queued(At::Asked);
-    // No nexus was reached, which is the reason that the program gets.
+    // No nexus was reached, and the program gets this reason.
     let failure = ConnectFailure::Unreachable;
     let ended = expire(&mut handshake, failure);
     assert_eq!(ended, [closes(0, TIMED_OUT)]);
@@ -58,7 +58,7 @@ fn while_it_waits_for_its_turn() {
     let mut handshake = queued(At::Waiting);
     let ended = expire(&mut handshake, LATE);
     assert_eq!(ended, [closes(0, TIMED_OUT)]);
-    // The session that has the turn passes it to none that has ended.
+    // The session that has the turn does not pass it to one that has ended.
     handshake.on_ended(key(99), &closed(CloseReason::Disconnected, None, true));
     assert_eq!(
         steps(&mut handshake),
@@ -90,7 +90,7 @@ fn while_the_other_side_has_the_offer() {
     check_ended(handshake, LATE, "offered");
 }
 
-/// Between the grant and its completion the channel has gone.
+/// The channel is gone between the grant and its completion.
 #[test]
 fn while_a_grant_is_completed() {
     let mut handshake = queued(At::Completing);
@@ -105,7 +105,7 @@ fn while_a_grant_is_completed() {
     );
 }
 
-/// A grant that is completed at the deadline opens the session all the same: the peer has it.
+/// A grant that is completed at the deadline opens the session, because the peer has it.
 #[test]
 fn a_grant_that_can_be_completed_is_in_time() {
     let mut handshake = queued(At::Completing);
@@ -136,8 +136,8 @@ fn while_the_peer_proves_its_address() {
     check_ended(handshake, ConnectFailure::TimedOut(Some(code)), "proving");
 }
 
-/// Core is slow to give the session another token. The plane knows it by the old one, so its report
-/// says nothing about the new attempt, which has the same deadline.
+/// Core is slow to give the session another token. The plane knows the session by the old token, so
+/// its report does not concern the new attempt, which has the same deadline.
 #[test]
 fn while_core_renames_it() {
     let mut handshake = queued(At::Offered);

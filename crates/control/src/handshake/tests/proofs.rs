@@ -1,5 +1,4 @@
-//! Sessions that wait for the proof of an address: those that the peer has asked for, and those
-//! that it has granted.
+//! Sessions that wait for the proof of an address: requested by the peer, or granted by it.
 
 use dunlin_core::Challenged;
 
@@ -42,13 +41,17 @@ fn release() -> Taken {
     Step::Release { peer: PEER }
 }
 
-/// A handshake in which the peer has asked for a session, number 7 at the peer, and the transport
-/// has taken the peer's offer.
+/// A handshake in which the peer has asked for a session, with number 7 at the peer, and the
+/// transport has taken the peer's offer.
 fn requested() -> Tested {
     let mut handshake = fresh();
     let (peer, side) = (PEER, side(7));
     handshake.on_answered(TICKET, &identity(1), Answer::Unproven { peer, side });
-    assert_eq!(steps(&mut handshake), [challenge(asked())], "no Accept");
+    assert_eq!(
+        steps(&mut handshake),
+        [challenge(asked())],
+        "the endpoint sends no Accept"
+    );
     handshake
 }
 
@@ -279,7 +282,7 @@ fn three_challenges_for_an_open_session_are_answered_until_it_ends() {
         }
         let ended = closed(CloseReason::Disconnected, Some(PEER.0), false);
         handshake.on_ended(key(9), &ended);
-        assert!(handshake.is_idle(), "the count goes with the session");
+        assert!(handshake.is_idle(), "the count ends with the session");
         steps(&mut handshake);
     }
 }

@@ -1,5 +1,5 @@
-//! Limits and shares of connections: a flood from one origin locks out no other, and ends no
-//! connection that works.
+//! Limits and shares of connections: a flood from one origin locks out no other origin, and ends no
+//! connection that is in use.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -14,7 +14,7 @@ use crate::{ConnectFailure, Origin, Side};
 
 const LIMIT: usize = 32;
 
-/// Long enough for a message to arrive; short enough for a whole flood to arrive within the
+/// Long enough for a message to arrive, and short enough for a whole flood to arrive within the
 /// timeout.
 const ARRIVAL: Nanos = Nanos::from_micros(150);
 
@@ -30,7 +30,7 @@ fn full_server(seed: u64) -> (World, usize) {
     (world, server)
 }
 
-/// A connection that says hello and asks for a session right after it.
+/// A connection that sends Hello and right after it asks for a session.
 fn with_session(world: &mut World, to: usize, origin: Origin) -> usize {
     let stream = world.raw_from(to, origin);
     world.write(stream, frame(&Message::Hello(hello(1))));
@@ -49,7 +49,7 @@ fn with_session(world: &mut World, to: usize, origin: Origin) -> usize {
     stream
 }
 
-/// A connection that only says hello.
+/// A connection that only sends Hello.
 fn idle(world: &mut World, to: usize, origin: Origin) -> usize {
     let stream = world.raw_from(to, origin);
     world.write(stream, frame(&Message::Hello(hello(1))));
@@ -111,7 +111,7 @@ fn a_network_and_a_process_have_one_share_each() {
         let late = with_session(&mut world, server, newcomer);
         assert!(!world.is_closed(late), "{newcomer:?}");
         let closed = streams.iter().filter(|stream| world.is_closed(**stream));
-        assert_eq!(closed.count(), 1, "it has made room");
+        assert_eq!(closed.count(), 1, "one session has made room");
         assert_eq!(world.plane(server).counters().share_evicted, 1);
     }
 }
@@ -131,7 +131,7 @@ fn an_origin_at_its_share_loses_nothing_to_others() {
     }
     for of in two {
         let open = of.iter().filter(|stream| !world.is_closed(**stream));
-        assert!(open.count() >= LIMIT / 3, "a third is a share");
+        assert!(open.count() >= LIMIT / 3, "each origin's share is a third");
     }
     assert_eq!(world.plane(server).link_count(), LIMIT);
 }
@@ -162,7 +162,10 @@ fn connections_before_hello_cost_their_own_origin_alone() {
         world.raw_from(server, host(9));
         world.streams.retain(Stream::is_open);
     }
-    assert!(!world.is_closed(quiet), "the first stream is that one");
+    assert!(
+        !world.is_closed(quiet),
+        "the oldest connection of another origin stays"
+    );
     let limit = world.config.max_half_open;
     assert_eq!(world.plane(server).link_count(), limit);
     world.run(world.config.hello_timeout);

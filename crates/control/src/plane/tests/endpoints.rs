@@ -1,4 +1,4 @@
-//! Endpoints of the simulated processes: they answer requests and remember their events.
+//! Endpoints of the simulated processes: they answer requests and record their events.
 
 use dunlin_core::{CloseReason, SessionOffer};
 use dunlin_wire::control::{EndpointIndex, Fate, TransportKind};
@@ -8,7 +8,7 @@ use super::proofs::Request;
 use super::world::World;
 use crate::{Command, ConnectFailure, Event, SessionKey, Side, TransportOffer};
 
-/// The state of a session, according to the events that its endpoint got.
+/// The state of a session according to the events of its endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Seen {
     Connecting,

@@ -30,7 +30,7 @@ pub(super) fn hello(version: u8) -> Hello<'static> {
     }
 }
 
-/// A raw stream that has said hello.
+/// A raw stream that has sent Hello.
 fn greeted(world: &mut World, to: usize, unix: bool) -> usize {
     let stream = world.raw(to, unix);
     world.write(stream, frame(&Message::Hello(hello(1))));
@@ -100,7 +100,7 @@ fn messages_about_others_sessions_are_only_counted() {
     world.run(SOON);
     let theirs = *world.open(server).first().unwrap();
     let stream = greeted(&mut world, server, false);
-    // The name is right, but the session was made over another connection.
+    // The name is right, but the session belongs to another connection.
     let named = SessionRef {
         session: theirs.session,
         token: theirs.token,
@@ -154,7 +154,7 @@ fn connections_that_greet_and_do_nothing_make_room() {
     }
     assert!(
         is_open(world.seen(client, key)),
-        "the one with a session stays"
+        "the connection with a session stays"
     );
 }
 
@@ -186,7 +186,10 @@ fn requests_without_an_answer_are_bounded() {
     assert_eq!(world.plane(server).tickets.len(), limit);
     assert_eq!(world.plane(server).counters().busy_refusals, 50);
     world.run(Nanos::from_secs(2));
-    assert!(world.is_closed(stream), "it acknowledges no heartbeats");
+    assert!(
+        world.is_closed(stream),
+        "the peer acknowledges no heartbeats"
+    );
     assert!(world.plane(server).tickets.is_empty());
 }
 
@@ -214,7 +217,7 @@ fn descriptors_are_not_taken_from_connections_that_cannot_carry_them() {
     assert!(world.is_closed(stream));
 }
 
-/// The other end of a client's TCP connection claims a UNIX socket as its own.
+/// The process at the other end of a client's TCP connection claims another's UNIX socket.
 #[test]
 fn a_process_leads_no_client_to_another_process_of_its_host() {
     for host in [2, 1] {
@@ -224,18 +227,18 @@ fn a_process_leads_no_client_to_another_process_of_its_host() {
         let key = world.connect(client, impostor, FIRST, PATIENCE);
         world.run(SOON);
         assert!(is_open(world.seen(client, key)));
-        assert_eq!(world.open(impostor).len(), 1, "over TCP");
+        assert_eq!(world.open(impostor).len(), 1, "the session is over TCP");
         assert_eq!(world.plane(client).counters().upgrades, 0);
         assert_eq!(world.plane(victim).link_count(), 0);
-        // The client has dialled the socket if the other end is on its host; the process there had
-        // not got the number.
+        // The client has dialled the socket if the other end is on its host. The process at the
+        // socket had not received the nonce.
         let asked = u64::from(host == 1);
         assert_eq!(world.plane(victim).counters().bad_messages, asked);
     }
 }
 
 #[test]
-fn a_number_counts_only_from_the_process_that_says_it_again() {
+fn a_nonce_counts_only_from_the_process_that_returns_it() {
     let mut world = World::new(32);
     let server = world.node(1, 1);
     let nonce = frame(&Message::Nonce { nonce: 5 });
@@ -251,7 +254,7 @@ fn a_number_counts_only_from_the_process_that_says_it_again() {
     };
     let unix = Origin::Process(3);
     let (_, refused) = greeted(unix, &nonce);
-    assert!(refused, "it has got none");
+    assert!(refused, "the process has received no nonce");
     for stranger in strangers() {
         let (said, refused) = greeted(stranger, &nonce);
         assert_eq!((said, refused), (vec![nonce.clone()], false));
@@ -263,7 +266,7 @@ fn a_number_counts_only_from_the_process_that_says_it_again() {
         std::slice::from_ref(&nonce)
     );
     let (_, refused) = greeted(unix, &other);
-    assert!(refused, "it is another");
+    assert!(refused, "this is another nonce");
     let (said, refused) = greeted(unix, &nonce);
     assert_eq!((said, refused), (vec![nonce.clone()], false));
 }
@@ -274,9 +277,9 @@ fn strangers() -> [Origin; 3] {
     [Origin::User(7), Origin::UnknownUser, elsewhere]
 }
 
-/// The plane looks at all links for each number, so a second one is refused.
+/// The plane searches all links for each nonce, so a second nonce is refused.
 #[test]
-fn a_connection_has_one_number() {
+fn a_connection_has_one_nonce() {
     let mut world = World::new(38);
     let server = world.node(1, 1);
     for origin in strangers().into_iter().chain([Origin::OwnUser]) {
@@ -310,7 +313,7 @@ fn a_stranger_learns_neither_boot_id_nor_socket() {
 }
 
 #[test]
-fn a_look_up_of_nothing_is_refused() {
+fn a_look_up_of_an_unknown_endpoint_is_refused() {
     let mut world = World::new(27);
     let server = world.node(1, 0);
     let stream = greeted(&mut world, server, false);
@@ -334,7 +337,7 @@ fn a_look_up_of_nothing_is_refused() {
 /// The peer reads nothing, and sends the acknowledgements that would be right if heartbeats were
 /// numbered consecutively.
 #[test]
-fn a_peer_that_reads_nothing_does_not_pass_for_one_that_lives() {
+fn a_peer_that_reads_nothing_does_not_pass_as_alive() {
     let mut world = World::new(28);
     let server = world.node(1, 1);
     let stream = greeted(&mut world, server, false);

@@ -54,12 +54,16 @@ fn the_control_thread_answers_for_an_endpoint_that_does_not() {
         };
         // The endpoint has been away since the first question.
         let due = timeout.times(turn - 1) + Nanos(timeout.0 / 8);
-        // Frames take different times.
+        // Frames take varying times.
         let (earliest, latest) = (due.since(SOON), due + SOON);
         assert!(earliest < away && away < latest, "{away:?} for {turn}");
     }
-    assert_eq!(world.nodes[server].inquired.len(), 1, "its queue is short");
-    // The endpoint comes back and finds one question, for whose answer the peer no longer waits.
+    assert_eq!(
+        world.nodes[server].inquired.len(),
+        1,
+        "the endpoint's queue has one inquiry"
+    );
+    // The endpoint comes back and finds one question. The peer no longer waits for its answer.
     let theirs = world.nodes[server].inquired[0];
     let now = world.now;
     let fates = vec![(ReqNum(3), Fate::Answered)];
@@ -88,8 +92,8 @@ fn an_account_that_was_not_asked_for_is_ignored_and_so_is_a_strange_inquiry() {
     let (mut world, [client, server], key) = connected();
     let theirs = *world.open(server).first().unwrap();
     let now = world.now;
-    // The server answers a question that no client asked, and one about a session that does not
-    // exist.
+    // The server answers a question that no client asked, and a question about a session that does
+    // not exist.
     let fates = vec![(ReqNum(3), Fate::Gone)];
     let answer = Command::Account { key: theirs, fates };
     world.plane(server).on_command(answer, now);

@@ -1,5 +1,5 @@
-//! Proofs of addresses between planes: challenges are few, and a session is made only if the bytes
-//! of a challenge come back over the connection of that session.
+//! Proofs of addresses between planes: challenges are few, and a session opens only if the bytes of
+//! a challenge come back over the connection of that session.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,12 +22,12 @@ pub(super) struct Request {
     pub(super) remote: (SessionNum, Token),
 }
 
-/// How the endpoints of a node treat addresses.
+/// Whether the endpoints of a node want addresses proven, and the challenges so far.
 #[derive(Debug, Default)]
 pub(super) struct Caution {
     /// Each address must be proven.
     pub(super) on: bool,
-    /// The number of next challenges that are lost.
+    /// How many of the next challenges will be lost.
     losses: usize,
     waiting: BTreeMap<ConnectTicket, Request>,
     /// Challenges that the endpoints have sent.
@@ -60,7 +60,7 @@ impl World {
             .on_command(Command::Challenge { proving }, now);
     }
 
-    /// Sends a challenge: an endpoint that has a session of this number and token gets it.
+    /// Sends a challenge. The endpoint that has a session with its number and token gets it.
     pub(super) fn on_challenge(&mut self, node: usize, proving: Proving, secret: u64) {
         let now = self.now;
         let caution = &mut self.nodes[node].caution;
@@ -76,7 +76,7 @@ impl World {
                 _ => None,
             },
         };
-        let (session, token) = to.expect("it waits for the proof");
+        let (session, token) = to.expect("the session waits for the proof");
         for other in 0..self.nodes.len() {
             let keys = self.nodes[other].seen.keys();
             let named = |key: &&SessionKey| key.session == session && key.token == token;
@@ -87,7 +87,7 @@ impl World {
         }
     }
 
-    /// Grants the session of a peer that has proven its address, and refuses that of another.
+    /// Grants the session of a peer that has proven its address; otherwise refuses it.
     pub(super) fn on_proven(&mut self, node: usize, proving: Proving, proven: bool) {
         let now = self.now;
         let caution = &mut self.nodes[node].caution;
@@ -95,7 +95,7 @@ impl World {
         let Proving::Asked { ticket, .. } = proving else {
             return;
         };
-        let request = caution.waiting.remove(&ticket).expect("it ends once");
+        let request = caution.waiting.remove(&ticket).expect("a proof ends once");
         if proven {
             return self.grant(node, request);
         }
@@ -105,7 +105,7 @@ impl World {
     }
 }
 
-/// A client, and a server that wants addresses proven and loses this many challenges.
+/// A client, and a server that wants addresses proven and whose first challenges are lost.
 fn cautious(losses: usize) -> (World, usize, usize) {
     let mut world = World::new(6);
     let (client, server) = (world.node(1, 1), world.node(2, 1));
@@ -156,7 +156,7 @@ fn an_address_that_is_used_again_gets_other_bytes() {
 }
 
 #[test]
-fn a_lost_challenge_is_sent_again_and_three_are_all() {
+fn a_lost_challenge_is_sent_again_at_most_twice() {
     for losses in 0..=3 {
         let (mut world, client, server) = cautious(losses);
         let timeout = world.config.heartbeat.timeout;
@@ -279,7 +279,11 @@ fn a_process_of_an_old_release_gets_no_proof_and_none_is_asked_of_it() {
         .plane(client)
         .on_command(Command::Prove { key, secret }, now);
     world.run(SOON);
-    assert_eq!(world.nodes[server].caution.ended, [], "it was not sent");
+    assert_eq!(
+        world.nodes[server].caution.ended,
+        [],
+        "the proof was not sent"
+    );
 }
 
 /// Makes a flood of requests whose addresses are never proven.
@@ -326,7 +330,7 @@ fn requests_that_prove_nothing_keep_no_place_of_others() {
     let (mut world, server) = small();
     flood(&mut world, server, &[1], UNPROVEN / 2);
     assert!(world.plane(server).counters().busy_refusals > 0);
-    // This one needs no proof.
+    // The following request needs no proof.
     world.nodes[server].caution.on = false;
     let client = world.node(2, 1);
     let key = world.connect(client, server, FIRST, PATIENCE);
@@ -356,7 +360,7 @@ fn the_places_of_requests_come_back_with_connections_and_endpoints() {
             let now = world.now;
             world.plane(server).remove_endpoint(FIRST, now);
         }
-        // They acknowledge no heartbeat.
+        // These connections acknowledge no heartbeat.
         world.run(world.config.heartbeat.timeout);
         let plane = world.plane(server);
         assert!(plane.unproven.is_empty() && plane.proofs.is_empty());

@@ -111,7 +111,7 @@ proptest! {
                 prop_assert_eq!(over_links, open);
             }
         }
-        // And the world still works.
+        // The world still works.
         for node in 0..NODES {
             if world.nodes[node].plane.is_none() {
                 world.start(node, 2);
@@ -124,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_leave_the_others_alone(seed in any::<u64>(), frames in
+    fn any_bytes_disturb_no_other_connection(seed in any::<u64>(), frames in
         prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 1..20)) {
         let mut world = World::new(seed);
         let (client, server) = (world.node(1, 1), world.node(2, 1));

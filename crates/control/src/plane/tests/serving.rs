@@ -58,7 +58,10 @@ fn peers_learn_what_a_process_serves_with_each_session_and_after_a_change() {
         world.run(SOON);
         for key in [key, second] {
             assert_eq!(said(&world, client, key), [TWO, DRAINS]);
-            assert!(is_open(world.seen(client, key)), "its calls may go on");
+            assert!(
+                is_open(world.seen(client, key)),
+                "the session's calls may continue"
+            );
         }
         let process = world.plane(server).identity().incarnation;
         assert!(world.nodes[client].served.iter().all(|it| it.1 == process));
@@ -67,7 +70,7 @@ fn peers_learn_what_a_process_serves_with_each_session_and_after_a_change() {
 }
 
 #[test]
-fn a_process_that_says_nothing_is_not_reported() {
+fn a_process_that_announces_nothing_is_not_reported() {
     let (mut world, client, server) = pair(1);
     let key = world.connect(client, server, FIRST, PATIENCE);
     world.run(SOON);
@@ -107,14 +110,14 @@ fn any_endpoint_is_one_that_serves() {
         found.push(world.nodes[client].met.pop().unwrap().index.unwrap().0);
     }
     assert_eq!(found, [0, 1, 0, 1, 0, 1]);
-    // The other endpoints are there for clients that name them.
+    // Clients that name the other endpoints reach them.
     let key = world.connect(client, server, EndpointIndex(3), PATIENCE);
     world.run(SOON);
     assert!(is_open(world.seen(client, key)));
 }
 
 #[test]
-fn a_process_of_an_old_release_is_not_told() {
+fn a_process_of_an_old_release_gets_no_announcement() {
     let (mut world, client, server) = pair(1);
     let key = world.connect(client, server, FIRST, PATIENCE);
     world.run(SOON);
@@ -183,7 +186,7 @@ fn an_endpoint_that_never_answers_does_not_hide_the_services_of_its_process() {
 }
 
 #[test]
-fn a_process_that_has_said_much_can_still_say_that_it_drains() {
+fn a_process_with_many_announcements_can_still_announce_a_drain() {
     let (mut world, client, server) = pair(1);
     let key = world.connect(client, server, FIRST, PATIENCE);
     world.run(SOON);
@@ -202,11 +205,11 @@ fn a_process_that_has_said_much_can_still_say_that_it_drains() {
 }
 
 #[test]
-fn a_peer_that_changes_its_mind_for_ever_is_not_listened_to() {
+fn a_peer_that_announces_without_end_is_cut_off() {
     let (mut world, client, server) = pair(1);
     let key = world.connect(client, server, FIRST, PATIENCE);
     world.run(SOON);
-    // A process makes no more announcements than it may.
+    // A correct process makes no more announcements than allowed.
     for turn in 0..20 {
         world.plane(server).serve([TWO, DRAINS][turn % 2]);
     }

@@ -1,5 +1,5 @@
-//! The move from TCP to a UNIX socket, with processes of two users and with one that returns no
-//! number.
+//! The move from TCP to a UNIX socket, with processes of two users and with a process that returns
+//! no nonce.
 
 use std::net::Ipv4Addr;
 
@@ -11,7 +11,7 @@ use super::{FIRST, PATIENCE, SOON, is_open};
 use crate::{Identity, LinkId, Origin, Plane};
 
 impl World {
-    /// A process that sends the hello of another process, to any host.
+    /// A process that sends another process's Hello, to any host.
     pub(super) fn impostor(&mut self, host: u8, like: usize) -> usize {
         let us = self.plane(like).identity().clone();
         let index = self.node(host, 1);
@@ -24,7 +24,7 @@ impl World {
         index
     }
 
-    /// The origin of a connection between two nodes; `None` if the other one refuses it.
+    /// The origin of a connection between two nodes; `None` if the other node refuses it.
     pub(super) fn origin(&self, from: usize, to: usize, unix: bool) -> Option<Origin> {
         let [from_node, to_node] = [from, to].map(|index| &self.nodes[index]);
         let same_user = from_node.user == to_node.user;
@@ -41,7 +41,7 @@ impl World {
         })
     }
 
-    /// Whether a node leaves out this frame because it returns no number.
+    /// Whether a node drops this frame because it returns no nonce.
     pub(super) fn withholds(&mut self, index: usize, link: LinkId, frame: &[u8]) -> bool {
         let Some(unix) = self.nodes[index].keeps_nonces else {
             return false;
@@ -66,12 +66,15 @@ fn a_process_of_another_user_stays_with_tcp() {
     for node in [client, server] {
         let counters = world.plane(node).counters();
         assert_eq!((counters.upgrades, counters.bad_messages), (0, 0));
-        assert!(!world.nodes[node].met[0].same_host, "without descriptors");
+        assert!(
+            !world.nodes[node].met[0].same_host,
+            "the connection carries no descriptors"
+        );
     }
 }
 
 #[test]
-fn a_number_that_does_not_come_back_leaves_tcp_in_use() {
+fn a_nonce_that_does_not_come_back_leaves_tcp_in_use() {
     for unix in [false, true] {
         let mut world = World::new(36);
         let (client, server) = (world.node(1, 1), world.node(1, 1));
@@ -79,7 +82,10 @@ fn a_number_that_does_not_come_back_leaves_tcp_in_use() {
         let key = world.connect(client, server, FIRST, PATIENCE);
         let limit = world.config.hello_timeout;
         world.run(Nanos(limit.0 - 1));
-        assert!(!is_open(world.seen(client, key)), "it may still come");
+        assert!(
+            !is_open(world.seen(client, key)),
+            "the nonce may still come"
+        );
         world.run(SOON);
         assert!(is_open(world.seen(client, key)), "over UNIX: {unix}");
         for node in [client, server] {
@@ -90,12 +96,12 @@ fn a_number_that_does_not_come_back_leaves_tcp_in_use() {
 }
 
 #[test]
-fn a_number_that_comes_back_too_late_changes_nothing() {
+fn a_nonce_that_comes_back_too_late_changes_nothing() {
     let mut world = World::new(37);
     world.config.hello_timeout = Nanos::from_millis(100);
     let (client, server) = (world.node(1, 1), world.node(1, 1));
     let key = world.connect(client, server, FIRST, PATIENCE);
-    // The server has said hello, and stops before it has got the number.
+    // The server has sent Hello, and stops before it has received the nonce.
     let has_sent = |world: &mut World| {
         let links = &world.plane(client).links;
         links.values().any(|link| link.nonce.is_some())

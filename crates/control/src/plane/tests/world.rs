@@ -32,21 +32,21 @@ pub(super) struct Node {
     pub(super) fds: Vec<u64>,
     /// The peers about which its endpoints got events.
     pub(super) met: Vec<PeerIdentity>,
-    /// The time until which it neither reads nor runs.
+    /// Until when the process neither reads nor runs.
     pub(super) stopped_until: Nanos,
     sessions: u32,
-    /// It takes every process for one of its own host and user, and sends it the full hello.
+    /// It treats every process as one of its own host and user, and sends it the full Hello.
     pub(super) lies: bool,
-    /// The user that it runs as.
+    /// The user of the process.
     pub(super) user: u32,
-    /// `Some(true)`: it returns no number over UNIX sockets. `Some(false)`: none over TCP.
+    /// `Some(true)`: it returns no nonce over UNIX sockets. `Some(false)`: none over TCP.
     pub(super) keeps_nonces: Option<bool>,
 }
 
 struct End {
     node: usize,
     link: LinkId,
-    /// The end still reports events and accepts frames.
+    /// This end still reports events and accepts frames.
     open: bool,
     inbox: VecDeque<(Nanos, Vec<u8>, Vec<u64>)>,
     /// When this end sees the end of the stream.
@@ -55,7 +55,7 @@ struct End {
 
 pub(super) struct Stream {
     ends: [End; 2],
-    /// For each end, whether the frames towards it stand still.
+    /// For each end, whether frames towards it are held back.
     pub(super) cut: [bool; 2],
 }
 
@@ -302,7 +302,7 @@ impl World {
         frames.chain(ticks).min().unwrap_or(Nanos::MAX)
     }
 
-    /// Handles all that is due now: arrivals first, then time.
+    /// Handles everything that is due now: arrivals first, then time.
     fn step(&mut self) {
         for stream in 0..self.streams.len() {
             for side in 0..2 {

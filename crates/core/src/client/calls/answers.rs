@@ -21,12 +21,12 @@ pub(crate) struct Answered {
     idx: CallIdx,
 }
 
-/// The effect of an answer on its call.
+/// How an answer affects its call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
-    /// The call has ended. The caller still has to complete it.
+    /// The call has ended. The caller must still complete it.
     Ends(Answered),
-    /// Nothing more has to be done.
+    /// There is nothing more to do.
     Taken,
     /// The answer is one packet of a response of several packets.
     InParts,
@@ -139,9 +139,8 @@ impl Calls {
         context.end(done, tx_end);
     }
 
-    /// The completion of an answered call, whose slot is free again already. If the answer is an
-    /// error code, `keeps_rules` tells whether the code proves anything about the handler (rule
-    /// W13).
+    /// The completion of an answered call whose slot is already free. If the answer is an error
+    /// code, `keeps_rules` shows whether the code proves anything about the handler (rule W13).
     #[inline(always)]
     pub(crate) fn finish(
         &mut self,
@@ -162,7 +161,8 @@ impl Calls {
         self.remove(answered.idx);
         let is_response = header.kind == PacketType::Resp;
         // Success has a branch of its own. If the result were chosen first and then moved, the
-        // processor would read in one piece what it has just written in two, and stall.
+        // processor would read with one load two words that it has just stored separately, and
+        // stall.
         if is_response && ended.bufs.response.fill(data).is_ok() {
             return ended.done(Ok(()));
         }
@@ -173,8 +173,8 @@ impl Calls {
         failed(ended, error, keeps_rules)
     }
 
-    /// Takes the times from an answer: the residence of the request and, if it asked for a sample
-    /// that can be trusted, the round trip (rule S10).
+    /// Takes the times from an answer: the residence of the request and, if the request asked for a
+    /// sample and the sample can be trusted, the round trip (rule S10).
     #[inline(never)]
     pub(crate) fn take_sample(
         &mut self,
@@ -195,7 +195,7 @@ impl Calls {
                 let came = context.moment.burst_time();
                 let rtt = came.since(call.sent).since(Nanos(residence_ns));
                 if !call.marks.has(CallMarks::SAMPLE) {
-                    // The request left at an uncertain time, or more than once.
+                    // The request was sent more than once, or at an uncertain time.
                 } else if context.moment.waited() <= away_limit(rtt) {
                     line.on_round_trip(rtt);
                     context.stats.on_rtt(rtt);
@@ -204,7 +204,7 @@ impl Calls {
                     context.stats.on_rtt_away();
                 }
             }
-            // The request has asked for a sample, so it has waited.
+            // The request asked for a sample, so it has waited.
             None if call.marks.has(CallMarks::SAMPLE) && !is_copy => {
                 line.on_wait(context.moment.burst_time().since(call.sent));
                 pacer.learn_wait(line, Way::Out, 1, context);
@@ -223,7 +223,7 @@ impl Calls {
     }
 
     /// Handles a CR: the server has the request, and its answer will take time (rule S5). Returns
-    /// the call if its request has more than one packet; then the CR tells which of them have
+    /// the call if its request has more than one packet; the CR then reports which of them have
     /// arrived.
     #[inline(never)]
     pub(crate) fn on_credit_return(
@@ -265,14 +265,13 @@ impl Calls {
     }
 }
 
-/// The reason why the user gets an error, although an answer has come.
+/// Why the user gets an error although an answer has come.
 enum Failed {
     TooLarge(usize),
     Rejected(u32),
 }
 
-/// The completion of a call that has failed. Not inlined: the registers that it needs would cost
-/// each iteration a store.
+/// The completion of a failed call. Not inlined: its registers would cost each iteration a store.
 #[cold]
 #[inline(never)]
 fn failed(ended: Ended, error: Failed, keeps_rules: impl FnOnce(Session) -> bool) -> Done {

@@ -64,7 +64,7 @@ impl Calls {
         let call = self.at_mut(idx);
         call.enter(CallState::Zombie);
         call.attempts = 0;
-        // From now on, an answer may be one to the CANCEL.
+        // From now on, an answer may belong to the CANCEL.
         call.marks.set(CallMarks::SAMPLE, false);
         call.sent = now;
         #[cfg(feature = "mutants")]
@@ -103,8 +103,8 @@ impl Calls {
         self.remove(idx);
     }
 
-    /// Takes the buffers out of a call, and makes them its completion; `None` if they were taken
-    /// before.
+    /// Takes the buffers out of a call and makes them its completion; `None` if they are already
+    /// gone.
     pub(super) fn take_done(
         &mut self,
         idx: CallIdx,

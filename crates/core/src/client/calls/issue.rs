@@ -16,7 +16,7 @@ use crate::session::line::Line;
 use crate::session::table::Sessions;
 use crate::time::Nanos;
 
-/// An acknowledgement vector is sent once it would be full.
+/// An acknowledgement vector is sent once it is full.
 const ACK_VECTOR_ENTRIES: usize = ACK_VECTOR_LEN / size_of::<ReqNum>();
 
 /// A call as its user issues it.
@@ -135,7 +135,7 @@ impl Calls {
         };
         let size = call.request().map_or(0, message_size);
         if size > line.terms().data_size {
-            // The flag has another meaning in its packets, and its packets are timed one by one.
+            // In parts of a request the flag has another meaning, and each part is timed by itself.
             self.at_mut(idx).marks.set(CallMarks::SAMPLE, false);
             return Started::InParts(size);
         }
@@ -147,9 +147,9 @@ impl Calls {
         Started::Whole
     }
 
-    /// Sends a request for the first time. The call's time is that of the iteration. It is
-    /// corrected later if the request asks for a round-trip sample, which needs the exact time, or
-    /// leaves between two iterations.
+    /// Sends a request for the first time. The noted time is the start of the iteration. It is
+    /// corrected later if the request leaves between two iterations, or asks for a round-trip
+    /// sample, which needs the exact time.
     #[inline]
     fn send_first(&mut self, idx: CallIdx, line: &mut Line, flags: Flags, context: &mut Context) {
         let samples = flags != Flags::NONE;
@@ -254,8 +254,8 @@ impl Calls {
         }
     }
 
-    /// Whether the server should learn which responses have arrived, and the packet of the request
-    /// has room for an acknowledgement vector.
+    /// Whether the server should learn which responses have arrived, and the request's packet has
+    /// room for an acknowledgement vector.
     #[inline]
     fn owes_acks(&self, idx: CallIdx, line: &Line, now: Nanos) -> bool {
         let is_time = line.may_send_acks(now);
@@ -265,7 +265,7 @@ impl Calls {
         }
     }
 
-    /// Header and message of a call's request; `None` if the call has no request any more.
+    /// Header and message of a call's request; `None` if the call no longer has a request.
     #[inline]
     fn request_packet(&self, idx: CallIdx, line: &Line, flags: Flags) -> Option<(Header, &MsgBuf)> {
         let call = self.at(idx);
@@ -280,7 +280,7 @@ impl Calls {
     }
 }
 
-/// Bytes of a message whose length was checked against the session's limit.
+/// The bytes of a message whose length was checked against the session's limit.
 #[inline]
 pub(super) fn message_size(message: &MsgBuf) -> u32 {
     u32::try_from(message.len()).unwrap_or(u32::MAX)

@@ -22,8 +22,8 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// A packet that has never left. `followed`: the next packet of the request leaves right after
-    /// it, and one CR may answer both (rule S7).
+    /// A packet that leaves for the first time. `followed`: the request's next packet leaves right
+    /// after it, and one CR may answer both (rule S7).
     pub(crate) fn new(packet: u32, followed: bool) -> Self {
         let flags = match followed {
             true => Flags::FOLLOWED,
@@ -32,19 +32,19 @@ impl Part {
         Self { packet, flags }
     }
 
-    /// A packet that was sent before.
+    /// A packet that is sent again.
     pub(crate) fn again(packet: u32) -> Self {
         let flags = Flags::RETRANSMISSION;
         Self { packet, flags }
     }
 }
 
-/// Packets of a response to ask for.
+/// The packets of a response that an RFR asks for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
     pub(crate) first: u32,
     pub(crate) count: u32,
-    /// They were asked for before.
+    /// Whether they are asked for again.
     pub(crate) again: bool,
 }
 
@@ -67,7 +67,7 @@ impl Calls {
         self.at(idx).state == CallState::Receiving
     }
 
-    /// Whether the request was sent, and the server has not yet confirmed that it has all of it.
+    /// Whether the request was sent, but the server has not confirmed all of it.
     pub(crate) fn is_sent(&self, idx: CallIdx) -> bool {
         self.at(idx).state == CallState::Sent
     }
@@ -77,7 +77,7 @@ impl Calls {
         self.at(idx).state == CallState::Zombie
     }
 
-    /// Bytes of the message that is on its way.
+    /// The length of the message that is on its way, in bytes.
     pub(crate) fn bytes_under_way(&self, idx: CallIdx) -> u32 {
         let call = self.at(idx);
         let message = match call.state {
@@ -193,12 +193,12 @@ impl Calls {
         response.is_some_and(|response| response.resize(size as usize).is_ok())
     }
 
-    /// Bytes of the response, for which [`Self::make_room`] was called.
+    /// The length of the response for which [`Self::make_room`] was called.
     pub(crate) fn response_len(&self, idx: CallIdx) -> Option<usize> {
         self.at(idx).response().map(MsgBuf::len)
     }
 
-    /// Copies a part of the response to its place. False: its sender has taken the data back.
+    /// Copies a part of the response to its place. False: the sender has withdrawn the data.
     pub(crate) fn put_part(&mut self, idx: CallIdx, start: usize, data: &Data<'_>) -> bool {
         let response = self.at_mut(idx).response_mut();
         // The caller has checked that this packet exists and that its data has the right length

@@ -29,8 +29,8 @@ pub(crate) struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    /// Issues the call. The msgbufs go into the table first, for the same reason for which
-    /// [`Calls::end_plain`] takes them out last.
+    /// Issues the call. The msgbufs go into the table first, for the reason that
+    /// [`Calls::end_plain`] gives.
     #[inline(always)]
     pub(crate) fn issue(
         self,
@@ -49,8 +49,7 @@ impl Claim<'_> {
         let id = call.begin(index, &ready, given, [request, response], context);
         slot.occupy();
         let left = note_issued(id, ready, context);
-        // This comes last, so that little has to stay in registers while a longer message is
-        // copied.
+        // This comes last, so that few registers are live while a longer message is copied.
         if let Some(request) = call.request() {
             let words = left.words(given.0, request.len(), slot.req());
             context
@@ -83,7 +82,7 @@ impl Calls {
             }
             call.let_go(idx, slot, &mut self.kept, free);
         }
-        // This is the last check, and the first change.
+        // This is the last check. From here on, state changes.
         if call.response_mut()?.fill(data).is_err() {
             return None;
         }
@@ -105,8 +104,8 @@ impl Calls {
         Some(Ended { session, tag, bufs })
     }
 
-    /// Finds everything that a call with a request of this length needs, if the request can leave
-    /// in the lane, the slot keeps an entry, and the call is ordinary.
+    /// Finds everything that a call with a request of this length needs. `None` if the request
+    /// cannot leave in the lane, the slot keeps no entry, or the call is not ordinary.
     #[inline(always)]
     pub(crate) fn claim<'a>(
         &'a mut self,
@@ -175,8 +174,7 @@ impl Calls {
     }
 }
 
-/// The entry for a call in a free slot, and its first marks: the entry that the slot keeps, or a
-/// free one.
+/// The entry for a call in a free slot, with its first marks: the slot's own entry, or a free one.
 #[inline(always)]
 fn entry_for(
     slot: &mut Slot,
@@ -192,7 +190,7 @@ fn entry_for(
     Some((index, CallMarks::LOOSE))
 }
 
-/// Notes that a request leaves: takes slot and credit, and makes sure that a scan looks at its
+/// Notes that a request leaves: takes slot and credit, and makes sure that a scan looks at the
 /// call.
 #[inline(always)]
 fn note_issued<'a>(id: CallId, ready: Ready<'a>, context: &mut Context) -> Left<'a> {
@@ -210,8 +208,8 @@ impl Call {
         is_done && response.is_some_and(|it| data.len() <= it.capacity())
     }
 
-    /// Prepares the end of a call that the slot keeps no entry for, or whose request was lent. From
-    /// now on, the slot keeps the entry, or the entry is free.
+    /// Prepares the end of a call whose slot keeps no entry, or whose request was lent. Afterwards
+    /// the slot keeps the entry, or the entry is free.
     #[cold]
     #[inline(never)]
     fn let_go(&mut self, idx: CallIdx, slot: &mut Slot, kept: &mut Kept, free: &mut Free<CallIdx>) {
@@ -229,10 +227,9 @@ impl Call {
         }
     }
 
-    /// Turns a free entry into the call with this index, whose request leaves now. The entry has
-    /// its session and its slot already. It writes the
-    /// fields one by one: a struct that is built first would go through memory, because a panic in
-    /// between might have to drop it.
+    /// Turns a free entry into the call with this index, whose request leaves now. The entry
+    /// already has its session and its slot. The fields are written one by one: a struct that is
+    /// built first would go through memory, because a panic in between might have to drop it.
     #[inline(always)]
     fn begin(
         &mut self,

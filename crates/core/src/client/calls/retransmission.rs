@@ -1,5 +1,5 @@
-//! Calls that have waited too long for an answer: the client sends their requests again, until
-//! their peer counts as failed (rules S5, S6, S8, S11).
+//! Calls that have waited too long for an answer: the client sends their requests again, until it
+//! considers the peer failed (rules S5, S6, S8, S11).
 
 use dunlin_msgbuf::BufRef;
 use dunlin_wire::{Flags, PacketType};
@@ -19,8 +19,8 @@ const MAX_BACKOFF: u8 = 6;
 /// Attempts before the client asks the peer over the control plane.
 const MIN_ATTEMPTS: u8 = 3;
 
-/// Once a silent peer has answered one call, the other calls give it at least this number of scan
-/// intervals before they ask too.
+/// Once a silent peer has answered one call, the other calls wait at least this many scan intervals
+/// before they ask too.
 const GRACE_INTERVALS: u64 = 4;
 
 /// The step that is due for a call.
@@ -30,8 +30,8 @@ pub(crate) enum Overdue {
     Not(Nanos),
     /// Its deadline has passed.
     Deadline,
-    /// Packets of a large message are on their way, and the endpoint has to check their progress.
-    /// The call's deadline, which has not passed, is this time.
+    /// Packets of a large message are on their way, and the endpoint must check their progress.
+    /// Contains the call's deadline, which has not passed.
     InParts(Nanos),
     /// The peer has not answered the call's packets for the failure timeout: the client asks for an
     /// account over the control plane.
@@ -41,8 +41,8 @@ pub(crate) enum Overdue {
 }
 
 impl Calls {
-    /// Finds the step that is due for an entry of the table. `blame`: a missing packet counts as
-    /// lost.
+    /// Finds the step that is due for an entry of the table. `blame`: an unanswered packet counts
+    /// as lost.
     pub(crate) fn find_due(
         &mut self,
         idx: CallIdx,
@@ -78,18 +78,17 @@ impl Calls {
         }
     }
 
-    /// Whether the call, which is due, need not ask yet. While a session is silent, one of its
-    /// calls asks for all of them; once the peer has answered that call, the peer gets some time to
-    /// answer the others.
+    /// Whether a due call need not ask yet. While a session is silent, one of its calls asks for
+    /// all of them. Once the peer has answered that call, it gets some time to answer the others.
     ///
-    /// In a session that is not silent, calls may ask and be answered all the time. Such a session
-    /// excuses a call for the same time, but only once. Otherwise the peer could discard a response
-    /// that was lost, before the client asks for it.
+    /// In a session that is not silent, other calls may be asking and getting answers all the time.
+    /// There a call is excused for the same time, but only once. Otherwise the peer could discard a
+    /// lost response before the client asks for it.
     fn excuse(&mut self, idx: CallIdx, line: &Line, context: &Context) -> bool {
         let (config, now) = (&context.config, context.moment.present_now());
         let grace = config.scan_interval.times(GRACE_INTERVALS);
         let grace = grace.max(line.rtt().patience().unwrap_or_default());
-        // A scan looks at a part of a long table.
+        // Each scan covers only a part of a long table.
         let scans = u64::try_from(self.len().div_ceil(SCAN_LIMIT)).unwrap_or(u64::MAX);
         let between = config.scan_interval.times(scans);
         let call = self.at_mut(idx);
@@ -110,8 +109,8 @@ impl Calls {
         true
     }
 
-    /// Whether the call has been without an answer for the failure timeout, while this endpoint was
-    /// running (rule S11). The call must not have a large message on its way.
+    /// Whether the call has had no answer for the failure timeout, counting only time in which this
+    /// endpoint was running (rule S11). No large message of the call may be on its way.
     pub(crate) fn is_overdue(&self, idx: CallIdx, context: &Context) -> bool {
         let call = self.at(idx);
         let span = context.moment.present_now().since(call.first_sent);
@@ -167,7 +166,7 @@ impl Calls {
         self.send_bare(idx, PacketType::Rfr, line, context);
     }
 
-    /// Tells the server that the client does not want the response any more (rule S6).
+    /// Tells the server that the client no longer wants the response (rule S6).
     pub(super) fn send_cancel(&mut self, idx: CallIdx, line: &mut Line, context: &mut Context) {
         context.stats.on_cancel();
         self.send_bare(idx, PacketType::Cancel, line, context);
@@ -196,8 +195,8 @@ fn heard_since(sent: Nanos, line: &Line, context: &Context) -> Option<Nanos> {
 }
 
 /// How long a call of the session waits for an answer before it asks again. However long round
-/// trips and handlers take, it asks several times while the server holds the response (rule S9),
-/// provided that the server has the same options.
+/// trips and handlers take, it asks several times while the server holds the response (rule S9), if
+/// the server has the same options.
 fn patience(attempts: u8, line: &Line, context: &Context) -> Nanos {
     let (config, rtt) = (&context.config, line.rtt());
     let floor = config.least_timeout(line.is_near());

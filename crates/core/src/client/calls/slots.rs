@@ -31,19 +31,19 @@ impl Calls {
         }
     }
 
-    /// The requests of free slots whose responses have arrived here, which the server may not know.
+    /// The requests of free slots whose responses have arrived here without the server knowing it.
     pub(super) fn to_acknowledge(&self, line: &Line) -> impl Iterator<Item = ReqNum> {
         let window = line.window();
         let slots = line.slots().iter();
         slots.filter_map(move |at| self.slots[at.index()].to_acknowledge(window))
     }
 
-    /// Takes four of these requests, which count as acknowledged from now on.
+    /// Takes four of these requests. They count as acknowledged from now on.
     pub(super) fn take_acks(&mut self, line: &mut Line, now: Nanos) -> AckVector {
         line.on_acks_sent(now);
         AckVector(std::array::from_fn(|_| {
             let req = self.to_acknowledge(line).next();
-            let req = req.expect("the caller has found that there are four");
+            let req = req.expect("the caller has checked that there are four");
             self.slots[line.slot_at(req).index()].acknowledge(req);
             req
         }))
@@ -91,8 +91,8 @@ impl Calls {
         }
     }
 
-    /// Puts the call into the free slot. If the slot kept another entry, it will keep that of the
-    /// call instead.
+    /// Puts the call into the free slot. If the slot kept another entry, it keeps this call's entry
+    /// from now on.
     #[inline(always)]
     pub(super) fn occupy(&mut self, at: SlotIdx, idx: CallIdx) {
         let slot = &mut self.slots[at.index()];
@@ -105,15 +105,15 @@ impl Calls {
         }
     }
 
-    /// Notes whether a whole response ends the call, after its state has changed.
+    /// After a change of the call's state, notes whether a whole response ends the call.
     pub(super) fn settle(&mut self, idx: CallIdx) {
         let call = self.at(idx);
         let (at, plain) = (call.at(), is_plain(call.state));
         self.slots[at.index()].settle(plain);
     }
 
-    /// Ends the request in the slot, and advances the slot to its next number. The slot keeps the
-    /// entry of its call if it may.
+    /// Ends the request in the slot, and advances the slot to its next number. The slot keeps its
+    /// call's entry if it may.
     pub(super) fn vacate(&mut self, at: SlotIdx, window: u32) {
         let slot = &mut self.slots[at.index()];
         slot.vacate(window);
@@ -158,7 +158,7 @@ impl Calls {
         self.slots[at.index()].repeat(req);
     }
 
-    /// A planted bug: the note whether a whole response ends the call contradicts its state.
+    /// A planted bug: the slot's flag for a plain response contradicts the state of its call.
     #[cfg(feature = "mutants")]
     pub(crate) fn spoil_slot(&mut self, idx: CallIdx, awaits: bool) {
         let at = self.at(idx).at();
@@ -177,7 +177,7 @@ impl Calls {
         dunlin_msgbuf::prefetch_slice(&self.slots, at.index());
     }
 
-    /// Prefetches the memory of the call in a slot that an ordinary answer touches.
+    /// Prefetches the part of a slot's call that an ordinary answer touches.
     #[inline]
     pub(crate) fn prefetch_call(&self, at: SlotIdx) {
         let call = self.slots.get(at.index()).and_then(|slot| slot.call());
@@ -186,7 +186,7 @@ impl Calls {
         }
     }
 
-    /// Whether the slots of a session name the right calls.
+    /// Whether the slots of a session refer to the right calls.
     pub(crate) fn are_slots_settled(&self, slots: SlotRange, session: SessionIdx) -> bool {
         let is_settled = |at: SlotIdx| {
             let slot = self.slots[at.index()];

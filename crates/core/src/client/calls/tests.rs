@@ -1,5 +1,5 @@
-//! The client's calls alone, with a session, a pacer and a context, and no endpoint: calls one by
-//! one, and a long random history against a model.
+//! The client's calls without an endpoint, with a session, a pacer and a context: single cases, and
+//! a long random history that is compared with a model.
 
 use dunlin_wire::{Flags, Header, PacketType, Ran, ReqNum, SessionNum, Token};
 use proptest::prelude::*;
@@ -137,7 +137,7 @@ impl Client {
         (id.index(), u64::from(req.0) << 32)
     }
 
-    /// Whether a response of `len` bytes with this last word in its header ends a call.
+    /// Whether a response of `len` bytes whose header has this last word ends a call.
     fn ends(&mut self, word: u64, len: usize) -> bool {
         let (index, token) = (self.session.index(), self.line().offer(SessionNum(0)).token);
         let words = [
@@ -159,7 +159,11 @@ impl Client {
                 .are_slots_settled(line.slots(), self.session.index())
         );
         let taken = self.calls.in_slots(line.slots()).count();
-        assert_eq!(taken, line.in_flight() as usize, "free bits are free slots");
+        assert_eq!(
+            taken,
+            line.in_flight() as usize,
+            "each free bit is a free slot"
+        );
         let held = line.terms().credits - line.credits();
         assert_eq!(held, line.in_flight(), "each call in a slot has a credit");
     }
@@ -178,7 +182,7 @@ fn a_slot_keeps_the_entry_of_its_ordinary_calls() {
         entries.push(entry);
     }
     assert_eq!(entries, [entries[0]; 3]);
-    // So do calls of the general path.
+    // The general path does the same.
     let (id, _) = client.issue(2, 8);
     assert_eq!(id.index(), entries[0]);
     client.check();
@@ -226,7 +230,7 @@ fn acknowledgements_wait_for_four_responses_and_a_millisecond() {
     assert_eq!(acks.0.map(|req| u64::from(req.0) << 32), words[..]);
     assert!(!line.may_send_acks(Nanos(5_999_999)));
     assert!(line.may_send_acks(Nanos::from_millis(6)));
-    assert_eq!(count(&client), 0, "each is said once");
+    assert_eq!(count(&client), 0, "each response is acknowledged once");
     let (_, word) = client.issue_plainly();
     assert!(client.ends(word, 4));
     assert_eq!(count(&client), 1);
@@ -252,7 +256,7 @@ fn an_answer_ends_its_call_and_the_slot_steps_on() {
     assert_eq!(started, Some(Started::Whole));
     let req = client.calls.req_of(id.index());
     assert_eq!(req, ReqNum(64));
-    let done = client.complete(req).expect("it ends the call");
+    let done = client.complete(req).expect("the answer ends the call");
     assert_eq!((done.tag, done.result), (Tag(5), Ok(())));
     assert_eq!(done.response.data(), &[7; 4]);
     assert_eq!(client.calls.find(id), None);
@@ -304,19 +308,22 @@ fn only_the_awaited_response_is_plain() {
     let (id, _) = client.issue(5, 4);
     let (idx, req) = (id.index(), client.calls.req_of(id.index()));
     let word = u64::from(req.0) << 32;
-    assert!(!client.ends(word, 9000), "it does not fit");
+    assert!(!client.ends(word, 9000), "the response does not fit");
     assert!(
         !client.ends(word | 1, 8),
-        "it is another packet of the response"
+        "this is a later packet of the response"
     );
-    assert!(!client.ends(word + (1 << 32), 8), "it is another request's");
+    assert!(
+        !client.ends(word + (1 << 32), 8),
+        "the response belongs to another slot"
+    );
     let later = word + (u64::from(WINDOW) << 32);
     assert!(
         !client.ends(later, 8),
-        "it is of a later request of the slot"
+        "the response belongs to a later request of the slot"
     );
     client.calls.begin_receiving(idx, TransferIdx(1));
-    assert!(!client.ends(word, 8), "there are others");
+    assert!(!client.ends(word, 8), "the response has several packets");
     client.calls.end_transfer(idx);
     assert!(client.ends(word, 8));
     assert!(!client.ends(word, 8), "the call has ended");
@@ -368,13 +375,13 @@ proptest! {
                         let req = client.calls.req_of(*idx);
                         if let Some(done) = client.complete(req) {
                             let place = pending.iter().position(|(tag, _)| *tag == done.tag.0);
-                            pending.remove(place.expect("it was pending"));
+                            pending.remove(place.expect("the call was pending"));
                         }
                     }
                 }
                 Step::Cancel(nth) if !pending.is_empty() => {
                     let (tag, id) = pending.remove(nth % pending.len());
-                    let idx = client.calls.find(id).expect("it is pending");
+                    let idx = client.calls.find(id).expect("the call is pending");
                     prop_assert_eq!(client.abort(idx).map(|done| done.tag), Some(Tag(tag)));
                 }
                 Step::Cancel(_) => {}

@@ -33,7 +33,7 @@ impl Calls {
         (first != CallIdx::NONE).then_some(first)
     }
 
-    /// The first waiting call of the session whose request is longer than `limit`, so that it could
+    /// The session's first waiting call whose request is longer than `limit` and therefore can
     /// never start.
     pub(crate) fn first_too_large(&self, session: SessionIdx, limit: usize) -> Option<CallIdx> {
         let mut next = self.waiting[session.0 as usize].first;

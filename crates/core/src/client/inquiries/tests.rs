@@ -1,4 +1,4 @@
-//! The inquiries alone: one session, its calls by number, and a clock that the test moves.
+//! Inquiries alone: one session, calls by number, and a clock that the test moves.
 
 use super::*;
 use crate::handle::EndpointNum;
@@ -10,7 +10,7 @@ fn session(generation: u16) -> Session {
     Session::new(SessionIdx(1), generation, EndpointNum::chosen(1))
 }
 
-/// All calls of the test are overdue. Without `silent`, packets of the session still come.
+/// All calls of the test are overdue. Unless `silent`, packets of the session still come.
 fn overdue(silent: bool) -> (impl Fn(ReqNum) -> bool, bool) {
     (|_| true, silent)
 }
@@ -20,7 +20,7 @@ fn unknown() -> Account {
 }
 
 /// Asks again and again, and gets the same account each time. Returns the number of accounts after
-/// which the peer counts as failed, if at most `most` suffice.
+/// which the peer has failed, or `None` if it takes more than `most`.
 fn accounts_until_failed(account: &Account, silent: bool, most: u8) -> Option<u8> {
     let mut inquiries = Inquiries::default();
     let mut now = Nanos::ZERO;

@@ -1,4 +1,4 @@
-//! The list of slots that keep an entry: it is limited, and sessions that end leave it.
+//! The list of slots that keep an entry: it is bounded, and sessions that end leave it.
 
 use super::*;
 

@@ -79,7 +79,7 @@ fn marks_of_the_rate_before_a_decrease_count_for_alpha_alone() {
         assert_close(session.dcqcn.alpha, 1.0);
     }
     assert_close(session.answer(50, true, 1), 0.25);
-    // The queue is gone. An answer without a mark allows a step once the timer has run out.
+    // The queue is gone. An answer without a mark permits a step once the timer has expired.
     session.answer(1, false, 1);
     assert_close(session.answer(53, false, 1), 0.25);
     assert_close(session.answer(1, false, 1), 0.375);
@@ -93,7 +93,7 @@ fn marks_of_the_rate_before_a_decrease_count_for_alpha_alone() {
 fn fast_recovery_halves_the_way_to_the_target() {
     let mut session = Session::new();
     session.answer(0, true, 1);
-    // An answer without a mark lets the timer step once it has run out.
+    // An answer without a mark lets the timer step once it has expired.
     assert_close(session.answer(54, false, 1), 0.5);
     assert_close(session.answer(1, false, 1), 0.75);
     for rate in [0.875, 0.9375, 0.96875, 0.984_375] {
@@ -109,15 +109,15 @@ fn additive_increase_follows_and_hyper_increase_follows_that() {
     for _ in 0..6 {
         session.answer(55, false, 1);
     }
-    // The first of these six answers only allowed a step; each later one made a step of fast
+    // The first of these six answers only permitted a step; each later one made a step of fast
     // recovery.
     assert_close(session.dcqcn.target / LINE, 0.5);
     assert_close(session.dcqcn.rate / LINE, 0.5 - (0.5 - low) / 32.0);
     // Then each step adds 1/2500 of the line rate to the target.
     session.answer(55, false, 1);
     assert_close(session.dcqcn.target / LINE, 0.5004);
-    // After six steps of the byte counter as well (10 MB each), hyper increase adds ten times as
-    // much, then twenty times.
+    // After six steps of the byte counter as well (10 MB each), hyper increase adds ten ordinary
+    // steps, then twenty.
     for _ in 0..5 {
         session.answer(0, false, 10_000);
     }
@@ -133,7 +133,7 @@ fn a_sender_at_the_least_rate_doubles_it_with_each_answer() {
     while rate > 1.0 / LEAST_RATE_DIVISOR {
         rate = session.answer(55, true, 1);
     }
-    // A packet leaves every 4 ms: the answer to the first allows steps, and the answer to the
+    // A packet leaves every 4 ms: the answer to the first permits steps, and the answer to the
     // second makes them.
     session.answer(4096, false, 1);
     let after = session.answer(4096, false, 1);
@@ -149,7 +149,7 @@ fn nothing_grows_without_answers() {
     assert_close(session.dcqcn.rate / LINE, 0.5);
     assert!(
         session.dcqcn.alpha < 1e-6,
-        "α falls by itself: {}",
+        "α must fall by itself: {}",
         session.dcqcn.alpha
     );
 }

@@ -11,8 +11,8 @@ const LIMITS: Limits = Limits {
 
 const PACKET: Nanos = Nanos(1000);
 
-/// Sends packets from `now` on until one must wait. Returns their number, and when the next one may
-/// leave.
+/// Sends packets from `now` on until one must wait. Returns the number sent, and the time at which
+/// the next one may leave.
 fn send(egress: &mut Egress, now: Nanos) -> (u64, Nanos) {
     let mut sent = 0;
     loop {
@@ -40,8 +40,8 @@ fn an_endpoint_that_comes_late_makes_up_for_it_while_packets_wait() {
     let (_, at) = send(&mut egress, now);
     let (sent, next) = send(&mut egress, at + PACKET.times(7));
     assert_eq!((sent, next), (8, at + PACKET.times(8)));
-    // Over a long time the rate is that of the cable, but at most `MOST_LATE` of an absence is
-    // made up for.
+    // Over a long time the rate is the line rate, but an absence is made up for only up to
+    // `MOST_LATE`.
     let back = next + MOST_LATE.times(3);
     let (sent, _) = send(&mut egress, back);
     let made_up = MOST_LATE.0 / PACKET.0;

@@ -10,7 +10,7 @@ use crate::scheme::Scheme;
 /// One byte takes a nanosecond.
 const LINE_RATE: BytesPerSec = BytesPerSec(1_000_000_000);
 
-/// A scheme of the user's own, with a rate and a window that never change.
+/// A user's scheme whose rate and window never change.
 #[derive(Debug)]
 struct Fixed {
     rate: Option<BytesPerSec>,
@@ -99,7 +99,7 @@ fn packets_take_places_one_after_the_other() {
     assert_eq!(
         pacer.reserve(flow, Way::Out, 1_000, now),
         None,
-        "the first leaves"
+        "the first packet leaves"
     );
     assert_eq!(
         pacer.reserve(flow, Way::Out, 1_000, now),
@@ -127,12 +127,12 @@ fn an_ended_flow_is_forgotten_and_its_place_reused() {
     pacer.end(flow);
     pacer.end(FlowIdx::NONE);
     assert!(!pacer.on_loss(flow, Way::Out, Nanos(1)));
-    let again = Flow::new(Scheme::Swift, &link(), Bypasses::default()).expect("a scheme");
+    let again = Flow::new(Scheme::Swift, &link(), Bypasses::default()).expect("Swift has a flow");
     assert_eq!(pacer.begin(again, None), flow);
 }
 
 #[test]
-fn what_is_held_comes_up_at_its_time() {
+fn a_held_packet_comes_up_at_its_time() {
     let (mut pacer, _) = with(None, None);
     let at = Nanos::from_micros(10);
     let entry = Paced {

@@ -59,8 +59,8 @@ fn target(window: f64, micros: u64) -> f64 {
 
 #[test]
 fn a_session_with_a_smaller_share_aims_at_a_longer_queue() {
-    // A packet takes 1 µs. 16 packets in 16 µs are all that the link carries, so there is one
-    // sender: 3.2 packets.
+    // A packet takes 1 µs. The link carries 16 packets in 16 µs, so there is one sender: 3.2
+    // packets.
     assert_close(target(16.0, 16), 10.0 + 3.2);
     // One of 16 senders: 16^(3/4) = 8.
     assert_close(target(1.0, 16), 10.0 + 3.2 * 8.0);
@@ -90,14 +90,14 @@ fn an_unconfigured_round_trip_may_take_25_microseconds_more() {
 
 #[test]
 fn the_window_moves_four_tenths_of_the_way_in_a_round_trip() {
-    // 8 packets in 32 µs are the share of one of four senders: the target is 10 + 3.2 × 4^(3/4) =
-    // 19.0510 µs, and the gap 0.595345 − 1, for one packet of eight.
+    // 8 packets in 32 µs are a quarter of the link, so there are four senders. The target is 10 +
+    // 3.2 × 4^(3/4) = 19.0510 µs, and the gap 0.595345 − 1, for one packet of eight.
     let mut session = Session::new(8.0);
     assert_close(session.sample(32_000), 8.0 - 0.4 * 0.404_656);
-    // 4 packets in 16 µs are again the share of one of four senders: 19.0510 / 16 − 1.
+    // 4 packets in 16 µs are a quarter of the link again: 19.0510 / 16 − 1.
     let mut session = Session::new(4.0);
     assert_close(session.sample(16_000), 4.0 + 0.4 * 0.190_686);
-    // At half of `EAGER_FROM`, the window takes half of the step. A gap counts as at most a half.
+    // At half of `EAGER_FROM`, the window takes half of the step. A gap counts as at most one half.
     let mut session = Session::new(2.0);
     let step = 0.4 * (target(2.0, 16) / 16.0 - 1.0);
     assert_close(session.sample(16_000), 2.0 + step / 2.0);
@@ -125,7 +125,7 @@ fn packets_without_a_round_trip_count_with_the_next_sample() {
     assert_close(step(1), 2.0 * step(0));
     assert_close(step(3), 4.0 * step(0));
     assert_close(step(100), 8.0 * step(0));
-    // At the start, each of them adds one.
+    // At the start, each of these packets adds one.
     let mut session = Session::new(4.0);
     session.swift.starts = true;
     session.swift.on_answer(answer_of(3));
@@ -135,8 +135,8 @@ fn packets_without_a_round_trip_count_with_the_next_sample() {
 
 #[test]
 fn an_empty_network_is_filled_faster() {
-    // 16 packets in 10.1 µs are those of a single sender: the target is 13.2 µs, and the queue 0.1
-    // of 3.2.
+    // 16 packets in 10.1 µs fill the link, so there is one sender: the target is 13.2 µs, and the
+    // queue 0.1 of 3.2.
     let mut session = Session::new(16.0);
     let gap = 13.2 / 10.1 - 1.0;
     assert_close(session.sample(10_100), 16.0 + 0.4 * gap);
@@ -153,7 +153,7 @@ fn the_window_doubles_every_round_trip_until_a_queue_is_seen() {
     session.swift.starts = true;
     assert_close(session.sample(10_500), 9.0);
     assert_close(session.sample(10_500), 10.0);
-    // The first sign of a queue ends the start, and leaves the window as it is.
+    // The first sign of a queue ends the start. It does not change the window.
     assert_close(session.sample(100_000), 10.0);
     assert!(session.sample(10_500) < 10.5);
 }
@@ -180,7 +180,7 @@ fn a_window_between_two_numbers_is_each_of_them_in_turn() {
 
 #[test]
 fn a_small_window_takes_small_steps() {
-    // At its target the window stays; above, it falls by 0.03 / √0.25 of the gap for each answer.
+    // At its target the window stays; above, it falls by 0.03 / √0.25 of the gap with each answer.
     let mut session = Session::new(0.25);
     session.swift.rtt = Nanos::from_micros(160);
     let aim = target(0.25, 160);
@@ -262,12 +262,12 @@ fn silence_before_packets_that_have_waited_costs_nothing() {
     assert_close(session.swift.window, LEAST_WINDOW);
     session.swift.on_wait(1);
     assert_close(session.swift.window, 8.0);
-    // An answer that has not waited confirms what silence has cost.
+    // An answer that has not waited makes the cost of silence final.
     session.swift.on_timeout(session.now);
     session.swift.on_answer(answer_of(1));
     session.swift.on_wait(1);
     assert_close(session.swift.window, 8.0 * (1.0 - MOST_CUT));
-    // A loss that later packets have shown is one.
+    // Later packets have shown a loss, which is a real one.
     session.now += Nanos::from_millis(10);
     session.swift.on_loss(session.now);
     let window = session.swift.window;
@@ -290,7 +290,7 @@ fn windows_below_one_packet_grow_with_packets_that_have_waited() {
     session.swift.window = window;
     session.swift.on_wait(1);
     assert_close(session.swift.window, window);
-    // The packet in flight is probed, and the probe counts as a loss, until the thread runs again.
+    // The packet in flight is probed. The probe counts as a loss until the thread runs again.
     session.swift.window = 0.5;
     session.swift.on_loss(session.now);
     assert!(session.swift.window < 0.5);

@@ -15,7 +15,7 @@ fn link(base: Nanos) -> Link {
 }
 
 /// A session whose round trip through the empty network takes 10 µs: T_low is 50 µs, T_high 500 µs,
-/// and from 36 µs on the gradient counts.
+/// and the gradient counts from 36 µs on.
 struct Session {
     timely: Timely,
     now: Nanos,
@@ -86,7 +86,7 @@ fn a_gradient_counts_from_36_microseconds_on() {
     let more = session.sample(35);
     assert!(
         more > rate,
-        "the smoothed difference is 1 µs, which does not matter yet"
+        "the smoothed difference is 1 µs, but does not count yet"
     );
     session.timely.difference = 8_000.0;
     // 0.125 × 8 + 0.875 × 1 = 1.875 µs of 10: 1 − 0.8 × 0.1875 = 0.85.

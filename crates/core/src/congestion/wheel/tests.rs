@@ -1,4 +1,5 @@
-//! The wheel, compared with a sorted list, and the quantities on which its cost must not depend.
+//! The wheel, compared with a sorted list; and the cost of a look, which must not depend on idle
+//! time.
 
 use proptest::prelude::*;
 
@@ -21,7 +22,7 @@ fn wheel(width: u64, slots: u64) -> Wheel {
 }
 
 #[test]
-fn what_is_due_at_once_does_not_wait_for_a_slot() {
+fn a_packet_that_is_due_now_does_not_wait_for_a_slot() {
     let mut wheel = wheel(1000, 16);
     wheel.insert(entry(0, 1500), Nanos(1500));
     assert_eq!(
@@ -109,8 +110,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Each look is complete: every packet that was due a slot ago has left, none has left before
-    /// its time, packets of equal times keep their order, and `next_due` is never too late.
+    /// Each look is complete: every packet that was due a slot ago has left, no packet has left
+    /// early, packets with equal times keep their order, and `next_due` is never too late.
     #[test]
     fn the_wheel_behaves_like_a_sorted_list(
         width in prop::sample::select(vec![1_u64, 7, 100, 1000]),
@@ -133,7 +134,7 @@ proptest! {
                     while let Some(out) = wheel.pop_due(Nanos(now)) {
                         prop_assert!(out.at.0 <= now, "early");
                         let place = model.iter().position(|entry| *entry == out);
-                        prop_assert!(place.is_some(), "a packet was not in, or left twice");
+                        prop_assert!(place.is_some(), "the packet had left, or never waited");
                         model.remove(place.unwrap());
                     }
                     let late = model.iter().find(|entry| entry.at.0 + width <= now);
@@ -148,8 +149,8 @@ proptest! {
         }
     }
 
-    /// Packets of a session do not overtake each other: those of equal times leave in the order in
-    /// which they were inserted.
+    /// Packets of a session do not overtake each other: packets with equal times leave in the order
+    /// in which they were inserted.
     #[test]
     fn equal_times_keep_their_order(ahead in 0..100_000_u64, count in 1..50_u32) {
         let mut wheel = wheel(500, 64);

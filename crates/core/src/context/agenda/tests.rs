@@ -13,7 +13,7 @@ fn an_empty_agenda_has_nothing_due() {
 }
 
 #[test]
-fn what_is_due_first_decides() {
+fn the_earliest_work_decides_when_the_agenda_is_due() {
     let mut agenda = Agenda::new();
     agenda.on_call(Nanos(0), INTERVAL, false);
     agenda.on_transfer(Nanos(40));
@@ -41,7 +41,8 @@ fn what_is_due_first_decides() {
 fn a_full_queue_excuses_peers_for_a_while_only() {
     let mut agenda = Agenda::new();
     assert!(agenda.may_blame(Nanos(1_000), true, INTERVAL));
-    // However long ago the last scan was, the answer to a call that is due now may be in the queue.
+    // However long ago the last scan was, the answer to a call that is due may still be in the
+    // queue.
     for begin in [1_001, 50_000] {
         assert!(!agenda.may_blame(Nanos(begin), false, INTERVAL));
         assert!(!agenda.may_blame(Nanos(begin + 399), false, INTERVAL));
@@ -50,7 +51,7 @@ fn a_full_queue_excuses_peers_for_a_while_only() {
     assert!(!agenda.may_blame(Nanos(60_000), false, INTERVAL));
     assert!(agenda.may_blame(Nanos(60_001), true, INTERVAL));
     assert!(!agenda.may_blame(Nanos(60_500), false, INTERVAL));
-    // The scan found no live call, so the next scan is for other calls.
+    // The scan found no live call, so the next scan serves later calls.
     agenda.on_scanned(0, true, Nanos::MAX, Nanos(60_600));
     assert!(!agenda.may_blame(Nanos(90_000), false, INTERVAL));
 }
@@ -83,7 +84,10 @@ fn the_sweep_rests_after_a_round_that_found_nothing() {
     agenda.on_swept(3, 5, Nanos(200));
     assert_eq!(agenda.sweep_part(5, 2), 3..5);
     agenda.on_swept(5, 5, Nanos(300));
-    assert!(agenda.sweep_is_due(Nanos(300)), "the round had found one");
+    assert!(
+        agenda.sweep_is_due(Nanos(300)),
+        "the round had found a response"
+    );
     agenda.on_swept(5, 5, Nanos(400));
     assert!(!agenda.sweep_is_due(Nanos(1_000_000)));
 }

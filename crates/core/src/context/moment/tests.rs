@@ -25,7 +25,8 @@ fn an_iteration_knows_how_long_the_queue_was_not_looked_at() {
     assert!(!moment.is_at_burst());
 }
 
-/// Takes a burst at `now`, after the one at `before`; `received`: all frames with those of it.
+/// Takes a burst at `now`, after the one at `before`; `received`: the number of frames so far,
+/// including this burst.
 fn burst(moment: &mut Moment, [before, now]: [u64; 2], received: u64) -> (bool, Nanos) {
     moment.begin_iteration(Nanos(now));
     moment.set_before(Nanos(before));
@@ -57,7 +58,7 @@ fn packets_may_have_waited_until_a_burst_finds_a_short_queue() {
         burst(&mut moment, [last, last + 1], received + 32),
         (false, Nanos(1))
     );
-    // What came then is still known.
+    // The earlier bursts are still known.
     assert!(moment.has_waited(Nanos(now)) && moment.has_waited(Nanos(last)));
     assert!(!moment.has_waited(Nanos(now - 1)));
 }

@@ -53,7 +53,7 @@ fn a_challenge_is_reported_once_all_reports_before_it_are_taken() {
     bytes.extend_from_slice(&7_u64.to_le_bytes());
     let mut notices = Notices::default();
     notices.on_challenge(&sessions, &bytes[..HEADER_LEN]);
-    assert!(!notices.has_reports(), "its secret is missing");
+    assert!(!notices.has_reports(), "the challenge has no secret");
     notices.on_challenge(&sessions, &bytes);
     notices.on_challenge(&sessions, &bytes);
     let is_it = |report| matches!(report, Some(Report::Challenged(it)) if it.secret == 7);

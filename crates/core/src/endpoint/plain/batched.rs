@@ -13,8 +13,9 @@ use crate::time::Clock;
 use crate::transport::{Rx, Tx};
 
 impl<X: Tx, C: Clock, App> Engine<X, C, App> {
-    /// Keeps ordinary requests, one a frame, for their batch handlers, from a frame on; returns the
-    /// index after them. The loop over other packets needs its registers for other values.
+    /// Keeps ordinary requests for their batch handlers, one per frame, from a frame on; returns
+    /// the index after them. A separate function, because the loop over other packets needs its
+    /// registers for other values.
     #[inline(never)]
     pub(super) fn keep_whole(&mut self, rx: &impl Rx, first: usize, frames: usize) -> usize {
         // A tap must see each frame.
@@ -52,7 +53,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     /// Accepts a request with these header words, whose data is at this place of frame `index`, if
-    /// its batch handler runs after the burst. `Some(false)`: it has one, and is not ordinary.
+    /// its batch handler runs after the burst. `Some(false)`: it has such a handler, but is not
+    /// ordinary.
     #[inline(always)]
     pub(super) fn accept_for_batch(
         &mut self,
@@ -76,14 +78,14 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 }
 
-/// As [`Rx::lined_up`], for loops that need it in several places: inlined there, the compiler
-/// computes in advance where all rows would be.
+/// As [`Rx::lined_up`], for loops that need it in several places: inlined there, it would make the
+/// compiler compute in advance where all rows are.
 #[inline(never)]
 pub(crate) fn line_up<R: Rx>(rx: &R, first: usize) -> impl Iterator<Item = &[u8]> + use<'_, R> {
     rx.lined_up(first)
 }
 
-/// As [`Rx::whole`], for a frame that does not come in a row.
+/// As [`Rx::whole`], for a frame that is not part of a row.
 #[inline(never)]
 pub(crate) fn find_whole<R: Rx>(rx: &R, index: usize) -> Option<&[u8]> {
     rx.whole(index)

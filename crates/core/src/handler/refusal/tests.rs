@@ -1,4 +1,4 @@
-//! The codes of handlers, one by one.
+//! The codes that handlers may send, one by one.
 
 use dunlin_wire::Ran;
 
@@ -18,7 +18,7 @@ fn a_handler_sends_codes_of_the_application_and_that_it_is_overloaded() {
 }
 
 #[test]
-fn no_code_of_a_handler_says_that_it_did_not_run() {
+fn no_code_of_a_handler_proves_that_it_did_not_run() {
     for code in (0..=0x2_0000).map(ErrorCode) {
         assert_ne!(of_handler(code).ran(), Ran::No, "{code}");
     }

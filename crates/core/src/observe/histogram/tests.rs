@@ -17,7 +17,7 @@ fn every_bucket_begins_where_the_one_before_ends() {
 }
 
 #[test]
-fn a_bucket_is_at_most_an_eighth_as_wide_as_what_it_holds() {
+fn a_bucket_is_at_most_an_eighth_as_wide_as_its_smallest_time() {
     for bucket in 16..Histogram::BUCKETS {
         let smallest = Histogram::smallest_ns(bucket);
         let width = Histogram::smallest_ns(bucket + 1) - smallest;

@@ -30,7 +30,7 @@ fn a_packet_of_the_common_path_ends_a_call_or_is_a_request() {
     assert_eq!(times(&stats), (60 + 60 + 10 + 60, 4));
     let counters = *stats.counters();
     assert_eq!((counters.completions, counters.requests_received), (4, 2));
-    // The next burst brings an answer to a call of that time.
+    // The next burst brings an answer to a call that was sent at that time.
     stats.on_plain_answer(Nanos(40), || Nanos(150));
     stats.on_plain(1, 0, Nanos(150));
     assert_eq!(times(&stats), (190 + 110, 5));

@@ -28,7 +28,7 @@ fn positions_go_on_after_the_transport_took_the_packets() {
     let first = outbox.push(PeerId(0), &header(), BufRef::EMPTY);
     let second = outbox.push(PeerId(0), &header(), BufRef::EMPTY);
     assert_eq!((first, second), (TxSeq(1), TxSeq(2)));
-    assert_eq!(outbox.items().len(), 2, "it grew");
+    assert_eq!(outbox.items().len(), 2, "the queue grew");
     outbox.clear(second);
     assert!(outbox.is_empty());
     assert_eq!(outbox.push(PeerId(0), &header(), BufRef::EMPTY), TxSeq(3));

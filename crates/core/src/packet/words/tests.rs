@@ -4,7 +4,7 @@ use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum, SessionNum, Token};
 
 use super::*;
 
-/// A request whose header says that it has `size` bytes, of which `present` ones follow.
+/// A request whose header states `size` bytes, of which `present` follow.
 fn packet(size: u32, present: usize) -> Vec<u8> {
     let header = Header {
         kind: PacketType::Req,

@@ -1,4 +1,4 @@
-//! The plan of checks alone: the share of the laws that comes next.
+//! The order of the checks: which share of the laws comes next.
 
 use super::*;
 

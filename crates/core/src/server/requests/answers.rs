@@ -11,9 +11,9 @@ use crate::session::table::Sessions;
 
 /// Replies and errors.
 impl Requests {
-    /// Answers with a response of `len` bytes that `write` fills: a request for which
-    /// [`Self::reply_plain`] has failed, or that outlives its handler. If the request was answered
-    /// before, the first answer stays.
+    /// Answers with a response of `len` bytes that `write` fills. For requests for which
+    /// [`Self::reply_plain`] has failed, or that outlive their handlers. If the request was already
+    /// answered, the first answer stays.
     #[inline(never)]
     pub(in crate::server) fn reply_otherwise(
         &mut self,
@@ -90,8 +90,8 @@ impl Requests {
         }
     }
 
-    /// Notes that the handler of this request will run, and that the request lies in a msgbuf of
-    /// its own, with which the handler may answer.
+    /// Notes that the handler of this request will run. The request lies in a msgbuf of its own,
+    /// which may become the answer.
     pub(crate) fn begin_apart(&mut self, request: RequestIdx) {
         self.lying_apart = Some(LyingApart {
             request,
@@ -99,8 +99,8 @@ impl Requests {
         });
     }
 
-    /// Makes the msgbuf in which this request lies its answer, when its handler has returned. False
-    /// if the request has none of its own.
+    /// Makes the msgbuf in which this request lies its answer, once its handler has returned. False
+    /// if the request has no msgbuf of its own.
     pub(crate) fn echo_apart(&mut self, request: RequestIdx) -> bool {
         let running = self.lying_apart.as_mut();
         match running.filter(|running| running.request == request) {
@@ -166,8 +166,8 @@ impl Requests {
             true => flags.with(Flags::ECN_ECHO),
             false => flags,
         };
-        // An answer that took longer than an iteration always says so, so that the client waits
-        // long enough for the next one.
+        // An answer that took longer than an iteration always states its residence, so that the
+        // client waits long enough for the next one.
         header.aux = Residence::NO_SAMPLE.0;
         let outbox = &mut context.outbox;
         let end = match (request.error(), &request.response) {
@@ -191,7 +191,7 @@ impl Requests {
                 outbox.push(terms.peer, &header, BufRef::EMPTY)
             }
         };
-        // A response that was lent the first time may be copied this time.
+        // A response that was lent before may be copied this time.
         request.on_sent(end);
         let burst_time = context.moment.burst_time();
         if request.marks.has(Marks::SAMPLE) || request.arrived != burst_time {
@@ -278,7 +278,7 @@ impl Requests {
         }
     }
 
-    /// Gets another response buffer, because the request's has less room, or it has none.
+    /// Gets another response buffer, because the request has none, or a smaller one.
     #[cold]
     #[inline(never)]
     fn take_larger(
@@ -294,8 +294,8 @@ impl Requests {
     }
 
     /// Puts an unused response buffer back for the slot's next request. If the handler kept the
-    /// request, it may have been answered meanwhile: then the request has another buffer, which the
-    /// transport may be reading, or is gone.
+    /// request, the request may have been answered meanwhile. Then it has another buffer, which the
+    /// transport may be reading, or the request is gone.
     pub(crate) fn keep_response(&mut self, idx: RequestIdx, unused: MsgBuf, context: &mut Context) {
         let request = self.at_mut(idx);
         if request.state == RequestState::Free || request.response.is_some() {

@@ -1,10 +1,9 @@
-//! Packets of responses that clients have asked for by RFR, until they are sent (rule S13):
-//! sessions take turns, so one that asks for more than its share delays only itself.
+//! Packets of responses that clients have asked for by RFR, until they are sent (rule S13).
+//! Sessions take turns, so a session that asks for more than its share delays only itself.
 //!
 //! Invariants: a session has at most as many packets here as it has credits, which an honest client
 //! never exceeds; no packet is here twice; a session waits for its turn if and only if it has
-//! packets here.
-//! Queues keep their memory, so after a while an RFR allocates nothing.
+//! packets here. Queues keep their memory, so after a while an RFR allocates nothing.
 //!
 //! Owned by [`Requests`](super::Requests), which knows whether the response is still there.
 
@@ -25,8 +24,8 @@ pub(super) const ITERATION_BYTES: usize = 64 << 10;
 const TURN_BYTES: usize = 16 << 10;
 
 /// The same, if the packets wait for the NIC. Messages of this length then end one after the other.
-/// So their clients also begin their next requests one after the other, and both directions of the
-/// cable stay busy.
+/// So their clients also begin their next requests one after the other, which keeps both directions
+/// of the link busy.
 const LIMITED_TURN_BYTES: usize = 64 << 10;
 
 /// A packet counts as at least this number of bytes, because handling it takes time even if it is
@@ -34,22 +33,22 @@ const LIMITED_TURN_BYTES: usize = 64 << 10;
 pub(super) const LEAST_CHARGE: usize = 1 << 10;
 
 /// Most parts in the queue of one session. A paced client asks for at most 512 packets ahead, four
-/// in each RFR, and so sends at most this number of RFRs. The limit is low because each RFR is
-/// compared with all parts.
+/// per RFR, so it sends at most this number of RFRs. The limit is low because each RFR is compared
+/// with all parts.
 const MOST_PARTS: usize = 128;
 
-/// Most parts that one RFR may overlap or make, for the same reason.
+/// Most parts that one RFR may overlap or add, for the same reason.
 const MOST_STEPS: usize = 8;
 
 /// Consecutive packets of one response that one RFR has asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Asking {
     request: RequestId,
-    /// The first that has not been sent.
+    /// The first packet that has not been sent.
     next: u32,
-    /// One more than the last.
+    /// One more than the last packet.
     after: u32,
-    /// The flags of the packets that answer.
+    /// The flags of the answering packets.
     flags: Flags,
     /// When the RFR came.
     came: Nanos,
@@ -68,10 +67,10 @@ struct Queue {
 /// The packets that sessions have asked for.
 #[derive(Debug)]
 pub(super) struct Asked {
-    /// Bytes of a turn.
+    /// Bytes that a session may send in a turn.
     turn: usize,
     turns: VecDeque<SessionIdx>,
-    /// By the index of the session.
+    /// The queues, by session index.
     queues: Vec<Queue>,
 }
 
@@ -87,14 +86,14 @@ impl Asking {
         }
     }
 
-    /// Completes the header of the first packet that has not been sent.
+    /// Completes the header of the first unsent packet.
     pub(super) fn mark(&self, answer: &mut Header) {
         answer.flags = self.flags;
         answer.pkt = PktNum(self.next);
     }
 
-    /// When the RFR came, if the next packet is the last that it asked for: the header of that
-    /// packet tells how long the RFR stayed in the server.
+    /// When the RFR came, if the next packet is the last one that it asked for: the header of that
+    /// packet states how long the RFR stayed in the server.
     pub(super) fn measured_from(&self) -> Option<Nanos> {
         (self.next + 1 == self.after).then_some(self.came)
     }
@@ -119,7 +118,7 @@ impl Asked {
         }
     }
 
-    /// Queues packets for which a client asks. A packet that is queued already is not queued again,
+    /// Queues packets for which a client asks. A packet that is already queued is not queued again,
     /// but will carry the flags of both RFRs. False if some were dropped, because the session has
     /// `limit` packets or too many parts here, or because the RFR overlaps too many parts.
     pub(super) fn ask(&mut self, session: SessionIdx, asking: &Asking, limit: u32) -> bool {
@@ -144,8 +143,8 @@ impl Asked {
         self.turns.is_empty()
     }
 
-    /// The session whose turn it is, the first request whose packets it has asked for, and these
-    /// packets.
+    /// The session whose turn it is, and the next part of its queue: a request and packets of its
+    /// response.
     pub(super) fn first(&self) -> Option<(SessionIdx, RequestId, Asking)> {
         let session = *self.turns.front()?;
         let part = self.queues[session.0 as usize].parts.front();

@@ -1,5 +1,5 @@
-//! The end of requests: their responses go back to the pool when they have arrived, were held for
-//! long enough, or have no client any more (rules S6, S9, S12).
+//! The end of requests: their responses go back to the pool once they have arrived, were held long
+//! enough, or have no client any more (rules S6, S9, S12).
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::server::inbound::Effect;
 use crate::session::table::Sessions;
 use crate::time::Nanos;
 
-/// Number of times that the sweep looks at all held responses within `response_hold`.
+/// How many times per `response_hold` the sweep visits all held responses.
 const SWEEPS_PER_HOLD: u64 = 4;
 
 /// Parts in which the memory of a large table is given back, so that no sweep takes long.
@@ -30,7 +30,7 @@ impl Requests {
         self.release(idx, context);
     }
 
-    /// Frees a request whose session is gone, when its handler lets go of it.
+    /// Frees a request of a closed session, when its handler lets go of it.
     pub(super) fn free_orphan(&mut self, idx: RequestIdx, context: &mut Context) {
         self.release(idx, context);
     }
@@ -80,7 +80,7 @@ impl Requests {
 }
 
 impl Requests {
-    /// Drops the packets that were asked for on a session that closes: no client waits for them.
+    /// Drops the packets that the client of a closing session has asked for.
     pub(crate) fn forget_asked(&mut self, session: SessionIdx) {
         self.asked.forget(session);
         self.limited.forget(session);
@@ -89,23 +89,23 @@ impl Requests {
 
 /// Responses that are held (rule S9).
 impl Requests {
-    /// Makes sure that the sweep runs, because it must give a held response back later.
+    /// Makes sure that the sweep runs, because it must later free a held response.
     #[inline]
     pub(super) fn expect_sweep(&self, context: &mut Context) {
         let interval = || self.sweep_interval(&context.config);
         context.agenda.expect_sweep(interval, context.moment.now());
     }
 
-    /// The indexes of the requests that the next sweep looks at.
+    /// The indexes of the requests that the next sweep visits.
     pub(crate) fn sweep_part(&self, context: &Context) -> Range<usize> {
         context
             .agenda
             .sweep_part(self.table.len(), self.sweep_parts())
     }
 
-    /// Notes that a part was swept, up to `end`. After a round without held responses, the memory
-    /// of unused entries goes back to the system, step by step; in the last step, the pool's unused
-    /// memory follows.
+    /// Notes that a part was swept, up to `end`. After a round that finds no held response, the
+    /// memory of unused entries goes back to the system, step by step; in the last step, the pool's
+    /// unused memory follows.
     pub(crate) fn on_swept(&mut self, end: usize, context: &mut Context) {
         let next = context.moment.now() + self.sweep_interval(&context.config);
         let rests = context.agenda.on_swept(end, self.table.len(), next);
@@ -121,8 +121,8 @@ impl Requests {
         }
     }
 
-    /// Gives back the memory of unused entries at the end of the table, but not of all in one step.
-    /// True if there are more.
+    /// Gives back the memory of some unused entries at the end of the table. True if there are
+    /// more.
     fn give_back(&mut self) -> bool {
         let (len, entries) = (self.table.len(), self.table.iter().rev());
         let step = (len / GIVING_BACK_PARTS).max(GIVING_BACK_LIMIT);

@@ -6,16 +6,16 @@ use crate::handle::AssemblyIdx;
 use crate::session::slots::SlotRange;
 
 impl Requests {
-    /// The sum of the sizes of all requests in these slots of which some packets, but not all, have
-    /// arrived. `size_at` returns the size of the whole request that is assembled at a place.
+    /// The sum of the sizes of all partly arrived requests in these slots. `size_at` returns the
+    /// size of the whole request that is assembled at a place.
     pub(crate) fn receiving(&self, slots: SlotRange, size_at: impl Fn(AssemblyIdx) -> u64) -> u64 {
         let requests = slots.iter().filter_map(|at| self.request_at(at));
         let parts = requests.filter(|idx| self.at(*idx).state == RequestState::Receiving);
         parts.map(|idx| size_at(self.at(idx).place)).sum()
     }
 
-    /// Whether the prepared answers of all requests in these slots are those that their session
-    /// prescribes.
+    /// Whether the prepared answers of all requests in these slots are those that their session's
+    /// terms prescribe.
     pub(crate) fn are_prepared(&self, slots: SlotRange, template: &Template) -> bool {
         let mut requests = slots.iter().filter_map(|at| self.request_at(at));
         requests.all(|idx| self.at(idx).answer == *template)

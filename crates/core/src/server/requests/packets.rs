@@ -50,7 +50,7 @@ impl Requests {
     ) -> Option<RequestIdx> {
         let (at, header) = (packet.slot(), packet.header);
         let answer = || packet.line.answer_template();
-        // A client that obeys the protocol sends this only after it has the last answer.
+        // A correct client sends this only after it has received the last answer.
         let Some(idx) = self.next_at(at, packet.session, answer) else {
             context.stats.on_drop(DropReason::Busy);
             return None;
@@ -142,7 +142,7 @@ impl Requests {
         self.on_repeated(packet, sessions, context)
     }
 
-    /// Handles a CANCEL: the client does not wait for the response any more (rule S6).
+    /// Handles a CANCEL: the client no longer waits for the response (rule S6).
     #[inline(never)]
     pub(crate) fn on_cancel(
         &mut self,
@@ -153,7 +153,7 @@ impl Requests {
         let (at, req) = (packet.slot(), packet.header.req);
         let last = self.last_at(at);
         if req == self.next_number(packet) {
-            // The request has not come. Accepting its number now keeps it from running later.
+            // The request has not come. Accepting its number now prevents it from running later.
             let quiet = Received {
                 congestion: false,
                 ..*packet
@@ -217,7 +217,7 @@ impl Requests {
             true => flags.with(Flags::ECN_ECHO),
             false => flags,
         };
-        // Otherwise the later answer would echo the mark again (rule S15).
+        // Otherwise the final answer would echo the mark again (rule S15).
         request.marks = request.marks.with(Marks::CONGESTION, false);
         // All packets have arrived.
         header.size = Header::arrivals(PktNum(request.packets()), 0);
@@ -229,7 +229,7 @@ impl Requests {
         context.outbox.measure(request.arrived, burst_time);
     }
 
-    /// The number that a server with a planted bug takes for the slot's next one.
+    /// The number that a server with a planted bug expects as the slot's next.
     #[cfg(feature = "mutants")]
     fn mutate_expected(
         &self,

@@ -52,7 +52,7 @@ impl Requests {
         request.enter(RequestState::Receiving);
         request.place = place;
         request.packets = packets;
-        // In a large request, the bit of the sample flag has another meaning.
+        // In a large request, the sample flag's bit has another meaning.
         request.marks = request.marks.with(Marks::SAMPLE, false);
         request.marks.set(Marks::LARGE);
         request.answered = context.moment.now();
@@ -65,8 +65,9 @@ impl Requests {
         }
     }
 
-    /// Notes that reassembly has taken a packet of the request. After the last one the request goes
-    /// to its handler. `marked`: the network has marked a packet that no CR has answered yet.
+    /// Notes that reassembly has accepted a packet of the request. After the last packet, the
+    /// request goes to its handler. `marked`: the network has marked a packet that no CR has
+    /// answered yet.
     pub(crate) fn on_part(
         &mut self,
         idx: RequestIdx,
@@ -118,7 +119,7 @@ impl Requests {
                     context.moment.now(),
                 );
             }
-            // Only the first CR has the flags.
+            // Only the first CR carries the flags.
             header.flags = Flags::NONE;
         }
     }
@@ -161,7 +162,7 @@ impl Requests {
         context.agenda.call_attention();
     }
 
-    /// Sends packets that clients have asked for, session by session, up to the limit of an
+    /// Sends packets that clients have asked for, session by session, up to the limit per
     /// iteration.
     pub(crate) fn send_asked(&mut self, sessions: &Sessions, context: &mut Context) {
         let mut sent = 0;
@@ -174,7 +175,7 @@ impl Requests {
     }
 
     /// Does the same for the sessions whose path is declared, while the NIC has room. Returns when
-    /// it has room for the next packet; `None` if there is none.
+    /// the NIC has room for the next packet; `None` if there is no packet.
     fn send_limited(&mut self, sessions: &Sessions, context: &mut Context) -> Option<Nanos> {
         let (mut sent, now) = (0, context.moment.now());
         loop {
@@ -191,15 +192,15 @@ impl Requests {
         }
     }
 
-    /// Whether clients have asked for packets that may leave in the next iteration, besides those
+    /// Whether clients have asked for packets that may leave in the next iteration, except those
     /// for which the agenda has an entry.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.asked.is_empty()
     }
 }
 
-/// Sends the first packet of `asked`; returns its bytes of data. `None` if its response is gone:
-/// then the packets of that response are dropped.
+/// Sends the first packet of `asked`; returns the length of its data. `None` if its response is
+/// gone; then all its packets are dropped.
 fn send_first(
     asked: &mut Asked,
     table: &mut Slab<RequestIdx, InboundRequest>,
@@ -229,14 +230,14 @@ impl InboundRequest {
         Some(packets_of(size, data_size))
     }
 
-    /// Whether this is the request with the name `id`, and it still has its response.
+    /// Whether this is the request with the handle `id`, and it still has its response.
     fn has_response(&self, id: RequestId, data_size: u32) -> bool {
         let is_it = self.generation == id.generation && self.req == id.req;
         is_it && self.state == RequestState::Done && self.packets_of_response(data_size).is_some()
     }
 
-    /// Sends the next packet that was asked for. Returns its bytes of data, and whether it is the
-    /// last of the response.
+    /// Sends the next packet that was asked for. Returns the length of its data, and whether it is
+    /// the last packet of the response.
     fn send_part(
         &mut self,
         part: &Asking,

@@ -65,8 +65,8 @@ impl Requests {
         self.reply_if(is_open, idx, len, write, context)
     }
 
-    /// Like [`Self::reply_plain`], for the request that a handle names. A request that has been
-    /// answered, or is another one by now, is not ordinary.
+    /// Like [`Self::reply_plain`], for the request that a handle names. It is not ordinary if it
+    /// was already answered or its entry now has another request.
     #[inline(always)]
     pub(crate) fn reply_named<W: FnOnce(&mut [u8])>(
         &mut self,
@@ -100,13 +100,13 @@ impl Requests {
         if response.resize(len).is_err() {
             return Err(write);
         }
-        // Asked first, so that a reply without room is code apart.
+        // Checked first, so that the case without room is separate code.
         let Some(room) = context.outbox.room(len) else {
             return Err(write);
         };
         write(response.data_mut());
         let (words, peer) = (request.answer.words(len, request.req), request.answer.peer);
-        // Its length is often known at compile time, where that of `response` is not.
+        // The length is often known at compile time here, but not in `response`.
         let message = &response.data()[..len];
         context.outbox.stage(room, peer, words, message);
         request.enter(RequestState::Done);
@@ -116,8 +116,8 @@ impl Requests {
 }
 
 impl InboundRequest {
-    /// Whether a response of this length is an ordinary one of one packet. The request must be open
-    /// and without marks.
+    /// Whether a response of this length is an ordinary single packet. The request must be open and
+    /// without marks.
     #[inline(always)]
     fn is_usual(&self, len: usize, context: &Context) -> bool {
         let is_usual = len <= self.answer.single as usize;
@@ -128,15 +128,15 @@ impl InboundRequest {
         is_usual
     }
 
-    /// Whether this is the request with that name, a dispatch handler has it, and it has no marks:
-    /// two comparisons.
+    /// Whether this is the request with that handle, a dispatch handler has it, and it has no
+    /// marks: two comparisons.
     #[inline(always)]
     fn is_plainly_open(&self, id: RequestId) -> bool {
         let word = u64::from(id.req.0) << 32 | RequestState::Dispatched as u64;
         self.word() == word && self.generation == id.generation
     }
 
-    /// Planted bugs: takes a duplicate, or a request of the future, for the slot's next one.
+    /// Planted bugs: mistakes a duplicate, or a future request, for the slot's next one.
     #[cfg(feature = "mutants")]
     fn is_mistaken(&self, req: ReqNum, context: &Context) -> bool {
         use crate::mutant::Mutant;
@@ -148,7 +148,7 @@ impl InboundRequest {
     }
 
     /// Whether the entry can take another request: this one is over, and the transport no longer
-    /// reads its response, which can then be written again.
+    /// reads its response, which may then be overwritten.
     #[inline(always)]
     fn is_free(&mut self, context: &Context) -> bool {
         let is_done = context.held.is_done(self.tx_end);

@@ -1,4 +1,4 @@
-//! Slots in which peers issue requests: the current request of each, and the number of the next one
+//! Slots in which peers issue requests: the current request of each slot, and its next number
 //! (rules S1, S2).
 
 use dunlin_msgbuf::MsgBuf;
@@ -9,7 +9,7 @@ use super::{InboundRequest, RequestState, Requests, Template};
 use crate::handle::{RequestIdx, SessionIdx, SlotIdx};
 use crate::session::slots::SlotRange;
 
-/// A slot. Its entry has the number of the last request that was accepted (rule S2).
+/// A slot. Its entry has the number of the last accepted request (rule S2).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     /// The number of the last request, while the slot has no entry.
@@ -36,7 +36,7 @@ impl Requests {
         }
     }
 
-    /// Number of the last request that was accepted in the slot.
+    /// Number of the last accepted request of the slot.
     #[inline]
     pub(super) fn last_at(&self, at: SlotIdx) -> ReqNum {
         match self.slots[at.index()].request {
@@ -45,7 +45,7 @@ impl Requests {
         }
     }
 
-    /// The last request that was accepted in the slot, unless it was given back.
+    /// The last accepted request of the slot, unless its entry was given back.
     #[inline]
     pub(super) fn request_at(&self, at: SlotIdx) -> Option<RequestIdx> {
         let request = self.slots[at.index()].request;
@@ -90,8 +90,7 @@ impl Requests {
         }
     }
 
-    /// The slot's entry. A slot without one gets an entry if the request has the slot's next
-    /// number.
+    /// The slot's entry. A slot without one gets an entry if this is the slot's next request.
     #[inline(always)]
     pub(super) fn entry_for(
         &mut self,
@@ -126,7 +125,7 @@ impl Requests {
         self.at(idx).state.is_over().then_some(idx)
     }
 
-    /// Gives the slot an entry. Until it is given back, the entry keeps the slot's template.
+    /// Gives the slot an entry, which keeps the slot's template until it is given back.
     #[cold]
     fn furnish(&mut self, at: SlotIdx, session: SessionIdx, answer: Template) -> RequestIdx {
         self.gives_back = false;
@@ -158,7 +157,7 @@ impl Requests {
         dunlin_msgbuf::prefetch_slice(&self.slots, at.index());
     }
 
-    /// Prefetches the memory of the request in a slot that an ordinary packet touches.
+    /// Prefetches the part of a slot's request that an ordinary packet touches.
     #[inline]
     pub(crate) fn prefetch_request(&self, at: SlotIdx) -> Option<RequestIdx> {
         let request = self.slots.get(at.index())?.request;

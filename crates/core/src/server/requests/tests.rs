@@ -1,5 +1,5 @@
-//! The server's requests alone, with a session and a context, and no endpoint: single requests, and
-//! a long random history against a model.
+//! The server's requests without an endpoint, with a session and a context: single requests, and a
+//! long random history that is compared with a model.
 
 mod turns;
 
@@ -34,7 +34,7 @@ impl Server {
         Self::with(TERMS)
     }
 
-    /// The same, with the packet size and the credits of these terms.
+    /// A server side with the packet size and the credits of these terms.
     fn with(terms: Terms) -> Self {
         let terms = Terms {
             window: WINDOW,
@@ -210,7 +210,7 @@ fn a_request_that_has_its_answer_keeps_it() {
     server
         .requests
         .reply_with(idx, spare, &server.sessions, context);
-    assert_eq!(server.sent().len(), 1, "one answer");
+    assert_eq!(server.sent().len(), 1, "only the first answer leaves");
     assert_eq!(server.request(FIRST), Err(Effect::None));
     let again = server.sent();
     assert_eq!((again[0].kind, again[0].size), (PacketType::Resp, 5));
@@ -228,7 +228,7 @@ fn a_kept_request_is_acknowledged_when_it_is_due_and_answered_later() {
     server.reply(idx, 5);
     let kinds: Vec<PacketType> = server.sent().iter().map(|header| header.kind).collect();
     assert_eq!(kinds, [PacketType::Cr, PacketType::Resp]);
-    assert_eq!(server.requests.find(id), None, "it is answered");
+    assert_eq!(server.requests.find(id), None, "the request is answered");
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn a_cancelled_number_never_runs() {
     assert_eq!(
         server.request(FIRST),
         Err(Effect::None),
-        "it comes too late"
+        "the request comes after its CANCEL"
     );
     assert_eq!(server.sent()[0].size, ErrorCode::CANCELLED.0);
 }
@@ -298,7 +298,7 @@ fn packets_of_a_large_request_go_to_its_place_until_the_last() {
 }
 
 #[test]
-fn a_probe_of_a_request_that_is_here_in_part_asks_for_a_cr() {
+fn a_probe_of_a_partly_arrived_request_makes_a_cr_due() {
     let mut server = Server::new();
     let partial = server.begin_large(FIRST);
     let effect = server.on(&header(PacketType::Rfr, FIRST, 0), Requests::on_probe);
@@ -306,7 +306,7 @@ fn a_probe_of_a_request_that_is_here_in_part_asks_for_a_cr() {
 }
 
 #[test]
-fn a_request_that_is_here_in_part_is_given_up_by_cancel_sweep_and_close() {
+fn a_partly_arrived_request_is_given_up_by_cancel_sweep_and_close() {
     for end in [
         |server: &mut Server| server.cancel(FIRST),
         |server: &mut Server| server.sweep()[0],
@@ -344,7 +344,7 @@ fn acknowledged_responses_are_given_back_and_the_others_stay() {
     assert_eq!(
         server.requests.table.live(),
         2,
-        "two of the numbers belong to no request here"
+        "two of the numbers are not of held responses"
     );
 }
 
@@ -412,8 +412,8 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// Each number starts at most one request, in the order of its slot; each request that has
-    /// started is open until its answer and never after; and every entry is in a slot.
+    /// Each number starts at most one request, in the order of its slot; each started request is
+    /// open until its answer and not after; and every entry is in a slot.
     #[test]
     fn a_number_runs_at_most_once(events in prop::collection::vec(event(), 1..200)) {
         let mut server = Server::new();
@@ -460,7 +460,7 @@ proptest! {
                     server.requests.on_part(idx, Taken::Last, false, &server.context);
                 }
                 Event::Sweep => {
-                    // Handlers end in the iteration of their requests, or keep them.
+                    // Handlers end in the iteration of their requests, or keep the requests.
                     open.iter().for_each(|it| _ = server.requests.detach(*it, &mut server.context));
                     let _ = server.sweep();
                 }
@@ -489,11 +489,11 @@ fn only_the_first_packet_of_the_next_request_gets_an_entry() {
         let found = server.requests.on_plain_request(&words, sessions, context);
         (found.is_some(), server.requests.count_in_slots())
     };
-    assert_eq!(comes(FIRST, 1), (false, 0), "it is another packet");
+    assert_eq!(comes(FIRST, 1), (false, 0), "not the first packet");
     assert_eq!(
         comes(FIRST + WINDOW, 0),
         (false, 0),
-        "it is another request"
+        "this is not the slot's next request"
     );
     assert_eq!(comes(FIRST, 0), (true, 1));
 }

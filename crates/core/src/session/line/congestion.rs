@@ -25,7 +25,7 @@ impl Line {
         self.rtt.on_bound(bound);
     }
 
-    /// Takes the time from a packet to its answer, which does not say how long the packet stayed.
+    /// Takes the time from a packet to its answer, if the answer states no residence.
     pub(crate) fn on_wait(&mut self, took: Nanos) {
         self.rtt.on_wait(took);
     }
@@ -68,7 +68,7 @@ impl Line {
         self.settle();
     }
 
-    /// Whether no network lies between the sides; an unanswered request then waits for a CPU.
+    /// Whether no network lies between the sides. An unanswered request then waits for a CPU.
     pub(crate) fn is_near(&self) -> bool {
         self.marks.has(Marks::NEAR)
     }
@@ -77,7 +77,7 @@ impl Line {
         self.marks.set(Marks::NEAR, near);
     }
 
-    /// Whether the short rest of a message may overtake the packets before it.
+    /// Whether a message's short last packet may overtake the packets before it.
     #[inline]
     pub(crate) fn is_reordered(&self) -> bool {
         self.marks.has(Marks::REORDERED)

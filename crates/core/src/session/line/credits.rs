@@ -1,5 +1,5 @@
-//! The slots and credits with which this side issues requests on a session, and how often it tells
-//! the server which responses have arrived (rules S1, S7, S9, W10).
+//! The slots and credits with which this side issues requests on a session, and the rate of
+//! acknowledgement vectors (rules S1, S7, S9, W10).
 
 use dunlin_wire::ReqNum;
 
@@ -19,8 +19,7 @@ impl Line {
         self.is_open() && self.free != 0 && self.credits() != 0
     }
 
-    /// Takes the slot and the credit that [`Self::can_send`] has found; returns the index of the
-    /// slot.
+    /// Takes the slot and the credit that [`Self::can_send`] has found; returns the slot's index.
     #[inline]
     pub(crate) fn take_slot(&mut self) -> SlotIdx {
         debug_assert!(self.can_send());
@@ -50,7 +49,7 @@ impl Line {
         self.set_parts(self.parts + 1);
     }
 
-    /// Takes back the credits of packets of a large message.
+    /// Returns the credits of packets of a large message.
     pub(crate) fn return_credits(&mut self, credits: u32) {
         let credits = u16::try_from(credits).expect("no more than were taken");
         self.set_parts(self.parts - credits);
@@ -64,7 +63,7 @@ impl Line {
         }
     }
 
-    /// Whether each slot can have a request at the same time: then a short request needs no look at
+    /// Whether all slots can have a request at the same time: then a short request need not check
     /// the credits.
     pub(super) fn has_credits_for_slots(&self) -> bool {
         u32::from(self.credit_limit) >= self.window() + u32::from(self.parts)
@@ -92,7 +91,7 @@ impl Line {
     }
 
     /// Marks the session as being in the stall queue, if it has waiting calls that can move. True
-    /// if the mark is new, so that the caller must put the session there.
+    /// if the mark is new; then the caller must put the session there.
     #[inline]
     pub(crate) fn stall(&mut self) -> bool {
         let stalls = self.has_waiting() && !self.marks.has(Marks::STALLED) && self.can_send();

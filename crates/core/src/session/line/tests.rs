@@ -1,4 +1,4 @@
-//! One session alone: slots, credits, acknowledgements, and fields that are computed from others.
+//! One session alone: slots, credits, acknowledgements, and computed fields.
 
 use proptest::prelude::*;
 
@@ -80,7 +80,7 @@ fn a_sample_is_asked_for_once_an_interval_and_always_while_paced() {
 }
 
 #[test]
-fn silence_counts_from_the_first_question_after_something_came() {
+fn silence_counts_from_the_first_question_after_the_last_packet() {
     let mut line = open(8, 32);
     line.on_asked(Nanos(100));
     line.on_asked(Nanos(130));
@@ -88,7 +88,10 @@ fn silence_counts_from_the_first_question_after_something_came() {
     assert!(!line.is_silent(Nanos(150), Nanos(51)));
     line.note_activity(Nanos(160));
     line.note_activity(Nanos(170));
-    assert!(!line.is_silent(Nanos(900), Nanos(1)), "nothing was asked");
+    assert!(
+        !line.is_silent(Nanos(900), Nanos(1)),
+        "the session has not asked"
+    );
     line.on_asked(Nanos(190));
     assert!(line.is_silent(Nanos(200), Nanos(10)));
     assert!(!line.is_silent(Nanos(200), Nanos(11)));
@@ -100,7 +103,10 @@ fn a_session_that_asks_or_is_closed_takes_nothing_without_a_second_look() {
     let word = 32_u64 << 32 | 7;
     assert!(line.takes(word));
     assert!(!line.takes(word ^ 1));
-    assert!(!line.takes(513 << 32 | 7), "longer than a packet");
+    assert!(
+        !line.takes(513 << 32 | 7),
+        "the message is longer than a packet"
+    );
     line.on_asked(Nanos(9));
     assert!(!line.takes(word));
     line.note_activity(Nanos(10));
@@ -136,7 +142,7 @@ fn a_short_request_needs_no_second_look_while_nothing_is_unusual() {
         assert!(line.is_plain(session, 32, Nanos(149)));
         line.take_slot();
     }
-    assert!(!line.is_plain(session, 32, Nanos(149)), "no slot");
+    assert!(!line.is_plain(session, 32, Nanos(149)), "no slot is free");
 }
 
 #[test]
@@ -174,8 +180,7 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// Slots and credits are conserved, and fields that are computed from others agree with them,
-    /// after any event.
+    /// Slots and credits are conserved, and computed fields agree with the others, after any event.
     #[test]
     fn nothing_is_lost(events in prop::collection::vec(event(), 0..200)) {
         let mut line = open(8, 10);

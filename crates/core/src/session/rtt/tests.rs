@@ -50,13 +50,13 @@ fn absurd_samples_do_not_overflow() {
 }
 
 /// When the network has become slower, a probe after two round trips comes too early. From then on
-/// every packet leaves twice, so none is measured, unless the answer to two copies raises the
+/// every packet leaves twice and gives no sample. Only the answers to two copies can raise the
 /// estimate.
 #[test]
 fn an_answer_to_two_copies_raises_the_estimate() {
     let mut rtt = Rtt::default();
     rtt.on_bound(Nanos::from_micros(9));
-    assert_eq!(rtt.patience(), None, "nothing was measured");
+    assert_eq!(rtt.patience(), None, "no round trip was measured");
     for _ in 0..50 {
         rtt.on_sample(Nanos::from_micros(10));
     }
@@ -84,7 +84,7 @@ fn a_wait_for_a_thread_counts_for_timeouts_until_a_round_trip_is_measured() {
     rtt.on_sample(Nanos::from_micros(10));
     assert_eq!(rtt.smoothed(), Some(Nanos::from_micros(10)));
     assert_eq!(rtt.minimum(), Some(Nanos::from_micros(10)));
-    // Later waits raise the timeout, and the least round trip stays.
+    // Later waits raise the timeout, but do not change the smallest round trip.
     rtt.on_wait(Nanos::from_millis(4));
     assert!(rtt.timeout(floor, initial) > Nanos::from_millis(4));
     assert_eq!(rtt.minimum(), Some(Nanos::from_micros(10)));

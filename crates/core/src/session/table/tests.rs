@@ -57,7 +57,7 @@ fn strict_credits_keep_the_receive_queue_from_overflowing() {
     };
     sessions
         .begin(&small, false, room)
-        .expect("what the answer gave back");
+        .expect("the answer returned enough credits");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_handle_that_names_no_session_here_says_why() {
         sessions.handle(index)
     };
     let (ours, theirs) = (open(&mut here), open(&mut there));
-    // Nothing else tells the two handles apart.
+    // The two handles differ in nothing else.
     assert_eq!(ours.index(), theirs.index());
     assert_eq!(ours.generation(), theirs.generation());
     assert_eq!(here.check(ours), Ok(ours.index()));
@@ -133,7 +133,7 @@ fn an_answer_must_fit_its_offer() {
         assert_eq!(refused, Err(OpenError::BadOffer), "{wrong:?}");
     }
     let completed = sessions.complete(handle, PeerId(0), &answer(2, 32), Nanos(1));
-    assert_eq!(completed, Ok(true), "other slots");
+    assert_eq!(completed, Ok(true), "the session gets other slots");
     let again = sessions.complete(handle, PeerId(0), &answer(2, 32), Nanos(1));
     assert_eq!(again, Err(OpenError::NoSession));
 }

@@ -32,7 +32,7 @@ proptest! {
                 let said = [Some(first), second].map(|it| it.is_some_and(|it| it.contains(offset)));
                 let arrived = model.contains(&(base + offset));
                 prop_assert_eq!(said[0] || said[1], arrived);
-                prop_assert!(!(said[0] && said[1]), "{} is said twice", offset);
+                prop_assert!(!(said[0] && said[1]), "both CRs report {}", offset);
             }
             // The second CR has only packets that the first cannot report.
             let span = |bits: Bitmap| (0..MAX_AHEAD).filter(move |it| bits.contains(*it));

@@ -58,7 +58,7 @@ fn packets_in_any_order_make_the_message() {
 }
 
 #[test]
-fn what_does_not_fit_the_request_is_refused_and_changes_nothing() {
+fn a_packet_that_does_not_fit_its_request_is_refused_and_changes_nothing() {
     let mut pool = pool();
     let (mut reassembly, place) = begun(&mut pool);
     let other = packet(0, SIZE + 1);
@@ -71,23 +71,27 @@ fn what_does_not_fit_the_request_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn a_credit_return_says_once_what_a_burst_has_brought() {
+fn one_credit_return_reports_all_packets_of_a_burst() {
     let mut pool = pool();
     let (mut reassembly, place) = begun(&mut pool);
     for number in [0, 0, 1] {
-        give(&mut reassembly, place, number).expect("it fits");
+        give(&mut reassembly, place, number).expect("the packet fits");
         reassembly.on_credit_due(place, REQUEST);
     }
     assert_eq!(reassembly.pop_pending(), Some(REQUEST));
-    assert_eq!(reassembly.pop_pending(), None, "one for all three");
-    let due = reassembly.take_credit_return(place).expect("it is due");
+    assert_eq!(
+        reassembly.pop_pending(),
+        None,
+        "one CR is due for all three packets"
+    );
+    let due = reassembly.take_credit_return(place).expect("a CR is due");
     assert_eq!((due.cumulative, due.trigger), (PktNum(2), PktNum(1)));
     assert!(due.congestion && due.duplicate);
     assert!(reassembly.take_credit_return(place).is_none());
 }
 
 #[test]
-fn budgets_count_what_is_here_in_part() {
+fn budgets_count_partly_arrived_requests() {
     let mut pool = pool();
     let config = Config {
         session_receive_budget: 50,
@@ -98,12 +102,12 @@ fn budgets_count_what_is_here_in_part() {
     assert!(reassembly.has_room(SessionIdx(7), 20, &config));
     assert!(
         !reassembly.has_room(SessionIdx(7), 21, &config),
-        "the session's budget"
+        "the session's budget is too small"
     );
     assert!(reassembly.has_room(SessionIdx(8), 40, &config));
     assert!(
         !reassembly.has_room(SessionIdx(8), 41, &config),
-        "the endpoint's budget"
+        "the endpoint's budget is too small"
     );
     reassembly.end(place, SessionIdx(7));
     assert_eq!(
@@ -120,14 +124,17 @@ fn a_wrong_sum_of_bytes_or_requests_is_found() {
     let (mut reassembly, _) = begun(&mut pool);
     assert!(reassembly.is_sum_right());
     reassembly.bytes += 1;
-    assert!(!reassembly.is_sum_right(), "of the endpoint");
+    assert!(!reassembly.is_sum_right(), "the endpoint's sum is wrong");
     *reassembly.bytes_of.get_or_insert(SessionIdx(8), 0) += 1;
-    assert!(!reassembly.is_sum_right(), "of the requests");
+    assert!(!reassembly.is_sum_right(), "the requests' sum is wrong");
     *reassembly.bytes_of.get_or_insert(SessionIdx(8), 0) -= 1;
     reassembly.bytes -= 1;
     assert!(reassembly.is_sum_right());
     reassembly.incoming.take();
-    assert!(!reassembly.is_sum_right(), "the number of requests");
+    assert!(
+        !reassembly.is_sum_right(),
+        "the number of requests is wrong"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The scoreboard, compared with a model of plain sets, and its judgement of loss.
+//! The scoreboard, compared with a model of plain sets; and which packets it considers lost.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ fn packets_sent_before_an_answered_one_are_lost_after_the_window() {
     }
     let window = Nanos(2_500);
     assert_eq!(transfer.find_lost(RTT, window), RTT + window);
-    assert!(!transfer.has_lost(), "they may be late");
+    assert!(!transfer.has_lost(), "the packets may be late");
     assert_eq!(transfer.find_lost(RTT + window, window), Nanos::MAX);
     assert_eq!(send_all(&mut transfer, RTT + window), [0, 2]);
     assert_eq!(transfer.outstanding(), 2);
@@ -110,13 +110,17 @@ fn probes_that_are_answered_sooner_than_ever_are_believed() {
         assert_eq!(transfer.find_lost(now, Nanos(0)), Nanos::MAX);
         assert_eq!(transfer.tail(), Some(tail));
         transfer.on_probe(tail, now);
-        // As far as the scoreboard can tell, the first copy was late.
+        // The scoreboard must assume that the first copy was late.
         now += Nanos(RTT.0 / 2);
         assert!(transfer.on_acked(tail, now, RTT).is_some());
     }
     transfer.find_lost(now, Nanos(0));
-    assert_eq!(send_all(&mut transfer, now), [1, 2], "both at once");
-    // The answer to a packet that left only once shows how soon an answer can come.
+    assert_eq!(
+        send_all(&mut transfer, now),
+        [1, 2],
+        "both packets leave together"
+    );
+    // A packet that left only once shows how soon an answer can come.
     transfer.on_acked(1, now + RTT, RTT);
     assert_eq!(transfer.probes.early(), 0);
 }
@@ -148,13 +152,16 @@ impl Model {
 fn a_message_waits_in_the_queue_or_in_the_wheel_but_not_in_both() {
     let mut transfer = transfer(4);
     assert!(transfer.begin_wait());
-    assert!(!transfer.begin_wait(), "it is in the queue");
+    assert!(
+        !transfer.begin_wait(),
+        "the message is already in the queue"
+    );
     transfer.end_wait();
     transfer.begin_place(Nanos(7));
     assert!(transfer.has_place() && !transfer.begin_wait());
     assert!(
         !transfer.end_place(Nanos(6)),
-        "a time that no longer counts"
+        "the message does not wait for this time"
     );
     assert!(transfer.has_place());
     assert!(transfer.end_place(Nanos(7)));
@@ -163,7 +170,7 @@ fn a_message_waits_in_the_queue_or_in_the_wheel_but_not_in_both() {
 
 proptest! {
     #[test]
-    fn it_knows_what_a_set_knows(
+    fn the_scoreboard_agrees_with_plain_sets(
         packets in 1..700_u32,
         steps in prop::collection::vec(any::<(u8, u16)>(), 0..1500),
     ) {

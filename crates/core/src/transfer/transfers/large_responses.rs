@@ -38,7 +38,7 @@ impl Transfers {
         let data_size = line.terms().data_size;
         let packets = packets_of(header.size, data_size);
         if lent.calls.is_zombie(idx) {
-            // A zombie waits only for some answer, whatever its length.
+            // A zombie waits for any answer, whatever its length.
             return self.end_answered(lent, session, idx, None);
         }
         if !lent.calls.is_receiving(idx) {
@@ -53,8 +53,7 @@ impl Transfers {
         self.take_response_packet(lent, session, idx, header, data);
     }
 
-    /// Makes room for the response. False if the call is over, because the user's buffer is too
-    /// small.
+    /// Makes room for the response. False if the user's buffer is too small; then the call is over.
     fn begin_response(
         &mut self,
         lent: &mut Lent<'_>,
@@ -82,8 +81,8 @@ impl Transfers {
         }
         let transfer = self.insert(session, idx, packets);
         lent.calls.begin_receiving(idx, transfer);
-        // The server sends the first packet unasked, so no round trip can be measured with it.
-        // Noting two sendings has that effect: a packet that was sent twice gives no sample.
+        // The server sends the first packet unasked, so it gives no round trip. The client
+        // therefore notes two transmissions: a packet that was sent twice gives no sample.
         let entry = self.at_mut(transfer);
         entry.on_sent(0, lent.context.moment.now());
         entry.on_sent(0, lent.context.moment.now());

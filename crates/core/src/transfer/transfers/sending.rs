@@ -131,8 +131,9 @@ impl Transfers {
         }
     }
 
-    /// Whether, after a packet of the message, another one leaves at once, and one CR suffices for
-    /// both. Without congestion control, each CR lets a packet leave as soon as possible.
+    /// Whether another packet leaves immediately after the message's next one, so that one CR
+    /// suffices for both. Without congestion control, each CR lets a packet leave as soon as
+    /// possible.
     fn sends_pair(&self, lent: &Lent<'_>, transfer: TransferIdx, most: u32) -> bool {
         let session = lent.calls.session_of(self.at(transfer).call());
         let controlled = lent.sessions.at(session).flow() != FlowIdx::NONE;
@@ -181,7 +182,7 @@ impl Transfers {
             .ask_for_parts(entry.call(), asked, entry.base(), line, lent.context);
     }
 
-    /// Handles a CR for a request that is being sent: packets of it have arrived (rules S7, W7).
+    /// Handles a CR for a request that is being sent: some packets have arrived (rules S7, W7).
     #[cold]
     pub(crate) fn on_arrivals(
         &mut self,
@@ -244,7 +245,7 @@ impl Transfers {
     }
 
     /// Notes that one packet has arrived: frees its credit, and may take a round-trip sample.
-    /// `None` if that was known.
+    /// `None` if that was already known.
     pub(super) fn on_arrival(
         &mut self,
         lent: &mut Lent<'_>,
@@ -268,7 +269,7 @@ impl Transfers {
         let mut arrival = Acked { rtt: None };
         if let Some(probe) = entry.take_probe(packet) {
             // The copy that has arrived took at most this time. If that is more than the estimate,
-            // the probe may have come too early, and later probes would come too early as well.
+            // this probe may have come too early, and later probes would too.
             line.on_round_trip_within(now.since(probe.first_sent()));
             let answers_last = !late && probe.is_last(sent);
             if answers_last && was_lost(header, packet, now.since(sent)) {
@@ -283,7 +284,7 @@ impl Transfers {
     }
 
     /// Handles the first answer to a request whose last packets were not known to have arrived: if
-    /// one of them was a probe, its earlier copies were lost. `header` is that of the answer.
+    /// one of them was a probe, its earlier copies were lost. `header` is the answer's header.
     pub(crate) fn on_answer_amid(
         &mut self,
         lent: &mut Lent<'_>,
@@ -303,14 +304,14 @@ impl Transfers {
         let sent = entry.sent_at(tail);
         let probe = entry.take_probe(tail).filter(|probe| probe.is_last(sent));
         let is_early = now.since(sent) < least.unwrap_or(Nanos::ZERO);
-        // An answer that leaves again shows that the server had the packet before.
+        // A retransmitted answer shows that the server already had the packet.
         if probe.is_some() && !is_early && !header.flags.has(Flags::RETRANSMISSION) {
             let line = lent.sessions.at_mut(session);
             lent.pacer.learn_lost_tail(line, Way::Out, lent.context);
         }
     }
 
-    /// Looks for losses, and lets packets leave that can leave now.
+    /// Looks for losses, and sends the packets that can leave now.
     pub(super) fn after_arrivals(
         &mut self,
         lent: &mut Lent<'_>,
@@ -357,7 +358,7 @@ impl Transfers {
     }
 }
 
-/// Takes the round trip of a packet, which was answered after `took`, if it can be trusted (rule
+/// Takes the round trip of a packet that was answered after `took`, if it can be trusted (rule
 /// S10).
 fn round_trip(
     header: &Header,
@@ -383,7 +384,7 @@ fn round_trip(
     Some(rtt)
 }
 
-/// Whether a CR has no round trip because the thread of either side did not run.
+/// Whether a CR gives no round trip because the thread of either side did not run.
 fn has_waited(header: &Header, moment: &Moment) -> bool {
     header.residence().to_nanos().is_none() || moment.has_waited(moment.burst_time())
 }
@@ -393,7 +394,7 @@ fn has_waited(header: &Header, moment: &Moment) -> bool {
 fn was_lost(header: &Header, packet: u32, took: Nanos) -> bool {
     let again = header.flags.has(Flags::RETRANSMISSION);
     match header.kind {
-        // The CR answers this packet, and the packet had not come before.
+        // The CR answers this packet, and the packet is new to the server.
         PacketType::Cr => header.pkt.0 == packet && !again,
         // The packet answers an RFR that asks again, and the server was not keeping it for an
         // earlier RFR.

@@ -1,10 +1,10 @@
 //! Silence: the steps that the client takes when no answer comes for a message on its way (rule
 //! S8).
 //!
-//! The scoreboard notices that a packet is lost when later packets of its message have arrived. The
-//! last packets of a message have none after them, so the client probes them: when the whole
-//! session has been silent for long enough, or when packets that left later were answered. Called
-//! by `transfers/sending.rs` when a packet has arrived, and by `protocol/timeouts.rs` when time has
+//! The scoreboard notices that a packet is lost when later packets of its message have arrived. No
+//! packets follow the last ones of a message, so the client probes them: when the whole session has
+//! been silent for long enough, or when packets that left later were answered. Called by
+//! `transfers/sending.rs` when a packet has arrived, and by `protocol/timeouts.rs` when time has
 //! passed.
 
 use dunlin_wire::Token;
@@ -27,8 +27,8 @@ const FIRST_WINDOW: Nanos = Nanos::from_micros(10);
 const MAX_BACKOFF: u8 = 6;
 
 impl Transfers {
-    /// Finds lost packets of the message: those that should have arrived before later ones. Returns
-    /// when it can find more.
+    /// Finds lost packets of the message: packets that should have arrived before later ones.
+    /// Returns when it may find more.
     pub(super) fn look_for_losses(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx) -> Nanos {
         let session = lent.calls.session_of(self.at(transfer).call());
         let rtt = lent.sessions.at(session).rtt();
@@ -67,7 +67,7 @@ impl Transfers {
             return (patience.max(SHORTEST_PROBE) + kept).min(timeout);
         }
         // The round trip of a packet that left twice proves little. If it replaced the shortest
-        // time, a probe that came too early would make the next one come as early. Then every
+        // time, a probe that came too early would make the next one come just as early. Then every
         // packet would leave twice, and none would give a sample.
         let seen = self.at(transfer).round_trip();
         let (_, Token(token)) = line.remote();
@@ -107,7 +107,7 @@ impl Transfers {
         self.probe_tail(lent, transfer, tail);
     }
 
-    /// Probes the message with its last packet: the answer shows which others are lost.
+    /// Probes the message with its last packet. The answer shows which others are lost.
     fn probe_tail(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, tail: u32) {
         let now = lent.context.moment.now();
         let (session, way) = self.stream_of(lent, transfer);
@@ -146,7 +146,7 @@ impl Transfers {
         }
     }
 
-    /// Time without an answer after which a packet counts as lost although nothing else shows it.
+    /// Time after which an unanswered packet counts as lost without any other evidence.
     fn timeout(&self, lent: &Lent<'_>, session: SessionIdx) -> Nanos {
         let config = &lent.context.config;
         let line = lent.sessions.at(session);

@@ -114,7 +114,7 @@ impl Client {
         transfer.map_or(0, |transfer| self.transfers.at(transfer).outstanding())
     }
 
-    /// Number of packets that have left since the last call of this function.
+    /// The number of packets that have left since the last call of this function.
     fn left(&mut self) -> usize {
         let count = self.context.outbox.items().len();
         let end = TxSeq(self.sent + count as u64);
@@ -181,7 +181,7 @@ fn a_message_that_ends_gives_its_credits_to_the_next() {
     let first = client.send(20);
     client.left();
     let second = client.send(20);
-    assert_eq!(client.left(), 1, "the credit that its call holds");
+    assert_eq!(client.left(), 1, "the call holds one credit");
     client.with(|transfers, lent, session| {
         transfers.end(lent, session, first);
         transfers.send_large(lent);
@@ -189,7 +189,7 @@ fn a_message_that_ends_gives_its_credits_to_the_next() {
     assert_eq!(
         client.left(),
         5,
-        "all but one for small messages, and one that the first call holds"
+        "one credit is left to small messages, and the first call holds one"
     );
     assert_eq!(client.transfers.live(), 1);
     let credits = client.calls.transfer_of(second);
@@ -197,20 +197,20 @@ fn a_message_that_ends_gives_its_credits_to_the_next() {
     assert_eq!(held, Some(6));
 }
 
-/// Otherwise, the response would wait for an arrival of its own, for up to a round trip.
+/// Otherwise, the response would have to wait for an arrival of its own, for up to a round trip.
 #[test]
 fn credits_that_no_request_needs_go_to_a_response_at_once() {
     let mut client = Client::new();
     let sends = client.send(7);
-    assert_eq!(client.left(), 7, "all of the request");
+    assert_eq!(client.left(), 7, "the whole request leaves");
     client.receive(20);
-    assert_eq!((client.left(), client.credits()), (1, 0), "an RFR");
+    assert_eq!((client.left(), client.credits()), (1, 0), "one RFR leaves");
     client.arrive(sends, 4);
     client.with(|transfers, lent, _| transfers.send_large(lent));
     assert_eq!(
         (client.left(), client.credits()),
         (1, 1),
-        "one RFR for three"
+        "one RFR asks for three packets"
     );
 }
 
@@ -221,13 +221,21 @@ fn a_request_and_a_response_share_the_credits_of_a_session() {
     let sends = client.send(40);
     let receives = client.receive(40);
     let both = |client: &Client| [sends, receives].map(|idx| client.in_flight(idx));
-    assert_eq!(both(&client), [7, 1], "the request was first");
+    assert_eq!(both(&client), [7, 1], "the request came first");
     client.arrive(sends, 1);
-    assert_eq!(both(&client), [6, 1], "one credit is for small messages");
+    assert_eq!(
+        both(&client),
+        [6, 1],
+        "one credit is left to small messages"
+    );
     for (cumulative, in_flight) in [(3, [4, 3]), (5, [4, 3]), (7, [4, 3]), (11, [4, 3])] {
         client.arrive(sends, cumulative);
         client.with(|transfers, lent, _| transfers.send_large(lent));
-        assert_eq!(both(&client), in_flight, "{cumulative} have arrived");
+        assert_eq!(
+            both(&client),
+            in_flight,
+            "{cumulative} packets have arrived"
+        );
     }
 }
 
@@ -267,7 +275,10 @@ fn a_message_to_a_near_peer_waits_as_long_as_a_processor_may_be_away() {
     let config = Client::new().context.config;
     assert!(config.rto_initial > config.rto_floor);
     assert_eq!(due(true), config.rto_initial);
-    assert!(due(false) < config.rto_floor, "a far peer is asked earlier");
+    assert!(
+        due(false) < config.rto_floor,
+        "a far peer is probed earlier"
+    );
 }
 
 #[test]
@@ -313,9 +324,9 @@ impl CongestionControl for Narrow {
     }
 }
 
-/// The server gives a message up of which no packet comes (rules S9, S14).
+/// The server gives up a message of which no packet comes (rules S9, S14).
 #[test]
-fn a_message_waits_for_those_of_others_for_a_part_of_the_hold_at_most() {
+fn a_message_waits_for_other_messages_for_a_part_of_the_hold_at_most() {
     let mut client = Client::new();
     let path = Path {
         line_rate: 1_000_000_000,

@@ -1,11 +1,10 @@
 //! Turns of large messages: which message of a session sends next, and how many packets.
 //!
-//! A session has credits, and a window and a rate for each way. The messages of one way share these
-//! in turns (`QUANTUM` of `transfer/scoreboard.rs`), so that messages of the same size take about
-//! the same time. A turn is shorter if the path is so slow that the server would give up those that
-//! wait.
-//! Called by `transfers/sending.rs` for its queue and when a message ends, and by
-//! `congestion/pacing.rs` when a packet's time has come.
+//! A session has credits, and a window and a rate for each direction. The messages of one direction
+//! share these in turns (`QUANTUM` of `transfer/scoreboard.rs`), so that messages of the same size
+//! take about the same time. Turns are shorter if the path is so slow that the server would give up
+//! the messages that wait. Called by `transfers/sending.rs` for its queue and when a message ends,
+//! and by `congestion/pacing.rs` when a packet's time has come.
 
 use crate::congestion::Way;
 use crate::congestion::wheel::Paced;
@@ -14,8 +13,8 @@ use crate::packet::words::HEADER_BYTES;
 use crate::time::Nanos;
 use crate::transfer::transfers::{Lent, Transfers};
 
-/// Packets that one message may send, or ask for with one RFR, before another message of the
-/// endpoint has its turn. The limit keeps a single message from filling a queue.
+/// Packets that one message may send, or ask for with one RFR, before the next message of the
+/// endpoint. The limit keeps a single message from filling a queue.
 const TURN: u32 = 16;
 /// Packets that one RFR of a paced session may ask for (design §7).
 const MOST_ASKED_PACED: u32 = 4;
@@ -57,7 +56,7 @@ impl Transfers {
             {
                 self.take_window_turn(lent, session, way, u32::MAX)
             }
-            // A packet with the call's own credit takes no credit from other messages.
+            // A packet that uses the call's own credit takes none from other messages.
             FlowIdx::NONE => {
                 self.send_in_turn(lent, transfer, 1);
                 false
@@ -66,14 +65,14 @@ impl Transfers {
         }
     }
 
-    /// The session and the way of a large message.
+    /// The session and the direction of a large message.
     pub(super) fn stream_of(&self, lent: &Lent<'_>, transfer: TransferIdx) -> (SessionIdx, Way) {
         let idx = self.at(transfer).call();
         (lent.calls.session_of(idx), self.way_of(lent, idx))
     }
 
-    /// Sends packets of the message's session whose time has come, and takes a place for the next
-    /// one. `placed` means that the first packet has already waited for its place. True if the
+    /// Sends packets of the message's session whose time has come, and reserves a place for the
+    /// next one. `placed` means that the first packet has already waited for its place. True if the
     /// session could send more immediately.
     fn take_paced_turn(
         &mut self,
@@ -92,8 +91,8 @@ impl Transfers {
         }
     }
 
-    /// Sends as much as the rate allows. If one message has taken a place, any message of the same
-    /// session and way may use it.
+    /// Sends as much as the rate allows. If one message has reserved a place, any message of the
+    /// same session and direction may use it.
     fn take_rate_turn(
         &mut self,
         lent: &mut Lent<'_>,
@@ -136,9 +135,9 @@ impl Transfers {
         sent >= TURN
     }
 
-    /// Sends as much as the window allows. While credits lack, the messages of the other way, which
-    /// share them, get as many as those of this way. True if the session could send more
-    /// immediately.
+    /// Sends as much as the window allows. If credits are short, the messages of the other
+    /// direction, which share them, get as many as those of this one. True if the session could
+    /// send more immediately.
     fn take_window_turn(
         &mut self,
         lent: &mut Lent<'_>,
@@ -156,7 +155,7 @@ impl Transfers {
             let own = || match window.saturating_sub(in_flight) {
                 1 if self.waits_for_pair(next) => 0,
                 // One lost packet may leave nevertheless, because the packets that count as in
-                // flight may be lost as well.
+                // flight may be lost too.
                 0 => u32::from(sent == 0 && self.at(next).has_lost()),
                 room => room,
             };
@@ -171,11 +170,12 @@ impl Transfers {
         true
     }
 
-    /// If this way has fewer packets in flight than the other one, which has `rival`: the message
-    /// of this way that sends next, and the difference. `None` if it has as many, or its own window
-    /// or rate lets no packet leave. Both ways share the credits of the session. Without this rule,
-    /// an arrival would only let another packet of its own way leave, and the way that has taken
-    /// all credits first would keep them until it has nothing left to send.
+    /// Called for one direction, while the other has `rival` packets in flight. If this direction
+    /// has fewer, returns its message that sends next, and the difference. `None` if it does not
+    /// have fewer, or its own window or rate lets no packet leave. Both directions share the
+    /// credits of the session. Without this rule, an arrival would only let another packet of its
+    /// own direction leave, and the direction that took all credits first would keep them until it
+    /// has nothing left to send.
     fn poorer(
         &self,
         lent: &Lent<'_>,
@@ -204,9 +204,9 @@ impl Transfers {
     }
 
     /// Whether the message waits until its window has room for two packets, instead of sending one
-    /// now: a CR, or an RFR, for every packet takes a twelfth of a cable whose packets have 1 KB.
-    /// An arrival of the message itself must be able to end the wait. Lost packets, and the last
-    /// one of a message or of its turn, leave at once.
+    /// now: one CR or RFR per packet takes a twelfth of a link whose packets have 1 KB. An arrival
+    /// of the message itself must be able to end the wait. Lost packets, and the last packet of a
+    /// message or of its turn, leave immediately.
     fn waits_for_pair(&self, transfer: TransferIdx) -> bool {
         let message = self.at(transfer);
         message.outstanding() != 0
@@ -226,8 +226,8 @@ impl Transfers {
         sent
     }
 
-    /// Counts the packets in flight of the session's messages in one way, and finds the message
-    /// whose turn it is.
+    /// Counts the packets in flight of the session's messages in one direction, and finds the
+    /// message whose turn it is.
     fn survey(&self, lent: &Lent<'_>, session: SessionIdx, way: Way) -> Survey {
         let slots = lent.sessions.at(session).slots();
         let mut survey = Survey::default();
@@ -257,8 +257,9 @@ impl Transfers {
     }
 
     /// Lets the next message of the session send, because another one has ended or has nothing left
-    /// to send. If no message of this way can send, one of the other way gets the credits.
-    /// Otherwise, that one would first wait for an arrival of its own, for up to a round trip.
+    /// to send. If no message of this direction can send, a message of the other direction gets the
+    /// credits. Otherwise, that message would first wait for an arrival of its own, for up to a
+    /// round trip.
     pub(super) fn pass_turn(&mut self, lent: &mut Lent<'_>, session: SessionIdx, way: Way) {
         let next = |way| self.survey(lent, session, way).next;
         if let Some(next) = next(way).or_else(|| next(way.other())) {
@@ -293,8 +294,8 @@ impl Transfers {
         true
     }
 
-    /// Bytes on the wire for a packet of the message: its own, or those of the packet that an RFR
-    /// asks for.
+    /// Bytes on the wire for a packet of the message: the packet itself, or the response packet
+    /// that an RFR asks for.
     pub(super) fn bytes_of(&self, lent: &Lent<'_>, idx: CallIdx, packet: u32) -> u32 {
         let line = lent.sessions.at(lent.calls.session_of(idx));
         let data_size = line.terms().data_size;
@@ -303,7 +304,7 @@ impl Transfers {
         rest.min(data_size) + HEADER_BYTES
     }
 
-    /// The way of the call's large message.
+    /// The direction of the call's large message.
     pub(super) fn way_of(&self, lent: &Lent<'_>, idx: CallIdx) -> Way {
         match lent.calls.is_receiving(idx) {
             true => Way::Back,
@@ -312,7 +313,7 @@ impl Transfers {
     }
 }
 
-/// The large messages of a session in one way.
+/// The large messages of a session in one direction.
 #[derive(Default)]
 struct Survey {
     /// The packets of these messages that have left, have not arrived, and do not count as lost.

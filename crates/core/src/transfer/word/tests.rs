@@ -11,23 +11,23 @@ fn answered(sent: u64, now: u64) -> Word {
 }
 
 #[test]
-fn a_packet_is_excused_while_others_are_answered_that_left_no_later() {
+fn a_packet_is_excused_while_the_answered_ones_left_no_later() {
     let word = answered(1_000, 1_500);
     assert_eq!(word.excuses(Nanos(1_000), PATIENCE), Some(Nanos(1_600)));
     assert_eq!(word.excuses(Nanos(951), PATIENCE), Some(Nanos(1_600)));
 }
 
 #[test]
-fn a_packet_is_not_excused_once_another_is_answered_that_left_half_the_patience_later() {
+fn a_packet_is_not_excused_once_one_sent_half_the_patience_later_is_answered() {
     let mut word = answered(1_000, 1_500);
     assert_eq!(word.excuses(Nanos(950), PATIENCE), None);
-    // An answer to a packet that left earlier does not excuse it again.
+    // An answer to an earlier packet does not excuse it again.
     word.on_answer(Nanos(900), Nanos(1_600));
     assert_eq!(word.excuses(Nanos(950), PATIENCE), None);
 }
 
 #[test]
-fn while_one_asks_the_others_wait_for_the_answer() {
+fn while_one_message_probes_the_others_wait_for_the_answer() {
     let mut word = answered(1_000, 1_500);
     word.on_ask(Nanos(2_000));
     assert_eq!(word.asks(), 1);

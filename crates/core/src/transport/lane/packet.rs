@@ -1,4 +1,4 @@
-//! The packets of a lane as its owner keeps them: their number, and the peer, length and place of
+//! The packets of a lane as the lane stores them: their number, and the peer, length and place of
 //! each, in a word. Called by `lane`.
 
 use dunlin_wire::HEADER_LEN;
@@ -10,9 +10,9 @@ use crate::transport::PeerId;
 pub(super) const LINES_SHIFT: u32 = 16;
 const _: () = assert!(LANE_LINES < 1 << LINES_SHIFT);
 
-/// The number of staged packets in the upper half. In the lower half, the number of the lines that
-/// hold them, and below that the number of packets that are requests of ordinary calls. One word,
-/// because all change with every packet; in this order, because they are read in it.
+/// The number of staged packets in the upper half. In the lower half, the number of lines that hold
+/// them, and below that the number of packets that are requests of ordinary calls. One word,
+/// because all three change with every packet; in this order, because they are read in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Staged(pub(super) u64);
 
@@ -47,7 +47,7 @@ impl Staged {
         self.lower() >> LINES_SHIFT
     }
 
-    /// Lines and requests: less than a number of lines if and only if the lines are.
+    /// Lines and requests. Less than a number of lines if and only if there are fewer lines.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
     pub(super) const fn lower(self) -> u32 {

@@ -85,7 +85,7 @@ fn a_lane_takes_packets_as_long_as_there_is_room_for_the_longest() {
     let messages = messages(&[32, 33, longest, longest + 1]);
     assert!(
         !lane.push(PeerId(1), HEADER, &messages[3]),
-        "it is too long"
+        "the message is too long"
     );
     for _ in 0..LANE_LINES - lines {
         assert!(lane.push(PeerId(1), HEADER, &messages[0]));
@@ -101,7 +101,10 @@ fn a_lane_takes_packets_as_long_as_there_is_room_for_the_longest() {
     for _ in 0..LANE_LINES / lines {
         assert!(lane.push(PeerId(1), HEADER, &messages[2]));
     }
-    assert!(!lane.push(PeerId(1), HEADER, &messages[0]), "it is full");
+    assert!(
+        !lane.push(PeerId(1), HEADER, &messages[0]),
+        "the lane is full"
+    );
 }
 
 #[test]
@@ -111,17 +114,17 @@ fn a_closed_lane_takes_nothing_until_it_is_cleared() {
     assert!(lane.push(PeerId(1), HEADER, &messages[0]));
     assert!(
         !lane.push(PeerId(1), HEADER, &messages[1]),
-        "longer than the transport takes"
+        "the packet is longer than the transport accepts"
     );
     lane.close();
     assert!(!lane.push(PeerId(1), HEADER, &messages[0]));
-    assert_eq!(lane.len(), 1, "what is staged stays");
+    assert_eq!(lane.len(), 1, "the staged packet stays");
     lane.clear();
     assert!(lane.push(PeerId(1), HEADER, &messages[0]));
     lane.set_longest(MAX_INLINE - 1);
     assert!(
         !lane.push(PeerId(1), HEADER, &messages[0]),
-        "a line holds more"
+        "a packet that fills one line is longer than the limit"
     );
     lane.clear();
     assert!(!lane.push(PeerId(1), HEADER, &messages[0]));
@@ -149,14 +152,14 @@ fn packets_are_alike_until_one_differs_and_are_listed_when_asked_for() {
         messages[..3].iter().map(expected).collect::<Vec<_>>()
     );
     stage(&mut lane, 7, &messages[3]);
-    assert_eq!(lane.alike(), None, "another length");
+    assert_eq!(lane.alike(), None, "the lengths differ");
     stage(&mut lane, 7, &messages[0]);
     let bytes: Vec<_> = lane.packets().iter().map(|it| lane.bytes(*it)).collect();
     assert_eq!(bytes[2..], [2, 3, 0].map(|at| expected(&messages[at])));
     lane.rewind();
     stage(&mut lane, 7, &messages[0]);
     stage(&mut lane, 8, &messages[1]);
-    assert_eq!(lane.alike(), None, "another peer");
+    assert_eq!(lane.alike(), None, "the peers differ");
     lane.rewind();
     stage(&mut lane, 8, &messages[1]);
     assert_eq!(lane.lone().map(LanePacket::peer), Some(PeerId(8)));

@@ -44,7 +44,7 @@ fn a_call_that_waited_for_a_slot_is_resent_when_it_is_lost() {
     pair.server.inbox.borrow_mut().push_back(frame);
     pair.step_server();
     let answer = pair.server.out.borrow_mut().pop_front().unwrap();
-    // The answer arrives when the scan is due: the scan sees the second call before that call is
+    // The answer arrives when the scan is due: the scan visits the second call before that call is
     // sent.
     pair.clock.pass(Nanos(1_000_000));
     pair.client.inbox.borrow_mut().push_back(answer);
@@ -58,7 +58,7 @@ fn a_call_that_waited_for_a_slot_is_resent_when_it_is_lost() {
     assert_eq!(pair.done().len(), 2);
 }
 
-/// Otherwise the next call would have to wait too, and so would each later call of the session.
+/// Otherwise the next call, and each later call of the session, would have to wait too.
 #[test]
 fn a_call_that_waits_leaves_before_the_next_one_is_made() {
     for common in [true, false] {
@@ -80,7 +80,11 @@ fn a_call_that_waits_leaves_before_the_next_one_is_made() {
         pair.run();
         let tags: Vec<u64> = pair.done().iter().map(|(tag, _)| tag.0).collect();
         assert_eq!(tags, [0, 1, 2, 3]);
-        assert_eq!(pair.client.rpc.counters().stalls, 1, "the third call");
+        assert_eq!(
+            pair.client.rpc.counters().stalls,
+            1,
+            "only the third call waited"
+        );
         pair.assert_clean();
     }
 }

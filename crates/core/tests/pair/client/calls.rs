@@ -137,8 +137,8 @@ fn a_deadline_completes_at_once_and_the_slot_waits_for_the_server() {
         pair.done(),
         [(Tag(1), Err(RpcError::DeadlinePassed(Ran::Unknown)))]
     );
-    // The server still has the request: the only slot must not be used. One cancellation
-    // reaches its handler, however often the client sends it.
+    // The server still has the request, so the only slot must not be used. One cancellation reaches
+    // its handler, however often the client sends it.
     pair.call(ECHO, b"next", 2);
     pair.pass(Nanos::from_millis(30));
     assert!(pair.client.rpc.counters().cancels > 1);
@@ -165,7 +165,7 @@ fn cancelling_a_request_that_never_arrived_uses_its_number_up() {
         pair.done(),
         [(Tag(1), Err(RpcError::Cancelled(Ran::Unknown)))]
     );
-    // The request comes after its cancellation: it must not run.
+    // The request comes after its cancellation, so it must not run.
     pair.server.inbox.borrow_mut().push_back(request);
     pair.run();
     assert_eq!(pair.ran(), 0);
@@ -202,7 +202,7 @@ fn cancel_is_resent_until_it_is_answered() {
     pair.assert_clean();
 }
 
-/// A message that is too long to be copied: the transport reads it in the msgbuf.
+/// A message that is too long to be copied; the transport reads it in the msgbuf.
 const LENT: &[u8] = &[7; 33];
 
 #[test]
@@ -220,7 +220,7 @@ fn a_msgbuf_comes_back_only_when_the_transport_is_done() {
         );
         assert!(
             pair.client.rpc.cx().cancel(id).is_err(),
-            "it is over, only not delivered yet"
+            "the call is over, but its completion is not yet delivered"
         );
         pair.client.stuck.set(false);
         pair.run();

@@ -1,5 +1,5 @@
-//! Calls that make no progress, and the account that the other side gives of them over the control
-//! plane (rules S11, C11).
+//! Calls that make no progress, and the account that the peer gives of them over the control plane
+//! (rules S11, C11).
 
 use dunlin_core::{Account, Config, Nanos, Question, Report, RpcError, SessionOptions, Tag};
 use dunlin_testkit::forger::{Forger, KINDS};
@@ -69,7 +69,7 @@ fn assert_failed(pair: &Pair) {
 }
 
 #[test]
-fn a_call_is_asked_after_once_it_got_nowhere_for_the_timeout() {
+fn the_client_asks_about_a_call_without_progress_for_the_timeout() {
     let mut pair = Pair::new();
     pair.call(ECHO, b"x", 1);
     pair.call(ECHO, b"y", 2);

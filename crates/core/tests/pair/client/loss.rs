@@ -50,7 +50,7 @@ fn after_the_hold_a_duplicate_gets_an_error_and_no_second_run() {
     pair.server.inbox.borrow_mut().extend(request.clone());
     pair.step_server();
     take(&pair.server.out);
-    // During the hold, only the server runs.
+    // Until the hold has ended, only the server runs.
     for _ in 0..2000 {
         pair.clock.pass(Nanos(1_000_000));
         pair.step_server();
@@ -108,16 +108,16 @@ fn a_silent_peer_fails_in_time_and_gets_a_close() {
     pair.pass_alone(Nanos::from_millis(900));
     assert!(pair.done().is_empty());
     pair.pass_alone(Nanos::from_millis(200));
-    // The server's process is of an old release and cannot answer questions.
+    // The server's process is of an old release and cannot answer inquiries.
     let Some(Report::Question(_)) = pair.client.rpc.lifecycle().take_report() else {
-        panic!("nothing is asked");
+        panic!("the client asks no question");
     };
     let session = pair.session;
     let mut lifecycle = pair.client.rpc.lifecycle();
     lifecycle.on_account(session, &Account::Nothing);
     pair.client.rpc.run_once();
     assert_eq!(pair.done().len(), 20);
-    // Eight have slots; the others waited for them.
+    // Eight calls have slots; the others waited for them.
     for (tag, result) in pair.done() {
         let ran = if tag.0 < 8 { Ran::Unknown } else { Ran::No };
         assert_eq!(*result, Err(RpcError::PeerFailed(ran)), "{tag:?}");
@@ -142,7 +142,7 @@ fn an_endpoint_that_was_paused_fails_no_peer() {
     pair.run();
     pair.call(HOLD, b"y", 2);
     pair.step_client();
-    // The client does not run for 5 s, and then finds everything at once.
+    // The client does not run for 5 s, and then finds all packets together.
     pair.clock.pass(Nanos(5_000_000_000));
     pair.run();
     pair.pass(Nanos::from_millis(20));

@@ -1,4 +1,4 @@
-//! The end of a call says whether its request was transmitted, and whether its handler ran (rule
+//! The end of a call states whether its request was transmitted, and whether its handler ran (rule
 //! W13).
 
 use dunlin_core::{
@@ -68,7 +68,10 @@ fn a_call_that_was_given_up_is_unanswered_until_the_server_has_answered() {
         let deadline = (!is_cancelled).then_some(Nanos::from_millis(1));
         let call = pair.call_for(HOLD, b"slow", 1, deadline);
         pair.run();
-        assert!(!pair.client.rpc.cx().is_unanswered(call), "its user waits");
+        assert!(
+            !pair.client.rpc.cx().is_unanswered(call),
+            "the user still waits for the call"
+        );
         if is_cancelled {
             pair.client.rpc.cx().cancel(call).unwrap();
         }
@@ -80,14 +83,14 @@ fn a_call_that_was_given_up_is_unanswered_until_the_server_has_answered() {
         pair.pass(Nanos::from_millis(30));
         assert!(!pair.client.rpc.cx().is_unanswered(call));
     }
-    // The server has never seen a call that waited for a slot.
+    // The server never sees a call that waited for a slot.
     let mut pair = busy();
     let waiting = pair.call(ECHO, b"second", 2);
     pair.client.rpc.cx().cancel(waiting).unwrap();
     assert!(!pair.client.rpc.cx().is_unanswered(waiting));
 }
 
-/// A pair whose client has a second session with the server, which does not keep the rules of
+/// A pair whose client has a second session with the server, which does not obey the rules of
 /// codes.
 fn with_older_server() -> Pair {
     let mut pair = Pair::new();
@@ -114,7 +117,7 @@ fn the_codes_of_a_server_prove_something_only_if_it_keeps_the_rules() {
         assert_eq!(info.keeps_code_rules, keeps_rules);
         pair.call(unknown, b"x", 1);
         pair.call(REJECT, b"x", 2);
-        // A call of more than one packet, which other code ends.
+        // A call of more than one packet, which another code path ends.
         call_long(&mut pair, unknown, 3);
         pair.run();
         let code = ErrorCode::UNKNOWN_TYPE;
@@ -134,7 +137,7 @@ fn call_long(pair: &mut Pair, req_type: ReqType, tag: u64) {
     pair.call(req_type, &vec![1; 3 * DATA_SIZE as usize], tag);
 }
 
-/// The codes with which the handlers of a test reject, and those that clients get.
+/// The codes with which handlers reject, and the codes that clients get.
 const CODES: [(ErrorCode, ErrorCode); 5] = [
     (ErrorCode::application(3), ErrorCode::application(3)),
     (ErrorCode::OVERLOADED, ErrorCode::REFUSED),
@@ -147,9 +150,9 @@ fn code_in(data: &[u8]) -> ErrorCode {
     CODES[usize::from(data[0])].0
 }
 
-/// Makes the server reject with each of the codes, in each of the ways that handlers have.
+/// Makes the server reject with each of the codes, by each method that handlers have.
 #[test]
-fn no_handler_sends_a_code_that_says_that_it_did_not_run() {
+fn no_handler_sends_a_code_that_proves_that_it_did_not_run() {
     let (direct, deferred, kept, batch, job) = (60, 61, 62, 63, 64);
     let mut pair = Pair::new();
     let rpc = &mut pair.server.rpc;
@@ -190,7 +193,7 @@ fn no_handler_sends_a_code_that_says_that_it_did_not_run() {
 }
 
 #[test]
-fn the_library_sends_its_own_codes_for_what_did_not_run() {
+fn the_library_sends_its_own_codes_for_requests_that_did_not_run() {
     let mut pair = Pair::new();
     pair.server.rpc.on(ReqType(60), |_, req, cx| {
         req.refuse(cx, ErrorCode::UNDECODABLE);

@@ -58,7 +58,7 @@ fn below_a_window_of_one_packet_only_one_is_in_flight() {
     pair.step_client();
     assert_eq!(pair.client.out.borrow().len(), 1);
     assert_eq!(losses.load(Ordering::Relaxed), 0);
-    // The packet is lost. No later packet shows that, so the probe counts as a loss.
+    // The packet is lost. No later packet reveals that, so the probe counts as a loss.
     pair.client.out.borrow_mut().clear();
     pair.pass(Nanos::from_millis(20));
     assert_eq!(pair.done().len(), 2);

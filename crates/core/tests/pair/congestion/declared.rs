@@ -1,5 +1,5 @@
-//! Large responses over a path whose round trip the transport declares: then its line rate can be
-//! trusted, and the server sends packets no faster (rule S13).
+//! Large responses over a path whose round trip the transport declares: then the endpoint trusts
+//! the line rate, and the server sends packets no faster (rule S13).
 
 use dunlin_core::{Nanos, SessionOptions, Tag};
 use dunlin_testkit::pair::*;
@@ -47,7 +47,7 @@ fn packets_of_a_response_wait_for_the_cable_from_the_first_on() {
     for round in 1..4 {
         // One packet is on the cable, and two wait in the NIC.
         assert_eq!(sent_at_once(&mut pair), 3, "{round}");
-        // Each of the others takes a microsecond.
+        // Each further packet takes a microsecond.
         pair.pass(Nanos::from_micros(100));
         assert_eq!(pair.done(), vec![(TAG, Ok(Vec::new())); round]);
         pair.pass(Nanos::from_millis(1));

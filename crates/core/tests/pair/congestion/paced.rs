@@ -21,7 +21,7 @@ impl CongestionControl for Fixed {
     }
 }
 
-/// A packet of 1024 bytes with its header takes a millisecond at this rate.
+/// At this rate, a packet of 1024 bytes with its header takes a millisecond.
 const PACKET_A_MS: u64 = 1_048_000;
 
 fn paced_pair(rate: u64) -> Pair {
@@ -82,7 +82,7 @@ fn a_large_request_leaves_packet_by_packet() {
         seen.iter()
             .all(|(_, header)| !header.flags.has(Flags::RETRANSMISSION))
     );
-    // All packets but the first, and an RFR for the rest of the response.
+    // All packets but the first were paced, and an RFR for the rest of the response.
     assert_eq!(pair.client.rpc.counters().paced, 5);
     pair.assert_clean();
 }
@@ -123,7 +123,7 @@ fn messages_of_a_session_take_turns_of_64_packets() {
 }
 
 #[test]
-fn an_rfr_takes_the_time_of_what_it_asks_for() {
+fn an_rfr_takes_the_time_of_the_bytes_that_it_asks_for() {
     let mut pair = Pair::new();
     call(&mut pair, 10 * 1024, 1);
     // The request leaves unpaced, and the server sends the first packet of the response.
@@ -168,7 +168,7 @@ fn answers_are_never_paced() {
 }
 
 #[test]
-fn what_waits_has_no_timeout() {
+fn a_request_that_waits_in_the_wheel_has_no_timeout() {
     // The second request leaves after 100 ms; the first timeout would come after 20 ms.
     let mut pair = paced_pair(5240);
     call(&mut pair, 500, 1);
@@ -182,7 +182,7 @@ fn what_waits_has_no_timeout() {
 }
 
 #[test]
-fn what_was_cancelled_while_it_waited_never_leaves() {
+fn a_request_that_is_cancelled_in_the_wheel_never_leaves() {
     let mut pair = paced_pair(PACKET_A_MS);
     call(&mut pair, 500, 1);
     let id = pair.call(ECHO, &[0; 500], 2);
@@ -201,8 +201,8 @@ fn a_session_that_ends_leaves_nothing_to_send() {
     pair.step_client();
     let session = pair.session;
     assert!(pair.client.rpc.disconnect(session).is_ok());
-    // Another session takes the number of the session. No packet of the old session may go to the
-    // new one.
+    // Another session takes the session's number. No packet of the old session may go to the new
+    // one.
     let options = SessionOptions::default();
     let again = pair.client.open(&options);
     assert_eq!(again.number(), session.number());
@@ -233,8 +233,8 @@ fn a_short_wheel_paces_all_the_same() {
 #[test]
 fn marks_are_echoed_and_lower_the_rate() {
     let options = SessionOptions::DEFAULT.with_scheme(Scheme::Dcqcn);
-    // The network marks a large request, whose CRs echo the mark; a small one, whose RESP echoes
-    // it; and a RESP itself.
+    // The network marks a large request, whose CRs echo the mark; a small request, whose RESP
+    // echoes it; and a RESP itself.
     for (len, at_server) in [(20 * 1024, true), (100, true), (100, false)] {
         let mut pair = Pair::with(Config::default(), options);
         let rate = |pair: &Pair| pair.client.rpc.session_info(pair.session).unwrap().rate;
@@ -308,11 +308,14 @@ fn only_the_first_answer_to_a_request_echoes_its_mark() {
     app.held.pop().unwrap().reply(&mut cx, 0, |_| {});
     let sent = answers(&mut pair);
     assert_eq!(sent[0].kind, PacketType::Resp, "{sent:?}");
-    assert!(!sent[0].flags.has(Flags::ECN_ECHO), "echoed by the CR");
+    assert!(
+        !sent[0].flags.has(Flags::ECN_ECHO),
+        "the CR has echoed the mark"
+    );
 }
 
 #[test]
-fn marks_of_large_responses_slow_down_what_is_asked_for_and_no_request() {
+fn marks_of_large_responses_slow_down_rfrs_and_no_requests() {
     let options = SessionOptions::DEFAULT.with_scheme(Scheme::Dcqcn);
     let mut pair = Pair::with(Config::default(), options);
     call(&mut pair, 200 * 1024, 1);
@@ -328,7 +331,7 @@ fn marks_of_large_responses_slow_down_what_is_asked_for_and_no_request() {
     departures(&mut pair, 100, PacketType::Rfr);
     assert!(pair.client.rpc.counters().paced > 0, "an RFR waits");
     let rate = pair.client.rpc.session_info(pair.session).unwrap().rate;
-    assert_eq!(rate, None, "that of requests is as it was");
+    assert_eq!(rate, None, "the rate of requests has not changed");
     (2..6).for_each(|tag| call(&mut pair, 1000, tag));
     assert_times(&departures(&mut pair, 10, PacketType::Req), &[0; 4]);
     pair.client.congestion.set(false);
@@ -417,7 +420,7 @@ fn the_timely_bypass_spares_samples() {
         }
         pair.client.rpc.counters().rtt_samples - before
     };
-    assert!(samples(true) <= 3, "one every 10 µs");
+    assert!(samples(true) <= 3, "the session asks every 10 µs");
     assert_eq!(samples(false), 20);
 }
 
@@ -466,7 +469,7 @@ fn one_spike_on_a_fast_fabric_is_forgotten_within_a_hundred_round_trips() {
     assert!(lowered.is_some(), "a spike must have an effect");
     let back = (1..=100).find(|_| round_trip(&mut pair, 500).is_none());
     assert!(back.is_some_and(|round_trips| round_trips > 1), "{back:?}");
-    // And no request waits in the wheel.
+    // No request waits in the wheel, either.
     let paced = pair.client.rpc.counters().paced;
     for _ in 0..20 {
         round_trip(&mut pair, 500);

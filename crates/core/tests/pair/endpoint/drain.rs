@@ -1,5 +1,5 @@
 //! Drain: requests that arrive are refused before their handlers run, while requests that handlers
-//! already have go on (rule C14).
+//! already have continue (rule C14).
 
 use dunlin_core::{Nanos, RpcError, Tag};
 use dunlin_testkit::pair::*;
@@ -79,7 +79,10 @@ fn a_request_that_has_arrived_in_part_is_refused_when_the_rest_comes() {
     let mut pair = Pair::new();
     pair.call(ECHO, &[7; 100 * DATA_SIZE as usize], 1);
     send(&mut pair);
-    assert!(pair.server.rpc.receiving() > 0, "it arrives");
+    assert!(
+        pair.server.rpc.receiving() > 0,
+        "the request has arrived in part"
+    );
     pair.server.rpc.drain();
     pair.run();
     assert_eq!(ends(&pair), [(1, Err(REFUSED))]);
@@ -96,7 +99,7 @@ fn a_request_that_waits_for_a_slow_handler_is_refused() {
         app.clock.pass(Nanos::from_millis(10));
         req.reply_bytes(cx, b"slow");
     });
-    // The server learns that the handler is slow; after that, one runs in each iteration.
+    // The server learns that the handler is slow; after that, one request runs in each iteration.
     pair.call(SLOW, b"first", 0);
     pair.run();
     for tag in 1..4 {
@@ -104,7 +107,7 @@ fn a_request_that_waits_for_a_slow_handler_is_refused() {
     }
     send(&mut pair);
     let ran = pair.ran();
-    assert!(ran < 4, "some wait");
+    assert!(ran < 4, "some requests wait");
     pair.server.rpc.drain();
     pair.run();
     assert_eq!(pair.ran(), ran);

@@ -1,6 +1,6 @@
 //! Handles of another endpoint: every operation refuses them, nothing is sent, and nothing is lost.
 //! The two endpoints of a pair differ only in their numbers, so their first sessions, calls and
-//! requests have the same places in the same tables.
+//! requests have the same places in their tables.
 
 use std::cell::RefCell;
 
@@ -13,7 +13,7 @@ use dunlin_wire::{ErrorCode, ReqType};
 
 const WRONG: HandleError = HandleError::WrongEndpoint;
 
-/// A scheme that hardly lets a packet leave.
+/// A scheme that lets hardly any packet leave.
 #[derive(Debug)]
 struct Slow;
 
@@ -33,7 +33,7 @@ fn standing(rpc: &mut TestRpc) -> (u64, usize, usize, (usize, usize)) {
     (sent, rpc.session_count(), rpc.call_count(), rpc.pool_use())
 }
 
-/// The server holds a request of the client's, and the client one of the server's.
+/// The server holds a request of the client, and the client holds one of the server.
 fn busy_pair() -> (Pair, [CallId; 2]) {
     let mut pair = Pair::new();
     let ours = pair.call(HOLD, b"ours", 1);
@@ -83,7 +83,7 @@ fn a_call_on_a_session_of_another_endpoint_is_refused_with_its_msgbufs() {
     }
     pair.run();
     let ran = &pair.client.rpc.app().ran;
-    assert_eq!(ran.len(), 1, "the request that is held, and no other");
+    assert_eq!(ran.len(), 1, "only the held request ran");
     finish(pair);
 }
 
@@ -123,7 +123,7 @@ fn a_call_of_another_endpoint_is_not_cancelled() {
 }
 
 #[test]
-fn handles_of_what_has_ended_are_told_from_those_of_another_endpoint() {
+fn stale_handles_and_handles_of_another_endpoint_have_different_errors() {
     let mut pair = Pair::new();
     let (session, call) = (pair.session, pair.call(HOLD, b"x", 1));
     assert_eq!(pair.client.rpc.disconnect(session), Ok(()));
@@ -186,8 +186,8 @@ fn a_ticket_of_another_endpoint_answers_no_request() {
     pair.assert_clean();
 }
 
-/// Answers a request by its ticket, unless it is empty; then keeps the request if that left it
-/// unanswered.
+/// Answers a request by its ticket, unless the request is empty; then keeps the request if it is
+/// still unanswered.
 fn keep_unanswered(_: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
     let ticket = req.ticket(cx);
     if !req.data().is_empty() {
@@ -197,7 +197,7 @@ fn keep_unanswered(_: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
     KEPT.with_borrow_mut(|all| all.extend(kept));
 }
 
-/// Answers with the number of requests so far, after it has tried to answer by the first ticket.
+/// Tries to answer by the first ticket, then answers with the number of requests so far.
 fn answer_by_old_ticket(_: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
     let mut kept = KEPT.take();
     if let Some(first) = kept.first() {
@@ -242,7 +242,7 @@ fn a_request_that_was_answered_by_its_ticket_is_not_kept() {
     pair.assert_clean();
 }
 
-/// Uses the request with the context of the server in [`OTHER`]. The data of the request names the
+/// Uses the request with the context of the server in [`OTHER`]. The request's data names the
 /// operation.
 fn astray(_: &mut App, req: Request<'_>, _: &mut Cx<'_>) {
     OTHER.with_borrow_mut(|other| {
@@ -271,7 +271,7 @@ fn astray(_: &mut App, req: Request<'_>, _: &mut Cx<'_>) {
     });
 }
 
-/// The same for a request of a batch.
+/// Does the same with a request of a batch.
 fn astray_batch(_: &mut App, mut batch: Batch<'_>, _: &mut Cx<'_>) {
     OTHER.with_borrow_mut(|other| {
         let cx = &mut other.as_mut().unwrap().server.rpc.cx();

@@ -1,4 +1,4 @@
-//! Bugs that a review found. Each test repeats the events that showed the bug.
+//! Bugs that a review found. Each test repeats the events that revealed the bug.
 
 use dunlin_core::{Config, Nanos, Request, RpcError, SessionOptions, Tag, TimerToken};
 use dunlin_testkit::pair::*;
@@ -188,7 +188,11 @@ fn a_burst_of_one_frame_may_have_left_the_answer_for_the_next() {
     p.client.rpc.run_once();
     assert_eq!(p.client.rpc.counters().retransmissions, 0, "of 20 ms");
     idle(&mut p, Nanos::from_micros(400));
-    assert_eq!(p.client.rpc.counters().retransmissions, 1, "it was due");
+    assert_eq!(
+        p.client.rpc.counters().retransmissions,
+        1,
+        "the retransmission was due"
+    );
 }
 
 #[test]
@@ -232,7 +236,7 @@ fn a_slow_handler_is_not_taken_for_round_trip() {
 }
 
 #[test]
-fn residence_includes_the_wait_behind_a_slow_handler() {
+fn residence_includes_the_wait_for_a_slow_handler() {
     let mut p = Pair::new();
     p.server.rpc.on(SLOW, slow);
     p.call(SLOW, b"0", 0);

@@ -1,11 +1,11 @@
-//! Batch handlers that go on with a large request later: other requests are served meanwhile, and
-//! the handler comes to its end even if the client no longer waits.
+//! Batch handlers that continue with a large request later: other requests are served meanwhile,
+//! and the handler finishes even if the client no longer waits.
 
 use dunlin_core::{Batch, Config, Cx, Nanos, RpcError, SessionOptions};
 use dunlin_testkit::pair::*;
 use dunlin_wire::{PacketType, ReqType};
 
-/// Answers a large request with its fourth call, and others at once.
+/// Answers a large request in its fourth call, and others immediately.
 const PARTS: ReqType = ReqType(60);
 
 /// A request that takes several packets.
@@ -13,8 +13,8 @@ fn large(first: u8) -> Vec<u8> {
     vec![first; 5 * DATA_SIZE as usize]
 }
 
-/// Counts the calls for a request by its ticket: the pair's `batches` has an entry of the ticket's
-/// number for each.
+/// Counts the calls for a request by its ticket: the pair's `batches` gets an entry with the
+/// ticket's number for each call.
 fn in_parts(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
     for item in batch.iter_mut() {
         app.ran.push(item.data()[..1].to_vec());
@@ -77,7 +77,7 @@ fn other_requests_are_answered_between_the_parts() {
         let sent = take(&pair.server.out);
         answered.push(sent.iter().filter(|it| it.kind == PacketType::Resp).count());
     }
-    // The quick ones, and with the last the large one.
+    // The quick requests are answered first; the large one is answered with the last of them.
     assert_eq!(answered, [1, 1, 2]);
 }
 
@@ -148,7 +148,7 @@ fn a_handler_comes_to_its_end_although_the_session_has_closed() {
     assert_eq!(pair.server.rpc.app().ran.len(), 4);
 }
 
-/// Answers none of its requests: each call asks for another one, and panics.
+/// Answers none of its requests: each call asks for another call, and panics.
 fn in_panic(_: &mut App, mut batch: Batch<'_>, _: &mut Cx<'_>) {
     for item in batch.iter_mut() {
         assert!(item.again().is_ok());
@@ -172,7 +172,7 @@ fn a_panic_after_again_ends_the_request() {
     );
 }
 
-/// Answers with its fiftieth call, or earlier if it gets no other one.
+/// Answers in its fiftieth call, or earlier if it gets no further call.
 fn as_long_as_it_may(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
     for item in batch.iter_mut() {
         let number = item.ticket(cx).index();
@@ -196,7 +196,7 @@ fn only_a_part_of_the_receive_budget_waits_for_later_turns() {
     };
     let mut pair = Pair::with(config, SessionOptions::default());
     pair.server.rpc.on_batch(PARTS, as_long_as_it_may);
-    // Two do not fit together into eight packets' bytes.
+    // Two requests do not fit into the bytes of eight packets.
     for tag in 0..2 {
         pair.call(PARTS, &large(b'l'), tag);
     }

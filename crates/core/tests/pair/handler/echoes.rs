@@ -1,5 +1,5 @@
-//! Requests that their handlers return with [`Request::echo`](dunlin_core::Request): what lies in a
-//! msgbuf of its own becomes the answer, all else is copied.
+//! Requests that their handlers return with [`Request::echo`](dunlin_core::Request): a request in a
+//! msgbuf of its own becomes the answer; any other is copied.
 
 use std::cell::RefCell;
 
@@ -28,7 +28,7 @@ const LONG: Nanos = Nanos::from_millis(10);
 const LARGE: usize = 100_000;
 
 thread_local! {
-    /// The server's memory, as far as a handler has used it up.
+    /// The memory that handlers have taken from the server.
     static TAKEN: RefCell<Vec<MsgBuf>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -128,7 +128,7 @@ fn an_earlier_answer_stays() {
 }
 
 #[test]
-fn a_slow_handler_returns_what_waited_for_it() {
+fn a_slow_handler_echoes_the_requests_that_waited_for_it() {
     let mut pair = pair();
     // After the first one, the server treats the type as slow, and keeps a request until it runs.
     for len in [9, 9, LARGE] {
@@ -145,7 +145,7 @@ fn a_slow_handler_returns_what_waited_for_it() {
 #[test]
 fn a_returned_request_leaves_no_msgbuf_to_the_next_one() {
     let mut pair = pair();
-    // If a response were also given back to the pool, later requests would overwrite it.
+    // If a response also went back to the pool, later requests would overwrite it.
     for round in 0..50 {
         let data: Vec<u8> = pattern(LARGE).iter().map(|byte| byte ^ round).collect();
         for tag in 0..4 {

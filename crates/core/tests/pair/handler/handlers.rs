@@ -37,7 +37,7 @@ impl Tap for Frames {
 }
 
 #[test]
-fn after_a_panic_the_burst_goes_on_behind_its_packet() {
+fn after_a_panic_the_burst_continues_with_the_next_packet() {
     let every = [false, true].map(|together| [false, true].map(|tapped| (together, tapped)));
     let every = every.into_iter().flatten();
     for ((together, tapped), common) in every.flat_map(|it| [(it, false), (it, true)]) {
@@ -77,7 +77,7 @@ fn after_a_panic_the_burst_goes_on_behind_its_packet() {
     }
 }
 
-/// Remembers where each packet of a frame begins, as far as the endpoint can tell.
+/// Records where each packet of a frame begins, as far as the endpoint knows.
 struct Walk(Rc<RefCell<Vec<usize>>>);
 
 impl Tap for Walk {
@@ -278,7 +278,7 @@ fn a_batch_handler_gets_the_burst_at_once() {
 }
 
 #[test]
-fn a_panic_in_a_batch_fails_only_what_was_not_answered() {
+fn a_panic_in_a_batch_fails_only_unanswered_requests() {
     let mut pair = Pair::new();
     for (tag, data) in [(1, &b"a"[..]), (2, b"panic"), (3, b"c")] {
         pair.call(BATCH, data, tag);

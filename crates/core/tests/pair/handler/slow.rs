@@ -1,5 +1,5 @@
 //! Handlers that take long in the dispatch thread: the answers that their clients get, and when the
-//! server sees packets of other clients meanwhile (rule S4).
+//! server sees other clients' packets meanwhile (rule S4).
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ const LONG: Nanos = Nanos::from_millis(10);
 type Meanwhile = Option<Box<dyn FnOnce()>>;
 
 thread_local! {
-    /// A function that runs in the middle of a handler, for events elsewhere meanwhile.
+    /// A function that runs in the middle of a handler, to cause events elsewhere.
     static MEANWHILE: RefCell<Meanwhile> = const { RefCell::new(None) };
 }
 
@@ -69,7 +69,7 @@ use PacketType::{Cr, Resp};
 #[test]
 fn a_slow_batch_handler_is_announced() {
     let mut pair = pair();
-    // Slots 0 and 1 are free again; the quick one gets slot 2.
+    // Slots 0 and 1 are free again; the quick request gets slot 2.
     pair.call(SLOW_BATCH, b"a", 0);
     pair.call(SLOW_BATCH, b"b", 1);
     pair.call(ECHO, b"quick", 2);
@@ -130,7 +130,11 @@ fn a_request_after_a_slow_one_waits_for_one_handler() {
         "packets are read before the next slow handler runs"
     );
     assert_eq!(serve(&mut pair), [(Resp, 2)]);
-    assert_eq!(pair.server.rpc.next_wakeup(), Nanos::ZERO, "one waits");
+    assert_eq!(
+        pair.server.rpc.next_wakeup(),
+        Nanos::ZERO,
+        "one request waits"
+    );
     assert_eq!(serve(&mut pair), [(Resp, 4)]);
     assert_eq!(serve(&mut pair), []);
 }
@@ -195,7 +199,7 @@ fn a_slow_handler_is_found_in_an_iteration_of_one_ordinary_packet() {
     send(&mut pair);
     let sent = serve(&mut pair);
     let kinds: Vec<_> = sent.iter().map(|(kind, _)| *kind).collect();
-    assert_eq!(kinds, [Cr, Resp], "it is announced");
+    assert_eq!(kinds, [Cr, Resp], "the slow request is announced");
 }
 
 #[test]
@@ -206,7 +210,7 @@ fn a_completion_that_takes_long_is_not_blamed_on_a_handler() {
         cx.recycle([done.request, done.response]);
         if done.tag == Tag(9) {
             app.clock.pass(LONG);
-            // More packets than a short burst has.
+            // More packets than a short burst may have.
             for tag in 10..15 {
                 let [request, response] = [16; 2].map(|len| cx.buf(len).unwrap());
                 cx.call(done.session, ECHO, request, response, Tag(tag))

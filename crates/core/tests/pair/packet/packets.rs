@@ -94,7 +94,7 @@ fn forged_packets_are_counted_and_change_nothing() {
     );
     assert!(
         take(&pair.server.out).is_empty(),
-        "nothing of this is answered"
+        "none of these packets is answered"
     );
     assert_eq!(pair.ran(), 0);
     pair.run();
@@ -185,7 +185,7 @@ fn the_next_request_of_a_slot_whose_handler_runs_is_dropped() {
 }
 
 #[test]
-fn answers_to_nothing_are_dropped() {
+fn answers_that_match_no_call_are_dropped() {
     let mut pair = Pair::new();
     pair.call(ECHO, b"x", 1);
     pair.step_client();

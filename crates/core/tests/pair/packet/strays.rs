@@ -1,5 +1,5 @@
 //! Packets that come at the wrong time, twice, or for requests that are over. Each is answered as
-//! its rule demands, or dropped, and its drop reason is counted.
+//! its rule demands, or dropped with a counted reason.
 
 use dunlin_core::{
     Bypasses, CloseReason, Config, Nanos, RpcError, SessionOffer, SessionOptions, Tag,
@@ -65,7 +65,7 @@ fn first_of_three(pair: &mut Pair, req: u32) -> (Header, Vec<u8>) {
 }
 
 #[test]
-fn what_is_for_the_next_request_of_a_running_slot_is_busy() {
+fn a_packet_for_the_next_request_of_a_running_slot_is_busy() {
     let mut pair = Pair::new();
     pair.call(HOLD, b"x", 1);
     pair.run();
@@ -80,7 +80,7 @@ fn what_is_for_the_next_request_of_a_running_slot_is_busy() {
 }
 
 #[test]
-fn asking_for_packets_of_other_requests_is_answered_like_a_probe() {
+fn an_rfr_for_another_request_is_answered_like_a_probe() {
     let config = Config {
         response_hold: Nanos::from_millis(200),
         ..Config::default()
@@ -108,7 +108,7 @@ fn asking_for_packets_of_other_requests_is_answered_like_a_probe() {
 }
 
 #[test]
-fn asking_for_packets_of_what_runs_is_answered_like_a_probe() {
+fn an_rfr_for_a_running_request_is_answered_like_a_probe() {
     let mut pair = Pair::new();
     pair.call(HOLD, b"x", 1);
     pair.run();
@@ -143,13 +143,13 @@ fn a_paced_session_sends_large_and_small_requests() {
 }
 
 #[test]
-fn acknowledgements_of_what_is_not_held_mean_nothing() {
+fn acknowledgements_of_responses_that_are_not_held_change_nothing() {
     let mut pair = Pair::new();
     pair.call(HOLD, b"x", 1);
     pair.call(ECHO, b"y", 2);
     pair.run();
     let before = pair.server.rpc.pool_use();
-    // Four requests: one that runs, two that the server has not seen, and one of the past.
+    // Four requests: one that runs, two that the server has not seen, and an old one.
     let acks = AckVector([
         ReqNum(0),
         ReqNum(3),
@@ -272,7 +272,7 @@ fn exchange(pair: &mut Pair) {
 }
 
 #[test]
-fn a_sender_that_is_as_far_ahead_as_it_may_goes_on_when_the_gap_is_filled() {
+fn a_sender_at_its_limit_continues_when_the_gap_is_filled() {
     let options = SessionOptions::DEFAULT.with_credits(600);
     let mut pair = Pair::with(Config::default(), options);
     call_large(&mut pair, 700, 16, 1);
@@ -291,7 +291,7 @@ fn a_sender_that_is_as_far_ahead_as_it_may_goes_on_when_the_gap_is_filled() {
         pair.step_server();
         deliver(&pair.server.out, &pair.client.inbox);
     }
-    assert_eq!(lost, 3, "it was sent again, each time that it was lost");
+    assert_eq!(lost, 3, "the packet was sent again after each loss");
     let size = 700 * DATA_SIZE;
     let too_large = Err(RpcError::ResponseTooLarge { size });
     assert_eq!(pair.done(), [(Tag(1), too_large)]);
@@ -299,7 +299,7 @@ fn a_sender_that_is_as_far_ahead_as_it_may_goes_on_when_the_gap_is_filled() {
 }
 
 #[test]
-fn what_is_left_of_a_closed_session_is_forgotten() {
+fn requests_that_outlive_their_session_send_nothing() {
     let mut pair = Pair::new();
     pair.call(BACKGROUND, b"drop", 1);
     pair.call(HOLD, b"y", 2);

@@ -1,4 +1,4 @@
-//! The answers of a server whose memory is used up, for each place where a request needs memory.
+//! The answers of a server without free memory, for each place where a request needs memory.
 
 use dunlin_core::{Config, Nanos, RpcError, SessionOptions, Tag};
 use dunlin_msgbuf::MsgBuf;
@@ -72,7 +72,11 @@ fn a_job_without_room_for_its_answer_gives_its_request_back() {
     pair.call(BACKGROUND, b"x", 1);
     pair.run();
     assert_eq!(pair.done(), [(Tag(1), Err(OVERLOADED))]);
-    assert_eq!(pair.server.rpc.pool_use(), free, "the copy went back");
+    assert_eq!(
+        pair.server.rpc.pool_use(),
+        free,
+        "the copy went back to the pool"
+    );
     recovers(&mut pair, taken, BACKGROUND);
 }
 

@@ -51,7 +51,7 @@ fn a_quiet_server_forgets_the_places_of_old_requests_but_not_their_tickets() {
     answer(&mut pair, &old);
     pair.pass(Nanos::from_secs(2));
 
-    // The server holds no responses any more, and its table has 256 places left.
+    // The server no longer holds any responses, and its table has 256 places left.
     pair.call(KEEP, b"x", 1);
     pair.run();
     let one = KEPT.take();
@@ -59,7 +59,7 @@ fn a_quiet_server_forgets_the_places_of_old_requests_but_not_their_tickets() {
     answer(&mut pair, &one);
     pair.pass(Nanos::from_secs(2));
 
-    // Later requests have the same places and numbers, and other tickets.
+    // Later requests have the same places and numbers, but other tickets.
     let new = fill(&mut pair);
     let places = |kept: &[Ticket]| kept.iter().map(|ticket| ticket.index()).max();
     assert!(places(&new) >= places(&old));

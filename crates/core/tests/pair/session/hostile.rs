@@ -77,7 +77,11 @@ fn a_gigabyte_promised_on_every_slot_of_every_session_is_overload() {
     }
     pair.step_server();
     assert_eq!(pair.server.rpc.receiving(), receiving);
-    assert_eq!(pair.server.rpc.pool_use(), before, "no memory for them");
+    assert_eq!(
+        pair.server.rpc.pool_use(),
+        before,
+        "the large requests got no memory"
+    );
     let answers = take(&pair.server.out);
     assert_eq!(answers.len(), 64);
     for answer in answers {
@@ -121,7 +125,7 @@ fn sessions_with_full_budgets_leave_the_rest_to_others() {
     wait(&mut pair, 200);
     assert_eq!(pair.server.rpc.receiving(), 0);
     let refused = take(&pair.server.out);
-    assert!(refused.is_empty(), "the client has had the answers");
+    assert!(refused.is_empty(), "the client has received the answers");
     assert_eq!(pair.server.rpc.pool_use().1, 0);
 }
 
@@ -231,7 +235,7 @@ fn a_bitmap_of_packets_that_were_lost_costs_that_request_alone() {
 }
 
 #[test]
-fn a_server_that_sends_all_at_once_fills_only_what_was_asked_for() {
+fn a_server_that_sends_a_whole_response_fills_only_the_packets_that_were_asked_for() {
     let mut pair = Pair::new();
     let data = call_large(&mut pair, 300 * DATA_SIZE as usize, 1);
     // Runs until the first packet of the response has come, before the client asks for any.

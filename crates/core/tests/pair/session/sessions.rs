@@ -206,7 +206,7 @@ fn sessions_have_a_limit_and_their_numbers_are_used_again_with_other_tokens() {
 }
 
 #[test]
-fn strict_credits_refuse_what_the_receive_queue_cannot_hold() {
+fn strict_credits_refuse_sessions_that_the_receive_queue_cannot_hold() {
     let config = Config {
         strict_credits: true,
         ..Config::default()
@@ -308,7 +308,10 @@ fn a_broken_law_ends_the_sessions_once_and_the_endpoint_goes_on() {
     let mut pair = Pair::with(config, SessionOptions::default());
     let server = &mut pair.server.rpc;
     let other = server.lifecycle().open(&SessionOptions::default()).unwrap();
-    assert!(server.disconnect(other).is_ok(), "which breaks the law");
+    assert!(
+        server.disconnect(other).is_ok(),
+        "the session ends, which breaks the law"
+    );
     pair.call(ECHO, b"x", 1);
     pair.run();
     pair.pass(sweep);
@@ -324,7 +327,7 @@ fn a_broken_law_ends_the_sessions_once_and_the_endpoint_goes_on() {
     assert_eq!(server.counters().broken_laws, 1);
 
     let offer = server.lifecycle().offer_of(pair.back);
-    assert!(offer.is_none(), "it has ended");
+    assert!(offer.is_none(), "the session has ended");
     let (client, options) = (&mut pair.client.rpc, SessionOptions::default());
     let again = client.lifecycle().open(&options).unwrap();
     let offer = client.lifecycle().offer_of(again).unwrap();
@@ -378,7 +381,7 @@ fn wrong_options_of_our_own_are_named_with_their_range() {
     );
 }
 
-/// An endpoint with many sessions measures, in total, as many round trips as one with eight.
+/// An endpoint with many sessions measures as many round trips in total as one with eight.
 #[test]
 fn sessions_of_a_crowd_ask_for_fewer_round_trips() {
     let samples = |sessions: u32| {

@@ -4,7 +4,7 @@ use dunlin_core::{CallOptions, Config, Nanos, Rng, RpcError, SessionOptions, Tag
 use dunlin_testkit::pair::*;
 use dunlin_wire::{ErrorCode, Header, PacketType, PktNum, Ran};
 
-/// Bytes that show their position.
+/// Bytes whose values show their positions.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
     (0..len)
         .map(|i| (i ^ i >> 8 ^ i >> 16).to_le_bytes()[0])
@@ -203,7 +203,7 @@ fn a_cancelled_transfer_gives_everything_back() {
 }
 
 #[test]
-fn a_budget_refuses_what_it_cannot_hold_and_comes_back() {
+fn a_full_budget_refuses_requests_until_it_has_room_again() {
     let config = Config {
         session_receive_budget: 100_000,
         ..Config::default()
@@ -223,7 +223,7 @@ fn a_budget_refuses_what_it_cannot_hold_and_comes_back() {
 }
 
 #[test]
-fn a_sender_that_stops_gives_the_memory_free() {
+fn the_memory_of_a_request_whose_sender_stops_is_freed() {
     let mut pair = Pair::new();
     call(&mut pair, ECHO, &pattern(100_000), 1);
     pair.step_client();
@@ -374,7 +374,7 @@ fn own_absence_is_no_silence_of_the_peer() {
     // The client does not run for two seconds, and packets on their way to it are lost.
     pair.clock.pass(Nanos(2_000_000_000));
     pair.client.inbox.borrow_mut().clear();
-    // This is long enough for several attempts. No request is given up before them.
+    // This is long enough for several attempts, before which no request is given up.
     for _ in 0..1000 {
         pair.clock.pass(Nanos(100_000));
         pair.step_client();
@@ -405,7 +405,7 @@ const WIDE: SessionOptions = options(64, 64);
 fn a_server_that_is_occupied_with_other_messages_loses_none() {
     let mut pair = Pair::with(Config::default(), WIDE);
     issue_many(&mut pair, &pattern(5_000), 60);
-    // The server needs many bursts, and far longer than the measured round trip.
+    // The server needs many bursts, and much more time than the measured round trip.
     for _ in 0..400 {
         pair.server.rpc.run_once();
         for _ in 0..15 {
@@ -431,7 +431,7 @@ fn a_peer_that_does_not_run_for_a_while_is_asked_once_and_not_for_every_message(
         pair.step_client();
     }
     let asked = pair.client.rpc.counters().retransmissions;
-    assert!((1..12).contains(&asked), "{asked} packets left again");
+    assert!((1..12).contains(&asked), "{asked} packets were sent again");
     deliver(&pair.client.out, &pair.server.inbox);
     pass_by(&mut pair, 5_000, 1_000, |_| {});
     assert_eq!(pair.done().len(), 31);
@@ -440,7 +440,7 @@ fn a_peer_that_does_not_run_for_a_while_is_asked_once_and_not_for_every_message(
 }
 
 #[test]
-fn a_lost_tail_is_found_by_the_answers_to_what_left_after_it() {
+fn a_lost_tail_is_found_by_the_answers_to_later_packets() {
     let mut pair = Pair::with(Config::default(), WIDE);
     issue_many(&mut pair, &pattern(2_000), 1);
     // The last packet of the first message is lost. The session always has other messages to send.

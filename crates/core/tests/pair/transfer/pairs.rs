@@ -56,7 +56,7 @@ fn call_within(window: u32, packets: usize, req_type: ReqType) -> (Pair, Arc<Ato
     (pair, losses)
 }
 
-/// The headers of the packets that the client sends now, which stay in its queue.
+/// The headers of the packets that the client sends now. They stay in its queue.
 fn sent(pair: &mut Pair) -> Vec<Header> {
     pair.step_client();
     let out = pair.client.out.borrow();
@@ -64,8 +64,8 @@ fn sent(pair: &mut Pair) -> Vec<Header> {
     headers.collect()
 }
 
-/// Brings the client's first packet to the server, alone in its burst; returns the headers of the
-/// answers, which go to the client.
+/// Brings the client's first packet to the server, alone in its burst; passes the answers to the
+/// client, and returns their headers.
 fn bring_one(pair: &mut Pair) -> Vec<Header> {
     let frame = pair.client.out.borrow_mut().pop_front().unwrap();
     pair.server.inbox.borrow_mut().push_back(frame);
@@ -115,11 +115,15 @@ fn packets_wait_for_a_second_one_unless_none_follows() {
         headers.iter().map(|header| header.pkt.0).collect()
     };
     assert_eq!(numbers(&mut pair), [0, 1, 2]);
-    assert_eq!(bring_one(&mut pair).len(), 0, "it is followed");
+    assert_eq!(bring_one(&mut pair).len(), 0, "another packet follows");
     assert_eq!(bring_one(&mut pair).len(), 1);
     assert_eq!(numbers(&mut pair), [2, 3, 4]);
     assert_eq!(bring_one(&mut pair).len(), 1);
-    assert_eq!(numbers(&mut pair), [3, 4], "one could leave, and waits");
+    assert_eq!(
+        numbers(&mut pair),
+        [3, 4],
+        "packet 5 could leave, but waits"
+    );
     bring_one(&mut pair);
     bring_one(&mut pair);
     assert_eq!(numbers(&mut pair), [5, 6, 7]);
@@ -238,7 +242,11 @@ fn the_loss_of_the_last_packet_of_a_request_counts() {
         bring_one(&mut pair);
         bring_one(&mut pair);
         pair.client.inbox.borrow_mut().clear();
-        assert_eq!(losses_until_done(&mut pair, &losses), 0, "its answer was");
+        assert_eq!(
+            losses_until_done(&mut pair, &losses),
+            0,
+            "only the answer was lost"
+        );
     }
 }
 

@@ -41,7 +41,7 @@ fn messages_of_every_size_arrive_whole_by_reference() {
         pass(&mut pair, 50);
         assert_eq!(pair.done().len(), 1, "{len} bytes");
         assert!(pair.done()[0].1.as_ref().unwrap() == &data, "{len} bytes");
-        assert!(pair.server.rpc.app().ran == [data], "it ran once");
+        assert!(pair.server.rpc.app().ran == [data], "the handler ran once");
         assert_eq!(pair.server.rpc.counters().drops.total(), 0);
         pair.assert_clean();
     }
@@ -68,7 +68,7 @@ fn every_kind_of_handler_takes_data_by_reference() {
 }
 
 #[test]
-fn what_the_sender_took_back_counts_as_lost_and_comes_again() {
+fn data_that_the_sender_withdraws_counts_as_lost_and_comes_again() {
     let size = DATA_SIZE as usize;
     for len in [32, 40 * size] {
         let mut pair = Pair::new();
@@ -87,7 +87,7 @@ fn what_the_sender_took_back_counts_as_lost_and_comes_again() {
         pass(&mut pair, 2_000);
         assert_eq!(pair.done().len(), 1);
         assert!(pair.done()[0].1.as_ref().unwrap() == &data);
-        assert_eq!(pair.server.rpc.app().ran.len(), 1, "it ran once");
+        assert_eq!(pair.server.rpc.app().ran.len(), 1, "the handler ran once");
     }
 }
 

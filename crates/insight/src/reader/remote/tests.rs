@@ -1,4 +1,4 @@
-//! If a reader gets an answer that no nexus would give, it returns an error.
+//! A reader reports an error if the answer cannot come from a nexus.
 
 use std::net::TcpListener;
 
@@ -17,6 +17,6 @@ fn a_server_that_is_no_nexus_is_an_error() {
     let error = Remote::connect(&address).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{error}");
     other.join().unwrap();
-    // No process listens there any more.
+    // No process listens at this address any more.
     assert!(Remote::connect(&address).is_err());
 }

@@ -1,4 +1,4 @@
-//! A reader gets the words that were written, refuses broken ones, and never panics.
+//! Tests of `snapshot`: a reader gets the written words, refuses broken files, and never panics.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn names() -> Names {
     }
 }
 
-/// The counts of a histogram with `number` times, all in the bucket of `time_ns`.
+/// The counts of a histogram with `number` times in the bucket of `time_ns`.
 fn counts(time_ns: u64, number: u64) -> Vec<u64> {
     let bounds = bounds();
     let bucket = bounds.partition_point(|bound| *bound <= time_ns) - 1;
@@ -101,7 +101,7 @@ fn with(bytes: &[u8], word: usize, value: u64) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_values_are_read() {
     let (page, _block) = page();
     page.write_nexus([9, 0]);
     let snapshot = Snapshot::read(&mut page.file().try_clone().unwrap()).unwrap();
@@ -129,7 +129,7 @@ fn what_is_written_is_read() {
     assert_eq!(session.numbers.iter().count(), 12, "{session:?}");
 }
 
-/// Releases without places, or with further columns, can be read.
+/// Files of releases without places, or with additional columns, can be read.
 #[test]
 fn columns_come_and_go_without_another_version() {
     let (page, _block) = page();
@@ -153,7 +153,7 @@ fn columns_come_and_go_without_another_version() {
 }
 
 #[test]
-fn an_endpoint_that_is_gone_is_not_shown_and_its_place_is_used_again() {
+fn the_block_of_an_endpoint_that_is_gone_is_hidden_and_reused() {
     let (page, block) = page();
     drop(block);
     let bytes = file_of(&page);
@@ -200,7 +200,7 @@ fn other_files_and_other_versions_are_refused() {
 #[test]
 fn a_block_that_is_never_whole_is_reported() {
     let (page, mut block) = page();
-    // Without an end, as if the endpoint's thread had been stopped here.
+    // Not finished, as if the endpoint's thread had been stopped here.
     let _ = block.write(&Head {
         index: 3,
         transport: "shm",
@@ -256,7 +256,7 @@ fn histograms_are_exact_at_powers_of_two() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Reading broken bytes gives an error or numbers, never a panic, and quickly.
+    /// Reading broken bytes quickly gives an error or numbers, never a panic.
     #[test]
     fn broken_files_are_read_or_refused(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..64),

@@ -1,5 +1,4 @@
-//! A trace has the packets that an endpoint records, in order, and ends when it is no longer
-//! wanted.
+//! A trace has the packets that an endpoint records, in order, and ends when no reader wants it.
 
 use std::sync::Arc;
 
@@ -76,7 +75,7 @@ fn received_and_sent_packets_are_in_the_trace() {
     assert_eq!(went.dropped, None);
 }
 
-/// A packet, with zeros for its token.
+/// The packet with zeros in place of its token.
 fn masked(packet: &[u8]) -> Vec<u8> {
     let mut bytes = packet.to_vec();
     bytes[8..12].fill(0);
@@ -131,7 +130,7 @@ fn tokens_after_a_part_of_a_large_message_are_masked() {
         let part = part(SESSION, number, 95, &vec![7; len]);
         receive(&recorder, &[&part[..], &request(b"one")].concat(), None);
         let [packet] = &taken(&mut trace)[..] else {
-            panic!("it is one frame");
+            panic!("the bytes are one frame");
         };
         let expected = [masked(&part), masked(&request(b"one"))].concat();
         assert_eq!(packet.bytes, expected);
@@ -149,7 +148,7 @@ fn only_the_header_of_a_packet_of_unknown_length_is_kept() {
         let frame = [request(b"first"), unknown.clone(), request(b"secret")].concat();
         receive(&recorder, &frame, None);
         let [packet] = &taken(&mut trace)[..] else {
-            panic!("it is one frame");
+            panic!("the bytes are one frame");
         };
         let header = masked(&unknown[..HEADER_LEN]);
         assert_eq!(packet.bytes, [masked(&request(b"first")), header].concat());
@@ -158,7 +157,7 @@ fn only_the_header_of_a_packet_of_unknown_length_is_kept() {
 }
 
 #[test]
-fn bytes_of_packets_are_wiped_when_their_endpoint_is_traced_no_more() {
+fn bytes_of_packets_are_wiped_when_the_trace_of_their_endpoint_ends() {
     let (page, found) = page();
     let mut trace = Trace::begin(&found, None, 64).unwrap();
     let [first, second] = [3, 4].map(|index| Recorder::new(Arc::clone(&page), index, 64));
@@ -171,13 +170,13 @@ fn bytes_of_packets_are_wiped_when_their_endpoint_is_traced_no_more() {
     let has = |byte: u8| file.windows(16).any(|bytes| bytes == [byte; 16]);
     assert!(!has(0xA7), "the first endpoint's bytes are still there");
     assert!(has(0xB7), "the bytes of another endpoint stay");
-    // The reader still gets the wiped packets, without their bytes, and then those after them.
+    // The reader still gets the wiped packets, without their bytes, and then the later ones.
     let lens: Vec<_> = taken(&mut trace).iter().map(|p| p.bytes.len()).collect();
     assert_eq!(lens, [0, 64, 0, 64, 0, 64]);
 }
 
 #[test]
-fn what_was_overwritten_is_counted_and_not_shown() {
+fn overwritten_packets_are_counted_and_not_shown() {
     let (page, found) = page();
     let mut trace = Trace::begin(&found, None, 24).unwrap();
     let recorder = Recorder::new(Arc::clone(&page), 0, 24);
@@ -234,7 +233,7 @@ fn two_readers_cannot_trace_a_process_at_the_same_time() {
         second.join().unwrap()
     });
     assert!(matches!(second, Err(TraceError::Busy)));
-    // Another reader does not wait for one that died silently.
+    // Another reader does not wait for one that died without ending its trace.
     std::mem::forget(first);
     assert!(Trace::begin(&found, None, 40).is_ok());
 }

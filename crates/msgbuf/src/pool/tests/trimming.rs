@@ -1,4 +1,4 @@
-//! Memory that a pool gives back after load.
+//! Tests that a pool returns memory to the system after load.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn trimming_gives_unused_regions_back_and_keeps_those_in_use() {
     places.push(kept.data().as_ptr());
     places.sort_unstable();
     places.dedup();
-    assert_eq!(places.len(), 8001, "no block is out twice");
+    assert_eq!(places.len(), 8001, "no two msgbufs share a block");
 
     // Dropped msgbufs count as well.
     drop((again, kept));
@@ -33,7 +33,7 @@ fn trimming_gives_unused_regions_back_and_keeps_those_in_use() {
 
 #[test]
 fn trimming_replaces_a_first_region_of_which_much_was_carved() {
-    let mut pool = Pool::new(PoolConfig::default()).expect("it is valid");
+    let mut pool = Pool::new(PoolConfig::default()).expect("the default is valid");
     let id = |pool: &Pool| pool.regions[0].get().id;
     let before = id(&pool);
     for (count, stays) in [(1000, true), (2000, false)] {
@@ -43,6 +43,6 @@ fn trimming_replaces_a_first_region_of_which_much_was_carved() {
         assert_eq!(id(&pool) == before, stays, "{count}");
         assert_eq!((pool.regions.len(), pool.bytes_mapped()), (1, MIB));
     }
-    assert!(regions::info(before).is_none(), "the system has it back");
+    assert!(regions::info(before).is_none(), "the first region is freed");
     assert_eq!(alloc(&mut pool, 32).data().len(), 32);
 }

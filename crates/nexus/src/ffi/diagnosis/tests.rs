@@ -1,4 +1,4 @@
-//! Questions about sockets of this process, and of a thread that runs as another user.
+//! Questions about sockets of this process, and about those of a thread with another user.
 
 use std::net::{TcpListener, TcpStream};
 
@@ -7,7 +7,7 @@ use dunlin_testkit::user::{STRANGER, as_user};
 use super::*;
 use crate::ffi::socket::own_uid;
 
-/// Connects as a user, and returns the user that the other end finds.
+/// Connects as `user`, and returns the user that the other end finds.
 fn found(at: &str, user: u32) -> Option<u32> {
     let listener = TcpListener::bind(at).unwrap();
     let address = listener.local_addr().unwrap();
@@ -71,7 +71,7 @@ fn a_connection_that_its_process_has_closed_has_no_user() {
 
 /// The answer to an earlier question does not count for a later one.
 #[test]
-fn an_answer_that_was_left_behind_is_passed_over() {
+fn an_answer_to_an_earlier_question_is_ignored() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let _theirs = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (ours, remote) = listener.accept().unwrap();

@@ -54,7 +54,7 @@ fn descriptors_of_a_reader_that_does_not_want_them_are_closed() {
     let mut got = Vec::new();
     receive(there.as_fd(), &mut [0; 1], &mut got).unwrap();
     drop(got);
-    // The end of the other socket shows that no descriptor holds its peer any more.
+    // The other socket's end of stream shows that no descriptor holds its peer any more.
     probe
         .set_read_timeout(Some(Duration::from_secs(1)))
         .unwrap();

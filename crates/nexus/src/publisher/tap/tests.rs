@@ -1,4 +1,4 @@
-//! A trace has exactly those bytes of a packet that core passes.
+//! A trace has exactly the bytes of a packet that core passes.
 
 use std::sync::Arc;
 

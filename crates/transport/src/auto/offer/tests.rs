@@ -45,7 +45,7 @@ fn parts_come_back_with_their_descriptors() {
 }
 
 #[test]
-fn nothing_at_all_has_no_parts() {
+fn an_empty_offer_has_no_parts() {
     let parts = Parts::decode(Offer::default()).unwrap();
     assert!(parts.shm.is_none() && parts.udp.is_none());
 }
@@ -74,7 +74,7 @@ fn a_part_that_comes_twice_or_is_unknown_is_malformed() {
 }
 
 #[test]
-fn what_does_not_fit_is_not_sent() {
+fn parts_that_do_not_fit_an_offer_are_not_sent() {
     let long = [0; MAX_OFFER_BYTES - 3];
     let fits = Parts {
         shm: Some(part(&long, MAX_OFFER_FDS)),

@@ -1,4 +1,4 @@
-//! Transports that are done in their own time.
+//! Transports that finish packets at different times.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn place(own: u64, shm: u64, remote: u64) -> SentPositions {
     }
 }
 
-/// Otherwise a call that has ended would not complete while a device has packets of a long message.
+/// Otherwise a finished call would not complete while a device has packets of a long message.
 #[test]
 fn a_transport_that_always_has_packets_does_not_hold_up_earlier_ones() {
     let mut released = Released::default();
@@ -34,7 +34,7 @@ fn a_position_is_passed_when_both_transports_have_passed_it() {
     assert_eq!(released.look(given, TxSeq(0), TxSeq(0)).0, 0);
     assert_eq!(released.look(given, TxSeq(3), TxSeq(1)).0, 0);
     assert_eq!(released.look(given, TxSeq(2), TxSeq(2)).0, 0);
-    // Two more over each, before the first ones are done.
+    // Two more packets over each, before the first ones are done.
     let more = place(9, 5, 4);
     assert_eq!(released.look(more, TxSeq(3), TxSeq(2)).0, 5);
     assert_eq!(released.look(more, TxSeq(4), TxSeq(4)).0, 5);

@@ -6,7 +6,7 @@ use super::{CELL, HALF, ONE_CELL, SHORT, by_calls, halves, many_halves, short, w
 const STEP: usize = if cfg!(miri) { 4 } else { 1 };
 
 #[test]
-fn a_whole_cell_and_nothing_more() {
+fn a_copy_of_a_cell_writes_the_cell_and_nothing_more() {
     let source: [u8; ONE_CELL] = std::array::from_fn(|at| u8::try_from(at + 1).unwrap());
     for shift in (0..9).step_by(STEP) {
         let mut target = vec![0_u8; 2 * ONE_CELL];
@@ -19,7 +19,7 @@ fn a_whole_cell_and_nothing_more() {
 }
 
 #[test]
-fn the_halves_of_a_line_that_hold_bytes_and_nothing_more() {
+fn a_copy_of_halves_writes_the_used_halves_and_nothing_more() {
     let source: [u8; CELL] = std::array::from_fn(|at| u8::try_from(at + 1).unwrap());
     for len in 1..=CELL {
         let mut target = vec![0_u8; 2 * CELL];
@@ -33,7 +33,7 @@ fn the_halves_of_a_line_that_hold_bytes_and_nothing_more() {
 }
 
 #[test]
-fn every_length_and_nothing_more() {
+fn a_short_copy_writes_its_length_and_nothing_more() {
     let source: Vec<u8> = (1..=200).collect();
     for len in 0..=SHORT {
         for shift in (0..9).step_by(STEP) {
@@ -64,7 +64,7 @@ fn every_length_and_nothing_more() {
 type Halves = unsafe fn(*const u8, *mut u8, usize);
 
 #[test]
-fn every_number_of_halves_and_nothing_more() {
+fn a_copy_of_many_halves_writes_these_and_nothing_more() {
     // More than by one call of `memcpy`, and more than twice the eight halves of a loop.
     let most = if cfg!(miri) { 35 } else { 2 * 1024 / HALF + 3 };
     let source: Vec<u8> = (1..=251).cycle().take(most * HALF).collect();

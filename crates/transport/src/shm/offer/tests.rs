@@ -16,7 +16,7 @@ const KINDS: [Kind; 7] = [
 
 proptest! {
     #[test]
-    fn what_is_encoded_is_decoded(
+    fn an_encoded_message_is_decoded(
         kind in prop::sample::select(&KINDS[..]),
         log in 0..32_u32,
         bit: u16,

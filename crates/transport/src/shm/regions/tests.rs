@@ -1,4 +1,4 @@
-//! Tests of `regions`: the announcements of one side, and the knowledge of the other.
+//! Tests of `regions`: announcements on one side, known regions on the other.
 
 use std::os::fd::AsRawFd;
 
@@ -51,7 +51,10 @@ fn a_region_is_announced_once_and_found_from_then_on() {
     let (first, second) = (line.buf(64), line.buf(64));
     assert!(line.tell(&first) && line.tell(&second));
     assert_eq!(first.lend().region(), second.lend().region());
-    assert!(line.known.find(first.lend()).is_none(), "not announced yet");
+    assert!(
+        line.known.find(first.lend()).is_none(),
+        "the region is not announced yet"
+    );
     assert!(line.listen());
     assert!(line.known.find(first.lend()).is_some());
     assert!(line.known.find(second.lend()).is_some());
@@ -61,7 +64,7 @@ fn a_region_is_announced_once_and_found_from_then_on() {
 #[test]
 fn memory_of_the_user_cannot_be_announced() {
     let mut line = Line::new();
-    let own = line.pool.adopt(vec![0; 64]).expect("it is short");
+    let own = line.pool.adopt(vec![0; 64]).expect("the buffer is short");
     assert!(!line.tell(&own));
 }
 
@@ -96,7 +99,7 @@ fn a_region_is_not_announced_while_the_line_is_full() {
 fn nonsense_is_passed_over_and_its_descriptors_closed() {
     let mut line = Line::new();
     let lent = line.buf(64).lend();
-    let info = regions::info(lent.region()).expect("it is alive");
+    let info = regions::info(lent.region()).expect("the region is alive");
     let (fd, extent) = (info.fd.expect("shared"), info.extent.expect("mapped"));
     let good = encode(NEW, lent.region(), extent);
     let bad = Extent {
@@ -104,7 +107,7 @@ fn nonsense_is_passed_over_and_its_descriptors_closed() {
         ..extent
     };
     let before = std::fs::read_dir("/proc/self/fd")
-        .expect("it is there")
+        .expect("the process has such a directory")
         .count();
     for (message, fd) in [
         (&good[..], None),
@@ -119,7 +122,7 @@ fn nonsense_is_passed_over_and_its_descriptors_closed() {
     assert!(line.listen());
     assert!(line.known.regions.is_empty());
     let after = std::fs::read_dir("/proc/self/fd")
-        .expect("it is there")
+        .expect("the process has such a directory")
         .count();
     assert!(after <= before + 8, "{before} descriptors, then {after}");
     line.say(&good, Some(&fd));
@@ -141,7 +144,7 @@ fn regions_beyond_the_limits_are_not_mapped_until_others_end() {
     let buf = line.buf(64);
     let bytes = regions::info(buf.lend().region())
         .and_then(|info| info.extent)
-        .expect("it is mapped")
+        .expect("the region is mapped")
         .mapped as u64;
     let mut pools: Vec<_> = (0..2)
         .map(|_| Pool::new(PoolConfig::default()).expect("the default works"))

@@ -23,14 +23,14 @@ pub(in crate::shm) enum Next {
         /// Bytes of the packet.
         len: u32,
     },
-    /// A packet that ends with the place of its data. It stays until it is given back, too.
+    /// A packet that ends with the name of its data. It also stays until it is given back.
     Reference {
         /// Index of the first cell.
         at: u32,
         /// Bytes of the packet, with the name of the data.
         len: u32,
     },
-    /// Content that a correct producer never writes. The ring is unusable from now on.
+    /// Content that a correct producer never writes. The ring is unusable.
     Corrupt,
 }
 
@@ -41,7 +41,7 @@ pub(in crate::shm) struct At {
     pub(in crate::shm) at: usize,
     /// Bytes of the packet.
     pub(in crate::shm) len: u32,
-    /// The number of its cells.
+    /// The number of the packet's cells.
     pub(in crate::shm) cells: usize,
 }
 
@@ -51,7 +51,7 @@ pub(in crate::shm) struct Consumer {
     cells: Cells,
     line: NonNull<ConsumerLine>,
     pub(super) head: u64,
-    /// Once the head has come here, there are enough cells to be given back.
+    /// When the head reaches this position, enough cells have been read to give them back.
     give_at: u64,
     /// The number of cells that are given back together.
     part: u64,
@@ -69,7 +69,7 @@ pub(in crate::shm) struct Watch {
 // SAFETY: as for the producer.
 unsafe impl Send for Consumer {}
 
-/// The consumer gives cells back once they make up this fraction of the ring, unless configured
+/// The consumer gives cells back once they amount to this fraction of the ring, unless configured
 /// otherwise.
 const GIVE_BACK_PART: u64 = 8;
 
@@ -117,7 +117,7 @@ impl Consumer {
         // Acquire: the packet's bytes were written before its word.
         let word = self.cells.word(at).load(Ordering::Acquire);
         let len = low(word >> LEN_SHIFT);
-        // Flags are the bits above the length, so the comparison also finds that there are none.
+        // Flags are the bits above the length, so the comparison also excludes flags.
         let usual = (short + 1..=self.longest).contains(&len);
         if low(word) != low(sequence(&self.cells, self.head)) || !usual {
             return None;
@@ -131,9 +131,9 @@ impl Consumer {
         Some(At { at, len, cells })
     }
 
-    /// Takes the packet at the head if it is the only one so far. The caller has seen it there,
-    /// with this watch: it has `len` bytes, in this number of `CELLS`, or in more than two if that
-    /// is 0. Also returns the place of the next packet.
+    /// Takes the packet at the head if it is the only one so far. The caller has seen it there
+    /// through this watch: it has `len` bytes, and `CELLS` cells, or more than two if `CELLS` is 0.
+    /// Also returns the place of the next packet.
     #[cfg(not(loom))]
     #[inline(always)]
     pub(in crate::shm) fn take_lone<const CELLS: u32>(
@@ -167,10 +167,10 @@ impl Consumer {
         Some((At { at, len, cells }, next))
     }
 
-    /// Takes packets of `len` bytes each, in this number of `CELLS`, or in more than two if that is
-    /// 0: those that have come, up to `most`, the end of the ring, or a packet of another length.
-    /// Returns the index of the first one's first cell, and their number, which is 0 if the length
-    /// is impossible here.
+    /// Takes packets of `len` bytes each, with `CELLS` cells each, or with more than two if `CELLS`
+    /// is 0: those that have come, up to `most`, the end of the ring, or a packet of another
+    /// length. Returns the index of the first packet's first cell, and the number of packets, which
+    /// is 0 if the length is impossible here.
     #[inline(always)]
     pub(in crate::shm) fn take_row<const CELLS: u32>(
         &mut self,
@@ -184,7 +184,7 @@ impl Consumer {
         let (ring, cells) = (self.cells, cells_in::<CELLS>(len) as usize);
         let most = most.min((ring.count() as usize - first) / cells);
         let (mut at, end) = (first, first + most * cells);
-        // Flags are the bits above the length, so one comparison also finds that there are none.
+        // Flags are the bits above the length, so the comparison also excludes flags.
         let word = sequence(&ring, self.head) | u64::from(len) << LEN_SHIFT;
         // Acquire: the packets' bytes were written before their words.
         while at < end && ring.word_at(at).load(Ordering::Acquire) == word {
@@ -214,7 +214,7 @@ impl Consumer {
         // The cell before which the run ends if all of its packets have one cell.
         let mut stop = first + most.min(end - first);
         let (mut at, mut count, mut others) = (first, 0, false);
-        // The word of the last packet of one cell; before the first one, that of a packet that
+        // The word of the last packet of one cell; before the first one, the word of a packet that
         // fills its cell. Packets often have the same length, and then their words are equal.
         let mut usual = u64::from(expected) | (ONE_CELL as u64) << LEN_SHIFT;
         while at < stop {
@@ -224,8 +224,7 @@ impl Consumer {
                 if low(word) != expected {
                     break;
                 }
-                // Flags are the bits above the length, so each comparison also finds that there are
-                // none.
+                // Flags are the bits above the length, so each comparison also excludes flags.
                 let len = low(word >> LEN_SHIFT);
                 if len as usize > ONE_CELL {
                     others = len > longest || cells_of_long(len) > end - at;
@@ -260,7 +259,7 @@ impl Consumer {
             return Next::Nothing;
         }
         let len = low(word >> LEN_SHIFT);
-        // Flags are the bits above the length, so this also finds that there are none.
+        // Flags are the bits above the length, so this also excludes flags.
         if len as usize <= ONE_CELL {
             self.head += 1;
             return Next::Packet { at, len };
@@ -318,16 +317,16 @@ impl Consumer {
         self.give_at = given_back + self.part;
     }
 
-    /// Asks the producer to ring the doorbell, or not to. After the caller has asked for one or
-    /// several rings, it runs a sequentially consistent fence and looks at these rings once more.
+    /// Asks the producer to ring the doorbell, or not to. After the caller has asked for some
+    /// rings, it must run a sequentially consistent fence and look at these rings once more.
     #[inline]
     pub(in crate::shm) fn set_parked(&self, parked: Parked) {
         self.line().parked.store(parked as u32, Ordering::Relaxed);
     }
 
     /// Asks the producer to stop ringing. Returns true if the mark was [`Parked::Awake`]. If the
-    /// consumer had set [`Parked::Asleep`], that means that the producer has taken the mark and
-    /// sends a message.
+    /// consumer had set [`Parked::Asleep`], the producer has replaced that mark and is sending a
+    /// message.
     #[cold]
     pub(in crate::shm) fn unpark(&self) -> bool {
         let mark = self
@@ -376,7 +375,7 @@ impl Consumer {
     }
 }
 
-/// The number of cells of a packet of this length: `CELLS`, or more than two if that is 0.
+/// The number of cells of a packet of this length: `CELLS`, or computed if that is 0.
 #[inline(always)]
 const fn cells_in<const CELLS: u32>(len: u32) -> u32 {
     const { assert!(CELLS <= 2) };
@@ -404,7 +403,7 @@ impl Watch {
         }
     }
 
-    /// The number of bytes of the packet there, with its flags above the length.
+    /// The length of the packet there, with its flags in the bits above the length.
     ///
     /// # Safety
     /// The cells of the ring are alive.

@@ -1,11 +1,11 @@
-//! The cells that hold data in place of a word: all cells of a packet but its first. The producer
-//! must zero the word of such a cell before the tail comes to it, because the data may look like a
+//! The cells that hold data instead of a word: all cells of a packet except its first. The producer
+//! must zero the word of such a cell before the tail reaches it, because the data may look like a
 //! packet.
 //!
 //! Invariants: a cell whose bit is not set holds a word of ours, or zero. From the position `until`
 //! on, the tail meets no cell whose bit is set: each such cell has been written again, or skipped
-//! at the end of the ring, which counts as written. So one lap after the last long packet, a packet
-//! of one cell costs only one comparison here.
+//! at the end of the ring, which counts as written. So from one lap after the last long packet on,
+//! a packet of one cell costs only one comparison here.
 //!
 //! Called by `ring` and `run`.
 
@@ -14,12 +14,11 @@ use super::super::staged::MOST_LINES;
 /// Bits of a word of the set.
 const BITS: u32 = u64::BITS;
 
-/// Most cells of a packet in a row of packets. Rows come from lanes.
+/// Most cells of a packet in a row. Rows come from lanes.
 const CELLS: usize = MOST_LINES;
 
-/// At index `n`, the pattern of packets of `n` cells each that follow each other: a bit for each
-/// cell, which is set if the cell holds data. It is long enough for a word of bits and one more
-/// packet.
+/// At index `n`, the pattern of consecutive packets of `n` cells each: one bit per cell, which is
+/// set if the cell holds data. The pattern is long enough for a word of bits and one more packet.
 const PATTERNS: [u128; CELLS + 1] = {
     let mut patterns = [0; CELLS + 1];
     let mut cells = 1;
@@ -36,7 +35,7 @@ const PATTERNS: [u128; CELLS + 1] = {
     patterns
 };
 
-/// The cells of a ring that hold data in place of a word.
+/// The cells of a ring that hold data instead of a word.
 #[derive(Debug)]
 pub(super) struct Dirty {
     bits: Box<[u64]>,
@@ -55,14 +54,14 @@ impl Dirty {
         }
     }
 
-    /// Notes that `count` cells from `first` on were written, at least one; those whose bits are
-    /// set in `data`, from the lowest on, hold data. `until` is a lap after the tail.
+    /// Notes that `count` cells from `first` on, at least one, were written. Those whose bits are
+    /// set in `data`, from the lowest on, hold data. `until` is one lap after the tail.
     #[inline(always)]
     pub(super) fn on_run(&mut self, first: u32, count: usize, data: u64, until: u64) {
         if data == 0 {
             return;
         }
-        debug_assert!((1..=Self::RUN).contains(&count), "a bit for each");
+        debug_assert!((1..=Self::RUN).contains(&count), "each cell has a bit");
         let written = u64::MAX >> (Self::RUN - count);
         let (at, shift) = ((first / BITS) as usize, first % BITS);
         self.bits[at] = self.bits[at] & !(written << shift) | data << shift;
@@ -115,15 +114,15 @@ impl Dirty {
         self.on_run(first, left, data & u64::MAX >> (Self::RUN - left), until);
     }
 
-    /// Notes that `count` cells from `at` on hold data, at least one, and that the tail stood at
-    /// the cell before them.
+    /// Notes that `count` cells from `at` on, at least one, hold data, and that the tail was at the
+    /// cell before them.
     #[inline(always)]
     pub(super) fn on_lone(&mut self, at: usize, count: usize, until: u64) {
-        debug_assert!((1..=Self::RUN).contains(&count), "a bit for each");
+        debug_assert!((1..=Self::RUN).contains(&count), "each cell has a bit");
         let data = u64::MAX >> (Self::RUN - count);
         let (place, shift) = (at / Self::RUN, at % Self::RUN);
         self.bits[place] |= data << shift;
-        // The bits in the set's next word. By two shifts, because one by all bits has no result.
+        // The bits in the set's next word. Two shifts, because one by all bits would overflow.
         let over = data >> 1 >> (Self::RUN - 1 - shift);
         if count > 1 && over != 0 {
             self.bits[place + 1] |= over;
@@ -131,9 +130,9 @@ impl Dirty {
         self.until = until;
     }
 
-    /// Notes that the cell `at` holds data, and takes the mark of the cell `after` it, the next or
-    /// the ring's first, at which the tail stands now. True if that cell has to be cleaned, which
-    /// the caller does now.
+    /// Notes that the cell `at` holds data, and clears the mark of the cell `after` it (the next
+    /// cell, or the ring's first), where the tail is now. True if that cell was marked; then the
+    /// caller must clean it now.
     #[inline(always)]
     pub(super) fn on_second(&mut self, at: usize, after: u32, until: u64) -> bool {
         self.until = until;
@@ -150,13 +149,13 @@ impl Dirty {
         dirty
     }
 
-    /// False if the cell at which the tail stands at this position is certainly clean.
+    /// False if the cell at this position of the tail is certainly clean.
     #[inline(always)]
     pub(super) const fn is_possible(&self, position: u64) -> bool {
         position < self.until
     }
 
-    /// True if the cell `at` has to be cleaned, which the caller does now.
+    /// Clears the mark of the cell `at`. True if it was set; the caller must clean the cell now.
     #[inline]
     pub(super) fn take(&mut self, at: u32) -> bool {
         let (bits, bit) = (&mut self.bits[(at / BITS) as usize], 1 << (at % BITS));

@@ -83,8 +83,8 @@ fn looks_published(lap: u64) -> Vec<u8> {
     data
 }
 
-/// Sends the packets from another thread, as many as there is room for, while this thread polls,
-/// and checks that they arrive in order.
+/// Sends the packets from another thread, as many as there is room for, while this thread polls.
+/// Checks that they arrive in order.
 fn in_order(packets: &'static [fn() -> Vec<u8>], polls: usize) {
     loom::model(move || {
         let shared = shared();
@@ -185,7 +185,7 @@ fn pop_row(consumer: &mut Consumer) -> Vec<Vec<u8>> {
     let (first, count) = match cells {
         1 => consumer.take_row::<1>(len, COUNT as usize),
         2 => consumer.take_row::<2>(len, COUNT as usize),
-        // It is a marker.
+        // This is a marker.
         _ => return Vec::new(),
     };
     let first = u32::try_from(first).expect("a model that panics has failed");
@@ -204,8 +204,8 @@ fn push_run(producer: &mut Producer, packets: &'static [&'static [u8]]) -> usize
     }
 }
 
-/// Sends as many of the first packets as fit, all of one length, together, like those of a lane
-/// that are alike.
+/// Sends as many of the first packets as fit, all of one length, together, like alike packets of a
+/// lane.
 fn push_alike(producer: &mut Producer, packets: &'static [&'static [u8]]) -> usize {
     push_row(producer, &Row::new(packets))
 }

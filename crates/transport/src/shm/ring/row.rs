@@ -1,4 +1,4 @@
-//! Packets that are staged like those of a lane, for the tests of the ring and for its models.
+//! Packets that are staged as in a lane, for the tests of the ring and for its models.
 
 use super::super::cells::{CELL, ONE_CELL, WORD};
 use super::super::staged::{MOST_LINES, Staged};
@@ -14,7 +14,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Stages these packets. Around them are bytes that no ring may show.
+    /// Stages these packets. The bytes around them must never appear in a ring.
     pub(super) fn new<P: AsRef<[u8]>>(packets: &[P]) -> Self {
         let (mut lines, mut places) = (Vec::new(), Vec::new());
         for packet in packets.iter().map(AsRef::as_ref) {

@@ -3,7 +3,7 @@
 //! A store to a line that the other core has read takes as long as a hundred instructions, and
 //! later stores wait for it. So the cells of a run are written in one go, from the last to the
 //! first, and so are the cells of a packet. The consumer polls only the first cell, so it does not
-//! fetch a line that is still being written. The words of later packets appear before those of
+//! fetch a line that is still being written. The words of later packets appear before the words of
 //! earlier ones. A consumer that reads in order does not notice: the first packet's word is stored
 //! last, when all others are visible.
 //!
@@ -19,7 +19,7 @@ use super::{LEN_SHIFT, Producer};
 impl Producer {
     /// Sends packets of one cell each; `cell` returns the bytes of a packet's cell and the packet's
     /// length. It sends as many of the first packets as fit before the ring's last cell. Returns
-    /// their number, and their bytes.
+    /// their number, and the sum of their lengths.
     #[inline(always)]
     pub(in crate::shm) fn push_run<'a, P>(
         &mut self,
@@ -76,9 +76,9 @@ impl Producer {
         count
     }
 
-    /// The same for packets of several cells each. `HALVES` is the number of halves of cells that
-    /// they have after the first cell, or 0 if the code is that for any number. A function apart,
-    /// because it needs all registers.
+    /// Does the same for packets of several cells each. `HALVES` is the number of half cells that
+    /// they have after the first cell; 0 makes code for any number. A separate function, because it
+    /// needs all registers.
     #[inline(never)]
     fn push_long_row<const HALVES: usize>(&mut self, lines: &[[u8; CELL]], len: usize) -> usize {
         let cells = match HALVES {
@@ -108,7 +108,8 @@ impl Producer {
     }
 
     /// Sends staged packets of any length: as many of the first as fit before the ring's last cell,
-    /// up to one that is longer than the ring carries. Returns their number, and their bytes.
+    /// up to one that is longer than the ring carries. Returns their number, and the sum of their
+    /// lengths.
     #[inline(always)]
     pub(in crate::shm) fn push_staged<S: Staged>(
         &mut self,
@@ -167,7 +168,7 @@ impl Producer {
         &packets[..count]
     }
 
-    /// Sends a packet of one cell if no other work is needed. False: nothing was sent. `line` has
+    /// Sends a packet of one cell if that needs no other work. False: nothing was sent. `line` has
     /// the packet's `len` bytes, and leftover bytes after them.
     #[inline(always)]
     pub(in crate::shm) fn push_lone(&mut self, line: &[u8; ONE_CELL], len: usize) -> bool {
@@ -182,8 +183,8 @@ impl Producer {
         true
     }
 
-    /// The same for a packet of several cells, which begins in the first of these lines. `TWO`: it
-    /// has two cells.
+    /// Does the same for a packet of several cells, which begins in the first of these lines.
+    /// `TWO`: it has two cells.
     #[inline(always)]
     pub(in crate::shm) fn push_lone_long<const TWO: bool>(
         &mut self,
@@ -200,7 +201,7 @@ impl Producer {
             return false;
         }
         self.tail = after;
-        // Before the packet, so that little has to stay in registers meanwhile.
+        // This comes before the packet, so that little must stay in registers meanwhile.
         self.note_lone::<TWO>(fill.first + 1, more);
         // SAFETY: the limit says that the cells are free, and the ring does not end before them.
         unsafe {
@@ -254,7 +255,7 @@ impl Producer {
     }
 }
 
-/// Cells in a row, and the low half of a word that publishes a packet there in this lap.
+/// Consecutive cells, and the low half of a word that publishes a packet there in this lap.
 #[derive(Clone, Copy)]
 struct Fill {
     cells: Cells,
@@ -264,8 +265,8 @@ struct Fill {
 
 impl Fill {
     /// Writes the last packet of these lines, which has `len` bytes, and removes its lines. Line
-    /// `i` of the run belongs to cell `i` of the run. Returns a set bit for each of the packet's
-    /// cells that holds data in place of a word; the lowest bit is that of the run's first cell.
+    /// `i` of the run belongs to cell `i` of the run. Returns a bit for each cell of the packet,
+    /// set if the cell holds data instead of a word; the lowest bit is the run's first cell.
     ///
     /// # Safety
     /// There is a free cell for each line, and all of them lie before the ring's end.
@@ -300,7 +301,7 @@ impl Fill {
         }
     }
 
-    /// Writes packets of one line each, and returns the sum of their bytes.
+    /// Writes packets of one line each, and returns the sum of their lengths.
     ///
     /// # Safety
     /// There is a free cell for each packet, and all of them lie before the ring's end.
@@ -368,8 +369,8 @@ impl Fill {
         self.show(at, len);
     }
 
-    /// Writes a packet of several cells. `HALVES` is the number of halves of cells that it has
-    /// after the first cell, or 0 if the code is that for any number.
+    /// Writes a packet of several cells. `HALVES` is the number of half cells that it has after the
+    /// first cell; 0 makes code for any number.
     ///
     /// # Safety
     /// The cells are free, and the packet needs all of the lines.
@@ -402,7 +403,7 @@ impl Fill {
     }
 }
 
-/// The number of halves of cells that a packet of several cells has after its first cell.
+/// The number of half cells that a packet of several cells has after its first cell.
 #[inline(always)]
 const fn halves_after_first(len: usize) -> usize {
     (len - ONE_CELL).div_ceil(HALF)

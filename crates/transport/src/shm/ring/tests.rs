@@ -1,5 +1,5 @@
-//! The ring against a queue, step by step; the words that a hostile other side can write; the words
-//! that must not be taken for packets.
+//! The ring, compared step by step with a queue; words that a hostile other side can write; and
+//! words that must not be taken for packets.
 
 use std::collections::VecDeque;
 
@@ -92,7 +92,8 @@ impl Heap {
     }
 
     /// Sends as many of the first packets as fit, together: with `push_run` if `short` is set and
-    /// each fits into a cell, and as staged packets otherwise, in a row if all have one length.
+    /// each packet fits into a cell, and as staged packets otherwise, in a row if all have one
+    /// length.
     fn push_run(&mut self, packets: &[Vec<u8>], short: bool) -> usize {
         let short = short && packets.iter().all(|packet| packet.len() <= ONE_CELL);
         let row = Row::new(packets);
@@ -115,7 +116,7 @@ impl Heap {
         count
     }
 
-    /// Cells that have been read but not yet given back.
+    /// Whether some cells have been read but not yet given back.
     fn lags(&self) -> bool {
         self.consumer.head != self.consumer.given_back()
     }
@@ -284,8 +285,8 @@ fn the_second_cell_of_a_lone_packet_is_not_taken_for_a_packet() {
         let lap = ring.cells().lap(ring.producer.tail) + 1;
         let word = (lap << 1 | 1) | 5 << LEN_SHIFT;
         let data: Vec<u8> = word.to_le_bytes().into_iter().cycle().take(120).collect();
-        // Before the ring's end there may be no room; then the packet begins at the first cell,
-        // which only `push` can do.
+        // There may be no room before the ring's end; then the packet begins at the first cell, and
+        // only `push` can send it.
         if ring.push_run(std::slice::from_ref(&data), false) == 0 {
             assert_eq!(ring.push(&data[..24], &data[24..]), Ok(()));
         }
@@ -446,7 +447,7 @@ fn an_impossible_position_closes_the_ring_for_good() {
 }
 
 #[test]
-fn too_long_is_not_sent() {
+fn a_packet_that_is_too_long_is_not_sent() {
     let mut ring = Heap::new(64, 900);
     assert_eq!(ring.push(&[0; 56], &[0; 845]), Err(Refused::TooLong));
     assert_eq!(ring.push(&[0; 56], &[0; 844]), Ok(()));
@@ -468,7 +469,7 @@ fn cells_are_given_back_by_eighths_or_by_a_given_number() {
     assert_eq!(lag_after(None, 1), 0);
     assert_eq!(lag_after(Some(1), 1), 0);
     assert_eq!(lag_after(Some(3), 2), 2);
-    // The number has limits: it counts as at most the default, and as at least 1.
+    // The number is clamped to the range from 1 to the default.
     assert_eq!(lag_after(Some(1000), 5), 7);
     assert_eq!(lag_after(Some(0), 1), 0);
 }

@@ -1,5 +1,5 @@
-//! The receiving half's rare work: it answers the doorbell, parks rings that stay empty, and looks
-//! at parked ones. Called by bursts that are not plain.
+//! The receiving half's rare work: answering the doorbell, parking rings that stay empty, and
+//! checking parked rings. Called by bursts that are not plain.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -10,11 +10,11 @@ use super::{RxRing, ShmRx};
 /// Most active rings that cost less to poll than to park.
 const FEW: usize = 8;
 
-/// Parked rings that one round looks at. If there are 4096 rings, each has its turn within 16 000
-/// bursts, which take about a millisecond if they find nothing.
+/// Parked rings that one round checks. With 4096 rings, each has its turn within 16 000 bursts,
+/// which take about a millisecond if they find nothing.
 const LOOKS: usize = 8;
 
-/// Bursts without a packet after which a ring is parked if there are more than [`FEW`].
+/// After this many bursts without a packet, a ring is parked if there are more than [`FEW`].
 const IDLE: u32 = 32;
 
 impl ShmRx {
@@ -32,8 +32,8 @@ impl ShmRx {
         }
     }
 
-    /// Parks rings that stayed empty, if there are many to poll. Looks at some parked rings, so
-    /// that a peer that writes into the doorbell cannot hide another peer's packets for long.
+    /// Parks rings that stayed empty, if there are many to poll. Checks some parked rings, so that
+    /// a peer that writes into the doorbell cannot hide another peer's packets for long.
     #[cold]
     pub(super) fn keep_house(&mut self) {
         // The frames in these rings belong to an earlier burst.
@@ -89,8 +89,8 @@ impl ShmRx {
         });
     }
 
-    /// Sets the marks of the rings that bursts poll (`active`), and of those that are parked but
-    /// not asleep (`dozing`).
+    /// Sets the marks of the rings that bursts poll (`active`), and of the rings that are parked
+    /// but not asleep (`dozing`).
     pub(super) fn mark(&self, active: Parked, dozing: Parked) {
         self.active().for_each(|ring| ring.ring.set_parked(active));
         self.dozing().for_each(|ring| ring.ring.set_parked(dozing));
@@ -104,9 +104,9 @@ impl ShmRx {
         }
     }
 
-    /// Stops polling the active rings, which doze from now on. The rings that have dozed until now
-    /// keep their mark even after the thread has woken. So the work for a sleep depends only on the
-    /// number of active rings; the price is that the peer of another ring may send one message to a
+    /// Stops polling the active rings, which doze from now on. The rings that dozed until now keep
+    /// their mark even after the thread has woken. So the work for a sleep depends only on the
+    /// number of active rings. The price is that the peer of another ring may send one message to a
     /// thread that is awake.
     pub(super) fn doze(&mut self) {
         for index in self.dozing.drain(..) {

@@ -1,7 +1,7 @@
 //! One ring of an endpoint, and how its receiving half takes packets from it.
 //!
 //! Most endpoints have one active ring. While no other work is due, their bursts are *plain*: a
-//! burst needs only one cache line of state ([`Alone`]), and if no packet has come, it looks at one
+//! burst needs only one cache line of state ([`Alone`]), and if no packet has come, it reads one
 //! word.
 //!
 //! Invariants: bytes that a peer may change are copied before they are read. While bursts are
@@ -28,13 +28,13 @@ pub(super) struct RxRing {
     pub(super) ring: Consumer,
     pub(super) trusted: bool,
     pub(super) active: bool,
-    /// Whether it is in the list of the rings that doze.
+    /// Whether the ring is in the list of dozing rings.
     pub(super) dozes: bool,
     /// The last burst in which it had a packet or was activated.
     pub(super) last_busy: u32,
-    /// The peer's regions, which hold the data that it only names.
+    /// The peer's regions, which hold the data that its packets only name.
     pub(super) known: Known,
-    /// Packets whose named data cannot be found, not counted yet.
+    /// Packets whose named data cannot be found, and that are not counted yet.
     pub(super) unmapped: u64,
     /// Last, so that it is dropped after the fields that use its memory.
     pub(super) channel: Arc<Channel>,
@@ -70,15 +70,15 @@ impl RxRing {
         self.active = true;
         let is_taken = self.ring.unpark() && !self.dozes;
         // The ring was still marked as asleep, so its peer has sent a message to a thread that was
-        // awake. This reads the message, which would otherwise end the next sleep at once. A
-        // message that arrives later still does that.
+        // awake. This reads the message, which would otherwise end the next sleep immediately. A
+        // message that arrives later still does so.
         if is_taken {
             self.known.listen(self.channel.line());
         }
     }
 
-    /// Takes packets whose data lies elsewhere, and after them a packet of any length, if there is
-    /// one, and if `room` has space for the longest.
+    /// Takes packets whose data lies elsewhere. If a packet of any length follows and `room` has
+    /// space for the longest one, takes that packet too.
     #[inline(never)]
     pub(super) fn take_other(
         &mut self,
@@ -115,8 +115,8 @@ impl RxRing {
         Taken::Nothing
     }
 
-    /// A packet of several cells, in place or copied to `room`, and the number of lines that it
-    /// takes there.
+    /// A packet of several cells, in place or copied to `room`, and the number of lines of the
+    /// copy.
     #[inline(always)]
     pub(super) fn show_long(&self, packet: At, room: &mut [Line]) -> (FrameBytes, usize) {
         let (from, len) = (self.ring.cells().bytes_at(packet.at), packet.len);
@@ -148,7 +148,7 @@ impl RxRing {
     }
 
     /// Notes that a packet is lost because its data cannot be mapped. The peer will send it again
-    /// with its data, so the session goes on, but more slowly.
+    /// with its data, so the session continues, but more slowly.
     #[cold]
     fn on_unmapped(&mut self) {
         self.unmapped += 1;
@@ -164,10 +164,10 @@ impl RxRing {
     }
 }
 
-/// Number of bursts between two that look at everything.
+/// One burst in this many checks everything.
 pub(super) const HOUSEKEEPING: u32 = 32;
 
-/// The same number while plain bursts poll one ring and there is nothing else to look at.
+/// The same number while plain bursts poll one ring and there is nothing else to check.
 const HOUSEKEEPING_OF_ONE: u32 = 16 * HOUSEKEEPING;
 
 /// All state that a plain burst needs, apart from the doorbell.
@@ -180,33 +180,33 @@ pub(super) struct Alone {
     thorough: u32,
     /// The only active ring.
     pub(super) index: u32,
-    /// Its next packet; `None` unless bursts are plain.
+    /// The place of its next packet; `None` unless bursts are plain.
     watch: Option<Watch>,
-    /// The last plain burst that had packets; [`LATELY`] bursts ago or longer if there was none.
+    /// The last plain burst with packets. If there was none: [`LATELY`] bursts ago or earlier.
     busy: u32,
     /// Number of the burst's first frames that are copies of short packets.
     pub(super) plain: u32,
-    /// The number of the burst's frames whose data is not elsewhere. Next to `plain`, so that a
+    /// The number of the burst's frames that have their data with them. Next to `plain`, so that a
     /// compiler writes both as one word.
     pub(super) count: u32,
 }
 
-/// The result of a plain burst's look.
+/// The result of the look with which a burst begins.
 pub(super) enum Look {
     /// Nothing has come.
     Nothing,
     /// A packet of one cell has come, with this length.
     OneCell(u32),
-    /// A packet of several cells has come that is still a short one, with this length.
+    /// A short packet of several cells has come, with this length.
     Short(u32),
     /// Another kind of packet has come.
     Other,
-    /// This burst is not plain: it looks at everything.
+    /// This burst is not plain: it checks everything.
     Thorough,
 }
 
 impl Alone {
-    /// The state before the first burst, which is the one after number `bursts`.
+    /// The state before the first burst, whose number is the one after `bursts`.
     pub(super) const fn new(bursts: u32) -> Self {
         Self {
             bursts,
@@ -246,7 +246,7 @@ impl Alone {
     }
 
     /// Copies the short packet that a look has found, if it is the only one. `CELLS` is its number
-    /// of cells, or 0 if these are more than two. Returns whether it is alone.
+    /// of cells, or 0 for more than two. Returns whether it is the only one.
     #[inline(always)]
     pub(super) fn take_lone<const CELLS: u32>(
         &mut self,
@@ -274,7 +274,7 @@ impl Alone {
         (self.plain, self.count) = (frames(count), frames(count));
     }
 
-    /// Sets the number of the burst's frames whose data is not elsewhere.
+    /// Sets the number of the burst's frames that have their data with them.
     pub(super) fn set_count(&mut self, count: usize) {
         self.count = frames(count);
     }
@@ -285,12 +285,12 @@ impl Alone {
         is_late.then_some(self.busy)
     }
 
-    /// Sets the place of the only ring's next packet, after packets were taken by another function.
+    /// Sets the place of the only ring's next packet, after another function has taken packets.
     pub(super) fn set_watch(&mut self, watch: Watch) {
         self.watch = Some(watch);
     }
 
-    /// Makes bursts plain until housekeeping is due. `has_others`: housekeeping has more to look at
+    /// Makes bursts plain until housekeeping is due. `has_others`: housekeeping must check more
     /// than this ring.
     pub(super) fn begin(&mut self, index: u32, watch: Watch, has_others: bool) {
         let gap = match has_others {
@@ -303,12 +303,12 @@ impl Alone {
         self.thorough = (self.bursts | (gap - 1)).wrapping_add(1);
     }
 
-    /// Makes the next burst look at everything.
+    /// Makes the next burst check everything.
     pub(super) fn end(&mut self) {
         self.thorough = self.bursts.wrapping_add(1);
     }
 
-    /// Begins a burst that looks at everything: returns the place of the only ring's next packet,
+    /// Begins a burst that checks everything: returns the place of the only ring's next packet,
     /// which plain bursts store nowhere else.
     pub(super) fn take_watch(&mut self) -> Option<Watch> {
         self.end();
@@ -316,8 +316,8 @@ impl Alone {
     }
 }
 
-/// Copies the cells of a packet whose bytes begin at `from`, with the word. Returns the place of
-/// the packet's bytes.
+/// Copies the cells of a packet whose bytes begin at `from`, including the word. Returns the
+/// address of the packet's bytes.
 ///
 /// # Safety
 /// `from` points just after the word of the first of as many cells in a row as there are lines.

@@ -1,7 +1,8 @@
 //! Room for the copies of a burst's packets that are too long for a lane, one after the other.
 //!
-//! A burst keeps addresses of copies while it makes further ones. So all addresses derive from that
-//! of the memory, and the room that is lent for a copy is none of an earlier one. Called by `rx`.
+//! A burst keeps addresses of copies while it makes further ones. So all addresses derive from the
+//! memory's address, and the room that is lent for a copy never overlaps an earlier copy. Called by
+//! `rx`.
 
 use std::ptr::{self, NonNull};
 
@@ -27,7 +28,7 @@ impl Longs {
         }
     }
 
-    /// The lines that hold no frame of this burst.
+    /// The lines that do not hold frames of this burst.
     #[inline(always)]
     pub(super) fn room(&mut self) -> &mut [Line] {
         assert!(self.staged <= self.count);
@@ -38,7 +39,7 @@ impl Longs {
         }
     }
 
-    /// Notes that the first lines of the room hold a frame of this burst now.
+    /// Notes that the first lines of the room now hold a frame of this burst.
     #[inline(always)]
     pub(super) fn keep(&mut self, lines: usize) {
         self.staged += lines;

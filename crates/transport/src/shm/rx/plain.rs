@@ -6,13 +6,13 @@ use super::shorts::TWO;
 
 impl ShmRx {
     /// Takes a packet of one cell from the only ring, or several packets if more have come. It is
-    /// inlined into the caller's iteration, because a lone packet should wait for few instructions.
+    /// inlined into the caller's iteration, so that a lone packet waits for few instructions.
     #[inline(always)]
     pub(super) fn burst_of_one(&mut self, len: u32) -> usize {
         let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
             return 0;
         };
-        // Packets that this ring showed before belong to an earlier burst.
+        // The packets that this ring has shown so far belong to an earlier burst.
         incoming.ring.give_back();
         if !self.alone.take_lone::<1>(len, incoming, &mut self.shorts) {
             return self.burst_of_several();
@@ -21,7 +21,7 @@ impl ShmRx {
         1
     }
 
-    /// The same if the first packet has several cells and is still a short one.
+    /// The same, for a first packet that is short but has several cells.
     #[inline(never)]
     pub(super) fn burst_of_short(&mut self, len: u32) -> usize {
         let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
@@ -62,7 +62,7 @@ impl ShmRx {
         self.counters.rx_bytes += bytes;
     }
 
-    /// Notes where other bursts need it when plain bursts last had packets.
+    /// Notes, for other bursts, when plain bursts last had packets.
     pub(super) fn note_busy(&mut self) {
         let Some(busy) = self.alone.last_busy() else {
             return;

@@ -1,14 +1,14 @@
 //! Copies of a burst's short packets, which the receiving half shows as frames.
 //!
-//! Most packets of a burst have one length. They are copied as a *row*: one comparison finds that
+//! Most packets of a burst have one length. They are copied as a *row*: one comparison shows that
 //! the next packet belongs to it, the copies lie one after the other like the packets in the ring,
-//! and their length is known once. A packet of several cells is taken by the same loop as one of
-//! one cell; it only copies more.
+//! and their length is stored once. The same loop takes packets of one cell and of several cells;
+//! it only copies more.
 //!
 //! Invariants: a packet is read only after it was copied, because its peer can write to the ring,
 //! and its length is the one that the ring has checked. The copies of the packets of all rows lie
-//! in order; packet number `i` of a burst begins before line `i * SHORT_CELLS`, or there.
-//! Called by `rx` and `incoming`.
+//! in order; packet number `i` of a burst begins at or before line `i * SHORT_CELLS`. Called by
+//! `rx` and `incoming`.
 
 use std::hint::assert_unchecked;
 use std::marker::PhantomData;
@@ -25,7 +25,7 @@ use super::incoming::Line;
 /// Copies of a burst's short packets, cell by cell.
 ///
 /// A burst keeps addresses of copies while it makes further ones, so all addresses derive from this
-/// one, and a reference to the owner is none to the copies.
+/// one, and a reference to the owner is not a reference to the copies.
 #[derive(Debug)]
 pub(super) struct Shorts(NonNull<Memory>);
 
@@ -69,7 +69,7 @@ const _: () = assert!(SHORT as usize == LANE_PACKET);
 pub(super) struct Took {
     pub(super) packets: usize,
     pub(super) bytes: u64,
-    /// A packet comes next that is no short one.
+    /// The next packet is not short.
     pub(super) others: bool,
 }
 
@@ -141,10 +141,10 @@ impl Shorts {
         took
     }
 
-    /// Copies the only packet of a burst out of the ring. `CELLS` is 0 if it has more than two.
+    /// Copies the only packet of a burst out of the ring. `CELLS` is 0 for more than two cells.
     ///
     /// # Safety
-    /// The packet's cells are cells of the ring, and it is a short one.
+    /// The packet's cells are cells of the ring, and the packet is short.
     #[inline(always)]
     pub(super) unsafe fn take_lone<const CELLS: u32>(&mut self, ring: &Cells, packet: At) {
         #[expect(clippy::cast_possible_truncation, reason = "a short packet has few")]
@@ -159,11 +159,11 @@ impl Shorts {
         unsafe { copy_cells::<CELLS>(ring, packet.at, to, packet.cells) };
     }
 
-    /// Copies packet number `index` of a burst, which is in no row, out of the ring. Returns the
-    /// place of its bytes.
+    /// Copies packet number `index` of a burst, which belongs to no row, out of the ring. Returns
+    /// the address of its bytes.
     ///
     /// # Safety
-    /// The packet's cells are cells of the ring, and it is a short one.
+    /// The packet's cells are cells of the ring, and the packet is short.
     #[inline(always)]
     pub(super) unsafe fn copy(&mut self, index: usize, ring: &Cells, packet: At) -> NonNull<u8> {
         // SAFETY: as the caller promises, and there are `SHORT_CELLS` lines for each packet of a
@@ -178,7 +178,7 @@ impl Shorts {
         }
     }
 
-    /// The first packet of a burst that has one.
+    /// The first packet of a burst that is not empty.
     #[inline(always)]
     pub(super) fn first(&self) -> &[u8] {
         let len = self.rows()[0].len as usize;
@@ -187,7 +187,7 @@ impl Shorts {
         unsafe { std::slice::from_raw_parts(packet.add(WORD).as_ptr(), len) }
     }
 
-    /// Packets of the row that has packet number `first` of a burst, from that packet on.
+    /// The packets of a row, from packet number `first` of a burst on.
     ///
     /// # Safety
     /// The rows of this burst have that packet.
@@ -229,8 +229,8 @@ impl Row {
     /// Takes the row of packets of this length at the ring's head, at most `most`.
     ///
     /// # Safety
-    /// `to` is the first of as many lines as the cells of `most` packets of this length, which is
-    /// that of a short packet. `CELLS` is 0 if they have more than two.
+    /// `to` is the first of as many lines as `most` short packets of this length have cells.
+    /// `CELLS` is 0 for more than two cells.
     #[inline(always)]
     unsafe fn take<const CELLS: u32>(
         ring: &mut Consumer,
@@ -267,7 +267,7 @@ impl Row {
 pub(crate) struct ShortFrames<'a> {
     /// The bytes of the next packet.
     next: *const u8,
-    /// The same after the last one.
+    /// The address after the last packet.
     end: *const u8,
     /// Bytes from one packet to the next.
     size: usize,
@@ -315,8 +315,8 @@ impl<'a> Iterator for ShortFrames<'a> {
 
 impl ExactSizeIterator for ShortFrames<'_> {}
 
-/// Copies the cells of a short packet, with its word, by moves of 32 bytes. `CELLS` is 0 if their
-/// number is not known to the compiler.
+/// Copies the cells of a short packet, with its word, by moves of 32 bytes. `CELLS` is 0 if the
+/// compiler does not know their number.
 ///
 /// # Safety
 /// `at` is a cell of the ring. If `CELLS` is 0, it is the first of `cells` cells in a row, and `to`
@@ -337,7 +337,7 @@ unsafe fn copy_cells<const CELLS: u32>(ring: &Cells, at: usize, to: NonNull<Line
             _ => many_halves(first.cast().as_ptr(), to.cast().as_ptr(), 2 * cells),
         }
     }
-    // Later code reads the copy: the compiler may not go back to the ring for it.
+    // Later code reads the copy; the compiler must not read the ring again instead.
     compiler_fence(Ordering::SeqCst);
 }
 

@@ -15,14 +15,14 @@ fn open() -> End {
     Shm::open(Options::default()).expect("memory can be shared here")
 }
 
-/// Two ends of a channel, and the number by which the first knows the second.
+/// Two ends of a channel, and the first end's number for the second.
 fn connected() -> (End, End, PeerId) {
     let mut b = open();
     let (a, peer) = connect_to(&mut b, 1);
     (a, b, peer)
 }
 
-/// A new end with a channel to `b`, and the number by which the new end knows `b`.
+/// A new end with a channel to `b`, and its number for `b`.
 fn connect_to(b: &mut End, n: u8) -> (End, PeerId) {
     let mut a = open();
     let info = |n| PeerInfo::of_this_host(EndpointUid([n; 16]));
@@ -42,7 +42,7 @@ const fn item(peer: PeerId, byte: u8) -> TxItem {
 #[test]
 fn frames_stay_readable_when_the_half_moves() {
     let (mut a, mut b, peer) = connected();
-    // The first burst looks at everything, the later ones only at one ring.
+    // The first burst checks everything, later ones only one ring.
     for byte in 1..4 {
         a.tx.burst(&[item(peer, byte), item(peer, byte)]);
         assert_eq!(b.rx.burst(), 2);
@@ -57,7 +57,7 @@ fn frames_stay_readable_when_the_half_moves() {
 fn a_sender_that_settles_wakes_a_receiver_that_parked_just_then() {
     let (mut a, b, peer) = connected();
     a.tx.burst(&[item(peer, 0)]);
-    assert_eq!(a.tx.counters().wakeups_sent, 0, "it was awake");
+    assert_eq!(a.tx.counters().wakeups_sent, 0, "the receiver was awake");
     // A race: the receiver found the ring empty before the packet came, but the mark that it set
     // becomes visible only after the sender has read the mark.
     b.rx.mark(Parked::Awake, Parked::Awake);
@@ -65,7 +65,7 @@ fn a_sender_that_settles_wakes_a_receiver_that_parked_just_then() {
     a.tx.settle();
     assert_eq!(a.tx.counters().wakeups_sent, 1);
     a.tx.settle();
-    assert_eq!(a.tx.counters().wakeups_sent, 1, "once is enough");
+    assert_eq!(a.tx.counters().wakeups_sent, 1, "one wake-up is enough");
 }
 
 /// Undoes everything that peers have written into a doorbell, as any peer can.
@@ -184,9 +184,9 @@ fn a_doorbell_that_rings_always_delays_no_other_peer() {
 }
 
 /// Every second burst shows only references of one peer: in one run the bursts with even numbers,
-/// in the other those with odd ones.
+/// in the other those with odd numbers.
 #[test]
-fn references_put_off_no_look_at_parked_rings() {
+fn references_do_not_delay_the_look_at_parked_rings() {
     for first in 0..2 {
         let mut b = open();
         let mut ends: Vec<_> = (1..=16).map(|n| connect_to(&mut b, n)).collect();
@@ -194,7 +194,7 @@ fn references_put_off_no_look_at_parked_rings() {
             assert_eq!(b.rx.burst(), 0);
         }
         let mut pool = Pool::new(PoolConfig::default()).expect("the default works");
-        let large = pool.alloc(30_000).expect("it is small enough");
+        let large = pool.alloc(30_000).expect("the pool has room");
         let reference = |peer| TxItem {
             data: large.lend(),
             ..item(peer, 9)
@@ -219,8 +219,8 @@ fn references_put_off_no_look_at_parked_rings() {
                 break;
             }
             bursts += 1;
-            assert!(bursts < SOON, "it is not looked at");
+            assert!(bursts < SOON, "the parked ring is not checked");
         }
-        assert!(!b.rx.waiting.is_empty(), "each turn was one of references");
+        assert!(!b.rx.waiting.is_empty(), "references wait in each turn");
     }
 }

@@ -1,4 +1,4 @@
-//! Packets by reference: after they were taken out of their rings, they wait here until a burst has
+//! Packets by reference: after they are taken out of their rings, they wait here until a burst has
 //! shown them. Called by `rx` and `incoming`.
 //!
 //! Invariant: they are shown in order, a few at a time.
@@ -31,11 +31,11 @@ pub(super) struct Waiting {
 const MOST: usize = 1024;
 
 /// Most frames of one burst whose data lies elsewhere. The other packets wait, so a small packet is
-/// delayed by no more than this number of copies of large data.
+/// delayed by no more than this many copies of large data.
 const SHOWN: usize = 2;
 
-/// For this number of bursts after one with a packet whose data was in a ring, a burst shows only
-/// one packet by reference, because more packets of the other kind may come.
+/// For this many bursts after one with a packet whose data was in a ring, a burst shows only one
+/// packet by reference, because more packets of the other kind may come.
 pub(super) const LATELY: u32 = 64;
 
 impl Waiting {
@@ -70,7 +70,7 @@ impl Waiting {
         self.packets.len() > self.shown
     }
 
-    /// Notes that burst number `burst` shows packets from rings, and none that wait here.
+    /// Notes that burst number `burst` shows packets from rings, and none of those that wait here.
     pub(super) fn on_others(&mut self, burst: u32) {
         self.last_other = burst;
     }

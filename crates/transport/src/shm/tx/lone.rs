@@ -6,9 +6,9 @@ use super::super::channels::index_of;
 use super::{PUT_OFF, ShmTx, unsettle};
 
 impl ShmTx {
-    /// Sends the only packet of a burst, if no other work is needed. `CELLS` is 1, 2 or, for longer
-    /// packets, 3. The receiver waits for such a packet, so this function must be fast, and is
-    /// inlined into the iteration.
+    /// Sends the only packet of a burst, if that needs no other work. `CELLS` is 1, 2 or, for
+    /// longer packets, 3. The receiver waits for such a packet, so this function must be fast, and
+    /// is inlined into the iteration.
     #[inline(always)]
     pub(super) fn send_only<const CELLS: usize>(
         &mut self,
@@ -34,7 +34,7 @@ impl ShmTx {
         self.counters.tx_packets += 1;
         self.counters.tx_bytes += packet.size() as u64;
         self.handed_over += 1;
-        // In place of counting bursts, which takes a store.
+        // Counting bursts instead would take a store.
         let is_due = self.handed_over.is_multiple_of(PUT_OFF.into());
         if peer.unsettled && !peer.ring.seems_parked() && !is_due {
             return Some(TxSeq(self.handed_over));
@@ -42,14 +42,14 @@ impl ShmTx {
         Some(self.end_lone(index, is_due))
     }
 
-    /// The same for a packet of two cells.
+    /// Does the same for a packet of two cells.
     #[inline(never)]
     pub(super) fn send_lone_two(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
         let sent = self.send_only::<2>(lane, packet);
         sent.unwrap_or_else(|| self.send_alike(lane, packet, &[]))
     }
 
-    /// The same for a longer one.
+    /// Does the same for a longer packet.
     #[inline(never)]
     pub(super) fn send_lone_long(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
         let sent = self.send_only::<3>(lane, packet);

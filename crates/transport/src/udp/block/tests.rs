@@ -1,8 +1,8 @@
-//! Where blocks lie, and when they take memory.
+//! Alignment of blocks, and when they take memory.
 
 use super::*;
 
-/// Bytes of the pages that lie wholly in a range and that the kernel has given it.
+/// Bytes of the pages that lie entirely in the block and that the kernel has allocated.
 fn resident(block: &Block<u8>) -> usize {
     // SAFETY: asks for a number.
     let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap();
@@ -27,7 +27,7 @@ fn a_large_block_takes_no_memory_until_it_is_touched() {
     // SAFETY: these bytes are of the block, which is zeroed.
     let bytes = unsafe { std::slice::from_raw_parts(block.at(0).as_ptr(), block.count()) };
     assert!(bytes.iter().step_by(4096).all(|byte| *byte == 0));
-    // What is written takes memory.
+    // Written pages take memory.
     for at in (0..16 << 20).step_by(4096) {
         // SAFETY: it is a byte of the block, to which nothing refers now.
         unsafe { block.at(at).write(1) };

@@ -1,4 +1,4 @@
-//! The sizes that an endpoint without a kernel agrees on with its peers.
+//! The sizes on which an endpoint without a kernel agrees with its peers.
 
 use super::*;
 use crate::connect::EndpointUid;

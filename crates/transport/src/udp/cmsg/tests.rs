@@ -14,7 +14,7 @@ fn message(level: c_int, kind: c_int, data: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn no_control_messages_say_nothing() {
+fn no_control_messages_give_no_notes() {
     assert_eq!(parse(&[]), Notes::default());
 }
 

@@ -64,8 +64,8 @@ fn a_longer_packet_begins_a_message() {
 
 #[test]
 fn later_segments_are_filled_to_the_first_one_s_size() {
-    // Three of 400 bytes make 1200; a fourth would fit the limit of 1472, but segments after the
-    // first may not be longer than it.
+    // Three packets of 400 bytes make 1200. A fourth would fit the limit of 1472, but segments
+    // after the first may not be longer than the first.
     let (formed, sizes) = form(SHAPE, &[400; 7]);
     assert_eq!(formed, [[vec![400; 3], vec![400; 3], vec![400]]]);
     assert_eq!(sizes, [1200]);

@@ -96,7 +96,7 @@ fn a_claim_that_is_not_proven_changes_no_packet_of_the_peer_it_names() {
         };
         let id = peers.add(endpoint, addr, honest.clone()).unwrap();
         let again = peers.add(endpoint, addr, honest.clone()).unwrap();
-        assert_eq!(id, again, "its own sessions share it");
+        assert_eq!(id, again, "the peer's own sessions share its id");
         peers.add(endpoint, addr, claim.clone()).unwrap();
         let kept = peers.get(id).unwrap();
         assert_eq!((kept.shape, kept.data_size), (honest.shape, 1440));

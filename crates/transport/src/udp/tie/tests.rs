@@ -54,7 +54,7 @@ fn a_tied_socket_serves_its_peer_alone_and_an_untied_one_all() {
         let mut room = [0; 16];
         let (len, from) = peer.recv_from(&mut room).unwrap();
         assert_eq!((len, from.port()), (11, socket.bound.port()));
-        // The same peer again changes nothing.
+        // Taking the same peer again changes nothing.
         socket.on_only_peer(Some(aim_at(&peer)));
         assert!(socket.is_tied());
         socket.on_only_peer(None);

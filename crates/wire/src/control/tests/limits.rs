@@ -1,4 +1,4 @@
-//! The limits of single fields, in messages that are written and that are read.
+//! The limits of single fields, in written and read messages.
 
 use std::format;
 use std::string::ToString;
@@ -85,7 +85,7 @@ fn offers_are_limited_in_number_bytes_and_descriptors() {
     assert_eq!(Offers::new(&[offer(0, &[]); 5]), bad(Field::OfferCount));
     assert_eq!(Offers::new(&[offer(5, &[])]), bad(Field::OfferFds));
     assert_eq!(Offers::new(&[offer(0, &[0; 257])]), bad(Field::OfferBytes));
-    let most = Offers::new(&[offer(4, &[0; 256]); 4]).expect("at every limit");
+    let most = Offers::new(&[offer(4, &[0; 256]); 4]).expect("the offers are at their limits");
     assert_eq!(most.fd_count(), 16);
     assert_eq!(format!("{:?}", Offers::default()), "[]");
 }
@@ -165,7 +165,7 @@ fn numbers_without_a_meaning_are_refused() {
 }
 
 #[test]
-fn what_was_found_is_one_endpoint() {
+fn a_found_endpoint_has_an_index_of_its_own() {
     let mut frame = encoded(&sample(13).message());
     let target_at = 4 + 2 + 8;
     frame[target_at..target_at + 2].copy_from_slice(&EndpointIndex::ANY.0.to_le_bytes());

@@ -1,10 +1,10 @@
-//! Turns, and the checks that the handshake is in the state of the model.
+//! Turns, and checks that the handshake's state equals the model's.
 
 use super::*;
 
 impl Model {
     /// Lets waiting sessions begin offers, in the order in which they were found: one at a time to
-    /// each peer until a session to it is open, then up to `MAX_OFFERS` together.
+    /// each peer until a session with it is open, then up to `MAX_OFFERS` together.
     pub(super) fn turns(&mut self) {
         let waiting = std::mem::take(&mut self.found);
         for number in waiting {

@@ -9,7 +9,7 @@ use crate::config::{Config, SCAN_LIMIT};
 use crate::tests::{TERMS, context, open_session};
 
 #[test]
-fn a_call_asks_several_times_within_the_hold_whatever_was_measured() {
+fn a_call_asks_several_times_within_the_hold_whatever_the_round_trips() {
     let millis = [0, 1, 20, 300, 3_000, 100_000].map(Nanos::from_millis);
     for (round_trip, stay) in millis.iter().flat_map(|one| millis.map(|two| (*one, two))) {
         let (mut sessions, session) = open_session(&TERMS);
@@ -31,7 +31,7 @@ fn a_call_asks_several_times_within_the_hold_whatever_was_measured() {
 }
 
 #[test]
-fn a_slow_handler_does_not_keep_a_call_from_asking_as_often_as_it_was_told_to() {
+fn a_slow_handler_does_not_keep_a_call_from_asking_as_often_as_configured() {
     let (mut sessions, session) = open_session(&TERMS);
     let mut context = context(TERMS.data_size);
     context.config.probe_max = Nanos::from_millis(20);
@@ -41,19 +41,19 @@ fn a_slow_handler_does_not_keep_a_call_from_asking_as_often_as_it_was_told_to() 
     assert_eq!(patience(0, line, &context), Nanos::from_millis(20));
 }
 
-/// A scan looks at a part of a long table, so a call is looked at less often.
+/// Each scan covers only a part of a long table, so a call is scanned less often.
 #[test]
 fn a_call_is_excused_for_the_same_time_however_many_calls_there_are() {
     let excused = [1, 8 * SCAN_LIMIT].map(time_until_asked);
     let scan = Config::default().scan_interval.times(8);
     assert!(
         excused[1] <= excused[0] + scan.times(2),
-        "{excused:?} instead of twice the same"
+        "{excused:?} must be nearly equal"
     );
 }
 
-/// How long a call without an answer is excused in a session whose other calls ask and are
-/// answered, if the table has this number of calls.
+/// How long an unanswered call is excused, with this number of calls in the table, in a session
+/// whose other calls ask and get answers.
 fn time_until_asked(calls: usize) -> Nanos {
     let round_trip = Nanos::from_millis(20);
     let (mut sessions, session) = open_session(&TERMS);

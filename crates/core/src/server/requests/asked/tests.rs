@@ -71,7 +71,10 @@ fn a_session_has_no_more_packets_here_than_credits() {
     assert!(asked.ask(session, &asking(1, 0..3), 4));
     assert!(!asked.ask(session, &asking(1, 2..9), 4));
     assert!(!asked.ask(session, &asking(2, 0..1), 4));
-    assert!(asked.ask(SessionIdx(0), &asking(3, 0..1), 4), "another one");
+    assert!(
+        asked.ask(SessionIdx(0), &asking(3, 0..1), 4),
+        "another session has its own credits"
+    );
     assert_eq!(drain(&mut asked).len(), 5);
     assert!(asked.ask(session, &asking(1, 2..6), 4));
 }
@@ -103,7 +106,10 @@ fn single_packets_in_reverse_order_make_few_parts() {
         asked.ask(session, &asking(1, packet..packet + 1), 4096)
     });
     assert_eq!(taken.count(), super::MOST_PARTS);
-    assert!(!asked.ask(session, &asking(1, 4000..4096), 4096), "no part");
+    assert!(
+        !asked.ask(session, &asking(1, 4000..4096), 4096),
+        "there is no room for another part"
+    );
     assert_eq!(drain(&mut asked).len(), super::MOST_PARTS);
     assert!(asked.ask(session, &asking(1, 4000..4096), 4096));
 }

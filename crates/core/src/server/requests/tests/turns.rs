@@ -1,4 +1,4 @@
-//! Packets that a client has asked for leave in turns; those of a session whose path is declared
+//! Packets that a client has asked for leave in turns. In a session with a declared path, they
 //! leave no faster than the NIC sends them.
 
 use super::*;
@@ -47,7 +47,7 @@ fn packets_wait_for_the_nic_if_the_path_is_declared() {
     server.sessions.at_mut(session).set_declared(true);
     ask(&mut server, idx, 7);
     let ahead = usize::try_from(AHEAD_PACKETS).unwrap();
-    // One more than may wait in the NIC: one is on the cable.
+    // The NIC may hold this many, and one more packet is on the cable.
     assert_eq!(server.sent().len(), ahead + 1);
     // The cable of `context` carries a byte a nanosecond.
     let packet = Nanos(u64::from(1024 + HEADER_BYTES + FRAME_BYTES));
@@ -65,7 +65,10 @@ fn packets_wait_for_the_nic_if_the_path_is_declared() {
     }
     server.context.agenda.find_due(Nanos::MAX);
     let asked = server.context.agenda.due();
-    assert!(asked > server.context.moment.now() + packet, "none is left");
+    assert!(
+        asked > server.context.moment.now() + packet,
+        "no packet is left"
+    );
 }
 
 #[test]

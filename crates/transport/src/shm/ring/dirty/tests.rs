@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Every such place and number is tested; Miri, which is slow, tests a few.
+/// The tests try every place and number; under Miri, which is slow, only a few.
 const STEP: usize = if cfg!(miri) { 61 } else { 1 };
 
 /// Cells of the tested set: several words of it.

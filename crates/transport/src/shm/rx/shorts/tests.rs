@@ -15,7 +15,7 @@ fn ring(lens: &[usize]) -> Heap {
     ring
 }
 
-/// The frames of a burst of this number of packets: in rows, and by their numbers.
+/// The frames of a burst with this many packets: taken by rows, and by their numbers.
 fn frames(shorts: &Shorts, packets: usize) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     while frames.len() < packets {
@@ -60,7 +60,7 @@ fn take_lone(shorts: &mut Shorts, len: usize, change: impl FnOnce(&Heap)) -> Vec
         AFTER_ONE..=TWO => consumer.take_lone::<2>(watch, seen),
         _ => consumer.take_lone::<0>(watch, seen),
     };
-    let (packet, _) = taken.expect("it is alone");
+    let (packet, _) = taken.expect("the packet is alone");
     change(&ring);
     // SAFETY: the ring has found the packet.
     unsafe {
@@ -140,7 +140,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 256 }))]
 
     #[test]
-    fn a_burst_is_what_was_sent(
+    fn a_burst_has_the_packets_that_were_sent(
         rows in prop::collection::vec((1..8_usize, prop_oneof![0..60_usize, 0..1080_usize]), 1..12),
     ) {
         let rows = rows.into_iter().flat_map(|(count, len)| vec![len; count]);
