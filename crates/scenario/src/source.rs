@@ -25,7 +25,7 @@ pub struct Source {
 pub struct Variant {
     /// The scenario's name in the report.
     pub name: String,
-    /// Parameters of this run that differ between the runs of the file.
+    /// The keys that `--set` and the sweep set for this run, with their values.
     pub params: Vec<(String, Json)>,
     /// The scenario itself.
     pub scenario: Scenario,
@@ -146,7 +146,7 @@ impl Source {
     }
 
     fn file(&self, table: &Table) -> anyhow::Result<File> {
-        // The unchanged file was checked before, so only keys that were set can be wrong.
+        // The unchanged file was checked before, so only a key that was set or swept can be wrong.
         let keys = self.sets.iter().map(|(key, _)| key.as_str());
         let keys = keys.collect::<Vec<_>>().join(", ");
         let file = table.clone().try_into::<File>();

@@ -1,8 +1,8 @@
 //! The transports of Dunlin that move packets between real processes (design §12).
 //!
 //! One folder per transport; each implements the two halves of `dunlin_core::transport` and
-//! [`connect::Connect`]. All device code and all calls to the operating system of the packet path
-//! live below here.
+//! [`connect::Connect`]. The packet path's system calls for `shm` and `udp` are all in this crate;
+//! `dunlin-xdp` and `dunlin-dpdk` have their own.
 
 #[cfg(not(loom))]
 pub mod auto;

@@ -1,6 +1,7 @@
-//! `rate`: RPCs per second with many in flight; the baseline is the rate of raw packets over the
-//! same medium. `one_way`: one process issues, the other serves. `symmetric`: each process does
-//! both, and the figure is the rate of the slower one.
+//! `rate`: RPCs per second with many in flight. The baseline is usually the rate of raw packets
+//! over the same medium; for packed `xdp`, it is the rate of the same RPCs over `udp` on that link.
+//! `one_way`: one process issues, the other serves. `symmetric`: each process does both, and the
+//! figure is the rate of the slower one.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -114,8 +115,8 @@ struct Params {
     span: Duration,
 }
 
-/// Every pattern, batch and size over these transports; over udp also `one_way` without packing,
-/// and over xdp and dpdk each of them without packing, too.
+/// Every pattern, batch and size over these transports. Over udp, `one_way` is also measured
+/// without packing; over xdp and dpdk, every case is.
 pub(crate) fn cases(transports: &[Transport], sizes: &[u16]) -> Vec<Case> {
     let mut cases = Vec::new();
     for &size in sizes {

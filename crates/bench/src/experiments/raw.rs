@@ -1,5 +1,5 @@
-//! `raw`: the speed of this machine without the library. These are the baselines of all
-//! experiments.
+//! `raw`: the speed of this machine without the library. Many experiments use these figures as
+//! baselines.
 
 use std::time::Duration;
 
@@ -32,7 +32,8 @@ const SEGMENTS: [u32; 3] = [1, 8, 64];
 /// cache.
 const COPY_SIZES: [u32; 2] = [256 << 10, 8 << 20];
 
-/// Every baseline over these transports, and the baselines of the machine itself.
+/// The baselines of shared memory and of UDP, if these transports are chosen, and the baselines
+/// that use no transport.
 pub(crate) fn cases(transports: &[Transport]) -> Vec<Case> {
     let mut cases = Vec::new();
     let params = |size: u32| [("size", u64::from(size))];

@@ -1,7 +1,8 @@
 //! The place of an endpoint at a device: its port of UDP, its inbox, and perhaps a queue of its
 //! own.
 //!
-//! Invariant: the endpoint leaves the device when this is dropped. Both halves share it.
+//! Invariant: the endpoint leaves the device when its [`Seat`], which both halves share, is
+//! dropped.
 
 use std::sync::Arc;
 

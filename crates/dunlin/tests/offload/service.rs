@@ -35,7 +35,8 @@ pub(crate) trait Jobs {
     #[notify(7)]
     fn note(number: u64);
 
-    /// The next byte. Handlers of servers without `send` borrow messages of this codec.
+    /// The next byte. Its codec is `Fixed`, whose messages handlers own with `send`, and borrow
+    /// without.
     #[method(8, codec = Fixed)]
     fn next(byte: u8) -> u8;
 }

@@ -1,7 +1,7 @@
 //! A network that fails: a link that goes down, and a link that loses all packets in one direction.
 //!
-//! These tests need root and `ip`. Without them, they print that and pass; but as root under `CI`,
-//! they fail.
+//! These tests need root and `ip`. Without them, they say so and pass; with `DUNLIN_NO_SKIP=1` they
+//! fail instead.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -106,8 +106,8 @@ fn place_in(answer: &[u8]) -> (BootId, &str) {
     }
 }
 
-/// With both, a process on another host could send clients of the server's host to the server's
-/// UNIX socket, and so pretend to be that server.
+/// A process on another host that knew both could put them into its HelloAck. A client on the
+/// server's host would then take that process and the server for one.
 #[test]
 fn another_host_learns_neither_boot_id_nor_socket() {
     let Some(network) = Network::new() else {
@@ -174,8 +174,8 @@ fn a_process_of_another_user_is_reached_over_udp() {
     });
 }
 
-/// The first message of a client, except heartbeats, after it has received `answer` to its Hello
-/// from `from`.
+/// Answers a client's Hello with `answer`, from `from`. Returns the client's next message, except
+/// for heartbeats and for nonces, which are sent back.
 fn reply_to(answer: &[u8], network: &Network, from: &Host) -> Vec<u8> {
     let listener = from.run(|| TcpListener::bind((from.address, 0)).unwrap());
     let address = listener.local_addr().unwrap();

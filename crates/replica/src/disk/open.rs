@@ -25,7 +25,8 @@ pub struct Opened {
 /// replica that starts there for the first time gets the number `fresh`.
 ///
 /// # Errors
-/// [`DiskError`]. The directory is unchanged.
+/// [`DiskError`]. A replica that was already there is unchanged. Otherwise, the directory of a new
+/// one may have been begun.
 ///
 /// # Panics
 /// If the engine panics while it reads its files, or `fresh` is 0.

@@ -37,8 +37,9 @@ pub(super) struct Judge {
     slow: bool,
     /// Sessions that this side asked for: when it asked, and the deadline.
     asked: BTreeMap<Session, (Nanos, Nanos)>,
-    /// From this time on, no faults strike, and the sessions that they struck have ended.
+    /// From this time on, no faults strike.
     sound_from: Nanos,
+    /// No fault strikes a session that begins at this time or later.
     calm_from: Nanos,
     /// Whether sessions may have begun or ended since the last check.
     changed: bool,
@@ -148,8 +149,9 @@ impl Judge {
         }
     }
 
-    /// Notes that another endpoint was granted a session, whose token must differ from those of all
-    /// earlier grants (rule W5). Returns the token that the other endpoint chose.
+    /// Notes that another endpoint was granted a session. If that endpoint was already granted a
+    /// session with this number, the token must be another one (rule W5). Returns the token that
+    /// the other endpoint chose.
     pub(super) fn on_grant(&mut self, ticket: ConnectTicket, key: SessionKey) -> Option<Token> {
         let endpoint = key.endpoint;
         if self

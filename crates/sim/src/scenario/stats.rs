@@ -20,8 +20,8 @@ const OWN_DIGITS: u8 = 2;
 /// Longer times are recorded as this one.
 const LONGEST_NS: u64 = 60_000_000_000;
 
-/// The time of an RPC that succeeded: from call, or arrival, to continuation. The server's answer
-/// separates the two parts.
+/// The time of an RPC that succeeded. `whole`: from the call (in an open loop, from its arrival) to
+/// its continuation. `across` ends, and `back` begins, when the server answers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Took {
     pub(super) whole: Nanos,

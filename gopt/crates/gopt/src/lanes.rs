@@ -70,15 +70,15 @@ where
         let Some(mut begun) = source.next() else {
             return;
         };
-        // SAFETY: `lanes` has `CAP` places, at least one of them, and at least `width`.
+        // SAFETY: `lanes` has `CAP` places; `CAP` is at least `width`, and `width` at least 1.
         let (mut ring, mut spare) = unsafe { (Ring::of(lanes), Spare::of(lanes, width)) };
         loop {
             // SAFETY: `at` holds no look-up: it is the first lane, a spare one, or one whose
             // look-up has ended.
             unsafe { ring.begin(begun) };
-            // The compiler peels the first turn off the inner loop. It knows there that the
-            // look-up starts at its beginning and has no permit, and in the rest of the loop that
-            // there is one.
+            // The compiler peels the first turn off the inner loop. In that turn it knows that the
+            // look-up starts at its beginning without a permit; in all later turns it knows that
+            // there is a permit.
             let mut is_first = true;
             begun = loop {
                 permit.set(!is_first);

@@ -55,7 +55,7 @@ fn plain(cells: &[Option<u16>], start: usize, limit: u32) -> Result<u32, &'stati
 }
 
 fn cells() -> impl Strategy<Value = Walks> {
-    // A few numbers lead outside of the cells.
+    // Numbers that are too large for the list lead outside of it.
     prop::collection::vec(prop::option::weighted(0.8, 0..105_u16), 1..LONGEST / 2)
 }
 

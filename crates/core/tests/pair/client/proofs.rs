@@ -90,8 +90,8 @@ fn a_call_that_was_given_up_is_unanswered_until_the_server_has_answered() {
     assert!(!pair.client.rpc.cx().is_unanswered(waiting));
 }
 
-/// A pair whose client has a second session with the server, which does not obey the rules of
-/// codes.
+/// A pair with a second session, in which the server does not promise to obey the rules of error
+/// codes (rule W13), as an older server would not.
 fn with_older_server() -> Pair {
     let mut pair = Pair::new();
     let session = pair.client.open(&SessionOptions::default());

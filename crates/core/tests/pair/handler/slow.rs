@@ -185,7 +185,8 @@ fn a_slow_handler_is_found_in_an_iteration_of_one_ordinary_packet() {
         take_long(app);
         req.reply_bytes(cx, b"s");
     });
-    // The first request asks for a round-trip sample, and the slot has no response buffer yet.
+    // Warm up: the first request asks for a round-trip sample, and the first request of a slot
+    // finds no response buffer, so neither is an ordinary packet.
     for tag in 0..9 {
         pair.call(ECHO, b"quick", tag);
         pair.run();

@@ -25,8 +25,8 @@ pub struct FaultRates {
     pub reorder: Ppm,
     /// The longest delay of a reordered frame or a second copy.
     pub reorder_by: Nanos,
-    /// Whether delays are distributed uniformly up to `reorder_by`. If not, their orders of
-    /// magnitude are.
+    /// Whether the delays of reordered frames are distributed uniformly up to `reorder_by`. If not,
+    /// their orders of magnitude are.
     pub evenly: bool,
     /// Bits of the frame flip, or the frame is cut or stretched.
     pub damage: Ppm,
@@ -54,7 +54,8 @@ impl FaultRates {
         spike_by: Nanos::ZERO,
     };
 
-    /// Faults from a seed: each kind is absent, rare or common, independently of the others.
+    /// Faults from a seed: each kind is absent, rare or common, independently of the others. There
+    /// are no bursts.
     pub fn draw(rng: &mut Rng) -> Self {
         let mut often = |most: u64| match rng.below(3) {
             0 => Ppm::NEVER,
@@ -88,7 +89,7 @@ pub(super) struct Fate {
     pub(super) burst: Option<u32>,
     /// The kind of damage to the frame, if there is any.
     pub(super) damage: Option<Damage>,
-    /// If the frame leaves the queue: its delay.
+    /// If later frames may overtake this one: its extra delay.
     pub(super) late: Option<Nanos>,
     /// If there is a second copy: its delay.
     pub(super) again: Option<Nanos>,

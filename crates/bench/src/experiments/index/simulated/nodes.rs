@@ -12,7 +12,7 @@ use super::pool::{Jobs, Pool};
 const GET: ReqType = ReqType(1);
 const SCAN: ReqType = ReqType(2);
 
-/// Bytes of requests and answers, as in the index.
+/// Bytes of a scan's request and answer, as in the index. Gets here are as long.
 const REQUEST: usize = 20;
 const ANSWER: usize = 24;
 
