@@ -34,7 +34,7 @@ impl Budget {
         }
     }
 
-    /// Counts a call. Nothing is taken out before it is added, so it may be added later.
+    /// Counts a call. [`Self::take`] adds the parts of all counted calls before it takes any.
     #[inline]
     pub(crate) const fn on_call(&mut self) {
         self.calls += 1;

@@ -23,6 +23,7 @@
 //! | `client.rs` | a client: its socket and its connection |
 //! | `front.rs` | clients of one thread: readiness, turns, limits |
 //! | `drive.rs` | the loop of the thread |
+//! | `ticker.rs` | a tick that ends a wait for sockets |
 //! | `hall.rs` | limits and facts of all threads |
 //! | `lanes.rs` | errands to the partitions of other threads, and their answers |
 //! | `desk.rs` | the endpoint's state: the table and memcached's figures |

@@ -40,8 +40,9 @@ use crate::resolve::Resolver;
 #[derive(Debug)]
 pub struct Channel {
     pub(crate) handle: Handle,
-    /// The places that this handle has reserved for a call ([`Self::poll_ready`]): none or one. A
-    /// `bool` would have values to spare (`outgoing/stage.rs`).
+    /// The places that this handle has reserved for a call ([`Self::poll_ready`]): none or one. Not
+    /// a `bool`: the compiler would store enum tags in its unused values, which makes moves slower
+    /// (`outgoing/stage.rs`).
     reserved: u32,
     waiting: Waiting,
 }
@@ -50,7 +51,7 @@ pub struct Channel {
 #[must_use]
 #[derive(Clone, Debug)]
 pub struct ChannelBuilder {
-    /// `None`: the hub of the process, unless that cannot be started.
+    /// `None`: the hub of the process; `open` fails if it cannot be started.
     hub: Option<Hub>,
     addresses: Vec<String>,
     resolvers: Vec<Resolver>,
@@ -117,26 +118,26 @@ impl ChannelBuilder {
         self
     }
 
-    /// Sets the number of endpoints of each server, from the first, among which the channel shares
-    /// calls that name none: four by default, of those that the server announces. It is no limit
-    /// for calls that name an endpoint ([`Outgoing::endpoint`]).
+    /// Spreads calls that name no endpoint over the first `endpoints` endpoints of each server: by
+    /// default four, or fewer if the server announces fewer. Calls that name an endpoint
+    /// ([`Outgoing::endpoint`]) may use any.
     pub fn endpoints_per_server(mut self, endpoints: usize) -> Self {
         self.options.endpoints_per_server = endpoints;
         self
     }
 
     /// Connects only to this endpoint of each server, which gets all calls that name none. So the
-    /// channel's state shows only this endpoint. Without it, a channel is gone if the first
-    /// endpoints of all servers are gone, unless servers announce how many endpoints they have. It
-    /// has priority over [`Self::endpoints_per_server`], which a hub's options may set for all
-    /// channels.
+    /// channel's state shows only this endpoint. Without this option, the state shows the first
+    /// endpoint of each server, or, if servers announce how many they have, all endpoints in use.
+    /// This option has priority over [`Self::endpoints_per_server`], which a hub's options may set
+    /// for all channels.
     pub fn endpoint(mut self, index: u16) -> Self {
         self.endpoint = Some(index);
         self
     }
 
-    /// Chooses how the channel picks a server for a call. By default it takes the one of two
-    /// servers that has fewer calls.
+    /// Chooses how the channel picks a server for a call. By default it draws two servers at
+    /// random, and picks the one with fewer calls.
     pub fn pick(mut self, pick: Pick) -> Self {
         self.options.pick = pick;
         self
@@ -225,9 +226,9 @@ impl Channel {
     }
 
     /// Sends a request whose response the caller does not need, and returns without waiting. The
-    /// request waits for a server as calls do, and is sent again only if it has not left this side.
-    /// If the last handle of the channel is dropped before the request has left, the request is
-    /// lost.
+    /// request waits for a server as calls do, and is tried again only if the failed attempt never
+    /// left this side. If the last handle of the channel is dropped before the request has left,
+    /// the request is lost.
     ///
     /// # Errors
     /// [`ChannelError::Full`]. Only the channel's state shows later failures.

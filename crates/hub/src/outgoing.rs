@@ -31,10 +31,10 @@ const OVER: &str = "a call is not polled after its end";
 
 /// A call. Its first poll sends it; dropping it cancels it, or, before that, discards it.
 ///
-/// After the first calls only the transport copies the request: the slot of a call keeps a msgbuf
-/// of the endpoint's thread, into which the caller writes. A request that is larger than those
-/// before it, or than 64 KiB, is copied once more. Only the transport copies the response: the
-/// [`Answer`] is its msgbuf.
+/// Once a slot has been used, it keeps a msgbuf of the endpoint's thread. The caller writes later
+/// requests straight into that, so only the transport copies them. A request that is larger than
+/// those before it, or than 64 KiB, is copied once more. Only the transport copies the response:
+/// the [`Answer`] is its msgbuf.
 #[must_use = "a call that is not awaited is not made"]
 #[derive(Debug)]
 pub struct Outgoing {
@@ -139,9 +139,9 @@ impl Outgoing {
 
     /// Sends the call to this endpoint of the server that is picked. Without it, the channel takes
     /// the one of [`ChannelBuilder::endpoint`](crate::ChannelBuilder::endpoint), or chooses among
-    /// the first four that the server announces; another limit is
-    /// [`endpoints_per_server`](crate::ChannelBuilder::endpoints_per_server). No server has an
-    /// endpoint 65535: the call then fails with [`ChannelError::Endpoint`].
+    /// the first four that the server announces;
+    /// [`endpoints_per_server`](crate::ChannelBuilder::endpoints_per_server) changes this number.
+    /// No server has an endpoint 65535: the call then fails with [`ChannelError::Endpoint`].
     pub fn endpoint(mut self, index: u16) -> Self {
         self.write(|letter| letter.terms.endpoint = Some(index.into()));
         if index == EndpointIndex::ANY.0 {
@@ -167,8 +167,8 @@ impl Outgoing {
         added.map(|()| self)
     }
 
-    /// For a call that a handler makes to serve a request: the call ends when the client of that
-    /// request stops waiting, if it has no earlier deadline, and belongs to the same trace.
+    /// For a call that a handler makes to serve a request: the call's deadline is at most that of
+    /// the request, and the call belongs to the same trace.
     pub fn under(self, context: &Served<'_>) -> Self {
         self.write(|letter| letter.on_under(context, TscClock::new().now()));
         self
@@ -272,7 +272,7 @@ impl Outgoing {
     fn place(&mut self, slot: Slot, has_place: bool) -> Option<TakenPlace> {
         let places = self.channel.places();
         if has_place || places.reserve() {
-            // From here on the letter has it.
+            // The caller passes the place to the letter, so this call must not free it.
             let (taken, has_place) = (places.taken(), false);
             self.stage = Now::New { slot, has_place }.into();
             return Some(taken);

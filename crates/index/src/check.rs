@@ -10,6 +10,7 @@ use crate::snapshot::{Writer, read};
 use crate::wire::{Answer, Request, Scan, ScanAnswer};
 
 /// Decodes the bytes as each kind of message. A message that decodes must encode to the same bytes.
+/// Of a page of items, only the count is checked.
 ///
 /// # Panics
 /// If it does not.
@@ -40,11 +41,12 @@ pub fn message(bytes: &[u8]) {
     }
 }
 
-/// Reads the bytes as a snapshot: unchanged, and as the records of a snapshot with a correct end.
-/// Items that are accepted must be written as the same bytes.
+/// Reads the bytes as a whole snapshot, which must not panic, and as the records after a correct
+/// header. A snapshot that is written from the items read must be accepted, and be written the same
+/// again.
 ///
 /// # Panics
-/// If they are not.
+/// If it is not.
 pub fn snapshot(bytes: &[u8]) {
     // Refusing the bytes is as good as reading items.
     let _ = read(bytes, |_, _| {});

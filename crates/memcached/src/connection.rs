@@ -71,7 +71,7 @@ enum Phase {
     Opening,
     /// Reads a line.
     Line,
-    /// Asks for the keys of the line at the front.
+    /// Gets the item of each key in the line at the front.
     Keys(Reading),
     /// Waits for the value of the line at the front; line and value together have `need` bytes.
     Value { need: usize },

@@ -93,7 +93,8 @@ impl Layout {
         let room = block - DATA_OFFSET;
         let packets = (room + SLOT_STRIDE).div_ceil(self.data_size + SLOT_STRIDE);
         let rest = room.saturating_sub((packets - 1) * SLOT_STRIDE);
-        // The last packet's header may take more room than its data needs.
+        // The last packet's header slot may leave no room for its data. Then the message ends with
+        // the packet before it.
         let full = (packets - 1) * self.data_size;
         if rest > full { rest } else { full }
     }

@@ -16,13 +16,13 @@ use crate::wire::change::bytes_of;
 use crate::wire::{Member, Roster};
 use crate::work::Remains;
 
-/// Bytes that each entry in a message counts in addition to its data.
+/// Bytes that an entry counts towards limits in addition to its data.
 const ENTRY: u64 = 32;
 
 /// Index and term of the entry before the first.
 pub(crate) type IndexAndTerm = (u64, u64);
 
-/// Every log begins after this place, at which the first members are agreed.
+/// The log of a new cluster begins after this place, at which the first members are agreed.
 const FIRST_BASE: IndexAndTerm = (1, 1);
 
 /// The log, and the promises that its replica has made.
@@ -49,7 +49,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// The log of a new cluster, or of a process that joins a cluster and receives the whole log.
+    /// The log of a new cluster, or of a process that joins a cluster and starts from a snapshot.
     #[must_use]
     pub fn new(roster: Roster) -> Self {
         let base = first_base(&roster);
@@ -311,8 +311,8 @@ impl Storage for Log {
         if high > self.entries.len() {
             return Err(StorageError::Unavailable.into());
         }
-        // Only entries for a message may be returned later, so `can_async` shows that Raft wants a
-        // message.
+        // Raft lets the storage answer asynchronously only if it wants entries to send, so
+        // `can_async` shows that these are for a message.
         let most = match context.can_async() {
             true => self.message_bytes,
             false => max_size.into().unwrap_or(u64::MAX),
@@ -371,7 +371,7 @@ pub(crate) fn first_base(roster: &Roster) -> IndexAndTerm {
     }
 }
 
-/// The bytes that an entry counts.
+/// The size with which an entry counts towards limits.
 fn size_of(entry: &Entry) -> u64 {
     ENTRY + entry.data.len() as u64
 }

@@ -1,9 +1,10 @@
 //! The registry: every option that an operator tunes, one row each. An option has the name of its
 //! field, without the unit that may end the field's name.
 //!
-//! Invariant, kept by `tests.rs`: every field of the option structs has a row here, and a row sets
-//! its field and nothing else. A new field without a row fails that test. The ranges are the ones
-//! that the option structs accept. All of `settings` reads this table, and so does `dunlin config`.
+//! Invariant, tested by `settings/tests/complete.rs`: every field of the option structs has a row
+//! here, and a row sets its field and nothing else. A new field without a row fails that test. The
+//! ranges are the ones that the option structs accept. All of `settings` reads this table, and so
+//! does `dunlin config`.
 
 mod endpoint;
 mod kv;
@@ -34,7 +35,7 @@ pub(super) const GROUPS: [&[Setting]; 12] = [
 pub(super) const NOT_MORE_THAN: [(&str, &str); 7] = [
     // A link whose peer has sent Hello must not lose its place to half-open links.
     ("nexus.max_half_open", "nexus.max_links"),
-    // A single connection must not be able to fill an endpoint's queue.
+    // A connection must not have more requests pending than an endpoint's queue holds.
     (
         "nexus.max_pending_per_link",
         "nexus.max_pending_per_endpoint",

@@ -2,7 +2,7 @@
 //! `/proc`, [`await_programs`], and messages of `descriptors` may block.
 //!
 //! Owns every call to the kernel except those in `mapping`. Called by `open`, `socket`, `steering`
-//! and `roads`; `socket(7)`, `bpf(2)`, `netlink(7)`, `Documentation/networking/af_xdp.rst`.
+//! and `roads`. See `socket(7)`, `bpf(2)`, `netlink(7)`, `Documentation/networking/af_xdp.rst`.
 
 pub(crate) mod descriptors;
 pub(crate) mod ethtool;

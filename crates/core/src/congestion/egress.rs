@@ -19,8 +19,8 @@ use crate::transport::Limits;
 pub(crate) struct Egress {
     /// When the NIC will have sent every counted packet.
     free_at: Nanos,
-    /// Packets have waited without a break since the NIC was last full, so the endpoint makes up
-    /// for the time by which it comes late.
+    /// Whether packets have been waiting ever since the NIC was last full. If the endpoint then
+    /// polls late, it makes up for up to [`MOST_LATE`] of the delay.
     waits: bool,
 }
 

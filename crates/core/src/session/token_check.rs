@@ -64,7 +64,7 @@ impl Sessions {
     }
 
     /// Counts a dropped packet. A challenge for a session that is not open yet does not count as
-    /// dropped: it is reported next (`context/notices.rs`).
+    /// dropped: the caller passes it to `Notices::on_challenge`, for the control plane.
     #[cold]
     #[inline(never)]
     fn on_drop(&self, bytes: &[u8], reason: DropReason, stats: &mut Stats) {

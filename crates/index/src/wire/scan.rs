@@ -21,7 +21,7 @@ pub struct Scan<'a> {
 pub enum What {
     /// As many items as fit into an answer.
     Items(Direction),
-    /// The number of items, and the sum of their numbers.
+    /// How many items there are, and the sum of the numbers in their values ([`Total`]).
     Total,
 }
 
@@ -30,8 +30,8 @@ pub enum What {
 pub enum ScanAnswer<'a> {
     /// Items, and whether there may be more of them.
     Items {
-        /// Whether the range may have more items. If the limit is not reached, another scan
-        /// continues after the last item.
+        /// Whether the range may have more items. If fewer than `limit` items came, the client
+        /// scans again after the last one to get the rest.
         more: bool,
         /// Their number.
         count: u32,

@@ -29,7 +29,7 @@ pub(super) struct List {
 pub(super) struct Lists {
     /// Opens channels to new addresses.
     builder: ChannelBuilder,
-    /// The endpoint of each server that is first asked for the map.
+    /// The index of the endpoint at which each server is first asked for its map.
     first: u16,
     /// Servers that always stay listed.
     fixed: Vec<String>,

@@ -13,8 +13,9 @@ pub struct Token(pub u64);
 pub struct ClientOptions {
     /// The deadline of operations that are begun without one.
     pub deadline: Nanos,
-    /// After this time without an answer, an operation is sent again, to the next replica. A write
-    /// that is sent to the same replica again gets twice the time, as slow disks may need longer.
+    /// After this time without an answer, an operation is sent again, to the next replica. Each
+    /// time a replica leaves a write unanswered, the next attempt at that replica gets twice as
+    /// long, as slow disks may need it.
     pub attempt: Nanos,
     /// The pause after a call to a replica that does not know the leader or cannot be reached.
     pub pause: Nanos,

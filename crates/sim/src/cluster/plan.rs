@@ -1,8 +1,8 @@
 //! The plan of one seed: hosts, network, faults, attacks, endpoints and their work.
 //!
 //! Invariant: a plan depends only on its seed. Small windows, few credits, short timeouts and late
-//! frames often coincide in it: if they were independent, a fault that needs three rare conditions
-//! together would be very rare. Called by `run`.
+//! frames are each common in plans, so that they often coincide; otherwise a bug that needs three
+//! of them would hardly ever show. Called by `run`.
 
 use dunlin_core::{Bypasses, Check, Config, Nanos, Scheme};
 use dunlin_wire::ReqNum;
@@ -95,7 +95,7 @@ pub struct Workload {
     /// Longest time that a slow handler computes over the sound network: more than the failure
     /// timeout, if the run has such slow handlers.
     pub sloth: Option<Nanos>,
-    /// Jobs that the workers of a process take.
+    /// Most jobs of a process that may wait for workers or run.
     pub worker_queue: usize,
 }
 
@@ -276,7 +276,7 @@ fn draw_net(rng: &mut Rng) -> NetConfig {
         data_size: *rng.pick(&[64, 200, 1024, 1440]),
         frame_bytes: *rng.pick(&[0, 300, 1472, 4096]),
         dma: (Nanos(100), Nanos(rng.log_between(200, 100_000))),
-        // Damage that the checksum does not notice hits only the token.
+        // Bits that flip unnoticed by the checksum are only in the token.
         reach: 8..12,
         describe: packets::describe,
         ..NetConfig::default()
@@ -350,21 +350,20 @@ fn draw_endpoint(rng: &mut Rng, tight: bool) -> Config {
             clock: !rng.one_in(4),
             ..Bypasses::default()
         },
-        // The horizon varies from less than the time of one packet to more than the length of the
-        // run.
+        // The horizon is short, so that packets of slowly paced sessions lie beyond it.
         wheel_slot: Nanos(rng.log_between(50, 20_000)),
         wheel_horizon: Nanos(rng.log_between(40_000, 200_000)),
         ..usual
     }
 }
 
-/// In half of the seeds the counters wrap during the run (design §13).
+/// In half of the seeds, request numbers start just below the wrap or just below 2^31 (design §13).
 fn draw_first_req(rng: &mut Rng) -> ReqNum {
     if rng.one_in(2) {
         return ReqNum(0);
     }
-    // A multiple of the largest window that is at most 128 below the wrap, or half way round, where
-    // a signed comparison goes wrong.
+    // All are multiples of 64, the largest window: 64 or 128 below the wrap, and 64 below 2^31,
+    // where a signed comparison goes wrong.
     ReqNum(*rng.pick(&[
         0_u32.wrapping_sub(64),
         0_u32.wrapping_sub(128),

@@ -1,10 +1,10 @@
 //! Channels within one process. Their two ends exchange their terms through a table of the process.
 //!
-//! A channel is trusted only if no other process can write to it. A claim proves nothing: any
-//! process can claim to be this one, have a third process relay its messages, or be forked from
-//! this one, and it can open a memory file through `/proc`. So the memory of a trusted channel is
-//! private and has no descriptor, and only the channel's name goes over the control plane. An offer
-//! or an answer with a name that is not in the table is refused.
+//! A channel is trusted only if no other process can write to it. A peer's statement that it is in
+//! this process proves nothing: any process can state that, relay another's messages, or be a fork
+//! of this one. Any process of the same user can also open a memory file through `/proc`. So the
+//! memory of a trusted channel is private and has no descriptor, and only the channel's name goes
+//! over the control plane. An offer or an answer with a name that is not in the table is refused.
 //!
 //! Invariants: an entry is taken once; an entry that is never taken is removed with the channel
 //! that made it. Called by `setup`.
@@ -18,7 +18,8 @@ use super::memory::SharedMemory;
 /// The terms of one end, and everything that the other end needs to use the channel.
 #[derive(Debug)]
 pub(super) struct Given {
-    /// The end's sizes and its bit, which the control plane does not carry.
+    /// The end's sizes, and the bit that the other end sets in its doorbell. The control plane does
+    /// not carry them.
     pub(super) terms: Vec<u8>,
     /// The end's doorbell, which all of its peers share.
     pub(super) bell: OwnedFd,

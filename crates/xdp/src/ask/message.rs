@@ -1,9 +1,9 @@
 //! The messages between a process without privilege and the daemon: one request and one answer on
 //! each connection.
 //!
-//! Invariant: a request has a fixed length, and an answer is a mark, a code, and then the fate of
-//! the endpoint's rule, or for a refusal its reason. Each carries one descriptor, except a refusal.
-//! No I/O. Used by `ask` and by the daemon.
+//! Invariant: a request has a fixed length. An answer is a mark, a code, and then, in a grant,
+//! whether the device has a rule for the endpoint; in a refusal, the reason. Each carries one
+//! descriptor, except a refusal. No I/O. Used by `ask` and by the daemon.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};

@@ -155,7 +155,7 @@ fn open(place: &str) -> std::io::Result<Halves<XdpRx, XdpTx>> {
     let options = Options {
         interface: "link0".to_owned(),
         queue,
-        // A daemon grants half of this.
+        // Twice what the daemon of these tests grants (`setup.rs`).
         umem_bytes: 8 << 20,
         setup: words.next().map(PathBuf::from),
         udp: dunlin_transport::udp::Options {
@@ -234,7 +234,7 @@ fn the_others_keep_the_program() {
     assert_eq!(network.right.xdp_programs(), 1);
     assert_eq!(second.reached_from(&from), STEERED);
     assert_eq!(third.reached_from(&from), BY_KERNEL, "the other queue");
-    // The frames of the last packets go back, so that all places of the ring are free.
+    // Another poll returns the frames of the last packets to the fill ring.
     second.got(0);
     // The first process made the program. It is killed while datagrams wait for the second one.
     for number in 0..TOGETHER {
@@ -266,7 +266,7 @@ fn the_address_of_a_killed_process_is_free() {
     let _second = Holder::start(&network.right, 1);
     let address = first.address;
     first.kill();
-    // The third process gets the queue and the number of the killed one.
+    // The third process gets the queue of the killed one, and its socket's number in the map.
     let mut third = Holder::start(&network.right, 0);
     expect_by_kernel(&network, &from, address);
     assert_eq!(third.reached_from(&from).steered, u64::from(TOGETHER));
@@ -282,8 +282,8 @@ fn a_survivor_gets_no_packets_of_a_killed_process() {
     let mut second = Holder::start(&network.right, 1);
     let address = first.address;
     first.kill();
-    // At first nothing has the queue and the number of the killed process; then a second endpoint
-    // of the survivor has them.
+    // At first, no socket has the queue and the map number of the killed process's socket; then a
+    // second endpoint of the survivor has them.
     expect_by_kernel(&network, &from, address);
     second.open_at(0);
     expect_by_kernel(&network, &from, address);

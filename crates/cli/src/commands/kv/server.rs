@@ -75,7 +75,7 @@ impl ServerArgs {
         Ok(Connections::open_with(endpoint, names, options, connect)?)
     }
 
-    /// How operations for a server that is down end.
+    /// The result of operations whose server is down.
     fn when_down(&self) -> WhenDown {
         match self.when_down {
             Some(DownArg::Fail) => WhenDown::Fail,

@@ -58,7 +58,7 @@ fn a_file_has_a_section_an_interface_and_packets() {
     let word = |at: usize| u32::from_le_bytes(*body[at..].first_chunk().unwrap());
     let time = u64::from(word(4)) << 32 | u64::from(word(8));
     assert_eq!(time, 1_700_000_000_000_000_007);
-    // Headers of lower layers, and 33 or 56 bytes after them.
+    // Interface 0; 42 bytes of lower headers, then 33 bytes captured of a packet of 56.
     assert_eq!([word(0), word(12), word(16)], [0, 42 + 33, 42 + 56]);
     let ip = &body[20 + 14..][..20];
     assert_eq!(

@@ -91,8 +91,8 @@ impl Calls {
         }
     }
 
-    /// Puts the call into the free slot. If the slot kept another entry, it keeps this call's entry
-    /// from now on.
+    /// Puts the call into the free slot. If the slot kept an entry for its next call, it now keeps
+    /// this call's entry, and any other entry is freed.
     #[inline(always)]
     pub(super) fn occupy(&mut self, at: SlotIdx, idx: CallIdx) {
         let slot = &mut self.slots[at.index()];
@@ -112,8 +112,8 @@ impl Calls {
         self.slots[at.index()].settle(plain);
     }
 
-    /// Ends the request in the slot, and advances the slot to its next number. The slot keeps its
-    /// call's entry if it may.
+    /// Ends the request in the slot, and advances the slot to its next number. The slot keeps the
+    /// call's entry for its next call, unless too many slots already keep one.
     pub(super) fn vacate(&mut self, at: SlotIdx, window: u32) {
         let slot = &mut self.slots[at.index()];
         slot.vacate(window);

@@ -76,7 +76,7 @@ fn the_answer_to_a_tail_that_may_overtake_shows_no_losses() {
         transfer.on_acked(2, RTT, RTT);
         transfer.find_lost(RTT.times(100), Nanos(0));
         assert_eq!(transfer.has_lost(), !overtakes);
-        // The answer to any other packet does.
+        // The answer to any other packet does show losses.
         transfer.on_acked(1, RTT.times(101), RTT);
         transfer.find_lost(RTT.times(300), Nanos(0));
         assert!(transfer.has_lost());
@@ -135,7 +135,7 @@ fn packets_that_never_left_cannot_have_arrived() {
     assert_eq!(transfer.on_acked(0, RTT, RTT), None, "twice");
 }
 
-/// The state of each packet in a plain list.
+/// The next new packet, and the set of acknowledged ones.
 #[derive(Default)]
 struct Model {
     next: u32,

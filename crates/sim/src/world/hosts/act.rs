@@ -26,7 +26,7 @@ pub enum Act {
     Plug(HostId),
     /// Every fault ends and every process runs.
     Heal,
-    /// Ends this run of the world, which returns the number. The scenario chose the number.
+    /// Makes `run_until` return this number, which the scenario has chosen.
     Ask(u64),
 }
 

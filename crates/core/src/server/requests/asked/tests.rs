@@ -16,7 +16,7 @@ fn asking(request: u32, packets: std::ops::Range<u32>) -> Asking {
     Asking::new(id, packets, Flags::NONE, Nanos(1))
 }
 
-/// Sends one packet in each turn. Returns the session, request and packet of each turn.
+/// Sends all packets, each counted as one byte. Returns session, request and number of each packet.
 fn drain(asked: &mut Asked) -> Vec<(u32, u32, u32)> {
     let mut sent = Vec::new();
     while let Some((session, id, part)) = asked.first() {
