@@ -70,7 +70,7 @@ impl Header {
                 bytes.add(&from.octets());
                 bytes.add(&to.octets());
             }
-            _ => panic!("both addresses have one family"),
+            _ => panic!("the two addresses are of different families"),
         }
         let mut pseudo = pseudo_header(home.address.ip(), to.ip(), PROTOCOL_UDP, 0);
         let ports = [home.address.port().to_be_bytes(), to.port().to_be_bytes()];

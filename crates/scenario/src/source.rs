@@ -153,7 +153,11 @@ impl Source {
         file.map_err(|why| {
             let why = why.to_string();
             let why = why.trim_end();
-            anyhow!("{}: with what was set ({keys}) or swept: {why}", self.name)
+            let changes = match keys.is_empty() {
+                true => "with swept values".to_owned(),
+                false => format!("with {keys} set, or with swept values"),
+            };
+            anyhow!("{}: {changes}: {why}", self.name)
         })
     }
 

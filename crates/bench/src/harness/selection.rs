@@ -30,7 +30,8 @@ pub struct Selection {
     #[arg(long, value_name = "MIB",
         value_parser = clap::value_parser!(u32).range(1..=LARGEST_ITEMS))]
     items_mib: Option<u32>,
-    /// Leave out cases in which this parameter has none of these values; can be repeated
+    /// Of the cases that have this parameter, measure only those with one of these values; can be
+    /// repeated
     #[arg(long, value_name = "NAME=V,...", value_parser = only)]
     only: Vec<Only>,
     /// The two ends of the link for `xdp`, and for `udp` in rows that say "same link", each as

@@ -59,7 +59,7 @@ impl SlotRanges {
             let start = self.count;
             self.count = start
                 .checked_add(window)
-                .expect("2^24 sessions of 64 slots");
+                .expect("at most 2^24 sessions of 64 slots fit into 32 bits");
             SlotIdx(start)
         })
     }

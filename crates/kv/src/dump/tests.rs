@@ -122,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_lines(bytes in vec(any::<u8>(), 0..300)) {
+    fn an_item_read_from_any_bytes_is_written_and_read_alike(bytes in vec(any::<u8>(), 0..300)) {
         check::dump(&bytes);
     }
 }

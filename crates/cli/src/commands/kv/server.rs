@@ -19,8 +19,8 @@ const EACH: &str = "dns+";
 /// The servers, and how to reach them.
 #[derive(Debug, clap::Args)]
 pub(super) struct ServerArgs {
-    /// The server's nexus; keys are spread over several servers, which all clients must name alike;
-    /// each address of `dns+HOST:PORT` is a server
+    /// Address of the server; if several are given, keys are spread over them, and all clients must
+    /// give the same names; each address of `dns+HOST:PORT` is a server
     #[arg(
         long,
         value_name = "HOST:PORT",
@@ -28,8 +28,8 @@ pub(super) struct ServerArgs {
         value_delimiter = ','
     )]
     server: Vec<String>,
-    /// How operations on keys of a server that is down end; by default, `wait` with one server, and
-    /// `fail` with several or with `dns+`
+    /// The result of operations on keys whose server is down; by default, `wait` with one server,
+    /// and `fail` with several or with `dns+`
     #[arg(long, value_name = "HOW", value_enum)]
     when_down: Option<DownArg>,
     /// How long to wait for the server and its answer

@@ -15,9 +15,9 @@ pub(super) fn published(out: &mut String, all: &[Published], rows: &[&Row]) {
     if all.is_empty() || rows.is_empty() {
         return;
     }
-    *out += "<h3>Beside the papers</h3>\n<div class=\"wide\"><table>\n<thead><tr><th>figure</th>\
-             <th>here</th><th class=\"number\">published</th><th>for</th><th>source</th></tr>\
-             </thead>\n<tbody>\n";
+    *out += "<h3>Compared with published figures</h3>\n<div class=\"wide\"><table>\n<thead><tr>\
+             <th>figure</th><th>here</th><th class=\"number\">published</th><th>for</th>\
+             <th>source</th></tr></thead>\n<tbody>\n";
     // Published values of the same figure are adjacent, with the measured value next to all of
     // them.
     for same in all.chunk_by(|a, b| a.label() == b.label()) {

@@ -36,7 +36,7 @@ fn burst(moment: &mut Moment, [before, now]: [u64; 2], received: u64) -> (bool, 
 }
 
 #[test]
-fn packets_may_have_waited_until_a_burst_finds_a_short_queue() {
+fn packets_count_as_delayed_until_a_burst_has_found_a_short_queue() {
     let mut moment = Moment::new(Nanos(100));
     let long = LONGEST_TURN.0;
     let began = 1_000;

@@ -36,7 +36,7 @@ fn the_clock_is_stopped_for_two_writes_and_longer_in_each_term_without_a_leader(
 }
 
 #[test]
-fn a_write_counts_up_to_a_limit_and_short_writes_let_it_be_forgotten() {
+fn the_time_of_a_slow_write_is_capped_and_decays_with_shorter_writes() {
     let mut patience = Patience::new(1);
     patience.on_saved(usize::MAX);
     for term in 2..100 {
@@ -59,11 +59,15 @@ fn the_clock_is_stopped_once_in_a_term_for_a_candidate_of_the_next() {
     assert!(!patience.waits_for_other(7, true));
     assert_eq!(stood(&mut patience, 1), 80);
     patience.on_granted(8);
-    assert_eq!(stood(&mut patience, 1), 0, "that candidate has failed");
+    assert_eq!(
+        stood(&mut patience, 1),
+        0,
+        "it was stopped in this term already, for candidate 7"
+    );
     // A candidate of this term becomes its leader after all.
     patience.on_term(2, 0);
     patience.on_granted(8);
     patience.on_term(2, 9);
     assert!(!patience.waits_for_other(7, true));
-    assert_eq!(stood(&mut patience, 2), 0, "none is a candidate since");
+    assert_eq!(stood(&mut patience, 2), 0, "its leader has ended the wait");
 }

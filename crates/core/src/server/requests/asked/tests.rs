@@ -47,7 +47,7 @@ fn sessions_have_turns_however_much_one_asks_for() {
 }
 
 #[test]
-fn a_packet_that_waits_is_not_asked_for_again() {
+fn a_waiting_packet_is_not_queued_twice() {
     let mut asked = Asked::with(1);
     let session = SessionIdx(0);
     assert!(asked.ask(session, &asking(1, 4..6), 32));
@@ -80,7 +80,7 @@ fn a_session_has_no_more_packets_here_than_credits() {
 }
 
 #[test]
-fn a_session_that_ends_and_a_response_that_goes_leave_nothing() {
+fn an_ended_session_and_a_dropped_response_leave_no_packets() {
     let mut asked = Asked::with(1);
     for session in [0, 1] {
         assert!(asked.ask(SessionIdx(session), &asking(session, 0..4), 4));
@@ -98,7 +98,7 @@ fn a_session_that_ends_and_a_response_that_goes_leave_nothing() {
 }
 
 #[test]
-fn single_packets_in_reverse_order_make_few_parts() {
+fn packets_asked_for_in_reverse_order_make_a_bounded_number_of_parts() {
     let mut asked = Asked::with(1);
     let session = SessionIdx(0);
     let taken = (0..4096).rev().filter(|packet| {
