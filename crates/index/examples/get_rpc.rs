@@ -121,7 +121,7 @@ fn connected(in_flight: usize) -> (ClientRpc, ServerRpc) {
     serve_in_dispatch(&mut server);
     client.on_completion(|app, done, cx| {
         let None = app.gets.on_done(done, cx) else {
-            panic!("all calls are the client's");
+            panic!("a call is not the client's");
         };
     });
     let options = SessionOptions::DEFAULT.with_window(64).with_credits(64);

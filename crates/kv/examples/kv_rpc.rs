@@ -172,7 +172,7 @@ fn connected(gets: u64, in_flight: u32) -> (ClientRpc, ServerRpc) {
     dunlin_kv::serve(&mut server);
     client.on_completion(|app, done, cx| {
         let None = app.kv.on_done(done, cx) else {
-            panic!("all calls are the client's");
+            panic!("a call is not the client's");
         };
     });
     client.on_session(|app, event, cx| app.kv.on_session(event, cx));

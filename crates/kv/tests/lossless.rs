@@ -49,7 +49,7 @@ fn connected(clock: &SharedTicks) -> (ClientRpc, ServerRpc) {
     serve(&mut server);
     client.on_completion(|kv, done, cx| {
         let None = kv.on_done(done, cx) else {
-            panic!("all calls are the client's");
+            panic!("a call is not the client's");
         };
     });
     client.on_session(|kv, event, cx| kv.on_session(event, cx));

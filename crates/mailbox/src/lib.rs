@@ -125,7 +125,7 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
             Ok(content) => content,
             // A thread has panicked while it used the content. The call must end even so.
             Err(TryLockError::Poisoned(content)) => content.into_inner(),
-            Err(TryLockError::WouldBlock) => panic!("a slot has one owner"),
+            Err(TryLockError::WouldBlock) => panic!("a slot has two owners"),
         };
         run(&mut content)
     }

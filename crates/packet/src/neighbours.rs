@@ -105,7 +105,7 @@ pub fn write_question(home: &Home, of: IpAddr, at: Option<Mac>, out: &mut [u8]) 
             let at = write_ethernet(home, mac, TYPE_IPV6, out);
             write_discovery(out, at, (from, to), [SOLICITATION, 0, 1], of, home.mac)
         }
-        _ => panic!("neighbours have addresses of one family"),
+        _ => panic!("the two addresses are of different families"),
     }
 }
 
@@ -129,7 +129,7 @@ pub fn write_answer(home: &Home, to: IpAddr, mac: Mac, out: &mut [u8]) -> usize 
             let kind = [ADVERTISEMENT, flags, 2];
             write_discovery(out, at, (from, to), kind, from, home.mac)
         }
-        _ => panic!("neighbours have addresses of one family"),
+        _ => panic!("the two addresses are of different families"),
     }
 }
 

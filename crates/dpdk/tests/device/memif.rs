@@ -260,7 +260,7 @@ fn a_peer_with_another_mtu_gets_packets_that_fit() {
 /// A datagram over IPv4 without a checksum, with these bits for congestion.
 fn datagram(mac: [u8; 6], to: std::net::SocketAddr, congestion: u8) -> Vec<u8> {
     let std::net::IpAddr::V4(ip) = to.ip() else {
-        panic!("an address of IPv4");
+        panic!("the address is not of IPv4");
     };
     let payload = [congestion; 24];
     let mut frame = [&mac[..], &[2, 0, 0, 0, 0, 9], &[8, 0]].concat();

@@ -241,7 +241,7 @@ fn metadata_that_are_not_valid_reach_no_handler() {
         for request in requests {
             let call = channel.call(ReqType(1 | META), &request);
             let Err(ChannelError::Call { error, .. }) = block_on(call) else {
-                panic!("{request:?} is taken");
+                panic!("{request:?} is accepted");
             };
             let failure = Failure::<()>::from(error);
             assert!(matches!(failure, Failure::BadRequest(_)), "{failure:?}");

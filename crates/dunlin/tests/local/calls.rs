@@ -104,7 +104,7 @@ fn dropping_a_call_cancels_it_and_its_msgbufs_return() {
                     let never = cx.call(session, NEVER, cx.copy(b"x").unwrap());
                     let echo = cx.call(session, ECHO, cx.copy(b"y").unwrap());
                     match select(never, echo).await {
-                        Either::Left(_) => panic!("that gets no answer"),
+                        Either::Left(_) => panic!("a call to NEVER got an answer"),
                         Either::Right((reply, _never)) => assert_eq!(reply.unwrap().data(), b"y"),
                     }
                 });

@@ -196,7 +196,7 @@ fn the_future_of_a_handler_is_dropped_when_its_client_gives_up() {
                 let call = cx.call(other, NEVER, cx.copy(b"x").unwrap());
                 let nap = cx.sleep(Duration::from_millis(5));
                 let Either::Right(((), call)) = futures::future::select(call, nap).await else {
-                    panic!("this gets no answer");
+                    panic!("a call to NEVER got an answer");
                 };
                 cx.disconnect(other).unwrap();
                 assert!(call.await.unwrap_err().error.is_closed());

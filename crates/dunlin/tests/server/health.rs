@@ -64,7 +64,7 @@ fn is_serving(way: Way, server: &Running) -> bool {
 fn reason(way: Way, server: &Running) -> String {
     match ask(way, server, "").unwrap() {
         HealthState::NotServing(reason) => reason,
-        HealthState::Serving => panic!("it serves"),
+        HealthState::Serving => panic!("the server serves"),
     }
 }
 

@@ -73,7 +73,7 @@ fn the_end_of_a_call_says_whether_any_attempt_ran() {
     let ran = Ran::No;
     let end = ChannelError::of(Failure { why, ran }, reasons);
     let ChannelError::Call { error, .. } = end else {
-        panic!("it is a call's: {end}");
+        panic!("the error is not a call's: {end}");
     };
     assert_eq!(error.ran(), Ran::No);
 }

@@ -21,7 +21,7 @@ fn fixed_addresses_are_known_before_any_look_up_has_ended() {
     let mut sources = Sources::new(vec!["127.0.0.1:1".into()], moving);
     assert_eq!(known(&sources), ["127.0.0.1:1"]);
     let [look_up] = &sources.begin()[..] else {
-        panic!("one source is looked up");
+        panic!("not exactly one look-up");
     };
     assert!(sources.on_end(0, look_up.resolver.run()));
     assert_eq!(known(&sources), ["127.0.0.1:1", "127.0.0.1:2"]);

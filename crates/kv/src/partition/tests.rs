@@ -106,7 +106,7 @@ fn items_expire_and_can_be_touched() {
             other => panic!("{other:?}"),
         })
     else {
-        panic!("it lives");
+        panic!("the item is gone");
     };
     assert_eq!(item.lifetime, 7);
     let touch = Request::Touch {
@@ -254,7 +254,7 @@ fn slices_of_a_long_value_come_from_one_write() {
     run(&mut partition, &write, 1);
     let first = run(&mut partition, &Request::Get { key: b"k" }, 1);
     let Ok(Answer::Found(item)) = Answer::decode(&first) else {
-        panic!("it was written");
+        panic!("the item is missing");
     };
     let (stamp, mut seen) = (item.stamp, item.value.to_vec());
     assert_eq!(seen.len(), SLICE);

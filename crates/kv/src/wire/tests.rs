@@ -168,7 +168,7 @@ fn answers_have_golden_bytes() {
     let golden = "01000000".to_owned() + "03000000" + "0400000000000000" + "02000000" + "05000000";
     assert_eq!(hex(&bytes), golden + "6869");
     let Ok(Answer::Found(item)) = Answer::decode(&bytes) else {
-        panic!("it is an item");
+        panic!("the answer is not an item");
     };
     assert_eq!((item.value, item.is_long()), (&b"hi"[..], false));
     let mut bytes = vec![0xff; short_len(2)];
@@ -192,7 +192,7 @@ fn a_value_that_is_longer_than_a_slice_carries_its_stamp() {
     let mut bytes = vec![0; head.size()];
     assert_eq!(head.write(&mut bytes).len(), SLICE);
     let Ok(Answer::Found(item)) = Answer::decode(&bytes) else {
-        panic!("it is an item");
+        panic!("the answer is not an item");
     };
     assert!(item.is_long() && item.stamp == 0xabcd && item.value.len() == SLICE);
     assert_eq!(Answer::decode(&bytes[..bytes.len() - 1]), Err(Malformed));

@@ -47,7 +47,7 @@ impl Client {
         while let Some(wish) = self.fleet.wish(now) {
             match wish {
                 Wish::Session { server, endpoint } => self.wishes.push_back((server, endpoint)),
-                Wish::LookUp => panic!("the names are those of the list"),
+                Wish::LookUp => panic!("the fleet asks for a look-up"),
             }
         }
         while let Some(end) = self.fleet.next_end() {
@@ -176,7 +176,7 @@ impl Town {
     fn client(&mut self) -> &mut SimEndpoint<Client> {
         match self.world.node(CLIENT) {
             Some(Member::Client(rpc)) => rpc,
-            _ => panic!("the client stays"),
+            _ => panic!("the client is gone"),
         }
     }
 
@@ -312,7 +312,7 @@ impl Town {
         let session = near.open(&SessionOptions::default()).unwrap();
         let offer = near.offer_of(session).unwrap();
         let Some(Member::Server(rpc)) = self.world.node(there) else {
-            panic!("servers stay");
+            panic!("the server is gone");
         };
         let (_, answer) = rpc.lifecycle().accept(peer(CLIENT), &offer).unwrap();
         let mut near = self.client().lifecycle();

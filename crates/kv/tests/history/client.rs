@@ -142,7 +142,7 @@ impl ClientNode {
         while let Some(wish) = self.rpc.app_mut().wish(now) {
             match wish {
                 Wish::Session { server, endpoint } => self.wishes.push((server, endpoint)),
-                Wish::LookUp => panic!("the names are those of the list"),
+                Wish::LookUp => panic!("the fleet asks for a look-up"),
             }
         }
         self.take_ends();

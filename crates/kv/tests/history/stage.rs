@@ -161,7 +161,7 @@ impl Stage {
     fn client(&mut self, port: PortId) -> &mut ClientNode {
         match self.world.node(port) {
             Some(Member::Client(client)) => client,
-            _ => panic!("clients stay"),
+            _ => panic!("the client is gone"),
         }
     }
 

@@ -10,7 +10,7 @@ const NOW: Seconds = Seconds(1_800_000_000);
 #[test]
 fn a_command_reads_its_key_where_it_stands() {
     let Command::Ask(ask) = parse(b"  ms  dGV4dA==  3 b  q", NOW) else {
-        panic!("it is a command");
+        panic!("the line is not a command");
     };
     assert_eq!(ask.value_len(), Some(3));
     assert_eq!(ask.operation(b"abc").key(), Some(&b"text"[..]));
@@ -21,7 +21,7 @@ fn times_are_counted_from_now_or_are_dates() {
     let expiry = |time: &str| {
         let line = format!("touch k {time}");
         let Command::Ask(Ask::Change(change)) = parse(line.as_bytes(), NOW) else {
-            panic!("{time} is a time");
+            panic!("{time} is refused");
         };
         match Ask::Change(change).operation(b"") {
             Operation::Touch { expiry, .. } => expiry.map(|at| at.0),

@@ -147,7 +147,7 @@ fn a_reader_never_sees_a_message_change() {
                         seen += 1;
                     }
                     Err(Stale::Revoked) => {}
-                    Err(Stale::NotReadable) => panic!("the pool is readable"),
+                    Err(Stale::NotReadable) => panic!("the pool is not readable"),
                 }
                 #[cfg(miri)]
                 std::thread::yield_now();

@@ -140,7 +140,7 @@ fn keys(page: &Page) -> Vec<String> {
     let mut bytes = vec![0; page.size()];
     page.encode(&mut bytes);
     let Ok(Answer::Items { items, .. }) = Answer::decode(&bytes) else {
-        panic!("a page is an answer with items");
+        panic!("the answer has no items");
     };
     let keys = items
         .into_iter()

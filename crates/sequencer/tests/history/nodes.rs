@@ -213,7 +213,7 @@ impl ClientNode {
                     None => return,
                 };
             }
-            panic!("the clients make all calls");
+            panic!("a call is no client's");
         });
         rpc.on_session(|clients, event, cx| {
             for client in &mut clients.0 {

@@ -200,7 +200,7 @@ impl Stage {
     fn client(&mut self, port: PortId) -> &mut ClientNode {
         match self.world.node(port) {
             Some(Actor::Client(client)) => client,
-            _ => panic!("clients stay"),
+            _ => panic!("the client is gone"),
         }
     }
 

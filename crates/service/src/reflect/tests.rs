@@ -379,7 +379,7 @@ fn a_service_is_described_with_its_methods_and_types() {
 #[test]
 fn arguments_become_messages_and_responses_json() {
     let [get, grow, touch] = MixedReflection::METHODS else {
-        panic!("it has three methods");
+        panic!("not exactly three methods");
     };
     assert_eq!(get.message(PAIR).unwrap(), pair().as_bytes());
     assert_eq!(touch.message("\"Empty\"").unwrap(), [0]);

@@ -139,8 +139,12 @@ fn packets_of_no_automaton_match_nothing() {
     automata.batch(8, &mut Order::default(), &packets, |one| found.push(one));
     assert_eq!(found, expected);
     check_in_c(&automata, &packets, &expected);
-    automata.batch(8, &mut Order::default(), &[], |_| panic!("no packets"));
-    automata.batch_in_c(8, &mut OrderInC::default(), &[], |_| panic!("no packets"));
+    automata.batch(8, &mut Order::default(), &[], |_| {
+        panic!("a match without packets")
+    });
+    automata.batch_in_c(8, &mut OrderInC::default(), &[], |_| {
+        panic!("a match without packets")
+    });
 }
 
 #[test]

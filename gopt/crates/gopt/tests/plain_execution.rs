@@ -135,7 +135,7 @@ proptest! {
 fn an_empty_batch_does_nothing() {
     let batch = Batch::<16>::new();
     let none: [u32; 0] = [];
-    let fail = |_| async { panic!("there is nothing to look up") };
+    let fail = |_| async { panic!("a look-up in an empty batch") };
     batch.for_each(none, fail, |_, (): ()| ());
     assert_eq!(batch.map([1, 2], &mut [], fail), 0);
     batch.in_order(none, fail, |()| ());

@@ -28,7 +28,7 @@ fn a_full_ring_refuses_and_an_empty_one_has_nothing() {
             for number in 0..8 {
                 assert!(writer.write(|out| out.fill(lap * 8 + number)));
             }
-            assert!(!writer.write(|_| panic!("there is no room to write to")));
+            assert!(!writer.write(|_| panic!("a full ring is written")));
             for number in 0..8 {
                 assert_eq!(reader.read(|bytes| bytes[7]), Some(lap * 8 + number));
             }

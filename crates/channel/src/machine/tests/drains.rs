@@ -117,7 +117,7 @@ fn a_call_that_was_refused_often_waits_without_a_pause() {
     let only = call(&mut machine, false, now);
     for _ in 0..5 {
         let Some(Action::Send { attempt, call, .. }) = machine.poll(now) else {
-            panic!("it is not sent at once");
+            panic!("the call is not sent at once");
         };
         assert_eq!(call, only);
         machine.on_issued(attempt);

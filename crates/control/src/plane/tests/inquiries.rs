@@ -50,7 +50,7 @@ fn the_control_thread_answers_for_an_endpoint_that_does_not() {
         inquire(&mut world, client, key);
         world.run(timeout);
         let [Account::Away(away)] = accounts(&mut world, client)[..] else {
-            panic!("one account for each question");
+            panic!("not exactly one account for the question");
         };
         // The endpoint has been away since the first question.
         let due = timeout.times(turn - 1) + Nanos(timeout.0 / 8);

@@ -168,7 +168,7 @@ fn a_ticket_of_another_endpoint_answers_no_request() {
     assert_eq!(at_server.index(), at_client.index());
     let before = standing(&mut pair.client.rpc);
     let mut cx = pair.client.rpc.cx();
-    let write = |_: &mut [u8]| panic!("there is nothing to write");
+    let write = |_: &mut [u8]| panic!("a refused reply is written");
     assert_eq!(cx.reply(at_server, 1, write), Err(WRONG));
     assert_eq!(cx.reject(at_server, ErrorCode::application(1)), Err(WRONG));
     assert_eq!(cx.abandon(at_server), Err(WRONG));

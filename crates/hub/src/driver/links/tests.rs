@@ -26,7 +26,7 @@ fn an_announcement_outlives_the_links_that_brought_it() {
     let mut machine = Machine::new(Config::DEFAULT, 1, Nanos::ZERO);
     machine.on_addresses(["a"], Nanos::ZERO);
     let Some(Action::Connect { address, .. }) = machine.poll(Nanos::ZERO) else {
-        panic!("it connects");
+        panic!("the machine does not connect");
     };
     let mut links = Links::new();
     let announced = |links: &Links| links.ends(address).unwrap().endpoints;

@@ -130,7 +130,7 @@ fn tokens_after_a_part_of_a_large_message_are_masked() {
         let part = part(SESSION, number, 95, &vec![7; len]);
         receive(&recorder, &[&part[..], &request(b"one")].concat(), None);
         let [packet] = &taken(&mut trace)[..] else {
-            panic!("the bytes are one frame");
+            panic!("not exactly one packet");
         };
         let expected = [masked(&part), masked(&request(b"one"))].concat();
         assert_eq!(packet.bytes, expected);
@@ -148,7 +148,7 @@ fn only_the_header_of_a_packet_of_unknown_length_is_kept() {
         let frame = [request(b"first"), unknown.clone(), request(b"secret")].concat();
         receive(&recorder, &frame, None);
         let [packet] = &taken(&mut trace)[..] else {
-            panic!("the bytes are one frame");
+            panic!("not exactly one packet");
         };
         let header = masked(&unknown[..HEADER_LEN]);
         assert_eq!(packet.bytes, [masked(&request(b"first")), header].concat());

@@ -70,7 +70,7 @@ fn pop(consumer: &mut Consumer) -> Option<Vec<u8>> {
     match consumer.next() {
         Next::Packet { at, len } => Some(consumer.cells().read(at, len as usize)),
         Next::Nothing => None,
-        Next::Reference { .. } | Next::Corrupt => panic!("our own producer wrote this"),
+        Next::Reference { .. } | Next::Corrupt => panic!("the ring is corrupt"),
     }
 }
 

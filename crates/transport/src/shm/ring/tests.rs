@@ -21,7 +21,7 @@ impl Heap {
         match self.consumer.next() {
             Next::Packet { at, len } => Some(self.bytes(at, len).to_vec()),
             Next::Nothing => None,
-            Next::Reference { .. } | Next::Corrupt => panic!("our own producer wrote this"),
+            Next::Reference { .. } | Next::Corrupt => panic!("the ring is corrupt"),
         }
     }
 

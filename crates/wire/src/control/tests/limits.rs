@@ -172,7 +172,7 @@ fn a_found_endpoint_has_an_index_of_its_own() {
     let bad = Err(ControlError::Value(Field::Target));
     assert_eq!(Message::decode(&frame), bad);
     let Message::Found(found) = sample(13).message() else {
-        panic!("type 13 is Found");
+        panic!("message 13 is not Found");
     };
     let any = Message::Found(Found {
         target: EndpointIndex::ANY,

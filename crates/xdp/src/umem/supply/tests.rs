@@ -58,7 +58,7 @@ fn frames_come_back_in_parts_and_in_any_order() {
     let mut supply = ledger(2).own();
     let lent = lend(&mut supply, 6);
     let [a, b, c, d, e, f] = lent[..] else {
-        panic!("six frames");
+        panic!("not exactly six frames");
     };
     assert_eq!(give_back(&mut supply, &[a, b]), [true; 2]);
     assert_eq!(free(&mut supply)[..2], [a, b]);

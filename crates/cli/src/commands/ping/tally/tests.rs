@@ -13,7 +13,7 @@ fn summary(outcomes: &[Outcome]) -> (serde_json::Value, String) {
     let command = ["dunlin", "ping", "localhost:1", "--flood"];
     let Command::Other(commands::Command::Ping(args)) = crate::Args::parse_from(command).command
     else {
-        panic!("it is a ping");
+        panic!("the command is not a ping");
     };
     let mut tally = Tally::new(&args, ([127, 0, 0, 1], 1).into());
     for (seq, outcome) in (1..).zip(outcomes) {

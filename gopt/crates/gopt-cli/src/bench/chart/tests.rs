@@ -39,7 +39,7 @@ fn each_interleaved_form_is_a_line_of_its_shape() {
     let lines: Vec<usize> = charts.iter().map(|chart| chart.lines.len()).collect();
     assert_eq!(lines, [2, 1], "the others have none and are left out");
     let [gopt, hand] = &charts[0].lines[..] else {
-        panic!("a line of gopt and one by hand");
+        panic!("not exactly two lines");
     };
     let points: Vec<(f64, f64)> = gopt.points.iter().map(|point| (point.x, point.y)).collect();
     assert_eq!(points, [(8.0, 2.0), (16.0, 3.0)]);

@@ -67,7 +67,7 @@ fn a_rate_is_a_part_of_the_largest_one() {
     assert!(flow.begin(&open, 0.0).is_err());
     flow.begin(&open, 2e6).unwrap();
     let Timing::Random { mean, .. } = flow.timing else {
-        panic!("it is {:?}", flow.timing);
+        panic!("the timing is {:?}", flow.timing);
     };
     let ns = mean * flow.clock.ns_per_tick();
     assert!((ns / 1_000.0 - 1.0).abs() < 0.05, "{ns} ns between two");
