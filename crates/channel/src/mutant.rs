@@ -8,7 +8,7 @@ dunlin_core::mutants! {
         /// A handler that ran without memory for its response counts as one that did not run.
         NoMemoryRepeated = "no-memory-repeated",
         /// The machine believes any server that claims to have refused a request before the
-        /// handler, even a server that is not precise.
+        /// handler, even a server that does not keep the rules of codes.
         AnyServerBelieved = "any-server-believed",
         /// A server that drains gets new calls.
         DrainingPicked = "draining-picked",

@@ -9,8 +9,8 @@
 //! instead of a rate, the window limits all large messages of the session in that direction
 //! together.
 //!
-//! Called by `client/calls.rs` and `transfer/transfers.rs` for sessions whose `paced` is set, and
-//! by the endpoint when a packet in the wheel is due.
+//! Called by `client/calls.rs` and `transfer/transfers.rs` for paced sessions, and by the endpoint
+//! when a packet in the wheel is due.
 
 use crate::congestion::flow::Flow;
 use crate::congestion::pacer::Pacer;

@@ -1,6 +1,6 @@
 //! The tap of an endpoint, and the drop counts at the last frame that it got. If the present counts
 //! differ, a part of a frame was dropped, and the tap gets the frame with the reason. Called by
-//! `endpoint/event_loop.rs`.
+//! `endpoint/event_loop.rs`, `endpoint/plain.rs` and `endpoint/transmit.rs`.
 
 use dunlin_wire::{Header, SessionNum, peek_session};
 

@@ -1,9 +1,9 @@
 //! A tap sees every packet that an endpoint receives or sends, for traces (design §11). An endpoint
 //! without a tap pays a branch for each frame and each burst.
 //!
-//! Called by `endpoint/event_loop.rs`. The tap sees a received frame after its packets were
-//! handled, because only then are the drops known. It sees a packet that leaves just before the
-//! endpoint gives the packet to the transport.
+//! Called by `endpoint/tapping.rs`. The tap sees a received frame after its packets were handled,
+//! because only then are the drops known. It sees a packet that leaves just before the endpoint
+//! gives the packet to the transport.
 
 use dunlin_wire::Header;
 

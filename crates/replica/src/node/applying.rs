@@ -3,8 +3,8 @@
 //! A leader applies them at once, because it answers clients with the result. A follower first
 //! answers its leader. It applies the entries that one run finds committed at the end of the next
 //! run, or earlier if there is no other work. Invariant: entries are applied in log order, so a new
-//! leader first applies the entries that it left as a follower. Called by `node`, `persist` and the
-//! node's owner.
+//! leader first applies the entries that it left as a follower. Called by `node` and the node's
+//! owner.
 
 use raft::eraftpb::{Entry, EntryType};
 

@@ -6,7 +6,7 @@
 //! copied. The later process may lack promises that the first has made, so parcels of both are
 //! refused from then on. Each process learns this from a refusal or from the next parcel sent to
 //! it, and ends. The cluster goes on without the member. A parcel of a process that has ended may
-//! arrive late; within a limited time it is dropped and proves nothing. Called by `seat`.
+//! arrive late; within a limited time it is dropped and proves nothing. Called by `parcels`.
 
 use dunlin_core::Nanos;
 

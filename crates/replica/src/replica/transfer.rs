@@ -2,7 +2,7 @@
 //!
 //! The next part leaves when the previous one has arrived, so a slow receiver slows the sender
 //! down, and other messages can pass between two parts. If a part is lost, the transfer ends, and
-//! Raft asks for another. Called by `seat`.
+//! Raft asks for another. Called by `pieces`.
 
 use raft::eraftpb::{Message, Snapshot};
 

@@ -1,6 +1,6 @@
 //! The simulator's adapter for handshakes: offers and descriptors for the simulated transport, and
 //! commands to the control thread. `dunlin_control::Handshake`, which the nexus runs too, decides
-//! the steps. Called by `control`.
+//! the steps and calls this.
 
 use dunlin_control::{Command, HalvesMut, PeerIdentity, Peering, TransportOffers};
 use dunlin_core::transport::PeerId;

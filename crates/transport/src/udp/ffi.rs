@@ -2,7 +2,7 @@
 //!
 //! Owns every call to the kernel under `udp`. Nothing here blocks: sockets are made non-blocking.
 //! Errors of the data path are plain error numbers, because callers decide by the number. Called by
-//! `socket`, `tx` and `rx`; `udp(7)`, `sendmmsg(2)`, `recvmmsg(2)`.
+//! `socket`, `tx` and `rx`. See `udp(7)`, `sendmmsg(2)`, `recvmmsg(2)`.
 
 use std::io;
 use std::mem::MaybeUninit;

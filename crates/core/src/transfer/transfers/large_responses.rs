@@ -1,8 +1,8 @@
 //! Responses of more than one packet, at the client side. They are put together in the user's
 //! buffer (rule S13). `transfers/sending.rs` asks for the packets that are still missing.
 //!
-//! Called by `client/calls.rs` for answers that do not fit into a packet. Nothing here calls user
-//! code: the completion is queued.
+//! Called by `protocol/client.rs` for answers that do not fit into a packet. Nothing here calls
+//! user code: the completion is queued.
 
 use dunlin_wire::{Flags, Header, Residence};
 

@@ -3,9 +3,9 @@
 //!
 //! Requests and responses alike are a [`Transfer`](crate::transfer::scoreboard::Transfer): CRs
 //! acknowledge the packets of a request; the packets of a response acknowledge themselves by
-//! arriving. Called by `client/calls.rs` for calls that do not fit into a packet, by the event loop
-//! for the queue (`drain_queues`), and by `protocol/timeouts.rs` when time has passed. No user code
-//! runs here.
+//! arriving. Called by `protocol/client.rs` for calls that do not fit into a packet, by
+//! `transfers/turns.rs` when a message may send, and by `transfers/silence.rs` when time has
+//! passed. No user code runs here.
 
 use dunlin_wire::{Bitmap, Flags, Header, PacketType};
 

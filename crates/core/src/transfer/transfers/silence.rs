@@ -4,7 +4,7 @@
 //! The scoreboard notices that a packet is lost when later packets of its message have arrived. No
 //! packets follow the last ones of a message, so the client probes them: when the whole session has
 //! been silent for long enough, or when packets that left later were answered. Called by
-//! `transfers/sending.rs` when a packet has arrived, and by `protocol/timeouts.rs` when time has
+//! `transfers/sending.rs` when a packet has arrived, and by `protocol/client.rs` when time has
 //! passed.
 
 use dunlin_wire::Token;

@@ -3,8 +3,8 @@
 //! A session has credits, and a window and a rate for each direction. The messages of one direction
 //! share these in turns (`QUANTUM` of `transfer/scoreboard.rs`), so that messages of the same size
 //! take about the same time. Turns are shorter if the path is so slow that the server would give up
-//! the messages that wait. Called by `transfers/sending.rs` for its queue and when a message ends,
-//! and by `congestion/pacing.rs` when a packet's time has come.
+//! the messages that wait. Called by `transfers/sending.rs`, by the event loop for the queue, and
+//! by `protocol/client.rs` when a packet's time has come.
 
 use crate::congestion::Way;
 use crate::congestion::wheel::Paced;

@@ -1,6 +1,6 @@
 //! The configuration of a network: rates, delays, memory, and a thread's costs for moving frames.
 //!
-//! Called by `net` and its parts, filled by plans, scenarios and tests.
+//! Used by `net` and its parts; plans, scenarios and tests set it.
 
 use std::ops::Range;
 
