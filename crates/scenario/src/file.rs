@@ -349,7 +349,7 @@ fn ppm(n: u64) -> Ppm {
     Ppm(u32::try_from(n).unwrap_or(u32::MAX).min(Ppm::ALWAYS.0))
 }
 
-/// Rounds to the nearest whole number; larger values give the greatest `u64`.
+/// Rounds to the nearest whole number, at most the greatest `u64`.
 ///
 /// # Errors
 /// It is negative, or not a number.

@@ -1,6 +1,6 @@
 //! `bandwidth`: the rate of request bytes, with one or four messages in flight, each answered with
-//! 32 bytes. The baselines are the rates of memory copies (shm) or of raw datagrams (udp). The same
-//! messages over one TCP stream have rows of their own.
+//! 32 bytes. The baselines are the rates of memory copies (shm), of raw datagrams (udp) or of bare
+//! packets (xdp, dpdk). The same messages over one TCP stream have rows of their own.
 
 pub(crate) mod raw;
 pub(crate) mod tcp;

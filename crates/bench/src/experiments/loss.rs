@@ -1,7 +1,7 @@
 //! `loss` and `reorder`: the speed of 8 MB requests while packets are lost or late. The simulated
 //! network has links of 100 Gb/s, round trips of 6 µs and packets of 4096 bytes, and each round has
-//! its own seed. Over udp, xdp and dpdk, both ends drop some of the incoming datagrams, or keep
-//! them back. The baseline is the same run without faults.
+//! its own seed. Over udp, xdp and dpdk, both ends drop some of the incoming datagrams; over xdp
+//! and dpdk, they also keep some back. The baseline is the same run without faults.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ pub(super) const REORDER: Experiment = Experiment {
     ..Experiment::BASE
 };
 
-/// Transports that these experiments can measure, besides the simulated network.
+/// Transports that a command may name. Those that cannot lose packets on purpose add no case.
 const LOSSY: [Transport; 6] = [
     Transport::Shm,
     Transport::Auto,

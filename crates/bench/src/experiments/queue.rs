@@ -37,7 +37,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::BASE
 };
 
-/// Serves with all endpoints, until the parent asks to stop the last.
+/// Serves with all endpoints. Stops the last one when the parent asks for that.
 pub(crate) const SERVE: Role = Role::new("queue-serve", serve);
 
 /// Makes calls with all endpoints, and reports the rate of all but the last.

@@ -12,7 +12,7 @@ use super::transport::Transport;
 /// Bytes of the largest message in experiments whose sizes can be chosen.
 const LARGEST_SIZE: u16 = 8192;
 
-/// Most MiB of items in a table: items are numbered with 32 bits, and the smallest has 16 bytes.
+/// Most MiB of items in a table: items are numbered with 32 bits, and a key alone has 16 bytes.
 #[cfg(feature = "kv")]
 const LARGEST_ITEMS: i64 = 64 << 10;
 

@@ -26,7 +26,7 @@ pub(super) struct Server {
     name: Arc<str>,
     /// Opens channels to the server.
     builder: ChannelBuilder,
-    /// The endpoint that is first asked for the map.
+    /// The index of the endpoint that is asked first for the map.
     first: u16,
     known: Mutex<Known>,
 }
@@ -58,7 +58,7 @@ pub(super) struct Call {
 }
 
 impl Server {
-    /// Opens a channel to the endpoint that is first asked for the map.
+    /// Opens a channel to the endpoint that is asked first for the map.
     pub(super) fn open(
         name: &str,
         builder: ChannelBuilder,
@@ -127,7 +127,7 @@ impl Server {
             .unwrap_or(self.first)
     }
 
-    /// Forgets the map with this tag, unless another task has already asked for the next one.
+    /// Forgets the map if it has this tag. Another task may already have got the next one.
     pub(super) fn forget(&self, tag: u32) {
         self.lock().map.take_if(|map| map.tag() == tag);
     }

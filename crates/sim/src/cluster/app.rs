@@ -100,7 +100,7 @@ impl Alarm {
 
 /// Longest time until an ended session is opened again.
 const REOPEN: Nanos = Nanos::from_millis(5);
-/// A process that has no open session looks for one again after this time.
+/// A process that has no session looks for one again after this time.
 const NO_SESSION_WAIT: Nanos = Nanos::from_micros(200);
 /// An answer that is too large on purpose exceeds the session's limit by at most this many bytes.
 const TOO_MUCH: u64 = 1000;

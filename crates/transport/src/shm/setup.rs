@@ -327,7 +327,7 @@ pub(super) fn drain_lines(rx: &mut ShmRx, tx: &ShmTx) {
     rx.count_wakeups(woken);
 }
 
-/// Starts to use a channel, once each side has the terms of the other.
+/// Starts to use a channel, once this side has the terms of the other.
 fn start(
     rx: &mut ShmRx,
     tx: &mut ShmTx,

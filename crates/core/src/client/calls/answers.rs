@@ -204,7 +204,8 @@ impl Calls {
                     context.stats.on_rtt_away();
                 }
             }
-            // The request asked for a sample, so it has waited.
+            // The request asked for a sample and got no residence, so it may have waited for the
+            // peer's thread.
             None if call.marks.has(CallMarks::SAMPLE) && !is_copy => {
                 line.on_wait(context.moment.burst_time().since(call.sent));
                 pacer.learn_wait(line, Way::Out, 1, context);

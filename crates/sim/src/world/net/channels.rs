@@ -398,7 +398,7 @@ impl Channels {
         self.ends.get_mut(&peer).map(|end| &mut end.state)
     }
 
-    /// An id that no peer has had.
+    /// The next id. Ids repeat after 2^15 peers.
     const fn fresh(&mut self, port: PeerId) -> PeerId {
         self.last = (self.last + 1) % (PORTS / 2);
         PeerId(((self.last + 1) * PORTS) | (port.0 % PORTS))
