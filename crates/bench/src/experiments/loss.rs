@@ -49,14 +49,15 @@ const PUBLISHED: &[Published] = &[
 
 pub(super) const REORDER: Experiment = Experiment {
     name: "reorder",
-    about: "The same over a simulated one that delivers some of them late, and over xdp or dpdk",
+    about: "8 MB requests over networks that deliver packets late: a simulated one, xdp or dpdk",
     cases: |sweep| Ok(reorder_cases(sweep.transports)),
     allowed: &LOSSY,
     usual_time: Duration::from_secs(5),
     section: Some(Section {
         title: "Reordering",
-        text: "The same over a simulated network that delivers some packets late. The paper takes \
-               such packets for lost.",
+        text: "8 MB requests over a simulated network, AF_XDP or DPDK that delivers some packets \
+               late. The baseline is the same without late packets. The paper takes such packets \
+               for lost.",
     }),
     charts: reorder_charts,
     ..Experiment::BASE

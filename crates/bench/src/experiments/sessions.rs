@@ -39,8 +39,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     usual_time: Duration::from_secs(150),
     section: Some(Section {
         title: "Sessions",
-        text: "Many sessions between two endpoints, used in turn. The papers' point is that state \
-               in the NIC runs out, and state in memory does not.",
+        text: "Many sessions between two endpoints; each call uses a random one. The papers' point \
+               is that state in the NIC runs out, and state in memory does not.",
     }),
     charts,
     published: PUBLISHED,
@@ -301,18 +301,14 @@ fn charts(rows: &[&Row]) -> Vec<Picture> {
         chart(
             "Rate with many sessions, against 100",
             x(),
-            Axis::new(
-                "rate as a part of that with 100 sessions",
-                "",
-                Scale::Linear,
-            ),
+            Axis::new("rate, relative to 100 sessions", "", Scale::Linear),
             ratios,
         ),
         chart(
             "Memory of a session that was used and is idle",
             x(),
             Axis::new(
-                "bytes of both sides; of few sessions, mostly the processes'",
+                "bytes per side; with few sessions, mostly of the processes",
                 "B",
                 Scale::Log,
             ),

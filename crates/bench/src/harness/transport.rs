@@ -15,7 +15,7 @@ use super::link::{Kind, Mode};
 pub enum Transport {
     /// Shared memory between processes of this host
     Shm,
-    /// Both, chosen per peer; here it is shared memory
+    /// Shared memory or UDP, chosen per peer; here always shared memory
     #[cfg(feature = "full")]
     Auto,
     /// Kernel UDP over loopback

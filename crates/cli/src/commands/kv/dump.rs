@@ -78,7 +78,7 @@ pub(super) fn run<T: Configurable>(
         if signal::check().is_err() {
             dump.out.flush().with_context(|| name.clone())?;
             bail!(
-                "{name} has {} items so far; `dunlin kv dump --resume {name}` goes on",
+                "{name} has {} items so far; `dunlin kv dump --resume {name}` continues it",
                 dump.sum.items()
             );
         }
@@ -95,7 +95,7 @@ impl Dump {
     fn create(path: &Path, tag: u32) -> anyhow::Result<Option<Self>> {
         let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                bail!("it exists; --resume goes on with a dump, and another name begins one")
+                bail!("it exists; --resume continues a dump, and another name begins one")
             }
             other => other?,
         };

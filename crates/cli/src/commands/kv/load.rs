@@ -116,7 +116,7 @@ fn load_file<T: Configurable>(
         if number < from_line {
             continue;
         }
-        let go_on = || format!("{name}:{number}: --from-line {number} goes on here");
+        let go_on = || format!("{name}:{number}: --from-line {number} resumes here");
         if let Err(stopped) = signal::check() {
             // The program shows no error after a signal, because the user has sent it.
             eprintln!("dunlin: {}", go_on());
