@@ -2,10 +2,10 @@
 //! input or output; `trunks.rs` makes and ends the sessions.
 //!
 //! A channel's link is a *member* of its trunk. A member whose attempts find no room waits for its
-//! turn, and each turn is one attempt. So a call waits for at most one attempt of each other member,
-//! even if one of these has thousands of calls. While a trunk has several members, none of them
-//! takes the last eighth of its room: otherwise a channel whose calls take seconds would keep all
-//! others waiting for that long.
+//! turn, and each turn is one attempt. So a call waits for at most one attempt of each other
+//! member, even if one of these has thousands of calls. While a trunk has several members, none of
+//! them takes the last eighth of its room: otherwise a channel whose calls take seconds would keep
+//! all others waiting for that long.
 //!
 //! A member takes at most the room of eight sessions. A trunk opens another session while a member
 //! that has less than this waits and no session has room for it. So calls that end late, or only
