@@ -45,8 +45,8 @@ pub struct Options {
     /// own. Packets leave by the first one.
     pub queues: u32,
     /// The number of the VLAN whose tag frames have, or 0 for none. `None`: the VLAN of the
-    /// interface, if it has one. The kernel tags the packets that it sends for the endpoint only in
-    /// the latter case.
+    /// interface, if it has one. Only then does the kernel tag the packets that it sends for the
+    /// endpoint.
     pub vlan: Option<u16>,
     /// Where the kernel runs the program that steers.
     pub mode: Mode,

@@ -26,8 +26,8 @@ impl<A> Node<A> {
         }
     }
 
-    /// Tells Raft which entries the items contain, but does not count items that the disk does not
-    /// have.
+    /// Tells Raft up to which entry the items are applied, unless the disk does not have that entry
+    /// yet.
     pub(super) fn note_applied(&mut self) {
         let applied = self.applied();
         if applied <= self.raft.raft.raft_log.persisted {

@@ -3,8 +3,8 @@
 //! and `mixed` run (design §14; eRPC §6.4, table 4).
 //!
 //! Invariant: a report depends only on its [`Bulk`]. Every packet's data has a stamp. The server
-//! checks all stamps and answers with a function of them, which the client checks. Called by the
-//! command line and by tests.
+//! checks all stamps and answers with a function of them, which the client checks. Called by
+//! `dunlin bench` and by tests.
 
 mod endpoint;
 

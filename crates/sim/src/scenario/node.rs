@@ -29,7 +29,7 @@ const LOOKS: u32 = 64;
 #[derive(Debug)]
 pub(super) struct Members {
     pub(super) scenario: Scenario,
-    /// The role of each port: its load, and whether it is a client.
+    /// The role of each port.
     pub(super) roles: Vec<Role>,
     pub(super) stats: Vec<SharedStats>,
     pub(super) seeds: Rng,
