@@ -48,8 +48,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
                baseline of UDP sends datagrams in one direction. Over AF_XDP, the baseline is an \
                exchange of bare packets if each packet has its own datagram, and the rate of these \
                RPCs over UDP on the same link if packets share datagrams. Over DPDK, it is an \
-               exchange of bare packets in both cases. The paper's threads each call ten others and \
-               serve them.",
+               exchange of bare packets in both cases. The paper's threads each call ten others \
+               and serve them.",
     }),
     charts,
     published: PUBLISHED,
