@@ -31,7 +31,8 @@ const BAD_DATA: &str = "CLIENT_ERROR bad data chunk";
 const LIST_END: &[u8] = b"END\r\n";
 
 impl Connection {
-    /// Runs one operation, or reads one line. Returns false if that needs more bytes.
+    /// Runs one operation, or reads one line. Returns false if that needs more bytes or an answer of
+    /// another partition, or if the connection takes no more commands.
     pub(super) fn step(&mut self, server: &mut impl Server, now: Seconds) -> bool {
         match self.phase {
             Phase::Opening => self.open(),
@@ -166,7 +167,7 @@ impl Connection {
         self.announced = self.announced.saturating_sub(1);
     }
 
-    /// Asks for the next key of a line, or ends the list.
+    /// Gets the item of the next key of a line, or ends the list.
     fn read_key(&mut self, mut reading: Reading, server: &mut impl Server, now: Seconds) {
         let line = &self.input.bytes()[..reading.end];
         let rest = &line[reading.at..];
@@ -346,8 +347,8 @@ fn long_write<'o, 'v>(
     }
 }
 
-/// The first keys of the lines at the front that read items, up to the first other or incomplete
-/// line.
+/// The first key of each line at the front that reads items, up to the first line that does not, or
+/// is incomplete.
 fn first_keys(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let words = bytes.strip_prefix(b"get ").or(bytes.strip_prefix(b"mg "))?;

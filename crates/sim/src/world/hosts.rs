@@ -24,7 +24,7 @@ use streams::{Lane, Streams};
 
 /// The world and its processes.
 pub struct World<C: Cluster> {
-    /// Makes the processes, and answers the scenario's questions.
+    /// Starts the processes, and learns of their ends.
     pub cluster: C,
     net: NetHandle,
     ports: Vec<Process<C::Node>>,

@@ -29,7 +29,7 @@ pub enum CounterError {
     VersionDiffers,
     /// The item's value is not a decimal number below 2^64.
     NotANumber,
-    /// The new number has one digit more, and there is no memory for it.
+    /// The new number has more digits, and there is no memory for it.
     NoMemory,
 }
 

@@ -148,9 +148,9 @@ impl Writings {
 impl Table {
     /// Does a part of a write, and returns the result once the write has happened or cannot happen.
     /// `None`: the caller does other work, and then calls again with the same arguments. A call
-    /// copies at most a [`SLICE`], with three exceptions, which the first call writes completely:
-    /// shorter values, appends and prepends, and in a cache values that overwrite an old value of
-    /// the same size.
+    /// copies at most a [`SLICE`], except that some writes are done in one piece: shorter values,
+    /// appends and prepends, in a cache values that overwrite an old value of the same size, and
+    /// writes beyond [`MOST_WRITINGS`], or that were abandoned or have lost their room.
     ///
     /// ```
     /// # use dunlin_store::{Config, Mode, Region, Seconds, Seed, Table, Write, Writing};
