@@ -1,8 +1,8 @@
 //! Datagrams on their way to the device: those that are being filled, and those that leave with the
 //! next burst.
 //!
-//! A datagram to an endpoint of the same device goes to its inbox. While a
-//! neighbour has not answered, the datagrams to it wait in `neighbours`. Owned by `transmit`.
+//! A datagram to an endpoint of the same device goes to its inbox. While a neighbour has not
+//! answered, the datagrams to it wait in `neighbours`. Owned by `transmit`.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -468,7 +468,7 @@ impl Port {
         }
     }
 
-    /// Shows the counters of the device: packets that it dropped or no endpoint got, by cause.
+    /// Shows the counters of the device.
     pub(crate) fn show_counters(&self, show: &mut dyn FnMut(&'static str, u64)) {
         let drops = lock(&self.receiving).drops();
         for (name, count) in NAMES.into_iter().zip(self.tally.counts(drops)) {

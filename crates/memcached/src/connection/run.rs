@@ -31,8 +31,8 @@ const BAD_DATA: &str = "CLIENT_ERROR bad data chunk";
 const LIST_END: &[u8] = b"END\r\n";
 
 impl Connection {
-    /// Runs one operation, or reads one line. Returns false if that needs more bytes or an answer of
-    /// another partition, or if the connection takes no more commands.
+    /// Runs one operation, or reads one line. Returns false if that needs more bytes or an answer
+    /// of another partition, or if the connection takes no more commands.
     pub(super) fn step(&mut self, server: &mut impl Server, now: Seconds) -> bool {
         match self.phase {
             Phase::Opening => self.open(),

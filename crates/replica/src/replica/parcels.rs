@@ -219,7 +219,7 @@ impl Seat {
         }
     }
 
-    /// Answers the parcels of a member. The last answer has the messages.
+    /// Answers the parcels of a member. The answer to the last one has the messages.
     fn reply_to(&mut self, own: u64, lane: usize, messages: &[u8], cx: &mut Cx<'_>) {
         let mut messages = messages;
         while let Some(parcel) = self.peers[lane].parcels.pop() {
