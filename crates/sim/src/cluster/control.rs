@@ -145,7 +145,7 @@ impl Control {
         Some(session)
     }
 
-    /// Sets the plane's time.
+    /// Runs the control thread: gives the plane the endpoint's commands and the time.
     pub(super) fn tick(&mut self, now: Nanos) {
         while let Some(command) = self.ways.commands.next(now) {
             self.plane.on_command(command, now);

@@ -238,8 +238,8 @@ impl RpcNode {
         (infos.map(|info| info.receiving).sum(), self.rpc.receiving())
     }
 
-    /// Checks that credits never exceed their limit, that calls in slots never exceed the number of
-    /// slots, and that the budgets of the sessions add up to the endpoint's.
+    /// Checks that each credit of a session is free or held by a call, that calls in slots never
+    /// exceed the number of slots, and that the budgets of the sessions add up to the endpoint's.
     fn check_sessions(&mut self) {
         let App {
             sessions,
