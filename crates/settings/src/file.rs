@@ -15,7 +15,7 @@ pub(super) struct KeyValue {
     pub(super) key: String,
     pub(super) key_at: Source,
     pub(super) value_at: Source,
-    /// `None` if the value is not a number, a text or a switch.
+    /// `None` if the value is not a number, a text, a switch or a list of texts.
     pub(super) value: Option<String>,
 }
 

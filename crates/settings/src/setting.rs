@@ -1,7 +1,8 @@
 //! A row of the table: an option's name, unit, range and meaning.
 //!
-//! Invariant: everything here is constant; `tests.rs` compares it with the option structs. Read by
-//! `settings.rs`, by `dunlin config`, and by the test that writes the page about options.
+//! Invariant: everything here is constant; `settings/tests/complete.rs` compares it with the option
+//! structs. Read by `settings.rs`, by `dunlin config`, and by the test that writes the page about
+//! options.
 
 use std::ops::RangeInclusive;
 

@@ -1,11 +1,11 @@
 //! The daemon: opens sockets for processes without privilege, as its table says.
 //!
 //! A process hands over the memory of a region; the daemon registers it with the kernel, binds the
-//! socket, and passes the bound socket, never the program or its maps, which
-//! it does not even offer to processes of its own user. Each connection has one
-//! request and a thread. The entries and the socket of an endpoint live as long as its connection,
-//! so the daemon lets go of them when the process ends, however it ends. If the daemon ends, the
-//! program ends, and packets come through the kernel.
+//! socket, and passes the bound socket. It never passes the program or its maps, not even to
+//! processes of its own user. Each connection has one request and a thread. The entries and the
+//! socket of an endpoint live as long as its connection, so the daemon lets go of them when the
+//! process ends, however it ends. If the daemon ends, the program ends, and packets come through
+//! the kernel.
 //!
 //! Invariant: the daemon neither reads a packet nor maps a ring, and touches no byte of a region.
 //! Called by the command `dunlin xdp-setup`.

@@ -7,10 +7,10 @@
 //! afterwards as it was made.
 //!
 //! Invariant: a rule of ours ends with its endpoint's connection, or when the daemon ends. If the
-//! device already has an equal rule, no other is made, and that rule stays. While a
-//! connection uses a rule, even the operator's, no other connection changes it. The daemon ends a
-//! rule that it has not made only if a connection gets exactly the rule's address and port at
-//! another queue, because a killed daemon may have left such a rule. Owned by `daemon`.
+//! device already has an equal rule, no other is made, and that rule stays. While a connection uses
+//! a rule, even the operator's, no other connection changes it. The daemon ends a rule that it has
+//! not made only if a connection gets exactly the rule's address and port at another queue, because
+//! a killed daemon may have left such a rule. Owned by `daemon`.
 
 mod entry;
 
@@ -104,7 +104,7 @@ impl Rules {
     /// # Errors
     /// The driver's: `Unsupported` if it has no rules. `ResourceBusy` if an endpoint has a rule for
     /// the address, which leads to the first one of its queues; `Other` if the driver does not show
-    /// the rule that it has accepted.
+    /// the rule that it has accepted; `ConnectionAborted` if the daemon has ended.
     pub(crate) fn steer(
         self: &Arc<Self>,
         index: u32,
