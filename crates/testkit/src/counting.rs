@@ -1,8 +1,8 @@
 //! A global allocator that counts allocations of the current thread while counting is on.
 //!
-//! Threads of the test harness allocate at any time, so each thread has its own count. The first
-//! counted allocation leaves a backtrace, which a failed proof prints. Shared with the tests of the
-//! transports.
+//! Threads of the test harness allocate at any time, so each thread has its own count, and a second
+//! count covers only the threads that a test watches. The first allocation in a thread's own count
+//! leaves a backtrace, which a failed proof prints. Also used by the tests of the transports.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::Backtrace;
@@ -88,7 +88,7 @@ pub fn allocations_in(work: impl FnOnce()) -> u64 {
     COUNT.get()
 }
 
-/// The backtrace of the first allocation of the last count.
+/// The backtrace of the first allocation in this thread's last [`allocations_in`].
 pub fn first_allocation() -> String {
     FIRST
         .take()

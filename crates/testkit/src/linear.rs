@@ -40,10 +40,10 @@ struct Search<'a, O: Operation> {
     steps: u64,
 }
 
-/// Checks whether some order explains the operations, which begin with this state.
+/// Checks whether some order explains the operations, the first of which finds this state.
 ///
 /// # Errors
-/// A text: no order does, or the search takes too long.
+/// No order explains them, or the search takes too long; the text says which.
 pub fn check<O: Operation>(operations: &[O], state: O::State) -> Result<(), String> {
     let mut sorted = operations.to_vec();
     sorted.sort_by_key(Operation::begin);

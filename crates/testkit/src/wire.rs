@@ -20,7 +20,7 @@ use crate::packet::{bytes_of, front_of};
 /// Frames, in their order.
 pub type Queue = Rc<RefCell<VecDeque<Vec<u8>>>>;
 
-/// The pair of types.
+/// The transport, whose halves are [`WireRx`] and [`WireTx`].
 #[derive(Clone, Copy, Debug)]
 pub struct Wire;
 

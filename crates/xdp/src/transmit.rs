@@ -146,8 +146,9 @@ impl XdpTx {
         }
     }
 
-    /// Counters of packets: datagrams that left in frames, packets that the kernel sent, by cause,
-    /// and entries that one side of the rings refused.
+    /// Counters of this half: datagrams that left in frames, entries that one side of the rings
+    /// refused, packets that left in frames, by the cause of their copy, and packets that the kernel
+    /// sent, by cause.
     pub fn details(&self) -> Vec<(&'static str, u64)> {
         let mut details = Vec::new();
         self.show_details(&mut |name, count| details.push((name, count)));

@@ -1,14 +1,14 @@
 //! The format of requests and responses in the scenario, and the handler that each request is for.
 //!
-//! Every request contains its call's name, and all following bytes are computed from the name. So a
-//! response that belongs to another request, or to none, is recognised. Called by `app` and
-//! `ledger`.
+//! Every request that is not empty begins with its call's name, and the bytes after its prefix are
+//! computed from the name. So are all bytes of its response, so a response that belongs to another
+//! request, or to none, is recognised. Called by `app`, `handlers` and `ledger`.
 
 use dunlin_wire::ReqType;
 
 /// Bytes of a request before its pattern.
 pub(super) const PREFIX: usize = 16;
-/// A response contains its call's name xored with this, so that an echoed request is not a valid
+/// A response begins with its call's name xored with this, so that an echoed request is not a valid
 /// response.
 const ANSWER: u64 = 0xA5A5_5A5A_0F0F_F0F0;
 
@@ -22,7 +22,7 @@ pub enum Kind {
     Nested,
     /// A worker answers.
     Background,
-    /// A batch handler answers it together with others of its burst.
+    /// A batch handler answers the request together with others of its burst.
     Batch,
     /// Answers with an application error.
     Reject,
@@ -49,7 +49,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, in the order of their request types.
+    /// All kinds, in the order of their request types.
     pub const ALL: [Self; 15] = [
         Self::Echo,
         Self::Nested,

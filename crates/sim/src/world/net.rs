@@ -306,7 +306,7 @@ impl Net {
         }
     }
 
-    /// Puts a frame that no endpoint sent on the wire towards `to`.
+    /// Puts a forged frame on the wire, which arrives at `to` at once.
     pub fn inject(&mut self, to: PortId, bytes: &[u8]) {
         self.counters.hostile += 1;
         let mut copy = self.spare.pop().unwrap_or_default();

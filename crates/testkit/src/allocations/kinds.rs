@@ -48,7 +48,8 @@ pub fn background<T: Transport>(world: &mut World<T>) {
     round(world, BACKGROUND, ROUND);
 }
 
-/// Makes calls that are rejected, calls of an unknown type, and calls that are never answered.
+/// Makes calls that are rejected, calls of an unknown type, and calls whose requests the handler
+/// drops.
 pub fn errors<T: Transport>(world: &mut World<T>) {
     for _ in 0..4 {
         world.call(REJECT, None);

@@ -13,7 +13,7 @@ const FRAME: usize = DATA_SIZE as usize + 64;
 /// The most frames in a queue; further ones are lost.
 const CELLS: usize = 1024;
 
-/// The pair of types.
+/// The transport, whose halves are [`MemoryRx`] and [`MemoryTx`].
 pub struct Memory;
 
 impl Transport for Memory {

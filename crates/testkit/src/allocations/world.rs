@@ -112,7 +112,7 @@ pub(super) type TestRpc<T> = Endpoint<Lossy<T>, StepClock, App>;
 pub struct World<T: Transport> {
     /// The clock of both.
     pub clock: StepClock,
-    /// One in this many packets is lost, in both directions.
+    /// One in this many packets is lost, in both directions; none if it is 0.
     pub loss: Rc<Cell<u64>>,
     /// The endpoint that calls.
     pub client: Endpoint<Lossy<T>, StepClock, App>,
@@ -124,8 +124,8 @@ pub struct World<T: Transport> {
 }
 
 impl<T: Transport> World<T> {
-    /// `ends` are the two ends of the transport; `peers` are the numbers by which each end knows
-    /// the other.
+    /// Makes the endpoints, over the two `ends` of a transport, with this number of sessions.
+    /// `peers`: the number by which each end knows the other.
     pub fn new(ends: [Halves<T::Rx, T::Tx>; 2], peers: [PeerId; 2], sessions: usize) -> Self {
         let (clock, loss) = (StepClock::at(Nanos(1_000_000)), Rc::default());
         let [client, server] = ends;
@@ -163,7 +163,7 @@ impl<T: Transport> World<T> {
             .expect("the backlog has room")
     }
 
-    /// Lets a microsecond pass, and runs both endpoints once.
+    /// Lets a microsecond pass, and runs both endpoints once. True if one of them had work.
     pub fn step(&mut self) -> bool {
         self.clock.pass(Nanos(1_000));
         self.client.run_once().busy | self.server.run_once().busy

@@ -13,7 +13,8 @@ use crate::ends::{Echo, End, at};
 
 const QUEUES: u32 = 4;
 
-/// Sockets that send: twelve for each queue, so that each gets the packets of some of them.
+/// Sockets that send: twelve times as many as queues, so that each queue gets the packets of some
+/// of them.
 const SOCKETS: usize = 48;
 
 /// Bytes of a datagram.

@@ -165,7 +165,7 @@ fn carried(pack: bool, counts: &[u64]) {
     );
 }
 
-/// Checks that frames carried the messages: 166 calls, of which four may share a datagram.
+/// Checks that frames carried the messages of 166 calls, up to four of which share a datagram.
 fn used(counts: &[u64]) {
     assert!(counts.iter().all(|count| *count > 40), "{counts:?}");
 }

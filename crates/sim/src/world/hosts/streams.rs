@@ -1,8 +1,8 @@
 //! The control plane's connections: ordered, reliable, delayed, and broken by a crash, like TCP.
 //!
-//! If a direction of a connection has no path, its messages wait until the path is back. Invariant:
-//! the messages of one end arrive at the other end in order, or the other end learns that the
-//! connection is gone; after that, no message arrives there. Called by `world`.
+//! While a direction of a connection has no path, or the host at its end is paused, its messages
+//! wait. Invariant: the messages of one end arrive at the other end in order, or the other end
+//! learns that the connection is gone; after that, no message arrives there. Called by `world`.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,7 +21,7 @@ pub(super) enum Item {
     Dialled,
     /// A message, with its descriptors.
     Frame(Vec<u8>, Vec<Fd>),
-    /// The end.
+    /// The connection is gone, or was refused.
     Gone,
 }
 
@@ -56,7 +56,7 @@ struct End {
 
 /// Range of the time that a message needs: a kernel's TCP within a rack, with its wake-ups.
 const DELAY: (u64, u64) = (10_000, 400_000);
-/// A connection without a path tries again after this time.
+/// A direction whose messages must wait tries again after this time.
 const RETRY: Nanos = Nanos::from_millis(1);
 
 impl Lane {
@@ -152,7 +152,7 @@ impl Streams {
         }
     }
 
-    /// Takes the first item if there is a path. Also returns when to call this next for the lane.
+    /// Takes the first item if the lane is open. Also returns when to call this next for the lane.
     pub(super) fn take(&mut self, lane: Lane, open: bool, now: Nanos) -> (Option<Item>, Plan) {
         if !open {
             return (None, Some((lane, now + RETRY)));

@@ -3,7 +3,7 @@
 /// Counts of all frames of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetCounters {
-    /// Frames that left a NIC.
+    /// Frames that left the memory of their hosts, including those that the NIC then dropped.
     pub sent: u64,
     /// Frames that reached an RX queue, including second copies and hostile ones.
     pub delivered: u64,
@@ -11,13 +11,13 @@ pub struct NetCounters {
     pub delivered_bytes: u64,
     /// Second copies.
     pub duplicated: u64,
-    /// Frames delayed so that later ones overtook them.
+    /// Frames delayed so that later ones could overtake them.
     pub reordered: u64,
-    /// Damaged frames that were delivered.
+    /// Frames whose damage no checksum noticed.
     pub damaged: u64,
     /// Frames that an attacker put on the wire.
     pub hostile: u64,
-    /// Frames lost at the loss rate.
+    /// Frames lost at the loss rate or in a burst of losses.
     pub lost: u64,
     /// Frames dropped for a wrong checksum.
     pub checksum: u64,
@@ -30,7 +30,8 @@ pub struct NetCounters {
     pub nic_full: u64,
     /// Frames dropped by a full RX queue.
     pub rx_full: u64,
-    /// Frames sent to a port where no process listens.
+    /// Frames for a port where no process listens, for a host without its cable, or for a peer that
+    /// is gone.
     pub no_process: u64,
 }
 

@@ -5,7 +5,7 @@
 //! sender and its receiver, decides which cable it takes (ECMP), so frames of a flow keep their
 //! order. Each switch has one memory for all of its queues. Here a NIC is a switch with one queue.
 //!
-//! Invariant: no code here reads a frame. Called by `path`.
+//! Invariant: no code here reads the bytes of a frame. Called by `path`.
 
 use dunlin_core::Nanos;
 
@@ -212,7 +212,8 @@ impl Wiring {
         }
     }
 
-    /// Makes the switch send nothing to `host` for `span`.
+    /// Makes the switch send nothing to `host` for `span`, once the frames that are queued have
+    /// left.
     pub(super) fn stall(&mut self, host: HostId, now: Nanos, span: Nanos) {
         self.queues[self.hosts[host.0].down].stall(now, span);
     }

@@ -44,7 +44,7 @@ pub struct Traffic {
     pub sent: u64,
     /// Bytes of these frames.
     pub sent_bytes: u64,
-    /// The part of the sent bytes that reached the RX queue of another port.
+    /// Bytes of its frames that reached an RX queue, including second copies.
     pub delivered_bytes: u64,
     /// Frames that reached its own RX queue.
     pub received: u64,

@@ -1,9 +1,10 @@
 //! A queue and the cable that it feeds, and the memory that several queues share.
 //!
-//! No frame overtakes another, so the queue computes a frame's departure when the frame arrives,
-//! and needs no event for it. Invariants: frames leave in order of arrival, one at a time, at the
-//! cable's rate; a frame occupies the queue and its memory until its last bit has left. Departed
-//! frames are removed lazily, before the next query that depends on them. Called by `fabric`.
+//! The queue computes a frame's departure when the frame arrives, and needs no event for it.
+//! Invariants, which only the end of a stall breaks: frames leave in order of arrival, one at a
+//! time, at the cable's rate; a frame occupies the queue and its memory until its last bit has
+//! left. Departed frames are removed lazily, before the next query that depends on them. Called by
+//! `fabric`.
 
 use std::collections::VecDeque;
 
@@ -21,7 +22,7 @@ pub struct Marking {
     pub from: u64,
     /// Bytes above which every frame is marked.
     pub to: u64,
-    /// The share of frames that are marked just below `to`.
+    /// The share of frames that are marked at a queue of `to` bytes.
     pub most: Ppm,
 }
 
@@ -112,7 +113,7 @@ pub(super) struct Queue {
     free_ps: u64,
 }
 
-/// The memory has no room for the frame.
+/// The memory has no room for the frame, or the queue has used up its share of the memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Full;
 
@@ -187,13 +188,15 @@ impl Queue {
         at
     }
 
-    /// Stops sending for `span`, which delays all later frames by `span`.
+    /// Stops sending for `span`, once the frames that are queued have left. This delays all later
+    /// frames by `span`.
     pub(super) fn stall(&mut self, now: Nanos, span: Nanos) {
         let free = self.free_ps.max(now.0.saturating_mul(1000));
         self.free_ps = free.saturating_add(span.0.saturating_mul(1000));
     }
 
-    /// Ends a stall. Frames that arrive from now on may overtake queued ones.
+    /// Ends a stall, and forgets the queued frames, which leave as computed. Frames that arrive
+    /// from now on may overtake them.
     pub(super) fn end_stall(&mut self, memory: &mut Memory, now: Nanos) {
         self.free_ps = self.free_ps.min(now.0.saturating_mul(1000));
         memory.used -= self.bytes;
