@@ -1,4 +1,4 @@
-//! Figures by command.
+//! Counts of commands and their results, how to join those of several partitions, and their bytes.
 
 use dunlin_store::{Stats, Version, WriteError};
 
@@ -7,7 +7,7 @@ use dunlin_store::{Stats, Version, WriteError};
 pub(crate) enum Finding {
     Hit,
     Miss,
-    /// It has found an item, but could not use it.
+    /// The command has failed for another reason, and counts as neither a hit nor a miss.
     Neither,
 }
 

@@ -23,8 +23,8 @@
 //! | `connection.rs` | a client that blocks, over an endpoint of a nexus (feature `nexus`) |
 //! | `driver.rs` | a replica over an endpoint of a nexus (feature `nexus`) |
 //!
-//! Only the last two know a transport or a clock. The simulator runs all the others, with the
-//! disk's engine on a simulated disk.
+//! Only the last two know a transport, and only they and the disk's thread read a clock. The
+//! simulator runs all the others, with the disk's engine on a simulated disk.
 
 #![forbid(unsafe_code)]
 

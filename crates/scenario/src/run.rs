@@ -17,9 +17,10 @@ pub struct Done {
 }
 
 /// Runs one variant of a file, with progress on the standard error. `capture` gets its frames.
+/// After Ctrl-C, the report covers the time until then.
 ///
 /// # Errors
-/// The run broke an invariant.
+/// The scenario is wrong, or the run broke an invariant.
 pub fn run(variant: Variant, capture: Option<Capture>) -> anyhow::Result<Done> {
     let scenario = &variant.scenario;
     let mut progress = Timeline::start(&title(&variant), scenario.end.0 / 1000);

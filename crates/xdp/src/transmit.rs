@@ -147,8 +147,8 @@ impl XdpTx {
     }
 
     /// Counters of this half: datagrams that left in frames, entries that one side of the rings
-    /// refused, packets that left in frames, by the cause of their copy, and packets that the kernel
-    /// sent, by cause.
+    /// refused, packets that left in frames, by the cause of their copy, and packets that the
+    /// kernel sent, by cause.
     pub fn details(&self) -> Vec<(&'static str, u64)> {
         let mut details = Vec::new();
         self.show_details(&mut |name, count| details.push((name, count)));

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `lock` | locked by the process that uses the directory; the kernel unlocks it at its end |
 //! | `replica` | number, whether it has restored items, roster of its first start in a cluster |
+//! | `replica.new` | the next file `replica`, until it is synced and gets that name |
 //! | `log` | the files of `raft-engine` |
 //! | `log.mark` | the last write that was acknowledged |
 //! | `log.room` | only while the store asks whether the disk has room; a crash may leave it |

@@ -51,7 +51,7 @@ pub struct Stage {
     pub completed: u64,
     /// RPCs that failed.
     pub failed: u64,
-    /// Time from call to continuation.
+    /// Time from call to continuation; in an open loop, from arrival.
     pub latency: Quantiles,
     /// The part of it until the server answers: the way across, including the wait for a slot.
     pub latency_across: Quantiles,
@@ -59,11 +59,11 @@ pub struct Stage {
     pub latency_back: Quantiles,
     /// Round trips of packets, as clients measure them.
     pub rtt: Quantiles,
-    /// Jain's index of the data that each client sent: 1 if all sent the same.
+    /// Jain's index of the data that arrived from each client: 1 if all have the same rate.
     pub jain: f64,
     /// Jain's index of the data that each client got back.
     pub jain_back: f64,
-    /// Data that all clients together sent, in 10⁹ bits per second.
+    /// Data that arrived from all clients together, in 10⁹ bits per second.
     pub gbps_across: f64,
     /// Data that all clients together got back. If an endpoint is also a server, this includes the
     /// requests to it, and `gbps_across` includes its answers.
@@ -81,7 +81,7 @@ pub struct Stage {
 pub struct Client {
     /// Its host.
     pub host: usize,
-    /// Data that it sent, in 10⁹ bits per second.
+    /// Data that arrived from it, in 10⁹ bits per second.
     pub gbps_across: f64,
     /// Data that it got back, in the same unit.
     pub gbps_back: f64,
@@ -89,7 +89,7 @@ pub struct Client {
     pub rpcs: f64,
     /// Its RPCs that failed.
     pub failed: u64,
-    /// Time from call to continuation, or from arrival, with two digits.
+    /// Like [`Stage::latency`], with two digits.
     pub latency: Quantiles,
     /// The part of it until the server answers.
     pub latency_across: Quantiles,

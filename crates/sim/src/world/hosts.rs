@@ -51,8 +51,8 @@ struct Process<N> {
     /// When its control thread will run, and a number that invalidates earlier plans.
     tick_planned: Nanos,
     tick_ticket: u64,
-    /// Number of consecutive iterations without an event after which the process wanted to run
-    /// again immediately.
+    /// Number of iterations in a row, without an event between them, after each of which the
+    /// process wanted to run again immediately.
     restless: u32,
 }
 
