@@ -227,8 +227,8 @@ impl Control {
         }
     }
 
-    /// Reports to the plane the sessions that have ended at the endpoint. After that all counts
-    /// must add up.
+    /// Passes the endpoint's reports on to the handshake: sessions that have ended, questions about
+    /// peers, and challenges that have reached it. Then checks that all counts add up.
     pub(super) fn report_closed(&mut self, rpc: &mut Endpoint, now: Nanos) {
         self.ways.commands.on_time(now);
         while let Some(report) = rpc.lifecycle().take_report() {

@@ -85,7 +85,8 @@ pub struct Counts {
     pub executed: u64,
     /// Calls that ended with a response.
     pub succeeded: u64,
-    /// Calls that the server rejected, whatever the code.
+    /// Calls that the server rejected with another code than "response gone", and calls whose
+    /// response did not fit their buffer.
     pub rejected: u64,
     /// Calls whose deadline passed.
     pub expired: u64,
@@ -93,7 +94,7 @@ pub struct Counts {
     pub cancelled: u64,
     /// Calls that ended with their session or peer.
     pub failed: u64,
-    /// Calls whose own process died.
+    /// Calls whose own process ended before them.
     pub void: u64,
     /// Calls answered with "response gone".
     pub gone: u64,

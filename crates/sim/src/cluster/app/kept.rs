@@ -96,7 +96,8 @@ impl App {
         }
     }
 
-    /// Issues a call on behalf of a kept request. False if there is no session to call on.
+    /// Issues a call on behalf of a kept request. False if there is no session to call on, or if
+    /// the endpoint does not take the call.
     pub(in super::super) fn call_for(&mut self, key: usize, cx: &mut Cx<'_>) -> bool {
         let depth_ends = self.rng.one_in(4);
         let kind = if depth_ends {

@@ -71,6 +71,9 @@ impl Shares {
         }
     }
 
+    /// Checks that enough packets took the path. `sound`: the least percentage in seeds without
+    /// loss.
+    ///
     /// # Errors
     /// If the path was taken by too few packets for the comparison to prove anything.
     pub fn judge(&self, sound: u64) -> Result<(), String> {

@@ -1,12 +1,13 @@
 //! The lengths of a run's messages. Most are small; some fill a whole number of packets, give or
-//! take a byte; a few have more packets than a sender may be ahead (rule W7).
+//! take a byte; a few are huge.
 //!
 //! Invariant: the sizes follow from the process's stream of random numbers. Called by `plan` and by
 //! the processes.
 
 use crate::world::rng::{Ppm, Rng};
 
-/// How far a sender may be ahead of the first packet that has not arrived, in packets (rule W7).
+/// A huge message has more packets than this, but fewer than the 512 that a sender may be ahead of
+/// the first packet that has not arrived (rule W7).
 const MAX_AHEAD: u64 = 256;
 /// Most packets of a message.
 const MOST_PACKETS: u64 = 330;
@@ -26,7 +27,7 @@ pub struct Sizes {
     pub large: Ppm,
     /// Most packets of such a message.
     pub packets: u64,
-    /// Number of remaining messages that have more packets than a sender may be ahead.
+    /// Number of huge messages that remain.
     pub huge: u32,
 }
 
