@@ -259,7 +259,7 @@ impl Control {
         let in_use = rpc.lifecycle().halves_mut().1.channels().in_use();
         let idle = self.handshake.is_idle();
         let left = !idle || in_use > 0;
-        left.then(|| format!("{in_use} uses of channels, no turn or session left: {idle}"))
+        left.then(|| format!("{in_use} uses of channels; turns and sessions are back: {idle}"))
     }
 
     /// Number of addresses that other processes have proven to this one.

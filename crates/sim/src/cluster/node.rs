@@ -253,7 +253,10 @@ impl RpcNode {
             };
             if info.credits + info.credits_held != info.credit_limit || info.in_flight > info.window
             {
-                let what = format!("port {}: credits are not conserved: {info:?}", id.port.0);
+                let what = format!(
+                    "port {}: credits or slots do not add up: {info:?}",
+                    id.port.0
+                );
                 shared.lock().violate(what);
             }
         }
