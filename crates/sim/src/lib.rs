@@ -1,7 +1,7 @@
-//! A deterministic world in which the Dunlin endpoint runs unchanged: virtual time, hosts, a
-//! switch, faults, a control plane, workloads and checkers.
+//! A deterministic world in which the Dunlin endpoint runs unchanged: virtual time, hosts,
+//! switches, faults, a control plane, workloads and checkers.
 //!
-//! The modules; each uses only those above it in this list:
+//! Each module uses only those above it in this list:
 //!
 //! | module | what it owns |
 //! |---|---|

@@ -34,8 +34,9 @@ const OUTSTANDING: u64 = 12;
 
 impl Plan {
     /// Makes a calm plan. Four consecutive plans cover these picks: round robin, the least of two
-    /// equal servers, the least of two with a slow one, and hashes with a server that leaves. Some
-    /// plans have equal servers and enough calls for the limit of 10 %.
+    /// with equal servers, the least of two with a slow one, and hashes with a server that leaves.
+    /// In every eighth group of four, the least of two and the hashes instead have equal servers
+    /// and enough calls for the limit of 10 %.
     pub(super) fn calm(number: u64, rng: &mut Rng) -> Self {
         let servers = 2 + rng.index(3);
         let has_many = (number / 4).is_multiple_of(8);

@@ -64,7 +64,7 @@ impl Stage {
         self.schedule(at, Event::Strike(Fault::Start(server)));
     }
 
-    /// Stops a server. Its clients give it up unless it resumes before their patience ends.
+    /// Stops a server. Its clients give it up if it stops for as long as the failure timeout.
     fn stop(&mut self, server: usize, span: Option<Nanos>) {
         if std::mem::replace(&mut self.paused[server], true) {
             return;

@@ -2,7 +2,7 @@
 //! obey.
 //!
 //! Invariant: the first breach is kept. Clients and servers report each event when it happens, and
-//! `run` asks for the breach at the end.
+//! `run` asks for the breach after each of its steps.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,7 +72,8 @@ pub struct Tally {
 
 pub(super) type Shared = Rc<RefCell<Ledger>>;
 
-/// How late a call may end, because its client's thread is busy or the call pauses before a repeat.
+/// How late a call may end: because its client's thread is busy, and because the call pauses before
+/// a repeat.
 const LATE: Nanos = Nanos::from_millis(1);
 const SLACK: Nanos = Nanos::from_millis(110);
 

@@ -48,7 +48,7 @@ pub(super) struct ServerPlan {
     pub(super) takes: Takes,
     /// How often it refuses a request, before or after it ran.
     pub(super) refuses: Ppm,
-    /// How often a handler answers with an application error.
+    /// How often a handler answers with an error.
     pub(super) fails: Ppm,
     /// Whether its error codes are precise about whether the request ran, as the protocol demands.
     pub(super) precise: bool,

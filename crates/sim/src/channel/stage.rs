@@ -2,8 +2,8 @@
 //! client orders opens after a while, if the server is alive and serves. When one side ends a
 //! session, the other side learns of it.
 //!
-//! Invariant: each record in `sessions` is a session that its client believes to be open. Called by
-//! `run` and `faults`.
+//! Invariant: a record in `sessions` is open until its client has ended the session, or learns that
+//! the session is gone. Called by `run` and `faults`.
 
 use dunlin_channel::{LinkId, Opened};
 use dunlin_core::transport::PeerId;

@@ -3,9 +3,9 @@
 //!
 //! A frame's path: the endpoint's burst; DMA, some time later, in order; the NIC and the host's
 //! cable; the switch of its rack, where faults strike; perhaps a spine switch and the switch of
-//! another rack; the port's bounded RX queue. NICs and switches have bounded memory. Invariant: no
-//! code here reads a frame. Called by `world`, which runs the endpoints, and through [`SimRx`] and
-//! [`SimTx`] by the endpoints themselves.
+//! another rack; the port's bounded RX queue. NICs and switches have bounded memory. Invariant: the
+//! fate of a frame does not depend on its bytes. Called by `world`, which runs the endpoints, and
+//! through [`SimRx`] and [`SimTx`] by the endpoints themselves.
 
 mod address;
 mod capture;

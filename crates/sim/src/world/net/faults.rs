@@ -100,9 +100,9 @@ pub(super) struct Fate {
 /// Whether the receiver's checksum detects the damage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Damage {
-    /// The NIC drops the frame.
+    /// The checksum does, so the frame is dropped.
     Noticed,
-    /// The NIC passes it on.
+    /// The checksum does not, so the frame goes on, changed.
     Unnoticed,
 }
 
