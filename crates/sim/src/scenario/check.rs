@@ -67,7 +67,7 @@ const SESSION_BYTES: u64 = 128 + 400;
 const SLOT_BYTES: u64 = 16;
 
 impl Scenario {
-    /// Checks all conditions that need no memory.
+    /// Checks all conditions, except that there is enough memory.
     ///
     /// # Errors
     /// The first key that is wrong.

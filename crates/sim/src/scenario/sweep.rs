@@ -93,21 +93,22 @@ impl fmt::Display for Case {
     }
 }
 
-/// The result of a run. Shares are relative to the highest rate that cables, credits and requests
-/// in flight allow.
+/// The result of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Row {
     /// The run.
     pub case: Case,
-    /// The share of the possible rate: for [`Family::Late`], the late sender's; for
-    /// [`Family::Two`], the lowest of all; otherwise, the share of all senders together (for
-    /// echoes, in the slower direction).
+    /// The rate of all senders together, divided by the highest that cables, credits and requests
+    /// in flight allow; for echoes, in the slower direction. For [`Family::Late`], the late
+    /// sender's rate, and for [`Family::Two`], the lowest rate of a sender, divided by the rate
+    /// that each would have if all had the same.
     pub share: f64,
-    /// Jain's index, in the worse direction.
+    /// Jain's index of the first load, in the worse direction; 1 for [`Family::Two`].
     pub jain: f64,
-    /// Retransmitted packets in the first 5 ms, as a share of all packets.
+    /// Retransmitted packets until 5 ms after the last sender has begun, as a share of the packets
+    /// of that time.
     pub resent_first: f64,
-    /// Retransmitted packets after that, as a share of all packets.
+    /// Retransmitted packets after that, as a share of the packets after that.
     pub resent: f64,
     /// Frames for which switches and NICs had no room.
     pub dropped: u64,
@@ -161,7 +162,7 @@ impl Case {
     /// Runs the case with `scheme` controlling all sessions.
     ///
     /// # Errors
-    /// A broken invariant of the library or the simulator.
+    /// The case cannot run, or an invariant of the library or the simulator broke.
     pub fn run(&self, scheme: Scheme, alone: &Alone) -> Result<Row, Wrong> {
         let report = run(&self.scenario(scheme), |_| true)?;
         let (share, jain) = self.shares(&report, alone)?;
