@@ -35,8 +35,8 @@ examples:
 
 A row is the worst of a point's seeds. share: throughput divided by what cables, credits and
 requests in flight allow; in late, the late sender's throughput divided by an equal share; in two,
-the least share of a sender. jain: fairness among the senders. first, resent: packets sent again in
-the first 5 ms and in the 20 ms after that.";
+the lowest throughput of a sender divided by an equal share. jain: fairness among the senders.
+first, resent: packets sent again until 5 ms after the last sender has begun, and after that.";
 
 struct Arguments {
     grid: Grid,
