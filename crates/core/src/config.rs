@@ -33,9 +33,9 @@ pub const IDLE_CLOCK_MASK: u32 = 63;
 pub const IDLE_CLOCK_GAP: Nanos = Nanos::from_micros(1);
 /// Most live calls that one loss scan visits; the next scan continues there.
 pub const SCAN_LIMIT: usize = 1024;
-/// Parts in which a large number of held responses is swept, so that each sweep is short.
+/// Parts in which a large table of requests is swept, so that each sweep is short.
 pub const SWEEP_PARTS: usize = 64;
-/// Held responses that a single sweep may visit.
+/// Most requests in each part of a table that is swept in fewer parts.
 pub const SWEEP_LIMIT: usize = 256;
 /// How often a client must be able to ask for a response while it is held: two answers in a row may
 /// be lost.

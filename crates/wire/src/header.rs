@@ -101,8 +101,8 @@ impl Flags {
     /// both together (rule S7). A server that does not know this meaning returns them one by one.
     pub const FOLLOWED: Self = Self::SAMPLE;
 
-    /// The flags that a CR or RFR may have: they cannot have an acknowledgement vector, because a
-    /// bitmap takes its place (rule W7).
+    /// The flags that a CR, RFR or CHALLENGE may have: they cannot have an acknowledgement vector,
+    /// because their own extension takes its place (rules W7 and C13).
     const WITH_BITMAP: Self = Self::ECN_ECHO.with(Self::RETRANSMISSION);
     /// The flags that every other packet may have.
     const KNOWN: Self = Self::WITH_BITMAP.with(Self::ACK_VECTOR);
@@ -144,12 +144,12 @@ pub struct Header {
     /// The receiver's token for the session.
     pub token: Token,
     /// REQ and RESP: bytes of the whole message. ERR: error code. CR and RFR: a cumulative packet
-    /// number in the low 24 bits, and the extent of the bitmap above. CANCEL: 0.
+    /// number in the low 24 bits, and the extent of the bitmap above. CANCEL and CHALLENGE: 0.
     pub size: u32,
     /// REQ and RESP: index of this packet. CR: index of the packet that triggered it. RFR: index of
-    /// the first requested packet.
+    /// the first requested packet. ERR, CANCEL and CHALLENGE: 0.
     pub pkt: PktNum,
-    /// Number of the request.
+    /// Number of the request; CHALLENGE: 0.
     pub req: ReqNum,
 }
 
@@ -231,7 +231,8 @@ impl Header {
         self.size >> CUMULATIVE_BITS
     }
 
-    /// Bytes between the header and the data (rule W7).
+    /// Bytes between the header and the data: of a bitmap (rule W7), a challenge (rule C13) or an
+    /// acknowledgement vector (rule W10).
     #[inline]
     pub const fn extension_len(&self) -> usize {
         let words = match self.kind {

@@ -42,7 +42,7 @@ pub(crate) struct Agenda {
     asked: Nanos,
     next_sweep: Nanos,
     sweep_cursor: usize,
-    /// This round of the sweep has seen a held response.
+    /// This round of the sweep has seen a request that a later one must visit.
     sweep_found: bool,
     /// An iteration must do more than handle its packets: `attention` is set, or a part outside of
     /// the core waits for the loop.
@@ -309,7 +309,7 @@ impl Agenda {
         }
     }
 
-    /// If the sweep rests, makes it begin after one interval, because a response is now held.
+    /// If the sweep rests, makes it begin after one interval, because it must visit a request.
     #[inline]
     pub(crate) fn expect_sweep(&mut self, interval: impl FnOnce() -> Nanos, now: Nanos) {
         if self.next_sweep == Nanos::MAX {
@@ -322,19 +322,19 @@ impl Agenda {
         self.next_sweep <= now
     }
 
-    /// The part of `len` held responses that the next sweep looks at.
+    /// The part of a table of `len` requests that the next sweep visits.
     pub(crate) fn sweep_part(&self, len: usize, parts: usize) -> std::ops::Range<usize> {
         let start = self.sweep_cursor.min(len);
         start..(start + len.div_ceil(parts)).min(len)
     }
 
-    /// Notes that the sweep has seen a response that must still be held.
+    /// Notes that the sweep has seen a request that a later round must visit.
     pub(crate) fn on_held(&mut self) {
         self.sweep_found = true;
     }
 
-    /// Notes that held responses up to `end` of `len` were swept. If a whole round has found no
-    /// response that must still be held, the sweep rests, and this returns true.
+    /// Notes that requests up to `end` of `len` were swept. If a whole round has found no request
+    /// that a later round must visit, the sweep rests, and this returns true.
     pub(crate) fn on_swept(&mut self, end: usize, len: usize, next: Nanos) -> bool {
         let round_over = end >= len;
         let rest = round_over && !self.sweep_found;

@@ -2,9 +2,9 @@
 //! zombies, acknowledgements of slow requests, responses whose hold has ended, silent peers (rules
 //! S4 to S6, S8, S9, S11).
 //!
-//! The agenda knows when work is due; this file does the work. Scans visit the tables in parts: at
-//! most [`SCAN_LIMIT`] calls per interval, and a 64th of the held responses. So the cost is small,
-//! and no timer can refer to a call that is over.
+//! The agenda knows when work is due; this file does the work. It visits the tables in parts: a
+//! scan at most [`SCAN_LIMIT`] calls, and a sweep a part of the table of requests. So the cost is
+//! small, and no timer can refer to a call that is over.
 
 use crate::config::SCAN_LIMIT;
 use crate::error::CloseReason;

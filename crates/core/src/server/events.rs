@@ -275,8 +275,8 @@ impl Server<'_> {
             .after_handler(idx, self.sessions, self.context);
     }
 
-    /// Sweeps one part of the requests: gives back the responses that were held long enough (rule
-    /// S9).
+    /// Sweeps one part of the requests: gives back the responses that were held long enough, and
+    /// ends requests whose senders have stopped (rule S9).
     pub(crate) fn sweep_responses(&mut self) {
         let part = self.requests.sweep_part(self.context);
         let end = part.end;

@@ -13,7 +13,7 @@ use crate::server::inbound::Effect;
 use crate::session::table::Sessions;
 use crate::time::Nanos;
 
-/// How many times per `response_hold` the sweep visits all held responses.
+/// How many times per `response_hold` the sweep visits all requests.
 const SWEEPS_PER_HOLD: u64 = 4;
 
 /// Parts in which the memory of a large table is given back, so that no sweep takes long.
@@ -89,7 +89,8 @@ impl Requests {
 
 /// Responses that are held (rule S9).
 impl Requests {
-    /// Makes sure that the sweep runs, because it must later free a held response.
+    /// Makes sure that the sweep runs, because it must later free a held response, or end a request
+    /// whose sender stops.
     #[inline]
     pub(super) fn expect_sweep(&self, context: &mut Context) {
         let interval = || self.sweep_interval(&context.config);
@@ -160,7 +161,7 @@ impl Requests {
         match request.state {
             RequestState::Done if is_old => self.free(idx, context),
             RequestState::Receiving if is_old => {
-                // The sender has stopped. A later sweep frees the answer.
+                // The sender has stopped. A later sweep frees the error that it gets.
                 let given_up = self.given_up(idx);
                 self.reject(idx, ErrorCode::OVERLOADED, sessions, context);
                 context.agenda.on_held();
