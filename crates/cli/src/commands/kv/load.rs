@@ -1,7 +1,7 @@
 //! `dunlin kv load`: writes the items of a file, or of a running memcached, to a server.
 //!
 //! A file is read twice. The first time, each line is checked and nothing is written, so a dump
-//! that is cut off or changed is refused as a whole; in a list, bad lines are named and skipped.
+//! that is truncated or changed is refused as a whole; in a list, bad lines are named and skipped.
 
 use std::fs::File;
 use std::io::BufReader;
