@@ -4,13 +4,15 @@
 //! Invariant: the sizes follow from the process's stream of random numbers. Called by `plan` and by
 //! the processes.
 
+use dunlin_wire::MAX_AHEAD;
+
 use crate::world::rng::{Ppm, Rng};
 
-/// A huge message has more packets than this, but fewer than the 512 that a sender may be ahead of
-/// the first packet that has not arrived (rule W7).
-const MAX_AHEAD: u64 = 256;
+/// Least packets of a huge message: more than a sender may be ahead of the first packet that has
+/// not arrived (rule W7).
+const LEAST_HUGE: u64 = MAX_AHEAD as u64 + 1;
 /// Most packets of a message.
-const MOST_PACKETS: u64 = 330;
+const MOST_PACKETS: u64 = 590;
 /// One in this many messages is huge, until the run has had its number of huge ones.
 const HUGE_EVERY: u64 = 20;
 /// Packets of the longest answer for which batch and background handlers have room.
@@ -63,7 +65,7 @@ impl Sizes {
     fn draw_len(&mut self, rng: &mut Rng, least: u64) -> u64 {
         let packets = if self.huge > 0 && rng.one_in(HUGE_EVERY) {
             self.huge -= 1;
-            rng.between(MAX_AHEAD + 1, MOST_PACKETS)
+            rng.between(LEAST_HUGE, MOST_PACKETS)
         } else if rng.chance(self.large) {
             rng.log_between(1, self.packets)
         } else {

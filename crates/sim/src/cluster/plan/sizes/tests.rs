@@ -1,6 +1,6 @@
 //! Draws include the sizes that matter.
 
-use super::Sizes;
+use super::{MAX_AHEAD, Sizes};
 use crate::world::rng::{Ppm, Rng};
 
 #[test]
@@ -14,7 +14,7 @@ fn lengths_meet_the_borders_of_packets() {
         huge: 2,
     };
     let lens: Vec<u32> = (0..10_000).map(|_| sizes.next(&mut rng, 0)).collect();
-    let huge = lens.iter().filter(|len| **len > 256 * 64).count();
+    let huge = lens.iter().filter(|len| **len > MAX_AHEAD * 64).count();
     assert_eq!((huge, sizes.huge), (2, 0));
     assert!(lens.contains(&0), "some are empty");
     for len in [63, 64, 65, 127, 128, 129, 1023, 1024, 1025] {
