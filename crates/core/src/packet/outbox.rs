@@ -22,7 +22,9 @@ use crate::mutant::Mutant;
 use crate::observe::stats::Stats;
 use crate::packet::words::{Words, words};
 use crate::time::Nanos;
-use crate::transport::{Lane, LanePacket, LaneRoom, MAX_INLINE, PeerId, TxItem, TxSeq};
+use crate::transport::{
+    Lane, LanePacket, LaneRoom, MAX_INLINE, Messages, PeerId, Source, TxItem, TxSeq,
+};
 
 /// Inline bytes of a packet whose header has no extension.
 const BARE_LEN: u32 = 24;
@@ -139,9 +141,8 @@ impl Outbox {
         TxSeq(self.base.0 + self.count() as u64)
     }
 
-    /// Appends a packet whose data is all of `message`. A short message is copied and not lent: the
-    /// transport never reads it, and the position is zero. For a message that is sent several
-    /// times, the highest position counts.
+    /// Appends a packet whose data is all of `message`. A short message is copied: the transport
+    /// never reads it, and the position is zero. If it is sent again, the highest position counts.
     #[inline(always)]
     pub(crate) fn push_message(
         &mut self,
@@ -158,10 +159,21 @@ impl Outbox {
     pub(crate) fn push_words(&mut self, peer: PeerId, words: Words, message: &MsgBuf) -> TxSeq {
         match self.room(message.len()) {
             Some(room) => {
-                self.stage(room, peer, words, message.data());
+                self.stage::<false>(room, peer, words, message.data());
                 TxSeq(0)
             }
             None => self.queue(peer, words, message),
+        }
+    }
+
+    /// Room in the lane for a message of this length. `LONG`: for one that stays in its source;
+    /// otherwise it is copied.
+    #[inline(always)]
+    pub(crate) fn room_for<const LONG: bool>(&self, len: usize) -> Option<LaneRoom> {
+        match LONG {
+            true if !Lane::is_long(len) => None,
+            true => self.lane.room(len),
+            false => self.lane.room_for_copy(len),
         }
     }
 
@@ -171,30 +183,34 @@ impl Outbox {
         self.lane.room(len)
     }
 
-    /// Appends a packet whose message is copied into the lane.
+    /// Appends a packet whose message is copied into the lane. `REQUEST`: it is the request of an
+    /// ordinary call.
     #[inline(always)]
-    pub(crate) fn stage(&mut self, room: LaneRoom, peer: PeerId, words: Words, message: &[u8]) {
-        self.lane.write::<false>(room, peer, words, message);
-        #[cfg(feature = "mutants")]
-        if self.mutant == Some(Mutant::LaneHalfFilled) {
-            self.lane.spoil_last();
-        }
-    }
-
-    /// Like [`Self::stage`], for the request of an ordinary call.
-    #[inline(always)]
-    pub(crate) fn stage_request(
+    pub(crate) fn stage<const REQUEST: bool>(
         &mut self,
         room: LaneRoom,
         peer: PeerId,
         words: Words,
         message: &[u8],
     ) {
-        self.lane.write::<true>(room, peer, words, message);
+        self.lane.write::<REQUEST>(room, peer, words, message);
         #[cfg(feature = "mutants")]
         if self.mutant == Some(Mutant::LaneHalfFilled) {
             self.lane.spoil_last();
         }
+    }
+
+    /// Like [`Self::stage`], for a long message of `len` bytes that stays in its source.
+    #[inline(always)]
+    pub(crate) fn stage_header<const REQUEST: bool>(
+        &mut self,
+        room: LaneRoom,
+        peer: PeerId,
+        words: Words,
+        message: (usize, Source),
+    ) {
+        self.lane
+            .write_header::<REQUEST>(room, peer, words, message);
     }
 
     /// Appends a packet for which the lane has no room.
@@ -372,9 +388,18 @@ impl Outbox {
         (&self.lane, self.items())
     }
 
-    /// Lists the packets of the lane, for a transport that needs that.
-    pub(crate) fn list_lane(&mut self) {
+    /// Copies all messages of the lane into it, and lists its packets, for a transport that needs
+    /// that.
+    pub(crate) fn complete_lane(&mut self, messages: &impl Messages) {
+        self.lane.complete(messages);
         self.lane.list();
+    }
+
+    /// Copies a message into the lane, because its owner ends before its packet has left.
+    pub(crate) fn keep(&mut self, source: Source, message: &MsgBuf) {
+        if !self.lane.is_empty() {
+            self.lane.keep(source, message.data());
+        }
     }
 
     /// Whether the header of an answer must contain how long its request stayed.
@@ -437,7 +462,7 @@ impl Outbox {
         self.sent.iter().copied()
     }
 
-    /// Notes that a call sends its request for the first time, but not by [`Self::stage_request`].
+    /// Notes that a call sends its request for the first time, but not by [`Self::stage`].
     pub(crate) fn on_request(&mut self) {
         self.requests += 1;
         self.unusual = true;

@@ -1,6 +1,8 @@
 //! Events of the client side, each brought to the parts that it concerns: calls, their transfers,
 //! their sessions and the pacer.
 
+use std::hint::cold_path;
+
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{Header, Ran, ReqType};
 
@@ -33,8 +35,12 @@ impl Core {
         let len = request.len();
         // Built where it is used: a value that both branches shared would go through memory.
         let given = || (req_type, tag, options);
-        if let Some(claim) = self.calls.claim(session, len, sessions, context) {
-            return Ok(claim.issue(request, response, given(), context));
+        if let Some(claim) = self.calls.claim::<false>(session, len, sessions, context) {
+            return Ok(claim.issue::<false>(request, response, given(), context));
+        }
+        cold_path();
+        if let Some(claim) = self.calls.claim::<true>(session, len, sessions, context) {
+            return Ok(claim.issue::<true>(request, response, given(), context));
         }
         self.call_otherwise(session, request, response, given())
     }

@@ -14,8 +14,13 @@
 //! these once, and a transport that sends them as one row needs no more ([`Lane::alike`]). For
 //! other transports, and once a packet differs, the lane lists its packets.
 //!
+//! The endpoint keeps a long message of an ordinary packet until its call or request ends. So the
+//! lane notes only where that message lies (`elsewhere`), and the transport copies it once, to its
+//! destination.
+//!
 //! Filled by `packet/outbox.rs`, read by transports.
 
+mod elsewhere;
 mod packet;
 
 use std::hint::cold_path;
@@ -24,6 +29,8 @@ use dunlin_msgbuf::{BufRef, MsgBuf, fresh_chunks, fresh_two, fresh_usual};
 use dunlin_wire::HEADER_LEN;
 
 use super::{MAX_INLINE, PeerId, TxItem};
+pub(crate) use elsewhere::Owner;
+pub use elsewhere::{InLane, Messages, Source};
 pub use packet::LanePacket;
 use packet::{Kind, LINES_SHIFT, Staged};
 
@@ -62,8 +69,13 @@ const _: () = assert!(HEADER_LEN + IN_LINE == MAX_INLINE && LANE_LINE == 2 * IN_
 /// Longest message that fills half of a packet's first line, and up to half of the second.
 const IN_HALVES: usize = 2 * IN_LINE;
 
-/// Longest message that is copied without a loop.
+/// Longest message that is always copied into the lane.
 const IN_FEW: usize = 8 * IN_LINE;
+#[expect(clippy::cast_possible_truncation, reason = "a small constant")]
+const FEW: u32 = IN_FEW as u32;
+
+/// Longest packet whose message is always in the lane.
+pub const LANE_COPIED: usize = HEADER_LEN + IN_FEW;
 
 const _: () = assert!(HEADER_LEN.is_multiple_of(size_of::<u64>()));
 const _: () = assert!(LANE_LINES * LANE_LINE <= 1 << 16 && LANE_PACKET < 1 << 16);
@@ -81,6 +93,8 @@ pub struct Lane {
     limit: u32,
     /// Longest message that the lane takes.
     longest: u32,
+    /// Longest message that the lane always copies.
+    copied: u32,
 }
 
 /// The lines, and the packets in them.
@@ -90,6 +104,8 @@ struct Memory {
     /// The lines, and some more, so that the longest packet could begin in each.
     bytes: [u8; (LANE_LINES + PACKET_LINES - 1) * LANE_LINE],
     packets: [LanePacket; LANE_LINES],
+    /// At the place of a packet that is longer than [`LANE_COPIED`]: where its message lies.
+    sources: [Source; LANE_LINES],
 }
 
 /// Room for a packet after the staged ones.
@@ -103,11 +119,13 @@ impl Lane {
             memory: Box::new(Memory {
                 bytes: [0; (LANE_LINES + PACKET_LINES - 1) * LANE_LINE],
                 packets: [LanePacket::default(); LANE_LINES],
+                sources: [Source::LANE; LANE_LINES],
             }),
             staged: Staged(0),
             kind: Kind::NONE,
             limit: 0,
             longest: 0,
+            copied: 0,
         };
         lane.set_longest(longest);
         lane.clear();
@@ -122,6 +140,7 @@ impl Lane {
             ..IN_LINE => 0,
             _ => u32::try_from(message).expect("a constant limits it"),
         };
+        self.copied = self.longest.min(FEW);
         if self.longest == 0 {
             self.close();
         }
@@ -138,6 +157,15 @@ impl Lane {
         let last = self.len() - 1;
         self.memory.packets[last & MASK] = self.packet(last);
         true
+    }
+
+    /// Like [`Self::room`], for a message that is copied into the lane.
+    #[inline(always)]
+    pub(crate) fn room_for_copy(&self, len: usize) -> Option<LaneRoom> {
+        if len > self.copied as usize {
+            return None;
+        }
+        (self.staged.lower() < self.limit).then_some(LaneRoom(self.staged))
     }
 
     /// Room for one more packet, if its message has this length.
@@ -185,6 +213,7 @@ impl Lane {
     /// Writes a long message after its header, and adds the packet.
     #[inline(never)]
     fn write_other<const REQUEST: bool>(&mut self, peer: PeerId, message: &[u8]) {
+        self.memory.sources[self.len() & MASK] = Source::LANE;
         self.add_message::<REQUEST>(self.staged, peer, message);
     }
 
@@ -257,7 +286,8 @@ impl Lane {
         (self.kind != Kind::NONE).then(|| (self.len(), self.kind.packet_at(0)))
     }
 
-    /// The lines of all packets, as [`Self::lines`] returns them.
+    /// The lines of all packets, as [`Self::lines`] returns them; those of a message that lies
+    /// elsewhere are leftover bytes.
     #[inline(always)]
     pub fn all_lines(&self) -> &[[u8; LANE_LINE]] {
         let (lines, _) = self.memory.bytes.as_chunks();
