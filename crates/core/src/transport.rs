@@ -154,7 +154,12 @@ pub trait Tx {
     /// and may hold no messages of those that are longer than [`LANE_COPIED`]: the transport finds
     /// these by [`Lane::message`].
     #[inline(always)]
-    fn send_alike(&mut self, lane: &Lane, _packet: LanePacket, _: &impl Messages) -> TxSeq {
+    fn send_alike<'a>(
+        &mut self,
+        lane: &'a Lane,
+        _packet: LanePacket,
+        _messages: impl Messages<'a>,
+    ) -> TxSeq {
         self.send(lane, &[])
     }
 
@@ -168,7 +173,12 @@ pub trait Tx {
     /// Like [`Self::send_alike`], for a lane that holds only this packet. Its receiver is waiting
     /// for it, so this should be fast.
     #[inline(always)]
-    fn send_lone(&mut self, lane: &Lane, packet: LanePacket, messages: &impl Messages) -> TxSeq {
+    fn send_lone<'a>(
+        &mut self,
+        lane: &'a Lane,
+        packet: LanePacket,
+        messages: impl Messages<'a>,
+    ) -> TxSeq {
         self.send_alike(lane, packet, messages)
     }
 

@@ -1,10 +1,13 @@
 //! The end of an iteration: its packets go to the transport, and a dispatch handler that took long
 //! is suspected. Called by the event loop, and before a handler that was slow runs.
 
+use dunlin_wire::ReqNum;
+
 use crate::client::calls::Calls;
 use crate::context::Context;
 use crate::endpoint::dispatch::{Dispatched, suspect_slow};
 use crate::endpoint::rpc::Engine;
+use crate::handle::{CallIdx, RequestIdx};
 use crate::protocol::Core;
 use crate::server::requests::Requests;
 use crate::time::{Clock, Nanos};
@@ -15,17 +18,18 @@ use crate::transport::{LanePacket, Messages, Owner, Source, Tx};
 const MANY: usize = 4;
 
 /// The parts that own the messages of staged packets.
+#[derive(Clone, Copy)]
 struct Owners<'a> {
     calls: &'a Calls,
     requests: &'a Requests,
 }
 
-impl Messages for Owners<'_> {
+impl<'a> Messages<'a> for Owners<'a> {
     #[inline(always)]
-    fn message(&self, source: Source) -> &[u8] {
+    fn message(self, source: Source) -> &'a [u8] {
         match source.owner() {
-            Owner::Call(index, generation) => self.calls.staged(index, generation),
-            Owner::Request(index, req) => self.requests.staged(index, req),
+            Owner::Call(index, generation) => self.calls.staged(CallIdx(index), generation),
+            Owner::Request(index, req) => self.requests.staged(RequestIdx(index), ReqNum(req)),
         }
     }
 }
@@ -77,12 +81,12 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let alike = outbox.lane().alike().map(|(_, packet)| packet);
         let alike = alike.filter(|packet| self.tx.takes_alike(*packet));
         if alike.is_none() {
-            outbox.complete_lane(&owners);
+            outbox.complete_lane(owners);
         }
         let lane = outbox.lane();
         stats.on_transmit(lane.len(), lane.len(), lane.requests());
         let end = match alike {
-            Some(packet) => self.tx.send_alike(lane, packet, &owners),
+            Some(packet) => self.tx.send_alike(lane, packet, owners),
             None => self.tx.send(lane, &[]),
         };
         // The next iteration asks for `done`: no msgbuf waits for these packets.
@@ -100,11 +104,11 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         } = &mut self.core;
         let (Context { outbox, stats, .. }, owners) = (context, Owners { calls, requests });
         if !self.tx.takes_alike(packet) {
-            outbox.complete_lane(&owners);
+            outbox.complete_lane(owners);
         }
         let lane = outbox.lane();
         stats.on_transmit(1, 1, lane.requests());
-        let end = self.tx.send_lone(lane, packet, &owners);
+        let end = self.tx.send_lone(lane, packet, owners);
         outbox.clear_plain(end);
     }
 
@@ -176,7 +180,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if let Some(tap) = &mut self.tap {
             tap.on_burst(leaving, outbox.items());
         }
-        outbox.complete_lane(&Owners { calls, requests });
+        outbox.complete_lane(Owners { calls, requests });
         let (lane, items) = outbox.packets();
         let end = match lane.is_empty() {
             true => self.tx.burst(items),

@@ -11,6 +11,8 @@
 //!
 //! Invariant: the lane is closed while the queue holds an item.
 
+mod staging;
+
 use dunlin_msgbuf::{BufRef, MsgBuf};
 use dunlin_wire::{
     ACK_VECTOR_LEN, AckVector, Bitmap, CHALLENGE_LEN, HEADER_LEN, Header, Residence,
@@ -22,9 +24,7 @@ use crate::mutant::Mutant;
 use crate::observe::stats::Stats;
 use crate::packet::words::{Words, words};
 use crate::time::Nanos;
-use crate::transport::{
-    Lane, LanePacket, LaneRoom, MAX_INLINE, Messages, PeerId, Source, TxItem, TxSeq,
-};
+use crate::transport::{Lane, LanePacket, MAX_INLINE, PeerId, TxItem, TxSeq};
 
 /// Inline bytes of a packet whose header has no extension.
 const BARE_LEN: u32 = 24;
@@ -164,53 +164,6 @@ impl Outbox {
             }
             None => self.queue(peer, words, message),
         }
-    }
-
-    /// Room in the lane for a message of this length. `LONG`: for one that stays in its source;
-    /// otherwise it is copied.
-    #[inline(always)]
-    pub(crate) fn room_for<const LONG: bool>(&self, len: usize) -> Option<LaneRoom> {
-        match LONG {
-            true if !Lane::is_long(len) => None,
-            true => self.lane.room(len),
-            false => self.lane.room_for_copy(len),
-        }
-    }
-
-    /// Room in the lane for a message of this length.
-    #[inline(always)]
-    pub(crate) fn room(&self, len: usize) -> Option<LaneRoom> {
-        self.lane.room(len)
-    }
-
-    /// Appends a packet whose message is copied into the lane. `REQUEST`: it is the request of an
-    /// ordinary call.
-    #[inline(always)]
-    pub(crate) fn stage<const REQUEST: bool>(
-        &mut self,
-        room: LaneRoom,
-        peer: PeerId,
-        words: Words,
-        message: &[u8],
-    ) {
-        self.lane.write::<REQUEST>(room, peer, words, message);
-        #[cfg(feature = "mutants")]
-        if self.mutant == Some(Mutant::LaneHalfFilled) {
-            self.lane.spoil_last();
-        }
-    }
-
-    /// Like [`Self::stage`], for a long message of `len` bytes that stays in its source.
-    #[inline(always)]
-    pub(crate) fn stage_header<const REQUEST: bool>(
-        &mut self,
-        room: LaneRoom,
-        peer: PeerId,
-        words: Words,
-        message: (usize, Source),
-    ) {
-        self.lane
-            .write_header::<REQUEST>(room, peer, words, message);
     }
 
     /// Appends a packet for which the lane has no room.
@@ -386,20 +339,6 @@ impl Outbox {
     #[inline]
     pub(crate) fn packets(&self) -> (&Lane, &[TxItem]) {
         (&self.lane, self.items())
-    }
-
-    /// Copies all messages of the lane into it, and lists its packets, for a transport that needs
-    /// that.
-    pub(crate) fn complete_lane(&mut self, messages: &impl Messages) {
-        self.lane.complete(messages);
-        self.lane.list();
-    }
-
-    /// Copies a message into the lane, because its owner ends before its packet has left.
-    pub(crate) fn keep(&mut self, source: Source, message: &MsgBuf) {
-        if !self.lane.is_empty() {
-            self.lane.keep(source, message.data());
-        }
     }
 
     /// Whether the header of an answer must contain how long its request stayed.

@@ -1,8 +1,6 @@
 //! Events of the client side, each brought to the parts that it concerns: calls, their transfers,
 //! their sessions and the pacer.
 
-use std::hint::cold_path;
-
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{Header, Ran, ReqType};
 
@@ -38,7 +36,6 @@ impl Core {
         if let Some(claim) = self.calls.claim::<false>(session, len, sessions, context) {
             return Ok(claim.issue::<false>(request, response, given(), context));
         }
-        cold_path();
         if let Some(claim) = self.calls.claim::<true>(session, len, sessions, context) {
             return Ok(claim.issue::<true>(request, response, given(), context));
         }

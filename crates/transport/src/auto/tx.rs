@@ -125,7 +125,12 @@ impl<R: Remote> Tx for AutoTx<R> {
     }
 
     #[inline(always)]
-    fn send_alike(&mut self, lane: &Lane, packet: LanePacket, messages: &impl Messages) -> TxSeq {
+    fn send_alike<'a>(
+        &mut self,
+        lane: &'a Lane,
+        packet: LanePacket,
+        messages: impl Messages<'a>,
+    ) -> TxSeq {
         match &mut self.shm {
             Some(shm) if !is_remote(packet.peer()) => {
                 self.given.own.0 += lane.len() as u64;
@@ -137,7 +142,12 @@ impl<R: Remote> Tx for AutoTx<R> {
     }
 
     #[inline(always)]
-    fn send_lone(&mut self, lane: &Lane, packet: LanePacket, messages: &impl Messages) -> TxSeq {
+    fn send_lone<'a>(
+        &mut self,
+        lane: &'a Lane,
+        packet: LanePacket,
+        messages: impl Messages<'a>,
+    ) -> TxSeq {
         match &mut self.shm {
             Some(shm) if !is_remote(packet.peer()) => {
                 self.given.own.0 += 1;

@@ -223,31 +223,41 @@ impl Tx for ShmTx {
     #[inline]
     fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
         if let (Some(packet), []) = (lane.lone(), items) {
-            return self.send_lone(lane, packet, &InLane);
+            return self.send_lone(lane, packet, InLane);
         }
         match lane.alike() {
-            Some((_, first)) => self.send_row(lane, first, &InLane, items),
+            Some((_, first)) => self.send_row(lane, first, InLane, items),
             None => self.send_staged(lane, lane.packets(), items),
         }
     }
 
     #[inline(always)]
-    fn send_alike(&mut self, lane: &Lane, first: LanePacket, messages: &impl Messages) -> TxSeq {
+    fn send_alike<'a>(
+        &mut self,
+        lane: &'a Lane,
+        first: LanePacket,
+        messages: impl Messages<'a>,
+    ) -> TxSeq {
         self.send_row(lane, first, messages, &[])
     }
 
     #[inline(always)]
-    fn send_lone(&mut self, lane: &Lane, packet: LanePacket, messages: &impl Messages) -> TxSeq {
+    fn send_lone<'a>(
+        &mut self,
+        lane: &'a Lane,
+        packet: LanePacket,
+        messages: impl Messages<'a>,
+    ) -> TxSeq {
         if packet.size() > ONE_CELL {
             return match packet.size() {
                 ..=TWO_CELLS => self.send_lone_two(lane, packet),
-                ..=LANE_COPIED => self.send_lone_long(lane, packet),
+                len if len <= LANE_COPIED => self.send_lone_long(lane, packet),
                 _ => self.send_lone_message(lane, packet, messages),
             };
         }
-        match self.send_only::<1>(lane, packet, &InLane) {
+        match self.send_only::<1>(lane, packet, InLane) {
             Some(end) => end,
-            None => self.send_row(lane, packet, &InLane, &[]),
+            None => self.send_row(lane, packet, InLane, &[]),
         }
     }
 

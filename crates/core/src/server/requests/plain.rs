@@ -111,7 +111,7 @@ impl Requests {
         let message = &response.data()[..len];
         match Lane::is_long(len) {
             true => {
-                let source = Source::of_request(idx, request.req);
+                let source = Source::of_request(idx.0, request.req.0);
                 let outbox = &mut context.outbox;
                 outbox.stage_header::<false>(room, peer, words, (len, source));
             }

@@ -7,14 +7,14 @@ use super::{PUT_OFF, ShmTx, unsettle};
 
 impl ShmTx {
     /// Sends the only packet of a burst, if no other work is needed. `CELLS` is 1, 2, 3 for longer
-    /// packets, or 0 for those whose message may not be in the lane. The receiver waits for such a packet, so this function must be fast, and is
-    /// inlined into the iteration.
+    /// packets, or 0 for those whose message may not be in the lane. The receiver waits for such a
+    /// packet, so this function must be fast, and is inlined into the iteration.
     #[inline(always)]
-    pub(super) fn send_only<const CELLS: usize>(
+    pub(super) fn send_only<'a, const CELLS: usize>(
         &mut self,
-        lane: &Lane,
+        lane: &'a Lane,
         packet: LanePacket,
-        messages: &impl Messages,
+        messages: impl Messages<'a>,
     ) -> Option<TxSeq> {
         let index = index_of(packet.peer());
         let Some(Some(peer)) = self.peers.get_mut(index) else {
@@ -47,24 +47,24 @@ impl ShmTx {
     /// The same for a packet of two cells.
     #[inline(never)]
     pub(super) fn send_lone_two(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
-        let sent = self.send_only::<2>(lane, packet, &InLane);
-        sent.unwrap_or_else(|| self.send_row(lane, packet, &InLane, &[]))
+        let sent = self.send_only::<2>(lane, packet, InLane);
+        sent.unwrap_or_else(|| self.send_row(lane, packet, InLane, &[]))
     }
 
     /// The same for a longer one.
     #[inline(never)]
     pub(super) fn send_lone_long(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
-        let sent = self.send_only::<3>(lane, packet, &InLane);
-        sent.unwrap_or_else(|| self.send_row(lane, packet, &InLane, &[]))
+        let sent = self.send_only::<3>(lane, packet, InLane);
+        sent.unwrap_or_else(|| self.send_row(lane, packet, InLane, &[]))
     }
 
     /// The same for one whose message may not be in the lane.
     #[inline(never)]
-    pub(super) fn send_lone_message(
+    pub(super) fn send_lone_message<'a>(
         &mut self,
-        lane: &Lane,
+        lane: &'a Lane,
         packet: LanePacket,
-        messages: &impl Messages,
+        messages: impl Messages<'a>,
     ) -> TxSeq {
         let sent = self.send_only::<0>(lane, packet, messages);
         sent.unwrap_or_else(|| self.send_row(lane, packet, messages, &[]))

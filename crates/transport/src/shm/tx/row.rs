@@ -14,11 +14,11 @@ use crate::counters::Counters;
 impl ShmTx {
     /// Sends a lane whose packets are all like the first, and the items after it.
     #[inline(never)]
-    pub(super) fn send_row(
+    pub(super) fn send_row<'a>(
         &mut self,
-        lane: &Lane,
+        lane: &'a Lane,
         first: LanePacket,
-        messages: &impl Messages,
+        messages: impl Messages<'a>,
         items: &[TxItem],
     ) -> TxSeq {
         let (index, us) = (index_of(first.peer()), first.peer());
@@ -63,11 +63,11 @@ impl Outgoing {
 
     /// The same for longer packets, whose messages may lie elsewhere.
     #[inline]
-    fn send_messages(
+    fn send_messages<'a>(
         &mut self,
-        lane: &Lane,
+        lane: &'a Lane,
         first: LanePacket,
-        messages: &impl Messages,
+        messages: impl Messages<'a>,
         counters: &mut Counters,
     ) {
         let (mut rest, len) = (lane.all_lines(), first.size());

@@ -1,17 +1,17 @@
-//! Tests of `elsewhere`: messages that stay in their source, and those that are copied at last.
+//! Tests of messages that stay in their source, and those that are copied at last.
 
-use super::*;
-use crate::transport::{InLane, LANE_PACKET};
+use super::super::*;
 
 const PEER: PeerId = PeerId(3);
 
 /// Finds the messages of calls by their indexes.
+#[derive(Clone, Copy)]
 struct Kept<'a>(&'a [&'a [u8]]);
 
-impl Messages for Kept<'_> {
-    fn message(&self, source: Source) -> &[u8] {
+impl<'a> Messages<'a> for Kept<'a> {
+    fn message(self, source: Source) -> &'a [u8] {
         match source.owner() {
-            Owner::Call(index, 7) => self.0[index.0 as usize],
+            Owner::Call(index, 7) => self.0[index as usize],
             other => panic!("{other:?} has nothing here"),
         }
     }
@@ -23,7 +23,7 @@ fn lane_with(messages: &[&[u8]]) -> Lane {
         let room = lane.room(message.len()).expect("it is empty");
         let header = [u64::from(index); 3];
         if Lane::is_long(message.len()) {
-            let source = Source::of_call(CallIdx(index), 7);
+            let source = Source::of_call(index, 7);
             lane.write_header::<true>(room, PEER, header, (message.len(), source));
         } else {
             lane.write::<true>(room, PEER, header, message);
@@ -47,10 +47,10 @@ fn assert_holds(lane: &mut Lane, messages: &[&[u8]]) {
 #[test]
 fn a_source_names_its_owner() {
     for (index, other) in [(0, 0), (5, u32::MAX), (0x7FFF_FFFE, 9)] {
-        let call = Source::of_call(CallIdx(index), other);
-        assert_eq!(call.owner(), Owner::Call(CallIdx(index), other));
-        let request = Source::of_request(RequestIdx(index), ReqNum(other));
-        let owner = Owner::Request(RequestIdx(index), ReqNum(other));
+        let call = Source::of_call(index, other);
+        assert_eq!(call.owner(), Owner::Call(index, other));
+        let request = Source::of_request(index, other);
+        let owner = Owner::Request(index, other);
         assert_eq!(request.owner(), owner);
         assert!(call != Source::LANE && request != Source::LANE && call != request);
     }
@@ -61,11 +61,11 @@ fn the_transport_finds_messages_in_their_source() {
     let messages: [&[u8]; 3] = [&[1; 1000], &[2; 1000], &[3; 1000]];
     let mut lane = lane_with(&messages);
     for (place, message) in messages.iter().enumerate() {
-        assert_eq!(lane.message(place, &Kept(&messages)), *message);
+        assert_eq!(lane.message(place, Kept(&messages)), *message);
     }
-    lane.keep(Source::of_call(CallIdx(1), 7), messages[1]);
-    assert_eq!(lane.message(1, &InLane), messages[1]);
-    assert_eq!(lane.message(2, &Kept(&messages)), messages[2]);
+    lane.keep(Source::of_call(1, 7), messages[1]);
+    assert_eq!(lane.message(1, InLane), messages[1]);
+    assert_eq!(lane.message(2, Kept(&messages)), messages[2]);
 }
 
 #[test]
@@ -74,9 +74,9 @@ fn a_lane_becomes_complete() {
         let bytes = lens.map(|len| vec![u8::try_from(len % 251).expect("small"); len]);
         let messages = bytes.each_ref().map(Vec::as_slice);
         let mut lane = lane_with(&messages);
-        lane.complete(&Kept(&messages));
+        lane.complete(Kept(&messages));
         assert_holds(&mut lane, &messages);
-        lane.complete(&Kept(&[]));
+        lane.complete(Kept(&[]));
         assert_holds(&mut lane, &messages);
     }
 }
@@ -85,9 +85,9 @@ fn a_lane_becomes_complete() {
 fn a_message_that_was_kept_is_not_looked_for() {
     let messages: [&[u8]; 2] = [&[1; 400], &[2; 500]];
     let mut lane = lane_with(&messages);
-    lane.keep(Source::of_call(CallIdx(0), 8), &[9; 400]);
-    lane.keep(Source::of_call(CallIdx(0), 7), messages[0]);
-    lane.complete(&Kept(&[&[], messages[1]]));
+    lane.keep(Source::of_call(0, 8), &[9; 400]);
+    lane.keep(Source::of_call(0, 7), messages[0]);
+    lane.complete(Kept(&[&[], messages[1]]));
     assert_holds(&mut lane, &messages);
 }
 
@@ -97,16 +97,16 @@ fn the_sources_of_an_earlier_burst_say_nothing_of_short_packets() {
     lane.rewind();
     let room = lane.room(40).expect("it is empty");
     lane.write::<false>(room, PEER, [0; 3], &[5; 40]);
-    lane.complete(&Kept(&[]));
-    lane.keep(Source::of_call(CallIdx(0), 7), &[1; 1000]);
+    lane.complete(Kept(&[]));
+    lane.keep(Source::of_call(0, 7), &[1; 1000]);
     assert_holds(&mut lane, &[&[5; 40]]);
 }
 
 #[test]
 fn a_packet_whose_message_is_gone_has_no_header() {
     let mut lane = lane_with(&[&[1; 1000]]);
-    assert_eq!(lane.message(0, &Kept(&[&[]])), b"");
-    lane.complete(&Kept(&[&[]]));
+    assert_eq!(lane.message(0, Kept(&[&[]])), b"");
+    lane.complete(Kept(&[&[]]));
     lane.list();
     assert_eq!(lane.bytes(lane.packets()[0])[..HEADER_LEN], [0; HEADER_LEN]);
 }
