@@ -190,11 +190,7 @@ impl Lane {
     /// Adds the packet that was just written, with a message of `len` bytes, to the staged ones.
     #[inline(always)]
     fn add<const REQUEST: bool>(&mut self, staged: Staged, peer: PeerId, len: usize, lines: usize) {
-        #[expect(clippy::cast_possible_truncation, reason = "it fits into the lane")]
-        let kind = Kind::new(peer, len as u32);
-        let added =
-            (1 << 32) | (Staged::LINE.0 * lines as u64) | (Staged::REQUEST.0 * u64::from(REQUEST));
-        let after = staged.plus(Staged(added));
+        let (kind, after) = next::<REQUEST>(staged, peer, len, lines);
         if kind == self.kind {
             self.staged = after;
         } else {
@@ -412,7 +408,12 @@ impl Lane {
         let (head, _) = self.memory.split(staged.lines() as usize);
         write(head, header);
         self.memory.sources[staged.packets() & MASK] = source;
-        self.add::<REQUEST>(staged, peer, len, lines_of(len) as usize);
+        let (kind, after) = next::<REQUEST>(staged, peer, len, lines_of(len) as usize);
+        // Before the comparison: otherwise, shorter packets jump to this store.
+        self.staged = after;
+        if kind != self.kind {
+            self.add_unlike(kind, staged, after);
+        }
     }
 
     /// The message of a packet that is longer than [`LANE_COPIED`], by the packet's place; no bytes
@@ -472,6 +473,21 @@ impl Lane {
             self.memory.range_mut(packet.line(), HEADER_LEN).fill(0);
         }
     }
+}
+
+/// The kind of a packet that is added to the staged ones, and all of them.
+#[inline(always)]
+fn next<const REQUEST: bool>(
+    staged: Staged,
+    peer: PeerId,
+    len: usize,
+    lines: usize,
+) -> (Kind, Staged) {
+    #[expect(clippy::cast_possible_truncation, reason = "it fits into the lane")]
+    let kind = Kind::new(peer, len as u32);
+    let added =
+        (1 << 32) | (Staged::LINE.0 * lines as u64) | (Staged::REQUEST.0 * u64::from(REQUEST));
+    (kind, staged.plus(Staged(added)))
 }
 
 #[cfg(test)]
