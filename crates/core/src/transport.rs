@@ -18,7 +18,11 @@ use crate::scheme::Scheme;
 use crate::time::Nanos;
 
 pub(crate) use lane::LaneRoom;
-pub use lane::{LANE_LINE, LANE_LINES, LANE_PACKET, LANE_WORD, Lane, LanePacket};
+pub(crate) use lane::Owner;
+pub use lane::{
+    InLane, LANE_COPIED, LANE_LINE, LANE_LINES, LANE_PACKET, LANE_WORD, Lane, LanePacket, Messages,
+    Source,
+};
 
 /// A remote endpoint as one transport knows it: an index into the transport's peer table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -139,10 +143,23 @@ pub trait Tx {
         0
     }
 
-    /// Whether [`Self::send`] needs no list [`Lane::packets`] if all packets of the lane have the
-    /// peer and the length of this one ([`Lane::alike`]).
+    /// Whether the transport takes lanes whose packets all have the peer and the length of this one
+    /// ([`Lane::alike`]) by [`Self::send_alike`].
     fn takes_alike(&self, _packet: LanePacket) -> bool {
         false
+    }
+
+    /// Like [`Self::send`], for packets that are all like this one. The lane has not listed them,
+    /// and may hold no messages of those that are longer than [`LANE_COPIED`]: the transport finds
+    /// these by [`Lane::message`].
+    #[inline(always)]
+    fn send_alike<'a>(
+        &mut self,
+        lane: &'a Lane,
+        _packet: LanePacket,
+        _messages: impl Messages<'a>,
+    ) -> TxSeq {
+        self.send(lane, &[])
     }
 
     /// Takes over the packets of a lane, and `items` after them. Both count in the sequence. When
@@ -152,11 +169,16 @@ pub trait Tx {
         self.burst(items)
     }
 
-    /// Like [`Self::send`], for a lane that holds only this packet. The receiver is waiting for it,
-    /// so this should be fast.
+    /// Like [`Self::send_alike`], for a lane that holds only this packet. Its receiver is waiting
+    /// for it, so this should be fast.
     #[inline(always)]
-    fn send_lone(&mut self, lane: &Lane, _packet: LanePacket) -> TxSeq {
-        self.send(lane, &[])
+    fn send_lone<'a>(
+        &mut self,
+        lane: &'a Lane,
+        packet: LanePacket,
+        messages: impl Messages<'a>,
+    ) -> TxSeq {
+        self.send_alike(lane, packet, messages)
     }
 
     /// The network path to a peer. `None`: there is no network. Then the line rate is the one in

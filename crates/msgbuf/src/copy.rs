@@ -78,41 +78,22 @@ fn many(to: &mut [[u8; CHUNK]], from: &[[u8; CHUNK]]) {
 #[inline(always)]
 fn ends<const N: usize>(to: &mut [[u8; CHUNK]], from: &[[u8; CHUNK]]) {
     if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) {
-        one_by_one(to, from);
+        *to = *from;
     }
     if let (Some(to), Some(from)) = (to.last_chunk_mut::<N>(), from.last_chunk::<N>()) {
-        one_by_one(to, from);
+        *to = *from;
     }
 }
 
-/// Copies eight chunks.
+/// Copies eight chunks, one by one: a compiler turns a loop that moves all that it passes into a
+/// call of `memcpy`, and unrolls a loop of few moves.
 #[inline(always)]
-fn eight(to: &mut [[u8; CHUNK]; 8], from: &[[u8; CHUNK]; 8]) {
-    one_by_one(to, from);
-}
-
-/// Copies two, four or eight chunks without a loop: the compiler turns a loop of plain moves into a
-/// call of `memcpy`.
-#[inline(always)]
-fn one_by_one(to: &mut [[u8; CHUNK]], from: &[[u8; CHUNK]]) {
-    match (to, from) {
-        ([a, b], [c, d]) => (*a, *b) = (*c, *d),
-        (to, from) => {
-            let half = from.len() / 2;
-            let ((to, to_rest), (from, from_rest)) = (to.split_at_mut(half), from.split_at(half));
-            match (to, from, to_rest, from_rest) {
-                ([a, b], [c, d], [e, f], [g, h]) => {
-                    (*a, *b) = (*c, *d);
-                    (*e, *f) = (*g, *h);
-                }
-                ([a, b, c, d], [e, f, g, h], [i, j, k, l], [m, n, o, p]) => {
-                    (*a, *b, *c, *d) = (*e, *f, *g, *h);
-                    (*i, *j, *k, *l) = (*m, *n, *o, *p);
-                }
-                _ => {}
-            }
-        }
-    }
+fn eight([a, b, c, d, e, f, g, h]: &mut [[u8; CHUNK]; 8], from: &[[u8; CHUNK]; 8]) {
+    let [i, j, k, l, m, n, o, p] = from;
+    (*a, *b) = (*i, *j);
+    (*c, *d) = (*k, *l);
+    (*e, *f) = (*m, *n);
+    (*g, *h) = (*o, *p);
 }
 
 /// Copies less than a chunk. No load spans more than these bytes.
@@ -212,6 +193,7 @@ pub fn fresh_chunks(to: &mut [[u8; CHUNK]], from: &[u8]) -> bool {
     }
     let (whole, rest) = from.as_chunks();
     if from.len() <= IN_WORDS {
+        cold_path();
         for (place, from) in to.iter_mut().zip(whole) {
             chunk(place, from);
         }
@@ -224,20 +206,30 @@ pub fn fresh_chunks(to: &mut [[u8; CHUNK]], from: &[u8]) -> bool {
     if let Some(after) = to.get_mut(whole.len()) {
         *after = [0; CHUNK];
     }
-    if let Some(to) = to.get_mut(..whole.len()) {
-        many(to, whole);
-    }
-    // The message's last chunk overlaps the one before, so it needs no branch for any length.
-    let to = to.as_flattened_mut().get_mut(..from.len());
-    if let (Some(to), Some(from)) = (to, from.last_chunk::<CHUNK>())
-        && let Some(to) = to.last_chunk_mut()
-    {
-        *to = *from;
+    let Some(to) = to.as_flattened_mut().get_mut(..from.len()) else {
+        return false;
+    };
+    match from.len() {
+        ..=FOUR if WIDE => both_ends::<{ FOUR / 2 }>(to, from),
+        ..=EIGHT if WIDE => both_ends::<FOUR>(to, from),
+        _ => {
+            let ((places, _), (whole, _)) = (to.as_chunks_mut(), from.as_chunks());
+            many(places, whole);
+            // The message's last chunk overlaps the one before, and takes no branch whatever the
+            // length.
+            if let (Some(to), Some(from)) = (to.last_chunk_mut::<CHUNK>(), from.last_chunk()) {
+                *to = *from;
+            }
+        }
     }
     true
 }
 
-/// Copies less than a chunk, and writes zeros after it. Whole numbers of words are fastest.
+/// Bytes of four chunks, and of eight.
+const FOUR: usize = 4 * CHUNK;
+const EIGHT: usize = 8 * CHUNK;
+
+/// Copies less than a chunk, and writes zeros after it. Numbers of whole words are fastest.
 #[inline(always)]
 fn fresh_rest(to: &mut [u8; CHUNK], from: &[u8]) {
     match from.as_chunks() {

@@ -3,6 +3,7 @@
 
 use std::ops::Deref;
 
+use dunlin_core::transport::LANE_PACKET;
 use dunlin_core::{
     BackgroundRequest, CallId, CallOptions, Check, Config, Cx, DeferredRequest, Done, Endpoint,
     EndpointNum, Nanos, Request, RpcError, Session, SessionEvent, SessionOffer, SessionOptions,
@@ -114,13 +115,16 @@ fn echo(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
     req.reply(cx, data.len(), |out| out.copy_from_slice(data));
 }
 
-fn host(clock: &StepClock, config: Config, seed: u64, has_workers: bool) -> Host {
+fn host(clock: &StepClock, config: Config, seed: u64, has_workers: bool, lane: usize) -> Host {
     let config = Config {
         readable_buffers: true,
         check: Check::Event,
         ..config
     };
-    let end = End::default();
+    let end = End {
+        lane,
+        ..End::default()
+    };
     let workers = StepWorkers::new(4);
     let app = App {
         clock: clock.clone(),
@@ -223,18 +227,24 @@ impl Pair {
 
     /// A pair of endpoints with `config` whose session has `options`.
     pub fn with(config: Config, options: SessionOptions) -> Self {
-        Self::made(config, options, true)
+        Self::made(config, options, true, 0)
+    }
+
+    /// A pair with default options whose endpoints stage packets of all lengths of a lane.
+    pub fn with_long_lanes() -> Self {
+        let (config, options) = (Config::default(), SessionOptions::default());
+        Self::made(config, options, true, LANE_PACKET)
     }
 
     /// A pair with default options whose endpoints have no worker threads.
     pub fn without_workers() -> Self {
-        Self::made(Config::default(), SessionOptions::default(), false)
+        Self::made(Config::default(), SessionOptions::default(), false, 0)
     }
 
-    fn made(config: Config, options: SessionOptions, workers: bool) -> Self {
+    fn made(config: Config, options: SessionOptions, workers: bool, lane: usize) -> Self {
         let clock = StepClock::at(Nanos(1_000_000));
-        let mut client = host(&clock, config.clone(), 1, workers);
-        let mut server = host(&clock, config, 2, workers);
+        let mut client = host(&clock, config.clone(), 1, workers, lane);
+        let mut server = host(&clock, config, 2, workers, lane);
         let [session, back] = connect(&mut client.rpc, &mut server.rpc, [Wire::PEER; 2], &options);
         let mut pair = Self {
             clock,

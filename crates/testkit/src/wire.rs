@@ -54,6 +54,8 @@ pub struct End {
     /// The round trip that the path to the other end declares; zero for none. Sessions learn it
     /// when they open.
     pub base_rtt: Rc<Cell<Nanos>>,
+    /// The longest packet that the endpoint stages, if that is more than a line.
+    pub lane: usize,
 }
 
 impl End {
@@ -180,10 +182,9 @@ impl Tx for WireTx {
         TxSeq(self.taken)
     }
 
-    /// A lane takes packets of one cache line. The messages of longer packets are lent to the
-    /// transport.
+    /// Usually packets of one line, so that the messages of longer ones are lent.
     fn lane(&self) -> usize {
-        MAX_INLINE
+        self.end.lane.max(MAX_INLINE)
     }
 
     fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {

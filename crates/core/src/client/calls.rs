@@ -376,6 +376,14 @@ impl Calls {
         self.at(idx).session()
     }
 
+    /// The request of the call with this generation; no bytes if that call is over.
+    #[inline(always)]
+    pub(crate) fn staged(&self, idx: CallIdx, generation: u32) -> &[u8] {
+        let call = self.table.get(idx);
+        let call = call.filter(|call| call.generation == generation);
+        call.and_then(Call::request).map_or(&[], MsgBuf::data)
+    }
+
     /// Corrects the time at which the call's last packet was sent: its burst left at `leaving`,
     /// which is later than the noted time.
     #[inline]

@@ -1,15 +1,38 @@
 //! The end of an iteration: its packets go to the transport, and a dispatch handler that took long
 //! is treated as slow. Called by the event loop, and before a slow handler runs.
 
+use dunlin_wire::ReqNum;
+
+use crate::client::calls::Calls;
 use crate::context::Context;
 use crate::endpoint::dispatch::{Dispatched, suspect_slow};
 use crate::endpoint::rpc::Engine;
+use crate::handle::{CallIdx, RequestIdx};
+use crate::protocol::Core;
+use crate::server::requests::Requests;
 use crate::time::{Clock, Nanos};
-use crate::transport::{LanePacket, Tx};
+use crate::transport::{LanePacket, Messages, Owner, Source, Tx};
 
 /// With at least this number of packets, a transport that makes system calls may take as long as a
 /// handler that counts as slow.
 const MANY: usize = 4;
+
+/// The parts that own the messages of staged packets.
+#[derive(Clone, Copy)]
+struct Owners<'a> {
+    calls: &'a Calls,
+    requests: &'a Requests,
+}
+
+impl<'a> Messages<'a> for Owners<'a> {
+    #[inline(always)]
+    fn message(self, source: Source) -> &'a [u8] {
+        match source.owner() {
+            Owner::Call(index, generation) => self.calls.staged(CallIdx(index), generation),
+            Owner::Request(index, req) => self.requests.staged(RequestIdx(index), ReqNum(req)),
+        }
+    }
+}
 
 impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Gives the iteration's packets to the transport.
@@ -48,28 +71,44 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Gives the lane, which holds all packets, to the transport.
     #[inline(always)]
     fn send_lane(&mut self) {
-        let Context { outbox, stats, .. } = &mut self.core.context;
-        let alike = outbox.lane().alike();
-        if !alike.is_some_and(|(_, packet)| self.tx.takes_alike(packet)) {
-            outbox.list_lane();
+        let Core {
+            context,
+            calls,
+            requests,
+            ..
+        } = &mut self.core;
+        let (Context { outbox, stats, .. }, owners) = (context, Owners { calls, requests });
+        let alike = outbox.lane().alike().map(|(_, packet)| packet);
+        let alike = alike.filter(|packet| self.tx.takes_alike(*packet));
+        if alike.is_none() {
+            outbox.complete_lane(owners);
         }
         let lane = outbox.lane();
         stats.on_transmit(lane.len(), lane.len(), lane.requests());
-        let end = self.tx.send(lane, &[]);
-        // No msgbuf waits for these packets, so the next iteration may ask for `done`.
+        let end = match alike {
+            Some(packet) => self.tx.send_alike(lane, packet, owners),
+            None => self.tx.send(lane, &[]),
+        };
+        // The next iteration asks for `done`: no msgbuf waits for these packets.
         outbox.clear_plain(end);
     }
 
     /// Gives the lane, whose only packet this is, to the transport.
     #[inline(always)]
     pub(super) fn send_lone(&mut self, packet: LanePacket) {
-        let Context { outbox, stats, .. } = &mut self.core.context;
+        let Core {
+            context,
+            calls,
+            requests,
+            ..
+        } = &mut self.core;
+        let (Context { outbox, stats, .. }, owners) = (context, Owners { calls, requests });
         if !self.tx.takes_alike(packet) {
-            outbox.list_lane();
+            outbox.complete_lane(owners);
         }
         let lane = outbox.lane();
         stats.on_transmit(1, 1, lane.requests());
-        let end = self.tx.send_lone(lane, packet);
+        let end = self.tx.send_lone(lane, packet, owners);
         outbox.clear_plain(end);
     }
 
@@ -99,6 +138,12 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Gives all packets, of any kind and number, to the transport.
     #[inline(never)]
     pub(crate) fn transmit(&mut self) {
+        let Core {
+            context,
+            calls,
+            requests,
+            ..
+        } = &mut self.core;
         let Context {
             config,
             moment,
@@ -106,7 +151,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             held,
             stats,
             ..
-        } = &mut self.core.context;
+        } = context;
         let (count, staged) = (outbox.count(), outbox.lane().len());
         stats.on_transmit(count, staged, outbox.take_requests());
         if count == 0 {
@@ -135,7 +180,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if let Some(tap) = &mut self.tap {
             tap.on_burst(leaving, outbox.items());
         }
-        outbox.list_lane();
+        outbox.complete_lane(Owners { calls, requests });
         let (lane, items) = outbox.packets();
         let end = match lane.is_empty() {
             true => self.tx.burst(items),
@@ -146,7 +191,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             leaving = self.clock.now();
         }
         for call in outbox.sent() {
-            self.core.calls.on_left(call, leaving);
+            calls.on_left(call, leaving);
         }
         outbox.clear(end);
         held.on_done(self.tx.done());

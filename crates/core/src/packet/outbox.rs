@@ -11,6 +11,8 @@
 //!
 //! Invariant: the lane is closed while the queue holds an item.
 
+mod staging;
+
 use dunlin_msgbuf::{BufRef, MsgBuf};
 use dunlin_wire::{
     ACK_VECTOR_LEN, AckVector, Bitmap, CHALLENGE_LEN, HEADER_LEN, Header, Residence,
@@ -22,7 +24,7 @@ use crate::mutant::Mutant;
 use crate::observe::stats::Stats;
 use crate::packet::words::{Words, words};
 use crate::time::Nanos;
-use crate::transport::{Lane, LanePacket, LaneRoom, MAX_INLINE, PeerId, TxItem, TxSeq};
+use crate::transport::{Lane, LanePacket, MAX_INLINE, PeerId, TxItem, TxSeq};
 
 /// Inline bytes of a packet whose header has no extension.
 const BARE_LEN: u32 = 24;
@@ -139,9 +141,8 @@ impl Outbox {
         TxSeq(self.base.0 + self.count() as u64)
     }
 
-    /// Appends a packet whose data is all of `message`. A short message is copied and not lent: the
-    /// transport never reads it, and the position is zero. If a message is sent several times, the
-    /// highest position counts.
+    /// Appends a packet whose data is all of `message`. A short message is copied: the transport
+    /// never reads it, and the position is zero. If it is sent again, the highest position counts.
     #[inline(always)]
     pub(crate) fn push_message(
         &mut self,
@@ -157,42 +158,10 @@ impl Outbox {
     pub(crate) fn push_words(&mut self, peer: PeerId, words: Words, message: &MsgBuf) -> TxSeq {
         match self.room(message.len()) {
             Some(room) => {
-                self.stage(room, peer, words, message.data());
+                self.stage::<false>(room, peer, words, message.data());
                 TxSeq(0)
             }
             None => self.queue(peer, words, message),
-        }
-    }
-
-    /// Room in the lane for a message of this length.
-    #[inline(always)]
-    pub(crate) fn room(&self, len: usize) -> Option<LaneRoom> {
-        self.lane.room(len)
-    }
-
-    /// Appends a packet whose message is copied into the lane.
-    #[inline(always)]
-    pub(crate) fn stage(&mut self, room: LaneRoom, peer: PeerId, words: Words, message: &[u8]) {
-        self.lane.write::<false>(room, peer, words, message);
-        #[cfg(feature = "mutants")]
-        if self.mutant == Some(Mutant::LaneHalfFilled) {
-            self.lane.spoil_last();
-        }
-    }
-
-    /// Like [`Self::stage`], for the request of an ordinary call.
-    #[inline(always)]
-    pub(crate) fn stage_request(
-        &mut self,
-        room: LaneRoom,
-        peer: PeerId,
-        words: Words,
-        message: &[u8],
-    ) {
-        self.lane.write::<true>(room, peer, words, message);
-        #[cfg(feature = "mutants")]
-        if self.mutant == Some(Mutant::LaneHalfFilled) {
-            self.lane.spoil_last();
         }
     }
 
@@ -371,12 +340,7 @@ impl Outbox {
         (&self.lane, self.items())
     }
 
-    /// Lists the packets of the lane, for a transport that needs the list.
-    pub(crate) fn list_lane(&mut self) {
-        self.lane.list();
-    }
-
-    /// Whether some answer's header must state how long its request stayed.
+    /// Whether the header of an answer must contain how long its request stayed.
     #[inline]
     pub(crate) fn measures(&self) -> bool {
         !(self.fresh.is_empty() && self.late.is_empty())
@@ -436,7 +400,7 @@ impl Outbox {
         self.sent.iter().copied()
     }
 
-    /// Notes that a call sends its request for the first time, but not by [`Self::stage_request`].
+    /// Notes that a call sends its request for the first time, but not by [`Self::stage`].
     pub(crate) fn on_request(&mut self) {
         self.requests += 1;
         self.unusual = true;

@@ -33,8 +33,11 @@ impl Core {
         let len = request.len();
         // Built where it is used: a value that both branches shared would go through memory.
         let given = || (req_type, tag, options);
-        if let Some(claim) = self.calls.claim(session, len, sessions, context) {
-            return Ok(claim.issue(request, response, given(), context));
+        if let Some(claim) = self.calls.claim::<false>(session, len, sessions, context) {
+            return Ok(claim.issue::<false>(request, response, given(), context));
+        }
+        if let Some(claim) = self.calls.claim::<true>(session, len, sessions, context) {
+            return Ok(claim.issue::<true>(request, response, given(), context));
         }
         self.call_otherwise(session, request, response, given())
     }

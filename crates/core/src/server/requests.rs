@@ -306,6 +306,14 @@ impl Requests {
         }
     }
 
+    /// The response to the request with this number; no bytes if the entry has another one now.
+    #[inline(always)]
+    pub(crate) fn staged(&self, idx: RequestIdx, req: ReqNum) -> &[u8] {
+        let request = self.table.get(idx).filter(|request| request.req == req);
+        let response = request.and_then(|request| request.response.as_ref());
+        response.map_or(&[], MsgBuf::data)
+    }
+
     /// The request that a handle names, if it is still unanswered.
     pub(crate) fn find(&self, id: RequestId) -> Option<RequestIdx> {
         let request = self.table.get(id.index)?;

@@ -14,9 +14,15 @@
 //! peer and length once, and a transport that sends the packets as one row needs no more
 //! ([`Lane::alike`]). For other transports, and once a packet differs, the lane lists its packets.
 //!
+//! The endpoint keeps a long message of an ordinary packet until its call or request ends. So the
+//! lane notes only where that message lies (`source`), and the transport copies it once, to its
+//! destination.
+//!
 //! Filled by `packet/outbox.rs`, read by transports.
 
+mod memory;
 mod packet;
+mod source;
 
 use std::hint::cold_path;
 
@@ -24,47 +30,26 @@ use dunlin_msgbuf::{BufRef, MsgBuf, fresh_chunks, fresh_two, fresh_usual};
 use dunlin_wire::HEADER_LEN;
 
 use super::{MAX_INLINE, PeerId, TxItem};
+use memory::{HEADER_WORDS, IN_LINE, MASK, Memory, PACKET_LINES, lines_of, start, write};
+pub use memory::{LANE_LINE, LANE_LINES, LANE_PACKET, LANE_WORD};
 pub use packet::LanePacket;
 use packet::{Kind, LINES_SHIFT, Staged};
-
-/// Bytes of a line: a cache line.
-pub const LANE_LINE: usize = 64;
-
-/// Lines of a lane: enough for the answers to a burst of the longest packets, and for as many
-/// requests. A lane never has more packets than lines.
-pub const LANE_LINES: usize = 1024;
+pub(crate) use source::Owner;
+pub use source::{InLane, Messages, Source};
 
 /// While fewer lines than this are used, there is room for the longest packet.
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
 const ROOMY_LINES: u32 = (LANE_LINES - (LANE_WORD + LANE_PACKET) / LANE_LINE + 1) as u32;
 
-/// Indices are masked instead of compared.
-const MASK: usize = LANE_LINES - 1;
-const _: () = assert!(LANE_LINES.is_power_of_two());
-
-/// Bytes at the start of a packet's first line that belong to the transport.
-pub const LANE_WORD: usize = size_of::<u64>();
-
-/// Longest packet in a lane: a message of 1 KiB, with its header. Longer messages are lent, because
-/// copying them twice would cost more.
-pub const LANE_PACKET: usize = PACKET_LINES * LANE_LINE - LANE_WORD;
-
-/// Lines of the longest packet.
-const PACKET_LINES: usize = 17;
-
-/// Words of a header.
-const HEADER_WORDS: usize = HEADER_LEN / size_of::<u64>();
-
-/// Longest message of a packet in one line.
-const IN_LINE: usize = LANE_LINE - LANE_WORD - HEADER_LEN;
-const _: () = assert!(HEADER_LEN + IN_LINE == MAX_INLINE && LANE_LINE == 2 * IN_LINE);
-
-/// Longest message that ends in the first half of a packet's second line.
-const IN_HALVES: usize = 2 * IN_LINE;
-
-/// Longest message that is copied without a loop.
+/// Longest message that is always copied into the lane.
 const IN_FEW: usize = 8 * IN_LINE;
+#[expect(clippy::cast_possible_truncation, reason = "a small constant")]
+const FEW: u32 = IN_FEW as u32;
 
+/// Longest packet whose message is always in the lane.
+pub const LANE_COPIED: usize = HEADER_LEN + IN_FEW;
+
+const _: () = assert!(HEADER_LEN + IN_LINE == MAX_INLINE);
 const _: () = assert!(HEADER_LEN.is_multiple_of(size_of::<u64>()));
 const _: () = assert!(LANE_LINES * LANE_LINE <= 1 << 16 && LANE_PACKET < 1 << 16);
 const _: () = assert!(LANE_WORD + LANE_PACKET <= LANE_LINES * LANE_LINE);
@@ -72,7 +57,7 @@ const _: () = assert!(LANE_WORD + LANE_PACKET <= LANE_LINES * LANE_LINE);
 /// Staged packets.
 #[derive(Debug)]
 pub struct Lane {
-    memory: Box<Memory>,
+    memory: Box<Memory<LanePacket>>,
     staged: Staged,
     /// The peer and the length of all packets; [`Kind::NONE`] if they differ: then all packets are
     /// listed.
@@ -81,15 +66,8 @@ pub struct Lane {
     limit: u32,
     /// Longest message that the lane accepts.
     longest: u32,
-}
-
-/// The lines, and the packets in them.
-#[derive(Debug)]
-#[repr(C, align(64))]
-struct Memory {
-    /// The lines, and some more, so that the longest packet could begin in any line.
-    bytes: [u8; (LANE_LINES + PACKET_LINES - 1) * LANE_LINE],
-    packets: [LanePacket; LANE_LINES],
+    /// Longest message that the lane always copies.
+    copied: u32,
 }
 
 /// Room for a packet after the staged ones.
@@ -100,14 +78,12 @@ impl Lane {
     /// An empty lane for packets of up to `longest` bytes, or for none.
     pub fn new(longest: usize) -> Self {
         let mut lane = Self {
-            memory: Box::new(Memory {
-                bytes: [0; (LANE_LINES + PACKET_LINES - 1) * LANE_LINE],
-                packets: [LanePacket::default(); LANE_LINES],
-            }),
+            memory: Memory::new(),
             staged: Staged(0),
             kind: Kind::NONE,
             limit: 0,
             longest: 0,
+            copied: 0,
         };
         lane.set_longest(longest);
         lane.clear();
@@ -122,6 +98,7 @@ impl Lane {
             ..IN_LINE => 0,
             _ => u32::try_from(message).expect("a constant limits it"),
         };
+        self.copied = self.longest.min(FEW);
         if self.longest == 0 {
             self.close();
         }
@@ -138,6 +115,15 @@ impl Lane {
         let last = self.len() - 1;
         self.memory.packets[last & MASK] = self.packet(last);
         true
+    }
+
+    /// Like [`Self::room`], for a message that is copied into the lane.
+    #[inline(always)]
+    pub(crate) fn room_for_copy(&self, len: usize) -> Option<LaneRoom> {
+        if len > self.copied as usize {
+            return None;
+        }
+        (self.staged.lower() < self.limit).then_some(LaneRoom(self.staged))
     }
 
     /// Room for one more packet, if its message has this length.
@@ -185,6 +171,7 @@ impl Lane {
     /// Writes a long message after its header, and adds the packet.
     #[inline(never)]
     fn write_other<const REQUEST: bool>(&mut self, peer: PeerId, message: &[u8]) {
+        self.memory.sources[self.len() & MASK] = Source::LANE;
         self.add_message::<REQUEST>(self.staged, peer, message);
     }
 
@@ -203,11 +190,7 @@ impl Lane {
     /// Adds the packet that was just written, with a message of `len` bytes, to the staged ones.
     #[inline(always)]
     fn add<const REQUEST: bool>(&mut self, staged: Staged, peer: PeerId, len: usize, lines: usize) {
-        #[expect(clippy::cast_possible_truncation, reason = "it fits into the lane")]
-        let kind = Kind::new(peer, len as u32);
-        let added =
-            (1 << 32) | (Staged::LINE.0 * lines as u64) | (Staged::REQUEST.0 * u64::from(REQUEST));
-        let after = staged.plus(Staged(added));
+        let (kind, after) = next::<REQUEST>(staged, peer, len, lines);
         if kind == self.kind {
             self.staged = after;
         } else {
@@ -257,7 +240,8 @@ impl Lane {
         (self.kind != Kind::NONE).then(|| (self.len(), self.kind.packet_at(0)))
     }
 
-    /// The lines of all packets, as [`Self::lines`] returns them.
+    /// The lines of all packets, as [`Self::lines`] returns them; those of a message that lies
+    /// elsewhere are leftover bytes.
     #[inline(always)]
     pub fn all_lines(&self) -> &[[u8; LANE_LINE]] {
         let (lines, _) = self.memory.bytes.as_chunks();
@@ -403,56 +387,107 @@ impl Lane {
     }
 }
 
-impl Memory {
-    /// The places for the header and for the message of a packet of up to two lines that begins in
-    /// this line.
+/// Long messages that are not in the lane.
+impl Lane {
+    /// Whether a message of this length is too long to be copied without need.
     #[inline(always)]
-    fn split(&mut self, line: usize) -> (&mut [u8], &mut [u8; IN_HALVES]) {
-        let (lines, _) = self.bytes.as_chunks_mut::<LANE_LINE>();
-        let both = lines[line & MASK..][..2].as_flattened_mut();
-        let (head, body) = both[LANE_WORD..].split_at_mut(HEADER_LEN);
-        (
-            head,
-            body.first_chunk_mut().expect("two lines have this room"),
-        )
+    pub(crate) const fn is_long(len: usize) -> bool {
+        len > IN_FEW
     }
 
-    /// Places for a message of any length that fits a lane; its packet begins in this line.
+    /// Like [`Lane::write`], for a long message of `len` bytes that stays in its source.
     #[inline(always)]
-    fn chunks_from(&mut self, line: usize) -> &mut [[u8; IN_LINE]; 2 * PACKET_LINES - 1] {
-        let (lines, _) = self.bytes.as_chunks_mut::<LANE_LINE>();
-        let all = lines[line & MASK..][..PACKET_LINES].as_flattened_mut();
-        let (_, message) = all.split_at_mut(LANE_WORD + HEADER_LEN);
-        let (chunks, _) = message.as_chunks_mut();
-        chunks.first_chunk_mut().expect("a packet has this room")
+    pub(crate) fn write_header<const REQUEST: bool>(
+        &mut self,
+        LaneRoom(staged): LaneRoom,
+        peer: PeerId,
+        header: [u64; HEADER_WORDS],
+        (len, source): (usize, Source),
+    ) {
+        debug_assert_eq!(staged, self.staged, "nothing else was written meanwhile");
+        let (head, _) = self.memory.split(staged.lines() as usize);
+        write(head, header);
+        self.memory.sources[staged.packets() & MASK] = source;
+        let (kind, after) = next::<REQUEST>(staged, peer, len, lines_of(len) as usize);
+        // Before the comparison: otherwise, shorter packets jump to this store.
+        self.staged = after;
+        if kind != self.kind {
+            self.add_unlike(kind, staged, after);
+        }
     }
 
-    /// The first `len` bytes of the packet that begins in this line.
-    fn range_mut(&mut self, line: usize, len: usize) -> &mut [u8] {
-        let at = start(line);
-        &mut self.bytes[at..at + len]
+    /// The message of a packet that is longer than [`LANE_COPIED`], by the packet's place; no bytes
+    /// if the message is gone. All packets must be alike.
+    #[inline(always)]
+    pub fn message<'a>(&'a self, place: usize, messages: impl Messages<'a>) -> &'a [u8] {
+        match self.memory.sources[place & MASK] {
+            Source::LANE => self.own_message(place),
+            source => messages.message(source),
+        }
+    }
+
+    #[inline(never)]
+    fn own_message(&self, place: usize) -> &[u8] {
+        &self.bytes(self.packet(place))[HEADER_LEN..]
+    }
+
+    /// Copies all messages into the lane, for a transport that needs its lines.
+    #[inline]
+    pub(crate) fn complete<'a>(&mut self, messages: impl Messages<'a>) {
+        let is_short = |packet: LanePacket| packet.size() <= LANE_COPIED;
+        if self.alike().is_some_and(|(_, first)| is_short(first)) {
+            return;
+        }
+        for place in 0..self.len() {
+            if let Some(source) = self.elsewhere(place) {
+                self.copy(place, messages.message(source));
+            }
+        }
+    }
+
+    /// Copies a message into the lane if a packet there needs it, because its owner ends.
+    #[cold]
+    pub(crate) fn keep(&mut self, source: Source, message: &[u8]) {
+        for place in 0..self.len() {
+            if self.elsewhere(place) == Some(source) {
+                self.copy(place, message);
+            }
+        }
+    }
+
+    /// The source of a packet whose message is not in the lane.
+    fn elsewhere(&self, place: usize) -> Option<Source> {
+        let source = self.memory.sources[place & MASK];
+        let is_long = self.packet(place).size() > LANE_COPIED;
+        (is_long && source != Source::LANE).then_some(source)
+    }
+
+    /// Copies the message of a packet into its lines; if the message is gone, clears its header.
+    fn copy(&mut self, place: usize, message: &[u8]) {
+        let packet = self.packet(place);
+        debug_assert!(message.is_empty() || message.len() > IN_FEW);
+        self.memory.sources[place & MASK] = Source::LANE;
+        let is_there = HEADER_LEN + message.len() == packet.size();
+        let copied = is_there && fresh_chunks(self.memory.chunks_from(packet.line()), message);
+        if !copied {
+            self.memory.range_mut(packet.line(), HEADER_LEN).fill(0);
+        }
     }
 }
 
-/// Lines of a packet with a message of `len` bytes, which must not be too long for a lane.
+/// The kind of a packet that is added to the staged ones, and all of them.
 #[inline(always)]
-#[expect(clippy::cast_possible_truncation, reason = "its length was looked at")]
-const fn lines_of(len: usize) -> u32 {
-    (LANE_WORD + HEADER_LEN + len).div_ceil(LANE_LINE) as u32
-}
-
-/// The place of the packet that begins in this line.
-#[inline(always)]
-const fn start(line: usize) -> usize {
-    line * LANE_LINE + LANE_WORD
-}
-
-#[inline(always)]
-fn write(head: &mut [u8], header: [u64; HEADER_WORDS]) {
-    let (places, _) = head.as_chunks_mut();
-    for (place, word) in places.iter_mut().zip(header) {
-        *place = word.to_le_bytes();
-    }
+fn next<const REQUEST: bool>(
+    staged: Staged,
+    peer: PeerId,
+    len: usize,
+    lines: usize,
+) -> (Kind, Staged) {
+    #[expect(clippy::cast_possible_truncation, reason = "it fits into the lane")]
+    let kind = Kind::new(peer, len as u32);
+    let added =
+        (1 << 32) | (Staged::LINE.0 * lines as u64) | (Staged::REQUEST.0 * u64::from(REQUEST));
+    (kind, staged.plus(Staged(added)))
 }
 
 #[cfg(test)]

@@ -4,4 +4,5 @@ mod backlog;
 mod calls;
 mod inquiries;
 mod loss;
+mod messages;
 mod proofs;

@@ -4,7 +4,9 @@
 //! A position in the sequence counts as done when both transports are done with all packets that
 //! they got before it (`released`). Called by the event loop, and by `connect`.
 
-use dunlin_core::transport::{LANE_LINES, Lane, LanePacket, Path, PeerId, Tx, TxItem, TxSeq};
+use dunlin_core::transport::{
+    LANE_LINES, Lane, LanePacket, Messages, Path, PeerId, Tx, TxItem, TxSeq,
+};
 
 use super::offer::Offered;
 use super::released::{Released, SentPositions};
@@ -123,11 +125,33 @@ impl<R: Remote> Tx for AutoTx<R> {
     }
 
     #[inline(always)]
-    fn send_lone(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
+    fn send_alike<'a>(
+        &mut self,
+        lane: &'a Lane,
+        packet: LanePacket,
+        messages: impl Messages<'a>,
+    ) -> TxSeq {
+        match &mut self.shm {
+            Some(shm) if !is_remote(packet.peer()) => {
+                self.given.own.0 += lane.len() as u64;
+                self.given.shm = shm.send_alike(lane, packet, messages);
+                self.given.own
+            }
+            _ => self.send(lane, &[]),
+        }
+    }
+
+    #[inline(always)]
+    fn send_lone<'a>(
+        &mut self,
+        lane: &'a Lane,
+        packet: LanePacket,
+        messages: impl Messages<'a>,
+    ) -> TxSeq {
         match &mut self.shm {
             Some(shm) if !is_remote(packet.peer()) => {
                 self.given.own.0 += 1;
-                self.given.shm = shm.send_lone(lane, packet);
+                self.given.shm = shm.send_lone(lane, packet, messages);
                 self.given.own
             }
             _ => self.send(lane, &[]),
@@ -137,15 +161,6 @@ impl<R: Remote> Tx for AutoTx<R> {
     #[inline]
     fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
         self.given.own.0 += (lane.len() + items.len()) as u64;
-        // The packets are listed unless all are alike and for shared memory.
-        if items.is_empty()
-            && let (Some((_, packet)), Some(shm)) = (lane.alike(), &mut self.shm)
-            && shm.takes_alike(packet)
-            && !is_remote(packet.peer())
-        {
-            self.given.shm = shm.send(lane, items);
-            return self.given.own;
-        }
         let mut peers = lane.packets().iter().map(|packet| packet.peer());
         let others = items.iter().any(|item| is_remote(item.peer));
         match &mut self.shm {

@@ -204,6 +204,28 @@ impl Cells {
         }
     }
 
+    /// Writes the header of a packet whose first cell is `at`: all of this half but its word.
+    ///
+    /// # Safety
+    /// The cell belongs to the caller.
+    #[inline(always)]
+    pub(super) unsafe fn write_header(&self, at: usize, from: &[u8; HALF]) {
+        // SAFETY: the cell has room for that many bytes after its word.
+        unsafe { super::copy::header(from, self.bytes_at(at).as_ptr()) };
+    }
+
+    /// Writes the second half of the cell `at`, and as much of the cells after it as a message of
+    /// `len` bytes takes.
+    ///
+    /// # Safety
+    /// Those cells belong to the caller, and `from` is good for reading `len` bytes, more than four
+    /// halves.
+    #[inline(always)]
+    pub(super) unsafe fn write_message(&self, at: usize, from: *const u8, len: usize) {
+        // SAFETY: as the caller promises.
+        unsafe { super::copy::message(from, self.bytes_at(at).as_ptr().add(HALF - WORD), len) };
+    }
+
     /// Prefetches a cell for writing.
     #[inline]
     pub(super) fn prefetch_write(&self, at: u32) {

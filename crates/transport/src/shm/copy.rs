@@ -100,8 +100,52 @@ pub(super) unsafe fn halves(from: &[u8; CELL], to: *mut u8, len: usize) {
 /// `memcpy`, which looks for wider moves at run time, takes fewer stores.
 const WIDE: bool = cfg!(any(target_feature = "avx", not(target_arch = "x86_64")));
 
-/// Copies lines up to their last half, one move per half. That takes fewer instructions than a call
-/// of `memcpy`, and no move is wider than the stores that filled a lane's longer packets.
+/// Copies half of a line, except for its first word.
+///
+/// # Safety
+/// `to` is good for writing that many bytes, outside of `from`.
+#[inline(always)]
+pub(super) unsafe fn header(from: &[u8; HALF], to: *mut u8) {
+    const { assert!(HALF == 2 * WORD + PAIR) };
+    let first = *from[WORD..].first_chunk::<WORD>().expect("it is longer");
+    let pair = Pair::load::<{ 2 * WORD }, _>(from);
+    // SAFETY: a word and a pair are written, at any alignment.
+    unsafe {
+        to.add(WORD).cast::<Pair>().write_unaligned(pair);
+        to.cast::<[u8; WORD]>().write(first);
+    }
+}
+
+/// Copies a message of more than four halves of lines, from its end on. The last four halves end
+/// with the message, and may overlap those before, so few branches serve all lengths.
+///
+/// # Safety
+/// `from` is good for reading and `to` for writing `len` bytes, and they do not overlap.
+#[inline(always)]
+pub(super) unsafe fn message(from: *const u8, to: *mut u8, len: usize) {
+    const FOUR: usize = 4 * HALF;
+    debug_assert!(len >= FOUR);
+    // SAFETY: as the caller promises; no move begins before the first byte or ends after the last.
+    unsafe {
+        if !WIDE {
+            return ptr::copy_nonoverlapping(from, to, len);
+        }
+        four(from, to, len - FOUR);
+        let mut at = len / (2 * FOUR) * (2 * FOUR);
+        if len & FOUR != 0 {
+            four(from, to, at);
+        }
+        // One by one: a compiler turns a loop that moves all that it passes into a call.
+        while at != 0 {
+            at -= 2 * FOUR;
+            four(from, to, at);
+            four(from, to, at + FOUR);
+        }
+    }
+}
+
+/// Copies lines up to their last half, with a move for each half: in fewer instructions than a call
+/// of `memcpy` takes, and no move is wider than the stores that filled a lane's longer packets.
 ///
 /// # Safety
 /// `from` is good for reading and `to` for writing this number of halves of lines, and they do not

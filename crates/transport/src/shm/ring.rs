@@ -18,6 +18,7 @@
 
 mod consumer;
 mod dirty;
+mod messages;
 mod run;
 
 use std::ptr::NonNull;

@@ -14,7 +14,8 @@ mod row;
 use std::sync::Arc;
 
 use dunlin_core::transport::{
-    LANE_PACKET, Lane, LanePacket, MAX_INLINE, PeerId, Tx, TxItem, TxSeq,
+    InLane, LANE_COPIED, LANE_PACKET, Lane, LanePacket, MAX_INLINE, Messages, PeerId, Tx, TxItem,
+    TxSeq,
 };
 use dunlin_msgbuf::{BufRef, regions};
 use dunlin_wire::HEADER_LEN;
@@ -223,25 +224,41 @@ impl Tx for ShmTx {
     #[inline]
     fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
         if let (Some(packet), []) = (lane.lone(), items) {
-            return self.send_lone(lane, packet);
+            return self.send_lone(lane, packet, InLane);
         }
         match lane.alike() {
-            Some((_, first)) => self.send_alike(lane, first, items),
+            Some((_, first)) => self.send_row(lane, first, InLane, items),
             None => self.send_staged(lane, lane.packets(), items),
         }
     }
 
     #[inline(always)]
-    fn send_lone(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
+    fn send_alike<'a>(
+        &mut self,
+        lane: &'a Lane,
+        first: LanePacket,
+        messages: impl Messages<'a>,
+    ) -> TxSeq {
+        self.send_row(lane, first, messages, &[])
+    }
+
+    #[inline(always)]
+    fn send_lone<'a>(
+        &mut self,
+        lane: &'a Lane,
+        packet: LanePacket,
+        messages: impl Messages<'a>,
+    ) -> TxSeq {
         if packet.size() > ONE_CELL {
             return match packet.size() {
                 ..=TWO_CELLS => self.send_lone_two(lane, packet),
-                _ => self.send_lone_long(lane, packet),
+                len if len <= LANE_COPIED => self.send_lone_long(lane, packet),
+                _ => self.send_lone_message(lane, packet, messages),
             };
         }
-        match self.send_only::<1>(lane, packet) {
+        match self.send_only::<1>(lane, packet, InLane) {
             Some(end) => end,
-            None => self.send_alike(lane, packet, &[]),
+            None => self.send_row(lane, packet, InLane, &[]),
         }
     }
 
@@ -302,7 +319,7 @@ impl Outgoing {
             counters.tx_packets += taken as u64;
             counters.tx_bytes += bytes;
             if taken == 0 {
-                self.send_alone(lane.bytes(*first), counters);
+                self.send_parts(lane.bytes(*first), &[], counters);
             }
             rest = &rest[taken.max(1)..];
         }
@@ -311,20 +328,7 @@ impl Outgoing {
         }
     }
 
-    /// Sends a packet that does not fit before the ring's last cell, or does not fit at all.
-    #[cold]
-    fn send_alone(&mut self, packet: &[u8], counters: &mut Counters) {
-        // SAFETY: the packet is a slice, and no lane lies in a ring.
-        match unsafe { self.ring.push(packet, packet.as_ptr(), 0) } {
-            Ok(()) => {
-                counters.tx_packets += 1;
-                counters.tx_bytes += packet.len() as u64;
-            }
-            Err(refused) => count_dropped(counters, refused.into()),
-        }
-    }
-
-    /// Sends the first items, as long as they are for this peer; the first one must be. Returns
+    /// Sends the items, from the first on, that are for this peer; the first one must be. Returns
     /// their number.
     #[inline(always)]
     fn send(&mut self, items: &[TxItem], bounce: &mut Bounce, counters: &mut Counters) -> usize {

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::error::RpcError;
 use crate::handle::CallIdx;
 use crate::session::line::Line;
-use crate::transport::TxSeq;
+use crate::transport::{Source, TxSeq};
 
 impl Call {
     /// The error of a call that ends without an answer. If the call never had a slot, the error
@@ -32,6 +32,7 @@ impl Calls {
     ) {
         let (state, tx_end) = (self.at(idx).state, self.at(idx).tx_end());
         let error = self.at(idx).proved(error);
+        self.keep_staged(idx, context);
         let Some(done) = self.take_done(idx, Err(error), line) else {
             return;
         };
@@ -93,6 +94,7 @@ impl Calls {
             CallState::Queued => TxSeq(0),
             _ => call.tx_end(),
         };
+        self.keep_staged(idx, context);
         if let Some(done) = self.take_done(idx, Err(error), line) {
             #[cfg(feature = "mutants")]
             if context.shows(crate::mutant::Mutant::LostCompletion) {
@@ -103,8 +105,17 @@ impl Calls {
         self.remove(idx);
     }
 
-    /// Takes the buffers out of a call and makes them its completion; `None` if they are already
-    /// gone.
+    /// Lets the request leave although its buffer goes back to the user, if it is staged.
+    fn keep_staged(&self, idx: CallIdx, context: &mut Context) {
+        let call = self.at(idx);
+        if let Some(request) = call.request() {
+            let source = Source::of_call(idx.0, call.generation);
+            context.outbox.keep(source, request);
+        }
+    }
+
+    /// Takes the buffers out of a call, and makes them its completion; `None` if they were taken
+    /// before.
     pub(super) fn take_done(
         &mut self,
         idx: CallIdx,

@@ -13,7 +13,7 @@ use crate::packet::words::Words;
 use crate::session::proof::{Left, Ready};
 use crate::session::table::Sessions;
 use crate::slab::{Free, Slab};
-use crate::transport::LaneRoom;
+use crate::transport::{LaneRoom, Source};
 
 /// The arguments of a call, without its session and msgbufs.
 pub(crate) type Given = (ReqType, Tag, CallOptions);
@@ -29,10 +29,10 @@ pub(crate) struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    /// Issues the call. The msgbufs go into the table first, for the reason that
-    /// [`Calls::end_plain`] gives.
+    /// Issues the call. The msgbufs go into the table first, for the same reason for which
+    /// [`Calls::end_plain`] takes them out last. `LONG`: as for [`Calls::claim`].
     #[inline(always)]
-    pub(crate) fn issue(
+    pub(crate) fn issue<const LONG: bool>(
         self,
         request: MsgBuf,
         response: MsgBuf,
@@ -51,10 +51,15 @@ impl Claim<'_> {
         let left = note_issued(id, ready, context);
         // This comes last, so that few registers are live while a longer message is copied.
         if let Some(request) = call.request() {
-            let words = left.words(given.0, request.len(), slot.req());
-            context
-                .outbox
-                .stage_request(room, left.peer(), words, request.data());
+            let (peer, len) = (left.peer(), request.len());
+            let words = left.words(given.0, len, slot.req());
+            let outbox = &mut context.outbox;
+            if LONG {
+                let source = Source::of_call(index.0, id.generation());
+                outbox.stage_header::<true>(room, peer, words, (len, source));
+            } else {
+                outbox.stage::<true>(room, peer, words, request.data());
+            }
         }
         id
     }
@@ -104,17 +109,18 @@ impl Calls {
         Some(Ended { session, tag, bufs })
     }
 
-    /// Finds everything that a call with a request of this length needs. `None` if the request
-    /// cannot leave in the lane, the slot keeps no entry, or the call is not ordinary.
+    /// Finds everything that a call with a request of this length needs, if the request can leave
+    /// in the lane, the slot keeps an entry, and the call is ordinary. `LONG`: the request is too
+    /// long to be copied there.
     #[inline(always)]
-    pub(crate) fn claim<'a>(
+    pub(crate) fn claim<'a, const LONG: bool>(
         &'a mut self,
         session: Session,
         len: usize,
         sessions: &'a mut Sessions,
         context: &Context,
     ) -> Option<Claim<'a>> {
-        let room = context.outbox.room(len)?;
+        let room = context.outbox.room_for::<LONG>(len)?;
         let ready = sessions.ready(session, len, context.moment.now())?;
         let slot = self.slots.get_mut(ready.slot().index())?;
         let index = slot.kept_or_none();
@@ -161,7 +167,7 @@ impl Calls {
         match (&call.bufs, room) {
             (Some(Bufs { request, .. }), Some(room)) => {
                 let message = request.data();
-                context.outbox.stage_request(room, peer, words, message);
+                context.outbox.stage::<true>(room, peer, words, message);
             }
             (Some(Bufs { request, .. }), None) => {
                 context.outbox.on_request();

@@ -12,6 +12,7 @@ use crate::handle::{RequestIdx, SessionIdx, SlotIdx};
 use crate::server::inbound::Effect;
 use crate::session::table::Sessions;
 use crate::time::Nanos;
+use crate::transport::Source;
 
 /// How many times per `response_hold` the sweep visits all requests.
 const SWEEPS_PER_HOLD: u64 = 4;
@@ -54,6 +55,8 @@ impl Requests {
         let request = self.at_mut(idx);
         let tx_end = std::mem::take(&mut request.tx_end);
         if let Some(response) = request.response.take() {
+            let source = Source::of_request(idx.0, request.req.0);
+            context.outbox.keep(source, &response);
             context.recycle_sent(response, tx_end);
         }
     }

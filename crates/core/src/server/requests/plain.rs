@@ -7,6 +7,7 @@ use crate::handle::{RequestId, RequestIdx, Session};
 use crate::packet::words::{Words, low};
 use crate::session::proof::Known;
 use crate::session::table::Sessions;
+use crate::transport::{Lane, Source};
 #[cfg(feature = "mutants")]
 use dunlin_wire::ReqNum;
 
@@ -108,7 +109,14 @@ impl Requests {
         let (words, peer) = (request.answer.words(len, request.req), request.answer.peer);
         // The length is often known at compile time here, but not in `response`.
         let message = &response.data()[..len];
-        context.outbox.stage(room, peer, words, message);
+        match Lane::is_long(len) {
+            true => {
+                let source = Source::of_request(idx.0, request.req.0);
+                let outbox = &mut context.outbox;
+                outbox.stage_header::<false>(room, peer, words, (len, source));
+            }
+            false => context.outbox.stage::<false>(room, peer, words, message),
+        }
         request.enter(RequestState::Done);
         self.expect_sweep(context);
         Ok(())

@@ -3,7 +3,7 @@
 
 use dunlin_wire::HEADER_LEN;
 
-use super::{LANE_LINE, LANE_LINES, LANE_WORD};
+use super::memory::{LANE_LINE, LANE_LINES, LANE_WORD};
 use crate::transport::PeerId;
 
 /// Bits of a number of requests, below a number of lines.

@@ -1,5 +1,7 @@
 //! Tests of `lane`: lengths, lines, room, and refusals.
 
+mod messages;
+
 use dunlin_msgbuf::{Pool, PoolConfig};
 use proptest::prelude::*;
 

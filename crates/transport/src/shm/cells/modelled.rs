@@ -74,6 +74,24 @@ impl Cells {
         unsafe { self.write(at, ONE_CELL, from.cast(), halves * HALF) };
     }
 
+    /// Does the same as in the real build.
+    ///
+    /// # Safety
+    /// None here: loom checks the accesses.
+    pub(in super::super) unsafe fn write_header(&self, at: usize, from: &[u8; HALF]) {
+        // SAFETY: the bytes are an array.
+        unsafe { self.write(at, 0, from[WORD..].as_ptr(), HALF - WORD) };
+    }
+
+    /// Does the same as in the real build.
+    ///
+    /// # Safety
+    /// `from` is good for reading `len` bytes.
+    pub(in super::super) unsafe fn write_message(&self, at: usize, from: *const u8, len: usize) {
+        // SAFETY: as the caller promises.
+        unsafe { self.write(at, HALF - WORD, from, len) };
+    }
+
     /// Does nothing: there is no cache in the model.
     pub(in super::super) fn prefetch_write(&self, _at: u32) {}
 

@@ -1,6 +1,8 @@
 //! Copies of every length, at every alignment of both ends, write no other byte.
 
-use super::{CELL, HALF, ONE_CELL, SHORT, by_calls, halves, many_halves, short, whole};
+use super::{
+    CELL, HALF, ONE_CELL, SHORT, WORD, by_calls, halves, header, many_halves, message, short, whole,
+};
 
 /// Miri, which is slow, tests fewer alignments.
 const STEP: usize = if cfg!(miri) { 4 } else { 1 };
@@ -57,6 +59,33 @@ fn a_short_copy_writes_its_length_and_nothing_more() {
                 "behind, length {len}"
             );
         }
+    }
+}
+
+#[test]
+fn a_header_without_its_word_and_nothing_more() {
+    let source: [u8; HALF] = std::array::from_fn(|at| u8::try_from(at + 1).unwrap());
+    let mut target = [0_u8; CELL];
+    // SAFETY: the array is longer than the shift and the half together.
+    unsafe { header(&source, target.as_mut_ptr().add(3)) };
+    assert_eq!(target[3..3 + HALF - WORD], source[WORD..]);
+    assert_eq!(target[..3], [0; 3]);
+    assert!(target[3 + HALF - WORD..].iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn a_message_of_every_length_and_nothing_more() {
+    let source: Vec<u8> = (1..=251).cycle().take(1200).collect();
+    for len in (4 * HALF..=1100).step_by(if cfg!(miri) { 61 } else { 1 }) {
+        let mut target = vec![0_u8; 1200];
+        // SAFETY: both vectors are longer than the shift and the length together.
+        unsafe { message(source.as_ptr(), target.as_mut_ptr().add(8), len) };
+        assert_eq!(target[8..8 + len], source[..len], "length {len}");
+        assert_eq!(target[..8], [0; 8], "length {len}");
+        assert!(
+            target[8 + len..].iter().all(|&byte| byte == 0),
+            "length {len}"
+        );
     }
 }
 

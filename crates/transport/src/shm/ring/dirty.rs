@@ -82,20 +82,25 @@ impl Dirty {
     /// which lie before the ring's end. Otherwise like [`Self::on_run`].
     #[inline(always)]
     pub(super) fn on_row(&mut self, first: u32, count: usize, cells: usize, until: u64) {
-        let (mut at, mut left, mut phase) = (first, count, 0);
-        while left != 0 {
-            let shift = at % BITS;
-            let run = left.min((BITS - shift) as usize);
-            let written = u64::MAX >> (Self::RUN - run) << shift;
-            #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
-            let data = (PATTERNS[cells] >> phase) as u64;
-            let bits = &mut self.bits[(at / BITS) as usize];
-            *bits = *bits & !written | data << shift & written;
-            phase = (phase + run) % cells;
-            #[expect(clippy::cast_possible_truncation, reason = "it is a number of bits")]
-            let run_bits = run as u32;
-            at += run_bits;
-            left -= run;
+        let (at, shift) = ((first / BITS) as usize, first % BITS);
+        let (run, pattern) = (count.min((BITS - shift) as usize), PATTERNS[cells]);
+        let written = u64::MAX >> (Self::RUN - run) << shift;
+        #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+        let bits_from = |phase: usize| (pattern >> phase) as u64;
+        let bits = &mut self.bits[at];
+        *bits = *bits & !written | bits_from(0) << shift & written;
+        let (mut left, mut phase, step) = (count - run, run % cells, Self::RUN % cells);
+        for bits in &mut self.bits[at + 1..] {
+            if left == 0 {
+                break;
+            }
+            let written = u64::MAX >> Self::RUN.saturating_sub(left);
+            *bits = *bits & !written | bits_from(phase) & written;
+            left = left.saturating_sub(Self::RUN);
+            phase += step;
+            if phase >= cells {
+                phase -= cells;
+            }
         }
         self.until = until;
     }

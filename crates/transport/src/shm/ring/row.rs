@@ -1,5 +1,8 @@
 //! Packets that are staged as in a lane, for the tests of the ring and for its models.
 
+use dunlin_core::transport::LANE_COPIED;
+use dunlin_wire::HEADER_LEN;
+
 use super::super::cells::{CELL, ONE_CELL, WORD};
 use super::super::staged::{MOST_LINES, Staged};
 use super::Producer;
@@ -30,6 +33,11 @@ impl Row {
 
 /// Sends the only packet of a burst, as the sending half does. False: nothing was sent.
 pub(super) fn push_lone(producer: &mut Producer, row: &Row, packet: Packet) -> bool {
+    if packet.1 > LANE_COPIED {
+        let mut lines = [[0xEE; CELL]; MOST_LINES];
+        lines[0] = row.head(packet);
+        return producer.push_lone_message(&lines, packet.1, row.message(packet));
+    }
     match row.lines(&[packet]).len() {
         1 => producer.push_lone(row.line(packet), row.size(packet)),
         ..=MOST_LINES => {
@@ -48,9 +56,17 @@ pub(super) fn push_lone(producer: &mut Producer, row: &Row, packet: Packet) -> b
 /// Sends packets of one length, as many of the first as fit. Returns their number.
 pub(super) fn push_row(producer: &mut Producer, row: &Row) -> usize {
     let lines = row.lines(&row.packets);
-    row.packets
-        .first()
-        .map_or(0, |first| producer.push_row(lines, row.size(*first)))
+    match row.packets.first() {
+        Some((_, len)) if *len > LANE_COPIED => {
+            let mut heads = vec![[0xEE; CELL]; lines.len()];
+            for packet in &row.packets {
+                heads[packet.0] = row.head(*packet);
+            }
+            producer.push_messages(&heads, *len, |place| row.message(row.packets[place]))
+        }
+        Some((_, len)) => producer.push_row(lines, *len),
+        None => 0,
+    }
 }
 
 impl Row {
@@ -59,6 +75,19 @@ impl Row {
         let mut lens = self.packets.iter().map(|(_, len)| *len);
         let first = lens.next();
         lens.all(|len| Some(len) == first)
+    }
+
+    /// The first line of a packet of which only the header is there.
+    fn head(&self, (line, _): Packet) -> [u8; CELL] {
+        let mut head = self.lines[line];
+        head[WORD + HEADER_LEN..].fill(0xEE);
+        head
+    }
+
+    /// The message of a packet.
+    fn message(&self, packet: Packet) -> &[u8] {
+        let lines = self.lines(&[packet]).as_flattened();
+        &lines[WORD..][..packet.1][HEADER_LEN..]
     }
 
     /// The first line of a packet, without its word.

@@ -219,7 +219,7 @@ impl Producer {
     /// Notes that `count` cells from `at` on, up to the tail, hold data, and makes sure that the
     /// tail's word does not look like a packet. `ONE`: the count is 1.
     #[inline(always)]
-    fn note_lone<const ONE: bool>(&mut self, at: usize, count: usize) {
+    pub(super) fn note_lone<const ONE: bool>(&mut self, at: usize, count: usize) {
         let until = self.lap_after(self.tail);
         if !ONE {
             self.clean(self.tail);
@@ -234,7 +234,7 @@ impl Producer {
 
     /// The cells from the tail to the ring's last, to write packets to.
     #[inline(always)]
-    fn fill(&self) -> Fill {
+    pub(super) fn fill(&self) -> Fill {
         Fill {
             cells: self.cells,
             first: self.cells.index(self.tail) as usize,
@@ -246,7 +246,7 @@ impl Producer {
     /// room.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "a ring has fewer cells")]
-    fn room(&mut self, wanted: usize) -> usize {
+    pub(super) fn room(&mut self, wanted: usize) -> usize {
         if self.tail + wanted as u64 + 1 > self.limit {
             // The error may be ignored: the limit shows how much room there is.
             let _ = self.reserve(wanted as u64);
@@ -257,9 +257,9 @@ impl Producer {
 
 /// Consecutive cells, and the low half of a word that publishes a packet there in this lap.
 #[derive(Clone, Copy)]
-struct Fill {
-    cells: Cells,
-    first: usize,
+pub(super) struct Fill {
+    pub(super) cells: Cells,
+    pub(super) first: usize,
     sequence: u64,
 }
 
@@ -397,7 +397,7 @@ impl Fill {
 
     /// Writes the word of a packet, which publishes it, after all of its other bytes.
     #[inline(always)]
-    fn show(self, at: usize, len: usize) {
+    pub(super) fn show(self, at: usize, len: usize) {
         let word = self.sequence | (len as u64) << LEN_SHIFT;
         self.cells.word_at(at).store(word, Ordering::Release);
     }

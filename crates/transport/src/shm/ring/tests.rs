@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 
+use super::super::cells::CELL;
 use super::super::check::{self, Heap};
+use super::super::staged::MOST_LINES;
 use super::row::{Row, push_lone, push_row};
 use super::*;
 
@@ -254,6 +256,20 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_packet_without_its_message_has_no_header() {
+    let mut ring = Heap::new(64, 900);
+    let mut lines = [[0xEE; CELL]; MOST_LINES];
+    assert_eq!(ring.producer.push_messages(&lines[..7], 400, |_| &[]), 1);
+    lines[1] = [7; CELL];
+    assert!(ring.producer.push_lone_message(&lines, 400, &[7; 375]));
+    for _ in 0..2 {
+        let packet = ring.pop().expect("it was sent");
+        assert_eq!((packet.len(), &packet[..24]), (400, [0; 24].as_slice()));
+    }
+    assert_eq!(ring.pop(), None);
 }
 
 #[test]
