@@ -43,3 +43,6 @@ impl Sessions {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
