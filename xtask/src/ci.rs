@@ -160,6 +160,11 @@ fn beside(company: Company, steps: Vec<Step>) -> impl Iterator<Item = Step> {
     steps.into_iter().map(move |step| step.beside(company))
 }
 
+/// Runs tests with Miri, which executes one thread at a time: several tests at once would only mix
+/// their steps.
+const MIRI: &str =
+    "RUST_TEST_THREADS=1 MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test";
+
 /// Steps that measure no time, the longest first. Cargo lets only one command at a time build into
 /// a folder, so the first ones, which run while the tests do, build into folders of their own; and
 /// a step that compiles is followed by one that builds into another folder or runs for long.
@@ -192,22 +197,23 @@ fn untimed() -> Vec<Step> {
         sh(
             "miri",
             15,
-            "MIRIFLAGS=-Zmiri-disable-isolation \
-             cargo +nightly miri test -p dunlin-msgbuf --lib threads_may_drop",
+            format!("{MIRI} -p dunlin-msgbuf --lib threads_may_drop"),
         ),
         sh(
             "miri shm",
             15,
-            "MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p dunlin-transport --lib \
-             -- shm::copy shm::ring::dirty shm::ring::tests shm::rx::shorts shm::rx::longs \
-             --skip any_ --skip behaves_",
+            format!(
+                "{MIRI} -p dunlin-transport --lib -- shm::copy shm::ring::dirty shm::ring::tests \
+                 shm::rx::shorts shm::rx::longs --skip any_ --skip behaves_"
+            ),
         ),
         sh(
             "miri xdp",
             15,
-            "MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p dunlin-xdp --lib \
-             -- ring:: umem:: frames:: arrivals:: shared:: check:: \
-             --skip steering:: --skip sharing::",
+            format!(
+                "{MIRI} -p dunlin-xdp --lib -- ring:: umem:: frames:: arrivals:: shared:: check:: \
+                 --skip steering:: --skip sharing::"
+            ),
         ),
     ]
 }

@@ -4,7 +4,10 @@
 //!
 //! In a part, tidy refuses fields that are visible outside it, and functions visible outside it
 //! that return `&mut`. Over all parts, tidy refuses more than a few functions of one line that only
-//! get or set a field. A folder or file becomes a part by a line in [`PARTS`].
+//! get or set a field. A folder or file becomes a part by a line in [`PARTS`], and has tests that
+//! build it alone (`parts/alone.rs`).
+
+mod alone;
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
@@ -138,7 +141,9 @@ const PARTS: &[Part] = &[
 const PLAIN_FUNCTIONS: usize = 10;
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    check_parts(tree, PARTS)
+    let mut findings = check_parts(tree, PARTS);
+    findings.extend(alone::check(tree, PARTS));
+    findings
 }
 
 fn check_parts(tree: &Tree, parts: &[Part]) -> Vec<Finding> {

@@ -138,3 +138,6 @@ impl Flow {
         self.next_send += self.rate.unwrap_or(self.line_rate).time_of(bytes);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,3 +34,6 @@ impl Peers {
         self.0.get(&peer).copied()
     }
 }
+
+#[cfg(test)]
+mod tests;

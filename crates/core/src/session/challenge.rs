@@ -42,3 +42,6 @@ impl Sessions {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -137,3 +137,6 @@ fn reason_of(error: HeaderError) -> DropReason {
         HeaderError::Field => DropReason::Field,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,8 +2,10 @@
 //! descriptors of a process. A file exists exactly as long as its process, so none is ever stale.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::source::read_head;
@@ -105,8 +107,8 @@ fn files_of(pid: u32) -> io::Result<Vec<Found>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
         let path = entry?.path();
-        let is_one = fs::read_link(&path).is_ok_and(|target| target == Path::new(&link));
-        if let (true, Ok(mut file)) = (is_one, File::open(&path))
+        if is_link_to(&path, &link)
+            && let Some(mut file) = open(&path, &link)
             && is_of(&mut file, pid)
         {
             found.push(Found { pid, file, path });
@@ -115,8 +117,23 @@ fn files_of(pid: u32) -> io::Result<Vec<Found>> {
     Ok(found)
 }
 
-/// Returns false if another process made the file: the descriptors of a process include files that
-/// it has only opened or inherited, as a reader has. True if the file cannot be read.
+fn is_link_to(path: &Path, target: &str) -> bool {
+    fs::read_link(path).is_ok_and(|found| found == Path::new(target))
+}
+
+/// Opens the file of a descriptor of another process, if it is this one. That process may close
+/// the descriptor meanwhile, and get a named pipe at the same number: to open it would wait for a
+/// writer, but for the flag.
+fn open(path: &Path, link: &str) -> Option<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NONBLOCK);
+    let file = options.open(path).ok()?;
+    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+    is_link_to(Path::new(&own), link).then_some(file)
+}
+
+/// Returns false if another process made the file: a process that has only opened or inherited the
+/// file, such as a reader, has it among its descriptors too. True if the file cannot be read.
 fn is_of(file: &mut File, pid: u32) -> bool {
     match (read_head(file), own_number(pid)) {
         (Ok(head), Some(own)) => head[header::PID] == own,
@@ -132,3 +149,6 @@ fn own_number(pid: u32) -> Option<u64> {
         .find_map(|line| line.strip_prefix("NSpid:"))?;
     line.split_whitespace().last()?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests;
