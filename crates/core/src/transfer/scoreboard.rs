@@ -12,6 +12,8 @@
 //! outstanding, and a lost one is outstanding. This file depends on no sessions, clocks or packet
 //! formats.
 
+mod runs;
+
 use dunlin_wire::MAX_AHEAD;
 
 use crate::handle::CallIdx;
