@@ -18,6 +18,7 @@
 //! [`Bypasses::common`]: crate::Bypasses::common
 
 pub(super) mod batched;
+mod parts;
 
 use std::any::Any;
 use std::hint::cold_path;
@@ -170,7 +171,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         };
         loop {
             let run =
-                AssertUnwindSafe(|| (kept == 0).then(|| engine.run_apart(rx, &mut cursor, 0)));
+                AssertUnwindSafe(|| (kept == 0).then(|| engine.run_apart(rx, &mut cursor, 0, 1)));
             match catch_unwind(run) {
                 Ok(_) => break,
                 Err(panic) => engine.after_panic_in_burst(&mut cursor, panic),
@@ -189,8 +190,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     fn receive_from(&mut self, rx: &impl Rx, cursor: &mut Cursor, frames: usize) {
         let mut index = cursor.frame;
         if cursor.offset != 0 {
-            self.run_apart(rx, cursor, index);
-            index += 1;
+            index = self.run_apart(rx, cursor, index, frames);
         }
         loop {
             index = self.run_whole(rx, cursor, index, frames);
@@ -201,11 +201,10 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             if kept == frames {
                 break;
             }
-            if kept == index {
-                cursor.apart += 1;
-                self.run_apart(rx, cursor, index);
-            }
-            index = kept.max(index + 1);
+            index = match kept == index {
+                true => self.run_apart(rx, cursor, index, frames),
+                false => kept,
+            };
         }
     }
 
@@ -264,9 +263,23 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         frames
     }
 
-    /// Handles the rest of a frame that is not one ordinary packet, from the cursor's offset on.
+    /// Handles the rest of a frame that is not one ordinary packet, from the cursor's offset on, or
+    /// several frames of one large request. Returns the index of the next frame.
     #[inline(never)]
-    fn run_apart(&mut self, rx: &impl Rx, cursor: &mut Cursor, index: usize) {
+    fn run_apart(
+        &mut self,
+        rx: &impl Rx,
+        cursor: &mut Cursor,
+        index: usize,
+        frames: usize,
+    ) -> usize {
+        if cursor.offset == 0 {
+            let next = self.take_parts(rx, index, frames);
+            cursor.apart += (next - index).max(1) as u64;
+            if next != index {
+                return next;
+            }
+        }
         let frame = rx.frame(index);
         let mut prefetched = cursor.offset;
         while cursor.offset < frame.bytes.len() {
@@ -281,6 +294,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if let Some(tap) = &mut self.tap {
             tap.on_frame(&self.core, &frame);
         }
+        index + 1
     }
 
     /// Handles the packet at the cursor's offset, if it is an ordinary one.
