@@ -19,12 +19,13 @@
 
 pub(super) mod batched;
 mod parts;
+mod shared;
 
 use std::any::Any;
 use std::hint::cold_path;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use dunlin_wire::{HEADER_LEN, PLAIN_RESPONSE};
+use dunlin_wire::PLAIN_RESPONSE;
 
 use crate::context::Context;
 use crate::endpoint::dispatch::{Dispatched, Position};
@@ -34,10 +35,11 @@ use crate::handle::RequestIdx;
 use crate::handler::context::Cx;
 use crate::handler::request::Request;
 use crate::handler::table::Handlers;
-use crate::packet::words::{Words, first_packet, high, low, words_of};
+use crate::packet::words::{Words, high, low, words_of};
 use crate::session::proof::plain_request_type;
 use crate::time::Clock;
 use crate::transport::{Frame, Rx, Transport, Tx};
+use shared::Met;
 
 /// The progress of an iteration through its frames, as far as code outside the loop over frames
 /// needs it.
@@ -286,7 +288,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             if cursor.offset >= prefetched {
                 prefetched = prefetch_shared(&self.core, frame.bytes, cursor.offset);
             }
-            if !self.run_among_others(&frame, cursor, index) {
+            let met = self.run_shared(&frame, prefetched, cursor, index);
+            if met != Met::Nothing && !self.run_among_others(&frame, met, cursor, index) {
                 self.run_other(&frame, cursor, index);
             }
         }
@@ -295,41 +298,6 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             tap.on_frame(&self.core, &frame);
         }
         index + 1
-    }
-
-    /// Handles the packet at the cursor's offset, if it is an ordinary one.
-    fn run_among_others(&mut self, frame: &Frame<'_>, cursor: &mut Cursor, index: usize) -> bool {
-        let rest = &frame.bytes[cursor.offset..];
-        let Some(packet) = first_packet(rest).filter(|_| frame.whole().is_some()) else {
-            return false;
-        };
-        // Counted before it runs, because it counts even if a function of the user panics.
-        cursor.plain += 1;
-        // A packet alone in its frame was tried already, unless a tap sees each frame.
-        let was_tried = packet.len() == frame.bytes.len() && self.tap.is_none() && !cursor.again;
-        let next = (index, cursor.offset + packet.len());
-        let ran = !was_tried && self.run_ordinary(packet, next, cursor)
-            || self.accept_among_others(packet, cursor, index);
-        match ran {
-            true => cursor.offset += packet.len(),
-            false => cursor.plain -= 1,
-        }
-        ran
-    }
-
-    /// Handles this packet, if it is an ordinary one. `next`: as for [`run_packet`].
-    fn run_ordinary(&mut self, packet: &[u8], next: (usize, usize), cursor: &mut Cursor) -> bool {
-        let Self {
-            core,
-            app,
-            handlers,
-            dropped,
-            dispatched,
-            ..
-        } = self;
-        let mut cx = Cx { core, dropped };
-        let user = (app, &*handlers, dispatched);
-        run_packet::<false, _>(packet, || next, cursor, user, &mut cx)
     }
 
     /// Handles the only packet of a burst, if it is an ordinary one.
@@ -350,18 +318,6 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let mut cx = Cx { core, dropped };
         let user = (app, &*handlers, dispatched);
         run_packet::<true, _>(packet, || (1, 0), cursor, user, &mut cx)
-    }
-
-    /// Accepts this packet at the cursor's offset, if it is an ordinary request whose batch handler
-    /// runs after the burst.
-    fn accept_among_others(&mut self, packet: &[u8], cursor: &mut Cursor, index: usize) -> bool {
-        let Some((words, data)) = words_of(packet) else {
-            return false;
-        };
-        let start = cursor.offset + HEADER_LEN;
-        let accepted = self.accept_for_batch(&words, index, start..start + data.len());
-        cursor.declined += u64::from(accepted == Some(false));
-        accepted == Some(true)
     }
 
     /// Handles the packet at the cursor's offset on the general path.
@@ -432,13 +388,25 @@ fn run_packet<const LONE: bool, App>(
     bytes: &[u8],
     next: impl Fn() -> (usize, usize) + Clone,
     cursor: &mut Cursor,
-    (app, handlers, dispatched): User<'_, App>,
+    user: User<'_, App>,
     cx: &mut Cx<'_>,
 ) -> bool {
     let is_whole = |(words, data): &(Words, &[u8])| data.len() == high(words[1]) as usize;
-    let Some((words, data)) = words_of(bytes).filter(is_whole) else {
-        return false;
-    };
+    match words_of(bytes).filter(is_whole) {
+        Some(packet) => run_words::<LONE, _>(packet, next, cursor, user, cx),
+        None => false,
+    }
+}
+
+/// As [`run_packet`], for a packet with this header and data, which holds its whole message.
+#[inline(always)]
+fn run_words<const LONE: bool, App>(
+    (words, data): (Words, &[u8]),
+    next: impl Fn() -> (usize, usize) + Clone,
+    cursor: &mut Cursor,
+    (app, handlers, dispatched): User<'_, App>,
+    cx: &mut Cx<'_>,
+) -> bool {
     let core = &mut *cx.core;
     if u64::from(low(words[0])) == PLAIN_RESPONSE {
         let ended =
