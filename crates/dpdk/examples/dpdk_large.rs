@@ -4,7 +4,8 @@
 //! DPDK and `libdunlin_dpdk.so`.
 //!
 //! ```text
-//! cargo run --release -p dunlin-dpdk --features with-dpdk --example dpdk_large -- [IN_FLIGHT] [PACKETS]
+//! cargo run --release -p dunlin-dpdk --features with-dpdk --example dpdk_large -- \
+//!     [IN_FLIGHT] [PACKETS]
 //! ```
 //!
 //! The last printed line is the number of counted packets.

@@ -135,25 +135,36 @@ impl DpdkTx {
     /// As [`Self::add`], for the first packets of a lane. Returns their number.
     #[inline]
     fn add_staged(&mut self, lane: &Lane, packets: &[LanePacket], first: LanePacket) -> usize {
+        match self.ways.get(first.peer()) {
+            Some(way) if way.is_alone && (1..=way.most.min(MAX_INLINE)).contains(&first.size()) => {
+                self.leaving.send_short(way, lane, first, packets)
+            }
+            _ => self.add_shared(lane, packets, first),
+        }
+    }
+
+    /// As [`Self::add_staged`], for packets that may share datagrams, and for strange ones.
+    #[inline(never)]
+    fn add_shared(&mut self, lane: &Lane, packets: &[LanePacket], first: LanePacket) -> usize {
         let (peer, len) = (first.peer(), first.size());
         match self.ways.get(peer) {
             Some(way) if (1..=way.most.min(MAX_INLINE)).contains(&len) => {
-                if way.is_alone {
-                    return self.leaving.send_short(way, lane, first, packets);
-                }
                 let was_open = way.open.is_some();
                 let count = self.leaving.append_short(way, lane, first, packets);
                 if !was_open && way.open.is_some() {
                     self.filling.push(way.reach.place);
                 }
-                return count;
+                count
             }
-            _ => self.add(peer, Some(lane.bytes(first)), BufRef::EMPTY, 0),
+            _ => {
+                self.add(peer, Some(lane.bytes(first)), BufRef::EMPTY, 0);
+                1
+            }
         }
-        1
     }
 
-    #[inline]
+    /// Apart, so that the loop over the packets of a lane keeps its registers.
+    #[inline(never)]
     fn add_all(&mut self, items: &[TxItem], first_place: u64) {
         let (mut rest, mut place) = (items, first_place);
         while let Some(first) = rest.first() {
@@ -200,12 +211,14 @@ impl DpdkTx {
         while let Some(first) = rest.first() {
             rest = &rest[self.add_staged(lane, rest, *first)..];
         }
-        self.add_all(items, self.given.0 + packets.len() as u64);
+        if !items.is_empty() {
+            self.add_all(items, self.given.0 + packets.len() as u64);
+        }
         self.finish(packets.len() + items.len())
     }
 
     /// Sends all datagrams.
-    #[inline]
+    #[inline(always)]
     fn finish(&mut self, count: usize) -> TxSeq {
         for place in self.filling.drain(..) {
             if let Some(way) = self.ways.at(place) {

@@ -39,6 +39,7 @@ use crate::packet::words::{Words, high, low, words_of};
 use crate::session::proof::plain_request_type;
 use crate::time::Clock;
 use crate::transport::{Frame, Rx, Transport, Tx};
+use parts::may_be_part;
 use shared::Met;
 
 /// The progress of an iteration through its frames, as far as code outside the loop over frames
@@ -275,14 +276,17 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         index: usize,
         frames: usize,
     ) -> usize {
+        let frame = rx.frame(index);
         if cursor.offset == 0 {
-            let next = self.take_parts(rx, index, frames);
-            cursor.apart += (next - index).max(1) as u64;
-            if next != index {
-                return next;
+            let taken = match may_be_part(frame.bytes) {
+                true => self.take_parts(rx, index, frames),
+                false => 0,
+            };
+            cursor.apart += taken.max(1) as u64;
+            if taken != 0 {
+                return index + taken;
             }
         }
-        let frame = rx.frame(index);
         let mut prefetched = cursor.offset;
         while cursor.offset < frame.bytes.len() {
             if cursor.offset >= prefetched {

@@ -28,7 +28,7 @@ fn header(number: u32) -> Header {
 
 /// A frame of the packet with this header, as long as the packet must be.
 fn frame(header: &Header) -> Vec<u8> {
-    let data = header.data_len(DATA_SIZE as u32).unwrap_or(0);
+    let data = header.data_len(10).unwrap_or(0);
     let byte = u8::try_from(header.pkt.0 % 251).expect("it is lower");
     let mut bytes = header.encode().to_vec();
     bytes.extend((0..data).map(|_| byte));
