@@ -4,10 +4,12 @@
 //! A datagram to an endpoint of the same device goes to its inbox. While a neighbour has not
 //! answered, the datagrams to it wait in `neighbours`. Owned by `transmit`.
 
+mod runs;
+
 use std::ops::Range;
 use std::sync::Arc;
 
-use dunlin_core::transport::{Lane, LanePacket, MAX_INLINE, TxSeq};
+use dunlin_core::transport::TxSeq;
 use dunlin_msgbuf::{BufRef, RegionId};
 use dunlin_packet::{Payload, Sum};
 use dunlin_transport::counters::Counters;
@@ -73,50 +75,11 @@ impl Leaving {
         }
     }
 
-    /// Sends packets, each of which fits a line of the lane, in datagrams of their own: the first
-    /// one and those after it that have the same peer and length. Returns their number.
-    #[inline]
-    pub(crate) fn send_short(
-        &mut self,
-        way: &mut Way,
-        lane: &Lane,
-        first: LanePacket,
-        packets: &[LanePacket],
-    ) -> usize {
-        let stamp = *way.stamp(first.size());
-        let (frame, payload) = (stamp.bytes() + stamp.payload(), stamp.payload());
-        let payload = u32::try_from(payload).expect("it fits a line");
-        let mut done = 0;
-        loop {
-            self.make_room(packets.len() - done);
-            let at = self.packets.len();
-            let count = self.packets.fill(frame, &packets[done..], |bytes, packet| {
-                let is_alike = packet.is_like(first);
-                if is_alike {
-                    // Zeros follow a packet that is shorter than its line.
-                    stamp.fill(bytes, lane.line(*packet));
-                }
-                is_alike
-            });
-            self.loads[at..at + count].fill((1, payload));
-            let packets_now = u32::try_from(count).expect("32");
-            self.load.0 += packets_now;
-            self.load.1 += packets_now * payload;
-            done += count;
-            match packets.get(done) {
-                Some(next) if next.is_like(first) => {}
-                _ => return done,
-            }
-            if count == 0 {
-                self.on_pool_empty(1);
-                return done + 1;
-            }
-        }
-    }
-
     /// Puts a packet into a datagram of its own, which is complete.
     #[inline]
     pub(crate) fn send_alone(&mut self, way: &mut Way, inline: &[u8], data: &[u8]) {
+        // Packets keep their order.
+        self.close(way);
         let len = inline.len() + data.len();
         let stamp = way.stamp(len);
         let Some(mut packet) = self.empty() else {
@@ -245,19 +208,6 @@ impl Leaving {
                     .copy(part, &mut open.packet.bytes_mut()[open.at..end]);
                 open.at = end;
             }
-        }
-    }
-
-    /// As [`Self::append`], for a packet of `len` bytes with zeros after it.
-    #[inline]
-    pub(crate) fn append_short(&mut self, way: &mut Way, len: usize, line: &[u8; MAX_INLINE]) {
-        if let Some(open) = self.open_for(way, len) {
-            let room = &mut open.packet.bytes_mut()[open.at..];
-            match room.first_chunk_mut() {
-                Some(room) => open.sum.copy_block(line, room, len),
-                None => open.sum.copy(&line[..len], &mut room[..len]),
-            }
-            open.at += len;
         }
     }
 

@@ -13,6 +13,7 @@ use dunlin_msgbuf::BufRef;
 use dunlin_transport::counters::Counters;
 use dunlin_transport::lent::data_of;
 use dunlin_transport::udp::Book;
+use dunlin_wire::HEADER_LEN;
 
 use crate::device::BATCH;
 use crate::leaving::Leaving;
@@ -121,7 +122,7 @@ impl DpdkTx {
             // SAFETY: the endpoint leaves them as they are until then.
             return unsafe { leaving.send_lent(way, inline, bytes, place) };
         }
-        if way.is_alone {
+        if way.fills(inline.len() + bytes.len()) {
             return leaving.send_alone(way, inline, bytes);
         }
         let was_open = way.open.is_some();
@@ -134,28 +135,66 @@ impl DpdkTx {
     /// As [`Self::add`], for the first packets of a lane. Returns their number.
     #[inline]
     fn add_staged(&mut self, lane: &Lane, packets: &[LanePacket], first: LanePacket) -> usize {
+        match self.ways.get(first.peer()) {
+            Some(way) if way.is_alone && (1..=way.most.min(MAX_INLINE)).contains(&first.size()) => {
+                self.leaving.send_short(way, lane, first, packets)
+            }
+            _ => self.add_shared(lane, packets, first),
+        }
+    }
+
+    /// As [`Self::add_staged`], for packets that may share datagrams, and for strange ones.
+    #[inline(never)]
+    fn add_shared(&mut self, lane: &Lane, packets: &[LanePacket], first: LanePacket) -> usize {
         let (peer, len) = (first.peer(), first.size());
         match self.ways.get(peer) {
             Some(way) if (1..=way.most.min(MAX_INLINE)).contains(&len) => {
-                if way.is_alone {
-                    return self.leaving.send_short(way, lane, first, packets);
-                }
                 let was_open = way.open.is_some();
-                self.leaving.append_short(way, len, lane.line(first));
+                let count = self.leaving.append_short(way, lane, first, packets);
                 if !was_open && way.open.is_some() {
                     self.filling.push(way.reach.place);
                 }
+                count
             }
-            _ => self.add(peer, Some(lane.bytes(first)), BufRef::EMPTY, 0),
+            _ => {
+                self.add(peer, Some(lane.bytes(first)), BufRef::EMPTY, 0);
+                1
+            }
         }
-        1
     }
 
-    #[inline]
+    /// Apart, so that the loop over the packets of a lane keeps its registers.
+    #[inline(never)]
     fn add_all(&mut self, items: &[TxItem], first_place: u64) {
-        for (item, place) in items.iter().zip(first_place..) {
-            let inline = item.inline.get(..item.inline_len as usize);
-            self.add(item.peer, inline, item.data, place);
+        let (mut rest, mut place) = (items, first_place);
+        while let Some(first) = rest.first() {
+            let mut count = self.add_long(rest, first);
+            if count == 0 {
+                let inline = first.inline.get(..first.inline_len as usize);
+                self.add(first.peer, inline, first.data, place);
+                count = 1;
+            }
+            rest = &rest[count..];
+            place += count as u64;
+        }
+    }
+
+    /// As [`Self::add`], for the first items if they are packets of a large message, whose data is
+    /// copied. Returns their number.
+    #[inline]
+    fn add_long(&mut self, items: &[TxItem], first: &TxItem) -> usize {
+        let (inline, len) = (first.inline_len as usize, first.data.len());
+        if inline != HEADER_LEN || !self.leaving.copies_long(len) {
+            return 0;
+        }
+        match self.ways.get(first.peer) {
+            Some(way) if inline + len <= way.most && way.fills(inline + len) => {
+                // SAFETY: we send for the endpoint that owns the msgbufs, and copy the bytes at
+                // once.
+                let data_of = |item: &TxItem| unsafe { data_of(item.data) };
+                self.leaving.send_long(way, items, len, data_of)
+            }
+            _ => 0,
         }
     }
 
@@ -172,12 +211,14 @@ impl DpdkTx {
         while let Some(first) = rest.first() {
             rest = &rest[self.add_staged(lane, rest, *first)..];
         }
-        self.add_all(items, self.given.0 + packets.len() as u64);
+        if !items.is_empty() {
+            self.add_all(items, self.given.0 + packets.len() as u64);
+        }
         self.finish(packets.len() + items.len())
     }
 
     /// Sends all datagrams.
-    #[inline]
+    #[inline(always)]
     fn finish(&mut self, count: usize) -> TxSeq {
         for place in self.filling.drain(..) {
             if let Some(way) = self.ways.at(place) {

@@ -4,7 +4,7 @@
 //! Invariants: each way counts as one use of its neighbour. After [`Ways::refresh`], each way has
 //! the header that the neighbour's address requires. Owned by `transmit`.
 
-use dunlin_core::transport::PeerId;
+use dunlin_core::transport::{MAX_INLINE, PeerId};
 use dunlin_packet::{Header, Home, Mac, Stamp, Sum};
 use dunlin_transport::udp::{Reach, is_same, place_of};
 
@@ -29,6 +29,8 @@ pub(crate) struct Way {
     pub(crate) limit: u32,
     /// Whether the header has the address of the neighbour.
     pub(crate) is_known: bool,
+    /// Whether packets leave through the device, to an address that is known.
+    pub(crate) is_direct: bool,
     /// Whether each packet leaves at once, in a datagram of its own.
     pub(crate) is_alone: bool,
     pub(crate) open: Option<Open>,
@@ -96,6 +98,7 @@ impl Ways {
             most: reach.packet.min(self.longest) as usize,
             limit,
             is_known: false,
+            is_direct: false,
             is_alone: false,
             open: None,
         };
@@ -154,6 +157,13 @@ impl Ways {
 }
 
 impl Way {
+    /// Whether a packet of `len` bytes leaves at once, in a datagram of its own: it leaves room for
+    /// hardly any other.
+    #[inline]
+    pub(crate) fn fills(&self, len: usize) -> bool {
+        self.is_direct && len + MAX_INLINE > self.limit as usize
+    }
+
     /// The headers of a datagram with `payload` bytes.
     #[inline]
     pub(crate) fn stamp(&mut self, payload: usize) -> &Stamp {
@@ -175,7 +185,8 @@ impl Way {
             Hop::Neighbour(ip) => port.find(ip),
         };
         self.is_known = mac.is_some();
-        self.is_alone = self.is_known && self.limit == 0 && self.hop != Hop::Here;
+        self.is_direct = self.is_known && self.hop != Hop::Here;
+        self.is_alone = self.is_direct && self.limit == 0;
         self.header = Header::new(home, self.reach.address, mac.unwrap_or(UNKNOWN));
         self.stamp = self.header.stamp(0);
     }

@@ -218,6 +218,24 @@ impl Stamp {
         }
     }
 
+    /// Writes a whole frame: the headers, and then the payload, which is a block of whole words and
+    /// long data. The data is read once.
+    ///
+    /// # Panics
+    /// If `frame` is shorter than [`MAX_HEADER`], or not as long as the headers and the payload.
+    #[inline]
+    pub fn fill_long<const N: usize>(&self, frame: &mut [u8], block: &[u8; N], data: &[u8]) {
+        self.begin(frame);
+        let (head, rest) = frame.split_at_mut(self.len);
+        let (first, rest) = rest.split_first_chunk_mut().expect("there is room");
+        *first = *block;
+        let mut sum = self.sum.with(block);
+        sum.copy(data, rest);
+        if let Some(place) = head.last_chunk_mut() {
+            *place = checksum_of(sum);
+        }
+    }
+
     #[inline]
     fn fill_plain<const N: usize>(&self, frame: &mut [u8], block: &[u8; N]) {
         let (head, rest) = frame.split_first_chunk_mut::<PLAIN>().expect(ROOM);

@@ -124,6 +124,7 @@ fn stamped(header: &Header, payload: &[u8]) -> Vec<u8> {
     stamp.finish(&mut frame, sum);
     frame.truncate(len);
     is_filled_alike(&stamp, payload, &frame);
+    is_long_alike(&stamp, payload, &frame);
     frame
 }
 
@@ -138,4 +139,17 @@ fn is_filled_alike(stamp: &Stamp, payload: &[u8], frame: &[u8]) {
     let mut filled = vec![0xEE; MAX_HEADER + BLOCK];
     stamp.fill(&mut filled, &block);
     assert_eq!(&filled[..frame.len()], frame);
+}
+
+/// Checks that a block and data after it become the same frame.
+fn is_long_alike(stamp: &Stamp, payload: &[u8], frame: &[u8]) {
+    const BLOCK: usize = 24;
+    let Some((block, data)) = payload.split_first_chunk::<BLOCK>() else {
+        return;
+    };
+    if frame.len() >= MAX_HEADER {
+        let mut filled = vec![0xEE; frame.len()];
+        stamp.fill_long(&mut filled, block, data);
+        assert_eq!(filled, frame);
+    }
 }

@@ -8,17 +8,20 @@
 //! address is unknown or old, while the interface is down, and to peers that are reached otherwise,
 //! such as those of this host. Causes are counted. Called by the event loop, and by `connect`.
 
+mod burst;
 pub(crate) mod frames;
+
+use std::ops::Range;
 
 use dunlin_core::transport::{
     LANE_LINES, Lane, LanePacket, MAX_INLINE, Path, PeerId, Tx, TxItem, TxSeq,
 };
-use dunlin_msgbuf::BufRef;
 use dunlin_transport::counters::Counters;
 use dunlin_transport::lent::data_of;
 use dunlin_transport::udp::UdpTx;
 
 use crate::ways::{FALLS, Fall, Form, Ways};
+use burst::Burst;
 use frames::{Frames, Open};
 
 /// Most packets that are sorted by peer at once.
@@ -63,62 +66,6 @@ pub struct XdpTx {
     counters: Counters,
     /// The last field, so that its port is free only after the address has left the map.
     pub(crate) udp: UdpTx,
-}
-
-/// The packets of one call: some of a lane, then items.
-#[derive(Clone, Copy, Debug)]
-struct Burst<'a> {
-    lane: Option<&'a Lane>,
-    staged: &'a [LanePacket],
-    items: &'a [TxItem],
-}
-
-/// A packet to send.
-#[derive(Clone, Copy, Debug)]
-struct Packet<'a> {
-    /// `None`: the item claims more inline bytes than there can be.
-    inline: Option<&'a [u8]>,
-    data: BufRef,
-}
-
-impl<'a> Burst<'a> {
-    #[inline]
-    fn len(&self) -> usize {
-        self.staged.len() + self.items.len()
-    }
-
-    #[inline]
-    fn peer(&self, index: usize) -> PeerId {
-        match self.staged.get(index) {
-            Some(packet) => packet.peer(),
-            None => self.items[index - self.staged.len()].peer,
-        }
-    }
-
-    /// The line of a packet of up to `most` bytes that is staged, and its bytes there.
-    #[inline]
-    fn line(&self, index: usize, most: usize) -> Option<(&'a [u8; MAX_INLINE], usize)> {
-        let (packet, lane) = (self.staged.get(index)?, self.lane?);
-        let fits = (1..=most.min(MAX_INLINE)).contains(&packet.size());
-        fits.then(|| (lane.line(*packet), packet.size()))
-    }
-
-    #[inline]
-    fn packet(&self, index: usize) -> Packet<'a> {
-        match (self.staged.get(index), self.lane) {
-            (Some(packet), Some(lane)) => Packet {
-                inline: Some(lane.bytes(*packet)),
-                data: BufRef::EMPTY,
-            },
-            _ => {
-                let item = &self.items[index - self.staged.len()];
-                Packet {
-                    inline: item.inline.get(..item.inline_len as usize),
-                    data: item.data,
-                }
-            }
-        }
-    }
 }
 
 impl XdpTx {
@@ -230,13 +177,65 @@ impl XdpTx {
     fn send_window(&mut self, burst: Burst<'_>, first: usize, end: usize) {
         let peer = burst.peer(first);
         if (first..end).all(|index| burst.peer(index) == peer) {
-            self.send_group(burst, peer, first..end);
+            let done = self.send_packed(burst, peer, first..end);
+            self.send_group(burst, peer, first + done..end);
         } else {
             self.send_groups(burst, first, end);
         }
         if !self.fallen.is_empty() || !self.fallen_staged.is_empty() {
             self.send_fallen(burst.lane);
         }
+    }
+
+    /// Sends the first packets of a lane to one peer, as far as they fit lines, if packets share
+    /// datagrams. Returns their number.
+    fn send_packed(&mut self, burst: Burst<'_>, peer: PeerId, range: Range<usize>) -> usize {
+        let end = range.end.min(burst.staged.len());
+        let (Some(lane), Some(staged)) = (burst.lane, burst.staged.get(range.start..end)) else {
+            return 0;
+        };
+        let form = self.ways.ready(peer).filter(|form| form.datagram != 0);
+        let Some(mut form) = form.copied() else {
+            return 0;
+        };
+        let (mut rest, mut open) = (staged, None);
+        while let Some(&first) = rest.first() {
+            let len = first.size();
+            if !(1..=form.longest.min(MAX_INLINE)).contains(&len) {
+                break;
+            }
+            let count = match self.make_room(len, &mut form, &mut open) {
+                true => self.append_alike(lane, rest, form.datagram, &mut open),
+                false => 1,
+            };
+            rest = &rest[count..];
+        }
+        self.close_open(&mut open, &mut form);
+        staged.len() - rest.len()
+    }
+
+    /// Adds the first of these packets, and those after it that are like it and share its datagram,
+    /// which has room for one of them and holds up to `most` bytes. Returns their number.
+    #[inline]
+    fn append_alike(
+        &mut self,
+        lane: &Lane,
+        packets: &[LanePacket],
+        most: usize,
+        open: &mut Option<Open>,
+    ) -> usize {
+        let Some(filling) = open else {
+            return 1;
+        };
+        let (first, len) = (packets[0], packets[0].size());
+        let fit = (most.saturating_sub(filling.payload()) / len).max(1);
+        let packets = &packets[..fit.min(packets.len())];
+        let count = self.frames.append_alike(filling, lane, first, packets);
+        // The next one ends in another frame of the datagram.
+        if count == 0 && !self.frames.append_line(filling, lane.line(first), len) {
+            self.discard(open);
+        }
+        count.max(1)
     }
 
     fn send_groups(&mut self, burst: Burst<'_>, first: usize, end: usize) {

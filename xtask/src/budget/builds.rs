@@ -31,16 +31,22 @@ pub(super) enum Build {
     Sequencer,
     /// RPCs over DPDK, built like `Measured`; it counts only the transport, without the driver.
     Dpdk,
-    /// RPCs over the rings of AF_XDP, built like `Measured`; it counts only the transport. A
-    /// program in user space plays the kernel, and does not count.
+    /// Packets of large requests over DPDK, built like `Measured`; it counts the endpoints too, and
+    /// not the driver.
+    Large,
+    /// RPCs over the rings of AF_XDP, built like `Measured`; it counts the transport alone, without
+    /// the kernel, which a program in user space plays.
     Xdp,
 }
 
-/// Names of the functions in which a transport works for each side, if only its work is counted.
+/// Names of the functions in which each side works.
+const TURNS: [&str; 2] = ["::client_turn", "::server_turn"];
+
+/// Names of the functions in which a transport works for each side, if its work is apart.
 const APART: [&str; 2] = ["apart::Client as", "apart::Server as"];
 
 impl Build {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Measured,
         Self::Plain,
         Self::Typed,
@@ -51,6 +57,7 @@ impl Build {
         Self::Index,
         Self::Sequencer,
         Self::Dpdk,
+        Self::Large,
         Self::Xdp,
     ];
 
@@ -66,6 +73,7 @@ impl Build {
             Self::Index => "index",
             Self::Sequencer => "sequencer",
             Self::Dpdk => "dpdk",
+            Self::Large => "large",
             Self::Xdp => "xdp",
         }
     }
@@ -82,6 +90,7 @@ impl Build {
             Self::Index => "gets of the ordered index, built like [measured]",
             Self::Sequencer => "numbers of the sequencer, and echoes, built like [measured]",
             Self::Dpdk => "the transport `dpdk` over net_ring, without the driver",
+            Self::Large => "packets of large requests over `dpdk` and net_ring, without the driver",
             Self::Xdp => "the transport `xdp` over its four rings, without the kernel",
         }
     }
@@ -96,15 +105,23 @@ impl Build {
             status.is_ok_and(|status| status.success())
         };
         let must_run = std::env::var_os("DUNLIN_NO_SKIP").is_some();
-        (self == Self::Dpdk && !must_run && !exists())
+        (self.needs_dpdk() && !must_run && !exists())
             .then_some("libdpdk or pkg-config is not installed")
+    }
+
+    const fn needs_dpdk(self) -> bool {
+        matches!(self, Self::Dpdk | Self::Large)
     }
 
     /// The functions to count in its profile.
     pub(super) const fn counted(self) -> Counted {
         match self {
-            Self::Dpdk => Counted {
-                sides: APART,
+            Self::Dpdk | Self::Large => Counted {
+                sides: if matches!(self, Self::Dpdk) {
+                    APART
+                } else {
+                    TURNS
+                },
                 client_alone: false,
                 without: Some(Without {
                     callers: "dunlin_dpdk_*",
@@ -117,7 +134,7 @@ impl Build {
                 without: None,
             },
             _ => Counted {
-                sides: ["::client_turn", "::server_turn"],
+                sides: TURNS,
                 client_alone: matches!(self, Self::Layer),
                 without: None,
             },
@@ -135,7 +152,7 @@ impl Build {
             Some(example) => example.build(&mut cargo, &target),
             None => build_outside(&mut cargo, &target),
         };
-        if self == Self::Dpdk {
+        if self.needs_dpdk() {
             build_library(root, &target.join("lto/examples"))?;
         }
         let status = cargo.status().context("cannot start cargo")?;
@@ -160,6 +177,7 @@ impl Build {
             Self::Index => ("dunlin-index", "get_rpc", ""),
             Self::Sequencer => ("dunlin-sequencer", "take_rpc", ""),
             Self::Dpdk => ("dunlin-dpdk", "dpdk_rpc", "with-dpdk"),
+            Self::Large => ("dunlin-dpdk", "dpdk_large", "with-dpdk"),
             Self::Xdp => ("dunlin-xdp", "xdp_rpc", "wire"),
             Self::Plain => return None,
         };

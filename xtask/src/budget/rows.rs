@@ -44,7 +44,8 @@ enum Load {
     Layered { face: &'static str },
     /// Operations of the key-value service: `gets` of a hundred are gets, the others sets.
     Kv { gets: u32, in_flight: u32 },
-    /// A part or a kind of operations of another service, as its program numbers them.
+    /// A part or a kind of operations of another service, as its program numbers them; or packets
+    /// of large requests.
     Service { kind: Option<u32>, in_flight: u32 },
 }
 
@@ -113,6 +114,7 @@ pub(super) fn of(build: Build) -> Vec<Row> {
             of_service("next", Some(2), KV_IN_FLIGHT),
             of_service("one-next", Some(2), 1),
         ],
+        Build::Large => vec![of_service("request", None, 1)],
         Build::Dpdk | Build::Xdp => {
             let mut rows = over_shm();
             rows.retain(|row| row.name == "batch-32");

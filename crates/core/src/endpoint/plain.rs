@@ -18,12 +18,14 @@
 //! [`Bypasses::common`]: crate::Bypasses::common
 
 pub(super) mod batched;
+mod parts;
+mod shared;
 
 use std::any::Any;
 use std::hint::cold_path;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use dunlin_wire::{HEADER_LEN, PLAIN_RESPONSE};
+use dunlin_wire::PLAIN_RESPONSE;
 
 use crate::context::Context;
 use crate::endpoint::dispatch::{Dispatched, Position};
@@ -33,10 +35,12 @@ use crate::handle::RequestIdx;
 use crate::handler::context::Cx;
 use crate::handler::request::Request;
 use crate::handler::table::Handlers;
-use crate::packet::words::{Words, first_packet, high, low, words_of};
+use crate::packet::words::{Words, high, low, words_of};
 use crate::session::proof::plain_request_type;
 use crate::time::Clock;
 use crate::transport::{Frame, Rx, Transport, Tx};
+use parts::may_be_part;
+use shared::Met;
 
 /// The progress of an iteration through its frames, for code outside the loop over frames.
 #[derive(Debug, Default)]
@@ -169,7 +173,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         };
         loop {
             let run =
-                AssertUnwindSafe(|| (kept == 0).then(|| engine.run_apart(rx, &mut cursor, 0)));
+                AssertUnwindSafe(|| (kept == 0).then(|| engine.run_apart(rx, &mut cursor, 0, 1)));
             match catch_unwind(run) {
                 Ok(_) => break,
                 Err(panic) => engine.after_panic_in_burst(&mut cursor, panic),
@@ -188,8 +192,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     fn receive_from(&mut self, rx: &impl Rx, cursor: &mut Cursor, frames: usize) {
         let mut index = cursor.frame;
         if cursor.offset != 0 {
-            self.run_apart(rx, cursor, index);
-            index += 1;
+            index = self.run_apart(rx, cursor, index, frames);
         }
         loop {
             index = self.run_whole(rx, cursor, index, frames);
@@ -200,11 +203,10 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             if kept == frames {
                 break;
             }
-            if kept == index {
-                cursor.apart += 1;
-                self.run_apart(rx, cursor, index);
-            }
-            index = kept.max(index + 1);
+            index = match kept == index {
+                true => self.run_apart(rx, cursor, index, frames),
+                false => kept,
+            };
         }
     }
 
@@ -263,16 +265,34 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         frames
     }
 
-    /// Handles the rest of a frame that is not one ordinary packet, from the cursor's offset on.
+    /// Handles the rest of a frame that is not one ordinary packet, from the cursor's offset on, or
+    /// several frames of one large request. Returns the index of the next frame.
     #[inline(never)]
-    fn run_apart(&mut self, rx: &impl Rx, cursor: &mut Cursor, index: usize) {
+    fn run_apart(
+        &mut self,
+        rx: &impl Rx,
+        cursor: &mut Cursor,
+        index: usize,
+        frames: usize,
+    ) -> usize {
         let frame = rx.frame(index);
+        if cursor.offset == 0 {
+            let taken = match may_be_part(frame.bytes) {
+                true => self.take_parts(rx, index, frames),
+                false => 0,
+            };
+            cursor.apart += taken.max(1) as u64;
+            if taken != 0 {
+                return index + taken;
+            }
+        }
         let mut prefetched = cursor.offset;
         while cursor.offset < frame.bytes.len() {
             if cursor.offset >= prefetched {
                 prefetched = prefetch_shared(&self.core, frame.bytes, cursor.offset);
             }
-            if !self.run_among_others(&frame, cursor, index) {
+            let met = self.run_shared(&frame, prefetched, cursor, index);
+            if met != Met::Nothing && !self.run_among_others(&frame, met, cursor, index) {
                 self.run_other(&frame, cursor, index);
             }
         }
@@ -280,41 +300,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if let Some(tap) = &mut self.tap {
             tap.on_frame(&self.core, &frame);
         }
-    }
-
-    /// Handles the packet at the cursor's offset, if it is an ordinary one.
-    fn run_among_others(&mut self, frame: &Frame<'_>, cursor: &mut Cursor, index: usize) -> bool {
-        let rest = &frame.bytes[cursor.offset..];
-        let Some(packet) = first_packet(rest).filter(|_| frame.whole().is_some()) else {
-            return false;
-        };
-        // Counted before it runs, because it counts even if a user function panics.
-        cursor.plain += 1;
-        // A packet alone in its frame was already tried, unless a tap sees each frame.
-        let was_tried = packet.len() == frame.bytes.len() && self.tap.is_none() && !cursor.again;
-        let next = (index, cursor.offset + packet.len());
-        let ran = !was_tried && self.run_ordinary(packet, next, cursor)
-            || self.accept_among_others(packet, cursor, index);
-        match ran {
-            true => cursor.offset += packet.len(),
-            false => cursor.plain -= 1,
-        }
-        ran
-    }
-
-    /// Handles this packet, if it is an ordinary one. `next`: as for [`run_packet`].
-    fn run_ordinary(&mut self, packet: &[u8], next: (usize, usize), cursor: &mut Cursor) -> bool {
-        let Self {
-            core,
-            app,
-            handlers,
-            dropped,
-            dispatched,
-            ..
-        } = self;
-        let mut cx = Cx { core, dropped };
-        let user = (app, &*handlers, dispatched);
-        run_packet::<false, _>(packet, || next, cursor, user, &mut cx)
+        index + 1
     }
 
     /// Handles the only packet of a burst, if it is an ordinary one.
@@ -335,18 +321,6 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let mut cx = Cx { core, dropped };
         let user = (app, &*handlers, dispatched);
         run_packet::<true, _>(packet, || (1, 0), cursor, user, &mut cx)
-    }
-
-    /// Accepts this packet at the cursor's offset, if it is an ordinary request whose batch handler
-    /// runs after the burst.
-    fn accept_among_others(&mut self, packet: &[u8], cursor: &mut Cursor, index: usize) -> bool {
-        let Some((words, data)) = words_of(packet) else {
-            return false;
-        };
-        let start = cursor.offset + HEADER_LEN;
-        let accepted = self.accept_for_batch(&words, index, start..start + data.len());
-        cursor.declined += u64::from(accepted == Some(false));
-        accepted == Some(true)
     }
 
     /// Handles the packet at the cursor's offset on the general path.
@@ -417,13 +391,25 @@ fn run_packet<const LONE: bool, App>(
     bytes: &[u8],
     next: impl Fn() -> (usize, usize) + Clone,
     cursor: &mut Cursor,
-    (app, handlers, dispatched): User<'_, App>,
+    user: User<'_, App>,
     cx: &mut Cx<'_>,
 ) -> bool {
     let is_whole = |(words, data): &(Words, &[u8])| data.len() == high(words[1]) as usize;
-    let Some((words, data)) = words_of(bytes).filter(is_whole) else {
-        return false;
-    };
+    match words_of(bytes).filter(is_whole) {
+        Some(packet) => run_words::<LONE, _>(packet, next, cursor, user, cx),
+        None => false,
+    }
+}
+
+/// As [`run_packet`], for a packet with this header and data, which holds its whole message.
+#[inline(always)]
+fn run_words<const LONE: bool, App>(
+    (words, data): (Words, &[u8]),
+    next: impl Fn() -> (usize, usize) + Clone,
+    cursor: &mut Cursor,
+    (app, handlers, dispatched): User<'_, App>,
+    cx: &mut Cx<'_>,
+) -> bool {
     let core = &mut *cx.core;
     if u64::from(low(words[0])) == PLAIN_RESPONSE {
         let ended =

@@ -56,8 +56,14 @@ impl Stats {
         self.counters.rx_packets += 1;
     }
 
-    /// Counts packets of a burst that took the common path, and packets that it declined. A packet
-    /// of the common path ends a call, or is an accepted request. `came`: when the burst was taken.
+    /// Counts packets of a large request.
+    pub(crate) fn on_packets(&mut self, count: u32) {
+        self.counters.rx_packets += u64::from(count);
+    }
+
+    /// Counts packets of a burst that took the common path, and those that were declined there. A
+    /// packet of the common path ends a call, or is an accepted request. `came`: when the burst was
+    /// taken.
     #[inline]
     pub(crate) fn on_plain(&mut self, packets: u64, declined: u64, came: Nanos) {
         if self.burst.last != 0 {

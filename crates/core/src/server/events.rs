@@ -88,6 +88,37 @@ impl Server<'_> {
         }
     }
 
+    /// Handles frames that are one packet each, of the same large request and in order, as
+    /// [`Self::on_large_request`] does with each; returns their number. The first packet of a
+    /// request, the last one, and those out of order are left to it. `header` is that of the first
+    /// frame.
+    #[inline]
+    pub(crate) fn on_parts<'f>(
+        &mut self,
+        session: SessionIdx,
+        header: &Header,
+        frames: impl Iterator<Item = &'f [u8]>,
+    ) -> u32 {
+        let line = self.sessions.at(session);
+        let at = line.slot_at(header.req);
+        let Some(partial) = self.requests.partial_at(at, header.req) else {
+            return 0;
+        };
+        let data_size = line.terms().data_size as usize;
+        let run = self
+            .reassembly
+            .take_run(partial.place, header, data_size, frames);
+        if run.packets != 0 {
+            let marked = self.reassembly.is_marked(partial.place);
+            self.requests
+                .on_part(partial.request, Taken::New, marked, self.context);
+        }
+        if run.is_credit_due {
+            self.apply(Effect::CreditDue(partial));
+        }
+        run.packets
+    }
+
     /// Makes room for the request, or refuses it.
     fn begin_parts(&mut self, session: SessionIdx, idx: RequestIdx, size: u32) -> Option<Partial> {
         let terms = self.sessions.at(session).terms();

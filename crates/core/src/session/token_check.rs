@@ -54,6 +54,40 @@ impl Sessions {
         Some(self.take_packet(&found, &[], found.start, came))
     }
 
+    /// The session and the header of the packet at the start of `bytes`, if it is a packet of a
+    /// large request other than the first one, and nothing about it is unusual. Changes and counts
+    /// nothing.
+    pub(crate) fn find_part(&self, bytes: &[u8]) -> Option<(SessionIdx, Header)> {
+        let Found {
+            session, header, ..
+        } = self.find_header(bytes).ok()?;
+        let is_part = header.kind == PacketType::Req && header.pkt.0 != 0;
+        let is_usual = Flags::FOLLOWED.has(header.flags);
+        (is_part && is_usual).then_some((session, header))
+    }
+
+    /// Notes `count` packets for a session, which came at `came`.
+    pub(crate) fn on_parts(
+        &mut self,
+        session: SessionIdx,
+        count: u32,
+        came: Nanos,
+        stats: &mut Stats,
+    ) {
+        stats.on_packets(count);
+        self.note_packet(session, came);
+    }
+
+    #[inline(always)]
+    fn note_packet(&mut self, session: SessionIdx, came: Nanos) {
+        let asserts = self.asserts();
+        let line = self.at_mut(session);
+        line.note_activity(came);
+        if asserts {
+            line.check();
+        }
+    }
+
     #[inline(always)]
     fn look_for_header(&self, bytes: &[u8], stats: &mut Stats) -> Option<Found> {
         stats.on_packet();
@@ -82,12 +116,7 @@ impl Sessions {
         len: usize,
         came: Nanos,
     ) -> Packet<'a> {
-        let asserts = self.asserts();
-        let line = self.at_mut(found.session);
-        line.note_activity(came);
-        if asserts {
-            line.check();
-        }
+        self.note_packet(found.session, came);
         Packet {
             session: found.session,
             header: found.header,

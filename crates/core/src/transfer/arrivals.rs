@@ -50,6 +50,19 @@ impl Arrivals {
         }
     }
 
+    /// The next packet, if all that have arrived came in order.
+    #[inline]
+    pub(crate) fn next_in_order(&self) -> Option<u32> {
+        self.behind.is_empty().then_some(self.cumulative)
+    }
+
+    /// Notes that packets have arrived in order: all below `end`, from [`Self::next_in_order`] on.
+    #[inline]
+    pub(crate) fn on_run(&mut self, end: u32) {
+        debug_assert!(self.behind.is_empty() && end >= self.cumulative);
+        self.cumulative = end;
+    }
+
     /// The packets that have arrived after the cumulative number, as bitmaps for one or two CRs
     /// (rule W7). The first begins with the first word that is not empty; the second has the words
     /// that do not fit into it.

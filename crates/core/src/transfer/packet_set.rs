@@ -38,6 +38,11 @@ impl PacketSet {
         self.0[word] &= !bit;
     }
 
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.iter().fold(0, |all, word| all | word) == 0
+    }
+
     /// The set as words; the lowest bit of the first word is `base`. No packet of the set may be
     /// below `base`.
     pub(super) fn words_from(&self, base: u32) -> [u64; WORDS] {

@@ -62,6 +62,16 @@ impl Probes {
         self.asks = 0;
     }
 
+    /// Whether no packet that was a probe is known to be missing.
+    pub(super) fn is_none(&self) -> bool {
+        self.probed.is_none()
+    }
+
+    /// Notes that packets have arrived that left only once, and none of which was a probe.
+    pub(super) fn on_arrivals(&mut self) {
+        (self.asks, self.early) = (0, 0);
+    }
+
     /// Whether the tail was probed, and no packet has arrived since.
     pub(super) fn asks(&self) -> bool {
         self.asks != 0

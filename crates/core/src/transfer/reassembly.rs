@@ -4,6 +4,8 @@
 //! Invariants: a request under assembly has a buffer of its whole size, and the budgets of its
 //! session and its endpoint count that size; `bytes` is the sum of `bytes_of`.
 
+mod runs;
+
 use std::collections::VecDeque;
 
 use dunlin_msgbuf::MsgBuf;

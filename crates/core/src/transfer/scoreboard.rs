@@ -12,6 +12,8 @@
 //! outstanding, and lost packets are outstanding. This file does not depend on sessions, clocks or
 //! packet formats.
 
+mod runs;
+
 use dunlin_wire::MAX_AHEAD;
 
 use crate::handle::CallIdx;

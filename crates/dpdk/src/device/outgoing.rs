@@ -136,20 +136,53 @@ impl Outgoing {
         mut write: impl FnMut(&mut [u8; SHORT], &T) -> bool,
     ) -> usize {
         assert!(len <= SHORT && SHORT <= self.room as usize, "it is short");
+        self.fill_each(len, contents, |bytes, content| {
+            // SAFETY: the packet is ours alone, and has at least this room.
+            write(unsafe { &mut *bytes.cast::<[u8; SHORT]>() }, content)
+        })
+    }
+
+    /// As [`Self::fill`], for frames of any length. `write` gets the bytes of the frame.
+    ///
+    /// # Panics
+    /// If a packet has no room for them.
+    #[inline]
+    pub(crate) fn fill_long<T>(
+        &mut self,
+        len: usize,
+        contents: &[T],
+        mut write: impl FnMut(&mut [u8], &T) -> bool,
+    ) -> usize {
+        assert!(len <= self.room as usize, "a packet has room");
+        self.fill_each(len, contents, |bytes, content| {
+            // SAFETY: as above.
+            write(
+                unsafe { std::slice::from_raw_parts_mut(bytes, len) },
+                content,
+            )
+        })
+    }
+
+    /// As [`Self::fill`]; `write` gets the address of the first byte.
+    #[inline]
+    fn fill_each<T>(
+        &mut self,
+        len: usize,
+        contents: &[T],
+        mut write: impl FnMut(*mut u8, &T) -> bool,
+    ) -> usize {
         let most = self.empty().min(BATCH - self.len());
         let empty = &self.handles[self.ready..self.ready + most];
         let mut count = 0;
         for (content, handle) in contents.iter().zip(empty) {
             let bytes = handle.cast::<u8>().wrapping_add(self.start);
-            // SAFETY: the packet is ours alone, and has at least this room.
-            let bytes = unsafe { &mut *bytes.cast::<[u8; SHORT]>() };
             if !write(bytes, content) {
                 break;
             }
             count += 1;
         }
         let done = self.ready..self.ready + count;
-        self.lens[done].fill(u32::try_from(len).expect("it is short"));
+        self.lens[done].fill(u32::try_from(len).expect("it is less than the room"));
         self.ready += count;
         count
     }

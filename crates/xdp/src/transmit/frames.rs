@@ -150,6 +150,32 @@ impl Frames {
         true
     }
 
+    /// As [`Self::append_line`], for the first packets that are like `first`, as far as the last
+    /// frame of the datagram has room for their lines. Returns their number.
+    #[inline]
+    pub(crate) fn append_alike(
+        &mut self,
+        open: &mut Open,
+        lane: &Lane,
+        first: LanePacket,
+        packets: &[LanePacket],
+    ) -> usize {
+        let last = self.supply.opened(open.count - 1);
+        let (len, mut count, mut at, mut sum) = (first.size(), 0, open.at, open.sum);
+        for packet in packets.iter().take_while(|packet| packet.is_like(first)) {
+            let Some(room) = last[at..].first_chunk_mut() else {
+                break;
+            };
+            sum.copy_block(lane.line(*packet), room, len);
+            at += len;
+            count += 1;
+        }
+        (open.at, open.sum) = (at, sum);
+        open.payload += count * len;
+        open.packets += u32::try_from(count).expect("a lane has few packets");
+        count
+    }
+
     #[inline(never)]
     fn write(&mut self, open: &mut Open, mut bytes: &[u8]) -> bool {
         open.payload += bytes.len();

@@ -67,6 +67,13 @@ fn the_programs_over_dpdk_and_xdp_run_messages_of_32_bytes_in_batches() {
 }
 
 #[test]
+fn the_program_of_large_requests_runs_one_at_a_time() {
+    let rows = of(Build::Large);
+    let runs: Vec<_> = rows.iter().map(|row| row.args().join(" ")).collect();
+    assert_eq!(runs, ["1 6000"]);
+}
+
+#[test]
 fn the_programs_of_services_run_each_part_and_kind() {
     let runs = |build| -> Vec<String> {
         let rows = of(build).into_iter();

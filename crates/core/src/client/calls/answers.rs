@@ -101,7 +101,7 @@ impl Calls {
             self.stop_numbers(line.slot_at(header.req), header.req, line.window(), context);
             if header.kind != PacketType::Resp && context.shows(crate::mutant::Mutant::CreditLeaked)
             {
-                line.take_credit();
+                line.take_credits(1);
             }
         }
         if line.has_waiting() {

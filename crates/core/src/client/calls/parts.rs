@@ -1,6 +1,8 @@
 //! Calls whose messages have more than one packet, for the transfers that move them (rules S7,
 //! S13).
 
+use std::ops::Range;
+
 use dunlin_msgbuf::{BufRef, MsgBuf};
 use dunlin_wire::{Flags, Header, PacketType, PktNum};
 
@@ -13,29 +15,50 @@ use crate::handle::{CallIdx, TransferIdx};
 use crate::mutant::Mutant;
 use crate::packet::receive::Data;
 use crate::session::line::Line;
+use crate::transport::TxSeq;
 
-/// A packet of a request that is about to leave.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
-    packet: u32,
-    flags: Flags,
+/// Packets of a request that leave together.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    packets: Range<u32>,
+    /// The packets were sent before.
+    again: bool,
+    /// The first packet of each pair has this parity, if one CR may answer both (rule S7).
+    pairs: Option<u32>,
 }
 
-impl Part {
-    /// A packet that leaves for the first time. `followed`: the request's next packet leaves right
-    /// after it, and one CR may answer both (rule S7).
-    pub(crate) fn new(packet: u32, followed: bool) -> Self {
-        let flags = match followed {
-            true => Flags::FOLLOWED,
-            false => Flags::NONE,
-        };
-        Self { packet, flags }
+impl Run {
+    /// Packets that have never left. `pairs`: one CR may answer two of them, after `sent` others.
+    pub(crate) fn new(packets: Range<u32>, pairs: bool, sent: u32) -> Self {
+        let pairs = pairs.then_some((packets.start + sent) % 2);
+        Self {
+            packets,
+            again: false,
+            pairs,
+        }
     }
 
     /// A packet that is sent again.
     pub(crate) fn again(packet: u32) -> Self {
-        let flags = Flags::RETRANSMISSION;
-        Self { packet, flags }
+        Self {
+            packets: packet..packet + 1,
+            again: true,
+            pairs: None,
+        }
+    }
+
+    /// The flags of one of the packets.
+    #[inline]
+    fn flags(&self, packet: u32) -> Flags {
+        if self.again {
+            return Flags::RETRANSMISSION;
+        }
+        // The next packet of the request leaves right after it.
+        let is_followed = self.pairs == Some(packet % 2) && packet + 1 != self.packets.end;
+        match is_followed {
+            true => Flags::FOLLOWED,
+            false => Flags::NONE,
+        }
     }
 }
 
@@ -119,47 +142,47 @@ impl Calls {
         context.expect_scan();
     }
 
-    /// Sends a packet of the request.
-    pub(crate) fn send_part(
+    /// Sends packets of the request, which differ in their numbers and flags alone.
+    pub(crate) fn send_parts(
         &mut self,
         idx: CallIdx,
-        part: Part,
+        run: &Run,
         line: &Line,
         context: &mut Context,
     ) {
-        let terms = line.terms();
-        let call = self.at(idx);
+        let (call, terms) = (self.at(idx), line.terms());
         let Some(request) = call.request() else {
             return;
         };
-        let Part { packet, flags } = part;
-        let again = flags.has(Flags::RETRANSMISSION);
-        let (start, size) = (packet as usize * terms.data_size as usize, request.len());
-        let len = (size - start).min(terms.data_size as usize);
-        #[cfg(feature = "mutants")]
-        let len = match context.config.mutant {
-            Some(Mutant::WrongLastPacket) if start + len == size => len % terms.data_size as usize,
-            _ => len,
-        };
-        let Some(data) = request.lend_range(start, len) else {
-            return;
-        };
+        if run.again {
+            context.stats.on_retransmission(1);
+            #[cfg(feature = "mutants")]
+            if context.shows(Mutant::LostNotResent) {
+                return;
+            }
+        }
         let mut header = line.header(PacketType::Req, self.req_of(idx));
         header.aux = call.req_type.0;
         header.size = message_size(request);
-        header.pkt = PktNum(packet);
-        header.flags = flags;
-        if again {
-            context.stats.on_retransmission(1);
-        }
-        #[cfg(feature = "mutants")]
-        if again && context.shows(Mutant::LostNotResent) {
-            return;
-        }
-        let end = context.outbox.push(terms.peer, &header, data);
-        #[cfg(feature = "mutants")]
-        if packet != 0 && context.shows(Mutant::ReusedWhileSent) {
-            return;
+        let (data_size, mut end) = (terms.data_size as usize, TxSeq(0));
+        for packet in run.packets.clone() {
+            let start = packet as usize * data_size;
+            let len = (request.len() - start).min(data_size);
+            #[cfg(feature = "mutants")]
+            let len = match context.config.mutant {
+                Some(Mutant::WrongLastPacket) if start + len == request.len() => len % data_size,
+                _ => len,
+            };
+            let Some(data) = request.lend_range(start, len) else {
+                break;
+            };
+            (header.pkt, header.flags) = (PktNum(packet), run.flags(packet));
+            let pushed = context.outbox.push(terms.peer, &header, data);
+            #[cfg(feature = "mutants")]
+            if packet != 0 && context.shows(Mutant::ReusedWhileSent) {
+                continue;
+            }
+            end = pushed;
         }
         self.at_mut(idx).lend_until(end);
     }

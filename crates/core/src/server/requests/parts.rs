@@ -2,12 +2,12 @@
 //! packets the client asks for (rules S7, S13, S14; eRPC §5).
 
 use dunlin_msgbuf::BufRef;
-use dunlin_wire::{Flags, Header, PacketType, Residence};
+use dunlin_wire::{Flags, Header, PacketType, ReqNum, Residence};
 
 use super::asked::{Asked, Asking, ITERATION_BYTES, LEAST_CHARGE};
 use super::{InboundRequest, Marks, RequestState, Requests};
 use crate::context::Context;
-use crate::handle::{AssemblyIdx, RequestId, RequestIdx};
+use crate::handle::{AssemblyIdx, RequestId, RequestIdx, SlotIdx};
 use crate::observe::counters::DropReason;
 use crate::server::inbound::{Effect, Large, Partial, Received};
 use crate::session::table::Sessions;
@@ -33,11 +33,17 @@ impl Requests {
             context.stats.on_request_accepted();
             return Large::New(idx);
         }
-        let current = self.current(packet.slot(), req, RequestState::Receiving);
-        match current.and_then(|idx| self.partial(idx)) {
+        match self.partial_at(packet.slot(), req) {
             Some(partial) => Large::Part(partial),
             None => Large::Over(self.on_repeated(packet, sessions, context)),
         }
+    }
+
+    /// The request of the slot, if it has this number and has arrived in part.
+    #[inline]
+    pub(crate) fn partial_at(&self, at: SlotIdx, req: ReqNum) -> Option<Partial> {
+        let current = self.current(at, req, RequestState::Receiving);
+        current.and_then(|idx| self.partial(idx))
     }
 
     /// Notes that reassembly puts the request together at `place`.

@@ -44,9 +44,10 @@ impl Line {
         u32::from(self.credit_limit).saturating_sub(held)
     }
 
-    /// Takes a credit for one more packet of a large message.
-    pub(crate) fn take_credit(&mut self) {
-        self.set_parts(self.parts + 1);
+    /// Takes credits for that many more packets of a large message.
+    pub(crate) fn take_credits(&mut self, credits: u32) {
+        let credits = u16::try_from(credits).expect("no more than are free");
+        self.set_parts(self.parts + credits);
     }
 
     /// Returns the credits of packets of a large message.

@@ -132,7 +132,7 @@ fn a_short_request_needs_no_second_look_while_nothing_is_unusual() {
         assert!(!line.is_plain(session, 32, Nanos(149)));
         unusual(&mut line, false);
     }
-    line.take_credit();
+    line.take_credits(1);
     assert!(
         !line.is_plain(session, 32, Nanos(149)),
         "a slot lacks a credit"
@@ -201,7 +201,7 @@ proptest! {
                 Event::Wait(waiting) => line.set_waiting(waiting),
                 Event::Pace(paced) => line.set_paced(paced),
                 Event::Part if line.credits() != 0 => {
-                    line.take_credit();
+                    line.take_credits(1);
                     parts += 1;
                 }
                 Event::Arrive if parts != 0 => {

@@ -9,7 +9,7 @@
 
 use dunlin_wire::{Bitmap, Flags, Header, PacketType};
 
-use crate::client::calls::parts::{Asked, Part};
+use crate::client::calls::parts::{Asked, Run};
 use crate::congestion::{Sample, Way};
 use crate::context::Context;
 use crate::context::moment::Moment;
@@ -25,9 +25,16 @@ use crate::transfer::transfers::{Lent, Transfers};
 
 /// The maximum number of credits that large messages leave for small ones.
 const MOST_RESERVED: u32 = 8;
-/// Credits that only small requests of the session may take.
-fn reserved(limit: u32) -> u32 {
-    (limit / 8).min(MOST_RESERVED)
+
+/// The free credits of the session that its large messages may take. The others are for small
+/// requests.
+fn free_credits(lent: &Lent<'_>, session: SessionIdx) -> u32 {
+    let line = lent.sessions.at(session);
+    let most = lent.context.limits.rx_queue / 4 * 3;
+    let (credits, limit) = (line.credits(), line.terms().credits);
+    let reserved = (limit / 8).min(MOST_RESERVED);
+    let room = most.saturating_sub(limit - credits);
+    credits.saturating_sub(reserved).min(room)
 }
 
 impl Transfers {
@@ -63,6 +70,9 @@ impl Transfers {
         transfer: TransferIdx,
         most: u32,
     ) -> u32 {
+        if lent.calls.is_sending(self.at(transfer).call()) {
+            return self.send_packets(lent, transfer, most);
+        }
         let mut asked = Asked::default();
         let mut sent = 0;
         while sent < most {
@@ -73,28 +83,41 @@ impl Transfers {
                 break;
             }
             if !again {
-                self.take_credit(lent, transfer);
+                self.take_credits(lent, transfer, 1);
             }
             self.at_mut(transfer)
                 .on_sent(packet, lent.context.moment.now());
-            match lent.calls.is_sending(self.at(transfer).call()) {
-                true => {
-                    let part = match again {
-                        true => Part::again(packet),
-                        false => {
-                            let left = most - sent;
-                            let follows = sent % 2 == 0 && self.sends_pair(lent, transfer, left);
-                            Part::new(packet, follows)
-                        }
-                    };
-                    self.send_packet(lent, transfer, part);
-                }
-                false => self.ask_for(lent, transfer, &mut asked, packet, again),
-            }
+            self.ask_for(lent, transfer, &mut asked, packet, again);
             sent += 1;
         }
         self.ask(lent, transfer, &mut asked);
         sent
+    }
+
+    /// Sends up to `most` packets of the request: first lost ones, then as many others as have
+    /// credits.
+    fn send_packets(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, most: u32) -> u32 {
+        let now = lent.context.moment.now();
+        let mut sent = 0;
+        while sent < most
+            && let Some((packet, true)) = self.at(transfer).next_to_send()
+        {
+            self.at_mut(transfer).on_sent(packet, now);
+            self.send_run(lent, transfer, &Run::again(packet));
+            sent += 1;
+        }
+        let unsent = self.at(transfer).unsent().min(most - sent);
+        let count = self.credits_for(lent, transfer).min(unsent);
+        if count != 0 {
+            self.take_credits(lent, transfer, count);
+            let first = self.at_mut(transfer).on_run_sent(count, now);
+            // Without congestion control, each CR lets a packet leave as soon as possible.
+            let session = lent.calls.session_of(self.at(transfer).call());
+            let controlled = lent.sessions.at(session).flow() != FlowIdx::NONE;
+            let run = Run::new(first..first + count, controlled, sent);
+            self.send_run(lent, transfer, &run);
+        }
+        sent + count
     }
 
     /// Notes that `sent` packets of the message have left in its turn.
@@ -107,44 +130,37 @@ impl Transfers {
         }
     }
 
-    /// Whether there is a credit for a packet that was not sent before: the call's own credit, or a
-    /// free one of the session.
+    /// Whether there is a credit for a packet that was not sent before.
     pub(super) fn has_credit(&self, lent: &Lent<'_>, transfer: TransferIdx) -> bool {
+        self.credits_for(lent, transfer) != 0
+    }
+
+    /// The credits for packets that were not sent before: the call's own one, and the free ones of
+    /// the session.
+    fn credits_for(&self, lent: &Lent<'_>, transfer: TransferIdx) -> u32 {
         let entry = self.at(transfer);
-        entry.outstanding() == 0 || self.has_free_credit(lent, lent.calls.session_of(entry.call()))
+        let own = u32::from(entry.outstanding() == 0);
+        own + free_credits(lent, lent.calls.session_of(entry.call()))
     }
 
     /// Whether the session has a free credit that its large messages may take.
     pub(super) fn has_free_credit(&self, lent: &Lent<'_>, session: SessionIdx) -> bool {
-        let line = lent.sessions.at(session);
-        let most = lent.context.limits.rx_queue / 4 * 3;
-        let (credits, limit) = (line.credits(), line.terms().credits);
-        credits > reserved(limit) && limit - credits < most
+        free_credits(lent, session) != 0
     }
 
-    /// Takes the credit that [`Self::has_credit`] has found.
-    fn take_credit(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx) {
+    /// Takes the first `count` credits of [`Self::credits_for`].
+    fn take_credits(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, count: u32) {
         let entry = self.at(transfer);
-        if entry.outstanding() != 0 {
-            let session = lent.calls.session_of(entry.call());
-            lent.sessions.at_mut(session).take_credit();
-        }
+        let own = u32::from(entry.outstanding() == 0);
+        let session = lent.calls.session_of(entry.call());
+        lent.sessions.at_mut(session).take_credits(count - own);
     }
 
-    /// Whether another packet leaves immediately after the message's next one, so that one CR
-    /// suffices for both. Without congestion control, each CR lets a packet leave as soon as
-    /// possible.
-    fn sends_pair(&self, lent: &Lent<'_>, transfer: TransferIdx, most: u32) -> bool {
-        let session = lent.calls.session_of(self.at(transfer).call());
-        let controlled = lent.sessions.at(session).flow() != FlowIdx::NONE;
-        controlled && most > 1 && self.can_send(lent, transfer)
-    }
-
-    /// Sends a packet of a request.
-    fn send_packet(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, part: Part) {
+    /// Sends packets of a request.
+    fn send_run(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, run: &Run) {
         let idx = self.at(transfer).call();
         let line = lent.sessions.at(lent.calls.session_of(idx));
-        lent.calls.send_part(idx, part, line, lent.context);
+        lent.calls.send_parts(idx, run, line, lent.context);
     }
 
     /// Adds a packet of a response to the next RFR.
@@ -212,13 +228,14 @@ impl Transfers {
             let now = lent.context.moment.now();
             self.at_mut(transfer).on_late(now);
         }
-        let mut packets = 0;
-        let mut rtt = None;
+        let run = self.on_run(lent, session, transfer, header);
+        let (mut packets, mut rtt) = run.map_or((0, None), |run| (cumulative - base, run.rtt));
+        let first = if run.is_some() { cumulative } else { base };
         let mut arrived = |arrival: Option<Acked>| {
             packets += u32::from(arrival.is_some());
             rtt = rtt.or(arrival.and_then(|arrival| arrival.rtt));
         };
-        for packet in base..cumulative {
+        for packet in first..cumulative {
             arrived(self.on_arrival(lent, session, transfer, packet, header));
         }
         #[cfg(feature = "mutants")]
@@ -242,6 +259,33 @@ impl Transfers {
             self.end(lent, session, idx);
             lent.calls.on_all_arrived(idx, lent.context);
         }
+    }
+
+    /// Notes that all packets that the CR reports in order have arrived, as [`Self::on_arrival`]
+    /// does for each. `None` if there are none, or if it must be done for each.
+    fn on_run(
+        &mut self,
+        lent: &mut Lent<'_>,
+        session: SessionIdx,
+        transfer: TransferIdx,
+        header: &Header,
+    ) -> Option<Acked> {
+        let entry = self.at_mut(transfer);
+        let (base, held) = (entry.base(), entry.held());
+        let line = lent.sessions.at_mut(session);
+        let now = lent.context.moment.burst_time();
+        if line.is_reordered() {
+            entry.let_tail_overtake();
+        }
+        let last = entry.on_run_acked(header.cumulative().0, now)?;
+        line.return_credits(held - entry.held());
+        let (trigger, next) = (header.pkt.0, entry.base());
+        let sent = (base..next)
+            .contains(&trigger)
+            .then(|| entry.sent_at(trigger));
+        self.on_answer(session, last, now);
+        let rtt = sent.and_then(|sent| round_trip(header, now.since(sent), line, lent.context));
+        Some(Acked { rtt })
     }
 
     /// Notes that one packet has arrived: frees its credit, and may take a round-trip sample.
@@ -345,7 +389,7 @@ impl Transfers {
     /// Sends the packet again, or asks for it again.
     pub(super) fn send_again(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, packet: u32) {
         match lent.calls.is_sending(self.at(transfer).call()) {
-            true => self.send_packet(lent, transfer, Part::again(packet)),
+            true => self.send_run(lent, transfer, &Run::again(packet)),
             false => {
                 let mut asked = Asked {
                     first: packet,

@@ -85,6 +85,26 @@ fn packets_are_filled_up_to_the_first_other_one() {
 }
 
 #[test]
+fn long_frames_are_filled_up_to_the_first_other_one() {
+    let (mut memory, mut packets) = (Memory::new(64), outgoing());
+    memory.refill(&mut packets);
+    let len = WHOLE - START;
+    let count = packets.fill_long(len, &[1, 2, 0, 3], |bytes, content| {
+        bytes.fill(*content);
+        *content != 0
+    });
+    assert_eq!((count, fill(&mut packets, 3, &[4])), (2, 1));
+    let wanted = [vec![1; len], vec![2; len], vec![4; 3]];
+    assert_eq!(Memory::contents(&packets), wanted);
+}
+
+#[test]
+#[should_panic(expected = "a packet has room")]
+fn a_long_frame_beyond_the_room_is_not_filled() {
+    outgoing().fill_long(WHOLE - START + 1, &[()], |_, ()| true);
+}
+
+#[test]
 fn a_packet_that_was_taken_out_leaves_in_its_turn() {
     let (mut memory, mut packets) = (Memory::new(64), outgoing());
     memory.refill(&mut packets);

@@ -1,0 +1,81 @@
+//! Packets of a large request that come in order, each in a frame of its own. Their headers differ
+//! in their numbers and in one flag, so only one of them is looked at closely.
+//!
+//! Called by `server/events.rs`.
+
+use dunlin_wire::{Flags, Header};
+
+use super::Reassembly;
+use crate::handle::AssemblyIdx;
+use crate::packet::words::{words, words_of};
+
+/// Where [`Flags::FOLLOWED`] is in the first word of a header.
+const FOLLOWED: u64 = (Flags::FOLLOWED.0 as u64) << 8;
+
+/// Packets that were taken together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pub(crate) packets: u32,
+    /// No other packet follows at once one of them, so a CR is due (rule S7).
+    pub(crate) is_credit_due: bool,
+}
+
+impl Reassembly {
+    /// Takes packets of the request at `place`, as [`Self::take`] does with each: those in order,
+    /// except the last of the request. `header` is that of the first frame; the packets end with
+    /// the first frame that does not go on.
+    #[inline]
+    pub(crate) fn take_run<'f>(
+        &mut self,
+        place: AssemblyIdx,
+        header: &Header,
+        data_size: usize,
+        frames: impl Iterator<Item = &'f [u8]>,
+    ) -> Run {
+        let incoming = self.incoming.at_mut(place);
+        let first = header.pkt.0;
+        let mut run = Run {
+            packets: 0,
+            is_credit_due: false,
+        };
+        let is_next = incoming.arrivals.next_in_order() == Some(first);
+        let Some(message) = incoming.message.as_mut().filter(|_| is_next) else {
+            return run;
+        };
+        if header.size != incoming.size {
+            return run;
+        }
+        // The last packet, which may be shorter, ends the request.
+        let most = (incoming.packets - 1).saturating_sub(first);
+        let [head, sizes, numbers] = words(&header.encode());
+        let mut start = first as usize * data_size;
+        for bytes in frames {
+            let Some((words, data)) = words_of(bytes) else {
+                break;
+            };
+            // The number of the packet is in the lower half, and below 2^24.
+            let number = numbers + u64::from(run.packets);
+            let differs = (words[0] ^ head) & !FOLLOWED | words[1] ^ sizes | words[2] ^ number;
+            if differs != 0 || data.len() != data_size || run.packets == most {
+                break;
+            }
+            let end = start + data_size;
+            message.prepare(end);
+            let Some(place) = message.data_mut().get_mut(start..end) else {
+                break;
+            };
+            place.copy_from_slice(data);
+            start = end;
+            run.packets += 1;
+            run.is_credit_due |= words[0] & FOLLOWED == 0;
+        }
+        if run.packets != 0 {
+            incoming.arrivals.on_run(first + run.packets);
+            incoming.trigger = first + run.packets - 1;
+        }
+        run
+    }
+}
+
+#[cfg(test)]
+mod tests;
