@@ -8,7 +8,7 @@ use dunlin_msgbuf::{MsgBuf, Pool};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::config::MAX_BATCH;
-use crate::endpoint::plain::batched::{find_whole, line_up};
+use crate::endpoint::plain::batched::find_whole;
 use crate::endpoint::rpc::{Endpoint, Engine};
 use crate::handle::{RequestIdx, Session};
 use crate::handler::background::{Job, JobResult};
@@ -366,7 +366,8 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
             let mut data: [&[u8]; MAX_BATCH] = [&[]; MAX_BATCH];
             match &engine.batch[..count] {
                 [entry] => {
-                    let whole = rx.whole(entry.frame);
+                    let first = (entry.frame == 0).then(|| rx.first()).flatten();
+                    let whole = first.or_else(|| rx.whole(entry.frame));
                     let frame = whole.unwrap_or_else(|| rx.frame(entry.frame).bytes);
                     data[0] = &frame[entry.data.clone()];
                 }
@@ -390,16 +391,16 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
 #[inline(always)]
 fn find_data<'a, R: Rx>(rx: &'a R, entries: &[BatchEntry], found: &mut [&'a [u8]]) {
     let mut next = entries[0].frame;
-    let mut lined_up = line_up(rx, next);
+    let mut lined_up = rx.lined_up(next);
     for (found, entry) in found.iter_mut().zip(entries) {
         if entry.frame != next {
-            lined_up = line_up(rx, entry.frame);
+            lined_up = rx.lined_up(entry.frame);
         }
         next = entry.frame + 1;
         let mut bytes = lined_up.next();
         if bytes.is_none() {
-            lined_up = line_up(rx, next);
-            bytes = find_whole(rx, entry.frame);
+            lined_up = rx.lined_up(entry.frame);
+            bytes = lined_up.next().or_else(|| find_whole(rx, entry.frame));
         }
         let frame = bytes.unwrap_or_else(|| rx.frame(entry.frame).bytes);
         *found = &frame[entry.data.clone()];

@@ -26,19 +26,16 @@ pub(super) type Words = [[u8; 8]; 8];
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Line(pub(super) u32);
 
-/// A slot of a line, as the number 8 × line + slot + 1, which is never 0.
+/// A slot of a line, as the number of bytes from there to the end of the region plus one, so that
+/// the lowest bit is set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Slot(NonZeroU64);
 
 impl Slot {
     #[inline]
-    pub(super) const fn new(line: Line, slot: usize) -> Self {
-        Self(NonZeroU64::MIN.saturating_add(line.0 as u64 * 8 + slot as u64))
-    }
-
-    #[inline]
-    const fn number(self) -> u64 {
-        self.0.get() - 1
+    pub(super) fn new(line: Line, slot: usize) -> Self {
+        let to_end = 64 * (u64::from(line.0) + 1) - 8 * slot as u64;
+        Self(NonZeroU64::MIN | to_end)
     }
 }
 
@@ -87,13 +84,9 @@ impl Index {
 
     /// The byte at which a slot begins.
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a table has fewer than 2^32 lines"
-    )]
     fn slot_byte(&self, at: Slot) -> usize {
-        let (line, slot) = (Line((at.number() / 8) as u32), at.number() % 8);
-        self.byte(line) + 8 * slot as usize
+        let to_end = at.0.get() - 1;
+        self.end - usize::try_from(to_end).expect("a slot lies in the region")
     }
 
     /// The entry in a slot.

@@ -1,11 +1,11 @@
 //! Sets of items whose value has the same length, which are the most frequent writes. The new value
 //! overwrites the old one, and nothing moves. `write.rs` does all other writes.
 
-use super::body::Table;
+use super::body::{Found, Table};
 use super::key::Key;
 use super::write::{Verb, Write, expiry_word};
 use crate::classes::MAX_SLOT;
-use crate::config::MAX_KEY;
+use crate::config::{MAX_KEY, Mode};
 use crate::copy::copy_short;
 use crate::item::{Header, NARROW, Seconds, Version};
 use crate::mutant::Mutant;
@@ -51,11 +51,23 @@ impl Table {
         header.write(&mut self.memory, place);
         let value_at = place.byte() + header.value_at();
         copy_short(&mut self.memory[value_at..], write.value);
-        let entry = found.entry.expiring(expiry != 0).warmer();
-        self.index.set_entry(&mut self.memory, found.slot, entry);
+        self.enter_again(&found, expiry != 0);
         self.note_expiry(key, &header);
         self.stats.writes += 1;
         Some(version)
+    }
+
+    /// Changes the entry of an item that was written over, if anything in it changes: otherwise the
+    /// bucket's line need not go back to memory. In a cache, the write counts as a read.
+    #[inline]
+    pub(super) fn enter_again(&mut self, found: &Found, expires: bool) {
+        let mut entry = found.entry.expiring(expires);
+        if self.mode == Mode::Cache {
+            entry = entry.warmer();
+        }
+        if entry != found.entry {
+            self.index.set_entry(&mut self.memory, found.slot, entry);
+        }
     }
 }
 

@@ -53,8 +53,7 @@ impl Table {
         {
             let header = number(self);
             self.fill(found.entry.place(), &header, key.bytes(), value);
-            let entry = found.entry.expiring(header.expiry != 0).warmer();
-            self.index.set_entry(&mut self.memory, found.slot, entry);
+            self.enter_again(&found, header.expiry != 0);
             self.note_expiry(key, &header);
             self.stats.on_rewritten(&found.header, &header);
             return Ok(Version(header.version));

@@ -7,6 +7,8 @@
 //! Invariants: the cells outlive this view of them; indices are below the count. `ring`, the only
 //! caller, decides which end may write where, and when.
 
+#[cfg(not(loom))]
+use std::hint::select_unpredictable;
 use std::ptr::NonNull;
 
 use super::sync::AtomicU64;
@@ -178,6 +180,27 @@ impl Cells {
     pub(super) unsafe fn write_whole(&self, at: usize, from: &[u8; ONE_CELL]) {
         // SAFETY: the cell has room for that many bytes after its word.
         unsafe { super::copy::whole(from, self.bytes_at(at).as_ptr()) };
+    }
+
+    /// As [`Self::write_second`] for a packet of `len` bytes, if it has a second cell. Otherwise,
+    /// the same instructions write `nowhere`.
+    ///
+    /// # Safety
+    /// `nowhere` is good for writing. The cell after `at` belongs to the caller if the packet has
+    /// two cells.
+    #[inline(always)]
+    pub(super) unsafe fn write_possible_second(
+        &self,
+        at: usize,
+        from: &[u8; CELL],
+        len: usize,
+        nowhere: *mut [u8; CELL],
+    ) {
+        let second = self.first.as_ptr().wrapping_add(at + 1).cast();
+        let to = select_unpredictable(len > ONE_CELL, second, nowhere);
+        let halves = len.saturating_sub(ONE_CELL).div_ceil(HALF);
+        // SAFETY: both places are as long as the line.
+        unsafe { super::copy::some_halves(from, halves, to.cast()) };
     }
 
     /// Writes the first half of the cell after `at`, and its second half if any of the packet's

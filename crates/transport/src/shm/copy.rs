@@ -6,6 +6,7 @@
 //! until the store has left the store buffer. The stores go to a line that another core holds;
 //! there, fewer stores are faster.
 
+use std::hint::select_unpredictable;
 use std::ptr;
 
 use dunlin_msgbuf::{PAIR, Pair};
@@ -72,6 +73,31 @@ pub(super) unsafe fn whole(from: &[u8; ONE_CELL], to: *mut u8) {
             to.add(place).cast::<Pair>().write_unaligned(pair);
         }
         to.cast::<[u8; WORD]>().write(first);
+    }
+}
+
+/// Copies this number of halves of a line, with zeros after them. No jump depends on the number.
+///
+/// # Safety
+/// `to` is good for writing a line, outside of `from`.
+#[inline(always)]
+pub(super) unsafe fn some_halves(from: &[u8; CELL], halves: usize, to: *mut u8) {
+    const NOTHING: [u8; HALF] = [0; HALF];
+    let (first, second) = from.split_first_chunk::<HALF>().expect("two halves");
+    let second = second.first_chunk().expect("two halves");
+    // Halves that are not wanted are not read: a line that begins with a header was stored word by
+    // word, and pairs of these words would have to wait until they have left the store buffer.
+    let first = select_unpredictable(halves > 0, first, &NOTHING);
+    let second = select_unpredictable(halves > 1, second, &NOTHING);
+    // SAFETY: four pairs are a line, and need no alignment.
+    unsafe {
+        for (place, half) in [(HALF, second), (0, first)] {
+            let pairs = [
+                Pair::load_stored::<0, _>(half),
+                Pair::load_stored::<PAIR, _>(half),
+            ];
+            to.add(place).cast::<[Pair; 2]>().write_unaligned(pairs);
+        }
     }
 }
 

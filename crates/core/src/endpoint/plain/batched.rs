@@ -20,12 +20,12 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     pub(super) fn keep_whole(&mut self, rx: &impl Rx, first: usize, frames: usize) -> usize {
         // A tap must see each frame.
         let frames = if self.tap.is_some() { first } else { frames };
-        let mut lined_up = line_up(rx, first);
+        let mut lined_up = rx.lined_up(first);
         for index in first..frames {
             let mut bytes = lined_up.next();
             if bytes.is_none() {
-                lined_up = line_up(rx, index + 1);
-                bytes = find_whole(rx, index);
+                lined_up = rx.lined_up(index);
+                bytes = lined_up.next().or_else(|| find_whole(rx, index));
             }
             if !self.keep_frame(bytes, index) {
                 return index;
@@ -37,7 +37,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// As [`Self::keep_whole`], for the only frame of a burst. True if it is kept.
     #[inline(never)]
     pub(super) fn keep_lone(&mut self, rx: &impl Rx) -> bool {
-        self.tap.is_none() && self.keep_frame(rx.whole(0), 0)
+        let first = rx.first().or_else(|| rx.whole(0));
+        self.tap.is_none() && self.keep_frame(first, 0)
     }
 
     /// Keeps a frame with these bytes, if it is an ordinary request with a batch handler.
@@ -78,14 +79,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 }
 
-/// As [`Rx::lined_up`], for loops that need it in several places: inlined there, it would make the
-/// compiler compute in advance where all rows are.
-#[inline(never)]
-pub(crate) fn line_up<R: Rx>(rx: &R, first: usize) -> impl Iterator<Item = &[u8]> + use<'_, R> {
-    rx.lined_up(first)
-}
-
-/// As [`Rx::whole`], for a frame that is not part of a row.
+/// As [`Rx::whole`], for a frame that does not come in a row.
 #[inline(never)]
 pub(crate) fn find_whole<R: Rx>(rx: &R, index: usize) -> Option<&[u8]> {
     rx.whole(index)

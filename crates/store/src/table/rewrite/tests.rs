@@ -44,7 +44,23 @@ fn a_value_of_the_same_length_overwrites_the_old_one() {
 }
 
 #[test]
-fn other_writes_do_not_overwrite_in_place() {
+fn the_entry_changes_in_a_cache_alone() {
+    for mode in [Mode::Cache, Mode::Store] {
+        let mut table = table(mode, 5);
+        let key = table.key(b"key").unwrap();
+        let entry = |table: &Table| table.look_up(&key).unwrap().entry;
+        let before = entry(&table);
+        assert!(rewrites(&mut table, &Write::set(b"hello"), NOW));
+        assert_eq!(entry(&table) != before, mode == Mode::Cache);
+        assert_eq!(
+            entry(&table).heat() - before.heat(),
+            u64::from(mode == Mode::Cache)
+        );
+    }
+}
+
+#[test]
+fn other_writes_do_not() {
     let mut table = table(Mode::Store, 5);
     let set = Write::set(b"hello");
     let others = [

@@ -194,6 +194,42 @@ impl Consumer {
         (first, (at - first) / cells)
     }
 
+    /// Takes packets of up to `longest` bytes, whatever their lengths: those that have come, up to
+    /// `most`, the end of the ring, or a packet of another kind. `each` gets length and cells of a
+    /// packet. Returns the index of the first one's first cell, the number of all cells, and
+    /// whether a packet of another kind comes next. No jump depends on a packet's length.
+    #[inline(always)]
+    pub(in crate::shm) fn take_mixed(
+        &mut self,
+        most: usize,
+        longest: u32,
+        mut each: impl FnMut(u32, u32),
+    ) -> (usize, usize, bool) {
+        let (cells, longest) = (self.cells, longest.min(self.longest));
+        let (first, end) = (cells.index(self.head), cells.count());
+        let expected = low(sequence(&cells, self.head));
+        let (mut at, mut left, mut others) = (first, most, false);
+        while left > 0 && at < end {
+            // Acquire: the packet's bytes were written before its word.
+            let word = cells.word(at).load(Ordering::Acquire);
+            if low(word) != expected {
+                break;
+            }
+            // Flags are the bits above the length, so the comparison also finds that there are
+            // none.
+            let len = low(word >> LEN_SHIFT);
+            others = len > longest || cells_of(len) > end - at;
+            if others {
+                break;
+            }
+            each(len, cells_of(len));
+            at += cells_of(len);
+            left -= 1;
+        }
+        self.head += u64::from(at - first);
+        (first as usize, (at - first) as usize, others)
+    }
+
     /// Takes packets of up to `longest` bytes, but no more than `most`, and stops at a packet of
     /// another kind or at the end of the ring. `longest` must be at least the length of a packet
     /// that fills one cell. `each` gets a packet and its index in the run. Returns the number of

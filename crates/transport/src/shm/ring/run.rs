@@ -10,6 +10,8 @@
 //! Invariant: the tail, the only cell that the consumer polls, is clean before the first word
 //! appears (`ring`).
 
+use std::hint::black_box;
+
 use super::super::cells::{CELL, Cells, HALF, ONE_CELL, TWO_CELLS, WORD};
 use super::super::staged::{MOST_LINES, Staged};
 use super::super::sync::Ordering;
@@ -136,14 +138,18 @@ impl Producer {
             // free.
             return (count, unsafe { fill.singles(staged, lines, packets) });
         }
-        let (mut sum, mut data) = (0, 0);
-        for packet in packets.iter().rev() {
-            let len = staged.size(*packet);
-            // SAFETY: there is room for all of the lines before the ring's end, so their cells are
-            // free.
-            data |= unsafe { fill.last(&mut lines, len) };
-            sum += len as u64;
-        }
+        // If almost all packets have one cell, or almost all have more, jumps that depend on that
+        // are predicted well.
+        let all = packets.len();
+        let many = (count - all).min(all);
+        // SAFETY: there is room for all of the lines before the ring's end, so their cells are
+        // free.
+        let (sum, data) = unsafe {
+            match many.min(all - many) <= all / 8 {
+                true => fill.packets::<false, _>(staged, lines, packets),
+                false => fill.packets::<true, _>(staged, lines, packets),
+            }
+        };
         let until = self.lap_after(self.tail);
         self.dirty.on_run(first, count, data, until);
         (packets.len(), sum)
@@ -264,26 +270,62 @@ pub(super) struct Fill {
 }
 
 impl Fill {
+    /// Writes packets of any lengths. Returns the sum of their bytes, and a set bit for each of
+    /// their cells that holds data in place of a word; the lowest bit is that of the run's first
+    /// cell. `MIXED`: packets of one and of two cells come in no order.
+    ///
+    /// # Safety
+    /// There is a free cell for each line, and all of them lie before the ring's end.
+    #[inline(always)]
+    unsafe fn packets<const MIXED: bool, S: Staged>(
+        self,
+        staged: &S,
+        mut lines: &[[u8; CELL]],
+        packets: &[S::Packet],
+    ) -> (u64, u64) {
+        let (mut sum, mut data, mut nowhere) = (0, 0, [0; CELL]);
+        // The compiler must not know that it is never read: it would make a jump of that.
+        let nowhere = black_box(&raw mut nowhere);
+        for packet in packets.iter().rev() {
+            let len = staged.size(*packet);
+            // SAFETY: as the caller promises, and the array is there until the end.
+            data |= unsafe { self.last::<MIXED>(&mut lines, len, nowhere) };
+            sum += len as u64;
+        }
+        (sum, data)
+    }
+
     /// Writes the last packet of these lines, which has `len` bytes, and removes its lines. Line
     /// `i` of the run belongs to cell `i` of the run. Returns a bit for each cell of the packet,
     /// set if the cell holds data instead of a word; the lowest bit is the run's first cell.
     ///
     /// # Safety
-    /// There is a free cell for each line, and all of them lie before the ring's end.
+    /// There is a free cell for each line, and all of them lie before the ring's end. `nowhere` is
+    /// good for writing.
     #[inline(always)]
-    unsafe fn last(self, lines: &mut &[[u8; CELL]], len: usize) -> u64 {
+    unsafe fn last<const MIXED: bool>(
+        self,
+        lines: &mut &[[u8; CELL]],
+        len: usize,
+        nowhere: *mut [u8; CELL],
+    ) -> u64 {
         const LINES: &str = "a packet's lines are as many as it needs";
         let all = *lines;
         // SAFETY: as the caller promises; the cells are those of the lines cut off.
         unsafe {
+            if MIXED && len <= TWO_CELLS {
+                let second = usize::from(len > ONE_CELL);
+                let before = all.len().checked_sub(1 + second).expect(LINES);
+                let (before, own) = all.split_at(before);
+                *lines = before;
+                self.one_or_two(before.len(), own, len, nowhere);
+                return (second as u64) << 1 << before.len();
+            }
             if len <= ONE_CELL {
                 let (line, before) = all.split_last().expect(LINES);
                 *lines = before;
-                self.whole(
-                    before.len(),
-                    line.last_chunk().expect("a line is longer"),
-                    len,
-                );
+                let line = line.last_chunk().expect("a line is longer");
+                self.whole(before.len(), line, len);
                 return 0;
             }
             if len <= TWO_CELLS {
@@ -369,8 +411,35 @@ impl Fill {
         self.show(at, len);
     }
 
-    /// Writes a packet of several cells. `HALVES` is the number of half cells that it has after the
-    /// first cell; 0 makes code for any number.
+    /// Writes a packet of one or two cells, as many as it has lines. No jump depends on the number:
+    /// the processor would mispredict it where lengths change at random.
+    ///
+    /// # Safety
+    /// The cells are free, and the packet needs both of them if there are two lines. `nowhere` is
+    /// good for writing.
+    #[inline(always)]
+    unsafe fn one_or_two(
+        self,
+        place: usize,
+        own: &[[u8; CELL]],
+        len: usize,
+        nowhere: *mut [u8; CELL],
+    ) {
+        let ([first, ..], [.., second]) = (own, own) else {
+            return;
+        };
+        let at = self.first + place;
+        // SAFETY: the cells are the caller's, and hold the packet.
+        unsafe {
+            self.cells.write_possible_second(at, second, len, nowhere);
+            let first = first.last_chunk().expect("a line is longer");
+            self.cells.write_whole(at, first);
+        }
+        self.show(at, len);
+    }
+
+    /// Writes a packet of several cells. `HALVES` is the number of halves of cells that it has
+    /// after the first cell, or 0 if the code is that for any number.
     ///
     /// # Safety
     /// The cells are free, and the packet needs all of the lines.

@@ -5,6 +5,10 @@
 //! and their length is stored once. The same loop takes packets of one cell and of several cells;
 //! it only copies more.
 //!
+//! After a burst in which lengths often changed, each packet of the next one is a row of its own.
+//! Where lengths change at random, the processor would mispredict the end of each longer row, four
+//! times for each packet until its handler has it. A row of one ends after one packet, always.
+//!
 //! Invariants: a packet is read only after it was copied, because its peer can write to the ring,
 //! and its length is the one that the ring has checked. The copies of the packets of all rows lie
 //! in order; packet number `i` of a burst begins at or before line `i * SHORT_CELLS`. Called by
@@ -24,10 +28,28 @@ use super::incoming::Line;
 
 /// Copies of a burst's short packets, cell by cell.
 ///
-/// A burst keeps addresses of copies while it makes further ones, so all addresses derive from this
-/// one, and a reference to the owner is not a reference to the copies.
+/// A burst keeps addresses of copies while it makes further ones, so all addresses derive from that
+/// of the memory, and a reference to the owner is none to the copies.
 #[derive(Debug)]
-pub(super) struct Shorts(NonNull<Memory>);
+pub(super) struct Shorts {
+    memory: NonNull<Memory>,
+    /// The kind of this burst's rows.
+    kind: Kind,
+}
+
+/// The kinds of a burst's rows, and what its lengths say about those of the next burst. A burst of
+/// packets that are alike changes nothing here.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Kind {
+    /// A row ends where the length changes.
+    Long,
+    /// The same, and each packet of the next burst is a row.
+    LongToSingle,
+    /// Each packet is a row, and rows of the next burst are long.
+    SingleToLong,
+    /// Each packet is a row.
+    Single,
+}
 
 #[derive(Debug)]
 struct Memory {
@@ -38,9 +60,11 @@ struct Memory {
 /// Packets of one length that came one after the other.
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
-    packets: u16,
+    packets: u8,
     /// Cells of a packet.
-    cells: u16,
+    cells: u8,
+    /// The line of its first packet.
+    line: u16,
     /// Bytes of a packet, which these cells hold.
     len: u32,
 }
@@ -75,17 +99,21 @@ pub(super) struct Took {
 
 impl Shorts {
     pub(super) fn new() -> Self {
-        Self(NonNull::from(Box::leak(Box::new(Memory {
+        let memory = Box::new(Memory {
             copies: [Line([0; CELL]); LINES],
             rows: [Row::default(); RX_BURST],
-        }))))
+        });
+        Self {
+            memory: NonNull::from(Box::leak(memory)),
+            kind: Kind::Long,
+        }
     }
 
     /// The first line of all copies.
     #[inline(always)]
     fn lines(&self) -> NonNull<Line> {
         // SAFETY: the memory is this owner's until its end.
-        let copies = unsafe { &raw mut (*self.0.as_ptr()).copies };
+        let copies = unsafe { &raw mut (*self.memory.as_ptr()).copies };
         // SAFETY: the address of a field is not null.
         unsafe { NonNull::new_unchecked(copies.cast()) }
     }
@@ -94,25 +122,36 @@ impl Shorts {
     fn rows(&self) -> &[Row; RX_BURST] {
         // SAFETY: the memory is this owner's, and only methods that borrow the owner mutably change
         // the rows.
-        unsafe { &(*self.0.as_ptr()).rows }
+        unsafe { &(*self.memory.as_ptr()).rows }
     }
 
     #[inline(always)]
     fn rows_mut(&mut self) -> &mut [Row; RX_BURST] {
         // SAFETY: the memory is this owner's, which is borrowed mutably; the rows are no part of
         // the copies.
-        unsafe { &mut (*self.0.as_ptr()).rows }
+        unsafe { &mut (*self.memory.as_ptr()).rows }
+    }
+
+    /// Whether each packet of this burst is a row.
+    #[inline(always)]
+    fn is_singly(&self) -> bool {
+        self.kind >= Kind::SingleToLong
     }
 
     /// Takes short packets out of a ring, as many as a burst shows.
     #[inline(always)]
     pub(super) fn take(&mut self, ring: &mut Consumer) -> Took {
-        let (mut took, mut line) = (Took::default(), 0);
+        match self.kind {
+            Kind::Long => {}
+            Kind::LongToSingle | Kind::Single => return self.take_singly(ring),
+            Kind::SingleToLong => self.kind = Kind::Long,
+        }
+        let (mut took, mut line, mut rows) = (Took::default(), 0, 0);
         let lines = self.lines();
         for place in self.rows_mut() {
             // SAFETY: the ring's cells are alive.
             let Some(len) = (unsafe { ring.watch().next() }) else {
-                return took;
+                break;
             };
             let most = RX_BURST - took.packets;
             // SAFETY: there are lines for as many packets of the greatest number of cells as a
@@ -128,9 +167,10 @@ impl Shorts {
             };
             if row.packets == 0 {
                 took.others = true;
-                return took;
+                break;
             }
-            *place = row;
+            *place = row.at(line);
+            rows += 1;
             line += row.lines();
             took.packets += usize::from(row.packets);
             took.bytes += u64::from(row.packets) * u64::from(row.len);
@@ -138,22 +178,53 @@ impl Shorts {
                 break;
             }
         }
+        if is_mixed(rows, took.packets) {
+            self.kind = Kind::LongToSingle;
+        }
         took
     }
 
-    /// Copies the only packet of a burst out of the ring. `CELLS` is 0 for more than two cells.
+    /// As [`Self::take`], with a row for each packet.
+    #[inline(never)]
+    fn take_singly(&mut self, ring: &mut Consumer) -> Took {
+        let (mut took, mut line, mut changes, mut last) = (Took::default(), 0, 1, 0);
+        // Twice, if the ring's end comes between.
+        loop {
+            let (lines, before, mut next) = (self.lines(), took.packets, line);
+            let rows = self.rows_mut();
+            let (at, cells, others) = ring.take_mixed(RX_BURST - before, SHORT, |len, cells| {
+                // There is a row for each packet of a burst.
+                rows[took.packets % RX_BURST] = Row::of_one(len, cells).at(next);
+                next += cells as usize;
+                changes += usize::from(len != last);
+                last = len;
+                took.packets += 1;
+                took.bytes += u64::from(len);
+            });
+            // SAFETY: the ring has found the packets, so their cells lie inside; and there are
+            // lines for as many packets as a burst shows.
+            unsafe { copy_cells::<0>(ring.cells(), at, lines.add(line), cells) };
+            line = next;
+            took.others = others;
+            if others || took.packets == before || took.packets == RX_BURST {
+                self.kind = match is_mixed(changes, took.packets) {
+                    true => Kind::Single,
+                    false => Kind::SingleToLong,
+                };
+                return took;
+            }
+        }
+    }
+
+    /// Copies the only packet of a burst out of the ring. `CELLS` is 0 if it has more than two.
     ///
     /// # Safety
     /// The packet's cells are cells of the ring, and the packet is short.
     #[inline(always)]
     pub(super) unsafe fn take_lone<const CELLS: u32>(&mut self, ring: &Cells, packet: At) {
         #[expect(clippy::cast_possible_truncation, reason = "a short packet has few")]
-        let cells = packet.cells as u16;
-        self.rows_mut()[0] = Row {
-            packets: 1,
-            cells,
-            len: packet.len,
-        };
+        let cells = packet.cells as u32;
+        self.rows_mut()[0] = Row::of_one(packet.len, cells);
         let to = self.lines();
         // SAFETY: as the caller promises.
         unsafe { copy_cells::<CELLS>(ring, packet.at, to, packet.cells) };
@@ -193,35 +264,57 @@ impl Shorts {
     /// The rows of this burst have that packet.
     #[inline(always)]
     pub(super) unsafe fn frames(&self, first: usize) -> ShortFrames<'_> {
-        let (mut before, mut line) = (0, 0);
-        for row in self.rows() {
+        let (number, skipped) = match self.is_singly() {
+            true => (first, 0),
+            false => self.row_of(first),
+        };
+        let row = self.rows().get(number).copied().unwrap_or_default();
+        let cells = usize::from(row.cells);
+        let (line, left) = (
+            usize::from(row.line) + skipped * cells,
+            usize::from(row.packets) - skipped,
+        );
+        assert!(line + left * cells <= LINES);
+        // SAFETY: packets have at least one line, so there is one, and it begins with a word. The
+        // last packet's end may lie after that of the lines, as an address.
+        let next = unsafe { self.lines().add(line).cast::<u8>().add(WORD) };
+        let next = next.as_ptr().cast_const();
+        ShortFrames {
+            next,
+            end: next.wrapping_add(left * cells * CELL),
+            size: cells * CELL,
+            len: row.len as usize,
+            copies: PhantomData,
+        }
+    }
+
+    /// The number of the row that has packet number `first` of a burst, and that of the row's
+    /// packets before it. A call, because it would take registers from the loops over packets; and
+    /// it returns no more than two words, which are not written to memory.
+    #[inline(never)]
+    fn row_of(&self, first: usize) -> (usize, usize) {
+        let mut before = 0;
+        for (number, row) in self.rows().iter().enumerate() {
             let end = before + usize::from(row.packets);
             if first < end {
-                line += (first - before) * usize::from(row.cells);
-                let size = usize::from(row.cells) * CELL;
-                assert!(line + (end - first) * usize::from(row.cells) <= LINES);
-                // SAFETY: packets have at least one line, so there is one, and it begins with a
-                // word. The last packet's end may lie after that of the lines, as an address.
-                let next = unsafe { self.lines().add(line).cast::<u8>().add(WORD) };
-                let next = next.as_ptr().cast_const();
-                return ShortFrames {
-                    next,
-                    end: next.wrapping_add((end - first) * size),
-                    size,
-                    len: row.len as usize,
-                    copies: PhantomData,
-                };
+                return (number, first - before);
             }
-            (before, line) = (end, line + row.lines());
+            before = end;
         }
-        ShortFrames::default()
+        (RX_BURST, 0)
     }
+}
+
+/// Whether there are too many rows for these packets to be worth it.
+#[inline(always)]
+const fn is_mixed(rows: usize, packets: usize) -> bool {
+    rows > 1 + packets / 4
 }
 
 impl Drop for Shorts {
     fn drop(&mut self) {
         // SAFETY: the memory was a box, and no frame outlives its half.
-        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+        drop(unsafe { Box::from_raw(self.memory.as_ptr()) });
     }
 }
 
@@ -239,19 +332,41 @@ impl Row {
         to: NonNull<Line>,
     ) -> Self {
         let cells = match CELLS {
-            0 => cells_of(len) as usize,
-            known => known as usize,
+            0 => cells_of(len),
+            known => known,
         };
         let (first, packets) = ring.take_row::<CELLS>(len, most);
         // SAFETY: the ring has found the packets, so their cells lie inside; and there are lines
         // for them, as the caller promises.
-        unsafe { copy_cells::<0>(ring.cells(), first, to, packets * cells) };
-        #[expect(clippy::cast_possible_truncation, reason = "both are small")]
-        let (packets, cells) = (packets as u16, cells as u16);
+        unsafe { copy_cells::<0>(ring.cells(), first, to, packets * cells as usize) };
+        #[expect(clippy::cast_possible_truncation, reason = "a burst has few")]
+        let packets = packets as u8;
         Self {
             packets,
-            cells,
+            ..Self::of_one(len, cells)
+        }
+    }
+
+    /// A row of one short packet, which begins at the first line.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "a short packet has few")]
+    const fn of_one(len: u32, cells: u32) -> Self {
+        Self {
+            packets: 1,
+            cells: cells as u8,
+            line: 0,
             len,
+        }
+    }
+
+    /// The same row at another line.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "there are few lines")]
+    const fn at(self, line: usize) -> Self {
+        const { assert!(LINES < 1 << 16) };
+        Self {
+            line: line as u16,
+            ..self
         }
     }
 

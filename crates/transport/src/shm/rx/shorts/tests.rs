@@ -136,6 +136,44 @@ fn packets_in_no_row_lie_after_those_in_rows() {
     assert_eq!(frames(&shorts, 4), expected(&[1000, 1000, 40, 1000]));
 }
 
+#[test]
+fn where_lengths_change_each_packet_is_a_row_also_across_the_end_of_the_ring() {
+    let (mut shorts, mut ring) = (Shorts::new(), ring(&[8; 3]));
+    assert_eq!(shorts.take(&mut ring.consumer).packets, 3);
+    // Four cells, so that a burst comes that has one before the ring's end, and three after it.
+    let lens = [8, 100, 20];
+    for burst in 0..300 {
+        for (byte, len) in (0..).zip(lens) {
+            ring.push(&[], &vec![byte; len]).expect("there is room");
+        }
+        ring.consumer.give_back();
+        let took = shorts.take(&mut ring.consumer);
+        assert_eq!(took.packets, lens.len());
+        assert_eq!(frames(&shorts, lens.len()), expected(&lens));
+        assert_eq!(shorts.is_singly(), burst > 0);
+    }
+    let alike = [30; 5];
+    for rows_of_one in [true, false] {
+        assert_eq!(take(&mut shorts, &alike), expected(&alike));
+        assert_eq!(shorts.is_singly(), rows_of_one);
+    }
+}
+
+#[test]
+fn a_long_packet_after_short_ones_is_seen() {
+    let mut shorts = Shorts::new();
+    let lens = [8, 100, 20];
+    for is_singly in [false, true] {
+        let mut ring = Heap::new(1024, 2 * SHORT);
+        for len in lens.into_iter().chain([SHORT as usize + 1]) {
+            ring.push(&[], &vec![7; len]).expect("there is room");
+        }
+        let took = shorts.take(&mut ring.consumer);
+        assert_eq!((took.packets, took.others), (lens.len(), true));
+        assert_eq!(shorts.is_singly(), is_singly);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 256 }))]
 
@@ -145,6 +183,9 @@ proptest! {
     ) {
         let rows = rows.into_iter().flat_map(|(count, len)| vec![len; count]);
         let lens: Vec<_> = rows.take(RX_BURST).collect();
-        prop_assert_eq!(take(&mut Shorts::new(), &lens), expected(&lens));
+        let mut shorts = Shorts::new();
+        for _ in 0..3 {
+            prop_assert_eq!(take(&mut shorts, &lens), expected(&lens));
+        }
     }
 }
