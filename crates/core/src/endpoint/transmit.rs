@@ -8,10 +8,11 @@ use crate::context::Context;
 use crate::endpoint::dispatch::{Dispatched, suspect_slow};
 use crate::endpoint::rpc::Engine;
 use crate::handle::{CallIdx, RequestIdx};
+use crate::packet::outbox::Outbox;
 use crate::protocol::Core;
 use crate::server::requests::Requests;
 use crate::time::{Clock, Nanos};
-use crate::transport::{LanePacket, Messages, Owner, Source, Tx};
+use crate::transport::{LanePacket, Messages, Owner, Source, Tx, TxSeq};
 
 /// With at least this number of packets, a transport that makes system calls may take as long as a
 /// handler that counts as slow.
@@ -78,16 +79,14 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             ..
         } = &mut self.core;
         let (Context { outbox, stats, .. }, owners) = (context, Owners { calls, requests });
-        let alike = outbox.lane().alike().map(|(_, packet)| packet);
-        let alike = alike.filter(|packet| self.tx.takes_alike(*packet));
-        if alike.is_none() {
-            outbox.complete_lane(owners);
-        }
         let lane = outbox.lane();
         stats.on_transmit(lane.len(), lane.len(), lane.requests());
-        let end = match alike {
-            Some(packet) => self.tx.send_alike(lane, packet, owners),
-            None => self.tx.send(lane, &[]),
+        let end = match alike_packet(&self.tx, outbox) {
+            Some(packet) => self.tx.send_alike(outbox.lane(), packet, owners),
+            None => {
+                outbox.complete_lane(owners);
+                self.tx.send(outbox.lane(), &[])
+            }
         };
         // The next iteration asks for `done`: no msgbuf waits for these packets.
         outbox.clear_plain(end);
@@ -180,12 +179,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if let Some(tap) = &mut self.tap {
             tap.on_burst(leaving, outbox.items());
         }
-        outbox.complete_lane(Owners { calls, requests });
-        let (lane, items) = outbox.packets();
-        let end = match lane.is_empty() {
-            true => self.tx.burst(items),
-            false => self.tx.send(lane, items),
-        };
+        let end = send_packets(&mut self.tx, outbox, Owners { calls, requests });
         if !early && (self.dispatched != Dispatched::NOTHING || outbox.tells_calls()) {
             // CLOCK 2, after a short burst, because its packets should not wait for the reading.
             leaving = self.clock.now();
@@ -197,4 +191,27 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         held.on_done(self.tx.done());
         self.find_slow(leaving);
     }
+}
+
+/// Gives packets of any kind to the transport: the lane, and the queue, which may both be empty.
+#[inline(always)]
+fn send_packets<X: Tx>(tx: &mut X, outbox: &mut Outbox, owners: Owners<'_>) -> TxSeq {
+    if outbox.items().is_empty()
+        && let Some(packet) = alike_packet(tx, outbox)
+    {
+        return tx.send_alike(outbox.lane(), packet, owners);
+    }
+    outbox.complete_lane(owners);
+    let (lane, items) = outbox.packets();
+    match lane.is_empty() {
+        true => tx.burst(items),
+        false => tx.send(lane, items),
+    }
+}
+
+/// The first packet of a lane whose packets are all alike, if the transport can send them as a row.
+#[inline(always)]
+fn alike_packet<X: Tx>(tx: &X, outbox: &Outbox) -> Option<LanePacket> {
+    let (_, packet) = outbox.lane().alike()?;
+    tx.takes_alike(packet).then_some(packet)
 }
