@@ -249,11 +249,13 @@ fn every_factor_is_switched_off_and_on_again() {
         said.contains("Timely costs") && said.contains("Swift"),
         "{said}"
     );
-    // Instruction counts do not depend on other work on the machine.
+    // Instruction counts do not depend on other work on the machine. Lanes save instructions only in
+    // optimized builds, so the row "everything" may be below one here.
+    let shortcuts = &names[..4];
     for row in rows.iter().filter(|row| row["unit"] == "instructions") {
         let ratio = row["ratio"].as_f64().unwrap();
-        let more = row["params"]["off"] == "everything";
-        assert!(ratio > 1.0 || !more, "{row}");
+        let off = row["params"]["off"].as_str().unwrap();
+        assert!(ratio > 1.0 || !shortcuts.contains(&off), "{row}");
     }
     let counted = params(&rows, "shm", "instructions_per_rpc");
     assert!(counted == all || said.contains("no valgrind"), "{said}");

@@ -282,7 +282,7 @@ fn a_target_that_cannot_be_shown_is_an_error_with_the_reason() {
         (&["stats", "4000000000"], 1, "there is no process"),
         (&["stats", "1"], 1, "process 1"),
         (&["stats", "/dev/null"], 1, "truncated"),
-        (&["stats", "nonsense"], 2, "no process number"),
+        (&["stats", "nonsense"], 2, "not a process number"),
         (&["stats", "1", "--watch", "0"], 2, "seconds"),
     ];
     for (args, code, why) in cases {

@@ -107,7 +107,7 @@ fn a_new_cluster_begins_with_the_backup_of_a_survivor() {
     put("after", &all);
     let (file, path) = (folder.path("items"), folder.path(&leader.to_string()));
     let backup = ["backup", &file, "--disk", &path];
-    assert!(failure(&backup, 1).contains("in use by a process"));
+    assert!(failure(&backup, 1).contains("in use by a running process"));
     cluster.0.iter_mut().for_each(Replica::kill);
     assert!(text(&backup).contains("21 keys"));
     assert!(

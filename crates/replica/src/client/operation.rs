@@ -30,7 +30,10 @@ impl Change {
     /// ```
     /// use dunlin_replica::{Change, Compare, Write};
     ///
-    /// Renames a key, if the old key still has version 7 and the new one is free.
+    /// // Renames a key, if the old key still has version 7 and the new one is free.
+    /// let compares = [Compare { key: b"a", version: 7 }, Compare { key: b"b", version: 0 }];
+    /// let put = Write::Put { key: b"b", value: b"dunlin", lifetime: 0 };
+    /// let change = Change::transaction(&compares, &[Write::Delete { key: b"a" }, put]);
     /// # assert!(matches!(change, Change::Transact(_)));
     /// ```
     #[must_use]
