@@ -139,7 +139,8 @@ fn point(text: &str) -> Result<Case, String> {
         measured,
         seed: 1,
     };
-    match case.gbps == 0 || case.senders == 0 {
+    let numbers = [case.gbps, case.rtt_us, case.buffer_kb, case.in_flight];
+    match numbers.contains(&0) || case.senders == 0 {
         true => Err(format!("--only {text}: no value may be 0")),
         false => Ok(case),
     }

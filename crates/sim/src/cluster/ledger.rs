@@ -250,6 +250,8 @@ impl Ledger {
 
     /// Notes that the endpoint did not take the call.
     pub(super) fn refuse(&mut self, call: u64) {
+        let is_empty = self.find(call).is_some_and(|it| it.kind == Kind::Empty);
+        self.empties.0 -= u64::from(is_empty);
         self.counts.issued -= 1;
         self.counts.refused += 1;
         self.end(call);

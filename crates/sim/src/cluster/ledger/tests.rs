@@ -235,3 +235,13 @@ fn an_empty_request_that_runs_twice_is_detected() {
     });
     assert!(verdict.is_some());
 }
+
+#[test]
+fn an_empty_request_that_was_refused_must_not_run() {
+    let verdict = verdict(|ledger, _| {
+        let call = issue(ledger, Kind::Empty, (false, false));
+        ledger.refuse(call);
+        ledger.execute_empty(&[], SERVER);
+    });
+    assert!(verdict.is_some());
+}

@@ -4,6 +4,7 @@
 //! The order of stores is that of `run`: the last packet comes first, and in a packet the last
 //! bytes, so that the consumer fetches no line that is still being written.
 
+use dunlin_core::transport::LANE_COPIED;
 use dunlin_wire::HEADER_LEN;
 
 use super::super::cells::{CELL, HALF, WORD};
@@ -12,6 +13,11 @@ use super::Producer;
 use super::run::Fill;
 
 const _: () = assert!(WORD + HEADER_LEN == HALF);
+
+/// Packets up to this length are sent by other functions: their messages may be too short for
+/// [`Cells::write_message`](super::Cells::write_message).
+const SHORT: usize = LANE_COPIED;
+const _: () = assert!(SHORT >= HEADER_LEN + 4 * HALF);
 
 impl Producer {
     /// Sends packets of `len` bytes each, which begin in these lines: as many of the first as fit
@@ -30,7 +36,7 @@ impl Producer {
         let in_a_row = (self.cells.count() - first) as usize;
         let most = lines.len().min(in_a_row).min(self.room(lines.len()));
         let packets = most / cells;
-        if packets == 0 || len > self.longest as usize || cells > MOST_LINES {
+        if packets == 0 || len > self.longest as usize || cells > MOST_LINES || len <= SHORT {
             return 0;
         }
         let (count, fill) = (packets * cells, self.fill());
@@ -40,7 +46,7 @@ impl Producer {
         for packet in (0..packets).rev() {
             place -= cells;
             // SAFETY: there is room for all of the lines before the ring's end, so their cells are
-            // free.
+            // free; and the packets are not short.
             unsafe { fill.message(place, &lines[place], message(packet), len) };
         }
         let until = self.lap_after(self.tail);
@@ -62,13 +68,14 @@ impl Producer {
         if len > self.longest as usize || fill.first + more >= self.cells.count() as usize {
             return false;
         }
-        if after >= self.limit || more >= MOST_LINES {
+        if after >= self.limit || more >= MOST_LINES || len <= SHORT {
             return false;
         }
         self.tail = after;
         // Before the packet, so that little has to stay in registers meanwhile.
         self.note_lone::<false>(fill.first + 1, more);
-        // SAFETY: the limit says that the cells are free, and the ring does not end before them.
+        // SAFETY: the limit says that the cells are free, the ring does not end before them, and
+        // the packet is not short.
         unsafe { fill.message(0, line, message, len) };
         true
     }
@@ -78,7 +85,8 @@ impl Fill {
     /// Writes a packet of several cells, whose header is in this line.
     ///
     /// # Safety
-    /// The cells of a packet of `len` bytes are free, and lie before the ring's end.
+    /// The cells of a packet of `len` bytes are free, and lie before the ring's end. `len` is more
+    /// than [`SHORT`].
     #[inline(always)]
     unsafe fn message(self, place: usize, line: &[u8; CELL], message: &[u8], len: usize) {
         let at = self.first + place;
@@ -87,7 +95,8 @@ impl Fill {
             return unsafe { self.nothing(at, len) };
         }
         let header = line.first_chunk().expect("a line is longer");
-        // SAFETY: the cells are the caller's, and have room for header and message.
+        // SAFETY: the cells are the caller's, and have room for header and message, which is longer
+        // than four halves.
         unsafe {
             // The compiler would keep many values computed from `len` in memory.
             self.cells
