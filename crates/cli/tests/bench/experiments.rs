@@ -249,8 +249,8 @@ fn every_factor_is_switched_off_and_on_again() {
         said.contains("Timely costs") && said.contains("Swift"),
         "{said}"
     );
-    // Instruction counts do not depend on other work on the machine. Lanes save instructions only in
-    // optimized builds, so the row "everything" may be below one here.
+    // Instruction counts do not depend on other work on the machine. Lanes save instructions only
+    // in optimized builds, so the row "everything" may be below one here.
     let shortcuts = &names[..4];
     for row in rows.iter().filter(|row| row["unit"] == "instructions") {
         let ratio = row["ratio"].as_f64().unwrap();
