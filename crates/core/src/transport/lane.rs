@@ -467,11 +467,15 @@ impl Lane {
         let packet = self.packet(place);
         debug_assert!(message.is_empty() || message.len() > IN_FEW);
         self.memory.sources[place & MASK] = Source::LANE;
-        let is_there = HEADER_LEN + message.len() == packet.size();
-        let copied = is_there && fresh_chunks(self.memory.chunks_from(packet.line()), message);
-        if !copied {
-            self.memory.range_mut(packet.line(), HEADER_LEN).fill(0);
+        if HEADER_LEN + message.len() != packet.size() {
+            return self.memory.range_mut(packet.line(), HEADER_LEN).fill(0);
         }
+        // Only up to the packet's end: the zeros that follow a message must not reach the next
+        // packet, which is there already.
+        let place = self.memory.chunks_from(packet.line());
+        let own = 2 * lines_of(message.len()) as usize - 1;
+        let fits = fresh_chunks(&mut place[..own], message);
+        debug_assert!(fits, "these lines have room for the message");
     }
 }
 

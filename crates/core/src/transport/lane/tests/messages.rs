@@ -68,15 +68,34 @@ fn the_transport_finds_messages_in_their_source() {
     assert_eq!(lane.message(2, Kept(&messages)), messages[2]);
 }
 
+fn assert_becomes_complete(lens: [usize; 3]) {
+    let bytes = lens.map(|len| vec![u8::try_from(len % 251).expect("small"); len]);
+    let messages = bytes.each_ref().map(Vec::as_slice);
+    let mut lane = lane_with(&messages);
+    lane.complete(Kept(&messages));
+    assert_holds(&mut lane, &messages);
+    lane.complete(Kept(&[]));
+    assert_holds(&mut lane, &messages);
+}
+
+/// Packets of some lengths fill their last line, so the next packet begins directly after the
+/// message.
 #[test]
-fn a_lane_becomes_complete() {
-    for lens in [[1000, 1000, 1000], [257, 256, 1000], [32, 300, 0]] {
-        let bytes = lens.map(|len| vec![u8::try_from(len % 251).expect("small"); len]);
-        let messages = bytes.each_ref().map(Vec::as_slice);
+fn a_lane_becomes_complete_whatever_the_lengths() {
+    for len in IN_FEW + 1..=LANE_PACKET - HEADER_LEN {
+        assert_becomes_complete([len, 256, 1000]);
+        assert_becomes_complete([32, len, 0]);
+        assert_becomes_complete([len; 3]);
+    }
+}
+
+#[test]
+fn a_message_that_is_kept_leaves_the_packets_around_it() {
+    for len in IN_FEW + 1..=LANE_PACKET - HEADER_LEN {
+        let (long, short) = (vec![7; len], [5; 40]);
+        let messages: [&[u8]; 3] = [&short, &long, &short];
         let mut lane = lane_with(&messages);
-        lane.complete(Kept(&messages));
-        assert_holds(&mut lane, &messages);
-        lane.complete(Kept(&[]));
+        lane.keep(Source::of_call(1, 7), &long);
         assert_holds(&mut lane, &messages);
     }
 }
