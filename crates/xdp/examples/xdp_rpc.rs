@@ -21,7 +21,7 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 
 use dunlin_core::transport::{Frame, Halves, PeerId, Rx, Transport};
-use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::connect::{EndpointUid, PeerInfo, meet};
 use dunlin_xdp::wire::{Wire, joined};
 use dunlin_xdp::{Xdp, XdpRx, XdpTx};
 
@@ -94,8 +94,7 @@ fn acquainted(mut a: Halves<XdpRx, XdpTx>, mut b: Halves<XdpRx, XdpTx>) -> [End<
         local: None,
         remote: Some([10, 0, 0, number].into()),
     };
-    let (pending, offer) = Xdp::offer(&mut a.rx, &mut a.tx, &info(2)).expect("a new endpoint");
-    let (to_a, answer) = Xdp::accept(&mut b.rx, &mut b.tx, &info(1), offer).expect("an offer");
-    let to_b = Xdp::complete(&mut a.rx, &mut a.tx, pending, answer).expect("an answer");
+    let met = meet::<Xdp>([&mut a, &mut b], &[info(1), info(2)]);
+    let [to_b, to_a] = met.expect("they do not know each other yet");
     [(a, to_b), (b, to_a)]
 }

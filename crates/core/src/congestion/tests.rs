@@ -17,14 +17,19 @@ const SCHEMES: [Scheme; 4] = [
     Scheme::Swift,
 ];
 
-fn link() -> Link {
+/// A path with this rate, round trip (zero: not declared) and packet, for the tests of all parts.
+pub(super) fn link_with(line_rate: BytesPerSec, base_rtt: Nanos, packet: u32) -> Link {
     Link {
-        line_rate: BytesPerSec(LINE),
-        base_rtt: Nanos::ZERO,
-        packet: 1048,
+        line_rate,
+        base_rtt,
+        packet,
         credits: 32,
         dither: 0,
     }
+}
+
+fn link() -> Link {
+    link_with(BytesPerSec(LINE), Nanos::ZERO, 1048)
 }
 
 fn good(now: Nanos) -> Sample {

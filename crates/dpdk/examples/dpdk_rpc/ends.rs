@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem};
 use dunlin_dpdk::{Dpdk, DpdkRx, DpdkTx, Options};
 use dunlin_msgbuf::BufRef;
-use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::connect::{EndpointUid, PeerInfo, meet};
 use dunlin_transport::udp;
 
 use crate::crossed;
@@ -37,9 +37,8 @@ pub(crate) fn ends(pack: bool) -> (End, End) {
         local: None,
         remote: Some([192, 0, 2, number].into()),
     };
-    let (pending, offer) = Dpdk::offer(&mut a.rx, &mut a.tx, &info(2)).expect("a new endpoint");
-    let (to_a, answer) = Dpdk::accept(&mut b.rx, &mut b.tx, &info(1), offer).expect("an offer");
-    let to_b = Dpdk::complete(&mut a.rx, &mut a.tx, pending, answer).expect("an answer");
+    let met = meet::<Dpdk>([&mut a, &mut b], &[info(1), info(2)]);
+    let [to_b, to_a] = met.expect("they do not know each other yet");
     greet(&mut a.tx, to_b, &mut b.rx);
     greet(&mut b.tx, to_a, &mut a.rx);
     ((a, to_b), (b, to_a))

@@ -1,18 +1,13 @@
 //! A flow alone: it asks its scheme after each event, and gives each packet a time to leave.
 
 use super::*;
+use crate::congestion::tests::link_with;
 
 /// One byte takes a nanosecond.
 const LINE_RATE: BytesPerSec = BytesPerSec(1_000_000_000);
 
 fn link() -> Link {
-    Link {
-        line_rate: LINE_RATE,
-        base_rtt: Nanos::ZERO,
-        packet: 1024,
-        credits: 32,
-        dither: 0,
-    }
+    link_with(LINE_RATE, Nanos::ZERO, 1024)
 }
 
 fn sample(rtt: Nanos, now: Nanos) -> Sample {

@@ -3,6 +3,7 @@
 use dunlin_wire::ReqNum;
 
 use super::*;
+use crate::congestion::tests::link_with;
 use crate::congestion::{CongestionControl, Link};
 use crate::handle::{FlowIdx, Session};
 use crate::scheme::Scheme;
@@ -30,13 +31,7 @@ impl CongestionControl for Fixed {
 }
 
 fn link() -> Link {
-    Link {
-        line_rate: LINE_RATE,
-        base_rtt: Nanos::ZERO,
-        packet: 1024,
-        credits: 32,
-        dither: 0,
-    }
+    link_with(LINE_RATE, Nanos::ZERO, 1024)
 }
 
 fn with(rate: Option<BytesPerSec>, window: Option<u32>) -> (Pacer, FlowIdx) {

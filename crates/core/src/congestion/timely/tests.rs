@@ -1,17 +1,12 @@
 //! Steps of Algorithm 1, computed by hand, and the mistakes of eRPC's Timely.
 
 use super::*;
+use crate::congestion::tests::link_with;
 
 const LINE: f64 = 1e9;
 
 fn link(base: Nanos) -> Link {
-    Link {
-        line_rate: BytesPerSec(1_000_000_000),
-        base_rtt: base,
-        packet: 1000,
-        credits: 32,
-        dither: 0,
-    }
+    link_with(BytesPerSec(1_000_000_000), base, 1000)
 }
 
 /// A session whose round trip through the empty network takes 10 µs: T_low is 50 µs, T_high 500 µs,
