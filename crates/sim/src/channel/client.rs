@@ -63,8 +63,8 @@ pub(super) struct Client {
     connecting: BTreeMap<LinkId, usize>,
     links: BTreeMap<LinkId, Link>,
     listed: Vec<String>,
-    /// The endpoint's usual longest time before it asks for late answers, kept while a server
-    /// drains and the endpoint asks more often.
+    /// While a server drains and the endpoint asks for late answers more often: its usual longest
+    /// time before it asks.
     calm: Option<Nanos>,
     /// The time since which an open link leads to a listed server that is not draining.
     ready: Option<Nanos>,
@@ -187,7 +187,7 @@ impl Client {
         *self.machine.counters()
     }
 
-    /// An address that does not serve although no fault is left, if there is one.
+    /// Describes an address that does not serve although no fault is left, if there is one.
     pub(super) fn ill(&self) -> Option<String> {
         let mut views = self.machine.addresses();
         let is_ill = |state| matches!(state, State::Connecting | State::Gone);

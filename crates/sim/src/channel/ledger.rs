@@ -72,8 +72,8 @@ pub struct Tally {
 
 pub(super) type Shared = Rc<RefCell<Ledger>>;
 
-/// How late a call may end: because its client's thread is busy, and because the call pauses before
-/// a repeat.
+/// A call may end this late, because its client's thread is busy or because it pauses before a
+/// repeat.
 const LATE: Nanos = Nanos::from_millis(1);
 const SLACK: Nanos = Nanos::from_millis(110);
 
@@ -165,8 +165,8 @@ impl Ledger {
         }
     }
 
-    /// Notes that the last attempt in flight has ended. `is_free`: it ended in a way that makes a
-    /// repeat free; `is_lost`: it was sent, and its server has failed.
+    /// Notes that a call's last attempt in flight has ended. `is_free`: after such an end a repeat
+    /// is free; `is_lost`: the attempt was sent, and its server has failed.
     pub(super) fn idle(&mut self, name: usize, now: Nanos, (is_free, is_lost): (bool, bool)) {
         let call = &mut self.calls[name];
         (call.idle, call.is_free) = (Some(now), is_free);

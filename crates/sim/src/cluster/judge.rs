@@ -23,8 +23,7 @@ const SLACK: Nanos = Nanos::from_millis(100);
 /// Over a sound network, a connect succeeds if it has at least this much time.
 const PATIENT: Nanos = Nanos::from_millis(200);
 
-/// The endpoint that asks for a session, with the number and the token that it chose for the
-/// session.
+/// The endpoint that asks for a session, and the number and token that it chose for it.
 type Asked = (EndpointUid, SessionNum, Token);
 
 /// The checker.

@@ -230,7 +230,7 @@ impl RpcNode {
         }
     }
 
-    /// Bytes of requests that have arrived in part, as counted from the requests and from the
+    /// Bytes of requests that have arrived in part: the sum over the requests, and the sum over the
     /// budgets.
     pub(crate) fn receiving(&self) -> (u64, u64) {
         let sessions = self.rpc.sessions();

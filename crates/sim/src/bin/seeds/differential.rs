@@ -10,7 +10,7 @@ use dunlin_sim::cluster::differential::{
 
 use super::{Arguments, PROGRESS, print_failure, progress, rate, seeds_of};
 
-/// Returns whether no variants differ, and each has used its path often enough.
+/// Returns whether all variants behave alike, and each has used its path often enough.
 pub(super) fn run(arguments: &Arguments) -> bool {
     let mut fine = true;
     for comparison in COMPARISONS {

@@ -50,17 +50,19 @@ struct Span {
     attempts: u64,
     /// Calls, or with hashes keys, of each ready server.
     got: BTreeMap<usize, u64>,
-    /// At the beginning, the difference between the most and the least busy server.
+    /// The difference in attempts between the busiest and the least busy server when the span
+    /// began.
     ahead: u64,
     /// Attempts that were outstanding at the ready servers, summed over the calls.
     outstanding: u64,
-    /// Keys whose last call was made when one more server was ready, and how many of them moved.
+    /// Number of keys whose previous call was made when one more server was ready, and how many of
+    /// them moved.
     keys: u64,
     moved: u64,
 }
 
-/// The average number of outstanding attempts at a server with which the least of two avoids a slow
-/// server. With fewer, servers are often equally busy.
+/// With at least this many outstanding attempts at a server on average, the least of two avoids a
+/// slow server. With fewer, servers are often equally busy.
 const LOADED: u64 = 8;
 
 pub(super) struct Picks {

@@ -58,7 +58,7 @@ fn without_faults_every_call_runs_once() {
 }
 
 /// A server is stopped, and another one answers the repeats of its calls. When the first one
-/// continues, it runs the requests that it has had all the time.
+/// continues, it runs the requests that it had already received.
 #[test]
 fn a_server_that_was_stopped_runs_calls_that_another_one_has_answered() {
     let stop = strike(What::Stop, Nanos::from_millis(600));
