@@ -322,7 +322,7 @@ impl Client {
         let goes_on = |attempt: &Attempt| attempt.name == name && !attempt.is_cancelled;
         if self.attempts.values().any(goes_on) {
             self.violate(format!(
-                "call {name} has ended, and an attempt at it goes on"
+                "call {name} has ended, but an attempt at it continues"
             ));
         }
         let patience = self.plan.channel.patience;

@@ -205,7 +205,7 @@ impl Drainage {
                 0 => return Ok(took),
                 _ if took > MOST => {
                     return Err(format!(
-                        "a drain goes on after {took:?}, with {left} sessions"
+                        "a drain has not ended after {took:?}; {left} sessions are left"
                     ));
                 }
                 _ => {}

@@ -225,7 +225,7 @@ impl Stage {
             return None;
         }
         if self.server(server)?.app().is_draining() {
-            let what = format!("server {server} drains, and takes a session");
+            let what = format!("server {server} is draining, but accepts a session");
             self.world.cluster.ledger.borrow_mut().violate(what);
         }
         let peer = |port: usize| PeerId(u32::try_from(port).expect("a world has few ports"));

@@ -278,7 +278,7 @@ impl Ledger {
         };
         call.runs = call.runs.saturating_add(1);
         let problem = if call.never_runs {
-            "runs after an end that says that it does not"
+            "runs although its end says that it does not"
         } else if call.runs > 1 {
             "ran more than once"
         } else if call.to != at {

@@ -262,7 +262,10 @@ impl RpcNode {
         }
         let (parts, whole) = self.receiving();
         if parts != whole || whole > self.budget {
-            let what = format!("port {}: {parts} of {whole} bytes are coming in", id.port.0);
+            let what = format!(
+                "port {}: requests hold {parts} bytes, budgets {whole}",
+                id.port.0
+            );
             shared.lock().violate(what);
         }
     }

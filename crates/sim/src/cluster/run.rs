@@ -126,7 +126,10 @@ pub fn run_seed(seed: u64, options: Options) -> Result<Report, Box<Failure>> {
     ) {
         Err(traced) => Err(traced),
         Ok(_) => {
-            let what = format!("{}; and not again: the simulator is at fault", failure.what);
+            let what = format!(
+                "{}; but not when repeated: the simulator is at fault",
+                failure.what
+            );
             Err(Box::new(Failure { what, ..*failure }))
         }
     }
@@ -291,7 +294,10 @@ impl Run {
         {
             if self.world.now() > limit {
                 let left = self.left_to_issue(start);
-                return Err(format!("in the calm: {left} not issued, {}", self.unrest()));
+                return Err(format!(
+                    "in the calm phase: {left} calls not issued, {}",
+                    self.unrest()
+                ));
             }
             self.advance(CALM_STEP)?;
             let lossy = self.losses() != before;

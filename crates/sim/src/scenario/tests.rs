@@ -259,7 +259,7 @@ fn an_open_loop_begins_requests_at_its_rate_whatever_the_network_does() {
 }
 
 #[test]
-fn clients_that_leave_begin_none_of_the_requests_that_wait() {
+fn clients_that_have_stopped_begin_no_waiting_requests() {
     let overload = |gap, stop| {
         let mut scenario = small(Arrivals::Open { gap });
         scenario.loads[0].stop = stop;
@@ -275,7 +275,7 @@ fn clients_that_leave_begin_none_of_the_requests_that_wait() {
 }
 
 #[test]
-fn clients_think_between_batches_and_leave() {
+fn clients_pause_between_batches_and_stop() {
     let think = Nanos(100_000);
     let mut scenario = small(Arrivals::Closed { batch: 1, think });
     scenario.loads[0].in_flight = 1;

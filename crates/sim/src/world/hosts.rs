@@ -329,7 +329,7 @@ impl<C: Cluster> World<C> {
         process.busy_until = now + process.clock.settle() + self.net.borrow().iteration_cost();
         process.restless = if next > now { 0 } else { process.restless + 1 };
         if process.restless > RESTLESS_LIMIT {
-            let what = format!("port {} wants to run at once, for ever", port.0);
+            let what = format!("port {} always wants to run at once", port.0);
             self.net.borrow_mut().violate(what);
         }
         // If the transport is busy, the process runs when the transport has finished, or earlier if

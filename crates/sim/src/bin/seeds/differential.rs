@@ -71,7 +71,7 @@ fn run_many(comparison: &Comparison, arguments: &Arguments) -> bool {
              \"seeds_per_s\":{rate:.1}}}"
         );
     } else {
-        println!("{name}: {run} seeds twice, {unlike} unlike, {facts} facts, {rate:.0} seeds/s");
+        println!("{name}: {run} seeds twice, {unlike} differ, {facts} facts, {rate:.0} seeds/s");
     }
     print_shares(comparison, &shares) && unlike == 0
 }
@@ -135,7 +135,7 @@ fn print_same(comparison: &Comparison, seed: u64, same: &Same, json: bool) {
     if json {
         println!("{{\"comparison\":{name:?},\"seed\":{seed},\"unlike\":false,\"facts\":{facts}}}");
     } else {
-        println!("{name}: seed {seed} is the same twice, in {facts} facts");
+        println!("{name}: both runs of seed {seed} agree in {facts} facts");
     }
 }
 

@@ -132,7 +132,7 @@ impl Picks {
         self.span.outstanding += before.ready.iter().map(|it| u64::from(it.1)).sum::<u64>();
         match self.pick {
             Pick::LeastOfTwo if most.is_some_and(|most| busy > most) => Err(format!(
-                "server {server} is the busiest, and gets a call: {:?}",
+                "server {server} is the busiest, but gets a call: {:?}",
                 before.ready
             )),
             Pick::Hash => self.on_key(key, server),
@@ -237,7 +237,7 @@ impl Span {
         let most = self.got.values().max().copied().unwrap_or(0);
         let least = self.got.values().min().copied().unwrap_or(0);
         match most - least > 1 {
-            true => Err("turns are left out".to_owned()),
+            true => Err("round robin has skipped a server".to_owned()),
             false => shares::equal(self.got.values().copied(), 0),
         }
     }

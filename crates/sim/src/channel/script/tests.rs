@@ -115,7 +115,7 @@ fn options_of_the_channel_have_an_effect() {
 }
 
 #[test]
-fn a_run_ends_when_its_program_says_so_and_repeats_itself() {
+fn a_run_ends_when_its_program_says_so_and_is_deterministic() {
     let script = script(Ppm::ALWAYS, &[strike(What::Crash, SECOND)]);
     assert_eq!(play(&script, |now| now < Nanos::from_millis(10)), Ok(None));
     assert_eq!(played(&script), played(&script));

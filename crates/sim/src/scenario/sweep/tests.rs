@@ -108,7 +108,7 @@ fn patched_timely_starves_no_sender() {
 /// these two measures, the shares of the last two cases were 0.43 and 0.37. When all senders got
 /// marks at the same time, the shares of the first two were 0.64 and 0.74.
 #[test]
-fn dcqcn_comes_back_after_the_first_burst() {
+fn dcqcn_recovers_after_the_first_burst() {
     let alone = Alone::default();
     for (gbps, senders, least) in [(10, 2, 0.97), (10, 30, 0.8), (40, 5, 0.97)] {
         let case = Case {
@@ -134,7 +134,7 @@ fn every_family_has_points_in_both_grids() {
 }
 
 #[test]
-fn a_row_stands_for_more_memory_if_nothing_was_dropped() {
+fn a_row_also_holds_for_more_memory_if_no_frame_was_dropped() {
     let alone = Alone::default();
     let small = case(Family::Echo, 10, 3);
     let large = Case {

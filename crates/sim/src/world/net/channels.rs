@@ -218,7 +218,7 @@ impl Channels {
                 *uses -= 1;
                 self.leave_if_unused(peer);
             }
-            _ => self.violate(format!("{peer:?} is released and not in use")),
+            _ => self.violate(format!("{peer:?} is released, but is not in use")),
         }
     }
 
