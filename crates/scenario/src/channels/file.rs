@@ -231,8 +231,8 @@ impl File {
         })
     }
 
-    /// The faults. Two faults of the same kind, of the process or of the list, must not overlap at
-    /// a server: the later one would have no effect, or end the earlier one.
+    /// The faults. At one server, two faults of the process must not overlap, nor must two faults
+    /// of the list: the later one would have no effect, or end the earlier one.
     fn strikes(&self) -> Result<Vec<Strike>, Wrong> {
         let mut strikes: Vec<Strike> = Vec::new();
         for (index, fault) in self.fault.iter().enumerate() {

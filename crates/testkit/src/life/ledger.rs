@@ -1,5 +1,4 @@
-//! The record of the checkers: every call with its result, and every session with whether it was
-//! attacked.
+//! The record of the checkers: the result of every call, and whether each session was attacked.
 //!
 //! Invariants: a handler runs at most once for a call, and a call completes exactly once, with its
 //! request unchanged. On sessions that no attacker with the right token has attacked, answers are
