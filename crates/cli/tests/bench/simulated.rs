@@ -51,7 +51,7 @@ fn a_scenario_of_channels_ends_with_1_if_it_does_not_do_as_the_file_expects() {
     let out = run(&[&args[..], &more].concat());
     assert_eq!(out.status.code(), Some(1));
     let says = text(&out.stderr);
-    assert!(says.contains("most_failed = 0, and there are "), "{says}");
+    assert!(says.contains("most_failed = 0, but there are "), "{says}");
     let out = run(&["sim", LATE, "--plot", "none.svg"]);
     assert_eq!(out.status.code(), Some(1));
 }

@@ -269,7 +269,7 @@ fn judge(
 ) -> Result<(), &'static str> {
     let need = |holds: bool, what| if holds { Ok(()) } else { Err(what) };
     match done.ran() {
-        Ran::No => need(call.runs == 0, "it ran, and its end denies that")?,
+        Ran::No => need(call.runs == 0, "it ran, but its end says that it did not")?,
         // If a request is too short for a letter, the ledger cannot tell which call the handler ran
         // for.
         Ran::Yes => need(
@@ -293,11 +293,13 @@ fn judge(
             need(!says || call.runs != 0, "no handler ran")
         }
         Err(RpcError::DeadlinePassed(_)) => {
-            need(call.terms.deadline <= now, "the deadline is to come")
+            need(call.terms.deadline <= now, "the deadline has not passed")
         }
         Err(RpcError::TooLarge { .. }) => Err("its session was open"),
         Err(RpcError::Cancelled(_)) => need(call.cancelled, "it was not cancelled"),
-        Err(RpcError::PeerFailed(_) | RpcError::SessionClosed(..)) => need(!open, "it is open"),
+        Err(RpcError::PeerFailed(_) | RpcError::SessionClosed(..)) => {
+            need(!open, "its session is open")
+        }
         Err(RpcError::ResponseTooLarge { size }) => need(
             size == u32::from(call.terms.answer_len) && size as usize > call.terms.room,
             "the response fits",
