@@ -47,8 +47,9 @@ pub(super) fn render(rows: &[Row], alarms: &[String]) -> String {
 
 fn head(out: &mut String, rows: &[Row], measured: &[Part]) {
     *out += "<header>\n<h1>Dunlin, measured</h1>\n\
-             <p class=\"lead\">Each figure is a median, next to its baseline: what the same machine \
-             did at the same time without the library. The ratio of the two is what counts.</p>\n";
+             <p class=\"lead\">Each figure is a median, next to its baseline: what the same \
+             machine did at the same time without the library. The ratio of the two is what \
+             counts.</p>\n";
     *out += "<dl class=\"origin\">\n";
     for origin in origins(rows) {
         let commit = match &origin.commit {

@@ -126,10 +126,7 @@ pub fn run_seed(seed: u64, options: Options) -> Result<Report, Box<Failure>> {
     ) {
         Err(traced) => Err(traced),
         Ok(_) => {
-            let what = format!(
-                "{}; but not when repeated: the simulator is at fault",
-                failure.what
-            );
+            let what = format!("{}; not reproduced: a fault of the simulator", failure.what);
             Err(Box::new(Failure { what, ..*failure }))
         }
     }
@@ -294,10 +291,7 @@ impl Run {
         {
             if self.world.now() > limit {
                 let left = self.left_to_issue(start);
-                return Err(format!(
-                    "in the calm phase: {left} calls not issued, {}",
-                    self.unrest()
-                ));
+                return Err(format!("calm: {left} calls not issued, {}", self.unrest()));
             }
             self.advance(CALM_STEP)?;
             let lossy = self.losses() != before;
