@@ -6,7 +6,7 @@
 //! this: until the burst is over, it asks to be polled after each iteration of the endpoint.
 //!
 //! Invariant: while a burst is being collected, there is one [`Leader`], and the dispatcher is
-//! woken when that is dropped, if not before.
+//! woken at the latest when the leader is dropped.
 
 use std::cell::Cell;
 use std::thread;

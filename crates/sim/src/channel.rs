@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `plan.rs` | the decisions of a seed |
 //! | `ledger.rs` | every call with its runs and its end, and the laws for them |
-//! | `shares.rs` | the laws of shares, and `calm.rs` the plans of the runs that judge them |
+//! | `shares.rs` | the laws of shares; `calm.rs` plans the runs that judge them |
 //! | `desk.rs` | requests of the clients to the stage: sessions, look-ups |
 //! | `client.rs`, `server.rs` | the processes |
 //! | `stage.rs`, `faults.rs` | the control plane and the faults, in place of a nexus |

@@ -17,11 +17,11 @@ const SPAN: Nanos = Nanos::from_millis(950);
 /// If a server leaves, it leaves at this time.
 const LEAVE: Nanos = Nanos::from_millis(800);
 
-/// The number of calls in an equal share: it differs between the kinds of judgements.
+/// The number of calls in an equal share, for each kind of judgement.
 const TURNS: u64 = 150;
 const LEAST: u64 = 400;
 const KEYS: u64 = 780;
-/// Enough for the limit of 10 %.
+/// With this number, a limit of 10 % is wider than five standard deviations.
 const MANY: u64 = 5_200;
 
 /// The number of keys of each server in runs in which one leaves.

@@ -63,8 +63,8 @@ pub(super) struct Client {
     connecting: BTreeMap<LinkId, usize>,
     links: BTreeMap<LinkId, Link>,
     listed: Vec<String>,
-    /// While a server drains and the endpoint asks for late answers more often: its usual longest
-    /// time before it asks.
+    /// The endpoint's usual longest time before it asks for a late answer. Set while a server
+    /// drains, because the endpoint then asks more often.
     calm: Option<Nanos>,
     /// The time since which an open link leads to a listed server that is not draining.
     ready: Option<Nanos>,

@@ -48,7 +48,7 @@ struct Span {
     ready: Servers,
     /// The machine's number of attempts after the last call.
     attempts: u64,
-    /// Calls, or with hashes keys, of each ready server.
+    /// Calls of each ready server; with hashes, its keys.
     got: BTreeMap<usize, u64>,
     /// The difference in attempts between the busiest and the least busy server when the span
     /// began.
