@@ -186,7 +186,7 @@ impl LoadSection {
 }
 
 /// # Errors
-/// The key is idle.
+/// The key has no effect.
 fn idle(key: &str, is_idle: bool, needed: &str) -> Result<(), Wrong> {
     match is_idle {
         true => {
