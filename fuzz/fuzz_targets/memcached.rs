@@ -1,6 +1,6 @@
-//! Reads any bytes as those of a client of memcached, in any cut and with one partition or several,
-//! and as errands of another thread. The properties are in `dunlin_memcached::check`; the property
-//! tests of that crate check them too.
+//! Reads any bytes as the stream of a memcached client, split at any places, with one partition or
+//! several, and as errands of another thread. The properties are in `dunlin_memcached::check`; the
+//! property tests of that crate check them too.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

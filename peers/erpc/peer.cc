@@ -291,8 +291,8 @@ double quantile(const std::vector<uint32_t> &histogram, double quantile) {
 // The two processes
 //
 
-// The calling thread, and threads that it starts, run before all ordinary threads; threads with a
-// higher priority run before those with a lower one.
+// Gives the calling thread, and threads that it starts, priority over all ordinary threads, and over
+// threads with a lower `priority`.
 void go_first(int priority) {
   if (!want.realtime) return;
   sched_param param = {};

@@ -1,6 +1,6 @@
-//! A server that ends in order on Ctrl-C: the handler that runs finishes, its client gets the
-//! answer, and calls that come later are refused before a handler gets them. A thread of this
-//! program is the client, and a command in the role of a terminal sends the signal.
+//! A server that ends cleanly on Ctrl-C: the running handler finishes, its client gets the answer,
+//! and later calls are refused before a handler gets them. A thread of this program is the client,
+//! and a command sends the signal in place of a terminal.
 
 use std::net::TcpListener;
 use std::process::Command;

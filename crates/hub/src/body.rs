@@ -100,8 +100,8 @@ impl Body {
         Ok(copy)
     }
 
-    /// Takes the msgbuf of an attempt that has ended, with the request, for the next attempt or
-    /// call. Returns it if there is one already.
+    /// Takes back the msgbuf with the request from an attempt that has ended, for the next attempt
+    /// or call. Returns a msgbuf that the slot does not need.
     pub(crate) fn put_back(&mut self, request: MsgBuf) -> Option<MsgBuf> {
         if self.is_in_buf {
             return Some(request);

@@ -23,7 +23,7 @@ use dunlin_wire::control::Serving;
 /// Most sessions whose room one member takes.
 const MAX_LINES: u32 = 8;
 
-/// The part of the room that no member alone takes: one of this many slots.
+/// If a trunk has several members, each leaves one slot in this many to the others.
 const RESERVED: u32 = 8;
 
 /// The time after which a trunk tries again to open a further session.

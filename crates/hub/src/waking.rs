@@ -3,8 +3,8 @@
 //! A runtime costs a system call each time that another thread wakes one of its tasks, and if it
 //! shares the processor with the hub's thread, the kernel switches to it at once, for one call. So
 //! the thread waits until a burst of ends is over, and then wakes only the first task, which wakes
-//! the others from inside its runtime (`dunlin_mailbox`). A call that is alone is woken
-//! immediately.
+//! the others from inside its runtime (`dunlin_mailbox`). The task of a call that ends alone is
+//! woken immediately.
 //!
 //! Pure; called by `thread.rs` after each turn that leaves tasks to be woken.
 

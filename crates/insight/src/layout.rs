@@ -7,7 +7,7 @@
 //! endpoint blocks    sequence word, state, index, transport, times, the values of `counters`,
 //!                    `drops`, `transport` and `gauges`, histograms, sessions, then the values
 //!                    of `own_counters` and `own_gauges`
-//! trace              the wish of a reader for a trace, and the number of packets traced
+//! trace a reader's request for a trace, and the number of packets traced
 //! ring               slots: number, time, peer, length, first bytes
 //! ```
 //! The file describes itself by its text: a reader of another release shows values that it does not

@@ -241,7 +241,7 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
         self.relay.is_empty()
     }
 
-    /// True if the tasks that wait are a new burst, of which none was woken.
+    /// True if the tasks that wait belong to a new burst, and none of them was woken.
     pub fn has_new_burst(&self) -> bool {
         self.relay.is_new()
     }

@@ -15,7 +15,7 @@ use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering};
 
 #[derive(Debug, Default)]
 pub(super) struct Relay {
-    /// The length of the list, for tasks that only look whether there is anything.
+    /// The length of the list, for tasks that only check whether the list is empty.
     len: AtomicU32,
     /// No task was woken since the list was empty. Only the owner uses it.
     is_new: AtomicBool,

@@ -23,7 +23,7 @@ const BLOCKS: usize = 16;
 pub struct Slot(pub(super) u32);
 
 impl Slot {
-    /// The slot that [`Self::to_bits`] has returned this for.
+    /// The slot for which [`Self::to_bits`] returned this number.
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)
     }

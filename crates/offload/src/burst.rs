@@ -2,11 +2,11 @@
 //!
 //! To wake a task of a runtime is a system call. If the endpoint's thread and the runtime share a
 //! processor, the kernel moreover switches to the runtime at once. So the endpoint passes on all
-//! requests of a burst before it wakes the dispatcher. The future of the burst's first request sees
-//! to that: until then, it asks to be polled after each iteration of the endpoint.
+//! requests of a burst before it wakes the dispatcher. The future of the burst's first request does
+//! this: until the burst is over, it asks to be polled after each iteration of the endpoint.
 //!
 //! Invariant: while a burst is being collected, there is one [`Leader`], and the dispatcher is
-//! woken when that is dropped, if not before.
+//! woken at the latest when the leader is dropped.
 
 use std::cell::Cell;
 use std::thread;
@@ -43,7 +43,7 @@ pub(crate) struct Leader<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
-    /// The burst had this many requests, and those before it, at the last look.
+    /// The burst is being collected. The number of all requests at the last look.
     Collecting(u32),
     /// The dispatcher was woken.
     Woken,

@@ -30,7 +30,7 @@ pub enum ServeError {
     /// The server has layers and serves on the poll API, whose handlers layers cannot wrap.
     #[cfg(feature = "tower")]
     LayersOfPolls,
-    /// The server has limits, and a service of the poll API that they cannot hold back.
+    /// The server has limits that cannot apply to its service of the poll API.
     LimitsOfPolls,
     /// A service has a limit for messages that are longer than any that its endpoint receives.
     MaxMessage {

@@ -1,6 +1,6 @@
-//! Services of the poll API within limits. The endpoint's handlers are all one function, which
-//! finds the limits of the request's service, and then the program's own handler, by the type. So
-//! services without limits pay nothing for this, and the endpoint itself has no code for it.
+//! Services of the poll API within limits. All request types have one handler, which looks up by
+//! type the limits of the request's service and the program's own handler. So services without
+//! limits pay nothing for this, and the endpoint itself has no code for it.
 //!
 //! Invariant: a request that is refused has not reached a handler, and its code proves that to the
 //! client (rule W13).

@@ -81,7 +81,7 @@ fn async_server(service: &Service) -> TokenStream {
         ..
     } = service;
     let server = format_ident!("{name}Server");
-    let doc = format!("Serves what implements [`{name}`]: give it to `Local::serve_typed`.");
+    let doc = format!("Serves an implementation of [`{name}`]; pass it to `Local::serve_typed`.");
     let functions = methods.iter().map(|method| {
         let Method {
             docs,

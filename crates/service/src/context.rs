@@ -18,7 +18,7 @@ pub struct Context<'a> {
     pub(crate) method: &'static str,
 }
 
-/// Finds the peers of sessions. [`Cx`] and `dunlin::Caller` do.
+/// Finds the peers of sessions; implemented by [`Cx`] and `dunlin::Caller`.
 pub trait Peers {
     /// The other end of an open session.
     fn peer(&self, session: Session) -> Option<Peer>;

@@ -213,7 +213,9 @@ impl fmt::Display for Error {
                 )
             }
             Self::Memory(error) => error.fmt(f),
-            Self::Unavailable => f.write_str("the endpoint is gone, or in use right here"),
+            Self::Unavailable => {
+                f.write_str("the endpoint is gone, or this call came from inside another operation")
+            }
         }
     }
 }

@@ -128,8 +128,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Split<'_>, DecodeError> {
     }
 }
 
-/// Splits a request whose front is valid. A call, so that a request without a front pays nothing
-/// for this code.
+/// Splits a request whose front is valid. It is not inlined, so that a request without a front does
+/// not pay for this code.
 #[inline(never)]
 fn read_valid(bytes: &[u8]) -> Option<(u32, Metadata<'_>, &[u8])> {
     let (head, rest) = bytes.split_first_chunk()?;

@@ -2,7 +2,7 @@
 //! and tenants. A [`Meta`] is written, a [`Metadata`] read. Both hold the entries as they
 //! are sent: length of the key (1 byte), length of the value (2), key, value.
 //!
-//! `metadata.rs` owns what is read.
+//! `metadata.rs` owns [`Metadata`].
 //!
 //! Invariant: the entries of either are valid, since [`Meta::add`] and
 //! `metadata::split` refuse others.
@@ -142,8 +142,8 @@ impl Meta {
         self.add_at(Key::new(key)?, value)
     }
 
-    /// Like [`Self::add`], for a key that is checked already. It is part of its caller, so that
-    /// work which depends on a literal key alone takes no instructions.
+    /// Like [`Self::add`], for a key that is checked already. It is inlined, so that work which
+    /// depends on a literal key alone takes no instructions.
     ///
     /// # Errors
     /// See [`MetaError`].

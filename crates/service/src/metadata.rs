@@ -135,8 +135,8 @@ fn next<'a>(left: &mut Texts<'a>) -> Option<KeyAndValue<'a>> {
     entry.split_at_checked(LENGTHS)?.1.split_at_checked(key_len)
 }
 
-/// The lengths of the key and of the value of an entry that begins with these bytes. The last is
-/// the key's first, which every entry has.
+/// The lengths of the key and of the value of an entry that begins with these bytes. The last of
+/// the bytes is the first one of the key, which every entry has.
 #[inline]
 const fn lengths_of(bytes: [u8; LENGTHS + 1]) -> (usize, usize) {
     let lengths = u32::from_le_bytes(bytes) as usize;

@@ -1,6 +1,7 @@
 //! Reflection of services: their methods with the types of their messages, and the conversion of
-//! these messages to JSON and back. A server answers rule C16 from it. The attribute with the
-//! option `reflect` makes it, as constants: a service costs nothing more until it is asked.
+//! these messages to JSON and back. A server answers the questions of rule C16 with it. The
+//! attribute generates it for the option `reflect`, as constants, so it costs nothing until a
+//! client asks.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -79,7 +80,7 @@ pub struct Conversion {
 /// The result of a method, as JSON.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Returned {
-    /// The value of a method that cannot fail, or that has not.
+    /// The value of a method that has not failed.
     Value(String),
     /// The method's own error.
     Error(String),

@@ -1,4 +1,4 @@
-//! The trace that a call passes on: one that is made to serve a request belongs to the request's
+//! The trace that a call passes on: a call that is made to serve a request belongs to the request's
 //! trace.
 
 use crate::context::Context;

@@ -6,13 +6,13 @@
 //! |---|---|
 //! | `plan.rs` | the decisions of a seed |
 //! | `ledger.rs` | every call with its runs and its end, and the laws for them |
-//! | `shares.rs` | the laws of shares, and `calm.rs` the plans of the runs that judge them |
-//! | `desk.rs` | wishes of processes that the world grants: sessions, look-ups |
+//! | `shares.rs` | the laws of shares; `calm.rs` plans the runs that judge them |
+//! | `desk.rs` | requests of the clients to the stage: sessions, look-ups |
 //! | `client.rs`, `server.rs` | the processes |
 //! | `stage.rs`, `faults.rs` | the control plane and the faults, in place of a nexus |
 //! | `run.rs` | the run of a seed |
 //! | `bug.rs` | the planted bugs |
-//! | `drill.rs` | drains under load, again and again |
+//! | `drill.rs` | repeated drains under load |
 //! | `script.rs` | a run whose servers, calls and faults a program names |
 //!
 //! The stage decides when sessions begin and end; `cluster` tests the handshake. The endpoint

@@ -1,8 +1,8 @@
 //! A cluster of endpoints with a workload and checkers, which the simulated world runs to test the
 //! protocol (design §13).
 //!
-//! Each process issues calls of every kind to the others and serves theirs; sessions go both ways,
-//! end, and are opened again. The ledger sees all of this and knows in which ways each call may
+//! Each process issues calls of every kind to the others and serves theirs. Sessions go both ways,
+//! end, and are opened again. The ledger records all of this and knows in which ways each call may
 //! end. Called by `run`.
 
 mod app;

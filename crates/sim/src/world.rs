@@ -11,8 +11,8 @@
 //! | `trace.rs`, `packets.rs` | the last events, in words |
 //! | `record.rs` | all events, as a digest, to compare two runs |
 //!
-//! Invariant: only `hostile.rs` and `packets.rs` read packets, except that `net` takes a number of
-//! bytes from a header. Called by `cluster` and `scenario`.
+//! Invariant: only `hostile.rs` and `packets.rs` read packets, except that `net` reads a byte count
+//! from a header. Called by `cluster` and `scenario`.
 
 pub mod clock;
 pub mod events;

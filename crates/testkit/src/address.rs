@@ -1,5 +1,5 @@
-//! Loopback addresses of a test's own. Another test may take a port of 127.0.0.1 that was free a
-//! moment ago before a server binds it; no other process uses these addresses.
+//! Loopback addresses that only one test uses. On 127.0.0.1, another process may take a port
+//! between the search for a free port and its use.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU8, Ordering};

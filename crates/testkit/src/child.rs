@@ -1,6 +1,6 @@
-//! The program of a test in a process of its own, to which the test can send signals. The program
-//! has a test `child` that returns at once unless [`role`] names a role. Lines of the child reach
-//! the parent from their first `#` on, because the test harness prints, too.
+//! A copy of the test's program in a process of its own, to which the test can send signals. The
+//! program has a test `child` that returns at once unless [`role`] names a role. Lines of the child
+//! reach the parent from their first `#` on, because the test harness prints, too.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader};

@@ -1,4 +1,4 @@
-//! Descriptors for tests with thousands of connections.
+//! Raises the limit of open files, for tests with thousands of connections.
 
 use super::skip;
 

@@ -1,5 +1,5 @@
-//! Histories as files, for a checker in another language: `tools/porcupine` reads them, and says
-//! what each number of a line means. They are written if `DUNLIN_HISTORIES` names a folder.
+//! Histories as files, for a checker in another language: `tools/porcupine` reads them, and
+//! documents the numbers of a line. They are written if `DUNLIN_HISTORIES` names a folder.
 
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// An operation, as its line shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Line {
-    /// The object that it changes: a server, and a key there.
+    /// The object of the operation: a server, and a key there.
     pub object: (usize, usize),
     /// When it began and ended, in ns; the end of an operation without an outcome is [`u64::MAX`].
     pub times: (u64, u64),

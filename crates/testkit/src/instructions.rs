@@ -1,6 +1,6 @@
-//! Parts of the programs whose instructions `cargo xtask budget` counts: a clock that only counts,
-//! endpoints that read it, and turns of a client and a server in one thread. So every run of such a
-//! program executes the same instructions.
+//! Parts of the programs whose instructions `cargo xtask budget` counts: a clock that advances with
+//! each reading, endpoints that read it, and turns of a client and a server in one thread. Every
+//! run of such a program therefore executes the same instructions.
 //!
 //! Callgrind collects only inside [`counted`]. The program names the functions that it attributes
 //! to each side, `client_turn` and `server_turn`.

@@ -49,7 +49,7 @@ pub mod wait;
 pub mod wire;
 pub mod workers;
 
-/// Prints why a test does not run here. Where every test must run, that is a failure.
+/// Prints why a test does not run here. Fails if every test must run.
 ///
 /// # Panics
 /// If `DUNLIN_NO_SKIP` is 1.

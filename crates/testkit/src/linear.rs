@@ -1,7 +1,7 @@
-//! Whether some order of the operations explains a history: each operation takes effect at one
-//! moment between its beginning and its end (Wing and Gong, 1993). As in Lowe, 2017, the search
-//! remembers the states that it has seen. An operation whose outcome is unknown may take effect at
-//! any time after its beginning, or never.
+//! Decides whether some order of the operations explains a history, in which each operation takes
+//! effect at one moment between its beginning and its end (Wing and Gong, 1993). As in Lowe, 2017,
+//! the search remembers the states that it has seen. An operation whose outcome is unknown may take
+//! effect at any time after its beginning, or never.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -79,7 +79,8 @@ impl<O: Operation> Search<'_, O> {
         let may_be_next = |at: &usize| self.operations[*at].begin() <= first_end;
         let mut next: Vec<usize> = open.filter(may_be_next).collect();
         // A read that may come next and fits the state may come first in every order that explains
-        // the rest, because nothing else notices it. A read without an outcome explains nothing.
+        // the rest, because it does not affect the others. A read without an outcome explains
+        // nothing.
         let fits = |at: &&usize| {
             let read = &self.operations[**at];
             read.is_known() && read.is_read() && read.after(state) == [state.clone()]

@@ -230,7 +230,8 @@ impl Pair {
         Self::made(config, options, true, 0)
     }
 
-    /// A pair with default options whose endpoints stage packets of all lengths of a lane.
+    /// A pair with default options whose endpoints stage packets of every length that fits into a
+    /// lane.
     pub fn with_long_lanes() -> Self {
         let (config, options) = (Config::default(), SessionOptions::default());
         Self::made(config, options, true, LANE_PACKET)

@@ -43,7 +43,7 @@ pub struct End {
     pub out: Queue,
     /// Frames that it is about to receive.
     pub inbox: Queue,
-    /// While set, the transport is done with no packet, and still reads every msgbuf.
+    /// While set, the transport reports no packet as done, so all their msgbufs stay lent.
     pub stuck: Rc<Cell<bool>>,
     /// Where the data of frames to this end lies.
     pub references: Rc<Cell<References>>,
@@ -54,7 +54,7 @@ pub struct End {
     /// The round trip that the path to the other end declares; zero for none. Sessions learn it
     /// when they open.
     pub base_rtt: Rc<Cell<Nanos>>,
-    /// The longest packet that the endpoint stages, if that is more than a line.
+    /// The longest packet that the endpoint stages, if that is more than a cache line.
     pub lane: usize,
 }
 
@@ -182,7 +182,7 @@ impl Tx for WireTx {
         TxSeq(self.taken)
     }
 
-    /// Usually packets of one line, so that the messages of longer ones are lent.
+    /// Usually one cache line, so that the endpoint lends the messages of longer packets.
     fn lane(&self) -> usize {
         self.end.lane.max(MAX_INLINE)
     }

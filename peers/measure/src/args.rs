@@ -26,7 +26,7 @@ pub(crate) const LARGEST: usize = 64 << 10;
     after_help = EXAMPLES
 )]
 pub(crate) struct Args {
-    /// Measures only these
+    /// Measures only these peers
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) only: Vec<Name>,
     /// Bytes of a request and of its response, multiples of 8

@@ -1,7 +1,8 @@
 //! Measures the same echo over Dunlin and over other ways to call another process: one table from
 //! one run (`docs/peers.md`). Client and server are two processes with a thread each; the peers
 //! take turns in every round, so that other work on the machine disturbs all of them alike. Exit
-//! codes: 0, all were measured; 1, one was not; 2, wrong arguments; 130, Ctrl-C stopped it.
+//! codes: 0, all peers were measured; 1, a peer was not; 2, wrong arguments; 130, Ctrl-C stopped
+//! it.
 #![forbid(unsafe_code)]
 
 mod args;

@@ -42,7 +42,7 @@ pub(super) enum Build {
 /// Names of the functions in which each side works.
 const TURNS: [&str; 2] = ["::client_turn", "::server_turn"];
 
-/// Names of the functions in which a transport works for each side, if its work is apart.
+/// Names of the functions in which the transport works for each side, if only its work counts.
 const APART: [&str; 2] = ["apart::Client as", "apart::Server as"];
 
 impl Build {

@@ -95,7 +95,7 @@ pub(super) fn excesses(
     let numbers = each(counts, ceilings).filter(|(_, _, count, ceiling)| count > ceiling);
     let text = |(side, unit, count, ceiling): (&str, &str, f64, f64)| {
         format!(
-            "OVER BUDGET: [{}] {row}: the {side} needs {count:.1} {unit} and may need {ceiling}",
+            "OVER BUDGET: [{}] {row}: the {side} needs {count:.1} {unit}, but may need {ceiling}",
             build.name()
         )
     };

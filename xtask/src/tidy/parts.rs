@@ -184,7 +184,7 @@ fn check_parts(tree: &Tree, parts: &[Part]) -> Vec<Finding> {
         let (count, most) = (plain.len(), PLAIN_FUNCTIONS);
         findings.extend(plain.into_iter().map(|finding: Finding| Finding {
             what: format!(
-                "{}; all parts have {count}, and may have {most}",
+                "{}; all parts have {count}, but may have {most}",
                 finding.what
             ),
             ..finding

@@ -86,7 +86,7 @@ fn judge(weight: &Weight, tree: &str) -> Vec<Finding> {
     let (count, most) = (packages.len(), weight.most);
     if count > most {
         findings.push(found(format!(
-            "`{}` compiles {count} packages, and may compile {most}: move the new ones to a \
+            "`{}` compiles {count} packages, but may compile {most}: move the new ones to a \
              feature (tidy/weight.rs)",
             weight.package
         )));

@@ -1,7 +1,7 @@
 //! The fastest known way from one process to another on the same machine: a ring of cells. A cell
 //! is one or more cache lines and contains the sequence number of its message. The reader polls the
-//! line that brings the data, so a message costs one cache miss; separate head and tail indices
-//! would cost two.
+//! line that also carries the data, so a message costs one cache miss; separate head and tail
+//! indices would cost two.
 //!
 //! Before sending and after receiving, messages lie in private lines of the process, a [`Burst`].
 //!

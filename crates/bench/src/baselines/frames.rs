@@ -220,7 +220,8 @@ fn is_ours(packet: &[u8]) -> bool {
         && is_right(sum(&packet[IP..IP + 20]))
 }
 
-/// The sum of 32-bit words, not yet folded (RFC 1071); bytes after the last word count as one.
+/// The sum of 32-bit words, not yet folded (RFC 1071); the bytes after the last whole word count as
+/// one more.
 #[inline]
 fn sum(bytes: &[u8]) -> u64 {
     let words = bytes.chunks_exact(4);

@@ -31,7 +31,7 @@ pub(crate) fn ring(cells_per_s: f64) -> bool {
 }
 
 /// Whether this is a plausible rate of exchanges between two processes, with messages of `lines`
-/// cache lines. `sides` of the processes make requests.
+/// cache lines. `sides`: the number of processes that make requests.
 pub(crate) fn exchange(exchanges_per_s: f64, lines: usize, sides: u32) -> bool {
     // Messages have few lines, so the conversion loses nothing.
     let lines = u32::try_from(lines).unwrap_or(u32::MAX);

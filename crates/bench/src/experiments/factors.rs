@@ -1,7 +1,7 @@
 //! `factors`: the gain from each common-case optimisation of eRPC, table 3, and the price of
-//! congestion control. Small RPCs over shared memory with one optimisation off are compared with
-//! the same RPCs with all on: by their rates, for which two processes switch the optimisation off
-//! and on in turn, and by their instructions.
+//! congestion control. Compares small RPCs over shared memory, with one optimisation off, with the
+//! same RPCs with all on, by rates and by instructions. For the rates, two processes switch the
+//! optimisation off and on in turn.
 //!
 //! Everything is switched while the endpoints run. The switches of congestion control are
 //! [`dunlin::Bypasses`] and the sessions' scheme. Shared memory has no RX queue with descriptors,
@@ -118,7 +118,7 @@ pub(crate) enum Factor {
     ZeroCopyRequests,
     /// All of the above.
     Everything,
-    /// Timely; Swift, the default over networks, takes its place.
+    /// Timely. Swift, the default over networks, takes its place.
     Timely,
     /// Congestion control itself.
     Control,

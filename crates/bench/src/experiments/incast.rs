@@ -60,7 +60,7 @@ const PUBLISHED: &[Published] = &[
 pub(super) const BACKGROUND: Experiment = Experiment {
     name: "incast-background",
     alias: Some("incast_background"),
-    about: "64 KB RPCs among 100 simulated hosts that send to another one meanwhile; not \
+    about: "64 KB RPCs among 100 simulated hosts that also send to another one; not \
             part of `all`",
     cases: |_| Ok(background_cases()),
     usual_time: Duration::from_secs(200 * 1000),

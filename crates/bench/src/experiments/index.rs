@@ -2,10 +2,10 @@
 //! §7.2). The experiment measures them without scans, and with scans as 1 % of the operations. A
 //! scan sums 128 values, in a worker or in the dispatch thread.
 //!
-//! In the same measurement, the same processes also exchange echoes with messages as long as those
-//! of gets, and the server's thread calls its tree directly, without any message. A service that
-//! did one echo and one such direct get for each operation, one after the other, would have the
-//! rate 1 / (1 / echoes + 1 / direct gets).
+//! In the same measurement, the same processes also exchange echoes of the same lengths as gets,
+//! and the server's thread calls its tree directly, without any message. A service that did one
+//! echo and one such direct get for each operation, one after the other, would have the rate 1 / (1
+//! / echoes + 1 / direct gets).
 //!
 //! | file | what it owns |
 //! |---|---|

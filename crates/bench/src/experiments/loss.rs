@@ -1,7 +1,7 @@
 //! `loss` and `reorder`: the speed of 8 MB requests while packets are lost or late. The simulated
 //! network has links of 100 Gb/s, round trips of 6 µs and packets of 4096 bytes, and each round has
 //! its own seed. Over udp, xdp and dpdk, both ends drop some of the incoming datagrams; over xdp
-//! and dpdk, they also keep some back. The baseline is the same run without faults.
+//! and dpdk, they also delay some. The baseline is the same run without faults.
 
 use std::time::Duration;
 

@@ -55,8 +55,8 @@ const BATCH: usize = 16;
 /// Rounds of all endpoints between two checks of the time.
 const BLOCK: u32 = 16;
 
-/// Time before the first RPC that counts, and from the stop to the first RPC that counts: longer
-/// than the calls of the stopped server need to reach their limit.
+/// Time before the first RPC that counts, and again after the stop: long enough for the calls to
+/// the stopped server to reach their limit.
 const WARM_UP: Duration = Duration::from_millis(50);
 
 /// A measurement fails if an endpoint gets no answer for this long after its span.

@@ -23,8 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use device::{Device, NETWORK};
 
-/// The interface's name, in each namespace, of a link that this process made; and the MTU of the
-/// link.
+/// The name of both interfaces of a link that this process made, and the link's MTU.
 const INTERFACE: &str = "link0";
 const MTU: u32 = 9000;
 

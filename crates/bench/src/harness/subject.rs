@@ -195,9 +195,10 @@ impl Medium for Xdp {
 
 #[cfg(feature = "full")]
 impl Medium for Dpdk {
-    /// Each session proves the peer's address. An endpoint may ignore a challenge that comes soon
-    /// after another one. The server sends the next one after an eighth of the failure timeout, and
-    /// this timeout is long in processes with priority ([`Seat`]).
+    /// Sessions connect one at a time, because each proves the peer's address, and an endpoint may
+    /// ignore a challenge that comes soon after another one. The server sends the next one after an
+    /// eighth of the failure timeout, and this timeout is long in processes with priority
+    /// ([`Seat`]).
     const CONNECTING: usize = 1;
 
     fn pack(options: &mut DpdkOptions, on: bool) {

@@ -86,7 +86,7 @@ pub(crate) struct Args {
     /// A picture of the rows, with all charts that `dunlin report` would show
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
-    /// Run the measuring threads before all other threads, on a busy machine (needs root)
+    /// Give the measuring threads priority over all others, for a busy machine (needs root)
     #[arg(long)]
     pub(super) realtime: bool,
     /// Show the counters and the resources of both processes of each measurement

@@ -47,8 +47,9 @@ pub(super) fn render(rows: &[Row], alarms: &[String]) -> String {
 
 fn head(out: &mut String, rows: &[Row], measured: &[Part]) {
     *out += "<header>\n<h1>Dunlin, measured</h1>\n\
-             <p class=\"lead\">Each figure is a median, beside its baseline: what the same machine \
-             did at the same time without the library. The ratio of the two is what counts.</p>\n";
+             <p class=\"lead\">Each figure is a median, next to its baseline: what the same \
+             machine did at the same time without the library. The ratio of the two is what \
+             counts.</p>\n";
     *out += "<dl class=\"origin\">\n";
     for origin in origins(rows) {
         let commit = match &origin.commit {
@@ -94,8 +95,8 @@ fn head(out: &mut String, rows: &[Row], measured: &[Part]) {
     }
     *out += "</nav>\n<p class=\"how\">Dots are medians, the strokes through them reach from the \
              smallest to the largest round. Dashed lines are baselines. Diamonds are figures that \
-             the papers have published, from other machines and other networks. What stands under \
-             a dot appears when the pointer rests on it.</p>\n</header>\n";
+             the papers have published, from other machines and other networks. The figures of \
+             a dot appear when the pointer rests on it.</p>\n</header>\n";
 }
 
 /// The origins of the rows, each once.

@@ -41,7 +41,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
     let meta = std::fs::metadata(path).with_context(cannot)?;
     ensure!(
         meta.len() <= LARGEST,
-        "{}: has {} MiB, and rows of all experiments take less than one",
+        "{}: has {} MiB, but rows of all experiments take less than one",
         path.display(),
         meta.len() >> 20
     );

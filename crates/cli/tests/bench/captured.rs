@@ -1,6 +1,6 @@
-//! tshark captures and dissects the frames of an endpoint past the kernel, at the other end of the
-//! endpoint's link, where the kernel has the interface. It finds the same packets in the file that
-//! `dunlin trace` writes about the endpoint. These tests need root, `ip` and tshark.
+//! tshark captures and dissects the frames of an endpoint that bypasses the kernel, at the other
+//! end of its link, where the kernel has the interface. It finds the same packets in the file that
+//! `dunlin trace` writes for the endpoint. These tests need root, `ip` and tshark.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -99,7 +99,8 @@ fn capture(host: &Host, path: &Path) -> Option<Process> {
 }
 
 /// A packet of a message: session at its receiver, number of the call, and number in the message.
-/// The token would tell a session from an earlier one of its number, but is zero in a trace.
+/// The token would distinguish a session from an earlier one with the same number, but it is zero
+/// in a trace.
 type Name = [u64; 3];
 
 /// Type and name of each packet of a message.

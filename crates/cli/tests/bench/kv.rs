@@ -54,8 +54,8 @@ fn the_memory_of_tables_is_counted_against_memcached() {
         // A trace that always hits or never hits shows nothing about the cache.
         assert!((0.3..0.95).contains(&number(row, "median")), "{row}");
         assert_eq!(row["baseline"].is_null(), !is_installed, "{row}");
-        // A row is valid if the server took no more memory than memcached. With this little, an
-        // unoptimized binary alone takes more.
+        // A row is valid if the server took no more memory than memcached. With tables this small,
+        // an unoptimized binary alone takes more.
         assert!(row["valid"].is_boolean(), "{row}");
     }
     for row in of("resident_mib") {

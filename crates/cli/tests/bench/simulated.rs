@@ -40,7 +40,7 @@ fn a_sweep_gives_an_object_for_each_run_and_the_same_ones_again() {
 }
 
 #[test]
-fn a_scenario_of_channels_ends_with_1_if_it_does_not_do_as_the_file_expects() {
+fn a_scenario_of_channels_exits_with_1_if_its_results_are_not_as_expected() {
     let args = ["sim", LATE, "--json", "-"];
     let out = run(&args);
     assert!(out.status.success(), "{}", text(&out.stderr));
@@ -51,7 +51,7 @@ fn a_scenario_of_channels_ends_with_1_if_it_does_not_do_as_the_file_expects() {
     let out = run(&[&args[..], &more].concat());
     assert_eq!(out.status.code(), Some(1));
     let says = text(&out.stderr);
-    assert!(says.contains("most_failed = 0, and there are "), "{says}");
+    assert!(says.contains("most_failed = 0, but there are "), "{says}");
     let out = run(&["sim", LATE, "--plot", "none.svg"]);
     assert_eq!(out.status.code(), Some(1));
 }

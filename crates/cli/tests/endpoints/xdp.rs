@@ -65,8 +65,7 @@ fn echoes_between_xdp_and_udp() {
         let shown = &objects(&out.stdout)[0]["endpoints"][0]["transport_counters"];
         assert_eq!(far.contains("xdp:"), shown["rx_datagrams"] != 0, "{shown}");
         assert_eq!(shown["rx_wrong_sum"], 0, "{shown}");
-        // Half of the requests are short, and each answer leaves in the form in which its request
-        // came.
+        // Half of the requests are short, and each answer leaves in the same form as its request.
         let is_xdp = far.contains("xdp:");
         assert_eq!(is_xdp, shown["umem_bytes"] == 64 << 20, "{shown}");
         let copied = ["tx_copied_short", "tx_copied_packed", "tx_copied_msgbuf"];

@@ -82,7 +82,7 @@ fn watcher(target: &str) -> Child {
     let mut watch = dunlin(&["stats", target, "--watch", "0.05"]);
     let watch = watch.stdout(Stdio::null()).spawn().unwrap();
     // By then the watcher reads, unless the machine is busy. On a busy machine it connects during
-    // the first measurement, which the median of all measurements hides.
+    // the first measurement, which does not affect the median.
     std::thread::sleep(Duration::from_millis(200));
     signal(&watch, "-STOP");
     watch

@@ -107,7 +107,7 @@ fn ten_thousand_clients_with_half_a_command_cost_little_memory() {
         assert!(Instant::now() < end, "{each} bytes for each client");
         std::thread::sleep(Duration::from_millis(100));
     }
-    // Others are served, and one of the crowd may go on.
+    // Other clients are served, and a client of the crowd can complete its command.
     Client::call(&path).says(b"get first\r\n", "VALUE first 0 1\r\nx\r\nEND\r\n");
     let rest = [vec![b'v'; 1_048_576 - 7], b"\r\n".to_vec()].concat();
     clients[CLIENTS / 2].says(&rest, "STORED\r\n");

@@ -126,7 +126,7 @@ fn a_full_disk_stops_writes_until_there_is_room() {
 }
 
 #[test]
-fn a_leader_that_stops_for_a_while_answers_nothing_old() {
+fn a_leader_that_stops_for_a_while_gives_no_stale_answer() {
     let start = |_| Replica::start_with("127.0.0.1:0", &["--lease-reads"]);
     let cluster = Cluster::of((0..3).map(start));
     let (_nexus, mut client) = cluster.client(PATIENCE);

@@ -89,7 +89,7 @@ fn a_call_waits_as_long_as_the_channel_is_patient() {
 }
 
 #[test]
-fn a_name_without_an_address_is_named() {
+fn the_error_contains_a_name_that_has_no_address() {
     const NAME: &str = "nowhere.invalid:1";
     let patience = Duration::from_millis(500);
     let channel = Way::Shm.channel(NAME).patience(patience).open().unwrap();

@@ -108,7 +108,7 @@ fn a_channel_follows_the_addresses_of_its_resolver() {
 }
 
 #[test]
-fn a_loss_brings_the_look_up_forward() {
+fn a_lost_session_causes_an_early_look_up() {
     for way in WAYS {
         let first = Server::start(way, "127.0.0.1:0", Role::Answers);
         let list = List::default();
@@ -176,7 +176,7 @@ fn a_look_up_that_hangs_holds_up_no_call() {
 }
 
 #[test]
-fn a_channel_of_a_look_up_that_hangs_ends_its_calls_in_time() {
+fn calls_end_in_time_although_a_look_up_hangs() {
     let hanging = Hanging::default();
     let channel = channel(Way::Shm).resolver(hanging.clone());
     let channel = channel.patience(Duration::from_millis(200)).open().unwrap();

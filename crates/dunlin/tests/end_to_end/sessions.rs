@@ -128,7 +128,7 @@ fn keep_apart<T: Named>() {
 }
 
 #[test]
-fn a_session_works_at_its_endpoint_alone() {
+fn a_session_works_only_at_its_endpoint() {
     keep_apart::<Shm>();
     keep_apart::<Udp>();
 }

@@ -238,7 +238,7 @@ fn a_call_may_move_to_another_task_once_it_is_issued() {
 }
 
 #[test]
-fn a_response_waits_for_a_future_that_looks_later() {
+fn a_response_waits_until_its_future_is_polled() {
     beside(
         echo,
         |address| {

@@ -11,7 +11,7 @@ use futures::task::noop_waker;
 use crate::{ECHO, NEVER, PATIENCE, beside, client, echo};
 
 #[test]
-fn a_call_may_be_polled_by_others_while_the_endpoint_turns() {
+fn other_executors_may_poll_a_call_while_the_endpoint_runs() {
     beside(
         echo,
         |address| {
@@ -94,7 +94,7 @@ fn without_endpoint(cx: &Caller, request: dunlin::MsgBuf, session: dunlin::Sessi
 
 /// A `Local` does not accept the session of another one.
 #[test]
-fn a_session_works_at_its_endpoint_alone() {
+fn a_session_works_only_at_its_endpoint() {
     beside(
         echo,
         |address| {

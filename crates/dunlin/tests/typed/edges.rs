@@ -123,7 +123,7 @@ trait Words {
 }
 
 #[test]
-fn a_method_says_what_it_is() {
+fn each_method_type_has_its_number_and_name() {
     assert_eq!(
         (KvShout::NUMBER, KvShout::NAME, KvShout::ONE_WAY),
         (14, "Kv.shout", false)

@@ -194,7 +194,7 @@ fn errors_grow_like_values() {
 }
 
 #[test]
-fn every_failure_says_what_it_is() {
+fn every_failure_has_a_text() {
     let failures: [(Failure<u8>, &str); 4] = [
         (
             Failure::UnknownMethod(Ran::No),

@@ -121,9 +121,9 @@ fn is_link_to(path: &Path, target: &str) -> bool {
     fs::read_link(path).is_ok_and(|found| found == Path::new(target))
 }
 
-/// Opens the file of a descriptor of another process, if it is this one. That process may close
-/// the descriptor meanwhile, and get a named pipe at the same number: to open it would wait for a
-/// writer, but for the flag.
+/// Opens the file of another process's descriptor, if the descriptor still leads to `link`. That
+/// process may have closed the descriptor, and now have a named pipe at its number. Without the
+/// flag, opening that pipe would wait for a writer.
 fn open(path: &Path, link: &str) -> Option<File> {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(libc::O_NONBLOCK);

@@ -231,8 +231,8 @@ impl File {
         })
     }
 
-    /// The faults. Two faults of the same kind, of the process or of the list, must not overlap at
-    /// a server: the later one would have no effect, or end the earlier one.
+    /// The faults. At one server, two faults of the process must not overlap, nor must two faults
+    /// of the list: the later one would have no effect, or end the earlier one.
     fn strikes(&self) -> Result<Vec<Strike>, Wrong> {
         let mut strikes: Vec<Strike> = Vec::new();
         for (index, fault) in self.fault.iter().enumerate() {
@@ -314,7 +314,7 @@ impl Fault {
     fn strike(&self, index: usize, servers: usize) -> Result<Strike, Wrong> {
         let key = |name: &str| format!("fault.{index}.{name}");
         if self.server >= servers {
-            let what = format!("there are {servers} servers, from 0 on");
+            let what = format!("there are {servers} servers, numbered from 0");
             return Err(Wrong::new(&key("server"), what));
         }
         Ok(Strike {
@@ -343,13 +343,13 @@ impl Expected {
         ];
         let least = least.into_iter().filter_map(|(key, least, count)| {
             let least = least.filter(|least| count < *least)?;
-            Some(format!("{key} = {least}, and there are {count}"))
+            Some(format!("{key} = {least}, but there are {count}"))
         });
         let most = self.most_failed.filter(|most| failed > *most);
-        let most = most.map(|most| format!("most_failed = {most}, and there are {failed}"));
+        let most = most.map(|most| format!("most_failed = {most}, but there are {failed}"));
         let longest = crate::text::micros(tally.longest.0) / 1e3;
         let late = self.longest_call_ms.filter(|most| longest > *most);
-        let late = late.map(|most| format!("longest_call_ms = {most}, and one took {longest:.3}"));
+        let late = late.map(|most| format!("longest_call_ms = {most}, but one took {longest:.3}"));
         let unmet = least.chain(most).chain(late);
         unmet.chain(self.unmet_shares(servers, tally)).collect()
     }
@@ -377,7 +377,7 @@ impl Expected {
         ];
         let unmet = found.into_iter().filter_map(|(key, most, found)| {
             let most = most.filter(|most| found > *most)?;
-            Some(format!("{key} = {most}, and it is {found:.1}"))
+            Some(format!("{key} = {most}, but it is {found:.1}"))
         });
         unmet.collect()
     }

@@ -24,7 +24,7 @@ fn parse(text: &str, sets: &[&str]) -> anyhow::Result<Channels> {
 }
 
 #[test]
-fn every_shipped_file_of_channels_does_as_it_expects() {
+fn every_shipped_file_of_channels_meets_its_expectations() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -73,7 +73,7 @@ fn equal_servers_get_equal_shares_under_each_pick() {
     }
     // A slower server gets fewer calls, so the shares differ.
     for run in shipped("equal-servers.toml", "server.0.handler_ms=20") {
-        assert!(run.unwrap_err().contains("equal_shares_percent = 10, and"));
+        assert!(run.unwrap_err().contains("equal_shares_percent = 10, but"));
     }
 }
 
@@ -84,7 +84,7 @@ fn a_slow_server_gets_at_most_a_fifth_of_an_equal_share() {
     }
     for run in shipped("slow-server.toml", "channel.pick=round-robin") {
         let what = run.unwrap_err();
-        assert!(what.contains("most_of_slowest_percent = 20, and"), "{what}");
+        assert!(what.contains("most_of_slowest_percent = 20, but"), "{what}");
     }
 }
 
@@ -97,7 +97,7 @@ fn only_the_keys_of_a_server_that_leaves_move() {
     }
     for run in shipped("keys-that-move.toml", "channel.pick=round-robin") {
         let what = run.unwrap_err();
-        assert!(what.contains("most_moved_percent = 37.5, and"), "{what}");
+        assert!(what.contains("most_moved_percent = 37.5, but"), "{what}");
     }
 }
 
@@ -115,19 +115,19 @@ fn a_run_that_is_not_as_expected_is_an_error() {
     for (set, says) in [
         (
             "expect.least_answered=201",
-            "least_answered = 201, and there are ",
+            "least_answered = 201, but there are ",
         ),
         (
             "expect.least_failed=201",
-            "least_failed = 201, and there are ",
+            "least_failed = 201, but there are ",
         ),
         (
             "expect.least_late_runs=9",
-            "least_late_runs = 9, and there are ",
+            "least_late_runs = 9, but there are ",
         ),
         (
             "expect.longest_call_ms=0.001",
-            "longest_call_ms = 0.001, and one took ",
+            "longest_call_ms = 0.001, but one took ",
         ),
     ] {
         let what = played(&[set]).unwrap_err();
@@ -148,7 +148,7 @@ fn a_run_that_is_not_as_expected_is_an_error() {
     assert!(
         failed
             .unwrap_err()
-            .contains("most_failed = 0, and there are ")
+            .contains("most_failed = 0, but there are ")
     );
 }
 

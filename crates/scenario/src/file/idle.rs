@@ -68,7 +68,8 @@ impl File {
     fn refuse_idle_marks(&self) -> Result<(), Wrong> {
         let (switch, usual) = (&self.switch, Switch::default());
         let never_marks = switch.mark_from_kb.is_infinite();
-        // The share of marked frames would have an infinite length to rise, so it would stay 0.
+        // The share of marked frames would rise over an infinite range of queue lengths, so it
+        // would stay 0.
         let never_rises = switch.mark_all_kb.is_infinite();
         idle(
             "switch.mark_from_kb",
@@ -185,7 +186,7 @@ impl LoadSection {
 }
 
 /// # Errors
-/// The key is idle.
+/// The key has no effect.
 fn idle(key: &str, is_idle: bool, needed: &str) -> Result<(), Wrong> {
     match is_idle {
         true => {

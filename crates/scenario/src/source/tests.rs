@@ -43,7 +43,7 @@ fn complaint(old: &str, new: &str) -> String {
 }
 
 #[test]
-fn a_sweep_is_every_combination() {
+fn a_sweep_runs_every_combination() {
     let all = variants(FILE, &[]).unwrap();
     let credits = all.iter().map(|it| it.scenario.loads[0].session.credits);
     assert_eq!(credits.collect::<Vec<_>>(), [8, 32, 8, 32]);

@@ -221,7 +221,8 @@ impl<T: Open> Reflector<T> {
 }
 
 impl ReflectError {
-    /// Whether the method ran. Unless it did not, repeat only a call whose method may run twice.
+    /// Whether the method ran. If it may have run, repeat the call only if the method may run
+    /// twice.
     pub const fn ran(&self) -> Ran {
         match self {
             Self::Call(error) => error.ran(),

@@ -18,7 +18,7 @@ pub(super) fn server(service: &Service) -> TokenStream {
     } = service;
     let send = format_ident!("{name}Send");
     let server = format_ident!("{name}SendServer");
-    let doc = format!("Serves what implements [`{send}`]: give it to `Offload`.");
+    let doc = format!("Serves an implementation of [`{send}`]; pass it to `Offload`.");
     let declared = methods.iter().map(|method| declaration(krate, method));
     let shared = methods.iter().map(|method| {
         let signature = signature(krate, method);

@@ -195,7 +195,7 @@ fn postcard_refuses_more_elements_without_bytes_than_a_message_may_have() {
     assert_eq!(list, Err(DecodeError::Malformed));
     let map = value_of::<Postcard, BTreeMap<(), ()>>(&many);
     assert_eq!(map, Err(DecodeError::Malformed));
-    // A list of lists, each of which has less elements than the message has bytes.
+    // A list of lists, each of which has fewer elements than the message has bytes.
     let mut lists = bytes_of::<Postcard, _>(&vec![vec![(); 200]; 1000]);
     lists.extend([0; 1000]);
     let lists = value_of::<Postcard, Vec<Vec<()>>>(&lists);

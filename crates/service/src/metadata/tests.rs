@@ -24,7 +24,7 @@ fn plain(mut bytes: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     (bytes.is_empty() && entries.len() <= 32).then_some(entries)
 }
 
-/// Compares what is read of the first `len` bytes.
+/// Compares both readings of the first `len` bytes as metadata.
 fn check(bytes: &[u8], len: usize) {
     let expected = bytes.split_at_checked(len);
     let expected = expected.and_then(|(entries, message)| Some((plain(entries)?, message)));

@@ -349,7 +349,7 @@ fn settings_reach_the_endpoint_and_the_builder_has_the_last_word() {
     assert_eq!(
         seen,
         Some(Nanos::from_secs(3)),
-        "what the nexus was told is not overwritten"
+        "the option of the nexus is not overwritten"
     );
     let spin = Duration::from_micros(7);
     assert!(format!("{builder:?}").contains(&format!("{:?}", Idle::Adaptive { spin })));

@@ -82,7 +82,7 @@ pub(super) const ENDPOINT: &[Setting] = &[
         "endpoint.session_receive_budget",
         Unit::Bytes,
         |config| &mut config.session_receive_budget,
-        "the same for one session",
+        "memory for large requests of one session of which only a part has arrived",
     )
     .within(0..=1 << 40),
     row(

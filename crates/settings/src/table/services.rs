@@ -120,8 +120,8 @@ pub(super) const SERVER: &[Setting] = &[
         "server.drain_delay",
         SECONDS,
         |server| &mut server.drain_delay,
-        "time for which a server serves on after it was asked to end, so that a load balancer can \
-         take it out first",
+        "time for which a server still serves after it was asked to end, so that a load balancer \
+         can take it out first",
     )
     .within(0..=HOUR),
     server(
@@ -141,7 +141,8 @@ pub(super) const SERVER: &[Setting] = &[
         "server.health_stuck",
         MILLIS,
         |server| &mut server.health_stuck,
-        "a server one of whose threads makes no turn for this time answers that it does not serve",
+        "if a thread of a server makes no turn for this time, the server answers that it does not \
+         serve",
     )
     .within(250 * MS..=HOUR),
     server(

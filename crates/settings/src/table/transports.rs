@@ -91,7 +91,7 @@ pub(super) const SHM: &[Setting] = &[
         "shm.map_limit_process",
         Unit::Bytes,
         |shm| &mut shm.map_limit_process,
-        "the same for all peers of all endpoints of the process together",
+        "memory that is mapped for such copies, for all peers of all endpoints of the process",
     )
     .within(0..=1 << 47),
 ];
@@ -133,7 +133,8 @@ pub(super) const UDP: &[Setting] = &[
         "udp.loopback_data_size",
         Unit::Bytes,
         |udp| &mut udp.loopback_data_size,
-        "the same for peers at a loopback address; at most what receive buffers can hold",
+        "most data in one packet for peers at a loopback address; at most what receive buffers \
+         hold",
     )
     .within(1..=MAX_DATAGRAM_BYTES as u64 - MAX_INLINE as u64),
     udp(

@@ -200,8 +200,8 @@ fn groups(mut points: Vec<Case>) -> Vec<Vec<Case>> {
     points.chunk_by(same).map(<[Case]>::to_vec).collect()
 }
 
-/// Runs all seeds of a point, and returns their rows. `before`: the rows of the same point with
-/// less switch memory.
+/// Returns the rows of all seeds of a point. `before`: the rows of the same point with less switch
+/// memory.
 fn rows(
     point: &Case,
     before: &[Row],

@@ -235,8 +235,8 @@ fn print_overdue(overdue: &Overdue, json: bool) {
     }
 }
 
-/// Whether a deadline has passed in every stage of a handshake. If not, the seeds no longer test
-/// the end of that stage, and this prints it.
+/// Returns whether a deadline has passed in every stage of a handshake. Prints the stages in which
+/// none has passed, because the seeds no longer test their ends.
 fn is_met_everywhere(overdue: &Overdue) -> bool {
     let counts = overdue.named();
     let unmet = counts.iter().filter(|(_, count)| *count == 0);
@@ -247,8 +247,8 @@ fn is_met_everywhere(overdue: &Overdue) -> bool {
     unmet.is_empty()
 }
 
-/// The seeds to run: they end when the requested number is reached, or the requested time since
-/// `start` is over.
+/// The seeds to run: the requested number of seeds, or seeds until the requested time since `start`
+/// is over.
 fn seeds_of(arguments: &Arguments, start: Instant) -> impl Iterator<Item = u64> + use<> {
     let limit = arguments
         .minutes
@@ -309,8 +309,8 @@ fn run_mutants(arguments: &Arguments) -> bool {
     all_found & check_laws(arguments)
 }
 
-/// Number of seeds that run without the endpoints' checks. In these, a planted breach of a law must
-/// remain undetected.
+/// Number of seeds that run without the endpoints' own checks. No other checker may find a planted
+/// breach of a law in them.
 const LAWLESS_SEEDS: u64 = 100;
 
 /// Checks that the endpoints' own checks find each planted breach of a law, and that no other

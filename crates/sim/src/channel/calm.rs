@@ -17,18 +17,18 @@ const SPAN: Nanos = Nanos::from_millis(950);
 /// If a server leaves, it leaves at this time.
 const LEAVE: Nanos = Nanos::from_millis(800);
 
-/// The number of calls in an equal share, depending on what the run judges.
+/// The number of calls in an equal share, for each kind of judgement.
 const TURNS: u64 = 150;
 const LEAST: u64 = 400;
 const KEYS: u64 = 780;
-/// Enough for the limit of 10 %.
+/// With this number, a limit of 10 % is wider than five standard deviations.
 const MANY: u64 = 5_200;
 
 /// The number of keys of each server in runs in which one leaves.
 const KEYS_OF_SERVER: u64 = 130;
 
-/// The time of a handler when one server is ten times as slow, and the attempts that are then
-/// outstanding at each server.
+/// For runs in which one server is ten times as slow as the others: the time of a handler at the
+/// others, and the attempts that are outstanding at each server.
 const FAST: Nanos = Nanos::from_millis(8);
 const OUTSTANDING: u64 = 12;
 

@@ -63,8 +63,8 @@ pub(super) struct Client {
     connecting: BTreeMap<LinkId, usize>,
     links: BTreeMap<LinkId, Link>,
     listed: Vec<String>,
-    /// The endpoint's usual longest time before it asks for late answers, kept while a server
-    /// drains and the endpoint asks more often.
+    /// The endpoint's usual longest time before it asks for a late answer. Set while a server
+    /// drains, because the endpoint then asks more often.
     calm: Option<Nanos>,
     /// The time since which an open link leads to a listed server that is not draining.
     ready: Option<Nanos>,
@@ -187,7 +187,7 @@ impl Client {
         *self.machine.counters()
     }
 
-    /// An address that does not serve although no fault is left, if there is one.
+    /// Describes an address that does not serve although no fault is left, if there is one.
     pub(super) fn ill(&self) -> Option<String> {
         let mut views = self.machine.addresses();
         let is_ill = |state| matches!(state, State::Connecting | State::Gone);
@@ -322,7 +322,7 @@ impl Client {
         let goes_on = |attempt: &Attempt| attempt.name == name && !attempt.is_cancelled;
         if self.attempts.values().any(goes_on) {
             self.violate(format!(
-                "call {name} has ended, and an attempt at it goes on"
+                "call {name} has ended, but an attempt at it continues"
             ));
         }
         let patience = self.plan.channel.patience;

@@ -12,7 +12,7 @@ use crate::world::net::PortId;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Order {
-    /// Open a session for this link to a server.
+    /// Open a session to a server, for this link.
     Connect(LinkId, usize),
     /// The client has ended its session.
     Disconnected(Session),

@@ -24,7 +24,7 @@ const LONGEST: Nanos = Nanos::from_millis(50);
 /// A drain may take at most this long.
 const MOST: Nanos = Nanos::from_millis(150);
 
-/// The only server is away for at most this long.
+/// If there is only one server, it is away for at most this long.
 const AWAY: Nanos = Nanos::from_secs(1);
 
 /// The number of drains in one world.
@@ -49,7 +49,7 @@ pub struct Drill {
 /// The results of a drill.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Drains {
-    /// The time that each took.
+    /// How long each drain took.
     pub took: Vec<Nanos>,
     /// The figures of the run.
     pub report: Report,
@@ -205,7 +205,7 @@ impl Drainage {
                 0 => return Ok(took),
                 _ if took > MOST => {
                     return Err(format!(
-                        "a drain goes on after {took:?}, with {left} sessions"
+                        "a drain has not ended after {took:?}; {left} sessions are left"
                     ));
                 }
                 _ => {}

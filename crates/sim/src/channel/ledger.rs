@@ -72,8 +72,8 @@ pub struct Tally {
 
 pub(super) type Shared = Rc<RefCell<Ledger>>;
 
-/// How late a call may end: because its client's thread is busy, and because the call pauses before
-/// a repeat.
+/// A call may end this late, because its client's thread is busy or because it pauses before a
+/// repeat.
 const LATE: Nanos = Nanos::from_millis(1);
 const SLACK: Nanos = Nanos::from_millis(110);
 
@@ -160,13 +160,14 @@ impl Ledger {
         let begun = self.begun.get(&client).copied().unwrap_or(0);
         let earned = 1000 + begun + now.0.div_ceil(10_000_000);
         if *paid > earned {
-            let what = format!("client {client} repeats {paid}/10 times of {earned}/10");
+            let what =
+                format!("client {client} has spent {paid}/10 repeats, and earned only {earned}/10");
             self.violate(what);
         }
     }
 
-    /// Notes that the last attempt in flight has ended. `is_free`: it ended in a way that makes a
-    /// repeat free; `is_lost`: it was sent, and its server has failed.
+    /// Notes that a call's last attempt in flight has ended. `is_free`: after such an end a repeat
+    /// is free; `is_lost`: the attempt was sent, and its server has failed.
     pub(super) fn idle(&mut self, name: usize, now: Nanos, (is_free, is_lost): (bool, bool)) {
         let call = &mut self.calls[name];
         (call.idle, call.is_free) = (Some(now), is_free);
@@ -195,7 +196,7 @@ impl Ledger {
         let failed = self.failed.get(&(client, link)).copied();
         if let Some(by) = failed.filter(|by| now > *by + LATE) {
             let what = format!(
-                "at {} ns an attempt at call {name} goes on, although its server has failed, \
+                "at {} ns an attempt at call {name} continues, although its server has failed, \
                  which its client should have known at {} ns",
                 now.0, by.0
             );
@@ -206,7 +207,7 @@ impl Ledger {
     /// Notes that a handler of a server runs.
     pub(super) fn run(&mut self, name: usize, server: usize) {
         let Some(call) = self.calls.get_mut(name) else {
-            return self.violate(format!("a handler runs for no call: {name}"));
+            return self.violate(format!("a handler runs for an unknown call: {name}"));
         };
         call.runs += 1;
         *self.tally.runs.entry(server).or_default() += 1;
@@ -234,7 +235,7 @@ impl Ledger {
         let problem = match end {
             _ if call.is_cancelled => "ends after it was cancelled",
             _ if call.end.is_some() => "ends twice",
-            CallEnd::Answered(_) if call.runs == 0 => "is answered, and never ran",
+            CallEnd::Answered(_) if call.runs == 0 => "is answered, but never ran",
             CallEnd::Failed(failure) if failure.why == Why::NoServer && idle < patience => {
                 "has waited less than its patience"
             }
@@ -309,8 +310,8 @@ impl Ledger {
                 None => "has not ended",
                 Some(CallEnd::Answered(_)) => continue,
                 Some(CallEnd::Failed(failure)) => match failure.ran {
-                    Ran::No if call.runs > 0 => "ran, but says that it did not",
-                    Ran::Yes if call.runs == 0 => "never ran, but says that it did",
+                    Ran::No if call.runs > 0 => "ran, but its end says that it did not",
+                    Ran::Yes if call.runs == 0 => "never ran, but its end says that it did",
                     _ => continue,
                 },
             };

@@ -17,7 +17,7 @@ pub(super) struct Plan {
     pub(super) calls: u32,
     /// Further calls that each client keeps in flight: when one ends, another begins.
     pub(super) in_flight: usize,
-    /// Number of different keys of calls; 0: each call has its own. They begin with `first_key`.
+    /// Number of different keys of calls, which begin with `first_key`; 0: each call has its own.
     pub(super) keys: u64,
     pub(super) first_key: u64,
     /// Whether some calls are notifications.
@@ -155,7 +155,7 @@ impl ServerPlan {
         }
     }
 
-    /// Whether another server's calls end as soon as this one's.
+    /// Whether calls at the other server take as long as at this one.
     pub(super) fn is_equal(&self, other: &Self) -> bool {
         let ends = |it: &Self| (it.takes, it.refuses, it.fails);
         ends(self) == ends(other)

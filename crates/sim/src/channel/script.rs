@@ -50,7 +50,7 @@ pub struct Script {
 pub struct Answers {
     /// The mean time of a handler; the times are exponentially distributed.
     pub mean: Nanos,
-    /// The share of requests that it refuses as overloaded, before a handler has them.
+    /// The share of requests that it refuses as overloaded, before a handler gets them.
     pub refuses: Ppm,
     /// The share of requests that its handlers answer with an error.
     pub fails: Ppm,
@@ -94,8 +94,8 @@ pub struct Played {
 /// The longest drain. After it, the server ends even if handlers run.
 const LONGEST_DRAIN: Nanos = Nanos::from_secs(30);
 
-/// After the last call has begun, the calls of a run must end within this time, plus the time for
-/// which a channel waits for a server. Handlers of a run take much less.
+/// Calls must end within this time after the last one has begun, plus the time for which a channel
+/// waits for a server. Handlers take much less.
 const PATIENCE: Nanos = Nanos::from_secs(60);
 
 /// The time after the last call in which handlers may still begin.

@@ -99,7 +99,7 @@ fn on_call(app: &mut Server, req: Request<'_>, cx: &mut Cx<'_>) {
     ledger.run(index(name), app.number);
     if app.is_draining {
         ledger.violate(format!(
-            "server {} drains, and runs call {name}",
+            "server {} is draining, but runs call {name}",
             app.number
         ));
     }

@@ -54,7 +54,7 @@ pub(super) fn equal(got: impl Iterator<Item = u64> + Clone, ahead: u64) -> Resul
     let limit = (share / 10).max(chance(2 * share));
     match apart > limit + ahead {
         true => Err(format!(
-            "equal servers are {apart} calls apart, at most {limit} are fair"
+            "the calls of equal servers differ by {apart}; the limit is {limit}"
         )),
         false => Ok(Judged {
             equal: 1,

@@ -1,4 +1,4 @@
-//! The stage: the world with its processes, for which it does the work of a nexus. A session that a
+//! The stage: the world and its processes. It does the work of a nexus for them. A session that a
 //! client orders opens after a while, if the server is alive and serves. When one side ends a
 //! session, the other side learns of it.
 //!
@@ -112,7 +112,8 @@ pub(super) struct Stage {
     pub(super) rng: Rng,
     events: Schedule<Event>,
     pub(super) sessions: Vec<Made>,
-    /// Whether each server is in the list of addresses; `paused`: whether its host is paused.
+    /// For each server, whether it is in the list of addresses; `paused`: whether its host is
+    /// paused.
     pub(super) listed: Vec<bool>,
     pub(super) paused: Vec<bool>,
 }
@@ -224,7 +225,7 @@ impl Stage {
             return None;
         }
         if self.server(server)?.app().is_draining() {
-            let what = format!("server {server} drains, and takes a session");
+            let what = format!("server {server} is draining, but accepts a session");
             self.world.cluster.ledger.borrow_mut().violate(what);
         }
         let peer = |port: usize| PeerId(u32::try_from(port).expect("a world has few ports"));

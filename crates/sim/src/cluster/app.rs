@@ -46,7 +46,7 @@ pub(super) struct App {
     /// Requests that wait for a nested call or a timer.
     held: Vec<Option<Kept>>,
     free: Vec<usize>,
-    /// Handles of the last requests whose clients no longer waited.
+    /// Handles of the latest requests whose clients had stopped waiting.
     given_up: VecDeque<Ticket>,
     /// For each session that this process has granted, by session number, the token that the peer
     /// has chosen.

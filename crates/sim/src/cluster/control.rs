@@ -40,12 +40,12 @@ pub(super) struct Control {
     chaos_end: Nanos,
     rng: Rng,
     requests: Vec<StreamRequest>,
-    /// When the plane must run next. Computing this is expensive, so it is updated only when the
+    /// When the plane must run next. This is expensive to compute, so it is updated only when the
     /// plane has changed.
     next_tick: Nanos,
     /// How long a connect may take.
     patience: Nanos,
-    /// Until this time, the endpoint takes no events, because its thread is away.
+    /// The endpoint takes no events before this time, as if its thread were busy elsewhere.
     away_until: Nanos,
     /// Whether the connection breaks as the next proof of an address arrives.
     loses_proof: bool,

@@ -91,8 +91,7 @@ pub const COMMON: Comparison = Comparison {
     ],
 };
 
-/// The general path, on which short packets wait in the queue like all others, against staged short
-/// packets.
+/// The general path, which queues short packets like all others, against a path that stages them.
 pub const LANES: Comparison = Comparison {
     name: "lanes",
     sides: [
@@ -208,7 +207,7 @@ fn run(
     let recorder = Recorder::new(kept);
     let options = Options {
         mutant,
-        // The comparison must find the planted bug, but the laws must not. A broken law would also
+        // The comparison must find the planted bug, not the checks of the laws: a broken law would
         // change the run so much that it could not be compared.
         lawless: mutant.is_some(),
         ..Options::default()
@@ -217,7 +216,7 @@ fn run(
     (result, recorder.take())
 }
 
-/// The packets that took the path of a variant that has one, in all processes.
+/// Counts the packets of all processes that took the variant's own path; `None` if it has none.
 fn taken(variant: &Variant, record: &Recorded) -> Option<Taken> {
     let path = variant.path?;
     let mut taken = Taken::default();

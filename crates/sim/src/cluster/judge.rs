@@ -23,8 +23,7 @@ const SLACK: Nanos = Nanos::from_millis(100);
 /// Over a sound network, a connect succeeds if it has at least this much time.
 const PATIENT: Nanos = Nanos::from_millis(200);
 
-/// The endpoint that asks for a session, with the number and the token that it chose for the
-/// session.
+/// The endpoint that asks for a session, and the number and token that it chose for it.
 type Asked = (EndpointUid, SessionNum, Token);
 
 /// The checker.
@@ -112,7 +111,7 @@ impl Judge {
                 let sent = self.proofs.sent.entry(*proving).or_default();
                 *sent += 1;
                 if *sent > CHALLENGES {
-                    let what = format!("{proving:?} gets a challenge too many");
+                    let what = format!("{proving:?} gets more than {CHALLENGES} challenges");
                     self.violate(&what);
                 }
                 None
@@ -248,7 +247,9 @@ impl Judge {
             let proven = (offer.session, offer.token.0);
             if ways.is_elsewhere(channels, info.peer) && !self.proofs.sessions.contains(&proven) {
                 let (session, peer) = (offer.session.0, info.peer);
-                self.violate(&format!("session {session} is open, and {peer:?} unproven"));
+                self.violate(&format!(
+                    "session {session} is open, but {peer:?} is unproven"
+                ));
             }
         }
     }
@@ -274,12 +275,12 @@ impl Judge {
         if let Some((peer, count)) = apart {
             let uses = channels.uses(*peer);
             self.violate(&format!(
-                "{count} sessions use {peer:?}, which counts {uses}"
+                "{count} sessions use {peer:?}, but it counts {uses}"
             ));
         } else if total != channels.all_uses() {
             let uses = channels.all_uses();
             self.violate(&format!(
-                "{total} sessions use channels, which count {uses}"
+                "{total} sessions use channels, but these count {uses}"
             ));
         }
     }

@@ -47,8 +47,8 @@ pub(super) struct Ledger {
     /// From this time on, no process may be declared failed, because each has received packets from
     /// all others since the faults ended.
     pub(super) trusted_from: Nanos,
-    /// Empty requests, which have no room for the name of a call: how many were issued, and how
-    /// many ran.
+    /// How many empty requests were issued, and how many ran. They have no room for the name of a
+    /// call.
     empties: (u64, u64),
     allowed: Allowed,
     /// The sessions that their openers gave up before they were open.
@@ -278,7 +278,7 @@ impl Ledger {
         };
         call.runs = call.runs.saturating_add(1);
         let problem = if call.never_runs {
-            "runs after an end that says that it does not"
+            "runs although its end says that it does not"
         } else if call.runs > 1 {
             "ran more than once"
         } else if call.to != at {

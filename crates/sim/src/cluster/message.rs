@@ -1,8 +1,8 @@
-//! The format of requests and responses in the scenario, and the handler that each request is for.
+//! The format of requests and responses, and the handlers that they are for.
 //!
-//! Every request that is not empty begins with its call's name, and the bytes after its prefix are
-//! computed from the name. So are all bytes of its response, so a response that belongs to another
-//! request, or to none, is recognised. Called by `app`, `handlers` and `ledger`.
+//! Every request that is not empty begins with its call's name. The bytes after its prefix, and all
+//! bytes of its response, are computed from the name, so the caller recognises a response that
+//! belongs to another request or to none. Called by `app`, `handlers` and `ledger`.
 
 use dunlin_wire::ReqType;
 

@@ -230,7 +230,7 @@ impl RpcNode {
         }
     }
 
-    /// Bytes of requests that have arrived in part, as counted from the requests and from the
+    /// Bytes of requests that have arrived in part: the sum over the requests, and the sum over the
     /// budgets.
     pub(crate) fn receiving(&self) -> (u64, u64) {
         let sessions = self.rpc.sessions();
@@ -262,7 +262,10 @@ impl RpcNode {
         }
         let (parts, whole) = self.receiving();
         if parts != whole || whole > self.budget {
-            let what = format!("port {}: {parts} of {whole} bytes are coming in", id.port.0);
+            let what = format!(
+                "port {}: requests hold {parts} bytes, budgets {whole}",
+                id.port.0
+            );
             shared.lock().violate(what);
         }
     }

@@ -95,7 +95,7 @@ pub struct Workload {
     /// Longest time that a slow handler computes over the sound network: more than the failure
     /// timeout, if the run has such slow handlers.
     pub sloth: Option<Nanos>,
-    /// Most jobs of a process that may wait for workers or run.
+    /// At most this many jobs of a process wait for workers or run.
     pub worker_queue: usize,
 }
 
@@ -109,10 +109,10 @@ pub struct Handshakes {
     /// The peer restarts right after it sent a grant: the connection breaks, and the memory that
     /// the peer shared with this side is gone; until `chaos_end`.
     pub restarted: Ppm,
-    /// A channel is gone between the grant and its completion.
+    /// A channel vanishes between a grant and its completion.
     pub gone: Ppm,
-    /// An endpoint takes a grant only after its deadline. By then the channel is gone, or the
-    /// connection breaks as the peer proves its address; until `chaos_end`.
+    /// An endpoint takes a grant only after the session's deadline. By then the channel is gone, or
+    /// the connection breaks as the peer proves its address; until `chaos_end`.
     pub late: Ppm,
 }
 
@@ -350,7 +350,7 @@ fn draw_endpoint(rng: &mut Rng, tight: bool) -> Config {
             clock: !rng.one_in(4),
             ..Bypasses::default()
         },
-        // The horizon is short, so that packets of slowly paced sessions lie beyond it.
+        // The wheel's horizon is short, so that packets of slowly paced sessions lie beyond it.
         wheel_slot: Nanos(rng.log_between(50, 20_000)),
         wheel_horizon: Nanos(rng.log_between(40_000, 200_000)),
         ..usual
@@ -450,7 +450,7 @@ impl Workload {
 
 const RARE_TO_COMMON: [Ppm; 4] = [Ppm::NEVER, Ppm(20_000), Ppm::percent(10), Ppm::percent(40)];
 
-/// All kinds, or a few of them, so that some runs are dominated by one.
+/// Draws all kinds, or only a few, so that one kind dominates some runs.
 fn draw_kinds(rng: &mut Rng) -> Vec<Kind> {
     if rng.one_in(3) {
         return (0..rng.between(1, 3))

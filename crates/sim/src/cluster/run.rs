@@ -126,7 +126,7 @@ pub fn run_seed(seed: u64, options: Options) -> Result<Report, Box<Failure>> {
     ) {
         Err(traced) => Err(traced),
         Ok(_) => {
-            let what = format!("{}; and not again: the simulator is at fault", failure.what);
+            let what = format!("{}; not reproduced: a fault of the simulator", failure.what);
             Err(Box::new(Failure { what, ..*failure }))
         }
     }
@@ -183,7 +183,7 @@ const SETTLE_LIMIT: Nanos = Nanos::from_secs(4);
 const CALM_LIMIT: Nanos = Nanos::from_secs(8);
 /// All resources are returned within this time after the sessions have ended.
 const CLOSE_LIMIT: Nanos = Nanos::from_secs(2);
-/// If a process could not issue its calls for this long, it lacks memory or sessions.
+/// A process that has not issued its calls after this time lacks memory or sessions.
 const TIGHT_PATIENCE: Nanos = Nanos::from_millis(50);
 /// After the faults, every process answers a request within this time.
 const SILENCE: Nanos = Nanos::from_millis(30);
@@ -291,7 +291,7 @@ impl Run {
         {
             if self.world.now() > limit {
                 let left = self.left_to_issue(start);
-                return Err(format!("in the calm: {left} not issued, {}", self.unrest()));
+                return Err(format!("calm: {left} calls not issued, {}", self.unrest()));
             }
             self.advance(CALM_STEP)?;
             let lossy = self.losses() != before;
@@ -362,7 +362,7 @@ impl Run {
         }
     }
 
-    /// Whether no session has anything in flight or waiting, and all credits are back.
+    /// Whether no session has packets or calls in flight or waiting, and all credits are back.
     fn is_quiet(&mut self) -> bool {
         (0..self.world.ports()).all(|port| {
             self.world

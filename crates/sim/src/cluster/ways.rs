@@ -7,8 +7,8 @@ use super::commands::Commands;
 use crate::world::net::channels::{Channels, Pending, port_of};
 use crate::world::rng::{Ppm, Rng};
 
-/// Least number of completions between two channels that vanish: several that vanish in a row could
-/// exhaust a session's retries.
+/// Least number of completions between two vanishing channels. If several vanished in a row, they
+/// could exhaust a session's retries.
 const SPARED: u32 = 100;
 
 /// The transport's peers, and the way to the control thread.

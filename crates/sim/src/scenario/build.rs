@@ -197,7 +197,7 @@ impl Load {
 }
 
 /// Gives each client a server. Clients that are servers themselves form a random circle, in which
-/// each takes the next one; the others take the servers in turn.
+/// each calls the next one; the others get the servers in turn.
 fn pairs(clients: &[usize], mut circle: Vec<usize>, rng: &mut Rng) -> Vec<(usize, usize)> {
     for last in (1..circle.len()).rev() {
         circle.swap(last, rng.index(last + 1));

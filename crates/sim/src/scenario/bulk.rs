@@ -41,8 +41,8 @@ pub struct Bulk {
     pub in_flight: u32,
     /// Credits of the session.
     pub credits: u32,
-    /// Number of large requests. If it is 0, the client sends none. Otherwise, it continues to send
-    /// large requests after these until all small requests have ended.
+    /// Number of large requests. Unless it is 0, the client sends further large requests until all
+    /// small ones have ended.
     pub requests: u32,
     /// Requests of one packet on the same session, one after the other.
     pub small_requests: u32,
@@ -51,8 +51,8 @@ pub struct Bulk {
 impl Default for Bulk {
     /// 8 MB requests, one at a time, at 100 Gb/s and 6 µs, with 4096 bytes a packet. The credits
     /// are three times the capacity of the link. With more, every retransmission would wait in the
-    /// sender's own queue; meanwhile the sender would reach the limit of 512 packets ahead of the
-    /// first missing one (rule W7) and stop.
+    /// sender's own queue. Meanwhile the sender would get 512 packets ahead of the first missing
+    /// one and have to stop (rule W7).
     fn default() -> Self {
         Self {
             seed: 1,
@@ -98,7 +98,7 @@ const LIMIT: Nanos = Nanos::from_secs(600);
 const STEP: Nanos = Nanos::from_millis(10);
 const CLIENT: PortId = PortId(0);
 const SERVER: PortId = PortId(1);
-/// Time from the hand-over of a burst to the NIC until the NIC has read it from memory.
+/// Time until the NIC has read a burst from memory, counted from the hand-over.
 const DMA: Nanos = Nanos(200);
 
 /// Runs the experiment.

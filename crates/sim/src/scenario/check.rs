@@ -1,4 +1,4 @@
-//! The conditions that a scenario must meet, before any of it is made.
+//! The conditions that a scenario must meet, checked before any of it is built.
 //!
 //! Invariant: a scenario that passes can be built, if there is enough memory. Faults name keys of
 //! scenario files, so that the command line can show the line. Called by `scenario` and by the

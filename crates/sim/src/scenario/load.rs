@@ -110,7 +110,9 @@ impl Load {
         } else if self.endpoints == 0 {
             Some(("endpoints", "must be above 0".to_owned()))
         } else if sessions > MOST_ENDPOINTS {
-            let what = format!("there are {sessions}, and a million is the most; take fewer hosts");
+            let what = format!(
+                "there are {sessions}, but at most a million are allowed; take fewer hosts"
+            );
             Some(("endpoints", what))
         } else if servers == 1 && both {
             let what = "the only server would have to call itself";

@@ -132,7 +132,7 @@ fn on_call(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
     if !whole || last_word(req.data()) != name {
         app.stats
             .borrow_mut()
-            .violate("a request is not what was sent");
+            .violate("a request differs from the one that was sent");
         return req.reject(cx, ErrorCode::application(1));
     }
     let now = cx.now();

@@ -53,9 +53,9 @@ pub struct Stage {
     pub failed: u64,
     /// Time from call to continuation; in an open loop, from arrival.
     pub latency: Quantiles,
-    /// The part of it until the server answers: the way across, including the wait for a slot.
+    /// The part of the latency until the server answers, including the wait for a slot.
     pub latency_across: Quantiles,
-    /// The rest: the way back.
+    /// The part of the latency after the server has answered.
     pub latency_back: Quantiles,
     /// Round trips of packets, as clients measure them.
     pub rtt: Quantiles,

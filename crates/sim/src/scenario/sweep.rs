@@ -66,8 +66,8 @@ pub struct Case {
     pub senders: usize,
     /// Requests that each sender has in flight.
     pub in_flight: u32,
-    /// True if hosts measure the round trip of the empty network, as without `udp.base_rtt`; false
-    /// if they know it.
+    /// Whether hosts measure the round trip of the empty network, as they do without
+    /// `udp.base_rtt`. If not, they know it.
     pub measured: bool,
     /// The seed, from which all random choices follow.
     pub seed: u64,
@@ -98,33 +98,32 @@ impl fmt::Display for Case {
 pub struct Row {
     /// The run.
     pub case: Case,
-    /// The rate of all senders together, divided by the highest that cables, credits and requests
-    /// in flight allow; for echoes, in the slower direction. For [`Family::Late`], the late
-    /// sender's rate, and for [`Family::Two`], the lowest rate of a sender, divided by the rate
-    /// that each would have if all had the same.
+    /// The rate of all senders together, divided by the highest rate that cables, credits and
+    /// requests in flight allow; for echoes, in the slower direction. For [`Family::Late`] and
+    /// [`Family::Two`] it is the rate of one sender, divided by an equal share: the rate of the
+    /// late sender, and the lowest rate of any sender.
     pub share: f64,
     /// Jain's index of the first load, in the worse direction; 1 for [`Family::Two`].
     pub jain: f64,
-    /// Retransmitted packets until 5 ms after the last sender has begun, as a share of the packets
-    /// of that time.
+    /// Share of retransmitted packets among those sent until 5 ms after the last sender has begun.
     pub resent_first: f64,
-    /// Retransmitted packets after that, as a share of the packets after that.
+    /// Share of retransmitted packets among those sent later.
     pub resent: f64,
-    /// Frames for which switches and NICs had no room.
+    /// Frames dropped because a switch or NIC had no room.
     pub dropped: u64,
     /// A number that changes with any change of the run.
     pub digest: u64,
 }
 
-/// Time after the last sender has begun, within which the network must settle.
+/// The network must settle within this time after the last sender has begun.
 const SETTLE: Nanos = Nanos::from_millis(5);
 
-/// Rates of one sender alone, without congestion control: each is measured once.
+/// Rates of a single sender without congestion control. Each is measured once.
 #[derive(Debug, Default)]
 pub struct Alone(Mutex<BTreeMap<Case, f64>>);
 
 impl Alone {
-    /// The rate of one sender in this case, which depends on neither switch memory nor seed.
+    /// The rate of a single sender in this case. It depends on neither switch memory nor seed.
     fn rate(&self, case: Case) -> Result<f64, Wrong> {
         let case = Case {
             senders: 1,
@@ -145,8 +144,8 @@ impl Alone {
 }
 
 impl Row {
-    /// The row of the same case and scheme with more switch memory, if this row implies it: if
-    /// every frame had room already, more memory changes nothing except the marks of DCQCN.
+    /// The row of the same case and scheme with more switch memory, if this row determines it. If
+    /// no frame was dropped, more memory changes nothing except the marks of DCQCN.
     pub fn with_more_memory(&self, case: Case, scheme: Scheme) -> Option<Self> {
         let same = Case {
             buffer_kb: self.case.buffer_kb,

@@ -85,7 +85,7 @@ fn an_incast_without_control_waits_for_the_credits_of_all() {
 
 #[test]
 fn equal_large_requests_of_a_session_take_about_the_same_time() {
-    // A path without congestion control that is faster than the processors, like shared memory.
+    // Like shared memory, this path is faster than the processors and has no congestion control.
     for (request_bytes, response_bytes) in [(64 << 10, 32), (1 << 20, 32), (64 << 10, 64 << 10)] {
         let mut scenario = incast(1, 32);
         scenario.net.line_rate = 50_000_000_000;
@@ -177,7 +177,7 @@ fn hosts_with_partners_of_their_own_use_all_of_their_cables() {
     scenario.loads[0].partners = Partners::Fixed;
     let fixed = p99(&scenario);
     // Twice 64 packets of 1114 bytes take 45.6 µs at 25 Gb/s, and 58 µs with round trips and the
-    // work of threads. In addition each thread serves another client meanwhile.
+    // work of threads. Each thread also serves another client during this time.
     assert!((46_000..125_000).contains(&fixed), "{fixed}");
     assert!(drawn > fixed * 4 / 3, "{drawn} and {fixed}");
 }
@@ -259,7 +259,7 @@ fn an_open_loop_begins_requests_at_its_rate_whatever_the_network_does() {
 }
 
 #[test]
-fn clients_that_leave_begin_none_of_the_requests_that_wait() {
+fn clients_that_have_stopped_begin_no_waiting_requests() {
     let overload = |gap, stop| {
         let mut scenario = small(Arrivals::Open { gap });
         scenario.loads[0].stop = stop;
@@ -269,13 +269,13 @@ fn clients_that_leave_begin_none_of_the_requests_that_wait() {
     let (gap, half) = (Nanos(500), Nanos(15 * MILLI / 2));
     let [all, left] = [Nanos::MAX, half].map(|stop| overload(gap, stop));
     assert!(left < all * 7 / 8, "{left} of {all}");
-    // These are the most arrivals that may wait in a run. They wait in vain, and take no memory.
+    // No run may have more waiting arrivals than this. They are never issued, and take no memory.
     let flood = overload(Nanos(1), half);
     assert!((left / 2..2 * left).contains(&flood), "{flood} and {left}");
 }
 
 #[test]
-fn clients_think_between_batches_and_leave() {
+fn clients_pause_between_batches_and_stop() {
     let think = Nanos(100_000);
     let mut scenario = small(Arrivals::Closed { batch: 1, think });
     scenario.loads[0].in_flight = 1;

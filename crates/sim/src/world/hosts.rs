@@ -43,7 +43,7 @@ struct Process<N> {
     life: u32,
     host: HostId,
     clock: SimClock,
-    /// The process is busy with its last iteration until this time.
+    /// Until this time, the process is busy with its last iteration.
     busy_until: Nanos,
     /// When it will run, and a number that invalidates earlier plans.
     planned: Nanos,
@@ -51,8 +51,8 @@ struct Process<N> {
     /// When its control thread will run, and a number that invalidates earlier plans.
     tick_planned: Nanos,
     tick_ticket: u64,
-    /// Number of iterations in a row, without an event between them, after each of which the
-    /// process wanted to run again immediately.
+    /// Number of consecutive iterations, without an event between them, after which the process
+    /// wanted to run again immediately.
     restless: u32,
 }
 
@@ -329,7 +329,7 @@ impl<C: Cluster> World<C> {
         process.busy_until = now + process.clock.settle() + self.net.borrow().iteration_cost();
         process.restless = if next > now { 0 } else { process.restless + 1 };
         if process.restless > RESTLESS_LIMIT {
-            let what = format!("port {} wants to run at once, for ever", port.0);
+            let what = format!("port {} always wants to run at once", port.0);
             self.net.borrow_mut().violate(what);
         }
         // If the transport is busy, the process runs when the transport has finished, or earlier if

@@ -56,7 +56,7 @@ pub enum Happening {
     Arrived(PortId),
     /// The transport has finished with a burst of this port.
     Sent(PortId),
-    /// A time that the world had scheduled has come. The world chose the number.
+    /// A time that the world had scheduled has come; the number is the one that the world gave.
     Due(u64),
 }
 
@@ -151,8 +151,8 @@ impl Net {
     }
 
     /// The default network, without hosts, with all kinds of faults except damage, drawn from
-    /// `rng`. Damage that no checksum detects would change messages, so tests of message contents
-    /// use this network.
+    /// `rng`. Tests of message contents use it, because damage that no checksum detects would
+    /// change messages.
     pub fn undamaged(rng: &mut Rng) -> NetHandle {
         let net = Self::sound(rng.next_u64());
         net.borrow_mut().set_rates(FaultRates {

@@ -1,9 +1,9 @@
 //! The record of a run: a digest after each fact and, in a second run, words for the facts to show.
 //!
 //! Invariants: a record does not change the run, and the digests do not depend on whether words are
-//! kept. A fact shows only values that two equal runs in one process share, so no address and no
-//! number of a memory region. Written through [`Recorder`] by the code that makes the facts, read
-//! by `cluster::differential`.
+//! kept. A fact shows only values that are the same in two equal runs in one process, so neither
+//! addresses nor numbers of memory regions. Written through [`Recorder`] by the code that makes the
+//! facts, read by `cluster::differential`.
 
 use std::fmt::{self, Arguments, Write};
 use std::ops::Range;
@@ -156,7 +156,7 @@ impl Record {
     }
 }
 
-/// A digest, which any change of a word changes.
+/// A digest that changes with any change of a word.
 #[derive(Debug, Default)]
 struct Digest(u64);
 

@@ -90,7 +90,7 @@ impl Rng {
 
     /// A non-negative number from an exponential distribution with this mean. It is drawn by
     /// comparisons (von Neumann, "Various techniques used in connection with random digits"), so it
-    /// does not depend on a machine's logarithm.
+    /// does not depend on a machine's logarithm function.
     pub fn exponential(&mut self, mean: u64) -> u64 {
         let mut whole = 0;
         loop {

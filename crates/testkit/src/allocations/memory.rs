@@ -25,7 +25,7 @@ impl Memory {
     /// The only peer that an endpoint has.
     pub const PEER: PeerId = PeerId(0);
 
-    /// The ends of two endpoints, each the peer of the other.
+    /// Makes the halves for two endpoints, each of which is the other's only peer.
     pub fn pair() -> [Halves<MemoryRx, MemoryTx>; 2] {
         let queue = || {
             Rc::new(RefCell::new(Queue {

@@ -1,5 +1,4 @@
-//! The record of the checkers: every call with its result, and every session with whether it was
-//! attacked.
+//! The record of the checkers: the result of every call, and whether each session was attacked.
 //!
 //! Invariants: a handler runs at most once for a call, and a call completes exactly once, with its
 //! request unchanged. On sessions that no attacker with the right token has attacked, answers are
@@ -270,7 +269,7 @@ fn judge(
 ) -> Result<(), &'static str> {
     let need = |holds: bool, what| if holds { Ok(()) } else { Err(what) };
     match done.ran() {
-        Ran::No => need(call.runs == 0, "it ran, and its end denies that")?,
+        Ran::No => need(call.runs == 0, "it ran, but its end says that it did not")?,
         // If a request is too short for a letter, the ledger cannot tell which call the handler ran
         // for.
         Ran::Yes => need(
@@ -294,11 +293,13 @@ fn judge(
             need(!says || call.runs != 0, "no handler ran")
         }
         Err(RpcError::DeadlinePassed(_)) => {
-            need(call.terms.deadline <= now, "the deadline is to come")
+            need(call.terms.deadline <= now, "the deadline has not passed")
         }
         Err(RpcError::TooLarge { .. }) => Err("its session was open"),
         Err(RpcError::Cancelled(_)) => need(call.cancelled, "it was not cancelled"),
-        Err(RpcError::PeerFailed(_) | RpcError::SessionClosed(..)) => need(!open, "it is open"),
+        Err(RpcError::PeerFailed(_) | RpcError::SessionClosed(..)) => {
+            need(!open, "its session is open")
+        }
         Err(RpcError::ResponseTooLarge { size }) => need(
             size == u32::from(call.terms.answer_len) && size as usize > call.terms.room,
             "the response fits",

@@ -28,8 +28,8 @@ pub(super) const JOBS: usize = 3;
 const REFERRED: u32 = 64;
 /// Shortest data that stays with its sender.
 pub(super) const REFERRED_LEN: usize = 24;
-/// If data begins with a multiple of this, its sender revokes it before the receiver first reads
-/// it.
+/// If the first byte of the data is a multiple of this, the sender revokes the data before the
+/// receiver first reads it.
 const REVOKED: u8 = 16;
 /// The number of past frames that a host keeps, so that a step can send one again.
 const HISTORY: usize = 32;

@@ -104,7 +104,7 @@ pub(super) fn difference(first: &[Fact], second: &[Fact]) -> Option<String> {
     if same == first.len() && same == second.len() {
         return None;
     }
-    let mut out = format!("the variants differ after {same} facts that are the same:\n");
+    let mut out = format!("the variants differ after {same} equal facts:\n");
     let mut say = |line: fmt::Arguments<'_>| {
         // A string takes every line.
         let _never_fails = out.write_fmt(line);
@@ -115,7 +115,7 @@ pub(super) fn difference(first: &[Fact], second: &[Fact]) -> Option<String> {
     for (name, facts) in [("first", first), ("second", second)] {
         match facts.get(same) {
             Some(fact) => say(format_args!("  {name}: {fact}\n")),
-            None => say(format_args!("  {name}: its life is over\n")),
+            None => say(format_args!("  {name}: its run is over\n")),
         }
     }
     if let (Some(Fact::Stands(_, first)), Some(Fact::Stands(_, second))) =

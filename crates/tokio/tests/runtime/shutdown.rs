@@ -1,4 +1,4 @@
-//! Drains: of a server in a process of its own, on a signal that tokio handles, and in a task.
+//! Drains of a server: on a signal that tokio handles, in a process of its own, and in a task.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -122,7 +122,8 @@ fn push<R>(output: &mut Vec<u8>, len: usize, write: impl FnOnce(&mut [u8]) -> R)
     write(&mut output[begin..])
 }
 
-/// A client that has enough closes its socket while answers are on their way to it.
+/// Serves a client. Ignores errors of the socket, because a client that has enough closes its
+/// socket while answers are on their way.
 fn serve_client(stream: impl Read + Write) {
     if let Err(error) = answer_all(stream)
         && !error.is::<std::io::Error>()

@@ -1,6 +1,6 @@
-//! The processor time of a step: of its shell, and of all processes for which the shell, or one of
-//! them, has waited. Called by `step`. The kernel counts it in `/proc/PID/stat` (proc(5)), where it
-//! stays until the parent has taken the status of the process.
+//! The processor time of a step: of its shell and of all descendants that have been waited for.
+//! Called by `step`. The kernel counts it in `/proc/PID/stat` (proc(5)), where it stays until the
+//! parent has taken the status of the process.
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ const TREE: &str = "p v0.1.0 (/p)\na v1.0.0\nb v1.0.0 (proc-macro)\na v1.0.0 (*)
 #[test]
 fn each_package_counts_once() {
     assert_eq!(found(3, TREE), [""; 0]);
-    assert!(found(2, TREE)[0].contains("3 packages, and may compile 2"));
+    assert!(found(2, TREE)[0].contains("3 packages, but may compile 2"));
     assert!(found(4, TREE)[0].contains("lower its limit of 4"));
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn everything_is_all_but_control() {
+fn everything_includes_all_factors_but_control() {
     for off in Factor::ALL {
         assert!(off.includes(off) || off == Factor::AllThree);
         let is_control = matches!(off, Factor::Timely | Factor::Control);

@@ -18,7 +18,7 @@ use dunlin::Rng;
 /// Puts between two looks at the clock. Then all nodes drop old entries.
 const BLOCK: u64 = 256;
 
-/// Messages after which a put must be over.
+/// A put must be over after this number of messages.
 const MOST_MESSAGES: u32 = 1000;
 
 /// A node and its items.

@@ -23,7 +23,7 @@ pub(super) const ROLE: Role = Role::new("replica-member", member);
 
 pub(super) const REPLICAS: usize = 3;
 
-/// An election takes less time, even on a busy machine.
+/// An election takes less time than this, even on a busy machine.
 pub(super) const ELECTING: Duration = Duration::from_secs(20);
 
 /// The work of a process.

@@ -35,7 +35,7 @@ pub(super) const ANSWER: usize = dunlin::replica::Answer::HEAD;
 /// Replicas of a cluster.
 const REPLICAS: u64 = 3;
 
-/// An election takes less time, even on a busy machine.
+/// An election takes less time than this, even on a busy machine.
 const ELECTING: Duration = Duration::from_secs(10);
 
 /// Turns between two looks at the clock.

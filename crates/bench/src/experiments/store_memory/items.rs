@@ -1,6 +1,7 @@
 //! Items of a trace: values whose lengths are spread evenly over powers of two.
 
-/// The shortest value, and how many times longer the longest one is, as powers of two.
+/// The length of the shortest value, and the length of the longest one divided by it, as powers of
+/// two.
 const SHORTEST_BITS: f64 = 4.0;
 const RANGE_BITS: f64 = 10.0;
 

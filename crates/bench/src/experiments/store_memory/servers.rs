@@ -45,7 +45,7 @@ impl Server {
         }
     }
 
-    /// The cell with the resident memory that was last measured, in MiB; it has 0 before that.
+    /// The cell with the last measured resident memory in MiB; 0 before the first measurement.
     pub(super) fn resident(&self) -> Rc<Cell<f64>> {
         Rc::clone(&self.resident)
     }

@@ -111,8 +111,8 @@ impl Probe for Laps {
 /// There is no memory.
 fn grow(parent: &Parent) -> anyhow::Result<()> {
     let items = Items::of_mib(parent.receive()?, VALUE);
-    // Values with other lengths take up to 232 bytes with their headers, and half of the items
-    // have one at a time.
+    // Values with other lengths take up to 232 bytes with their headers, and at any time half of
+    // the items have such a value.
     let mut table = make(2 * items.table_bytes(), Mode::Store)?;
     let mut worst: f64 = 0.0;
     for number in 0..items.count {

@@ -19,7 +19,7 @@ pub(super) const ROLE: Role = Role::new("store-trace", play);
 /// The bytes of all keys and values are this many times the memory.
 const TIMES: u64 = 4;
 
-/// Requests for each key before hits count, and requests that count.
+/// Requests per key before hits count, and requests per key that count.
 const WARM_UP: u64 = 7;
 const COUNTED: u64 = 5;
 

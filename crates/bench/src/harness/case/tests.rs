@@ -298,7 +298,7 @@ fn a_figure_can_be_compared_with_another_of_the_same_measurement() {
     let mut cases = [Case::new::<u32>("test", "shm", &[], Alone)];
     run(&mut cases, rounds(1)).unwrap();
     let rows = cases[0].rows();
-    assert_eq!(rows.len(), 1, "what it is compared with is not a row");
+    assert_eq!(rows.len(), 1, "the value to compare with is not a row");
     assert_eq!((rows[0].baseline, rows[0].ratio), (Some(4.0), Some(1.5)));
     assert_eq!(rows[0].baseline_name.as_deref(), Some("itself"));
 }

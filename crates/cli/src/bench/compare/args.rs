@@ -65,7 +65,7 @@ pub(crate) struct Args {
     /// One JSON object per row, into a file or (`-`) to the standard output
     #[arg(long, value_name = "FILE|-")]
     pub(super) json: Option<Target>,
-    /// Run the measuring threads before all other threads, on a busy machine (needs root)
+    /// Give the measuring threads priority over all others, for a busy machine (needs root)
     #[arg(long)]
     pub(super) realtime: bool,
 }

@@ -28,7 +28,7 @@ pub(crate) struct Request {
     pub(crate) seconds: f64,
     /// Processors of client and server, if there are two.
     pub(crate) cpus: Option<[usize; 2]>,
-    /// Measuring threads run before all ordinary ones.
+    /// Whether measuring threads have priority over all ordinary threads.
     pub(crate) realtime: bool,
 }
 

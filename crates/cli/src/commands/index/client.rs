@@ -70,7 +70,7 @@ pub(super) enum Command {
 /// The server, and how to reach it.
 #[derive(Debug, clap::Args)]
 pub(super) struct ServerArgs {
-    /// The server's nexus
+    /// The address of the server's nexus
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:31850")]
     server: String,
     /// How long to wait for the server and its answer

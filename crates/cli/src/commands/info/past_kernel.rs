@@ -124,7 +124,7 @@ fn pinned() -> Fact {
     )
 }
 
-/// Parts that were never tested, because no device was at hand when they were written.
+/// Parts that were never tested, because we had no device for them.
 fn untested() -> Fact {
     let what = "drivers that reset for xdp.mode = native, xdp.zero_copy, devices that take VLAN \
                 tags off, interfaces of VLANs, queues by rule (tools/xdp-on-a-nic.sh tries them)";

@@ -26,7 +26,7 @@ Examples:
   dunlin replica get name --json              with its version
   dunlin replica cas name 12 other            only if the item still has version 12
   dunlin replica cas lock 0 me                only if the key has no item
-  dunlin replica put lock me --for 10s        leaves after ten seconds
+  dunlin replica put lock me --for 10s        expires after ten seconds
   dunlin replica list user/ --limit 10        keys that begin with user/, with versions and values
   dunlin replica list user/ --after user/7    keys after user/7
   dunlin replica list --hex --after 757372ff  keys and values that need not be text

@@ -32,7 +32,7 @@ usage is wrong.";
 /// The servers, and how to reach them.
 #[derive(Debug, clap::Args)]
 struct ServerArgs {
-    /// A server's nexus; can be repeated
+    /// The address of a server's nexus; can be repeated
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:31850")]
     server: Vec<String>,
     /// How long to wait for a server and its answer

@@ -56,7 +56,7 @@ struct GrantRow {
     queues: RangeInclusive<u32>,
     #[serde(default = "usual_umem")]
     umem_mib: u32,
-    /// Off unless asked for, because no device was at hand to test them.
+    /// Off unless asked for, because we had no device to test rules.
     #[serde(default)]
     rules: bool,
 }

@@ -23,8 +23,8 @@ pub(super) enum Step {
 }
 
 /// The form that a type asks for, with the name of the visitor that takes it. That name differs for
-/// types of one name in two modules, and for two uses of a generic type. If two types share the
-/// visitor's name too, the second is described as the first.
+/// types with the same name in two modules, and for two uses of a generic type. If two types also
+/// share the visitor's name, the second one is described as the first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Form {
     seen: Seen,

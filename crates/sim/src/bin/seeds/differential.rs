@@ -10,7 +10,7 @@ use dunlin_sim::cluster::differential::{
 
 use super::{Arguments, PROGRESS, print_failure, progress, rate, seeds_of};
 
-/// Returns whether no variants differ, and each has used its path often enough.
+/// Returns whether all variants behave alike, and each has used its path often enough.
 pub(super) fn run(arguments: &Arguments) -> bool {
     let mut fine = true;
     for comparison in COMPARISONS {
@@ -71,7 +71,7 @@ fn run_many(comparison: &Comparison, arguments: &Arguments) -> bool {
              \"seeds_per_s\":{rate:.1}}}"
         );
     } else {
-        println!("{name}: {run} seeds twice, {unlike} unlike, {facts} facts, {rate:.0} seeds/s");
+        println!("{name}: {run} seeds twice, {unlike} differ, {facts} facts, {rate:.0} seeds/s");
     }
     print_shares(comparison, &shares) && unlike == 0
 }
@@ -135,7 +135,7 @@ fn print_same(comparison: &Comparison, seed: u64, same: &Same, json: bool) {
     if json {
         println!("{{\"comparison\":{name:?},\"seed\":{seed},\"unlike\":false,\"facts\":{facts}}}");
     } else {
-        println!("{name}: seed {seed} is the same twice, in {facts} facts");
+        println!("{name}: both runs of seed {seed} agree in {facts} facts");
     }
 }
 

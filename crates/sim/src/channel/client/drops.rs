@@ -21,7 +21,7 @@ impl Client {
     pub(super) fn cancel_attempt(&mut self, id: AttemptId) {
         let mut attempts = self.attempts.values_mut();
         let Some(attempt) = attempts.find(|attempt| attempt.id == id) else {
-            return self.violate(format!("{id:?} is cancelled, and is not under way"));
+            return self.violate(format!("{id:?} is cancelled, but is not in flight"));
         };
         attempt.is_cancelled = true;
         let call = attempt.call;

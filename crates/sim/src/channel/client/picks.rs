@@ -48,19 +48,21 @@ struct Span {
     ready: Servers,
     /// The machine's number of attempts after the last call.
     attempts: u64,
-    /// Calls, or with hashes keys, of each ready server.
+    /// Calls of each ready server; with hashes, its keys.
     got: BTreeMap<usize, u64>,
-    /// At the beginning, the difference between the most and the least busy server.
+    /// The difference in attempts between the busiest and the least busy server when the span
+    /// began.
     ahead: u64,
     /// Attempts that were outstanding at the ready servers, summed over the calls.
     outstanding: u64,
-    /// Keys whose last call was made when one more server was ready, and how many of them moved.
+    /// Number of keys whose previous call was made when one more server was ready, and how many of
+    /// them moved.
     keys: u64,
     moved: u64,
 }
 
-/// The average number of outstanding attempts at a server with which the least of two avoids a slow
-/// server. With fewer, servers are often equally busy.
+/// With at least this many outstanding attempts at a server on average, the least of two avoids a
+/// slow server. With fewer, servers are often equally busy.
 const LOADED: u64 = 8;
 
 pub(super) struct Picks {
@@ -130,7 +132,7 @@ impl Picks {
         self.span.outstanding += before.ready.iter().map(|it| u64::from(it.1)).sum::<u64>();
         match self.pick {
             Pick::LeastOfTwo if most.is_some_and(|most| busy > most) => Err(format!(
-                "server {server} is the busiest, and gets a call: {:?}",
+                "server {server} is the busiest, but gets a call: {:?}",
                 before.ready
             )),
             Pick::Hash => self.on_key(key, server),
@@ -235,7 +237,7 @@ impl Span {
         let most = self.got.values().max().copied().unwrap_or(0);
         let least = self.got.values().min().copied().unwrap_or(0);
         match most - least > 1 {
-            true => Err("turns are left out".to_owned()),
+            true => Err("round robin has skipped a server".to_owned()),
             false => shares::equal(self.got.values().copied(), 0),
         }
     }

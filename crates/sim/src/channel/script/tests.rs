@@ -58,7 +58,7 @@ fn without_faults_every_call_runs_once() {
 }
 
 /// A server is stopped, and another one answers the repeats of its calls. When the first one
-/// continues, it runs the requests that it has had all the time.
+/// continues, it runs the requests that it had already received.
 #[test]
 fn a_server_that_was_stopped_runs_calls_that_another_one_has_answered() {
     let stop = strike(What::Stop, Nanos::from_millis(600));
@@ -115,7 +115,7 @@ fn options_of_the_channel_have_an_effect() {
 }
 
 #[test]
-fn a_run_ends_when_its_program_says_so_and_repeats_itself() {
+fn a_run_ends_when_its_program_says_so_and_is_deterministic() {
     let script = script(Ppm::ALWAYS, &[strike(What::Crash, SECOND)]);
     assert_eq!(play(&script, |now| now < Nanos::from_millis(10)), Ok(None));
     assert_eq!(played(&script), played(&script));

@@ -109,7 +109,7 @@ impl fmt::Display for Difference {
         let [a, b] = &self.sides;
         writeln!(
             f,
-            "seed {seed}: {:?} and {:?} differ after {fact} facts that are the same:",
+            "seed {seed}: {:?} and {:?} differ after {fact} equal facts:",
             a.name, b.name
         )?;
         for line in a.lines.iter().take(self.before) {

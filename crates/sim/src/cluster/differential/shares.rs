@@ -14,7 +14,7 @@ use crate::world::net::NetCounters;
 /// Reads from an endpoint's counters how many packets took a path.
 pub type TakesPath = fn(&Counters) -> Taken;
 
-/// How many packets took a path, of those that the path is meant for.
+/// How many of the packets that could take a path did so.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Taken {
     /// Packets on the path.
@@ -53,7 +53,8 @@ impl fmt::Display for Taken {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Shares {
     /// The share in seeds whose network did not lose, duplicate, change or delay any frame, and in
-    /// which neither side of a session waited for a proof while the other side sent.
+    /// which no address was proven: before a proof, one side may send while the other one still
+    /// waits.
     pub sound: Taken,
     /// The share in all seeds.
     pub all: Taken,

@@ -57,7 +57,7 @@ impl Call {
             Err(RpcError::PeerFailed(_)) => !must_succeed && !trusted,
             Err(RpcError::SessionClosed(CloseReason::Disconnected, _)) if abandoned => true,
             Err(RpcError::SessionClosed(..)) => !must_succeed,
-            // A large message takes longer than a short hold, even without loss.
+            // Even without loss, a large response may take longer than the server holds it.
             Err(RpcError::Rejected(ErrorCode::RESPONSE_GONE, _)) => {
                 allowed.forgetting && (!must_succeed || self.parts.1)
             }
@@ -78,7 +78,7 @@ impl Call {
         }
     }
 
-    /// Compares what the completion claims about the handler with the handler's runs.
+    /// Compares the completion's claim about the handler with the handler's actual runs.
     fn judge_ran(&self, ran: Ran) -> Option<String> {
         let is_true = match ran {
             Ran::No => self.runs == 0,

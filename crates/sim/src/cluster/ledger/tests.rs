@@ -64,7 +64,7 @@ fn a_call_that_runs_and_ends_once_is_fine() {
 }
 
 #[test]
-fn running_twice_elsewhere_or_without_a_caller_is_detected() {
+fn handlers_that_run_twice_elsewhere_or_for_no_call_are_detected() {
     type Body = fn(&mut Ledger, u64);
     let cases: [(&str, Body); 4] = [
         ("more than once", |ledger, call| {
@@ -146,7 +146,7 @@ fn an_end_must_report_correctly_whether_the_handler_ran() {
 }
 
 #[test]
-fn the_calm_allows_no_failures() {
+fn the_calm_phase_allows_no_failures() {
     let verdict = verdict(|ledger, _| {
         (ledger.phase, ledger.lossy) = (Phase::Calm, false);
         let call = issue(ledger, Kind::Echo, (false, false));

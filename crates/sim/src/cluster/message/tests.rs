@@ -28,7 +28,7 @@ fn a_response_belongs_to_one_call() {
 }
 
 #[test]
-fn kinds_are_their_request_types() {
+fn each_kind_has_its_own_request_type() {
     for (index, kind) in Kind::ALL.into_iter().enumerate() {
         assert_eq!(usize::from(kind.req_type().0), index);
     }

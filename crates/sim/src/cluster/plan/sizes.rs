@@ -8,12 +8,12 @@ use dunlin_wire::MAX_AHEAD;
 
 use crate::world::rng::{Ppm, Rng};
 
-/// Least packets of a huge message: more than a sender may be ahead of the first packet that has
-/// not arrived (rule W7).
+/// Least packets of a huge message: more than a sender may send ahead of the first missing packet
+/// (rule W7).
 const LEAST_HUGE: u64 = MAX_AHEAD as u64 + 1;
 /// Most packets of a message.
 const MOST_PACKETS: u64 = 590;
-/// One in this many messages is huge, until the run has had its number of huge ones.
+/// One in this many messages is huge, until the process has sent its number of huge ones.
 const HUGE_EVERY: u64 = 20;
 /// Packets of the longest answer for which batch and background handlers have room.
 const ANSWER_PACKETS: u64 = 4;

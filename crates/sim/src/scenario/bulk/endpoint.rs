@@ -155,8 +155,8 @@ impl App {
         }
     }
 
-    /// Sends another large request, if one is left, or if small ones are left, because these must
-    /// never run without large ones.
+    /// Sends another large request, if one is left. Also sends one while small ones are left,
+    /// because small requests must never run without large ones.
     fn send_next(&mut self, cx: &mut Cx<'_>) {
         let alone = self.bulk.requests == 0 || self.small_left() == 0;
         if self.begun >= self.bulk.requests && alone {

@@ -72,7 +72,7 @@ fn reordering_costs_little() {
     let sound = gbps(0);
     for (reorder, least) in [(10_000, 0.95), (100_000, 0.93)] {
         let share = gbps(reorder) / sound;
-        // The experiment's own runs are longer: they reach a share of 0.95 with a tenth of the
+        // The experiment itself runs longer, and reaches a share of 0.95 with a tenth of the
         // packets late.
         assert!(share >= least, "{share} of it with {reorder} ppm late");
     }

@@ -82,7 +82,7 @@ fn senders(family: Family, grid: Grid, gbps: u32) -> Vec<(usize, u32)> {
         (Family::Echo, Grid::Short) => &[1, 2],
         _ => &[1],
     };
-    // At 10 Gb/s, 70 senders have more credits than windows of one packet each would allow.
+    // 70 senders are left out at 10 Gb/s: their credits exceed windows of one packet each.
     let fits = |senders: &&usize| !(family == Family::Incast && gbps < 25 && **senders == 70);
     let pairs = many.iter().filter(fits);
     pairs

@@ -12,8 +12,7 @@ impl Case {
         f64::from(self.gbps) * f64::from(DATA) / f64::from(DATA + HEADERS)
     }
 
-    /// The rate of one sender alone and without congestion control, which its credits or the cable
-    /// limit.
+    /// The rate of a single sender without congestion control. Its credits or the cable limit it.
     fn alone(&self, alone: &Alone) -> Result<f64, Wrong> {
         alone.rate(Self {
             family: Family::Incast,
@@ -43,10 +42,10 @@ impl Case {
         Ok((self.goodput() / count(sharing)).min(alone))
     }
 
-    /// The rate of K echoes in flight in each direction. With K requests that cross two cables in
-    /// turn, each cable is busy for K / (K + 1) of the time. If a single echo takes longer than its
-    /// time on both cables, the share is K / (t + K - 1), where t is the time of a single echo in
-    /// units of the time on one cable.
+    /// The rate in each direction with K echoes in flight. If K requests cross two cables in turn,
+    /// each cable is busy for K / (K + 1) of the time. If a single echo takes longer than its time
+    /// on both cables, the share is K / (t + K - 1), where t is the time of a single echo divided
+    /// by its time on one cable.
     pub(super) fn possible_echoes(&self, alone: &Alone) -> Result<f64, Wrong> {
         let one = alone.rate(Self {
             in_flight: 1,
@@ -90,7 +89,7 @@ impl Bounds {
                 jain: 0.9,
                 ..free
             },
-            // Each sender sends only about 60 packets in the measured time: too few for the rates
+            // In the measured time each sender sends only about 60 packets, too few for the rates
             // to become equal.
             Family::Incast if case.senders > 150 => Self {
                 share: 0.97,

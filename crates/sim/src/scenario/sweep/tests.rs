@@ -34,7 +34,7 @@ fn swift_meets_its_limits_at_small_points() {
         let case = case(family, gbps, senders);
         let row = case.run(Scheme::Swift, &alone).unwrap();
         assert!(row.faults().is_empty(), "{case}: {row:?}");
-        // Every family has such a point, and the others take most of the time.
+        // Every family has a point with few senders, and the other points take most of the time.
         if senders <= 3 {
             let again = case.run(Scheme::Swift, &alone).unwrap();
             assert_eq!(again, row, "a case is a run");
@@ -42,7 +42,7 @@ fn swift_meets_its_limits_at_small_points() {
     }
 }
 
-/// More senders, or two queues in a row, need a stated round trip
+/// Cases with more senders, or with two queues in a row, need a configured round trip
 /// (`docs/decisions/congestion-control.md`).
 #[test]
 fn few_senders_that_measure_the_round_trip_meet_their_limits() {
@@ -80,7 +80,7 @@ fn faults_of_other_schemes_are_found() {
     assert!(lost.contains(&"resent") && lost.contains(&"resent_first"));
 }
 
-/// The points at which Timely starves a sender for good.
+/// The points at which the original Timely starves a sender forever.
 #[test]
 fn patched_timely_starves_no_sender() {
     let alone = Alone::default();
@@ -105,10 +105,10 @@ fn patched_timely_starves_no_sender() {
 }
 
 /// Receivers echo marks a round trip late, and paced packets leave at their scheduled time. Without
-/// these two, the shares of the last two cases were 0.43 and 0.37. When all senders got marks at
-/// the same time, the shares of the first two were 0.64 and 0.74.
+/// these two measures, the shares of the last two cases were 0.43 and 0.37. When all senders got
+/// marks at the same time, the shares of the first two were 0.64 and 0.74.
 #[test]
-fn dcqcn_comes_back_after_the_first_burst() {
+fn dcqcn_recovers_after_the_first_burst() {
     let alone = Alone::default();
     for (gbps, senders, least) in [(10, 2, 0.97), (10, 30, 0.8), (40, 5, 0.97)] {
         let case = Case {
@@ -134,7 +134,7 @@ fn every_family_has_points_in_both_grids() {
 }
 
 #[test]
-fn a_row_stands_for_more_memory_if_nothing_was_dropped() {
+fn a_row_also_holds_for_more_memory_if_no_frame_was_dropped() {
     let alone = Alone::default();
     let small = case(Family::Echo, 10, 3);
     let large = Case {

@@ -56,7 +56,7 @@ struct End {
 
 /// Range of the time that a message needs: a kernel's TCP within a rack, with its wake-ups.
 const DELAY: (u64, u64) = (10_000, 400_000);
-/// A direction whose messages must wait tries again after this time.
+/// A direction whose messages had to wait tries again after this time.
 const RETRY: Nanos = Nanos::from_millis(1);
 
 impl Lane {

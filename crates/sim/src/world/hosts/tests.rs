@@ -407,7 +407,7 @@ fn an_endpoint_that_never_rests_is_reported() {
 }
 
 #[test]
-fn the_scenario_is_asked_at_its_times() {
+fn run_until_returns_at_each_ask() {
     let mut world = world(0, NetConfig::default(), 8);
     world.at(Nanos(500), Act::Ask(3));
     world.at(Nanos(900), Act::Ask(4));

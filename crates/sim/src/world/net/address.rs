@@ -6,7 +6,8 @@ use dunlin_core::EndpointNum;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct HostId(pub usize);
 
-/// The queues of one endpoint; its number is the low half of a `PeerId` of the simulated transport.
+/// The queues of one endpoint. The port number is the low half of a `PeerId` of the simulated
+/// transport.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PortId(pub usize);
 

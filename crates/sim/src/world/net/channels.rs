@@ -218,7 +218,7 @@ impl Channels {
                 *uses -= 1;
                 self.leave_if_unused(peer);
             }
-            _ => self.violate(format!("{peer:?} is released and not in use")),
+            _ => self.violate(format!("{peer:?} is released, but is not in use")),
         }
     }
 
@@ -242,8 +242,8 @@ impl Channels {
             }
             self.preferred.remove(&uid);
         }
-        // There may be several channels to the peer, if existing sessions use one that new sessions
-        // must avoid.
+        // There may be several channels to the peer: existing sessions may use one that new
+        // sessions must avoid.
         let of_peer = || self.ends.values().filter(|end| end.uid == uid);
         let is_used = |end: &End| matches!(end.state, State::Live { uses: 1.., .. });
         if of_peer().any(|end| end.state == State::Offered) && !of_peer().any(is_used) {

@@ -17,8 +17,8 @@ pub struct NetConfig {
     pub cable: Nanos,
     /// Most bytes that wait in a NIC.
     pub nic_bytes: u64,
-    /// Whether a frame for which the NIC has no room waits in its endpoint's queue while the
-    /// endpoints take turns, as with a real NIC. If not, the NIC drops the frame.
+    /// Whether frames wait in their endpoint's queue while the NIC has no room, and endpoints take
+    /// turns, as with a real NIC. If not, the NIC drops such frames.
     pub nic_waits: bool,
     /// Whether hosts know the round trip of an empty network. If not, they measure it.
     pub tells_base_rtt: bool,

@@ -26,7 +26,7 @@ pub struct FaultRates {
     /// The longest delay of a reordered frame or a second copy.
     pub reorder_by: Nanos,
     /// Whether the delays of reordered frames are distributed uniformly up to `reorder_by`. If not,
-    /// their orders of magnitude are.
+    /// their logarithms are.
     pub evenly: bool,
     /// Bits of the frame flip, or the frame is cut or stretched.
     pub damage: Ppm,
@@ -80,7 +80,7 @@ impl FaultRates {
     }
 }
 
-/// The network's effect on one frame.
+/// The faults that strike one frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Fate {
     /// Whether the frame vanishes.

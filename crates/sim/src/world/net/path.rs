@@ -267,7 +267,7 @@ impl Net {
         self.spare.push(frame.bytes);
     }
 
-    /// Takes a delivered frame into the digest of the run.
+    /// Adds a delivered frame to the digest of the run.
     fn absorb(&mut self, frame: &Frame) {
         let mut words = [self.now().0, frame.to.0 as u64, 0, 0, 0];
         for (word, bytes) in words[2..].iter_mut().zip(frame.bytes.chunks_exact(8)) {

@@ -1,8 +1,8 @@
 //! The queues of one endpoint at its NIC: frames received and frames being sent.
 //!
 //! Invariant: bursts are read from memory in order, some time after the endpoint handed them over,
-//! and `done` advances only then. If a msgbuf has changed before that, the port reports it, because
-//! the endpoint released it too early (design §12). Called by `net` and `transport`.
+//! and `done` advances only then. The port reports a msgbuf that has changed before it was read,
+//! because the endpoint released it too early (design §12). Called by `net` and `transport`.
 
 use std::collections::VecDeque;
 

@@ -54,8 +54,8 @@ impl Marking {
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
     capacity: u64,
-    /// A queue may take this many times the free memory (Choudhury and Hahne, "Dynamic queue length
-    /// thresholds for shared-memory packet switches").
+    /// A queue may take up to this many times the free memory (Choudhury and Hahne, "Dynamic queue
+    /// length thresholds for shared-memory packet switches").
     alpha: f64,
     /// Bytes in use, including those of frames that have left since the last [`Queue::settle`].
     used: u64,
@@ -146,8 +146,8 @@ impl Queue {
         }
     }
 
-    /// Puts a frame at the end, if the memory has room for it. Departed frames of another queue
-    /// take room until that queue's next [`Self::settle`]. Returns the time at which the frame
+    /// Puts a frame at the end, if the memory has room for it. Frames that have left another queue
+    /// occupy memory until that queue's next [`Self::settle`]. Returns the time at which the frame
     /// reaches the other end of the cable.
     pub(super) fn push(
         &mut self,

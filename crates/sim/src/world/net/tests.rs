@@ -92,7 +92,7 @@ fn a_msgbuf_revoked_before_done_is_reported() {
 }
 
 #[test]
-fn flush_waits_for_the_dma_so_that_msgbufs_may_go() {
+fn flush_waits_for_the_dma_so_that_msgbufs_can_be_freed() {
     let (net, [mut a, _b]) = network(NetConfig::default());
     let (_pool, mut buf) = message(b"hello");
     let end = a.tx.burst(&[item(buf.lend())]);

@@ -31,7 +31,7 @@ impl Transport for SimTransport {
 #[derive(Debug)]
 pub struct SimRx {
     half: Half,
-    /// Whether the next burst finds nothing.
+    /// Whether the next burst must find nothing.
     looks_away: bool,
     burst: Vec<(Vec<u8>, bool)>,
 }

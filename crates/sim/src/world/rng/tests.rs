@@ -34,7 +34,7 @@ fn draws_stay_in_their_bounds_and_reach_them() {
 }
 
 #[test]
-fn chances_hold() {
+fn chances_have_their_frequencies() {
     let mut rng = Rng::new(8);
     let hits = (0..100_000)
         .filter(|_| rng.chance(Ppm::percent(10)))
@@ -58,7 +58,7 @@ fn exponential_numbers_have_their_mean_and_their_tail() {
 }
 
 #[test]
-fn a_seed_is_a_stream_and_forks_differ() {
+fn a_seed_determines_a_stream_and_forks_differ() {
     let (mut a, mut b) = (Rng::new(1), Rng::new(1));
     assert_eq!(a.next_u64(), b.next_u64());
     let mut fork = a.fork();

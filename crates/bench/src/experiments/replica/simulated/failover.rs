@@ -1,5 +1,5 @@
 //! Leaders that are killed: the time until the client's next acknowledged put, in clusters of their
-//! own. Every put that was acknowledged is still there.
+//! own. No acknowledged put may be lost.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const fn failover(name: &'static str) -> Metric {
 /// Clusters of a measurement.
 pub(in super::super) const KILLS: u64 = 1000;
 
-/// An election takes less time.
+/// An election takes less time than this.
 const ELECTING: Nanos = Nanos::from_secs(2);
 
 /// The pause between two puts.

@@ -26,7 +26,7 @@ const METRICS: [Metric; 5] = [
     Metric::alone("echo_p50", "ns"),
 ];
 
-/// An election takes less time.
+/// An election takes less time than this.
 const ELECTING: Nanos = Nanos::from_secs(2);
 
 /// Time until sessions are made and the endpoint's caches are filled.

@@ -181,7 +181,7 @@ fn frames_that_the_memory_has_no_room_for_are_counted() {
 }
 
 #[test]
-fn a_flow_keeps_to_one_way_and_flows_spread_over_all() {
+fn a_flow_keeps_to_one_path_and_flows_use_all_paths() {
     let ways = |from| pick(PortId(from), PortId(1), 1, 4);
     assert_eq!(ways(5), ways(5));
     let used: BTreeSet<usize> = (0..64).map(ways).collect();

@@ -12,8 +12,9 @@ fn the_network_is_the_papers_and_a_put_takes_two_round_trips_and_three_steps() {
     println!("put {put} and {put_p99} ns, leader {leader} and {leader_p99} ns");
     assert!(put > least && put < 6_000.0, "{put} and {least} ns");
     assert!(put_p99 >= put && put_p99 < 7_500.0, "{put_p99} ns");
-    // An echo and three steps are 3.19 µs. The append to the second follower adds some 60 ns,
-    // because both leave in one burst, and its length some 30, on two links and two threads.
+    // An echo and three steps take 3.19 µs. The append to the second follower adds some 60 ns,
+    // because it leaves in the same burst as the first one. Its length adds some 30 ns, on two
+    // links and two threads.
     assert!(leader > times.echo && leader < 3_300.0, "{leader} ns");
     assert!(leader_p99 < 3_300.0, "{leader_p99} ns");
 }
