@@ -268,7 +268,7 @@ impl std::fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
-    /// Checks every option against its range, and those that depend on each other.
+    /// Checks the range of every option, and the relations between options.
     ///
     /// # Errors
     /// The first option that is out of range.

@@ -81,7 +81,7 @@ mutants! {
         FutureCreditAccepted = "future-credit-accepted",
         /// The bitmap of a CR is read as if it began one packet later.
         BitmapOffByOne = "bitmap-off-by-one",
-        /// If the last packet of a request is full, it leaves empty.
+        /// If the last packet of a request is full, it is sent without its data.
         WrongLastPacket = "wrong-last-packet",
         /// A request that is given up before it is complete stays in the endpoint's budget.
         BudgetLeaked = "budget-leaked",
@@ -97,7 +97,7 @@ mutants! {
         LaneHalfFilled = "lane-half-filled",
         /// A short packet that follows a queued one is staged, and leaves before it.
         LaneOvertakes = "lane-overtakes",
-        /// No request fails because of a panic on the common path.
+        /// After a panic on the common path, no request fails.
         PanicMisattributed = "panic-misattributed",
         /// A peer whose endpoint is in a handler counts as failed.
         AbsenceIsFailure = "absence-is-failure",

@@ -42,7 +42,7 @@ pub(crate) struct Agenda {
     asked: Nanos,
     next_sweep: Nanos,
     sweep_cursor: usize,
-    /// This round of the sweep has seen a request that a later one must visit.
+    /// This round of the sweep has seen a request that a later round must visit.
     sweep_found: bool,
     /// An iteration must do more than handle its packets: `attention` is set, or a part outside of
     /// the core waits for the loop.

@@ -91,7 +91,8 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         }
     }
 
-    /// The body is not inlined, so that there is one: with two, the compiler inlines less of it.
+    /// The body is not inlined, so that it exists once. If it existed twice, the compiler would
+    /// inline less into it.
     #[inline(never)]
     fn iterate_unchecked(&mut self, frames: usize) {
         let now = self.engine.clock.now(); // CLOCK 1: all that follows happens at this time.

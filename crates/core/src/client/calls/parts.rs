@@ -142,7 +142,7 @@ impl Calls {
         context.expect_scan();
     }
 
-    /// Sends packets of the request, which differ in their numbers and flags alone.
+    /// Sends packets of the request. Their headers differ only in number and flags.
     pub(crate) fn send_parts(
         &mut self,
         idx: CallIdx,

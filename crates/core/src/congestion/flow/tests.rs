@@ -112,8 +112,8 @@ fn a_flow_of_timely_takes_new_bypasses() {
         flow.on_answer(sample(long, now + Nanos::from_millis(1)));
         flow.rate()
     };
-    // The bypass ignores the short round trip, so the long one is the first that counts. Otherwise
-    // the long one comes too soon after it.
+    // With the bypass, Timely ignores the short round trip, so the long one is the first that
+    // counts. Without it, the long one comes too soon after the short one.
     assert!(rate_with(true).is_some());
     assert_eq!(rate_with(false), None);
 }

@@ -16,14 +16,14 @@ const FOLLOWED: u64 = (Flags::FOLLOWED.0 as u64) << 8;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub(crate) packets: u32,
-    /// No other packet follows at once one of them, so a CR is due (rule S7).
+    /// One of them lacks the flag that another packet follows at once, so a CR is due (rule S7).
     pub(crate) is_credit_due: bool,
 }
 
 impl Reassembly {
-    /// Takes packets of the request at `place`, as [`Self::take`] does with each: those in order,
-    /// except the last of the request. `header` is that of the first frame; the packets end with
-    /// the first frame that does not go on.
+    /// Takes packets of the request at `place` that are in order, except the request's last one, as
+    /// [`Self::take`] would take each. `header` is the header of the first frame. The run ends
+    /// before the first frame that does not continue it.
     #[inline]
     pub(crate) fn take_run<'f>(
         &mut self,

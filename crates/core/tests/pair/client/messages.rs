@@ -17,8 +17,8 @@ fn sent(pair: &Pair) -> Vec<Vec<u8>> {
     requests.map(|bytes| bytes[HEADER_LEN..].to_vec()).collect()
 }
 
-/// A pair whose next calls are ordinary ones: the first call asks how long it takes, and the first
-/// in each slot takes an entry, and a buffer for its response.
+/// A pair whose next calls are ordinary ones: the first call asks for a round-trip sample, and the
+/// first call in each slot takes an entry, and a buffer for its response.
 fn pair() -> Pair {
     let mut pair = Pair::with_long_lanes();
     for calls in [1, 8] {

@@ -12,7 +12,7 @@ const RTT: Nanos = Nanos::from_micros(10);
 enum Event {
     /// This number of packets leave, or fewer.
     Send(u32),
-    /// The CR reports that many packets in order, and one of those after them.
+    /// A CR reports this number of packets in order, and perhaps one after them.
     Acked(u32, Option<u32>),
     /// The tail is probed.
     Probe,

@@ -1,4 +1,4 @@
-//! Tests of messages that stay in their source, and those that are copied at last.
+//! Tests of messages that stay in their source, and of messages that are copied after all.
 
 use super::super::*;
 
