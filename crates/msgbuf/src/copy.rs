@@ -47,7 +47,7 @@ fn settled_longer(to: &mut [u8], from: &[u8]) {
 /// checks at run time for wider moves, takes fewer stores.
 const WIDE: bool = cfg!(any(target_feature = "avx", not(target_arch = "x86_64")));
 
-/// Copies two or more chunks, each with one move. Both slices have one length. The last chunks
+/// Copies two or more chunks, each with one move. Both slices have the same length. The last chunks
 /// overlap earlier ones, so a few branches serve all lengths.
 #[inline(always)]
 fn many(to: &mut [[u8; CHUNK]], from: &[[u8; CHUNK]]) {
@@ -85,8 +85,8 @@ fn ends<const N: usize>(to: &mut [[u8; CHUNK]], from: &[[u8; CHUNK]]) {
     }
 }
 
-/// Copies eight chunks, one by one: a compiler turns a loop that moves all that it passes into a
-/// call of `memcpy`, and unrolls a loop of few moves.
+/// Copies eight chunks, one by one: a compiler would turn a loop over all chunks into a call of
+/// `memcpy`, and would unroll a loop over a few.
 #[inline(always)]
 fn eight([a, b, c, d, e, f, g, h]: &mut [[u8; CHUNK]; 8], from: &[[u8; CHUNK]; 8]) {
     let [i, j, k, l, m, n, o, p] = from;

@@ -52,7 +52,7 @@ pub enum Message {
         /// Its Ethernet address.
         mac: Mac,
     },
-    /// A neighbour gives the Ethernet address of an address.
+    /// A neighbour gives the Ethernet address for an IP address.
     Answer {
         /// The address.
         of: IpAddr,

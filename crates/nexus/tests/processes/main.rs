@@ -31,7 +31,7 @@ use dunlin_core::{CallErrorKind, Done, RpcError, Session, SessionEvent, Tag};
 use dunlin_nexus::{Nexus, Open, Rpc};
 use dunlin_wire::ReqType;
 
-/// Answers the request's bytes in reverse.
+/// Answers with the request's bytes in reverse order.
 const REVERSE: ReqType = ReqType(1);
 /// Answers in reverse too, in a worker thread.
 const BACKGROUND: ReqType = ReqType(2);

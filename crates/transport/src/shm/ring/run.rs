@@ -284,7 +284,8 @@ impl Fill {
         packets: &[S::Packet],
     ) -> (u64, u64) {
         let (mut sum, mut data, mut nowhere) = (0, 0, [0; CELL]);
-        // The compiler must not know that it is never read: it would make a jump of that.
+        // The compiler must not see that `nowhere` is never read: it would turn the write into a
+        // jump.
         let nowhere = black_box(&raw mut nowhere);
         for packet in packets.iter().rev() {
             let len = staged.size(*packet);

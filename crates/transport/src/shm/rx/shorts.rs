@@ -28,8 +28,8 @@ use super::incoming::Line;
 
 /// Copies of a burst's short packets, cell by cell.
 ///
-/// A burst keeps addresses of copies while it makes further ones, so all addresses derive from that
-/// of the memory, and a reference to the owner is none to the copies.
+/// A burst keeps addresses of copies while it makes further ones, so all addresses derive from the
+/// memory's address, and a reference to the owner is not one to the copies.
 #[derive(Debug)]
 pub(super) struct Shorts {
     memory: NonNull<Memory>,
@@ -37,7 +37,7 @@ pub(super) struct Shorts {
     kind: Kind,
 }
 
-/// The kinds of a burst's rows, and what its lengths say about those of the next burst. A burst of
+/// The kind of a burst's rows, and the kind that its lengths suggest for the next burst. A burst of
 /// packets that are alike changes nothing here.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Kind {
@@ -288,9 +288,9 @@ impl Shorts {
         }
     }
 
-    /// The number of the row that has packet number `first` of a burst, and that of the row's
-    /// packets before it. A call, because it would take registers from the loops over packets; and
-    /// it returns no more than two words, which are not written to memory.
+    /// The number of the row that has packet number `first` of a burst, and the number of packets
+    /// before it in that row. Not inlined, because it would take registers from the loops over
+    /// packets. It returns only two words, so they are not written to memory.
     #[inline(never)]
     fn row_of(&self, first: usize) -> (usize, usize) {
         let mut before = 0;
