@@ -181,7 +181,7 @@ struct Call {
     tx_end: TxSeq,
     /// In `Sending` and `Receiving`: the transfer.
     transfer: TransferIdx,
-    /// While the call waits: the waiting calls of the session before and after it.
+    /// While the call waits: its neighbours among the waiting calls of its session.
     previous: CallIdx,
     next: CallIdx,
 }

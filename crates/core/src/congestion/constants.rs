@@ -102,7 +102,7 @@ pub(crate) mod dcqcn {
     /// Gbit/s, for up to 20 senders; NICs have 5 Mbit/s by default. With that default, thirty
     /// senders use 0.78 of 10 Gb/s in the 20 ms after their first burst; with our value, 0.83.
     pub(crate) const STEP: f64 = 1.0 / 2500.0;
-    /// R_HAI as a multiple of R_AI. DCQCN leaves it open; the factor of ten is that of QCN (IEEE
+    /// R_HAI as a multiple of R_AI. DCQCN leaves it open; the factor of ten is QCN's (IEEE
     /// 802.1Qau).
     pub(crate) const HYPER_STEPS: f64 = 10.0;
     /// A timeout takes this part of the rate. Ours: DCQCN assumes a network without loss.

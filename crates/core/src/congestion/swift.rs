@@ -38,7 +38,7 @@ pub(crate) struct Swift {
     /// The last round trip; zero before there is one.
     rtt: Nanos,
     decreased: Nanos,
-    /// Nanoseconds by which a round trip may exceed the smallest one although no packet queues.
+    /// Nanoseconds by which a round trip may exceed the smallest one without indicating a queue.
     slack: f64,
     /// A number from 0 to 1 that is added to the window before rounding down. It changes in each
     /// round trip.

@@ -295,7 +295,7 @@ impl Agenda {
     }
 
     /// Notes that the packets that clients have asked for may leave at `at`, and not earlier.
-    /// [`Nanos::MAX`]: there are none, or no time makes the loop look at them.
+    /// [`Nanos::MAX`]: none waits for a time.
     pub(crate) fn send_asked_at(&mut self, at: Nanos) {
         self.asked = at;
         self.at_latest(at);

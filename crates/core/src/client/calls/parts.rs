@@ -28,7 +28,8 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Packets that have never left. `pairs`: one CR may answer two of them, after `sent` others.
+    /// Packets that have never left. If `pairs`, one CR may answer two of them; the pairs count
+    /// from the `sent` packets that leave just before these.
     pub(crate) fn new(packets: Range<u32>, pairs: bool, sent: u32) -> Self {
         let pairs = pairs.then_some((packets.start + sent) % 2);
         Self {

@@ -83,7 +83,8 @@ fn each_event_reaches_the_scheme_and_what_it_decides_counts_at_once() {
 #[test]
 fn a_packet_takes_its_time_at_the_rate_of_its_departure() {
     let mut flow = Flow::own(Box::new(Recorder::default()), &link());
-    // The scheme sees this time before the packet counts: 500 000 000 bytes leave in a second.
+    // The scheme gets this time before the packet is timed, and makes it the rate: 500 000 000
+    // bytes a second.
     let now = Nanos(500_000_000);
     assert_eq!(flow.reserve(1_000, now), now);
     assert_eq!(flow.reserve(1_000, now), now + Nanos(2_000));
