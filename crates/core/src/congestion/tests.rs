@@ -117,7 +117,7 @@ fn packets_take_their_time_at_the_rate() {
 }
 
 #[test]
-fn departures_keep_to_the_rate_and_idle_time_saves_nothing_up() {
+fn departures_keep_to_the_rate_and_idle_time_earns_no_burst() {
     let mut flow = Flow::new(Scheme::Timely, &link(), Bypasses::default()).unwrap();
     for ms in 1..=3 {
         flow.on_timeout(Nanos::from_millis(ms));

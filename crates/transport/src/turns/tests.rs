@@ -89,7 +89,7 @@ fn doubt_is_settled_by_one_look() {
 }
 
 #[test]
-fn the_last_peer_takes_the_looks_with_it() {
+fn a_socket_is_polled_no_more_once_its_last_peer_is_gone() {
     let mut turns = with_peers(true, true);
     turns.on_look(true);
     turns.on_peers(true, false);

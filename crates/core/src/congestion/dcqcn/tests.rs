@@ -102,7 +102,7 @@ fn fast_recovery_halves_the_way_to_the_target() {
 }
 
 #[test]
-fn additive_increase_follows_and_hyper_increase_follows_that() {
+fn additive_and_then_hyper_increase_follow_fast_recovery() {
     let mut session = Session::new();
     session.answer(0, true, 1);
     let low = session.answer(60, true, 1);

@@ -64,7 +64,7 @@ impl CongestionControl for Recorder {
 }
 
 #[test]
-fn each_event_reaches_the_scheme_and_what_it_decides_counts_at_once() {
+fn each_event_reaches_the_scheme_and_its_decision_counts_at_once() {
     let mut flow = Flow::own(Box::new(Recorder::default()), &link());
     let seen = |flow: &Flow| (flow.rate().map(|rate| rate.0), flow.window());
     assert_eq!(seen(&flow), (None, Some(0)));

@@ -254,7 +254,7 @@ fn a_credit_return_for_more_packets_than_were_sent_is_dropped() {
 }
 
 #[test]
-fn a_burst_of_many_sessions_is_the_same_as_one_by_one() {
+fn a_burst_of_many_sessions_acts_as_its_packets_one_by_one() {
     let mut pair = Pair::new();
     let mut sessions = vec![pair.session];
     for _ in 1..80 {
