@@ -22,7 +22,7 @@ use super::hostile::connect;
 use super::stranger::Stranger;
 use super::{App, REVERSE, endpoint, exchange};
 
-/// Enough for the largest crowd.
+/// Descriptors of a process, enough for the largest crowd.
 const DESCRIPTORS: u64 = 10_000;
 
 /// Timeout of processes with thousands of connections, which share two cores with other tests.
@@ -61,7 +61,7 @@ impl Crowd {
         Self { rpc, sessions }
     }
 
-    /// Runs until each has a session or has failed.
+    /// Runs until each session is connected or has failed.
     fn settle(&mut self) {
         let all = self.sessions.len();
         self.rpc.run_until(|rpc| rpc.app().events.len() >= all);

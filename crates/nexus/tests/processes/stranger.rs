@@ -154,7 +154,7 @@ impl Stranger {
         }
     }
 
-    /// All bytes of the process's counters that it shows.
+    /// All bytes of counters that the server shows.
     pub(super) fn read_counters(&mut self) -> Vec<u8> {
         let mut found = Vec::new();
         for offset in (0..).step_by(MAX_INSIGHT) {

@@ -1,5 +1,5 @@
-//! Packets of a large request that come in order, each in a frame of its own. Their headers differ
-//! in their numbers and in one flag, so only one of them is looked at closely.
+//! Packets of a large request that come in order, each in a frame of its own. Their headers may
+//! differ only in the packet number and in one flag, so only the first is decoded.
 //!
 //! Called by `server/events.rs`.
 
@@ -9,14 +9,14 @@ use super::Reassembly;
 use crate::handle::AssemblyIdx;
 use crate::packet::words::{words, words_of};
 
-/// Where [`Flags::FOLLOWED`] is in the first word of a header.
+/// The bit of [`Flags::FOLLOWED`] in the first word of a header.
 const FOLLOWED: u64 = (Flags::FOLLOWED.0 as u64) << 8;
 
 /// Packets that were taken together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub(crate) packets: u32,
-    /// One of them lacks the flag that another packet follows at once, so a CR is due (rule S7).
+    /// One of them lacks [`Flags::FOLLOWED`], so a CR is due (rule S7).
     pub(crate) is_credit_due: bool,
 }
 
