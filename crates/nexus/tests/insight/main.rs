@@ -34,7 +34,7 @@ fn the_counters_over_the_control_plane_are_the_same() {
 }
 
 #[test]
-fn no_counters_are_read_unless_the_option_is_on() {
+fn no_counters_are_read_over_tcp_unless_the_option_is_on() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let mut remote = Remote::connect(&nexus.address().to_string()).unwrap();
     let error = Snapshot::read(&mut remote).unwrap_err();

@@ -280,7 +280,7 @@ fn idle_connections_leave_descriptors_for_sessions() {
 }
 
 #[test]
-fn without_descriptors_the_refused_learn_the_reason() {
+fn a_server_without_descriptors_gives_refused_peers_the_reason() {
     let limits = "descriptors=64 taken=1";
     let server = Server::start_limited::<Udp>("127.0.0.1:0", limits);
     for _ in 0..20 {
