@@ -1,8 +1,9 @@
-//! Planted bugs, to prove that the simulator's checkers find them (design §13), and planted
-//! differences, which break no promise, so that only a comparison of two runs finds them. They
-//! exist only with the feature `mutants`.
+//! Planted bugs, to prove that the simulator's checkers find them (design §13); planted
+//! differences, which break no promise, so that only a comparison of two runs finds them; and
+//! planted breaches of laws, which only the endpoint's own checks find. They exist only with the
+//! feature `mutants`.
 
-/// Makes the enum `Mutant` of a crate's planted bugs and differences.
+/// Makes the enum `Mutant` of a crate's planted bugs, differences and breaches.
 #[macro_export]
 macro_rules! mutants {
     (
@@ -10,7 +11,7 @@ macro_rules! mutants {
         differences { $($(#[$doc:meta])* $name:ident = $text:literal,)* }
         breaches { $($(#[$breach_doc:meta])* $breach:ident = $breach_text:literal,)* }
     ) => {
-        /// A planted bug, or a planted difference.
+        /// A planted bug, difference or breach.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Mutant {
             $($(#[$bug_doc])* $bug,)*
@@ -37,7 +38,7 @@ macro_rules! mutants {
                 }
             }
 
-            /// The bug or difference with this name.
+            /// The bug, difference or breach with this name.
             pub fn from_name(name: &str) -> Option<Self> {
                 let all = Self::ALL.iter().chain(Self::DIFFERENCES).chain(Self::BREACHES);
                 all.copied().find(|mutant| mutant.name() == name)

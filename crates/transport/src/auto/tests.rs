@@ -1,4 +1,4 @@
-//! An endpoint reports why it has no shared memory once, for a peer of this host.
+//! An endpoint reports once why it has no shared memory, and only for a peer of this host.
 
 use dunlin_wire::control::EndpointUid;
 

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Bursts between two empty polls of the socket. `busy`: each burst finds packets in shared memory.
+/// The number of bursts before the next poll of the socket, which finds nothing. `busy`: each burst
+/// finds packets in shared memory.
 fn interval(turns: &mut Turns, busy: bool) -> u32 {
     for burst in 0..100_000 {
         if turns.is_due() {

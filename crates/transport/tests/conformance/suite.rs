@@ -1,4 +1,4 @@
-//! Delivery, ownership, limits, peers that come and go.
+//! The tests of all transports: delivery, ownership, limits, and peers that come and go.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -342,7 +342,7 @@ fn a_removed_peer_is_gone_at_once<H: Harness>() {
     assert_eq!(a.counters().tx_dropped_peer, 1);
     assert_eq!(b.rest(), []);
     a.remove(to_b);
-    // The other side does not know this yet, and must do no harm.
+    // The other side does not know this yet. Its packets must do no harm.
     b.send_one(to_a, 3, 100);
     a.rest();
     let (again, _) = a.connect(&mut b);

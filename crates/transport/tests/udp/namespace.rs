@@ -1,7 +1,7 @@
 //! A network of our own: two namespaces and a link between them. It has features that loopback
 //! lacks: a real MTU, segments that are split, a link that goes down, a host that does not exist.
 //!
-//! Needs root and `ip`. Without them, these tests say so and pass; with `DUNLIN_NO_SKIP=1` they
+//! Needs root and `ip`. Without them, these tests print that and pass; with `DUNLIN_NO_SKIP=1` they
 //! fail instead.
 
 use std::time::{Duration, Instant};
@@ -176,7 +176,7 @@ fn a_host_that_is_not_there_fills_the_queue_and_is_dropped() {
     until_it_arrives(|| a.send(&packets(to_b, 1, 56)).0, &mut b);
 }
 
-/// Sends again and again, up to ten seconds.
+/// Sends again and again until a packet arrives, for at most ten seconds.
 fn until_it_arrives(mut send: impl FnMut() -> u64, to: &mut Endpoint) {
     use dunlin_core::transport::Rx;
     let start = Instant::now();

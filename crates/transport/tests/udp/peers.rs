@@ -359,7 +359,7 @@ fn an_offer_may_point_to_the_other_end_of_its_connection_alone() {
     assert!(answer_to(&allowing, &here, "192.0.2.77").unwrap());
     let refused = answer_to(&allowing, &here, "192.0.3.77");
     assert!(matches!(refused, Err(ConnectError::ForeignAddress)));
-    // A peer that cannot prove an address gets packets at its own.
+    // A peer that cannot prove an address gets packets at its own address.
     let old = PeerInfo {
         proves: false,
         ..here

@@ -87,7 +87,7 @@ fn a_process_that_drains_refuses_sessions_at_once() {
         world.run(SOON);
         assert_eq!(refusal(&world, client, key), Some(RefuseCode::Closing));
     }
-    // A session whose endpoint was found before the drain.
+    // The endpoint of this session is found before the drain.
     world.plane(server).serve(TWO);
     let key = world.connect(client, server, FIRST, PATIENCE);
     while world.nodes[client].met.is_empty() {
