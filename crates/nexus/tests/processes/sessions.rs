@@ -227,7 +227,7 @@ fn a_thousand_sessions_share_the_resources_of_two_endpoints() {
 }
 
 #[test]
-fn endpoints_of_one_process_meet_in_both_directions() {
+fn endpoints_of_one_process_connect_to_each_other() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let mut one = endpoint::<Shm>(&nexus);
     let mut other = endpoint::<Shm>(&nexus);

@@ -77,7 +77,7 @@ fn a_server_that_can_map_nothing_gets_data_in_the_ring() {
 }
 
 #[test]
-fn a_client_maps_no_more_than_its_limits() {
+fn a_client_maps_no_more_than_its_limits_allow() {
     let server = Server::start::<Shm>(0);
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let plenty = 64 << 30;

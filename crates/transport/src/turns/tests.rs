@@ -46,7 +46,7 @@ fn the_32nd_busy_burst_is_followed_by_a_look() {
 }
 
 #[test]
-fn an_idle_burst_costs_a_32nd_of_a_busy_one() {
+fn an_idle_burst_counts_as_a_32nd_of_a_busy_one() {
     let mut turns = with_peers(true, true);
     assert_eq!(interval(&mut turns, false), 1024);
     for _ in 0..31 {

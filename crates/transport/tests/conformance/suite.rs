@@ -36,7 +36,7 @@ pub(crate) fn run_few<H: Harness>() {
     every_size_arrives_unchanged::<H>();
     bursts_arrive_whole_and_once::<H>();
     frames_stay_until_the_next_burst::<H>();
-    what_is_taken_back_is_lost_or_arrives_unchanged::<H>();
+    data_taken_back_is_lost_or_arrives_unchanged::<H>();
     a_full_queue_drops_and_never_blocks::<H>();
     done_follows_the_sequence::<H>();
     a_revoked_msgbuf_is_dropped_and_counted::<H>();
@@ -139,7 +139,7 @@ fn frames_stay_until_the_next_burst<H: Harness>() {
     }
 }
 
-fn what_is_taken_back_is_lost_or_arrives_unchanged<H: Harness>() {
+fn data_taken_back_is_lost_or_arrives_unchanged<H: Harness>() {
     let (mut a, mut b, to_b, _) = two::<H>();
     for len in [100, 1400, a.longest()] {
         let inline = 24.max(len.saturating_sub(a.limits.data_size as usize));

@@ -111,7 +111,7 @@ fn segments_beyond_the_mtu_are_sent_one_by_one_from_then_on() {
 }
 
 #[test]
-fn a_link_that_is_down_drops_and_comes_back() {
+fn packets_are_dropped_while_the_link_is_down() {
     let Some(network) = Network::new() else {
         return;
     };
@@ -139,7 +139,7 @@ fn a_link_that_is_down_drops_and_comes_back() {
 }
 
 #[test]
-fn a_host_that_is_not_there_fills_the_queue_and_is_dropped() {
+fn packets_to_a_host_that_does_not_exist_fill_the_queue_and_are_dropped() {
     let Some(network) = Network::new() else {
         return;
     };
