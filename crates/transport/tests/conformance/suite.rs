@@ -183,7 +183,7 @@ fn many_peers<H: Harness>() {
         for packet in got {
             assert!(
                 expected.remove(&(packet.sender, packet.number)),
-                "twice: {packet:?}"
+                "{packet:?} came twice, or was not sent"
             );
         }
         for _ in 0..1000 {

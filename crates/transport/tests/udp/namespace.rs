@@ -187,5 +187,5 @@ fn until_it_arrives(mut send: impl FnMut() -> u64, to: &mut Endpoint) {
             return;
         }
     }
-    panic!("nothing arrived any more");
+    panic!("no packet arrived");
 }

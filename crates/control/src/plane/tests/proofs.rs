@@ -203,7 +203,7 @@ fn a_refused_client_asks_again_until_its_deadline() {
     assert!(is_open(world.seen(client, key)));
     let secrets = sent(&world, server);
     assert_eq!(secrets.len(), 4);
-    assert_ne!(secrets[0], secrets[3], "another request, other bytes");
+    assert_ne!(secrets[0], secrets[3], "another request gets other bytes");
 }
 
 #[test]
@@ -229,7 +229,11 @@ fn guessed_and_repeated_bytes_prove_nothing() {
     assert_eq!(prove(client, key, secrets[1]), []);
     assert_eq!(prove(other, theirs, secrets[0]), []);
     assert_eq!(prove(client, key, secrets[0]), [true]);
-    assert_eq!(prove(client, key, secrets[0]), [true], "once");
+    assert_eq!(
+        prove(client, key, secrets[0]),
+        [true],
+        "a proof counts once"
+    );
     assert!(is_open(world.seen(client, key)));
     assert!(!is_open(world.seen(other, theirs)));
 }
