@@ -18,7 +18,7 @@ pub enum AllocError {
     Limit,
     /// The system has no memory. Give buffers back, or raise the limit of the process.
     NoMemory,
-    /// The process has as many regions as is possible. Adopt fewer buffers, or drop some.
+    /// The process has as many regions as are possible. Adopt fewer buffers, or drop some.
     TooManyRegions,
 }
 

@@ -93,6 +93,8 @@ impl<'a> Parts<'a> {
         }
     }
 
+    /// Checks the laws of this share.
+    ///
     /// # Errors
     /// The first law of this share that is broken.
     pub(crate) fn check(&self, share: Share) -> Result<(), Law> {
