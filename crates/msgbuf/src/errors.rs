@@ -38,7 +38,7 @@ impl std::fmt::Display for TooLong {
         let Self { len, capacity } = self;
         write!(
             f,
-            "{len} bytes in a msgbuf of {capacity}; allocate one of that length instead"
+            "{len} bytes do not fit a msgbuf of {capacity}; allocate one of {len} instead"
         )
     }
 }

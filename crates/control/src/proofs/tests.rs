@@ -33,7 +33,11 @@ fn three_challenges_and_the_wait_for_the_last_take_one_timeout() {
         assert_eq!(proofs.next_turn(TIMEOUT, due.since(Nanos(1))), None);
         let send = Turn::Send(proving(1), SECRET);
         assert_eq!(proofs.next_turn(TIMEOUT, due), Some(send));
-        assert_eq!(proofs.next_turn(TIMEOUT, due), None, "once");
+        assert_eq!(
+            proofs.next_turn(TIMEOUT, due),
+            None,
+            "a challenge is sent once"
+        );
     }
     let end = start + TIMEOUT;
     assert_eq!(proofs.next_due(), end);
