@@ -103,7 +103,7 @@ fn no_call_hangs_while_a_forger_sends_to_both_processes() {
 }
 
 #[test]
-fn a_call_whose_response_a_forger_begins_ends() {
+fn a_call_ends_even_if_a_forger_begins_its_response() {
     let server = Server::start::<Udp>(0);
     let (mut rpc, port) = target();
     let session = rpc.connect_blocking(server.address).unwrap();

@@ -42,7 +42,7 @@ fn a_peer_with_large_buffers_may_have_a_link_with_a_short_mtu() {
 }
 
 #[test]
-fn datagrams_of_a_short_mtu_hold_no_more_than_that() {
+fn datagrams_are_no_longer_than_a_short_mtu_allows() {
     let mut here = book(972, &Options::default());
     assert_eq!(here.data_size(), 972 - MAX_FRAMING);
     let (datagram, _, data_size) = sizes(&mut here, MAX_DATAGRAM_BYTES, 1440);
