@@ -162,8 +162,7 @@ proptest! {
         }
     }
 
-    /// After any history, once the network is empty, the session returns to line rate and can use
-    /// all of its credits.
+    /// After any history, once the network is empty, the session returns to line rate.
     #[test]
     fn an_empty_network_brings_every_scheme_back(
         scheme in prop::sample::select(SCHEMES.to_vec()),

@@ -116,7 +116,7 @@ pub(crate) mod descriptor {
             << 10
     }
 
-    /// Whether the kernel makes hugepages of shared memory, without calling `gather`.
+    /// Whether the kernel can make hugepages of shared memory, by its version and its settings.
     pub(crate) fn system_collapses() -> bool {
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("Linux");
         let mut parts = release

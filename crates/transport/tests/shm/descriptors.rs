@@ -166,7 +166,8 @@ struct HugePages(String);
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 
 impl HugePages {
-    /// `None`: this user cannot change it, or the kernel has none.
+    /// Changes the setting to `always`. `None` if this user cannot, or if the kernel has no such
+    /// setting.
     fn always() -> Option<Self> {
         let before = std::fs::read_to_string(HUGE_PAGES).ok()?;
         let (_, rest) = before.split_once('[')?;

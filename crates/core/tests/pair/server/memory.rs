@@ -32,7 +32,7 @@ fn use_up(pair: &mut Pair) -> Vec<MsgBuf> {
     taken
 }
 
-/// Gives the memory back, after which the next request of this type is answered.
+/// Gives the memory back, and checks that the next request of this type is answered.
 fn recovers(pair: &mut Pair, taken: Vec<MsgBuf>, req_type: ReqType) {
     drop(taken);
     pair.call(req_type, b"after", 99);
@@ -96,7 +96,7 @@ fn a_large_request_whose_handler_has_no_room_is_overload() {
     for req_type in [BATCH, BACKGROUND] {
         let mut pair = pair();
         call_large(&mut pair, req_type);
-        // The first packets take the memory that the request needs.
+        // The first packet takes the memory that the request needs.
         pair.client.rpc.run_once();
         let mut frames: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
         let rest = frames.split_off(1);
