@@ -107,7 +107,7 @@ fn every_scheme_starts_at_line_rate() {
 }
 
 #[test]
-fn packets_take_their_time_at_the_rate() {
+fn a_packet_takes_its_bytes_divided_by_the_rate() {
     assert_eq!(BytesPerSec(1_000_000_000).time_of(1500), Nanos(1500));
     assert_eq!(
         BytesPerSec(1).time_of(u32::MAX),
@@ -164,7 +164,7 @@ proptest! {
 
     /// After any history, once the network is empty, the session returns to line rate.
     #[test]
-    fn an_empty_network_brings_every_scheme_back(
+    fn every_scheme_returns_to_line_rate_in_an_empty_network(
         scheme in prop::sample::select(SCHEMES.to_vec()),
         events in events(),
     ) {
