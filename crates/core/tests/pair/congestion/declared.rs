@@ -5,7 +5,7 @@ use dunlin_core::{Nanos, SessionOptions, Tag};
 use dunlin_testkit::pair::*;
 use dunlin_wire::ReqType;
 
-/// Answered with [`PACKETS`] packets.
+/// The server answers a request of this type with [`PACKETS`] packets.
 const EIGHT: ReqType = ReqType(70);
 const PACKETS: usize = 8;
 
