@@ -37,7 +37,7 @@ fn sent_at_once(pair: &mut Pair) -> u64 {
 }
 
 #[test]
-fn packets_of_a_response_wait_for_the_cable_from_the_first_on() {
+fn packets_of_a_response_leave_at_line_rate_from_the_first_on() {
     let mut pair = pair(Nanos::from_micros(10));
     pair.client.rpc.on_completion(|app, done, cx| {
         assert!(done.response.data().iter().all(|byte| *byte == 8));
