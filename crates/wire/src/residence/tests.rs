@@ -45,7 +45,10 @@ fn the_edges_of_the_range() {
 
 proptest! {
     #[test]
-    fn a_residence_grows_with_its_time_is_close_to_it_and_never_above_it(shift in 0_u32..64, nanos in any::<u64>()) {
+    fn a_residence_grows_with_its_time_is_close_to_it_and_never_above_it(
+        shift in 0_u32..64,
+        nanos in any::<u64>(),
+    ) {
         check::residence((nanos >> shift).min(u64::MAX - 1));
     }
 }
