@@ -79,8 +79,8 @@ impl Producer {
     }
 
     /// Does the same for packets of several cells each. `HALVES` is the number of half cells that
-    /// they have after the first cell; 0 makes code for any number. A separate function, because it
-    /// needs all registers.
+    /// they have after the first cell; 0 makes code for any number. This is a separate function,
+    /// because it needs all registers.
     #[inline(never)]
     fn push_long_row<const HALVES: usize>(&mut self, lines: &[[u8; CELL]], len: usize) -> usize {
         let cells = match HALVES {
