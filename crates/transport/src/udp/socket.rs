@@ -1,9 +1,9 @@
 //! The socket of an endpoint: opened once, shared by both halves, and closed with the last half.
 //!
 //! Owns the descriptor, and knows which features the kernel has. Invariant: the socket is bound and
-//! non-blocking, and connected only to the only peer (`tie`), so an error that a network reports
-//! about one peer (ICMP) does not show up in a call that concerns another. Called by `mod`, `tx`
-//! and `rx`.
+//! non-blocking. It is connected only while there is a single peer, and then to that peer (`tie`).
+//! So an error that a network reports about one peer (ICMP) does not show up in a call that
+//! concerns another. Called by `mod`, `tx` and `rx`.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -20,7 +20,7 @@ use super::{MAX_FRAMING, ffi};
 use crate::connect::{ConnectError, PeerInfo};
 use crate::networks::Networks;
 
-/// How many chosen ports may turn out to be taken before the endpoint gives up.
+/// Number of chosen ports that may turn out to be taken before the endpoint gives up.
 const MOST_PORTS: u32 = 64;
 
 /// "ECN-capable transport (0)" in both ECN bits (RFC 3168).

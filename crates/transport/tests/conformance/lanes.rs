@@ -69,7 +69,7 @@ fn every_length_arrives_in_order<H: Harness>() {
     a.tx.send(&lane, &[]);
     lane.clear();
     assert_eq!(b.receive(1), packets([(0, 56)]));
-    // More packets than a burst has.
+    // These are more packets than a burst has.
     for number in 0..MANY {
         push(&mut a, &mut lane, to_b, number, 56);
     }

@@ -1,4 +1,4 @@
-//! Compares residences with the times that they encode: every code, and any time.
+//! Compares residences with the times that they encode, for every code and for random times.
 
 use std::vec::Vec;
 

@@ -294,8 +294,8 @@ impl Requests {
     }
 
     /// Puts an unused response buffer back for the slot's next request. If the handler kept the
-    /// request, the request may have been answered meanwhile. Then it has another buffer, which the
-    /// transport may be reading, or the request is gone.
+    /// request, the request may have been answered meanwhile. Then the request has another buffer,
+    /// which the transport may be reading, or is gone.
     pub(crate) fn keep_response(&mut self, idx: RequestIdx, unused: MsgBuf, context: &mut Context) {
         let request = self.at_mut(idx);
         if request.state == RequestState::Free || request.response.is_some() {

@@ -421,7 +421,7 @@ fn a_ring_that_slept_on_while_its_consumer_was_awake_loses_no_wake_up() {
                 }
             }
         });
-        // The round over parked rings.
+        // The consumer looks at its parked rings.
         let is_active = consumer.has_next();
         if is_active {
             if consumer.unpark() {
