@@ -306,7 +306,7 @@ impl Shorts {
     }
 }
 
-/// Whether these packets have so many rows that it is better if each is a row of its own.
+/// Whether the rows have so few packets that it is better if each packet is a row of its own.
 #[inline(always)]
 const fn is_mixed(rows: usize, packets: usize) -> bool {
     rows > 1 + packets / 4
