@@ -30,7 +30,7 @@ fn times_below_2048_ns_are_exact() {
 }
 
 #[test]
-fn the_edges_of_the_range() {
+fn the_largest_time_is_exact_and_longer_times_have_no_residence() {
     let largest = 2046 << 31;
     assert_eq!(Residence::from_nanos(largest).to_nanos(), Some(largest));
     assert_eq!(
