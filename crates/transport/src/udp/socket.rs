@@ -76,7 +76,8 @@ impl Socket {
         };
         let ecn = mark_ecn(fd, is_v6, ecn);
         if options.busy_poll_us > 0 {
-            let micros = c_int::try_from(options.busy_poll_us).map_err(|_| invalid("busy poll"))?;
+            let micros = c_int::try_from(options.busy_poll_us)
+                .map_err(|_| invalid("busy_poll_us is too large"))?;
             ffi::set_option(fd, libc::SOL_SOCKET, libc::SO_BUSY_POLL, micros)?;
         }
         ask_for_buffer(
@@ -99,7 +100,7 @@ impl Socket {
         let wrong = |ip: &IpAddr| ip.is_unspecified() || (ip.is_ipv6() != is_v6 && !both_families);
         if options.advertise.as_ref().is_some_and(wrong) {
             return Err(invalid(
-                "peers need an address of the socket's family to send to",
+                "advertise is not an address of the socket's family to which peers can send",
             ));
         }
         let granted = u32::try_from(granted).unwrap_or(0);
