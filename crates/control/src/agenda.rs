@@ -1,5 +1,5 @@
-//! When the plane must look at connections and routes. A look then costs time only for the entries
-//! that are due, not for all entries. That matters, because a server with thousands of connections
+//! When the plane must look at each connection and each route. So it spends time only on the
+//! entries that are due, not on all. That matters, because a server with thousands of connections
 //! sends a heartbeat every few microseconds.
 //!
 //! Invariant: each name has at most one time. Owned and called by `plane`.
@@ -7,7 +7,7 @@
 use dunlin_core::Nanos;
 use dunlin_core::ordered::{Map, Set};
 
-/// Names with times.
+/// Names, each with the time at which it is due.
 #[derive(Debug)]
 pub(super) struct Agenda<K> {
     at: Map<K, Nanos>,

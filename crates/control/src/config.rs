@@ -7,7 +7,7 @@ use super::HeartbeatConfig;
 /// The configuration of the control plane. Every field can be set; the defaults work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlaneConfig {
-    /// The failure detector.
+    /// The times of the failure detector.
     pub heartbeat: HeartbeatConfig,
     /// Timeout for Hello, from the beginning of a connection (rule C2), and for the return of a
     /// nonce (rule C3).
@@ -80,9 +80,9 @@ const _: () = {
 };
 
 impl PlaneConfig {
-    /// The wait before try number `retries + 1`. The longest wait doubles with each try. The actual
-    /// wait is random, between half of the longest and the longest, so that many clients of one
-    /// server do not come back at the same moment.
+    /// The wait before retry number `retries + 1`. The longest wait doubles with each retry. The
+    /// actual wait is random, between half of the longest and the longest, so that many clients of
+    /// one server do not come back at the same moment.
     pub(super) fn backoff(&self, retries: u32, random: u32) -> Nanos {
         let doubled = self.backoff_min.0.saturating_mul(1 << retries.min(20));
         let wait = doubled.min(self.backoff_max.0).max(2);

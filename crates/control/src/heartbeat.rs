@@ -22,7 +22,8 @@ use dunlin_core::{Nanos, Rng};
 pub struct HeartbeatConfig {
     /// The longest time from a peer's failure until its sessions fail.
     pub timeout: Nanos,
-    /// Number of heartbeats within `timeout`. More cost more, but tolerate a slower peer.
+    /// Number of heartbeats within `timeout`. More heartbeats cost more, but tolerate a slower
+    /// peer.
     pub beats: u32,
 }
 

@@ -194,7 +194,7 @@ impl<K: Copy + Ord> Shares<K> {
         self.of.get(&origin).map_or(0, Set::len)
     }
 
-    /// The origin with the most places; among equals, the oldest holder's.
+    /// The origin with the most places; among equals, the one with the oldest holder.
     fn largest(&self, which: impl Fn(Origin) -> bool) -> Option<(Origin, &Set<K>)> {
         let origins = self.of.iter().filter(|(origin, _)| which(**origin));
         let rank = |names: &Set<K>| (names.len(), Reverse(names.first().copied()));

@@ -1,8 +1,8 @@
 //! Unanswered challenges: when each is due again, and how many times it may still be sent (rule
 //! C13).
 //!
-//! Invariants: at most three challenges are sent for a session; each session has one entry, either
-//! in all three tables or in none. Owned by `plane.rs`, used by `plane/proofs.rs`.
+//! Invariants: at most three challenges are sent for a session; a session has one entry in each of
+//! the three tables, or none in any. Owned by `plane.rs`, used by `plane/proofs.rs`.
 
 use dunlin_core::Nanos;
 use dunlin_core::ordered::{Map, Set};
@@ -14,7 +14,7 @@ mod tests;
 
 /// Most challenges that are sent for a session. Together they have 96 bytes, and the Connect or
 /// Accept that offered the address has at least 75: so this side sends fewer than three times the
-/// bytes that it received. The other side answers no more challenges than these.
+/// bytes that it received. The other side answers at most this number of challenges.
 pub(super) const SENDINGS: u8 = 3;
 
 /// The time between two challenges is one of this many parts of the failure timeout.

@@ -1,6 +1,7 @@
 //! Numbers that peers see, but from which they must not be able to compute further ones: secrets of
 //! heartbeats, nonces, bytes of challenges. From one number of [`Rng`](dunlin_core::Rng), a peer
-//! could compute all others. For these numbers, even a peer that has many of them needs the seed.
+//! could compute all others. Even a peer that has many of these numbers cannot compute another one
+//! without the seed.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};

@@ -33,7 +33,7 @@ pub const IDLE_CLOCK_MASK: u32 = 63;
 pub const IDLE_CLOCK_GAP: Nanos = Nanos::from_micros(1);
 /// Most live calls that one loss scan visits; the next scan continues there.
 pub const SCAN_LIMIT: usize = 1024;
-/// Parts in which a large table of requests is swept, so that each sweep is short.
+/// The number of parts in which a large table of requests is swept, so that each sweep is short.
 pub const SWEEP_PARTS: usize = 64;
 /// Most requests in each part of a table that is swept in fewer parts.
 pub const SWEEP_LIMIT: usize = 256;
@@ -268,7 +268,7 @@ impl std::fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
-    /// Checks every option against its range, and those that depend on each other.
+    /// Checks the range of every option, and the relations between options.
     ///
     /// # Errors
     /// The first option that is out of range.

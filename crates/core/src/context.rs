@@ -123,7 +123,7 @@ impl Context {
         self.outbox.tell_soon(call);
     }
 
-    /// Makes a scan look at a call that begins now within one interval.
+    /// Makes sure that a scan visits a call that begins now, within one interval.
     pub(crate) fn expect_scan(&mut self) {
         let (now, between) = (self.moment.now(), self.moment.is_between_iterations());
         if self.agenda.must_note_call(now) {

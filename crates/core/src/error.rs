@@ -253,7 +253,7 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TooManySessions => {
-                "the endpoint has max_sessions sessions; raise it or close one"
+                "the endpoint has `max_sessions` sessions; raise that limit or close a session"
             }
             Self::NoCredits => {
                 "strict_credits: the RX queue is promised to other sessions; ask for fewer credits"

@@ -1,8 +1,9 @@
-//! Planted bugs, to prove that the simulator's checkers find them (design §13), and planted
-//! differences, which break no promise, so that only a comparison of two runs finds them. They
-//! exist only with the feature `mutants`.
+//! Planted bugs, to prove that the simulator's checkers find them (design §13); planted
+//! differences, which break no promise, so that only a comparison of two runs finds them; and
+//! planted breaches of laws, which only the endpoint's own checks find. They exist only with the
+//! feature `mutants`.
 
-/// Makes the enum `Mutant` of a crate's planted bugs and differences.
+/// Makes the enum `Mutant` of a crate's planted bugs, differences and breaches.
 #[macro_export]
 macro_rules! mutants {
     (
@@ -10,7 +11,7 @@ macro_rules! mutants {
         differences { $($(#[$doc:meta])* $name:ident = $text:literal,)* }
         breaches { $($(#[$breach_doc:meta])* $breach:ident = $breach_text:literal,)* }
     ) => {
-        /// A planted bug, or a planted difference.
+        /// A planted bug, difference or breach.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Mutant {
             $($(#[$bug_doc])* $bug,)*
@@ -37,7 +38,7 @@ macro_rules! mutants {
                 }
             }
 
-            /// The bug or difference with this name.
+            /// The bug, difference or breach with this name.
             pub fn from_name(name: &str) -> Option<Self> {
                 let all = Self::ALL.iter().chain(Self::DIFFERENCES).chain(Self::BREACHES);
                 all.copied().find(|mutant| mutant.name() == name)
@@ -81,7 +82,7 @@ mutants! {
         FutureCreditAccepted = "future-credit-accepted",
         /// The bitmap of a CR is read as if it began one packet later.
         BitmapOffByOne = "bitmap-off-by-one",
-        /// If the last packet of a request is full, it leaves empty.
+        /// If the last packet of a request is full, it is sent without its data.
         WrongLastPacket = "wrong-last-packet",
         /// A request that is given up before it is complete stays in the endpoint's budget.
         BudgetLeaked = "budget-leaked",
@@ -97,7 +98,7 @@ mutants! {
         LaneHalfFilled = "lane-half-filled",
         /// A short packet that follows a queued one is staged, and leaves before it.
         LaneOvertakes = "lane-overtakes",
-        /// No request fails because of a panic on the common path.
+        /// After a panic on the common path, no request fails.
         PanicMisattributed = "panic-misattributed",
         /// A peer whose endpoint is in a handler counts as failed.
         AbsenceIsFailure = "absence-is-failure",

@@ -2,8 +2,8 @@
 //!
 //! [`Rng`] serves handlers through `Cx::rng`: a peer that sees some of its numbers can compute the
 //! others. Session tokens therefore come from [`Tokens`], whose sequence cannot be computed in
-//! either direction without the seed. Neither is cryptography (rule W5); the same seed gives the
-//! same run.
+//! either direction without the seed. Neither is cryptographically secure (rule W5); the same seed
+//! gives the same run.
 
 use std::hash::{DefaultHasher, Hasher};
 

@@ -149,9 +149,9 @@ pub trait Tx {
         false
     }
 
-    /// Like [`Self::send`], for packets that are all like this one. The lane has not listed them,
-    /// and may hold no messages of those that are longer than [`LANE_COPIED`]: the transport finds
-    /// these by [`Lane::message`].
+    /// Like [`Self::send`], for packets that are all like this one. The lane has not listed them.
+    /// If they are longer than [`LANE_COPIED`], it may not hold their messages: the transport gets
+    /// them from [`Lane::message`].
     #[inline(always)]
     fn send_alike<'a>(
         &mut self,

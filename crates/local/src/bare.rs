@@ -56,7 +56,7 @@ impl<T: Transport, C: Clock> Bare<T, C> {
         }
     }
 
-    /// The endpoint itself, for questions to it.
+    /// The endpoint itself, for its msgbufs and counters.
     pub const fn endpoint(&mut self) -> &mut Endpoint<T, C, Tasks> {
         &mut self.endpoint
     }

@@ -1,6 +1,6 @@
-//! The state of a `Local`'s endpoint, and the functions that the endpoint calls. When a packet or a
-//! timer is due, these functions immediately poll the future that waits for it, within the
-//! iteration.
+//! The state of a `Local`'s endpoint, and the functions that the endpoint calls. When a packet
+//! arrives, these functions immediately poll the future that waits for it, within the iteration.
+//! When a timer is due or a session changes, they only wake the futures that wait for it.
 
 use std::rc::Rc;
 use std::task::Context;

@@ -109,7 +109,7 @@ fn both<const N: usize>(bytes: &[u8], word: impl Fn([u8; N]) -> u64) -> u64 {
     }
 }
 
-/// Not inlined, because the registers of the loop would be lost to short texts in each caller.
+/// Not inlined, because each caller would give up registers to this loop, even for short texts.
 #[inline(never)]
 fn long_is_ascii(bytes: &[u8]) -> bool {
     let chunks = bytes.as_chunks::<32>().0.iter();

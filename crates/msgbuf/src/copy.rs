@@ -28,8 +28,8 @@ pub(crate) fn settled(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Copies a message of several chunks without calling `memcpy`, which would take half as many
-/// instructions again.
+/// Copies a message of several chunks without calling `memcpy`, which would take one and a half
+/// times as many instructions.
 #[inline(never)]
 fn settled_longer(to: &mut [u8], from: &[u8]) {
     debug_assert_eq!(to.len(), from.len());
@@ -47,7 +47,7 @@ fn settled_longer(to: &mut [u8], from: &[u8]) {
 /// checks at run time for wider moves, takes fewer stores.
 const WIDE: bool = cfg!(any(target_feature = "avx", not(target_arch = "x86_64")));
 
-/// Copies two or more chunks, each with one move. Both slices have one length. The last chunks
+/// Copies two or more chunks, each with one move. Both slices have the same length. The last chunks
 /// overlap earlier ones, so a few branches serve all lengths.
 #[inline(always)]
 fn many(to: &mut [[u8; CHUNK]], from: &[[u8; CHUNK]]) {
@@ -85,8 +85,8 @@ fn ends<const N: usize>(to: &mut [[u8; CHUNK]], from: &[[u8; CHUNK]]) {
     }
 }
 
-/// Copies eight chunks, one by one: a compiler turns a loop that moves all that it passes into a
-/// call of `memcpy`, and unrolls a loop of few moves.
+/// Copies eight chunks, one by one: a compiler would turn a loop over all chunks into a call of
+/// `memcpy`, and would unroll a loop over a few.
 #[inline(always)]
 fn eight([a, b, c, d, e, f, g, h]: &mut [[u8; CHUNK]; 8], from: &[[u8; CHUNK]; 8]) {
     let [i, j, k, l, m, n, o, p] = from;
@@ -136,7 +136,7 @@ pub fn fresh_usual(to: &mut [u8; CHUNK], from: &[u8]) -> bool {
         return true;
     }
     if let Ok(from) = from.try_into() {
-        // Placed after the test for a chunk.
+        // Cold, so that the test for a chunk comes first.
         cold_path();
         store(to, [word(from), 0, 0, 0]);
         return true;
@@ -184,8 +184,8 @@ const IN_WORDS: usize = 3 * CHUNK;
 /// Copies a message of any length to the front of these chunks, and writes zeros after it, at least
 /// up to the end of its last chunk. Only a message of up to 96 bytes is read in words, because the
 /// user may have just written it; most bytes of a longer one were written some time ago. If there
-/// are too few chunks, returns false and writes nothing: with code that cannot panic, the caller
-/// keeps no values in memory.
+/// are too few chunks, returns false and writes nothing; if it could panic, the caller would keep
+/// values in memory.
 #[inline(always)]
 pub fn fresh_chunks(to: &mut [[u8; CHUNK]], from: &[u8]) -> bool {
     if from.len() > size_of_val(to) {
@@ -215,8 +215,7 @@ pub fn fresh_chunks(to: &mut [[u8; CHUNK]], from: &[u8]) -> bool {
         _ => {
             let ((places, _), (whole, _)) = (to.as_chunks_mut(), from.as_chunks());
             many(places, whole);
-            // The message's last chunk overlaps the one before, and takes no branch whatever the
-            // length.
+            // The message's last chunk overlaps the one before, and needs no branch for any length.
             if let (Some(to), Some(from)) = (to.last_chunk_mut::<CHUNK>(), from.last_chunk()) {
                 *to = *from;
             }
@@ -229,7 +228,7 @@ pub fn fresh_chunks(to: &mut [[u8; CHUNK]], from: &[u8]) -> bool {
 const FOUR: usize = 4 * CHUNK;
 const EIGHT: usize = 8 * CHUNK;
 
-/// Copies less than a chunk, and writes zeros after it. Numbers of whole words are fastest.
+/// Copies less than a chunk, and writes zeros after it. Lengths of whole words are fastest.
 #[inline(always)]
 fn fresh_rest(to: &mut [u8; CHUNK], from: &[u8]) {
     match from.as_chunks() {

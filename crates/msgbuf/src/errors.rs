@@ -18,7 +18,7 @@ pub enum AllocError {
     Limit,
     /// The system has no memory. Give buffers back, or raise the limit of the process.
     NoMemory,
-    /// The process has as many regions as is possible. Adopt fewer buffers, or drop some.
+    /// The process has as many regions as are possible. Adopt fewer buffers, or drop some.
     TooManyRegions,
 }
 
@@ -38,7 +38,7 @@ impl std::fmt::Display for TooLong {
         let Self { len, capacity } = self;
         write!(
             f,
-            "{len} bytes in a msgbuf of {capacity}; allocate one of that length instead"
+            "{len} bytes do not fit a msgbuf of {capacity}; allocate one of {len} instead"
         )
     }
 }

@@ -84,7 +84,8 @@ const FEW: usize = 64;
 /// The part of the first region that trimming never frees, in smallest blocks: 128 KiB.
 const KEPT_UNITS: u32 = 1 << 10;
 
-/// Largest number of regions from which a pool carves blocks: 64 GiB of the largest.
+/// Largest number of regions from which a pool carves blocks. If all have the largest size, they
+/// have 64 GiB.
 const MAX_REGIONS: usize = 1 << (32 - BLOCK_BITS);
 
 impl Pool {

@@ -60,7 +60,7 @@ pub(crate) struct Region {
     /// Only the capacity of the `Vec` is used.
     descriptors: Vec<MaybeUninit<Descriptor>>,
     first_descriptor: NonNull<Descriptor>,
-    /// Hugepages were requested up to this offset; `usize::MAX` if it never asks.
+    /// Hugepages were requested up to this offset; `usize::MAX` if the region never requests them.
     gathered: AtomicUsize,
     memory: Memory,
 }

@@ -1,10 +1,10 @@
 //! The real clock of an endpoint: the time stamp counter if it can be trusted, otherwise the
 //! kernel's monotonic clock.
 //!
-//! A counter read costs about 15 ns, half of `Instant::now` (design §12). The counter is calibrated
-//! once per process against the monotonic clock; all clocks of the process share the calibration
-//! and the origin, so their times can be compared. Invariant: one [`TscClock`] never goes
-//! backwards. Called by the event loop (design §3) and by the control thread.
+//! Reading the counter costs about 15 ns, half of `Instant::now` (design §12). The counter is
+//! calibrated once per process against the monotonic clock; all clocks of the process share the
+//! calibration and the origin, so their times can be compared. Invariant: one [`TscClock`] never
+//! goes backwards. Called by the event loop (design §3) and by the control thread.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};

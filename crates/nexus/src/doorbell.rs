@@ -41,7 +41,7 @@ impl Doorbell {
         }
     }
 
-    /// True once after any number of rings.
+    /// Takes all rings since the last call. True if there were any.
     #[inline]
     pub(crate) fn take(&self) -> bool {
         self.rung.load(Ordering::Relaxed) && self.rung.swap(false, Ordering::SeqCst)

@@ -161,8 +161,8 @@ impl Sleeper {
             let waited = self.epoll.wait(&mut self.events, timeout);
             debug_assert!(waited.is_ok(), "{waited:?}");
             signalled = self.events.iter().any(|ready| ready.token == BELL);
-            // The second iteration without frames looks, because the first one may send a request.
-            // The first iteration after frames looks, too.
+            // The second iteration without frames reads the clock, because the first one may send a
+            // request. So does the first iteration after frames.
             (self.quiet, self.first) = (2 * LOOK_EVERY - 2, LOOK_EVERY - 1);
         }
         self.doorbell.wake(signalled);

@@ -17,9 +17,9 @@ use dunlin_wire::control::{GoodbyeReason, MAX_FRAME, Message};
 use crate::ffi::diagnosis::Sockets;
 use crate::ffi::{Epoll, Interest, socket};
 
-/// Tokens of the reactor's epoll.
+/// The token of the TCP socket in the reactor's epoll.
 pub(crate) const TCP: u64 = 1;
-/// See [`TCP`].
+/// The token of the UNIX socket there.
 pub(crate) const UNIX: u64 = 2;
 
 /// Length of a pause when the system has no descriptor for one more connection, and the reserve is

@@ -1,12 +1,12 @@
 //! The queues between the control thread and the endpoints. Both directions belong to the slow
 //! path, so they use a lock. The fast path only checks a doorbell, which costs one relaxed load.
 //!
-//! The numbers of events and commands limit the queues. An endpoint gets at most a handful of
-//! events for each session that it has or asks for, and for each request that it may leave
-//! unanswered or unproven (`PlaneConfig::max_pending_per_endpoint`, `max_unproven`). It sends at
-//! most one command for each of these and for the end of each of its sessions, and three for
-//! challenges for a session. All these numbers have limits. In one turn, the control thread takes
-//! only the commands that were in the queue when the turn began.
+//! The queues have no limit of their own, because the numbers of events and commands are limited.
+//! An endpoint gets at most a handful of events for each session that it has or asks for, and for
+//! each request that it may leave unanswered or unproven (`PlaneConfig::max_pending_per_endpoint`,
+//! `max_unproven`). It sends at most one command for each of these and for the end of each of its
+//! sessions, and three for challenges for a session. All these numbers have limits. In one turn,
+//! the control thread takes only the commands that were in the queue when the turn began.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,7 +19,7 @@ use dunlin_wire::control::{EndpointIndex, EndpointUid, Serving};
 
 use crate::doorbell::Doorbell;
 
-/// A queue that rings for its reader with each message.
+/// A queue that rings its reader's doorbell with each message.
 #[derive(Debug)]
 pub(crate) struct Mailbox<M> {
     queue: Mutex<VecDeque<M>>,

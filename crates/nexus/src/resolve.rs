@@ -86,7 +86,7 @@ impl Resolve for Vec<SocketAddr> {
     }
 }
 
-/// No name that must be looked up.
+/// Whether the text is an address, so that no name must be looked up.
 fn is_address(text: &str) -> bool {
     text.parse::<SocketAddr>().is_ok()
 }

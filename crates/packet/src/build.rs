@@ -2,8 +2,8 @@
 //! the same headers, so they are made once.
 //!
 //! Checksums are always complete: the receiver's device may check them. A datagram is never
-//! fragmented ("don't fragment" is set); `xdp` leaves one that is too long for a frame to the
-//! kernel.
+//! fragmented ("don't fragment" is set); if a datagram is too long for a frame, `xdp` leaves it to
+//! the kernel.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -30,9 +30,9 @@ pub fn peer_of(home: &Home) -> SocketAddr {
     address.parse().expect("the address is valid")
 }
 
-/// Reads any bytes as a frame: at most one home accepts it. The payload of an accepted frame lies
-/// within the frame, and a frame that we write with this payload is read in the same way. Checks
-/// questions and answers of neighbours, too.
+/// Reads any bytes as a frame to each home. The payload of an accepted frame lies within the frame,
+/// and a frame that we write with this payload is read in the same way. Checks questions and
+/// answers of neighbours, too.
 ///
 /// # Panics
 /// If a property does not hold.
@@ -63,7 +63,8 @@ pub fn frame(bytes: &[u8]) {
 }
 
 /// Reads any bytes as a message of a neighbour: a question asks for `home`, and the asker
-/// understands our answer; an answer gives another address than ours to an interface.
+/// understands our answer; an answer names another IP address than ours, and the Ethernet address
+/// of a single interface.
 fn neighbour(bytes: &[u8], home: &Home) {
     let mut room = [0; neighbours::MAX_MESSAGE];
     match neighbours::read(bytes, home) {

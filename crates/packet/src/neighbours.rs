@@ -1,6 +1,6 @@
 //! Messages that hosts on a link use to find each other's Ethernet addresses: ARP (RFC 826) for
-//! IPv4, neighbour discovery (RFC 4861) for IPv6. Only questions for one address, and their
-//! answers.
+//! IPv4, neighbour discovery (RFC 4861) for IPv6. This file reads and writes only questions for one
+//! address, and their answers.
 //!
 //! Invariants: a question that [`read`] returns asks for our address; an answer names another
 //! address than ours, and the Ethernet address of a single interface. The caller decides whether to
@@ -18,7 +18,8 @@ pub const MAX_MESSAGE: usize = ETHERNET + TAG + IPV6 + DISCOVERY;
 const SHORTEST: usize = 60;
 /// The type of an ARP frame.
 const TYPE_ARP: u16 = 0x0806;
-/// Bytes of ARP for IPv4 over Ethernet, and its first six: kinds and lengths of the addresses.
+/// Bytes of an ARP message for IPv4 over Ethernet. The first six are the kinds and lengths of the
+/// addresses.
 const ARP: usize = 28;
 const ARP_KIND: [u8; 6] = [0, 1, 8, 0, 6, 4];
 /// The protocol number of ICMPv6 in an IP header.
@@ -52,7 +53,7 @@ pub enum Message {
         /// Its Ethernet address.
         mac: Mac,
     },
-    /// A neighbour gives the Ethernet address of an address.
+    /// A neighbour gives the Ethernet address for an IP address.
     Answer {
         /// The address.
         of: IpAddr,
@@ -83,8 +84,9 @@ pub fn read(frame: &[u8], home: &Home) -> Option<Message> {
     }
 }
 
-/// Writes the question for the Ethernet address of `of`, and returns its length. It goes to `at`,
-/// if a neighbour is to confirm its known Ethernet address, or otherwise to all neighbours.
+/// Writes the question for the Ethernet address of `of`, and returns its length. If `at` is given,
+/// the question goes to that Ethernet address alone, so that the neighbour confirms it; otherwise
+/// it goes to all neighbours that may have the address.
 ///
 /// # Panics
 /// If `of` and `home` have different families, or `out` is shorter than [`MAX_MESSAGE`].
@@ -266,7 +268,8 @@ fn write_arp(
     len
 }
 
-/// `kind` has the type of the ICMPv6 message, its flags, and the type of the option.
+/// Writes a message of neighbour discovery, and returns its end. The array has the type of the
+/// ICMPv6 message, its flags, and the type of the option.
 fn write_discovery(
     out: &mut [u8],
     start: usize,

@@ -348,7 +348,7 @@ fn udp(frame: &[u8], ip: &Ip, home: &Home) -> Result<Datagram, Refused> {
     })
 }
 
-/// How the checksum of this datagram is written.
+/// How the sender wrote this datagram's checksum.
 fn written(datagram: &[u8], ip: &Ip) -> Result<Written, Refused> {
     let found = number(datagram, 6)?;
     if found == 0 {

@@ -181,7 +181,7 @@ pub trait Connect: Transport {
         peer: &PeerInfo,
     ) -> Result<(Pending, Offer), ConnectError>;
 
-    /// Takes an offer and answers it. The server's step. If the offer asks for that, the answer
+    /// Takes an offer and answers it. The server's step. If the offer asks for it, the answer
     /// reuses the channel that this pair of endpoints already has. Adds one use of the peer.
     ///
     /// # Errors

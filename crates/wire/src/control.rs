@@ -69,7 +69,7 @@ pub enum Message<'a> {
     Refuse(Refuse<'a>),
     /// Closes the receiver's session in an orderly way (rule C6).
     Disconnect(SessionRef),
-    /// Confirms that the session that the receiver wanted to close is closed (rule C6).
+    /// Confirms that the session is closed, as the receiver asked (rule C6).
     DisconnectAck(SessionRef),
     /// Informs the receiver that the sender no longer has its session (rule C6).
     Reset {

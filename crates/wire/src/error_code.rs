@@ -1,5 +1,5 @@
 //! The code in the `size` field of an ERR packet: why a request ended without a response (the table
-//! of error codes in `docs/protocol.md`, rule W6). The server side of an endpoint writes it; the
+//! of error codes in `docs/protocol.md`, rule W13). The server side of an endpoint writes it; the
 //! client side passes it to the user unchanged.
 
 use core::fmt;

@@ -15,7 +15,7 @@ use crate::types::{Command, ConnectTicket, LinkId, PeerIdentity, SessionKey, Sid
 pub enum Step<F, P> {
     /// Give a command to the plane.
     Command(Command<F>),
-    /// Make the transport make an offer, then call `on_offered`.
+    /// Let the transport make an offer, then call `on_offered`.
     Offer {
         /// The session at this side.
         key: SessionKey,

@@ -451,7 +451,7 @@ fn only_the_latest_failures_are_stored() {
 }
 
 #[test]
-fn the_known_addresses_of_a_peer_add_up() {
+fn each_session_with_a_peer_may_add_a_part_of_its_address() {
     let mut handshake = fresh();
     bring(&mut handshake, 0, At::Open);
     assert_eq!(handshake.whereabouts(PeerId(1)), (None, None));

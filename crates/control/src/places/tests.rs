@@ -43,7 +43,7 @@ fn one_origin_alone_gets_all_places_and_no_more() {
 }
 
 #[test]
-fn shares_bind_above_three_quarters() {
+fn an_origin_keeps_to_its_share_once_three_quarters_of_all_places_are_taken() {
     let (few, _) = places(&[382, 1]);
     assert_eq!(few.room_for(host(0), LIMIT), Room::Free);
     let (many, _) = places(&[383, 1]);

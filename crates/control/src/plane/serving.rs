@@ -86,7 +86,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// The end of the range of endpoints that serve peers which ask for any endpoint.
+    /// The index after the last endpoint that is found by a peer which asks for any endpoint.
     pub(super) fn end_of_any(&self) -> EndpointIndex {
         let all = EndpointIndex::ANY;
         let end = self.serving.map(|serving| EndpointIndex(serving.endpoints));

@@ -30,7 +30,7 @@ pub(super) struct Open {
     pub(super) link: LinkId,
     /// The peer's name for the session.
     pub(super) remote: SessionRef,
-    /// The endpoint has asked its peer, and has not received the account.
+    /// The endpoint has sent its peer an inquiry, and has not received the account.
     pub(super) inquires: bool,
 }
 

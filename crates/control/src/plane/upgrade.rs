@@ -4,7 +4,7 @@
 //! nonce over both connections.
 //!
 //! ```text
-//! TCP greeted ─▶ nonce sent ─said again─▶ UNIX dialled ─▶ greeted ─▶ nonce sent ─said again─▶ used
+//! TCP greeted ─▶ nonce sent ─returned─▶ UNIX dialled ─▶ greeted ─▶ nonce sent ─returned─▶ used
 //! ```
 //! The side that was dialled keeps only nonces from connections of its own user, so a process of
 //! another user cannot pass one on. If a nonce does not come back in time, TCP is used.

@@ -33,7 +33,11 @@ fn three_challenges_and_the_wait_for_the_last_take_one_timeout() {
         assert_eq!(proofs.next_turn(TIMEOUT, due.since(Nanos(1))), None);
         let send = Turn::Send(proving(1), SECRET);
         assert_eq!(proofs.next_turn(TIMEOUT, due), Some(send));
-        assert_eq!(proofs.next_turn(TIMEOUT, due), None, "once");
+        assert_eq!(
+            proofs.next_turn(TIMEOUT, due),
+            None,
+            "a challenge is sent once"
+        );
     }
     let end = start + TIMEOUT;
     assert_eq!(proofs.next_due(), end);
@@ -44,7 +48,7 @@ fn three_challenges_and_the_wait_for_the_last_take_one_timeout() {
 }
 
 #[test]
-fn the_bytes_count_over_their_connection_and_once() {
+fn bytes_prove_an_address_over_their_connection_alone_and_once() {
     let mut proofs = begun();
     proofs.begin(proving(2), LinkId(4), SECRET, Nanos(6));
     for (link, secret) in [(LINK, SECRET + 1), (LinkId(5), SECRET)] {

@@ -169,8 +169,8 @@ struct Call {
     /// Retransmissions, probes or CANCELs since the state was entered.
     attempts: u8,
     marks: CallMarks,
-    /// Scans that found the call due and left it alone, because the session was not silent. Next to
-    /// the three fields before it, so that a compiler writes all four as one word.
+    /// Scans that found the call due but left it alone, because the session was not silent. It
+    /// follows the three fields above so that the compiler writes all four as one word.
     excuses: u8,
     req_type: ReqType,
 
@@ -181,7 +181,7 @@ struct Call {
     tx_end: TxSeq,
     /// In `Sending` and `Receiving`: the transfer.
     transfer: TransferIdx,
-    /// While the call waits: the waiting calls of the session before and after it.
+    /// While the call waits: its neighbours among the waiting calls of its session.
     previous: CallIdx,
     next: CallIdx,
 }

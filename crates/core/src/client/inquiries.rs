@@ -10,7 +10,7 @@
 //!           a call is overdue           an account
 //!   none ────────────────────▶ Waiting ───────────▶ Resting ──its time is over──▶ Waiting …
 //!                                 │                    │
-//!                                 │ nothing in time    │ it was the last that could be in vain
+//!                                 │ nothing in time    │ too many were in vain
 //!                                 ▼                    ▼
 //!                                      the peer has failed
 //! ```

@@ -102,7 +102,7 @@ pub(crate) mod dcqcn {
     /// Gbit/s, for up to 20 senders; NICs have 5 Mbit/s by default. With that default, thirty
     /// senders use 0.78 of 10 Gb/s in the 20 ms after their first burst; with our value, 0.83.
     pub(crate) const STEP: f64 = 1.0 / 2500.0;
-    /// R_HAI as a multiple of R_AI. DCQCN leaves it open; the factor of ten is that of QCN (IEEE
+    /// R_HAI as a multiple of R_AI. DCQCN leaves it open; the factor of ten is QCN's (IEEE
     /// 802.1Qau).
     pub(crate) const HYPER_STEPS: f64 = 10.0;
     /// A timeout takes this part of the rate. Ours: DCQCN assumes a network without loss.
@@ -149,7 +149,7 @@ pub(crate) mod swift {
     /// need more than 25 ms to become equal.
     pub(crate) const SMALL_GAIN: f64 = 0.03;
     /// The number of samples for which a window below one packet extrapolates its last two delays.
-    /// It is small, because the difference of two delays is mostly chance.
+    /// It is small, because the difference of two delays is mostly noise.
     pub(crate) const FORESIGHT: f64 = 2.0;
     /// Largest part of the window that one step may take.
     pub(crate) const MOST_STEP: f64 = 0.5;
@@ -157,15 +157,15 @@ pub(crate) mod swift {
     pub(crate) const EMPTY_BELOW: f64 = 0.25;
     /// In an empty network, the window grows by at least this part in each round trip.
     pub(crate) const EMPTY_GAIN: f64 = 0.1;
-    /// Windows of fewer packets grow more slowly. Otherwise, they would take bandwidth from windows
-    /// below one packet, which notice a short queue less often.
+    /// Windows of fewer packets than this grow more slowly. Otherwise, they would take bandwidth
+    /// from windows below one packet, which notice a short queue less often.
     pub(crate) const EAGER_FROM: f64 = 4.0;
     /// If the delay is beyond this multiple of the target, a window below one packet decreases as
     /// in Swift §3.1.
     pub(crate) const FAR_ABOVE: f64 = 4.0;
     /// β: weight of the part of the delay above the target in a decrease. Swift §3.1: 0.8.
     pub(crate) const BETA: f64 = 0.8;
-    /// max_mdf: most of the window that one decrease takes. Swift §3.1 has a half; but then chance
+    /// max_mdf: most of the window that one decrease takes. Swift §3.1 has a half; but then random
     /// losses make the rates of 150 senders uneven: Jain's index is 0.82 at 10 Gb/s, and at least
     /// 0.95 with our value.
     pub(crate) const MOST_CUT: f64 = 0.3;

@@ -36,8 +36,7 @@ impl Egress {
         self.free_at = self.free_at.max(from) + BytesPerSec(limits.line_rate).time_of(bytes);
     }
 
-    /// When the next packet may leave, at the earliest `now`; `None` unless there is a packet
-    /// (`any`).
+    /// When the next packet may leave, `now` or later; `None` if no packet waits (`any` is false).
     pub(crate) fn next(&mut self, any: bool, limits: &Limits, now: Nanos) -> Option<Nanos> {
         let packet = limits.data_size.saturating_add(HEADER_BYTES + FRAME_BYTES);
         let ahead = BytesPerSec(limits.line_rate)

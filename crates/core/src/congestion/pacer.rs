@@ -74,8 +74,8 @@ impl Pacer {
         }
     }
 
-    /// Time between two round-trip samples (rule S10), at line rate, for a session with this flow,
-    /// or without one.
+    /// Time between two round-trip samples (rule S10) of a session at line rate with this flow, or
+    /// of a session without a flow.
     #[inline]
     pub(crate) fn sample_interval(&self, flow: FlowIdx) -> Nanos {
         match (self.bypasses.timely, flow) {

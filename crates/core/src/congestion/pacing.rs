@@ -130,8 +130,8 @@ impl Pacer {
         }
     }
 
-    /// Reports a mark on an answer of `size` bytes to the scheme. This side's rate determined when
-    /// the answer was sent (rule S15).
+    /// Reports a mark on an answer of `size` bytes to the scheme, because this side's rate
+    /// determines when the server sends answers (rule S15).
     #[cold]
     pub(crate) fn on_marked_answer(&mut self, line: &mut Line, size: u32, context: &mut Context) {
         let way = match line.is_single(size) {

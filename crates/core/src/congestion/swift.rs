@@ -38,7 +38,7 @@ pub(crate) struct Swift {
     /// The last round trip; zero before there is one.
     rtt: Nanos,
     decreased: Nanos,
-    /// Nanoseconds by which a round trip may exceed the smallest one although no packet queues.
+    /// Nanoseconds by which a round trip may exceed the smallest one without indicating a queue.
     slack: f64,
     /// A number from 0 to 1 that is added to the window before rounding down. It changes in each
     /// round trip.
@@ -50,8 +50,8 @@ pub(crate) struct Swift {
     /// packets that one RFR asks for, only the last is measured.
     unmeasured: u32,
     timeouts: u32,
-    /// The window, and whether the session was starting, before the current silence. Only steps
-    /// that silence alone has caused are undone with it.
+    /// The window, and whether the session was starting, before the current silence. Restoring it
+    /// undoes only steps that silence alone has caused.
     before_silence: Option<(f64, bool)>,
     /// The window as a rate in bytes per second.
     rate: f64,

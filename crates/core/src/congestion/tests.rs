@@ -112,7 +112,7 @@ fn every_scheme_starts_at_line_rate() {
 }
 
 #[test]
-fn packets_take_their_time_at_the_rate() {
+fn a_packet_takes_its_bytes_divided_by_the_rate() {
     assert_eq!(BytesPerSec(1_000_000_000).time_of(1500), Nanos(1500));
     assert_eq!(
         BytesPerSec(1).time_of(u32::MAX),
@@ -122,7 +122,7 @@ fn packets_take_their_time_at_the_rate() {
 }
 
 #[test]
-fn departures_keep_to_the_rate_and_idle_time_saves_nothing_up() {
+fn departures_keep_to_the_rate_and_idle_time_earns_no_burst() {
     let mut flow = Flow::new(Scheme::Timely, &link(), Bypasses::default()).unwrap();
     for ms in 1..=3 {
         flow.on_timeout(Nanos::from_millis(ms));
@@ -167,10 +167,9 @@ proptest! {
         }
     }
 
-    /// After any history, once the network is empty, the session returns to line rate and can use
-    /// all of its credits.
+    /// After any history, once the network is empty, the session returns to line rate.
     #[test]
-    fn an_empty_network_brings_every_scheme_back(
+    fn every_scheme_returns_to_line_rate_in_an_empty_network(
         scheme in prop::sample::select(SCHEMES.to_vec()),
         events in events(),
     ) {

@@ -42,7 +42,7 @@ pub(crate) struct Agenda {
     asked: Nanos,
     next_sweep: Nanos,
     sweep_cursor: usize,
-    /// This round of the sweep has seen a request that a later one must visit.
+    /// This round of the sweep has seen a request that a later round must visit.
     sweep_found: bool,
     /// An iteration must do more than handle its packets: `attention` is set, or a part outside of
     /// the core waits for the loop.
@@ -295,7 +295,7 @@ impl Agenda {
     }
 
     /// Notes that the packets that clients have asked for may leave at `at`, and not earlier.
-    /// [`Nanos::MAX`]: there are none, or no time makes the loop look at them.
+    /// [`Nanos::MAX`]: none waits for a time.
     pub(crate) fn send_asked_at(&mut self, at: Nanos) {
         self.asked = at;
         self.at_latest(at);

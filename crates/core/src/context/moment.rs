@@ -42,8 +42,8 @@ pub(crate) struct Moment {
     backlog: Backlog,
 }
 
-/// The bursts whose packets may have waited for this thread: the first burst after the thread did
-/// not run, and the next ones, until one of them shows that the queue was short.
+/// The bursts whose packets may have waited for this thread: the first burst after a time in which
+/// the thread did not run, and the next ones, until one shows that the queue was short.
 #[derive(Clone, Copy, Debug)]
 struct Backlog {
     /// When the last burst before these was taken.

@@ -81,7 +81,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Keeps a request whose handler runs only after the next packets were handled.
+    /// Keeps a request whose handler will run after the next packets have been handled.
     #[inline(never)]
     fn run_later(&mut self, packet: &Packet<'_>, place: Position, inbound: RequestIdx) {
         let Some(entry) = self.handlers.get(packet.header.req_type()) else {
@@ -386,8 +386,8 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     }
 }
 
-/// Finds the bytes of several requests. Frames that come in a row are looked up one after the
-/// other.
+/// Finds the bytes of several requests. Frames that the transport has lined up are taken one after
+/// the other, without a look-up for each.
 #[inline(always)]
 fn find_data<'a, R: Rx>(rx: &'a R, entries: &[BatchEntry], found: &mut [&'a [u8]]) {
     let mut next = entries[0].frame;

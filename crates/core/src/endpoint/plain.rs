@@ -234,7 +234,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if tap.is_some() {
             return first;
         }
-        // The number of the next frame after the ones that are lined up.
+        // The index of the first frame after the lined-up ones.
         let mut after = first;
         while after != frames {
             let at = after;

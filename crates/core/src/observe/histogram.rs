@@ -1,9 +1,9 @@
 //! Histograms of times. Recording a time costs two plain additions. From 8 ns on, each power of two
 //! has eight buckets, so a bucket's width is at most an eighth of its smallest time.
 //!
-//! Called on the data path by `client/calls.rs` and `packet/outbox.rs`; read by the pages and
-//! commands that show an endpoint's times. Invariant: the buckets cover all times of up to `BITS`
-//! bits, in order, without gaps.
+//! Written on the data path through `observe/stats.rs`; read by the pages and commands that show an
+//! endpoint's times. Invariant: the buckets cover all times of up to `BITS` bits, in order, without
+//! gaps.
 
 use crate::time::Nanos;
 
@@ -14,7 +14,7 @@ const BITS: u32 = 36;
 /// Values below this have a bucket each.
 const EXACT: u64 = 2 << FINE;
 
-/// The number of measured times in each bucket.
+/// The sum of measured times, and the number of them in each bucket.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Histogram {
     sum: u64,

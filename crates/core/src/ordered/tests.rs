@@ -1,4 +1,4 @@
-//! The map does what the standard library's does.
+//! The map behaves like the standard library's.
 
 use std::collections::BTreeMap;
 

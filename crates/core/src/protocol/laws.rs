@@ -37,7 +37,8 @@ pub(crate) enum Share {
 }
 
 impl Laws {
-    /// The share for a sweep: one session, and after the last one the laws over all of them.
+    /// The share that a sweep checks: one session, or after the last session the laws over all
+    /// sessions.
     pub(crate) fn on_sweep(&mut self, check: Check, sessions: u32) -> Option<Share> {
         match check {
             Check::Never => return None,
@@ -92,6 +93,8 @@ impl<'a> Parts<'a> {
         }
     }
 
+    /// Checks the laws of this share.
+    ///
     /// # Errors
     /// The first law of this share that is broken.
     pub(crate) fn check(&self, share: Share) -> Result<(), Law> {

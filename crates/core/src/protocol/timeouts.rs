@@ -3,8 +3,8 @@
 //! S4 to S6, S8, S9, S11).
 //!
 //! The agenda knows when work is due; this file does the work. It visits the tables in parts: a
-//! scan at most [`SCAN_LIMIT`] calls, and a sweep a part of the table of requests. So the cost is
-//! small, and no timer can refer to a call that is over.
+//! scan visits at most [`SCAN_LIMIT`] calls, and a sweep visits a part of the table of requests. So
+//! the cost is small, and no timer can refer to a call that is over.
 
 use crate::config::SCAN_LIMIT;
 use crate::error::CloseReason;

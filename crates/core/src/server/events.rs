@@ -88,10 +88,10 @@ impl Server<'_> {
         }
     }
 
-    /// Handles frames that are one packet each, of the same large request and in order, as
-    /// [`Self::on_large_request`] does with each; returns their number. The first packet of a
-    /// request, the last one, and those out of order are left to it. `header` is that of the first
-    /// frame.
+    /// Handles frames that each hold one packet of the same large request, in order, as
+    /// [`Self::on_large_request`] would handle each; returns their number. That function must
+    /// handle the request's first and last packet, and packets out of order. `header` is the header
+    /// of the first frame.
     #[inline]
     pub(crate) fn on_parts<'f>(
         &mut self,
@@ -270,8 +270,8 @@ impl Server<'_> {
         self.requests.detach(idx, self.context)
     }
 
-    /// Answers a request that a worker thread has handled, if its client still waits. `error`: the
-    /// answer, unless it is `response`.
+    /// Answers a request that a worker thread has handled, if its client still waits. `error`, if
+    /// there is one, is the answer instead of `response`.
     pub(crate) fn finish_detached(
         &mut self,
         id: RequestId,
@@ -288,7 +288,7 @@ impl Server<'_> {
         }
     }
 
-    /// Keeps the response buffer that a handler has not used for the slot's next request.
+    /// Keeps a handler's unused response buffer for the slot's next request.
     pub(crate) fn keep_response(&mut self, idx: RequestIdx, unused: MsgBuf) {
         self.requests.keep_response(idx, unused, self.context);
     }

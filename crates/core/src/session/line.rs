@@ -1,9 +1,9 @@
 //! One session's persistent state: two cache lines, of which an ordinary packet touches the first.
 //!
-//! An idle session that was used before takes up this line, whose size a `const` assertion checks,
-//! its entries in the tables of slots, and its entry in the table of backlogs. Calls, requests and
-//! buffers live in pools and go back when they are done. With the default window an idle session
-//! may take at most 512 bytes per side, which `dunlin bench sessions` measures.
+//! An idle session that was used before takes up this line, its entries in the tables of slots, and
+//! its entry in the table of backlogs. A `const` assertion checks the size of the line. Calls,
+//! requests and buffers live in pools and go back when they are done. With the default window an
+//! idle session may take at most 512 bytes per side, which `dunlin bench sessions` measures.
 //!
 //! Three fields are computed from others, so that the common path makes one check instead of many:
 //! `limit`, `head` and `plain_until`. [`Line::settle`] computes them, and every method that changes

@@ -62,7 +62,7 @@ impl Probes {
         self.asks = 0;
     }
 
-    /// Whether no packet that was a probe is known to be missing.
+    /// Whether each packet that was sent as a probe has arrived.
     pub(super) fn is_none(&self) -> bool {
         self.probed.is_none()
     }

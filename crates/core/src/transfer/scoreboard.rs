@@ -39,7 +39,7 @@ pub(crate) struct Answered {
     pub(crate) sent: Nanos,
     /// The packet left only once.
     pub(crate) once: bool,
-    /// The packet left more than once, and it was an earlier copy that arrived.
+    /// The packet counted as lost or had been sent again, but an earlier copy was only late.
     pub(crate) late: bool,
 }
 
@@ -304,7 +304,7 @@ impl Transfer {
         (self.newest_rtt != Nanos::ZERO).then_some(self.newest_rtt)
     }
 
-    /// Whether the packet has left and is not known to have arrived.
+    /// Whether the packet, which has left, is not known to have arrived.
     #[inline]
     pub(crate) fn is_missing(&self, packet: u32) -> bool {
         packet >= self.base && !self.acked.has(packet)

@@ -1,4 +1,4 @@
-//! A msgbuf belongs to its call until the call ends, also where calls are futures.
+//! A msgbuf belongs to its call until the call ends, even if calls are futures.
 
 use dunlin::{Caller, MsgBuf, ReqType, Session};
 

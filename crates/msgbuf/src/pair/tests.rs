@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn both_words_in_order_and_at_any_alignment() {
+fn a_pair_has_both_words_in_order_at_any_alignment() {
     let from: [u8; 40] = std::array::from_fn(|at| u8::try_from(at).unwrap());
     let mut to = [0; PAIR];
     Pair::load::<0, 40>(&from).store(&mut to);

@@ -30,7 +30,7 @@ fn alloc(pool: &mut Pool, len: usize) -> MsgBuf {
 }
 
 #[test]
-fn a_pool_that_cannot_work_is_refused() {
+fn options_out_of_range_make_no_pool() {
     let new = |config| Pool::new(config).map(drop);
     let config = small_config();
     assert_eq!(
@@ -305,7 +305,7 @@ fn cached_large_regions_make_room_for_others() {
 }
 
 #[test]
-fn a_foreign_msgbuf_goes_home() {
+fn a_msgbuf_of_another_pool_returns_to_that_pool() {
     let (mut ours, mut theirs) = (pool(), pool());
     let small = alloc(&mut theirs, 32);
     let large = alloc(&mut theirs, MIB);
@@ -368,7 +368,7 @@ fn regions_live_until_the_last_msgbuf_is_gone() {
 }
 
 #[test]
-fn an_orphan_can_be_given_to_another_pool() {
+fn a_msgbuf_whose_pool_is_gone_can_be_given_to_another_pool() {
     let mut pool_a = pool();
     let buf = alloc(&mut pool_a, 32);
     let id = buf.lend().region();
@@ -440,7 +440,7 @@ fn large_msgbufs_lie_in_hugepages_unless_they_are_switched_off() {
 
 #[test]
 #[cfg(all(target_os = "linux", not(miri)))]
-fn a_message_in_parts_takes_memory_as_they_come_and_lies_in_hugepages() {
+fn a_message_in_parts_takes_memory_as_its_parts_come_and_lies_in_hugepages() {
     use crate::sys::tests::descriptor::{gathered, system_collapses};
     let mut pool = Pool::new(PoolConfig::default()).expect("memory is available");
     let mut buf = pool.alloc_for_parts(8 << 20).expect("memory is available");

@@ -15,7 +15,7 @@ struct CountedEntry(
 );
 
 #[test]
-fn entries_stay_where_their_index_says_while_the_array_grows_and_shrinks() {
+fn entries_keep_their_indexes_while_the_array_grows_and_shrinks() {
     let alive = Rc::new(());
     let mut rows = Rows::new();
     for round in [3000, 700, 1200_u64] {

@@ -60,7 +60,7 @@ pub(crate) mod descriptor {
     }
 
     #[test]
-    fn others_can_read_but_not_write_shrink_or_unseal() {
+    fn other_processes_can_read_but_not_write_shrink_or_unseal() {
         let mapping = Mapping::new(1 << 16, true, false).expect("64 KiB are available");
         let window = map_again(&mapping, libc::PROT_READ);
         assert_ne!(window, libc::MAP_FAILED);
@@ -116,7 +116,7 @@ pub(crate) mod descriptor {
             << 10
     }
 
-    /// Whether the kernel makes hugepages of shared memory, without calling `gather`.
+    /// Whether the kernel can make hugepages of shared memory, by its version and its settings.
     pub(crate) fn system_collapses() -> bool {
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("Linux");
         let mut parts = release
@@ -128,7 +128,7 @@ pub(crate) mod descriptor {
     }
 
     #[test]
-    fn large_memory_is_gathered_in_hugepages_and_peers_see_it_so() {
+    fn large_memory_is_gathered_in_hugepages_for_peers_too() {
         let len = 3 * HUGEPAGE + 5000;
         let mapping = Mapping::new(len, true, false).expect("6 MiB are available");
         assert_eq!(mapping.base().as_ptr().align_offset(HUGEPAGE), 0);

@@ -1,10 +1,10 @@
 //! The user that owns a socket of this host, as the kernel reports it (sock_diag(7)).
 //!
-//! The nexus asks about the other end of every TCP connection, which is mostly on another host. If
-//! the kernel finds no such connection, but a listening socket of this host with that end's port,
-//! it answers with the listening socket. So an answer counts only if it repeats both ends of an
-//! established connection. A process can choose its address and port, but not its user. Called by
-//! `listeners.rs`.
+//! The nexus asks about the other end of every TCP connection. Usually that end is on another host.
+//! Then the kernel finds no such connection; but if a socket of this host listens at that end's
+//! port, it answers with the listening socket. So an answer counts only if it repeats both ends of
+//! an established connection. A process can choose its address and port, but not its user. Called
+//! by `listeners.rs`.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

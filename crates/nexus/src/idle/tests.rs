@@ -82,7 +82,7 @@ fn a_thread_that_has_sent_a_request_spins_for_the_answer() {
     let spin = Duration::from_micros(500);
     let (mut sleeper, _) = sleeper(Idle::Adaptive { spin }, &[]);
     iterations(&mut sleeper).unwrap();
-    // The thread has slept for long, then its program calls.
+    // The program calls after the thread has slept for a long time.
     let sent = |micros| Look {
         requests: 1,
         ..at(micros)

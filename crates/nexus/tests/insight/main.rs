@@ -34,7 +34,7 @@ fn the_counters_over_the_control_plane_are_the_same() {
 }
 
 #[test]
-fn no_counters_are_read_unless_the_option_is_on() {
+fn no_counters_are_read_over_tcp_unless_the_option_is_on() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let mut remote = Remote::connect(&nexus.address().to_string()).unwrap();
     let error = Snapshot::read(&mut remote).unwrap_err();
@@ -45,7 +45,8 @@ fn no_counters_are_read_unless_the_option_is_on() {
     );
 }
 
-/// All bytes that a connection can read, with the next question sent as soon as an answer comes.
+/// All bytes of counters that a connection can read. It sends the next question as soon as an
+/// answer comes.
 fn everything(address: std::net::SocketAddr) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).unwrap();
     let mut out = [0; MAX_FRAME];
@@ -97,8 +98,8 @@ fn everything(address: std::net::SocketAddr) -> Vec<u8> {
     unreachable!("a file ends")
 }
 
-/// A trace holds data of packets, and a row the address of a peer. A reader over the control plane
-/// may see neither.
+/// A trace holds data of packets, and a session's row holds its peer's address. A reader over the
+/// control plane may see neither.
 #[test]
 fn no_packets_and_no_addresses_are_read_over_the_control_plane() {
     const ECHO: ReqType = ReqType(1);

@@ -44,7 +44,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts a server at a port, or at any.
+    /// Starts a server at this port of the loopback address. If it is 0, the system chooses a port.
     pub(super) fn start<T: Named>(port: u16) -> Self {
         Self::start_at::<T>(&format!("127.0.0.1:{port}"))
     }
@@ -55,7 +55,7 @@ impl Server {
         Self::spawn(this, format!("server {} {address}", T::NAME))
     }
 
-    /// Starts a server at an address whose process and nexus have limits: see [`Limits`].
+    /// Starts a server at an address, with these [`Limits`] of its process and nexus.
     pub(super) fn start_limited<T: Named>(address: &str, limits: &str) -> Self {
         let this = Command::new(std::env::current_exe().unwrap());
         Self::spawn(this, format!("server {} {address} {limits}", T::NAME))
@@ -89,7 +89,7 @@ impl Server {
         Self::spawn(this, format!("bell {} {server} {byte}", Shm::NAME))
     }
 
-    /// Starts a process that calls itself, and forks while its handler runs.
+    /// Starts a process that sends requests to itself, and forks while its handler runs.
     pub(super) fn forker() -> Self {
         let this = Command::new(std::env::current_exe().unwrap());
         Self::spawn(this, format!("forker {} 127.0.0.1:0", Shm::NAME))
@@ -102,7 +102,7 @@ impl Server {
     }
 
     /// Starts a process of another user, which tries to read all that it can of a server: its
-    /// counters file at `file`, and its socket of this name.
+    /// counters file `file`, and its socket `name`.
     pub(super) fn stranger(server: &Self, file: &Path, name: &str) -> Self {
         let this = Command::new(std::env::current_exe().unwrap());
         let (shm, address, process) = (Shm::NAME, server.address, server.id());

@@ -22,7 +22,7 @@ use super::hostile::connect;
 use super::stranger::Stranger;
 use super::{App, REVERSE, endpoint, exchange};
 
-/// Enough for the largest crowd.
+/// Descriptors of a process, enough for the largest crowd.
 const DESCRIPTORS: u64 = 10_000;
 
 /// Timeout of processes with thousands of connections, which share two cores with other tests.
@@ -61,7 +61,7 @@ impl Crowd {
         Self { rpc, sessions }
     }
 
-    /// Runs until each has a session or has failed.
+    /// Runs until each session is connected or has failed.
     fn settle(&mut self) {
         let all = self.sessions.len();
         self.rpc.run_until(|rpc| rpc.app().events.len() >= all);
@@ -280,7 +280,7 @@ fn idle_connections_leave_descriptors_for_sessions() {
 }
 
 #[test]
-fn without_descriptors_the_refused_learn_the_reason() {
+fn a_server_without_descriptors_gives_refused_peers_the_reason() {
     let limits = "descriptors=64 taken=1";
     let server = Server::start_limited::<Udp>("127.0.0.1:0", limits);
     for _ in 0..20 {

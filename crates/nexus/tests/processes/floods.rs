@@ -111,7 +111,7 @@ fn settled_peak(process: u32) -> usize {
 /// Without a limit for all connections together, they would cost 256 KiB each.
 #[test]
 fn peers_that_do_not_read_cost_no_more_memory_than_the_total() {
-    // They acknowledge no heartbeat, and stay for the whole test.
+    // The peers acknowledge no heartbeat, and stay for the whole test.
     let server = Server::start_limited::<Udp>("127.0.0.1:0", "timeout=60000");
     let before = peak(server.id());
     let unix = ask(server.address).unix_name;

@@ -103,7 +103,7 @@ fn no_call_hangs_while_a_forger_sends_to_both_processes() {
 }
 
 #[test]
-fn a_call_whose_response_a_forger_begins_ends() {
+fn a_call_ends_even_if_a_forger_begins_its_response() {
     let server = Server::start::<Udp>(0);
     let (mut rpc, port) = target();
     let session = rpc.connect_blocking(server.address).unwrap();
@@ -132,7 +132,7 @@ fn a_call_whose_response_a_forger_begins_ends() {
     bytes.resize(bytes.len() + data_size as usize, 0);
     let forger = UdpSocket::bind("127.0.0.1:0").unwrap();
     let begun = Instant::now();
-    run_within(&mut rpc, LIMIT, "a call that was led astray", |rpc| {
+    run_within(&mut rpc, LIMIT, "a call with a forged response", |rpc| {
         forger.send_to(&bytes, ("127.0.0.1", port)).unwrap();
         std::thread::sleep(Duration::from_millis(1));
         !rpc.app().done.is_empty()

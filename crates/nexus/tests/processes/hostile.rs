@@ -222,7 +222,7 @@ fn a_peer_that_guesses_the_counters_of_heartbeats_is_cut_off() {
             }
             assert!(
                 begun.elapsed() < Duration::from_secs(4),
-                "the server takes the peer for alive"
+                "the server considers the peer alive"
             );
             std::thread::sleep(Duration::from_millis(25));
         }

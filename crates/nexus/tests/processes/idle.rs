@@ -25,7 +25,7 @@ fn idle<T: Named>() {
     rpc.run_for(Duration::from_millis(1_500));
     let span = Duration::from_secs(2);
     // The same work takes several times as long on a machine that other tests keep busy. One calm
-    // span in three is enough, because a server that is not idle has none.
+    // span in three is enough, because a server that is not idle has no calm span.
     let is_idle = (0..3).any(|_| {
         let before = server.cpu();
         rpc.run_for(span);

@@ -23,7 +23,7 @@ const LENS: [usize; 2] = [700, 64 << 10];
 const MEMORY: &str = "/memfd:dunlin";
 
 #[test]
-fn a_peer_that_says_hello_as_the_server_itself_changes_no_request_under_its_handler() {
+fn a_peer_that_claims_to_be_the_server_itself_changes_no_request_while_its_handler_runs() {
     // Each server gets only one request, because a handler that was slow once gets copies.
     for len in LENS {
         let mut server = Server::start::<Shm>(0);

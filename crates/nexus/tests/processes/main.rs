@@ -31,14 +31,14 @@ use dunlin_core::{CallErrorKind, Done, RpcError, Session, SessionEvent, Tag};
 use dunlin_nexus::{Nexus, Open, Rpc};
 use dunlin_wire::ReqType;
 
-/// Answers the request's bytes in reverse.
+/// Answers with the request's bytes in reverse order.
 const REVERSE: ReqType = ReqType(1);
-/// Answers in reverse too, in a worker thread.
+/// Answers in the same way, but in a worker thread.
 const BACKGROUND: ReqType = ReqType(2);
 /// Answers only after its client has given up.
 const NEVER: ReqType = ReqType(3);
 
-/// Computes in the endpoint's own thread for as many milliseconds as the request says, and answers
+/// Occupies the endpoint's own thread for as many milliseconds as the request says, and answers
 /// with as many bytes as it says.
 const SLOW: ReqType = ReqType(4);
 

@@ -19,7 +19,7 @@ use rustix::net::{
 /// Maximum number of descriptors that accompany one message.
 const MAX_FDS: usize = 16;
 
-/// The server's identity in its own words.
+/// The server's identity, as the server itself reports it.
 #[derive(Clone, Debug)]
 pub(super) struct Truth {
     incarnation: Incarnation,

@@ -190,12 +190,12 @@ fn clean_disconnect<T: Open>() {
 }
 
 #[test]
-fn both_sides_hear_of_a_disconnect_over_udp() {
+fn both_sides_learn_of_a_disconnect_over_udp() {
     clean_disconnect::<Udp>();
 }
 
 #[test]
-fn both_sides_hear_of_a_disconnect_over_shared_memory() {
+fn both_sides_learn_of_a_disconnect_over_shared_memory() {
     clean_disconnect::<Shm>();
 }
 
@@ -220,14 +220,14 @@ fn many<T: Open>(count: usize) {
 }
 
 #[test]
-fn a_thousand_sessions_share_what_two_endpoints_have() {
+fn a_thousand_sessions_share_the_resources_of_two_endpoints() {
     many::<Shm>(1_000);
     many::<Udp>(1_000);
     many::<Auto>(1_000);
 }
 
 #[test]
-fn endpoints_of_one_process_meet_in_both_directions() {
+fn endpoints_of_one_process_connect_to_each_other() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let mut one = endpoint::<Shm>(&nexus);
     let mut other = endpoint::<Shm>(&nexus);

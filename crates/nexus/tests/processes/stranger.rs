@@ -154,7 +154,7 @@ impl Stranger {
         }
     }
 
-    /// All bytes of the process's counters that it shows.
+    /// All bytes of counters that the server shows.
     pub(super) fn read_counters(&mut self) -> Vec<u8> {
         let mut found = Vec::new();
         for offset in (0..).step_by(MAX_INSIGHT) {
@@ -234,7 +234,7 @@ fn hello(incarnation: u64, features: Features) -> Message<'static> {
 /// The UDP offer of an endpoint at this address.
 fn offer_of(to: SocketAddr) -> Vec<u8> {
     let IpAddr::V4(ip) = to.ip() else {
-        panic!("{to} is not of IPv4");
+        panic!("{to} is not an IPv4 address");
     };
     let mut offer = vec![1];
     offer.extend(DATA_SIZE.to_le_bytes());

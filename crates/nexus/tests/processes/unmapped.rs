@@ -10,7 +10,7 @@ use dunlin_transport::shm::Shm;
 use super::child::Server;
 use super::{App, REVERSE, endpoint, exchange, finish, serve_all};
 
-/// Two packets by reference.
+/// Bytes of a message of two packets, which go by reference.
 const LEN: usize = 64 << 10;
 
 /// Makes a call whose request and response go by reference, if possible.
@@ -29,7 +29,7 @@ fn exchange_large(rpc: &mut Rpc<Shm, App>, session: Session) {
     assert!(done.response.data() == reversed);
 }
 
-/// Limits a process to the address space that it has.
+/// Limits a process to the address space that it has now.
 fn forbid_mapping(process: u32) {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmSize:"));
@@ -77,7 +77,7 @@ fn a_server_that_can_map_nothing_gets_data_in_the_ring() {
 }
 
 #[test]
-fn a_client_maps_no_more_than_its_limits() {
+fn a_client_maps_no_more_than_its_limits_allow() {
     let server = Server::start::<Shm>(0);
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let plenty = 64 << 30;

@@ -54,7 +54,7 @@ fn any_changed_bit_of_neighbour_discovery_is_refused() {
 }
 
 #[test]
-fn messages_of_routers_and_for_others_are_refused() {
+fn forwarded_messages_and_those_for_others_are_refused() {
     let mut room = [0; MAX_MESSAGE];
     for home in homes() {
         let other = other(&home);
@@ -89,7 +89,7 @@ fn options_without_a_length_end_the_reading() {
 }
 
 #[test]
-fn a_question_of_a_neighbour_for_itself_is_an_announcement() {
+fn a_neighbour_that_asks_for_its_own_address_announces_it() {
     let mut room = [0; MAX_MESSAGE];
     let home = homes()[0];
     let other = other(&home);

@@ -60,7 +60,7 @@ fn a_frame_cut_anywhere_is_refused() {
 }
 
 #[test]
-fn a_changed_bit_is_found_or_means_nothing() {
+fn a_changed_bit_is_refused_unless_it_has_no_meaning() {
     for home in homes() {
         let (frame, ip) = good(&home);
         let udp = ip + if home.address.is_ipv4() { IPV4 } else { IPV6 };

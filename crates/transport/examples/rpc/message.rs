@@ -1,7 +1,7 @@
-//! The messages of the counted programs. The client writes fresh numbers to the beginning of each
-//! request, and to its end if it is longer. The server reads them and writes their sum to the same
-//! places of the response, where the client checks it. So the program itself does the same work for
-//! 32 bytes and for 1000.
+//! The messages of the programs whose instructions are counted. The client writes fresh numbers to
+//! the beginning of each request, and to its end if it is longer. The server reads them and writes
+//! their sum to the same places of the response, where the client checks it. So the program itself
+//! does the same work for 32 bytes and for 1000.
 
 /// Numbers at the beginning of a message that the program writes and reads.
 const FIRST: usize = 4;

@@ -13,7 +13,7 @@ use crate::udp::Udp;
 /// Its offers are those of `udp`, so a peer cannot tell the two apart. Its ids leave the top bit to
 /// `auto`, and it ignores that bit in the ids that it gets.
 pub trait Remote: Connect {
-    /// Whether a burst that finds nothing seldom makes a system call, so that every burst of `auto`
+    /// Whether bursts that find nothing rarely make a system call, so that every burst of `auto`
     /// may look at both transports. `xdp` makes a system call in one of a thousand such bursts. But
     /// while packets come to it through the kernel, each of these bursts makes one, and so does
     /// each burst of `auto`, even if it finds packets in shared memory.

@@ -1,4 +1,4 @@
-//! An endpoint reports why it has no shared memory once, for a peer of this host.
+//! An endpoint reports once why it has no shared memory, and only for a peer of this host.
 
 use dunlin_wire::control::EndpointUid;
 
@@ -23,7 +23,7 @@ fn without_shm() -> Halves<AutoRx, AutoTx> {
 }
 
 #[test]
-fn only_peers_of_this_host_report_memory_that_was_not_opened() {
+fn missing_shared_memory_is_reported_only_for_peers_of_this_host() {
     let Halves { mut rx, mut tx, .. } = without_shm();
     // The endpoint reports the reason once.
     for (same_host, is_given) in [(false, false), (true, true), (true, false)] {
@@ -41,7 +41,7 @@ fn false_offer(udp: Offer) -> Offer {
 }
 
 #[test]
-fn a_peer_of_another_host_that_offers_memory_does_not_use_the_warning_up() {
+fn a_peer_of_another_host_that_offers_memory_does_not_use_up_the_warning() {
     let (mut here, mut there) = (without_shm(), without_shm());
     let mut other = Auto::open(&Options::default()).unwrap();
     for ours in [&mut here, &mut other] {

@@ -227,7 +227,7 @@ impl Cells {
         }
     }
 
-    /// Writes the header of a packet whose first cell is `at`: all of this half but its word.
+    /// Writes the header of a packet whose first cell is `at`: half of the cell, without its word.
     ///
     /// # Safety
     /// The cell belongs to the caller.

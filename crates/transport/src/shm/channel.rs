@@ -189,7 +189,7 @@ impl Channel {
     /// Call this once in the life of the channel; the value must not outlive the channel.
     pub(super) unsafe fn producer(&self, longest: u32) -> Producer {
         let (cells, line) = self.ring(self.role);
-        // SAFETY: the memory lives as long as the channel, and there is one producer a side.
+        // SAFETY: the memory lives as long as the channel, and each side has one producer.
         unsafe { Producer::new(cells, line, longest) }
     }
 
@@ -199,7 +199,7 @@ impl Channel {
     /// As for [`Self::producer`].
     pub(super) unsafe fn consumer(&self, longest: u32) -> Consumer {
         let (cells, line) = self.ring(self.role.other());
-        // SAFETY: the memory lives as long as the channel, and there is one consumer a side.
+        // SAFETY: the memory lives as long as the channel, and each side has one consumer.
         unsafe { Consumer::new(cells, line, longest) }
     }
 

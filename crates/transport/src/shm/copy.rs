@@ -161,7 +161,7 @@ pub(super) unsafe fn message(from: *const u8, to: *mut u8, len: usize) {
         if len & FOUR != 0 {
             four(from, to, at);
         }
-        // One by one: a compiler turns a loop that moves all that it passes into a call.
+        // One by one: a compiler would turn a loop over all of them into a call.
         while at != 0 {
             at -= 2 * FOUR;
             four(from, to, at);

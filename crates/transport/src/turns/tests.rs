@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Bursts between two empty polls of the socket. `busy`: each burst finds packets in shared memory.
+/// The number of bursts before the next poll of the socket, which finds nothing. `busy`: each burst
+/// finds packets in shared memory.
 fn interval(turns: &mut Turns, busy: bool) -> u32 {
     for burst in 0..100_000 {
         if turns.is_due() {
@@ -45,7 +46,7 @@ fn the_32nd_busy_burst_is_followed_by_a_look() {
 }
 
 #[test]
-fn an_idle_burst_costs_a_32nd_of_a_busy_one() {
+fn an_idle_burst_counts_as_a_32nd_of_a_busy_one() {
     let mut turns = with_peers(true, true);
     assert_eq!(interval(&mut turns, false), 1024);
     for _ in 0..31 {
@@ -89,7 +90,7 @@ fn doubt_is_settled_by_one_look() {
 }
 
 #[test]
-fn the_last_peer_takes_the_looks_with_it() {
+fn a_socket_is_polled_no_more_once_its_last_peer_is_gone() {
     let mut turns = with_peers(true, true);
     turns.on_look(true);
     turns.on_peers(true, false);

@@ -1,9 +1,9 @@
 //! Memory that is reached only through its pointer.
 //!
-//! The kernel gets raw pointers to receive buffers and staged packets, and they outlive any borrow,
-//! so their memory must not be a `Box`, whose every use would invalidate them. Invariant: a block
-//! is zeroed or written, starts on a cache line, and is freed with its owner. Called by `buffers`
-//! and `messages`.
+//! The kernel gets raw pointers to receive buffers and staged packets. These pointers outlive any
+//! borrow. So the memory must not be a `Box`: each use of a `Box` would invalidate the pointers.
+//! Invariant: a block is zeroed or written, starts on a cache line, and is freed with its owner.
+//! Called by `buffers` and `messages`.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;

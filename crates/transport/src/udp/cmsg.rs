@@ -1,8 +1,9 @@
 //! Control messages of a datagram: the segment size when sending; segment size and ECN bits when
 //! receiving.
 //!
-//! Owns the layout of `cmsghdr` in both directions (`cmsg(3)`). The kernel wrote the received ones,
-//! but the parser checks every length before it uses it. No I/O; called by `tx` and `rx`.
+//! Owns the layout of `cmsghdr` in both directions (`cmsg(3)`). Although the kernel wrote the
+//! received messages, the parser checks every length before it uses it. No I/O; called by `tx` and
+//! `rx`.
 
 use libc::c_int;
 

@@ -1,7 +1,7 @@
 //! A window of packets for the kernel: staged bytes, vectors, messages.
 //!
-//! Small packets are copied back to back into a staging buffer, so that a message of them is one
-//! piece. Large packets are not copied; the kernel gathers them.
+//! Small packets are copied back to back into a staging buffer, so that a message of small packets
+//! is one piece. Large packets are not copied; the kernel gathers them.
 //!
 //! Invariants: between one [`Messages::clear`] and the next, vectors lead to the staging buffer and
 //! to bytes that [`Messages::append`] was given; the room never overflows, because a window has at

@@ -94,7 +94,7 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// No peers yet, and at most `max` at a time.
+    /// Makes the state without peers, for at most `max` at a time.
     pub(super) fn new(max: u32) -> Self {
         let max = max.min(1 << INDEX_BITS) as usize;
         Self {
@@ -178,8 +178,9 @@ impl Peers {
         slot.is_named(peer).then_some(&slot.peer)
     }
 
-    /// The only peer, to which a socket may be tied. `None` if there are others, if one of them may
-    /// send before its answer to an offer has come, or if packets come from elsewhere than they go.
+    /// The only peer, to which a socket may be tied. `None` if there are others, if another may
+    /// send before its answer to an offer has come, if the peer sends to several of our addresses,
+    /// or if it is not at the address of its control connection.
     pub(super) fn only(&self) -> Option<Aim> {
         let is_only = self.by_key.len() == 1 && self.offered.is_empty();
         let index = *self.by_key.values().next().filter(|_| is_only)?;

@@ -135,7 +135,8 @@ impl UdpRx {
         }
     }
 
-    /// Asks for one datagram. `found`: how many bursts in a row before this one found one.
+    /// Asks for one datagram. `found` is the number of consecutive bursts before this one that
+    /// found a datagram.
     #[inline]
     fn fill_sparse(&mut self, found: u32) {
         match self.receive_one() {
@@ -182,8 +183,8 @@ impl UdpRx {
         Ok(filled)
     }
 
-    /// Asks for as many datagrams as there are buffers. `calm`: how many bursts in a row before
-    /// this one found fewer than two.
+    /// Asks for as many datagrams as there are buffers. `calm` is the number of consecutive bursts
+    /// before this one that found fewer than two datagrams.
     fn fill_dense(&mut self, calm: u32) {
         let filled = self.receive_many().unwrap_or_else(|errno| {
             self.count_error(errno);

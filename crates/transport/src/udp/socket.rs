@@ -1,9 +1,9 @@
 //! The socket of an endpoint: opened once, shared by both halves, and closed with the last half.
 //!
 //! Owns the descriptor, and knows which features the kernel has. Invariant: the socket is bound and
-//! non-blocking, and connected only to the only peer (`tie`), so an error that a network reports
-//! about one peer (ICMP) does not show up in a call that concerns another. Called by `mod`, `tx`
-//! and `rx`.
+//! non-blocking. It is connected only while there is a single peer, and then to that peer (`tie`).
+//! So an error that a network reports about one peer (ICMP) does not show up in a call that
+//! concerns another. Called by `mod`, `tx` and `rx`.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -20,7 +20,7 @@ use super::{MAX_FRAMING, ffi};
 use crate::connect::{ConnectError, PeerInfo};
 use crate::networks::Networks;
 
-/// How many chosen ports may turn out to be taken before the endpoint gives up.
+/// Number of chosen ports that may turn out to be taken before the endpoint gives up.
 const MOST_PORTS: u32 = 64;
 
 /// "ECN-capable transport (0)" in both ECN bits (RFC 3168).
@@ -76,7 +76,8 @@ impl Socket {
         };
         let ecn = mark_ecn(fd, is_v6, ecn);
         if options.busy_poll_us > 0 {
-            let micros = c_int::try_from(options.busy_poll_us).map_err(|_| invalid("busy poll"))?;
+            let micros = c_int::try_from(options.busy_poll_us)
+                .map_err(|_| invalid("busy_poll_us is too large"))?;
             ffi::set_option(fd, libc::SOL_SOCKET, libc::SO_BUSY_POLL, micros)?;
         }
         ask_for_buffer(
@@ -99,7 +100,7 @@ impl Socket {
         let wrong = |ip: &IpAddr| ip.is_unspecified() || (ip.is_ipv6() != is_v6 && !both_families);
         if options.advertise.as_ref().is_some_and(wrong) {
             return Err(invalid(
-                "peers need an address of the socket's family to send to",
+                "advertise is not an address of the socket's family to which peers can send",
             ));
         }
         let granted = u32::try_from(granted).unwrap_or(0);

@@ -27,15 +27,16 @@ pub(crate) trait Harness {
     /// in the receiver's socket.
     const COUNTS_FULL: bool;
 
-    /// After this many empty polls on a loopback, no packet is in flight. In most polls, `auto`
-    /// checks only one of its two transports.
+    /// After this many empty polls on a loopback, no packet is in flight. The number is high
+    /// because `auto` checks only one of its two transports in most polls.
     const QUIET_POLLS: u32 = 200;
 
-    /// Races between a sender and a receiver that falls asleep.
+    /// The number of races between a sender and a receiver that falls asleep.
     const RACES: u32 = 10_000;
 
-    /// Endpoints that come and go in turn. A lower number suffices where the kernel takes long to
-    /// open and close one: the tables of peers have room for more than 200 in any case.
+    /// The number of endpoints that come and go in turn. A lower number suffices where the kernel
+    /// takes long to open and close one: the tables of peers have room for more than 200 in any
+    /// case.
     const VISITORS: u16 = 200;
 
     /// Whether packets to an endpoint's own address come back to it.

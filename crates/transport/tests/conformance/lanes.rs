@@ -13,7 +13,7 @@ pub(crate) fn run_all<H: Harness>() {
     every_length_arrives_in_order::<H>();
     lanes_and_items_keep_their_order::<H>();
     a_lane_for_several_peers_reaches_each::<H>();
-    what_is_not_sent_leaves_nothing::<H>();
+    a_lane_that_is_not_sent_leaves_nothing::<H>();
     packets_of_a_peer_that_is_gone_are_dropped_and_counted::<H>();
 }
 
@@ -69,7 +69,7 @@ fn every_length_arrives_in_order<H: Harness>() {
     a.tx.send(&lane, &[]);
     lane.clear();
     assert_eq!(b.receive(1), packets([(0, 56)]));
-    // More packets than a burst has.
+    // These are more packets than a burst has.
     for number in 0..MANY {
         push(&mut a, &mut lane, to_b, number, 56);
     }
@@ -135,7 +135,7 @@ fn a_lane_for_several_peers_reaches_each<H: Harness>() {
     assert_eq!(a.counters().tx_dropped_peer, 100, "there is no peer 77");
 }
 
-fn what_is_not_sent_leaves_nothing<H: Harness>() {
+fn a_lane_that_is_not_sent_leaves_nothing<H: Harness>() {
     let (mut a, mut b, to_b) = two::<H>();
     let mut lane = Lane::new(LANE_PACKET);
     for number in 0..8 {

@@ -1,4 +1,4 @@
-//! Delivery, ownership, limits, peers that come and go.
+//! The tests of all transports: delivery, ownership, limits, and peers that come and go.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -36,7 +36,7 @@ pub(crate) fn run_few<H: Harness>() {
     every_size_arrives_unchanged::<H>();
     bursts_arrive_whole_and_once::<H>();
     frames_stay_until_the_next_burst::<H>();
-    what_is_taken_back_is_lost_or_arrives_unchanged::<H>();
+    data_taken_back_is_lost_or_arrives_unchanged::<H>();
     a_full_queue_drops_and_never_blocks::<H>();
     done_follows_the_sequence::<H>();
     a_revoked_msgbuf_is_dropped_and_counted::<H>();
@@ -139,7 +139,7 @@ fn frames_stay_until_the_next_burst<H: Harness>() {
     }
 }
 
-fn what_is_taken_back_is_lost_or_arrives_unchanged<H: Harness>() {
+fn data_taken_back_is_lost_or_arrives_unchanged<H: Harness>() {
     let (mut a, mut b, to_b, _) = two::<H>();
     for len in [100, 1400, a.longest()] {
         let inline = 24.max(len.saturating_sub(a.limits.data_size as usize));
@@ -183,7 +183,7 @@ fn many_peers<H: Harness>() {
         for packet in got {
             assert!(
                 expected.remove(&(packet.sender, packet.number)),
-                "twice: {packet:?}"
+                "{packet:?} came twice, or was not sent"
             );
         }
         for _ in 0..1000 {
@@ -342,7 +342,7 @@ fn a_removed_peer_is_gone_at_once<H: Harness>() {
     assert_eq!(a.counters().tx_dropped_peer, 1);
     assert_eq!(b.rest(), []);
     a.remove(to_b);
-    // The other side does not know this yet, and must do no harm.
+    // The other side does not know this yet. Its packets must do no harm.
     b.send_one(to_a, 3, 100);
     a.rest();
     let (again, _) = a.connect(&mut b);

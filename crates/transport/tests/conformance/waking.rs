@@ -11,7 +11,7 @@ use crate::harness::{Endpoint, Harness, SOON};
 use crate::lanes;
 
 pub(crate) fn run_all<H: Harness>() {
-    what_is_there_already_keeps_awake::<H>();
+    a_packet_that_is_there_already_keeps_its_receiver_awake::<H>();
     an_armed_endpoint_is_woken::<H>();
     a_lane_wakes_an_armed_endpoint::<H>();
     the_descriptors_stay_the_same::<H>();
@@ -48,7 +48,7 @@ fn wait(fds: &[RawFd], at_most: Duration) -> bool {
     unsafe { libc::poll(polled.as_mut_ptr(), count, millis) > 0 }
 }
 
-fn what_is_there_already_keeps_awake<H: Harness>() {
+fn a_packet_that_is_there_already_keeps_its_receiver_awake<H: Harness>() {
     let (mut a, mut b) = (Endpoint::<H>::new(1), Endpoint::<H>::new(2));
     let (to_b, _) = a.connect(&mut b);
     for number in 0..50 {

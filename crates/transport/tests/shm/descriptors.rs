@@ -57,7 +57,7 @@ fn not_memory(len: i64) -> Vec<OwnedFd> {
 }
 
 #[test]
-fn memory_that_could_fail_us_is_not_mapped() {
+fn memory_whose_access_could_fail_is_not_mapped() {
     for which in 0..2 {
         let cases = {
             let mut end = End::new(1);
@@ -79,7 +79,7 @@ fn memory_that_could_fail_us_is_not_mapped() {
 }
 
 #[test]
-fn the_answer_is_checked_as_well() {
+fn the_descriptors_of_an_answer_are_checked_as_well() {
     let cases = not_memory(4096).len();
     for case in 0..cases {
         let (mut a, mut b) = (End::new(1), End::new(2));
@@ -118,7 +118,7 @@ fn too_few_and_too_many_descriptors_are_refused() {
 }
 
 #[test]
-fn a_wake_up_line_that_is_none_never_blocks() {
+fn a_descriptor_that_is_no_wake_up_line_never_blocks() {
     let full_pipe = || -> OwnedFd {
         let (reader, writer) = std::io::pipe().unwrap();
         std::mem::forget(reader);
@@ -166,7 +166,8 @@ struct HugePages(String);
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 
 impl HugePages {
-    /// `None`: this user cannot change it, or the kernel has none.
+    /// Changes the setting to `always`. `None` if this user cannot, or if the kernel has no such
+    /// setting.
     fn always() -> Option<Self> {
         let before = std::fs::read_to_string(HUGE_PAGES).ok()?;
         let (_, rest) = before.split_once('[')?;

@@ -1,4 +1,4 @@
-//! Shared memory between processes that die, and with peers that write arbitrary values.
+//! Shared memory between processes, of which some die, and with peers that write arbitrary values.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod descriptors;

@@ -54,7 +54,7 @@ impl Client {
     }
 }
 
-/// The client of every test here: a child runs it. Without a task it does nothing.
+/// The client of every test here. It runs in a child process; without a task it does nothing.
 #[test]
 fn child() {
     let Ok(task) = std::env::var("DUNLIN_SHM_CHILD") else {

@@ -130,7 +130,7 @@ fn a_forked_child_writes_into_its_own_copy() {
     let (mut a, mut b, to, _) = ends([2, 1]);
     assert!(a.send(to, 1));
     assert_eq!(b.receive(), [1]);
-    // SAFETY: the child calls what needs no other thread, and ends.
+    // SAFETY: the child calls only functions that need no other thread, and then ends.
     let child = unsafe { libc::fork() };
     if child == 0 {
         // The kernel gives the child no copy of the msgbufs.

@@ -119,7 +119,7 @@ fn datagrams_left_over_from_a_burst_keep_the_thread_awake() {
         pack: false,
         ..Options::default()
     });
-    // Some traffic first, so that the receiver takes merged datagrams.
+    // After some traffic, the receiver takes merged datagrams.
     a.send(&packets(to_b, 50, 56));
     b.take_frames(50);
     assert_eq!(arm(&mut b), Arm::Wait);

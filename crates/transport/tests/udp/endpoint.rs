@@ -21,7 +21,7 @@ pub(crate) struct Endpoint {
     pool: Pool,
 }
 
-/// One packet to send: how long, and how many of its bytes are inline.
+/// A packet to send: its length, and the number of its inline bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     pub(crate) peer: PeerId,

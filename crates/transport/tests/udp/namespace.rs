@@ -1,7 +1,7 @@
 //! A network of our own: two namespaces and a link between them. It has features that loopback
 //! lacks: a real MTU, segments that are split, a link that goes down, a host that does not exist.
 //!
-//! Needs root and `ip`. Without them, these tests say so and pass; with `DUNLIN_NO_SKIP=1` they
+//! Needs root and `ip`. Without them, these tests print that and pass; with `DUNLIN_NO_SKIP=1` they
 //! fail instead.
 
 use std::time::{Duration, Instant};
@@ -111,7 +111,7 @@ fn segments_beyond_the_mtu_are_sent_one_by_one_from_then_on() {
 }
 
 #[test]
-fn a_link_that_is_down_drops_and_comes_back() {
+fn packets_are_dropped_while_the_link_is_down() {
     let Some(network) = Network::new() else {
         return;
     };
@@ -139,7 +139,7 @@ fn a_link_that_is_down_drops_and_comes_back() {
 }
 
 #[test]
-fn a_host_that_is_not_there_fills_the_queue_and_is_dropped() {
+fn packets_to_a_host_that_does_not_exist_fill_the_queue_and_are_dropped() {
     let Some(network) = Network::new() else {
         return;
     };
@@ -176,7 +176,7 @@ fn a_host_that_is_not_there_fills_the_queue_and_is_dropped() {
     until_it_arrives(|| a.send(&packets(to_b, 1, 56)).0, &mut b);
 }
 
-/// Sends again and again, up to ten seconds.
+/// Sends again and again until a packet arrives, for at most ten seconds.
 fn until_it_arrives(mut send: impl FnMut() -> u64, to: &mut Endpoint) {
     use dunlin_core::transport::Rx;
     let start = Instant::now();
@@ -187,5 +187,5 @@ fn until_it_arrives(mut send: impl FnMut() -> u64, to: &mut Endpoint) {
             return;
         }
     }
-    panic!("nothing arrived any more");
+    panic!("no packet arrived");
 }

@@ -39,7 +39,7 @@ pub(crate) fn offer(endpoint: &mut Endpoint) -> (Pending, Offer) {
 }
 
 #[test]
-fn both_sides_can_call_each_other_at_once() {
+fn both_sides_can_send_to_each_other_at_once() {
     let (mut a, mut b) = (
         Endpoint::new(&Options::default()),
         Endpoint::new(&Options::default()),
@@ -201,7 +201,7 @@ fn options_outside_their_limits_are_refused() {
 }
 
 #[test]
-fn an_endpoint_of_every_address_is_announced_at_one_of_them() {
+fn an_endpoint_bound_to_all_addresses_is_offered_at_one_of_them() {
     let ip = "0.0.0.0".parse().unwrap();
     let any = Options {
         ip,
@@ -237,7 +237,7 @@ fn an_endpoint_of_every_address_is_announced_at_one_of_them() {
 }
 
 #[test]
-fn the_way_to_a_peer_elsewhere_is_as_the_options_say() {
+fn the_path_to_a_peer_on_another_host_follows_the_options() {
     let ip = "0.0.0.0".parse().unwrap();
     let mut here = Endpoint::new(&Options {
         ip,
@@ -262,7 +262,7 @@ fn the_way_to_a_peer_elsewhere_is_as_the_options_say() {
 }
 
 #[test]
-fn an_endpoint_of_every_address_is_announced_where_its_control_connection_is() {
+fn an_endpoint_bound_to_all_addresses_is_offered_at_that_of_its_control_connection() {
     let mut any = Endpoint::new(&Options {
         ip: "0.0.0.0".parse().unwrap(),
         ..Options::default()
@@ -292,7 +292,7 @@ fn agreed(ours: &Options, theirs: &Options) -> u32 {
 }
 
 #[test]
-fn packets_are_large_where_no_link_bounds_them() {
+fn packets_are_large_where_no_link_limits_them() {
     let loopback = Options {
         loopback_data_size: 6000,
         ..Options::default()
@@ -359,7 +359,7 @@ fn an_offer_may_point_to_the_other_end_of_its_connection_alone() {
     assert!(answer_to(&allowing, &here, "192.0.2.77").unwrap());
     let refused = answer_to(&allowing, &here, "192.0.3.77");
     assert!(matches!(refused, Err(ConnectError::ForeignAddress)));
-    // A peer that cannot prove an address gets packets at its own.
+    // A peer that cannot prove an address gets packets at its own address.
     let old = PeerInfo {
         proves: false,
         ..here
@@ -371,7 +371,7 @@ fn an_offer_may_point_to_the_other_end_of_its_connection_alone() {
 
 /// An endpoint may connect from two addresses, but want its packets at only one.
 #[test]
-fn each_session_at_an_address_elsewhere_must_be_proven() {
+fn each_session_at_another_hosts_address_must_be_proven() {
     let allowing = Options {
         allow_peers: "192.0.2.0/24".parse().unwrap(),
         ..Options::default()

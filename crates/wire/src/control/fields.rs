@@ -1,4 +1,4 @@
-//! The identities and reasons in control messages  (rules C2, C4 to C6 and C9).
+//! The identities and reasons in control messages (rules C2, C4 to C6 and C9).
 //!
 //! Identities are opaque numbers. Reasons are closed sets, so the side that reads a number without
 //! a meaning gets an error.

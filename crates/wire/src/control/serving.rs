@@ -6,8 +6,8 @@ use super::{ControlError, EndpointIndex, Field};
 
 /// Flag: the process drains.
 const DRAINING: u8 = 1;
-/// Flag: the index of the endpoint that answers health follows. Only peers with the feature bit
-/// receive it.
+/// Flag: the index of the endpoint that answers health follows. Only peers with the feature bit of
+/// health receive it.
 const HEALTH: u8 = 2;
 
 /// The services of a process.

@@ -17,7 +17,7 @@ pub const MAX_DATA_SIZE: u32 = 1 << 20;
 /// Bytes of the largest message that any session may have: 1 GiB.
 pub const MAX_MESSAGE: u32 = 1 << 30;
 
-/// Most packets of one message: cumulative packet numbers have 24 bits (rule W6).
+/// Most packets of one message: cumulative packet numbers have 24 bits (rule W7).
 pub const MAX_PACKETS: u32 = (1 << 24) - 1;
 
 /// Most bytes of the explanation in a refusal.

@@ -227,7 +227,7 @@ fn encoded(message: &Message<'_>) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn a_message_survives(material in material()) {
+    fn a_message_survives_encoding_and_decoding(material in material()) {
         let message = material.message();
         let frame = encoded(&message);
         prop_assert_eq!(message.type_number(), material.kind);

@@ -32,7 +32,10 @@ proptest! {
     }
 
     #[test]
-    fn an_ack_vector_survives(acks in any::<[u32; 4]>(), behind in 0_usize..4) {
+    fn an_ack_vector_survives_encoding_and_decoding(
+        acks in any::<[u32; 4]>(),
+        behind in 0_usize..4,
+    ) {
         let vector = AckVector(acks.map(ReqNum));
         let mut bytes = vector.encode().to_vec();
         bytes.resize(ACK_VECTOR_LEN + behind, 0xFF);

@@ -83,7 +83,7 @@ fn example(kind: PacketType) -> Header {
 
 proptest! {
     #[test]
-    fn a_header_survives(
+    fn a_header_survives_encoding_and_decoding(
         header in headers(),
         behind in prop::collection::vec(any::<u8>(), 0..40),
     ) {
@@ -153,7 +153,7 @@ proptest! {
 }
 
 #[test]
-fn every_reason_to_refuse_a_header() {
+fn each_invalid_header_is_refused_with_its_reason() {
     let bytes = |header: Header| header.encode();
     let good = bytes(example(PacketType::Req));
     assert_eq!(

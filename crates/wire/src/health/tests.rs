@@ -37,7 +37,7 @@ fn other_bytes_are_no_answer() {
 
 proptest! {
     #[test]
-    fn an_answer_survives(pick in 0..3_usize, reason in "\\PC{0,60}") {
+    fn an_answer_survives_encoding_and_decoding(pick in 0..3_usize, reason in "\\PC{0,60}") {
         let answer = HealthAnswer { status: ALL[pick], reason: &reason };
         let mut out = [0; MAX_HEALTH_ANSWER];
         let len = answer.encode(&mut out);

@@ -1,4 +1,4 @@
-//! Compares residences with the times that they encode: every code, and any time.
+//! Compares residences with the times that they encode, for every code and for random times.
 
 use std::vec::Vec;
 
@@ -8,7 +8,7 @@ use super::Residence;
 use crate::check;
 
 #[test]
-fn every_code_names_one_time_and_grows_with_it() {
+fn greater_codes_stand_for_longer_times() {
     let canonical = |bits: &u16| {
         let residence = Residence(*bits);
         residence.to_nanos().map(Residence::from_nanos) == Some(residence)
@@ -30,7 +30,7 @@ fn times_below_2048_ns_are_exact() {
 }
 
 #[test]
-fn the_edges_of_the_range() {
+fn the_largest_time_is_exact_and_longer_times_have_no_residence() {
     let largest = 2046 << 31;
     assert_eq!(Residence::from_nanos(largest).to_nanos(), Some(largest));
     assert_eq!(
@@ -45,7 +45,10 @@ fn the_edges_of_the_range() {
 
 proptest! {
     #[test]
-    fn a_residence_is_monotone_close_and_never_above(shift in 0_u32..64, nanos in any::<u64>()) {
+    fn a_residence_grows_with_its_time_is_close_to_it_and_never_above_it(
+        shift in 0_u32..64,
+        nanos in any::<u64>(),
+    ) {
         check::residence((nanos >> shift).min(u64::MAX - 1));
     }
 }

@@ -64,27 +64,27 @@ const REFLECTION: File = File {
 };
 
 #[test]
-fn packets_are_as_before() {
+fn packets_match_the_golden_vectors() {
     PACKETS.check();
 }
 
 #[test]
-fn control_messages_are_as_before() {
+fn control_messages_match_the_golden_vectors() {
     CONTROL.check();
 }
 
 #[test]
-fn residences_are_as_before() {
+fn residences_match_the_golden_vectors() {
     RESIDENCES.check();
 }
 
 #[test]
-fn request_numbers_are_as_before() {
+fn request_numbers_match_the_golden_vectors() {
     REQUEST_NUMBERS.check();
 }
 
 #[test]
-fn reflection_is_as_before() {
+fn reflection_matches_the_golden_vectors() {
     REFLECTION.check();
 }
 

@@ -107,7 +107,7 @@ fn disconnecting_ends_the_session_in_every_stage() {
 }
 
 #[test]
-fn late_results_are_given_back() {
+fn results_that_come_too_late_are_given_back() {
     let mut handshake = fresh();
     handshake.on_offered(key(0), VIA, Ok((8, side(0))));
     assert_eq!(steps(&mut handshake), [Step::Abandon { pending: 8 }]);
@@ -143,7 +143,7 @@ fn the_last_session_with_a_dead_peer_removes_it() {
 
 /// Another nexus claims the first one's endpoint, and answers nothing.
 #[test]
-fn an_end_that_claims_the_name_of_another_takes_no_turn_from_it() {
+fn an_endpoint_that_claims_anothers_identity_takes_no_turn_from_it() {
     let mut handshake = fresh();
     let at = |host| PeerIdentity {
         remote: Some(std::net::IpAddr::from([10, 0, 0, host])),

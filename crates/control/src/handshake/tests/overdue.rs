@@ -44,7 +44,7 @@ const LATE: ConnectFailure = ConnectFailure::TimedOut(None);
 const TIMED_OUT: CloseReason = CloseReason::ConnectTimeout;
 
 #[test]
-fn while_the_endpoint_is_looked_for() {
+fn the_deadline_passes_while_the_endpoint_is_looked_for() {
     let mut handshake = queued(At::Asked);
     // No nexus was reached, and the program gets this reason.
     let failure = ConnectFailure::Unreachable;
@@ -54,7 +54,7 @@ fn while_the_endpoint_is_looked_for() {
 }
 
 #[test]
-fn while_it_waits_for_its_turn() {
+fn the_deadline_passes_while_the_session_waits_for_its_turn() {
     let mut handshake = queued(At::Waiting);
     let ended = expire(&mut handshake, LATE);
     assert_eq!(ended, [closes(0, TIMED_OUT)]);
@@ -69,7 +69,7 @@ fn while_it_waits_for_its_turn() {
 
 /// The transport is slow to make the offer.
 #[test]
-fn while_the_transport_makes_its_offer() {
+fn the_deadline_passes_while_the_transport_makes_its_offer() {
     let mut handshake = queued(At::Offering);
     let ended = expire(&mut handshake, LATE);
     assert_eq!(ended, [closes(0, TIMED_OUT), offers(NEXT, 1)]);
@@ -79,7 +79,7 @@ fn while_the_transport_makes_its_offer() {
 }
 
 #[test]
-fn while_the_other_side_has_the_offer() {
+fn the_deadline_passes_while_the_other_side_has_the_offer() {
     let mut handshake = queued(At::Offered);
     let ended = expire(&mut handshake, LATE);
     let given_back = Step::Abandon { pending: 0 };
@@ -92,7 +92,7 @@ fn while_the_other_side_has_the_offer() {
 
 /// The channel is gone between the grant and its completion.
 #[test]
-fn while_a_grant_is_completed() {
+fn the_deadline_passes_while_a_grant_is_completed() {
     let mut handshake = queued(At::Completing);
     let code = RefuseCode::Busy;
     handshake.on_completed(key(0), Completion::Failed(code), DEADLINE);
@@ -115,7 +115,7 @@ fn a_grant_that_can_be_completed_is_in_time() {
 }
 
 #[test]
-fn while_the_peer_proves_its_address() {
+fn the_deadline_passes_while_the_peer_proves_its_address() {
     let mut handshake = queued(At::Completing);
     let (peer, offer) = (PeerId(4), side(1000).offer);
     handshake.on_completed(key(0), Completion::Unproven { peer, offer }, NOW);
@@ -139,7 +139,7 @@ fn while_the_peer_proves_its_address() {
 /// Core is slow to give the session another token. The plane knows the session by the old token, so
 /// its report does not concern the new attempt, which has the same deadline.
 #[test]
-fn while_core_renames_it() {
+fn the_deadline_passes_while_core_renames_the_session() {
     let mut handshake = queued(At::Offered);
     handshake.on_event(void(0, true)).unwrap();
     steps(&mut handshake);

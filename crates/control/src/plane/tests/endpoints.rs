@@ -18,7 +18,7 @@ pub(super) enum Seen {
 }
 
 impl World {
-    /// An endpoint of a node gets an event.
+    /// Gives an event to an endpoint of a node.
     pub(super) fn tell(&mut self, node: usize, endpoint: EndpointIndex, event: Event<u64>) {
         let now = self.now;
         match event {
@@ -87,7 +87,7 @@ impl World {
         }
     }
 
-    /// An attempt to connect is over.
+    /// Notes that an attempt to connect is over.
     fn on_outcome(&mut self, node: usize, key: SessionKey, end: Seen) {
         if let Some(seen) = self.nodes[node].seen.get_mut(&key) {
             assert_eq!(*seen, Seen::Connecting);

@@ -194,7 +194,7 @@ fn requests_without_an_answer_are_bounded() {
 }
 
 #[test]
-fn descriptors_are_not_taken_from_connections_that_cannot_carry_them() {
+fn a_message_without_its_announced_descriptors_closes_its_connection() {
     let mut world = World::new(22);
     let server = world.node(1, 1);
     let stream = greeted(&mut world, server, true);
@@ -238,7 +238,7 @@ fn a_process_leads_no_client_to_another_process_of_its_host() {
 }
 
 #[test]
-fn a_nonce_counts_only_from_the_process_that_returns_it() {
+fn a_unix_socket_takes_only_nonces_that_came_over_tcp_from_its_own_user() {
     let mut world = World::new(32);
     let server = world.node(1, 1);
     let nonce = frame(&Message::Nonce { nonce: 5 });

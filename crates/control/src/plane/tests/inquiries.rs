@@ -42,7 +42,7 @@ fn an_endpoint_that_iterates_gives_the_account_itself() {
 }
 
 #[test]
-fn the_control_thread_answers_for_an_endpoint_that_does_not() {
+fn the_control_thread_answers_for_an_endpoint_that_does_not_iterate() {
     let (mut world, [client, server], key) = connected();
     world.nodes[server].mute = true;
     let timeout = world.config.heartbeat.timeout;

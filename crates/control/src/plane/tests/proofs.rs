@@ -144,7 +144,7 @@ fn a_client_asks_its_server_for_a_proof() {
 }
 
 #[test]
-fn an_address_that_is_used_again_gets_other_bytes() {
+fn each_challenge_of_an_address_has_other_bytes() {
     let (mut world, client, server) = cautious(0);
     for count in 1..=4 {
         let key = world.connect(client, server, FIRST, PATIENCE);
@@ -203,7 +203,7 @@ fn a_refused_client_asks_again_until_its_deadline() {
     assert!(is_open(world.seen(client, key)));
     let secrets = sent(&world, server);
     assert_eq!(secrets.len(), 4);
-    assert_ne!(secrets[0], secrets[3], "another request, other bytes");
+    assert_ne!(secrets[0], secrets[3], "another request gets other bytes");
 }
 
 #[test]
@@ -229,7 +229,11 @@ fn guessed_and_repeated_bytes_prove_nothing() {
     assert_eq!(prove(client, key, secrets[1]), []);
     assert_eq!(prove(other, theirs, secrets[0]), []);
     assert_eq!(prove(client, key, secrets[0]), [true]);
-    assert_eq!(prove(client, key, secrets[0]), [true], "once");
+    assert_eq!(
+        prove(client, key, secrets[0]),
+        [true],
+        "a proof counts once"
+    );
     assert!(is_open(world.seen(client, key)));
     assert!(!is_open(world.seen(other, theirs)));
 }
@@ -326,7 +330,7 @@ fn small() -> (World, usize) {
 }
 
 #[test]
-fn requests_that_prove_nothing_keep_no_place_of_others() {
+fn unproven_requests_take_no_places_of_other_requests() {
     let (mut world, server) = small();
     flood(&mut world, server, &[1], UNPROVEN / 2);
     assert!(world.plane(server).counters().busy_refusals > 0);
@@ -351,7 +355,7 @@ fn an_origin_that_proves_nothing_makes_room_for_a_peer_that_does() {
 }
 
 #[test]
-fn the_places_of_requests_come_back_with_connections_and_endpoints() {
+fn unproven_requests_end_with_their_connection_or_endpoint() {
     for removed in [true, false] {
         let (mut world, server) = small();
         flood(&mut world, server, &[1, 2], UNPROVEN / 2);

@@ -53,7 +53,7 @@ fn act(world: &mut World, sessions: &mut Vec<(usize, SessionKey)>) {
     }
 }
 
-/// Open sessions of living nodes that no other open session names as its peer.
+/// Open sessions of living nodes whose other side, as they name it, is not open at any node.
 fn disagreements(world: &World) -> Vec<(usize, SessionKey)> {
     let all: BTreeSet<_> = (0..NODES)
         .flat_map(|node| world.open(node).into_iter().map(move |key| (node, key)))

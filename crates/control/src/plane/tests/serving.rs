@@ -87,7 +87,7 @@ fn a_process_that_drains_refuses_sessions_at_once() {
         world.run(SOON);
         assert_eq!(refusal(&world, client, key), Some(RefuseCode::Closing));
     }
-    // A session whose endpoint was found before the drain.
+    // The endpoint of this session is found before the drain.
     world.plane(server).serve(TWO);
     let key = world.connect(client, server, FIRST, PATIENCE);
     while world.nodes[client].met.is_empty() {
@@ -99,7 +99,7 @@ fn a_process_that_drains_refuses_sessions_at_once() {
 }
 
 #[test]
-fn any_endpoint_is_one_that_serves() {
+fn a_client_that_asks_for_any_endpoint_gets_one_that_serves() {
     let (mut world, client, server) = pair(1);
     world.plane(server).serve(TWO);
     let mut found = Vec::new();
@@ -149,7 +149,7 @@ fn a_process_without_the_bit_of_health_does_not_learn_that_endpoint() {
 }
 
 #[test]
-fn the_endpoint_of_health_takes_sessions_during_a_drain_but_is_never_any() {
+fn the_endpoint_of_health_takes_sessions_during_a_drain_but_only_by_its_index() {
     let (mut world, client, server) = pair(1);
     world.plane(server).serve(WITH_HEALTH);
     for _ in 0..4 {

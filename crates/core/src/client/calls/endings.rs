@@ -105,7 +105,7 @@ impl Calls {
         self.remove(idx);
     }
 
-    /// Lets the request leave although its buffer goes back to the user, if it is staged.
+    /// If the request is staged, lets it leave although its buffer goes back to the user.
     fn keep_staged(&self, idx: CallIdx, context: &mut Context) {
         let call = self.at(idx);
         if let Some(request) = call.request() {

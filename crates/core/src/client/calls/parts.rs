@@ -28,7 +28,8 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Packets that have never left. `pairs`: one CR may answer two of them, after `sent` others.
+    /// Packets that have never left. If `pairs`, one CR may answer two of them; the pairs count
+    /// from the `sent` packets that leave just before these.
     pub(crate) fn new(packets: Range<u32>, pairs: bool, sent: u32) -> Self {
         let pairs = pairs.then_some((packets.start + sent) % 2);
         Self {
@@ -142,7 +143,7 @@ impl Calls {
         context.expect_scan();
     }
 
-    /// Sends packets of the request, which differ in their numbers and flags alone.
+    /// Sends packets of the request. Their headers differ only in number and flags.
     pub(crate) fn send_parts(
         &mut self,
         idx: CallIdx,

@@ -29,7 +29,7 @@ pub(crate) struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    /// Issues the call. The msgbufs go into the table first, for the same reason for which
+    /// Issues the call. The msgbufs go into the table first, for the reason that
     /// [`Calls::end_plain`] takes them out last. `LONG`: as for [`Calls::claim`].
     #[inline(always)]
     pub(crate) fn issue<const LONG: bool>(

@@ -31,7 +31,8 @@ impl Calls {
         }
     }
 
-    /// The requests of free slots whose responses have arrived here without the server knowing it.
+    /// Requests of free slots whose responses have arrived, although the server does not know it
+    /// yet.
     pub(super) fn to_acknowledge(&self, line: &Line) -> impl Iterator<Item = ReqNum> {
         let window = line.window();
         let slots = line.slots().iter();

@@ -250,7 +250,7 @@ fn header(kind: PacketType, req: ReqNum) -> Header {
 }
 
 #[test]
-fn an_answer_ends_its_call_and_the_slot_steps_on() {
+fn an_answer_ends_its_call_and_moves_its_slot_to_the_next_number() {
     let mut client = Client::new(8);
     let (id, started) = client.issue(5, 4);
     assert_eq!(started, Some(Started::Whole));

@@ -44,7 +44,7 @@ fn assert_close(left: f64, right: f64) {
 }
 
 #[test]
-fn a_mark_takes_half_of_alpha_and_raises_alpha() {
+fn a_mark_lowers_the_rate_by_half_of_alpha_and_raises_alpha() {
     let mut session = Session::new();
     // α is 1 at the beginning, so the mark halves the rate.
     assert_close(session.answer(0, true, 1), 0.5);
@@ -102,7 +102,7 @@ fn fast_recovery_halves_the_way_to_the_target() {
 }
 
 #[test]
-fn additive_increase_follows_and_hyper_increase_follows_that() {
+fn additive_and_then_hyper_increase_follow_fast_recovery() {
     let mut session = Session::new();
     session.answer(0, true, 1);
     let low = session.answer(60, true, 1);

@@ -59,7 +59,7 @@ impl CongestionControl for Recorder {
 }
 
 #[test]
-fn each_event_reaches_the_scheme_and_what_it_decides_counts_at_once() {
+fn each_event_reaches_the_scheme_and_its_decision_counts_at_once() {
     let mut flow = Flow::own(Box::new(Recorder::default()), &link());
     let seen = |flow: &Flow| (flow.rate().map(|rate| rate.0), flow.window());
     assert_eq!(seen(&flow), (None, Some(0)));
@@ -78,7 +78,8 @@ fn each_event_reaches_the_scheme_and_what_it_decides_counts_at_once() {
 #[test]
 fn a_packet_takes_its_time_at_the_rate_of_its_departure() {
     let mut flow = Flow::own(Box::new(Recorder::default()), &link());
-    // The scheme sees this time before the packet counts: 500 000 000 bytes leave in a second.
+    // The scheme gets this time before the packet is timed, and makes it the rate: 500 000 000
+    // bytes a second.
     let now = Nanos(500_000_000);
     assert_eq!(flow.reserve(1_000, now), now);
     assert_eq!(flow.reserve(1_000, now), now + Nanos(2_000));
@@ -107,8 +108,8 @@ fn a_flow_of_timely_takes_new_bypasses() {
         flow.on_answer(sample(long, now + Nanos::from_millis(1)));
         flow.rate()
     };
-    // The bypass ignores the short round trip, so the long one is the first that counts. Otherwise
-    // the long one comes too soon after it.
+    // With the bypass, Timely ignores the short round trip, so the long one is the first that
+    // counts. Without it, the long one comes too soon after the short one.
     assert!(rate_with(true).is_some());
     assert_eq!(rate_with(false), None);
 }

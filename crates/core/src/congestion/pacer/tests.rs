@@ -87,7 +87,7 @@ fn a_session_without_a_flow_asks_for_fewer_round_trips() {
 }
 
 #[test]
-fn packets_take_places_one_after_the_other() {
+fn packets_reserve_departures_one_after_the_other() {
     let (mut pacer, flow) = with(Some(BytesPerSec(LINE_RATE.0 / 2)), None);
     let now = Nanos(100);
     assert_eq!(pacer.must_pace(flow, 32), Some(true));

@@ -59,13 +59,13 @@ fn target(window: f64, micros: u64) -> f64 {
 
 #[test]
 fn a_session_with_a_smaller_share_aims_at_a_longer_queue() {
-    // A packet takes 1 µs. The link carries 16 packets in 16 µs, so there is one sender: 3.2
-    // packets.
+    // A packet takes 1 µs. The link carries 16 packets in 16 µs, so there is one sender, which aims
+    // at a queue of 3.2 packets.
     assert_close(target(16.0, 16), 10.0 + 3.2);
-    // One of 16 senders: 16^(3/4) = 8.
+    // The session is one of 16 senders: 16^(3/4) = 8.
     assert_close(target(1.0, 16), 10.0 + 3.2 * 8.0);
     assert_close(target(2.0, 32), 10.0 + 3.2 * 8.0);
-    // One of 38 × 16: 38^(3/4) = 15.3051, and 16^(1/4) = 2.
+    // It is one of 38 × 16 senders: 38^(3/4) = 15.3051, and 16^(1/4) = 2.
     assert_close(target(1.0, 608), 10.0 + 3.2 * 15.305_154 * 2.0);
     // Below one packet, the target is longer by 45 × (1/√0.25 − 1).
     assert_close(target(0.25, 16), 10.0 + 3.2 * 8.0 + 45.0);
@@ -91,7 +91,7 @@ fn an_unconfigured_round_trip_may_take_25_microseconds_more() {
 #[test]
 fn the_window_moves_four_tenths_of_the_way_in_a_round_trip() {
     // 8 packets in 32 µs are a quarter of the link, so there are four senders. The target is 10 +
-    // 3.2 × 4^(3/4) = 19.0510 µs, and the gap 0.595345 − 1, for one packet of eight.
+    // 3.2 × 4^(3/4) = 19.0510 µs, and the gap 0.595345 − 1. One packet of eight was answered.
     let mut session = Session::new(8.0);
     assert_close(session.sample(32_000), 8.0 - 0.4 * 0.404_656);
     // 4 packets in 16 µs are a quarter of the link again: 19.0510 / 16 − 1.
@@ -142,7 +142,7 @@ fn an_empty_network_is_filled_faster() {
     assert_close(session.sample(10_100), 16.0 + 0.4 * gap);
     let mut session = Session::new(16.0);
     session.swift.least = Nanos::from_micros(100);
-    // A queue of 0.7 of 3.2 µs: 0.4 × (103.2 / 100.7 − 1) is less than a tenth.
+    // The queue is 0.7 of 3.2 µs, and 0.4 × (103.2 / 100.7 − 1) is less than a tenth.
     let next = session.sample(100_700);
     assert_close(next, 16.0 + 0.1);
 }
@@ -267,7 +267,7 @@ fn silence_before_packets_that_have_waited_costs_nothing() {
     session.swift.on_answer(answer_of(1));
     session.swift.on_wait(1);
     assert_close(session.swift.window, 8.0 * (1.0 - MOST_CUT));
-    // Later packets have shown a loss, which is a real one.
+    // This loss is real, because later packets have shown it.
     session.now += Nanos::from_millis(10);
     session.swift.on_loss(session.now);
     let window = session.swift.window;

@@ -132,7 +132,7 @@ proptest! {
                 Step::Pass(time) => {
                     now += time;
                     while let Some(out) = wheel.pop_due(Nanos(now)) {
-                        prop_assert!(out.at.0 <= now, "early");
+                        prop_assert!(out.at.0 <= now, "the packet leaves early");
                         let place = model.iter().position(|entry| *entry == out);
                         prop_assert!(place.is_some(), "the packet had left, or never waited");
                         model.remove(place.unwrap());

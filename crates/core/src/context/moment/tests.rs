@@ -64,7 +64,7 @@ fn packets_count_as_delayed_until_a_burst_has_found_a_short_queue() {
 }
 
 #[test]
-fn nothing_has_waited_after_the_thread_has_found_nothing() {
+fn packets_have_not_waited_after_an_iteration_without_packets() {
     let mut moment = Moment::new(Nanos(100));
     let now = LONGEST_TURN.0 * 2;
     assert!(burst(&mut moment, [100, now], 32).0);

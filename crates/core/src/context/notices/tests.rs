@@ -64,7 +64,7 @@ fn a_challenge_is_reported_once_all_reports_before_it_are_taken() {
 }
 
 #[test]
-fn notices_for_the_control_plane_keep_no_loop_awake() {
+fn notices_for_the_control_plane_do_not_keep_the_loop_awake() {
     let closed = Closed {
         session: session(1),
         token: Token(7),

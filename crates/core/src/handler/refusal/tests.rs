@@ -5,7 +5,7 @@ use dunlin_wire::Ran;
 use super::*;
 
 #[test]
-fn a_handler_sends_codes_of_the_application_and_that_it_is_overloaded() {
+fn a_handler_may_send_codes_of_the_application_and_refuse_as_overloaded() {
     for code in [0, 1, 404, u16::MAX].map(ErrorCode::application) {
         assert_eq!(of_handler(code), code);
     }

@@ -10,7 +10,7 @@ use crate::packet::words::Words;
 use crate::transport::{Lane, LaneRoom, Messages, PeerId, Source};
 
 impl Outbox {
-    /// Room in the lane for a message of this length. `LONG`: for one that stays in its source;
+    /// Room in the lane for a message of this length. With `LONG`, the message stays in its source;
     /// otherwise it is copied.
     #[inline(always)]
     pub(crate) fn room_for<const LONG: bool>(&self, len: usize) -> Option<LaneRoom> {

@@ -35,7 +35,7 @@ fn positions_go_on_after_the_transport_took_the_packets() {
 }
 
 #[test]
-fn answers_say_how_long_their_requests_stayed() {
+fn answers_contain_the_time_that_their_requests_stayed() {
     let (mut outbox, mut stats) = (Outbox::new(), Stats::default());
     let (burst_time, now) = (Nanos(10_000), Nanos(10_400));
     outbox.push(PeerId(0), &header(), BufRef::EMPTY);

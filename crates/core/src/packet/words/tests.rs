@@ -1,4 +1,4 @@
-//! The first packet of a frame with several, and of one with none.
+//! The first packet of a frame, if the frame begins with a whole message.
 
 use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum, SessionNum, Token};
 

@@ -11,7 +11,7 @@ fn sweeps_look_at_each_session_and_then_at_the_sums() {
 }
 
 #[test]
-fn the_option_decides() {
+fn the_option_decides_whether_a_sweep_checks() {
     let mut laws = Laws::default();
     assert_eq!(laws.on_sweep(Check::Never, 5), None);
     assert_eq!(laws.on_sweep(Check::Event, 5), Some(Share::All));

@@ -166,8 +166,6 @@ impl Requests {
             true => flags.with(Flags::ECN_ECHO),
             false => flags,
         };
-        // An answer that took longer than an iteration always states its residence, so that the
-        // client waits long enough for the next one.
         header.aux = Residence::NO_SAMPLE.0;
         let outbox = &mut context.outbox;
         let end = match (request.error(), &request.response) {
@@ -194,6 +192,8 @@ impl Requests {
         // A response that was lent before may be copied this time.
         request.on_sent(end);
         let burst_time = context.moment.burst_time();
+        // An answer in a later iteration than its request always states its residence, so that the
+        // client waits long enough for the next answer.
         if request.marks.has(Marks::SAMPLE) || request.arrived != burst_time {
             outbox.measure(request.arrived, burst_time);
         }
@@ -294,8 +294,8 @@ impl Requests {
     }
 
     /// Puts an unused response buffer back for the slot's next request. If the handler kept the
-    /// request, the request may have been answered meanwhile. Then it has another buffer, which the
-    /// transport may be reading, or the request is gone.
+    /// request, the request may have been answered meanwhile. Then the request has another buffer,
+    /// which the transport may be reading, or is gone.
     pub(crate) fn keep_response(&mut self, idx: RequestIdx, unused: MsgBuf, context: &mut Context) {
         let request = self.at_mut(idx);
         if request.state == RequestState::Free || request.response.is_some() {

@@ -141,7 +141,8 @@ impl Requests {
         count == step
     }
 
-    /// Frees one request if its response was held for long enough.
+    /// Frees one request if its response was held for long enough, or rejects it if it has arrived
+    /// in part and its sender has stopped.
     pub(crate) fn sweep(
         &mut self,
         idx: RequestIdx,

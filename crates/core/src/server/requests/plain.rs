@@ -101,7 +101,7 @@ impl Requests {
         if response.resize(len).is_err() {
             return Err(write);
         }
-        // Checked first, so that the case without room is separate code.
+        // The room is checked first, so that the case without room is separate code.
         let Some(room) = context.outbox.room(len) else {
             return Err(write);
         };

@@ -136,7 +136,7 @@ impl Server {
         all.map(swept).collect()
     }
 
-    /// The packets since the last call. The transport has read them.
+    /// Returns the packets that were sent since the last call. They count as read by the transport.
     fn sent(&mut self) -> Vec<Header> {
         let items = self.context.outbox.items().iter();
         let headers: Vec<Header> = items

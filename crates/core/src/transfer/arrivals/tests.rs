@@ -8,7 +8,9 @@ use super::*;
 
 proptest! {
     #[test]
-    fn arrivals_name_what_has_arrived(packets in prop::collection::vec(0..1200_u32, 0..900)) {
+    fn arrivals_name_the_packets_that_have_arrived(
+        packets in prop::collection::vec(0..1200_u32, 0..900),
+    ) {
         let mut arrivals = Arrivals::default();
         let mut model = BTreeSet::new();
         for packet in packets {

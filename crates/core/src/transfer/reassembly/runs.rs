@@ -1,5 +1,5 @@
-//! Packets of a large request that come in order, each in a frame of its own. Their headers differ
-//! in their numbers and in one flag, so only one of them is looked at closely.
+//! Packets of a large request that come in order, each in a frame of its own. Their headers may
+//! differ only in the packet number and in one flag, so only the first is decoded.
 //!
 //! Called by `server/events.rs`.
 
@@ -9,21 +9,21 @@ use super::Reassembly;
 use crate::handle::AssemblyIdx;
 use crate::packet::words::{words, words_of};
 
-/// Where [`Flags::FOLLOWED`] is in the first word of a header.
+/// The bit of [`Flags::FOLLOWED`] in the first word of a header.
 const FOLLOWED: u64 = (Flags::FOLLOWED.0 as u64) << 8;
 
 /// Packets that were taken together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub(crate) packets: u32,
-    /// No other packet follows at once one of them, so a CR is due (rule S7).
+    /// One of them lacks [`Flags::FOLLOWED`], so a CR is due (rule S7).
     pub(crate) is_credit_due: bool,
 }
 
 impl Reassembly {
-    /// Takes packets of the request at `place`, as [`Self::take`] does with each: those in order,
-    /// except the last of the request. `header` is that of the first frame; the packets end with
-    /// the first frame that does not go on.
+    /// Takes packets of the request at `place` that are in order, except the request's last one, as
+    /// [`Self::take`] would take each. `header` is the header of the first frame. The run ends
+    /// before the first frame that does not continue it.
     #[inline]
     pub(crate) fn take_run<'f>(
         &mut self,

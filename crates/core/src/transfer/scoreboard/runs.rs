@@ -1,6 +1,6 @@
 //! Runs of packets of a message: those that leave together for the first time, and those that a CR
-//! reports in order. Of them, the scoreboard does once what it else does for each packet; its tests
-//! compare both.
+//! reports in order. For a run, the scoreboard does once what it otherwise does for each packet;
+//! the tests compare both.
 //!
 //! Called by `transfer/transfers/sending.rs`.
 
@@ -10,8 +10,7 @@ use super::Transfer;
 use crate::time::Nanos;
 
 impl Transfer {
-    /// The number of packets that may leave for the first time. While others must leave again, that
-    /// is none.
+    /// The number of packets that may leave for the first time: none while others must leave again.
     pub(crate) fn unsent(&self) -> u32 {
         if self.has_lost() {
             return 0;
@@ -33,10 +32,10 @@ impl Transfer {
         first
     }
 
-    /// Notes that all packets below `end` have arrived, of which all have left, and returns when
-    /// the last of them left. `None` if there are none, or if a packet in flight was sent again,
-    /// counts as lost, or is known to have arrived: then this changes nothing, and the caller
-    /// reports each.
+    /// Notes that all packets below `end`, which have all left, have arrived; returns when the last
+    /// of them left. `None` if none of them is new, or if a packet in flight was sent again, counts
+    /// as lost, or is known to have arrived. Then nothing changes, and the caller reports each
+    /// packet.
     pub(crate) fn on_run_acked(&mut self, end: u32, now: Nanos) -> Option<Nanos> {
         let is_plain = self.probes.is_none()
             && self.lost_count == 0

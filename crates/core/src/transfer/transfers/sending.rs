@@ -262,7 +262,7 @@ impl Transfers {
     }
 
     /// Notes that all packets that the CR reports in order have arrived, as [`Self::on_arrival`]
-    /// does for each. `None` if there are none, or if it must be done for each.
+    /// would note each. `None` if there are none, or if the caller must note each.
     fn on_run(
         &mut self,
         lent: &mut Lent<'_>,

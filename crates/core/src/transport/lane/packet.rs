@@ -6,7 +6,7 @@ use dunlin_wire::HEADER_LEN;
 use super::memory::{LANE_LINE, LANE_LINES, LANE_WORD};
 use crate::transport::PeerId;
 
-/// Bits of a number of requests, below a number of lines.
+/// Bits of the number of requests, which lies below the number of lines.
 pub(super) const LINES_SHIFT: u32 = 16;
 const _: () = assert!(LANE_LINES < 1 << LINES_SHIFT);
 

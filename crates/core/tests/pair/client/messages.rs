@@ -17,8 +17,8 @@ fn sent(pair: &Pair) -> Vec<Vec<u8>> {
     requests.map(|bytes| bytes[HEADER_LEN..].to_vec()).collect()
 }
 
-/// A pair whose next calls are ordinary ones: the first call asks how long it takes, and the first
-/// in each slot takes an entry, and a buffer for its response.
+/// A pair whose next calls are ordinary ones: the first call asks for a round-trip sample, and the
+/// first call in each slot takes an entry, and a buffer for its response.
 fn pair() -> Pair {
     let mut pair = Pair::with_long_lanes();
     for calls in [1, 8] {
@@ -52,7 +52,7 @@ fn messages_of_all_lengths_of_a_lane_arrive_whole() {
 }
 
 #[test]
-fn the_request_of_a_call_that_is_cancelled_at_once_leaves_as_it_was() {
+fn the_request_of_a_call_that_is_cancelled_at_once_leaves_unchanged() {
     let mut pair = pair();
     let messages = [message(1000, 1), message(1000, 2), message(1000, 3)];
     pair.call(ECHO, &messages[0], 1);
@@ -71,7 +71,7 @@ fn the_request_of_a_call_that_is_cancelled_at_once_leaves_as_it_was() {
 }
 
 #[test]
-fn messages_leave_as_they_were_although_their_session_ends() {
+fn messages_leave_unchanged_although_their_session_ends() {
     let mut pair = pair();
     let last = ReqType(20);
     pair.server.rpc.on(last, |_, req, cx| {

@@ -5,7 +5,7 @@ use dunlin_core::{Nanos, SessionOptions, Tag};
 use dunlin_testkit::pair::*;
 use dunlin_wire::ReqType;
 
-/// Answered with [`PACKETS`] packets.
+/// The server answers a request of this type with [`PACKETS`] packets.
 const EIGHT: ReqType = ReqType(70);
 const PACKETS: usize = 8;
 
@@ -37,7 +37,7 @@ fn sent_at_once(pair: &mut Pair) -> u64 {
 }
 
 #[test]
-fn packets_of_a_response_wait_for_the_cable_from_the_first_on() {
+fn packets_of_a_response_leave_at_line_rate_from_the_first_on() {
     let mut pair = pair(Nanos::from_micros(10));
     pair.client.rpc.on_completion(|app, done, cx| {
         assert!(done.response.data().iter().all(|byte| *byte == 8));

@@ -332,7 +332,7 @@ fn an_answer_after_a_cancel_gives_no_sample() {
 fn a_panic_in_a_continuation_ends_that_call_only() {
     let mut p = Pair::new();
     p.client.rpc.on_completion(|_, _, _| panic!("completion"));
-    // server calls batch at client; client has a pending echo
+    // The server sends requests to the client's batch handler, while the client has a pending echo.
     let a = p.server.rpc.buf(3).unwrap();
     let b = p.server.rpc.buf(30).unwrap();
     let back = p.back;
@@ -406,7 +406,7 @@ fn all_slow_requests_of_a_burst_are_announced_before_the_first_runs() {
 #[test]
 fn a_held_request_is_answered_only_by_its_own_endpoint() {
     let mut p = Pair::new();
-    // both endpoints hold a request: the client holds one of the server's
+    // Both endpoints hold a request: the client holds one that the server has sent.
     p.call(HOLD, b"secret-a", 1);
     let a = p.server.rpc.buf(3).unwrap();
     let b = p.server.rpc.buf(30).unwrap();

@@ -10,17 +10,17 @@ use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::transfer::large::{call, finish, pattern};
 
-/// Returned.
+/// The handler returns the request.
 const RETURN: ReqType = ReqType(60);
-/// Returned after the handler has used up the server's memory.
+/// The handler uses up the server's memory, then returns the request.
 const RETURN_WITHOUT_MEMORY: ReqType = ReqType(61);
-/// Answered with a copy of its data after the handler has used up the server's memory.
+/// The handler uses up the server's memory, then answers with a copy of the data.
 const COPY_WITHOUT_MEMORY: ReqType = ReqType(62);
-/// Returned by a handler that panics after that.
+/// The handler returns the request, then panics.
 const RETURN_AND_PANIC: ReqType = ReqType(63);
-/// Answered by its ticket, and then returned.
+/// The handler answers by the request's ticket, then returns the request.
 const ANSWER_AND_RETURN: ReqType = ReqType(64);
-/// Returned by a handler that takes [`LONG`].
+/// The handler takes [`LONG`], then returns the request.
 const RETURN_SLOWLY: ReqType = ReqType(65);
 
 const LONG: Nanos = Nanos::from_millis(10);

@@ -189,7 +189,7 @@ fn background_requests_run_elsewhere_and_do_not_block_others() {
 }
 
 #[test]
-fn background_failures_are_typed() {
+fn each_failure_of_a_background_handler_has_its_own_error() {
     let mut pair = Pair::new();
     for (tag, data) in [(1, &b"panic"[..]), (2, b"large"), (3, b"drop")] {
         pair.call(BACKGROUND, data, tag);

@@ -8,9 +8,9 @@ use dunlin_core::{Nanos, RpcError, Tag};
 use dunlin_testkit::pair::*;
 use dunlin_wire::{ErrorCode, PacketType, Ran, ReqType};
 
-/// Takes [`LONG`].
+/// The handler takes [`LONG`].
 const SLOW: ReqType = ReqType(50);
-/// Takes [`LONG`], for all requests of a burst together.
+/// The batch handler takes [`LONG`], for all requests of a burst together.
 const SLOW_BATCH: ReqType = ReqType(51);
 const LONG: Nanos = Nanos::from_millis(10);
 

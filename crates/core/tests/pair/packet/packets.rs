@@ -103,7 +103,7 @@ fn forged_packets_are_counted_and_change_nothing() {
 }
 
 #[test]
-fn a_higher_request_number_does_not_wedge_a_slot() {
+fn a_higher_request_number_does_not_block_a_slot() {
     let mut pair = Pair::new();
     let (good, data) = request(&mut pair);
     send(
@@ -254,7 +254,7 @@ fn a_credit_return_for_more_packets_than_were_sent_is_dropped() {
 }
 
 #[test]
-fn a_burst_of_many_sessions_is_the_same_as_one_by_one() {
+fn a_burst_of_many_sessions_has_the_effect_of_its_packets_one_by_one() {
     let mut pair = Pair::new();
     let mut sessions = vec![pair.session];
     for _ in 1..80 {

@@ -29,7 +29,7 @@ fn client_side(pair: &mut Pair) -> SessionOffer {
     pair.client.rpc.lifecycle().offer_of(pair.session).unwrap()
 }
 
-/// One packet arrives at the server; returns the server's answers.
+/// Brings one packet to the server; returns the server's answers.
 fn serve(pair: &mut Pair, header: Header, rest: &[u8]) -> Vec<Header> {
     let frame = [&header.encode(), rest].concat();
     pair.server.inbox.borrow_mut().push_back(frame);
@@ -37,7 +37,7 @@ fn serve(pair: &mut Pair, header: Header, rest: &[u8]) -> Vec<Header> {
     take(&pair.server.out)
 }
 
-/// One packet arrives at the client.
+/// Brings one packet to the client.
 fn receive(pair: &mut Pair, header: Header, rest: &[u8]) {
     let frame = [&header.encode(), rest].concat();
     pair.client.inbox.borrow_mut().push_back(frame);
@@ -262,7 +262,7 @@ fn large_answers_that_contradict_themselves_are_dropped() {
     pair.assert_clean();
 }
 
-/// Both hosts run once, and everything arrives.
+/// Runs both hosts once, and delivers everything.
 fn exchange(pair: &mut Pair) {
     pair.clock.pass(Nanos(5_000));
     pair.step_client();

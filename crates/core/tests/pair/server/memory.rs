@@ -32,7 +32,7 @@ fn use_up(pair: &mut Pair) -> Vec<MsgBuf> {
     taken
 }
 
-/// Gives the memory back, after which the next request of this type is answered.
+/// Gives the memory back, and checks that the next request of this type is answered.
 fn recovers(pair: &mut Pair, taken: Vec<MsgBuf>, req_type: ReqType) {
     drop(taken);
     pair.call(req_type, b"after", 99);
@@ -44,7 +44,7 @@ fn recovers(pair: &mut Pair, taken: Vec<MsgBuf>, req_type: ReqType) {
 }
 
 #[test]
-fn a_request_whose_answer_has_no_room_is_overload_unless_its_handler_ran() {
+fn a_request_without_room_for_its_answer_fails_as_overload_unless_its_handler_ran() {
     // A batch and a job have room for their answers before they run.
     let ends = [
         (ECHO, NO_MEMORY, 1),
@@ -81,7 +81,7 @@ fn a_job_without_room_for_its_answer_gives_its_request_back() {
 }
 
 #[test]
-fn a_large_request_without_room_is_overload() {
+fn a_large_request_without_room_fails_as_overload() {
     let mut pair = pair();
     let taken = use_up(&mut pair);
     call_large(&mut pair, ECHO);
@@ -92,11 +92,11 @@ fn a_large_request_without_room_is_overload() {
 }
 
 #[test]
-fn a_large_request_whose_handler_has_no_room_is_overload() {
+fn a_large_request_without_room_for_its_answer_fails_as_overload() {
     for req_type in [BATCH, BACKGROUND] {
         let mut pair = pair();
         call_large(&mut pair, req_type);
-        // The first packets take the memory that the request needs.
+        // The first packet takes the memory that the request needs.
         pair.client.rpc.run_once();
         let mut frames: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
         let rest = frames.split_off(1);
@@ -112,7 +112,7 @@ fn a_large_request_whose_handler_has_no_room_is_overload() {
 }
 
 #[test]
-fn a_slow_request_without_room_to_wait_in_is_overload() {
+fn a_slow_request_without_room_to_wait_fails_as_overload() {
     let mut pair = pair();
     let slow = ReqType(60);
     pair.server.rpc.on(slow, |app, req, cx| {

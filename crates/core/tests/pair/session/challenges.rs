@@ -21,7 +21,7 @@ fn pairs() -> [Pair; 2] {
     })
 }
 
-/// The server challenges the client's session; returns the frame.
+/// Lets the server challenge the client's session; returns the frame.
 fn challenge(pair: &mut Pair, to: &SessionOffer) -> Vec<u8> {
     let to = (to.session, to.token);
     let mut lifecycle = pair.server.rpc.lifecycle();
@@ -34,7 +34,7 @@ fn challenge(pair: &mut Pair, to: &SessionOffer) -> Vec<u8> {
     frame.clone()
 }
 
-/// The client's reports after a frame.
+/// Brings a frame to the client, and returns the client's reports.
 fn reports(pair: &mut Pair, frame: Vec<u8>) -> Vec<Report> {
     pair.client.inbox.borrow_mut().push_back(frame);
     pair.step_client();

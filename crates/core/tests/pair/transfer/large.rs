@@ -334,7 +334,7 @@ fn a_silent_peer_fails_in_the_middle_of_a_message() {
         pair.done(),
         [(Tag(1), Err(RpcError::PeerFailed(Ran::Unknown)))]
     );
-    // A second of silence, and another in which the server's process is silent too.
+    // The server is silent for a second, and then its process is silent for another second.
     let took = pair.clock.read().since(begin);
     assert!(took < Nanos::from_millis(2500), "{took:?}");
 }
@@ -343,7 +343,7 @@ fn a_silent_peer_fails_in_the_middle_of_a_message() {
 fn silence_does_not_make_a_storm() {
     let mut pair = Pair::new();
     call(&mut pair, ECHO, &pattern(1 << 20), 1);
-    // Steps short enough for samples of the round trip.
+    // The steps are so short that there are samples of the round trip.
     pass_by(&mut pair, 1_000, 10, |_| {});
     assert!(pair.done().is_empty() && pair.client.rpc.counters().rtt_samples > 0);
     let before = pair.client.rpc.counters().tx_packets;
@@ -368,7 +368,7 @@ fn own_absence_is_no_silence_of_the_peer() {
     };
     let mut pair = Pair::with(config, SessionOptions::default());
     call(&mut pair, ECHO, &pattern(4 << 20), 1);
-    // After the first scan of calls: large messages need no further scans.
+    // This ends after the first scan of calls; large messages need no further scans.
     pass_with(&mut pair, 100, |_| {});
     assert!(pair.done().is_empty());
     // The client does not run for two seconds, and packets on their way to it are lost.

@@ -33,7 +33,7 @@ impl CongestionControl for Window {
     }
 }
 
-/// A pair with an echo of `packets` packets under way.
+/// Two endpoints, with an echo of `packets` packets under way.
 fn echo_within(window: u32, packets: usize) -> Pair {
     call_within(window, packets, ECHO).0
 }

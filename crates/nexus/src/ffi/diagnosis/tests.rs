@@ -94,7 +94,7 @@ fn another_user_is_distinguished_from_this_one() {
 }
 
 #[test]
-fn a_socket_that_is_not_there_has_no_user() {
+fn a_socket_that_does_not_exist_has_no_user() {
     let [one, other] = ["127.0.0.1:1", "127.0.0.1:2"].map(|at| at.parse().unwrap());
     assert_eq!(Sockets::new().unwrap().user_of(one, other), None);
 }

@@ -63,7 +63,7 @@ fn a_short_copy_writes_its_length_and_nothing_more() {
 }
 
 #[test]
-fn a_header_without_its_word_and_nothing_more() {
+fn a_copy_of_a_header_writes_all_but_its_word_and_nothing_more() {
     let source: [u8; HALF] = std::array::from_fn(|at| u8::try_from(at + 1).unwrap());
     let mut target = [0_u8; CELL];
     // SAFETY: the array is longer than the shift and the half together.
@@ -74,7 +74,7 @@ fn a_header_without_its_word_and_nothing_more() {
 }
 
 #[test]
-fn a_message_of_every_length_and_nothing_more() {
+fn a_copy_of_a_message_of_any_length_writes_nothing_more() {
     let source: Vec<u8> = (1..=251).cycle().take(1200).collect();
     for len in (4 * HALF..=1100).step_by(if cfg!(miri) { 61 } else { 1 }) {
         let mut target = vec![0_u8; 1200];

@@ -111,7 +111,7 @@ fn in_order(packets: &'static [fn() -> Vec<u8>], polls: usize) {
 }
 
 #[test]
-fn small_packets_in_order_over_the_wrap() {
+fn small_packets_come_in_order_over_the_wrap() {
     in_order(
         &[|| vec![1], || vec![2], || vec![3], || vec![4], || vec![5]],
         3,
@@ -119,7 +119,7 @@ fn small_packets_in_order_over_the_wrap() {
 }
 
 #[test]
-fn long_packets_and_markers_in_order() {
+fn long_packets_and_markers_come_in_order() {
     in_order(&[|| vec![1], || vec![2; 72], || vec![3; 72], || vec![4]], 3);
 }
 
@@ -321,7 +321,7 @@ fn packets_that_are_alike_come_in_order() {
 }
 
 #[test]
-fn runs_in_order_over_the_wrap() {
+fn runs_come_in_order_over_the_wrap() {
     runs_in_order(&[|| vec![1], || vec![2]], &[&[3; 56], &[4], &[5; 56]]);
 }
 
@@ -421,7 +421,7 @@ fn a_ring_that_slept_on_while_its_consumer_was_awake_loses_no_wake_up() {
                 }
             }
         });
-        // The round over parked rings.
+        // The consumer looks at its parked rings.
         let is_active = consumer.has_next();
         if is_active {
             if consumer.unpark() {

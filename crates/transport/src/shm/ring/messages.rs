@@ -72,7 +72,7 @@ impl Producer {
             return false;
         }
         self.tail = after;
-        // Before the packet, so that little has to stay in registers meanwhile.
+        // This comes before the packet, so that little must stay in registers meanwhile.
         self.note_lone::<false>(fill.first + 1, more);
         // SAFETY: the limit says that the cells are free, the ring does not end before them, and
         // the packet is not short.

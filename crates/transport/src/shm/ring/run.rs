@@ -79,8 +79,8 @@ impl Producer {
     }
 
     /// Does the same for packets of several cells each. `HALVES` is the number of half cells that
-    /// they have after the first cell; 0 makes code for any number. A separate function, because it
-    /// needs all registers.
+    /// they have after the first cell; 0 makes code for any number. This is a separate function,
+    /// because it needs all registers.
     #[inline(never)]
     fn push_long_row<const HALVES: usize>(&mut self, lines: &[[u8; CELL]], len: usize) -> usize {
         let cells = match HALVES {
@@ -284,7 +284,8 @@ impl Fill {
         packets: &[S::Packet],
     ) -> (u64, u64) {
         let (mut sum, mut data, mut nowhere) = (0, 0, [0; CELL]);
-        // The compiler must not know that it is never read: it would make a jump of that.
+        // The compiler must not see that `nowhere` is never read: it would turn the write into a
+        // jump.
         let nowhere = black_box(&raw mut nowhere);
         for packet in packets.iter().rev() {
             let len = staged.size(*packet);

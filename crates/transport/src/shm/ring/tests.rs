@@ -174,7 +174,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }))]
 
     #[test]
-    fn behaves_like_a_queue(log in 5..8_u32, steps in prop::collection::vec(step(), 1..400)) {
+    fn the_ring_behaves_like_a_queue(
+        log in 5..8_u32,
+        steps in prop::collection::vec(step(), 1..400),
+    ) {
         let longest = longest_packet(1 << log).min(956);
         let mut ring = Heap::new(1 << log, longest);
         let mut model = VecDeque::new();

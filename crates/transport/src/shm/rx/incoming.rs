@@ -182,7 +182,8 @@ pub(super) struct Alone {
     pub(super) index: u32,
     /// The place of its next packet; `None` unless bursts are plain.
     watch: Option<Watch>,
-    /// The last plain burst with packets. If there was none: [`LATELY`] bursts ago or earlier.
+    /// The number of the last plain burst with packets. If there was none, a number that is at
+    /// least [`LATELY`] bursts in the past.
     busy: u32,
     /// Number of the burst's first frames that are copies of short packets.
     pub(super) plain: u32,

@@ -21,7 +21,7 @@ impl ShmRx {
         1
     }
 
-    /// The same, for a first packet that is short but has several cells.
+    /// Does the same if the first packet is short but has several cells.
     #[inline(never)]
     pub(super) fn burst_of_short(&mut self, len: u32) -> usize {
         let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {

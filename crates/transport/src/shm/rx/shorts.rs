@@ -6,8 +6,9 @@
 //! it only copies more.
 //!
 //! After a burst in which lengths often changed, each packet of the next one is a row of its own.
-//! Where lengths change at random, the processor would mispredict the end of each longer row, four
-//! times for each packet until its handler has it. A row of one ends after one packet, always.
+//! Where lengths change at random, the processor would mispredict the end of each longer row, and
+//! that four times on the way of a packet to its handler. A row of one packet always ends after one
+//! packet.
 //!
 //! Invariants: a packet is read only after it was copied, because its peer can write to the ring,
 //! and its length is the one that the ring has checked. The copies of the packets of all rows lie
@@ -28,8 +29,8 @@ use super::incoming::Line;
 
 /// Copies of a burst's short packets, cell by cell.
 ///
-/// A burst keeps addresses of copies while it makes further ones, so all addresses derive from that
-/// of the memory, and a reference to the owner is none to the copies.
+/// A burst keeps addresses of copies while it makes further ones, so all addresses derive from the
+/// memory's address, and a reference to the owner is not one to the copies.
 #[derive(Debug)]
 pub(super) struct Shorts {
     memory: NonNull<Memory>,
@@ -37,13 +38,13 @@ pub(super) struct Shorts {
     kind: Kind,
 }
 
-/// The kinds of a burst's rows, and what its lengths say about those of the next burst. A burst of
+/// The kind of a burst's rows, and the kind that its lengths suggest for the next burst. A burst of
 /// packets that are alike changes nothing here.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Kind {
     /// A row ends where the length changes.
     Long,
-    /// The same, and each packet of the next burst is a row.
+    /// A row ends where the length changes, but each packet of the next burst is a row.
     LongToSingle,
     /// Each packet is a row, and rows of the next burst are long.
     SingleToLong,
@@ -188,7 +189,7 @@ impl Shorts {
     #[inline(never)]
     fn take_singly(&mut self, ring: &mut Consumer) -> Took {
         let (mut took, mut line, mut changes, mut last) = (Took::default(), 0, 1, 0);
-        // Twice, if the ring's end comes between.
+        // This runs twice if the ring's end lies between the packets.
         loop {
             let (lines, before, mut next) = (self.lines(), took.packets, line);
             let rows = self.rows_mut();
@@ -288,9 +289,9 @@ impl Shorts {
         }
     }
 
-    /// The number of the row that has packet number `first` of a burst, and that of the row's
-    /// packets before it. A call, because it would take registers from the loops over packets; and
-    /// it returns no more than two words, which are not written to memory.
+    /// The number of the row that has packet number `first` of a burst, and the number of packets
+    /// before it in that row. Not inlined, because it would take registers from the loops over
+    /// packets. It returns only two words, so they are not written to memory.
     #[inline(never)]
     fn row_of(&self, first: usize) -> (usize, usize) {
         let mut before = 0;
@@ -305,7 +306,7 @@ impl Shorts {
     }
 }
 
-/// Whether there are too many rows for these packets to be worth it.
+/// Whether the rows have so few packets that it is better if each packet is a row of its own.
 #[inline(always)]
 const fn is_mixed(rows: usize, packets: usize) -> bool {
     rows > 1 + packets / 4
@@ -412,7 +413,8 @@ impl<'a> Iterator for ShortFrames<'a> {
             return None;
         }
         // SAFETY: a row's packets are copied, with as many lines as they need, and this one comes
-        // before their end. The compiler would compare with null what it gets in `Some`.
+        // before their end. Without the assertion, the compiler would compare the address with
+        // null.
         let packet = unsafe {
             assert_unchecked(!self.next.is_null());
             std::slice::from_raw_parts(self.next, self.len)

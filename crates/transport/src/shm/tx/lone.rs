@@ -58,7 +58,7 @@ impl ShmTx {
         sent.unwrap_or_else(|| self.send_row(lane, packet, InLane, &[]))
     }
 
-    /// The same for one whose message may not be in the lane.
+    /// Does the same for a packet whose message may not be in the lane.
     #[inline(never)]
     pub(super) fn send_lone_message<'a>(
         &mut self,

@@ -61,7 +61,7 @@ impl Outgoing {
         }
     }
 
-    /// The same for longer packets, whose messages may lie elsewhere.
+    /// Does the same for longer packets, whose messages may lie elsewhere.
     #[inline]
     fn send_messages<'a>(
         &mut self,

@@ -1,4 +1,4 @@
-//! The sizes on which an endpoint without a kernel agrees with its peers.
+//! The sizes on which an endpoint that bypasses the kernel agrees with its peers.
 
 use super::*;
 use crate::connect::EndpointUid;
@@ -22,7 +22,7 @@ fn book(buffer: u32, options: &Options) -> Book {
     Book::new("10.0.0.1:7".parse().unwrap(), buffer, options).unwrap()
 }
 
-/// The datagrams, packets and data of a peer with these terms.
+/// The largest datagram, packet and data size of a peer with these terms.
 fn sizes(book: &mut Book, buffer: u32, data_size: u32) -> (u32, u32, u32) {
     let terms = Terms {
         data_size,
@@ -42,7 +42,7 @@ fn a_peer_with_large_buffers_may_have_a_link_with_a_short_mtu() {
 }
 
 #[test]
-fn datagrams_of_a_short_mtu_hold_no_more_than_that() {
+fn datagrams_are_no_longer_than_a_short_mtu_allows() {
     let mut here = book(972, &Options::default());
     assert_eq!(here.data_size(), 972 - MAX_FRAMING);
     let (datagram, _, data_size) = sizes(&mut here, MAX_DATAGRAM_BYTES, 1440);

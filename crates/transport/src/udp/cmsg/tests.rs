@@ -1,4 +1,4 @@
-//! Tests of `cmsg`: bytes that the kernel writes, and bytes that it never would.
+//! Tests of `cmsg`: bytes that the kernel writes, and bytes that it would never write.
 
 use proptest::prelude::*;
 

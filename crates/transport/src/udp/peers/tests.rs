@@ -140,7 +140,7 @@ fn peers_and_offers_are_limited() {
 }
 
 #[test]
-fn ids_out_of_nowhere_find_nothing() {
+fn invented_ids_find_nothing() {
     let mut peers = Peers::new(10);
     add(&mut peers, 1).unwrap();
     for id in [1, 1 << INDEX_BITS, TOP_BIT | 1, u32::MAX] {
@@ -211,7 +211,7 @@ proptest! {
 }
 
 #[test]
-fn reach_follows_the_peer_and_shows_ipv4_as_such() {
+fn reach_describes_the_peer_and_shows_a_mapped_address_as_ipv4() {
     let mut peers = Peers::new(10);
     let mapped = "[::ffff:10.0.0.9]:70".parse().unwrap();
     let peer = Peer::new(mapped, SHAPE, 1500, 1440);

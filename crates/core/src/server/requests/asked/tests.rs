@@ -28,7 +28,7 @@ fn drain(asked: &mut Asked) -> Vec<(u32, u32, u32)> {
 }
 
 #[test]
-fn sessions_have_turns_however_much_one_asks_for() {
+fn sessions_take_turns_however_much_one_asks_for() {
     let mut asked = Asked::with(1);
     assert!(asked.ask(SessionIdx(4), &asking(1, 0..4), 32));
     assert!(asked.ask(SessionIdx(4), &asking(2, 7..9), 32));

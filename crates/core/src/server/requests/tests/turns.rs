@@ -33,7 +33,7 @@ fn ask(server: &mut Server, idx: RequestIdx, count: u16) {
 }
 
 #[test]
-fn small_packets_count_as_they_cost() {
+fn a_small_packet_counts_as_the_least_charge() {
     let (mut server, idx) = answering(64, 8192);
     ask(&mut server, idx, 100);
     let most = super::super::asked::ITERATION_BYTES / super::super::asked::LEAST_CHARGE;

@@ -12,7 +12,7 @@ const RTT: Nanos = Nanos::from_micros(10);
 enum Event {
     /// This number of packets leave, or fewer.
     Send(u32),
-    /// The CR reports that many packets in order, and one of those after them.
+    /// A CR reports this number of packets in order, and perhaps one after them.
     Acked(u32, Option<u32>),
     /// The tail is probed.
     Probe,
@@ -116,7 +116,7 @@ proptest! {
 }
 
 #[test]
-fn a_packet_that_left_again_or_arrived_early_ends_the_runs_until_it_is_below() {
+fn a_run_is_refused_while_a_packet_in_flight_left_again_or_arrived_early() {
     let mut transfer = Transfer::new();
     transfer.begin(CallIdx(0), 10, 1);
     assert_eq!((transfer.unsent(), transfer.on_run_sent(8, RTT)), (10, 0));

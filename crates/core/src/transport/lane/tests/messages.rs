@@ -1,4 +1,4 @@
-//! Tests of messages that stay in their source, and those that are copied at last.
+//! Tests of messages that stay in their source, and of messages that are copied after all.
 
 use super::super::*;
 
@@ -90,7 +90,7 @@ fn a_lane_becomes_complete_whatever_the_lengths() {
 }
 
 #[test]
-fn a_message_that_is_kept_leaves_the_packets_around_it() {
+fn keeping_a_message_does_not_change_the_packets_around_it() {
     for len in IN_FEW + 1..=LANE_PACKET - HEADER_LEN {
         let (long, short) = (vec![7; len], [5; 40]);
         let messages: [&[u8]; 3] = [&short, &long, &short];
@@ -111,7 +111,7 @@ fn a_message_that_was_kept_is_not_looked_for() {
 }
 
 #[test]
-fn the_sources_of_an_earlier_burst_say_nothing_of_short_packets() {
+fn sources_of_an_earlier_burst_do_not_concern_short_packets() {
     let mut lane = lane_with(&[&[1; 1000]]);
     lane.rewind();
     let room = lane.room(40).expect("it is empty");

@@ -140,7 +140,8 @@ fn packets_in_no_row_lie_after_those_in_rows() {
 fn where_lengths_change_each_packet_is_a_row_also_across_the_end_of_the_ring() {
     let (mut shorts, mut ring) = (Shorts::new(), ring(&[8; 3]));
     assert_eq!(shorts.take(&mut ring.consumer).packets, 3);
-    // Four cells, so that a burst comes that has one before the ring's end, and three after it.
+    // These packets take four cells. So some burst has one cell before the ring's end, and three
+    // after it.
     let lens = [8, 100, 20];
     for burst in 0..300 {
         for (byte, len) in (0..).zip(lens) {
