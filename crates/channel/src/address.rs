@@ -255,7 +255,7 @@ impl Address {
         self.outstanding = self.outstanding.saturating_sub(1);
     }
 
-    pub(crate) fn on_answer(&mut self, span: Nanos) {
-        self.pace.on_answer(span);
+    pub(crate) fn on_answer(&mut self, span: Nanos, outstanding: u32) {
+        self.pace.on_answer(span, outstanding);
     }
 }

@@ -378,10 +378,10 @@ impl Addresses {
         }
     }
 
-    /// The server at `id` has answered an attempt after `span`.
-    pub(crate) fn on_answer(&mut self, id: AddressId, span: Nanos) {
+    /// The server at `id` has answered an attempt after `span`. See `Pace::on_answer`.
+    pub(crate) fn on_answer(&mut self, id: AddressId, span: Nanos, outstanding: u32) {
         if let Some(address) = self.all.get_mut(id) {
-            address.on_answer(span);
+            address.on_answer(span, outstanding);
         }
     }
 

@@ -6,18 +6,24 @@
 
 use dunlin_core::{Nanos, Rng};
 
-/// After this many answers, a pace is known; each further answer has this part of its weight. With
-/// fewer, chance alone makes one of two equal servers look twice as slow.
+/// After this many answers, a pace is known; from then on, each answer has one 32nd of the weight.
+/// With fewer, chance alone makes one of two equal servers look twice as slow.
 const ENOUGH: u64 = 32;
 
 /// A slow server's outstanding calls count at most this many times, so a pace that is wrong, for
 /// example because one server got all long calls, does limited harm.
-pub(crate) const MOST_WEIGHT: u64 = 4;
+const MOST_WEIGHT: u64 = 4;
 
-/// The smoothed time of a server's answers.
+/// Parts of a nanosecond, so that the averages of short times are not rounded to zero.
+const PARTS: u64 = 1 << 10;
+
+/// The smoothed time of a server's answers, in parts of a nanosecond.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Pace {
-    time: Nanos,
+    time: u64,
+    /// The time for each of the calls that were outstanding when the answered one began. Of a
+    /// server that answers one call after the other, only this does not depend on its load.
+    each: u64,
     answers: u64,
 }
 
@@ -31,24 +37,31 @@ pub(crate) struct Load {
 impl Pace {
     pub(crate) const fn new() -> Self {
         Self {
-            time: Nanos::ZERO,
+            time: 0,
+            each: 0,
             answers: 0,
         }
     }
 
-    /// Counts an answer that took `span`.
-    pub(crate) fn on_answer(&mut self, span: Nanos) {
+    /// Counts an answer that took `span`. `outstanding`: the number of calls at the server when
+    /// this one had begun, itself included.
+    pub(crate) fn on_answer(&mut self, span: Nanos, outstanding: u32) {
         self.answers = (self.answers + 1).min(ENOUGH);
-        let before = self.time.0 - self.time.0 / self.answers;
-        self.time = Nanos(before + span.0 / self.answers);
+        let time = span.times(PARTS).0;
+        let each = time / u64::from(outstanding.max(1));
+        for (average, new) in [(&mut self.time, time), (&mut self.each, each)] {
+            *average = *average - *average / self.answers + new / self.answers;
+        }
     }
 
-    /// At least 1.
-    const fn known(self) -> Option<u64> {
-        match self.answers {
-            ENOUGH => Some(if self.time.0 == 0 { 1 } else { self.time.0 }),
-            _ => None,
+    /// How many times as long as another server this one takes: 1 if not twice as long, or if one
+    /// of the paces is not known yet. A longer time alone may show only that more calls waited.
+    fn times(self, other: Self) -> u64 {
+        if self.answers.min(other.answers) < ENOUGH {
+            return 1;
         }
+        let times = self.time / other.time.max(1);
+        times.min(self.each / other.each.max(1)).max(1)
     }
 }
 
@@ -69,15 +82,12 @@ impl Load {
     }
 
     /// Whether a call goes here, and not to `other`: if fewer calls are outstanding here, each of
-    /// which counts as often as this server takes the other one's time. If the counts are equal,
-    /// each server gets calls as often as it is quick.
+    /// which counts as many times as this server takes the other one's time. If the counts are
+    /// equal, each server gets calls as often as it is quick.
     pub(crate) fn is_less(self, other: Self, rng: &mut Rng) -> bool {
-        let Some((own, others)) = self.pace.known().zip(other.pace.known()) else {
-            return self.outstanding < other.outstanding;
-        };
-        let weigh =
-            |load: Self, times: u64| u64::from(load.outstanding) * times.clamp(1, MOST_WEIGHT);
-        let (here, there) = (weigh(self, own / others), weigh(other, others / own));
+        let (own, others) = (self.pace.times(other.pace), other.pace.times(self.pace));
+        let weigh = |load: Self, times: u64| u64::from(load.outstanding) * times.min(MOST_WEIGHT);
+        let (here, there) = (weigh(self, own), weigh(other, others));
         here < there || here == there && rng.next_u64() % own.saturating_add(others) < others
     }
 }

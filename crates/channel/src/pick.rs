@@ -23,8 +23,8 @@ pub enum Pick {
     /// Takes each server in turn.
     RoundRobin,
     /// Draws two servers at random, and takes the one with fewer outstanding calls. Each call of a
-    /// server that takes twice, three or at least four times as long as the other to answer counts
-    /// as so many.
+    /// server that takes several times as long as the other to answer counts as often, up to four
+    /// times.
     LeastOfTwo,
     /// Takes the server to which a call's key belongs. Calls without a key go to the less busy of
     /// two.

@@ -33,7 +33,8 @@ impl Machine {
         match &outcome {
             Outcome::Answered => {
                 let span = now.since(attempt.since);
-                self.addresses.on_answer(attempt.address, span);
+                let (address, outstanding) = (attempt.address, attempt.outstanding);
+                self.addresses.on_answer(address, span, outstanding);
             }
             Outcome::Failed(fault) => self.on_fault(&attempt, fault, now),
         }
@@ -230,6 +231,7 @@ impl Machine {
             address,
             link,
             since: now,
+            outstanding: self.addresses.load(address).outstanding + 1,
             is_out: false,
             is_issued: false,
         };

@@ -7,7 +7,7 @@ use super::*;
 fn load(outstanding: u32, takes_ms: u64, answers: u64) -> Load {
     let mut pace = Pace::new();
     for _ in 0..answers {
-        pace.on_answer(Nanos::from_millis(takes_ms));
+        pace.on_answer(Nanos::from_millis(takes_ms), 1);
     }
     Load { outstanding, pace }
 }
@@ -55,8 +55,23 @@ fn a_server_that_becomes_quick_is_quick_soon() {
     let (mut load, quick) = (load(2, 10, 1000), load(4, 1, ENOUGH));
     let mut answers = 0;
     while !is_less(load, quick) {
-        load.pace.on_answer(Nanos::from_millis(1));
+        load.pace.on_answer(Nanos::from_millis(1), 1);
         answers += 1;
     }
     assert!((ENOUGH..3 * ENOUGH).contains(&answers), "{answers}");
+}
+
+#[test]
+fn a_server_that_took_longer_because_it_had_more_calls_is_not_slow() {
+    let loaded = |outstanding: u32, takes_ms: u64| {
+        let mut pace = Pace::new();
+        for _ in 0..ENOUGH {
+            pace.on_answer(Nanos::from_millis(takes_ms), outstanding);
+        }
+        pace
+    };
+    assert_eq!(loaded(60, 60).times(loaded(10, 10)), 1);
+    assert_eq!(loaded(60, 10).times(loaded(10, 10)), 1);
+    assert_eq!(loaded(10, 10).times(loaded(60, 10)), 1);
+    assert_eq!(loaded(20, 60).times(loaded(10, 10)), 3);
 }

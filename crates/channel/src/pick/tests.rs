@@ -30,13 +30,13 @@ fn picker(pick: Pick) -> Picker {
 fn shares(pick: Pick, takes: &[u64], at_once: usize, calls: usize, seed: u64) -> Vec<u64> {
     let (ready, mut rng) = (servers(takes.len()), Rng::new(seed));
     let mut picker = picker(pick);
-    let (mut got, mut under_way) = (vec![0; takes.len()], Vec::<(u64, usize, u64)>::new());
+    let (mut got, mut under_way) = (vec![0; takes.len()], Vec::<(u64, usize, (u64, u32))>::new());
     let (mut paces, mut now) = (vec![Pace::new(); takes.len()], 0);
     for call in 0..calls {
         while under_way.len() >= at_once {
             now += 1;
-            for (_, server, span) in under_way.extract_if(.., |(end, ..)| *end <= now) {
-                paces[server].on_answer(Nanos(span));
+            for (_, server, (span, busy)) in under_way.extract_if(.., |(end, ..)| *end <= now) {
+                paces[server].on_answer(Nanos(span), busy);
             }
         }
         let load = |id: AddressId| {
@@ -53,7 +53,8 @@ fn shares(pick: Pick, takes: &[u64], at_once: usize, calls: usize, seed: u64) ->
         // No two calls take equally long.
         let span = takes[picked.index()] * (100 + u64::from(rng.below(100)));
         got[picked.index()] += 1;
-        under_way.push((now + span, picked.index(), span));
+        let busy = load(picked).outstanding + 1;
+        under_way.push((now + span, picked.index(), (span, busy)));
     }
     got
 }
@@ -89,7 +90,7 @@ fn a_server_that_came_back_gets_no_more_than_others_have() {
     let (ready, mut rng) = (servers(3), Rng::new(5));
     let (mut picker, mut outstanding) = (picker(Pick::LeastOfTwo), [20_u32, 20, 0]);
     let mut known = Pace::new();
-    (0..1000).for_each(|_| known.on_answer(Nanos(1000)));
+    (0..1000).for_each(|_| known.on_answer(Nanos(1000), 20));
     let paces = [known, known, Pace::new()];
     for _ in 0..60 {
         let load = |id: AddressId| Load {

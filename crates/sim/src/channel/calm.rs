@@ -46,8 +46,8 @@ impl Plan {
             (0, _) => Self::equal(Pick::RoundRobin, servers, TURNS, rng),
             (1, true) => Self::equal(Pick::LeastOfTwo, servers, MANY, rng),
             (1, false) => Self::equal(Pick::LeastOfTwo, servers, LEAST, rng),
-            (2, true) => Self::slowed(servers.max(3), OUTSTANDING, rng),
-            (2, false) => Self::slowed(2, OUTSTANDING_OF_TWO, rng),
+            (2, _) if number & 4 == 0 => Self::slowed(servers.max(3), OUTSTANDING, rng),
+            (2, _) => Self::slowed(2, OUTSTANDING_OF_TWO, rng),
             (_, true) => Self::equal(Pick::Hash, servers, MANY, rng),
             (_, false) => Self {
                 first_key: rng.next_u64() / 2,

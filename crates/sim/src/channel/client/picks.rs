@@ -64,7 +64,7 @@ struct Span {
 /// server. With fewer, servers are often idle.
 const LOADED: u64 = 2;
 
-/// An outstanding attempt at a slow server counts as up to so many at another one.
+/// The number of times that an outstanding attempt at a slow server counts, at most.
 const WEIGHT: u32 = 4;
 
 pub(super) struct Picks {
