@@ -13,6 +13,7 @@
 use dunlin_core::Nanos;
 
 use crate::handle::{AddressId, LinkId};
+use crate::pace::{Load, Pace};
 use crate::types::{AddressView, Opened, Reason, State};
 
 /// A link that is open.
@@ -90,6 +91,7 @@ pub(crate) struct Address {
     links: Vec<LinkId>,
     open: u32,
     outstanding: u32,
+    pace: Pace,
     /// Failures in a row.
     failures: u32,
     /// Until this time, the channel opens no further link to a server to which it has one.
@@ -110,6 +112,7 @@ impl Address {
             links: Vec::new(),
             open: 0,
             outstanding: 0,
+            pace: Pace::new(),
             failures: 0,
             more_from: Nanos::ZERO,
             server: (0, 1),
@@ -129,8 +132,11 @@ impl Address {
         &self.links
     }
 
-    pub(crate) const fn outstanding(&self) -> u32 {
-        self.outstanding
+    pub(crate) const fn load(&self) -> Load {
+        Load {
+            outstanding: self.outstanding,
+            pace: self.pace,
+        }
     }
 
     pub(crate) const fn server(&self) -> u64 {
@@ -197,6 +203,9 @@ impl Address {
     pub(crate) const fn on_opened(&mut self, opened: &Opened) {
         self.open += 1;
         self.is_troubled = false;
+        if self.server.0 != opened.server {
+            self.pace = Pace::new();
+        }
         self.server = (opened.server, opened.endpoints);
     }
 
@@ -244,5 +253,9 @@ impl Address {
 
     pub(crate) const fn on_attempt_end(&mut self) {
         self.outstanding = self.outstanding.saturating_sub(1);
+    }
+
+    pub(crate) fn on_answer(&mut self, span: Nanos, outstanding: u32) {
+        self.pace.on_answer(span, outstanding);
     }
 }

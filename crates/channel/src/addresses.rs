@@ -14,6 +14,7 @@ use crate::counters::Counters;
 use crate::handle::{AddressId, Handle, LinkId};
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;
+use crate::pace::Load;
 use crate::pick::{Ready, seed_of};
 use crate::slab::Slab;
 use crate::timers::Timers;
@@ -58,8 +59,8 @@ impl Addresses {
         &self.ready
     }
 
-    pub(crate) fn outstanding(&self, id: AddressId) -> u32 {
-        self.all.get(id).map_or(0, Address::outstanding)
+    pub(crate) fn load(&self, id: AddressId) -> Load {
+        self.all.get(id).map_or(Load::NONE, Address::load)
     }
 
     /// True if a request may go over this link now.
@@ -374,6 +375,13 @@ impl Addresses {
         }
         if let Some(link) = self.links.get_mut(link) {
             link.on_attempt();
+        }
+    }
+
+    /// The server at `id` has answered an attempt after `span`. See `Pace::on_answer`.
+    pub(crate) fn on_answer(&mut self, id: AddressId, span: Nanos, outstanding: u32) {
+        if let Some(address) = self.all.get_mut(id) {
+            address.on_answer(span, outstanding);
         }
     }
 

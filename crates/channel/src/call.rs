@@ -104,6 +104,10 @@ pub(crate) struct Attempt {
     pub(crate) call: Option<CallId>,
     pub(crate) address: AddressId,
     pub(crate) link: LinkId,
+    /// The time at which the machine began it.
+    pub(crate) since: Nanos,
+    /// The attempts that were then outstanding at the server, this one included.
+    pub(crate) outstanding: u32,
     /// The driver has taken the attempt.
     pub(crate) is_out: bool,
     /// The driver has issued the attempt, so its request may leave at any moment.

@@ -26,6 +26,7 @@ mod lookups;
 mod machine;
 #[cfg(feature = "mutants")]
 pub mod mutant;
+mod pace;
 mod pick;
 mod queue;
 mod repeat;

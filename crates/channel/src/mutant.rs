@@ -50,6 +50,8 @@ dunlin_core::mutants! {
         TurnsSkipLast = "turns-skip-last",
         /// Of two servers, the one that was drawn first gets the call, however busy it is.
         FirstOfTwoPicked = "first-of-two-picked",
+        /// Calls that are outstanding at a slow server count like those at any other one.
+        PaceIgnored = "pace-ignored",
         /// One of the two drawn servers is always the first in the list. Shares differ only while
         /// calls are few.
         FirstAlwaysDrawn = "first-always-drawn",
@@ -71,6 +73,7 @@ impl Mutant {
             self,
             Self::TurnsSkipLast
                 | Self::FirstOfTwoPicked
+                | Self::PaceIgnored
                 | Self::FirstAlwaysDrawn
                 | Self::KeyIsPosition
                 | Self::WeightsCoarse

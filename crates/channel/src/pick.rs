@@ -1,10 +1,9 @@
 //! Picks one of the ready servers for a call.
 //!
 //! - Round robin: each in turn.
-//! - The least of two: of two servers, drawn at random, the one with fewer attempts outstanding. A
-//!   server that takes ten times as long to answer keeps its attempts ten times as long, so it gets
-//!   a tenth of the calls if enough calls are in flight (Mitzenmacher, "The power of two choices in
-//!   randomized load balancing", 2001).
+//! - The least of two: of two servers, drawn at random, the one with fewer attempts outstanding
+//!   (Mitzenmacher, "The power of two choices in randomized load balancing", 2001). The attempts of
+//!   a server that takes several times as long to answer count several times (`pace.rs`).
 //! - Hash: the server whose number, mixed with the key, is highest (Thaler and Ravishankar, "Using
 //!   name-based mappings to increase hit rates", 1998). When one of n servers leaves, only its keys
 //!   move.
@@ -15,6 +14,7 @@ use crate::config::Config;
 use crate::handle::AddressId;
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;
+use crate::pace::Load;
 
 /// The rule for picking a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,7 +22,9 @@ use crate::mutant::Mutant;
 pub enum Pick {
     /// Takes each server in turn.
     RoundRobin,
-    /// Draws two servers at random, and takes the one with fewer outstanding calls.
+    /// Draws two servers at random, and takes the one with fewer outstanding calls. Each call of a
+    /// server that takes several times as long as the other to answer counts as often, up to four
+    /// times.
     LeastOfTwo,
     /// Takes the server to which a call's key belongs. Calls without a key go to the less busy of
     /// two.
@@ -64,7 +66,7 @@ impl Picker {
         ready: &[Ready],
         avoid: Option<AddressId>,
         key: Option<u64>,
-        outstanding: impl Fn(AddressId) -> u32,
+        load: impl Fn(AddressId) -> Load,
         rng: &mut Rng,
     ) -> Option<AddressId> {
         let avoided = ready.iter().position(|one| Some(one.id) == avoid);
@@ -83,7 +85,13 @@ impl Picker {
             (Pick::Hash, Some(key)) => self.owner((0..count).map(at), key)?,
             (Pick::LeastOfTwo | Pick::Hash, _) => {
                 let [one, other] = self.draw_two(count, rng).map(at);
-                let is_less = outstanding(other.id) < outstanding(one.id);
+                let [here, there] = [other, one].map(|it| load(it.id));
+                #[cfg(feature = "mutants")]
+                let [here, there] = match self.shows(Mutant::PaceIgnored) {
+                    true => [here, there].map(Load::without_pace),
+                    false => [here, there],
+                };
+                let is_less = here.is_less(there, rng);
                 #[cfg(feature = "mutants")]
                 let is_less = is_less && !self.shows(Mutant::FirstOfTwoPicked);
                 if is_less { other } else { one }

@@ -30,8 +30,13 @@ impl Machine {
             self.counters.stale += 1;
             return;
         };
-        if let Outcome::Failed(fault) = &outcome {
-            self.on_fault(&attempt, fault, now);
+        match &outcome {
+            Outcome::Answered => {
+                let span = now.since(attempt.since);
+                let (address, outstanding) = (attempt.address, attempt.outstanding);
+                self.addresses.on_answer(address, span, outstanding);
+            }
+            Outcome::Failed(fault) => self.on_fault(&attempt, fault, now),
         }
         self.release(&attempt, now);
         let Some(call) = attempt.call else { return };
@@ -225,6 +230,8 @@ impl Machine {
             call: Some(id),
             address,
             link,
+            since: now,
+            outstanding: self.addresses.load(address).outstanding + 1,
             is_out: false,
             is_issued: false,
         };
@@ -280,7 +287,7 @@ impl Machine {
             addresses.ready(),
             last,
             terms.key,
-            |id| addresses.outstanding(id),
+            |id| addresses.load(id),
             &mut self.rng,
         )?;
         let link = self.with_addresses(now, |all, around: &mut Around<'_>| {

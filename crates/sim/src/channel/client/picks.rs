@@ -3,8 +3,9 @@
 //! happened.
 //!
 //! - Round robin: the counts of a span differ by at most 1.
-//! - Least of two: no call goes to the single busiest server. In a span, equal servers have equal
-//!   shares, and a slow server has a small one.
+//! - Least of two: no call goes to a server with more than [`WEIGHT`] times as many outstanding
+//!   attempts as each other one. In a span, equal servers have equal shares, and a slow server has
+//!   a small one.
 //! - Hash: a key stays while its server is ready. In a span, servers have equal shares of the keys.
 //!   A server that leaves moves only its share of the keys.
 //!
@@ -62,8 +63,11 @@ struct Span {
 }
 
 /// With at least this many outstanding attempts at a server on average, the least of two avoids a
-/// slow server. With fewer, servers are often equally busy.
-const LOADED: u64 = 8;
+/// slow server. With fewer, servers are often idle.
+const LOADED: u64 = 2;
+
+/// The number of times that an outstanding attempt at a slow server counts, at most.
+const WEIGHT: u32 = 4;
 
 pub(super) struct Picks {
     pick: Pick,
@@ -131,8 +135,8 @@ impl Picks {
         let most = others.map(|(_, busy)| *busy).max();
         self.span.outstanding += before.ready.iter().map(|it| u64::from(it.1)).sum::<u64>();
         match self.pick {
-            Pick::LeastOfTwo if most.is_some_and(|most| busy > most) => Err(format!(
-                "server {server} is the busiest, but gets a call: {:?}",
+            Pick::LeastOfTwo if most.is_some_and(|most| busy > WEIGHT * most) => Err(format!(
+                "server {server} is by far the busiest, but gets a call: {:?}",
                 before.ready
             )),
             Pick::Hash => self.on_key(key, server),
@@ -271,12 +275,10 @@ impl Span {
         }
     }
 
-    /// Whether a server is ten times as slow as every other one. There must be two others. With
-    /// only one other, the slow server should get 1/11 of all calls, which is 2/11 of an equal
-    /// share and too near the limit of 1/5.
+    /// Whether a server is ten times as slow as every other one.
     fn is_slow(&self, server: usize, plans: &[ServerPlan]) -> bool {
         let mean = |server: usize| plans[server].takes.mean().0;
         let mut others = self.got.keys().filter(|other| **other != server);
-        self.got.len() > 2 && others.all(|other| mean(*other) * 10 <= mean(server))
+        self.got.len() > 1 && others.all(|other| mean(*other) * 10 <= mean(server))
     }
 }

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn seeds_cover_every_kind_of_event() {
     let (mut total, mut judged) = (Counters::default(), Judged::default());
-    for seed in 1..=400 {
+    for seed in 1..=480 {
         let report = run_seed(seed, Options::default()).unwrap_or_else(|why| panic!("{why}"));
         total = total.plus(&report.counters);
         judged = judged.plus(report.judged);
