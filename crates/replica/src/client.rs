@@ -7,26 +7,29 @@
 //!
 //! | file | what it owns |
 //! |---|---|
+//! | `client/numbers.rs` | the numbers of writes |
 //! | `client/operation.rs` | one operation, its name, and its bytes |
 //! | `client/options.rs` | options, results and errors |
 //! | `client/receive.rs` | ends of calls |
+//! | `client/sent.rs` | operations in flight |
 
+mod numbers;
 mod operation;
 mod options;
 mod receive;
+mod sent;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
-use dunlin_core::{CallErrorKind, CallOptions, Cx, Nanos, Session, SessionEvent, Tag};
+use dunlin_core::{CallErrorKind, CallOptions, Cx, Nanos, Session, SessionEvent};
 
 use crate::lanes::{Lanes, Pauses};
-use crate::wire::{Name, OPERATE, WINDOW};
+use crate::wire::{Name, OPERATE};
+use numbers::Numbers;
 pub use operation::Change;
 use operation::{Kind, Operation};
 pub use options::{ClientOptions, End, Error, Token};
-
-/// Marks the tags of the client's calls, so that they differ from other tags of the endpoint: "rc".
-const MARK: u64 = 0x7263 << 48;
+use sent::Sent;
 
 /// The name of the client in the cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,15 +48,10 @@ pub struct Client {
     /// The lane to the replica that the client asks first.
     leader: usize,
     identity: Identity,
-    /// The number of the next write.
-    next_number: u64,
-    /// Numbers of writes that have not ended.
-    numbers: BTreeSet<u64>,
+    numbers: Numbers,
     /// Operations that wait to be sent, in order.
     waiting: VecDeque<Operation>,
-    /// Operations in flight, by the tags of their calls.
-    sent: BTreeMap<u64, Operation>,
-    tags: u64,
+    sent: Sent,
     ends: VecDeque<End>,
     /// True if something has changed for waiting operations, so that the client tries them again.
     is_stirred: bool,
@@ -74,11 +72,9 @@ impl Client {
             options,
             leader: 0,
             identity: Identity::None,
-            next_number: 1,
-            numbers: BTreeSet::new(),
+            numbers: Numbers::new(),
             waiting: VecDeque::new(),
-            sent: BTreeMap::new(),
-            tags: 0,
+            sent: Sent::default(),
             ends: VecDeque::new(),
             is_stirred: false,
             pause_until: Nanos::ZERO,
@@ -164,7 +160,17 @@ impl Client {
         cx: &mut Cx<'_>,
     ) -> Result<(), Error> {
         let deadline = deadline.unwrap_or_else(|| cx.now() + self.options.deadline);
-        let operation = Operation::new(kind, key, token, deadline, self.options.expected_value)?;
+        let expected = self.options.expected_value;
+        let mut operation = Operation::new(kind, key, token, deadline, expected)?;
+        // Mostly, no operation waits, and this one leaves at once.
+        if self.waiting.is_empty()
+            && cx.now() >= self.pause_until
+            && let Some((lane, session)) = self.way()
+            && self.has_name(&mut operation, cx.now())
+        {
+            self.send(operation, lane, session, cx);
+            return Ok(());
+        }
         self.waiting.push_back(operation);
         self.is_stirred = true;
         self.settle(cx);
@@ -185,7 +191,7 @@ impl Client {
     /// The number of calls that the client has made.
     #[must_use]
     pub const fn calls(&self) -> u64 {
-        self.tags
+        self.sent.calls()
     }
 
     /// An address to which the client wants a session. The owner begins to connect, and passes the
@@ -275,7 +281,16 @@ impl Client {
     }
 
     /// The lane for operations: the lane to the leader, or else any open one.
+    #[inline]
     fn way(&mut self) -> Option<(usize, Session)> {
+        match self.lanes.open(self.leader) {
+            Some(session) => Some((self.leader, session)),
+            None => self.other_way(),
+        }
+    }
+
+    #[cold]
+    fn other_way(&mut self) -> Option<(usize, Session)> {
         let count = self.lanes.len();
         let lanes = (0..count).map(|offset| (self.leader + offset) % count);
         let mut open = lanes.filter_map(|lane| Some((lane, self.lanes.open(lane)?)));
@@ -299,43 +314,34 @@ impl Client {
                 false
             }
             Identity::Opening => false,
-            Identity::Open(_) if self.next_number >= self.first() + WINDOW => false,
             Identity::Open(client) => {
-                operation.name = Some((client, self.next_number));
-                self.numbers.insert(self.next_number);
-                self.next_number += 1;
-                true
+                operation.name = self.numbers.take().map(|number| (client, number));
+                operation.name.is_some()
             }
         }
-    }
-
-    /// The first number whose write has not ended.
-    fn first(&self) -> u64 {
-        *self.numbers.first().unwrap_or(&self.next_number)
     }
 
     fn send(&mut self, mut operation: Operation, lane: usize, session: Session, cx: &mut Cx<'_>) {
         let name = operation.name.map(|(client, number)| Name {
             client,
             number,
-            first: self.first(),
+            first: self.numbers.first(),
         });
-        let request = cx.copy(&operation.to_bytes(name));
+        let request = operation.encode(name, cx);
         let response = cx.buf(operation.room);
-        let (Ok(request), Ok(response)) = (request, response) else {
+        let (Ok(request), Ok(response), true) = (request, response, self.sent.has_room()) else {
             return self.try_later(operation, cx);
         };
         let left = operation.deadline.since(cx.now());
         let options = CallOptions {
             deadline: Some(left.min(operation.attempt(lane, self.options.attempt))),
         };
-        self.tags += 1;
-        let tag = Tag(MARK | self.tags);
+        let tag = self.sent.next_tag();
         match cx.call_with(session, OPERATE, request, response, tag, options) {
             Ok(_) => {
                 operation.attempts += 1;
                 operation.lane = lane;
-                self.sent.insert(tag.0, operation);
+                self.sent.add(tag, operation);
             }
             Err(refused) => {
                 cx.recycle([refused.request, refused.response]);

@@ -13,6 +13,7 @@ mod history;
 mod image;
 mod items;
 mod meaning;
+mod places;
 mod ruin;
 
 use crate::wire::{Answer, Events, Malformed, Operation, Page, Request, Steps, Write};
@@ -193,14 +194,14 @@ impl Machine {
                 _ => self.get(request.key),
             };
         };
-        let earlier = self.clients.earlier(name, entry, index);
+        let earlier = self.clients.earlier(name, (entry, request), index);
         #[cfg(feature = "mutants")]
         let earlier = earlier.filter(|_| !self.repeats);
         if let Some(answer) = earlier {
             return answer;
         }
         let answer = self.write(index, request);
-        self.clients.note(name, entry, &answer);
+        self.clients.note(name, (entry, request), &answer);
         answer
     }
 

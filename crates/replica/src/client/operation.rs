@@ -1,6 +1,8 @@
 //! An operation of a client that has not ended.
 
-use dunlin_core::Nanos;
+use dunlin_core::{Cx, Nanos};
+use dunlin_keys::Key;
+use dunlin_msgbuf::{AllocError, MsgBuf};
 
 use super::options::{Error, Token};
 use crate::wire::{self, Answer, Compare, MAX_KEY, MAX_VALUE, Name, Request, Steps, Write};
@@ -97,7 +99,7 @@ impl Kind {
 #[derive(Debug)]
 pub(super) struct Operation {
     pub(super) kind: Kind,
-    key: Vec<u8>,
+    key: Key,
     pub(super) token: Token,
     pub(super) deadline: Nanos,
     /// The client and number that name a write, once it has been sent.
@@ -134,7 +136,7 @@ impl Operation {
         };
         Ok(Self {
             kind,
-            key: key.to_vec(),
+            key: Key::from(key),
             token,
             deadline,
             name: None,
@@ -148,10 +150,10 @@ impl Operation {
     }
 
     /// The client's own request for a name.
-    pub(super) const fn opening(deadline: Nanos) -> Self {
+    pub(super) fn opening(deadline: Nanos) -> Self {
         Self {
             kind: Kind::Open,
-            key: Vec::new(),
+            key: Key::from(&[][..]),
             token: Token(0),
             deadline,
             name: None,
@@ -194,7 +196,8 @@ impl Operation {
         self.is_change() && self.attempts > 0
     }
 
-    pub(super) fn to_bytes(&self, name: Option<Name>) -> Vec<u8> {
+    /// Makes the msgbuf with the request of a call.
+    pub(super) fn encode(&self, name: Option<Name>, cx: &mut Cx<'_>) -> Result<MsgBuf, AllocError> {
         let operation = match &self.kind {
             Kind::Open => wire::Operation::Open,
             Kind::Get => wire::Operation::Get,
@@ -218,7 +221,9 @@ impl Operation {
             key: &self.key,
             operation,
         };
-        request.to_bytes()
+        let mut buf = cx.buf(request.size())?;
+        request.write_into(buf.data_mut());
+        Ok(buf)
     }
 }
 

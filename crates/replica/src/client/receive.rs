@@ -11,7 +11,7 @@ use crate::wire::{Answer, MAX_ITEM};
 impl Client {
     /// Takes the end of a call. Returns ends that belong to other calls.
     pub fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) -> Option<Done> {
-        let Some(operation) = self.sent.remove(&done.tag.0) else {
+        let Some(operation) = self.sent.take(done.tag) else {
             return Some(done);
         };
         self.is_stirred |= !self.waiting.is_empty();
@@ -103,7 +103,7 @@ impl Client {
             return self.end(operation, Err(Error::Unknown));
         }
         if let Some((_, number)) = operation.name.take() {
-            self.numbers.remove(&number);
+            self.numbers.end(number);
         }
         operation.attempts = 0;
         self.repeat(operation, cx);
@@ -162,7 +162,7 @@ impl Client {
 
     pub(super) fn end(&mut self, operation: Operation, result: Result<Answer, Error>) {
         if let Some((_, number)) = operation.name {
-            self.numbers.remove(&number);
+            self.numbers.end(number);
         }
         if operation.kind != Kind::Open {
             let token = operation.token;

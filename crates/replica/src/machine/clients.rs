@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::frozen::{Budget, Frozen, Written};
 use super::meaning::meaning;
 use crate::wire::cursor::{Cursor, put_count, put_words};
-use crate::wire::{Answer, Malformed, Name, WINDOW};
+use crate::wire::{Answer, Malformed, Name, Request, WINDOW};
 
 /// The most clients with a record, except in some checks.
 pub(crate) const MAX_CLIENTS: usize = 8192;
@@ -148,7 +148,8 @@ impl Clients {
     pub(super) fn read(&mut self, budget: &mut Budget, image: &mut Vec<u8>) -> bool {
         // A record is short, so it is always written as a whole.
         let put = |client: &u64, record: &Record, _, _| Written::Rest(record.put(*client, image));
-        self.frozen.read(&self.records, budget, put)
+        self.frozen
+            .read((&self.records, |record| record), budget, put)
     }
 
     /// Saves the record of a client for the image before the record changes.
@@ -197,7 +198,12 @@ impl Clients {
 
     /// The answer to a write that must not be applied, because it was applied before or no write
     /// can be applied with its name.
-    pub(super) fn earlier(&mut self, name: Name, entry: &[u8], index: u64) -> Option<Answer> {
+    pub(super) fn earlier(
+        &mut self,
+        name: Name,
+        (entry, request): (&[u8], &Request<'_>),
+        index: u64,
+    ) -> Option<Answer> {
         self.keep(name.client);
         let Some(record) = self.records.get_mut(&name.client) else {
             return Some(Answer::Expired);
@@ -215,18 +221,23 @@ impl Clients {
         }
         let place = record.place_of(name.number).ok()?;
         let (_, write) = &record.writes[place];
-        match write.meaning == meaning(entry) {
+        match write.meaning == meaning(entry, request) {
             true => Some(write.answer.clone()),
             false => Some(Answer::Misnamed),
         }
     }
 
     /// Notes a write that was applied.
-    pub(super) fn note(&mut self, name: Name, entry: &[u8], answer: &Answer) {
+    pub(super) fn note(
+        &mut self,
+        name: Name,
+        (entry, request): (&[u8], &Request<'_>),
+        answer: &Answer,
+    ) {
         // The lookup of the write has already saved the record for an image.
         if let Some(record) = self.records.get_mut(&name.client) {
             let write = Write {
-                meaning: meaning(entry),
+                meaning: meaning(entry, request),
                 answer: answer.clone(),
             };
             match record.writes.back() {

@@ -116,14 +116,17 @@ impl<K: Ord + Clone, V> Frozen<K, V> {
     }
 
     /// Reads on in key order, until the budget is spent. `put` gets the number of bytes of the
-    /// value that were already written, and the most that it may write now. True: everything was
-    /// read, or no moment is being read.
-    pub(super) fn read(
+    /// value that were already written, and the most that it may write now. The map comes with a
+    /// function that finds its values. True: everything was read, or no moment is being read.
+    pub(super) fn read<'v, P>(
         &mut self,
-        map: &BTreeMap<K, V>,
+        map: (&'v BTreeMap<K, P>, impl Fn(&'v P) -> &'v V),
         budget: &mut Budget,
         put: impl FnMut(&K, &V, usize, usize) -> Written,
-    ) -> bool {
+    ) -> bool
+    where
+        V: 'v,
+    {
         let moment = self.moment.as_mut();
         let is_whole = moment.is_none_or(|it| it.read(map, budget, put));
         if is_whole {
@@ -148,12 +151,15 @@ impl<K: Ord + Clone, V> Moment<K, V> {
         !is_read && !self.before.contains_key(key)
     }
 
-    fn read(
+    fn read<'v, P>(
         &mut self,
-        map: &BTreeMap<K, V>,
+        (map, value): (&'v BTreeMap<K, P>, impl Fn(&'v P) -> &'v V),
         budget: &mut Budget,
         mut put: impl FnMut(&K, &V, usize, usize) -> Written,
-    ) -> bool {
+    ) -> bool
+    where
+        V: 'v,
+    {
         let from = self.cursor.take();
         let start = from.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let mut rest = map.range::<K, _>((start, Bound::Unbounded)).peekable();
@@ -174,7 +180,7 @@ impl<K: Ord + Clone, V> Moment<K, V> {
                     .before
                     .first_key_value()
                     .map(|it| (it.0, it.1.as_ref())),
-                false => rest.peek().map(|it| (it.0, Some(it.1))),
+                false => rest.peek().map(|it| (it.0, Some(value(it.1)))),
             };
             let bytes = match found {
                 Some((key, Some(value))) => match put(key, value, self.begun, budget.bytes) {

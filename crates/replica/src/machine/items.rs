@@ -10,6 +10,7 @@ use std::ops::Bound;
 use dunlin_keys::Key;
 
 use super::frozen::{Budget, Frozen, Written};
+use super::places::{PlaceNum, Places};
 use crate::wire::cursor::{Cursor, put_count, put_counted, put_words};
 use crate::wire::{MAX_KEY, MAX_VALUE, Malformed};
 
@@ -94,7 +95,9 @@ impl Item {
 
 #[derive(Clone, Debug)]
 pub(super) struct Items {
-    all: BTreeMap<Key, Item>,
+    /// The places of all items, in the order of their keys.
+    all: BTreeMap<Key, PlaceNum>,
+    places: Places,
     due: BTreeSet<(u64, Vec<u8>)>,
     bytes: usize,
     /// The items of the image under way.
@@ -104,7 +107,7 @@ pub(super) struct Items {
 impl PartialEq for Items {
     /// An image under way is not part of the state.
     fn eq(&self, other: &Self) -> bool {
-        (&self.all, &self.due) == (&other.all, &other.due)
+        self.due == other.due && self.iter().eq(other.iter())
     }
 }
 
@@ -114,6 +117,7 @@ impl Items {
     pub(super) const fn new() -> Self {
         Self {
             all: BTreeMap::new(),
+            places: Places::new(),
             due: BTreeSet::new(),
             bytes: 0,
             frozen: Frozen::none(),
@@ -142,11 +146,15 @@ impl Items {
     /// Appends the next items to the image. True: the image now has all of them.
     pub(super) fn read(&mut self, budget: &mut Budget, image: &mut Vec<u8>) -> bool {
         let put = |key: &Key, item: &Item, from, most| item.put_part(key, from, most, image);
-        self.frozen.read(&self.all, budget, put)
+        let places = &self.places;
+        let value = |place: &PlaceNum| places.item(*place);
+        self.frozen.read((&self.all, value), budget, put)
     }
 
     pub(super) fn get(&self, key: &[u8]) -> Option<&Item> {
-        self.all.get(key)
+        let guess = self.places.guess(key);
+        let place = guess.or_else(|| self.all.get(key).copied())?;
+        Some(self.places.item(place))
     }
 
     /// The version of a key's item; 0 if it has none.
@@ -155,7 +163,8 @@ impl Items {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &Item)> {
-        self.all.iter().map(|(key, item)| (&**key, item))
+        let all = self.all.iter();
+        all.map(|(key, place)| (&**key, self.places.item(*place)))
     }
 
     /// The items whose keys begin with a prefix and come after a key.
@@ -174,7 +183,7 @@ impl Items {
             false => start,
         };
         let rest = self.all.range::<[u8], _>((start, Bound::Unbounded));
-        let rest = rest.map(|(key, item)| (&**key, item));
+        let rest = rest.map(|(key, place)| (&**key, self.places.item(*place)));
         rest.take_while(move |(key, _)| key.starts_with(prefix))
     }
 
@@ -193,15 +202,20 @@ impl Items {
     /// Drops some of the items, and returns whether any are left.
     pub(super) fn shed(&mut self, budget: &mut Budget) -> bool {
         while !budget.is_spent()
-            && let Some((_, item)) = self.all.pop_first()
+            && let Some((_, place)) = self.all.pop_first()
         {
-            budget.spend(item.value.len());
+            budget.spend(self.places.remove(place).value.len());
+        }
+        while !budget.is_spent()
+            && let Some(bytes) = self.places.drop_chunk()
+        {
+            budget.spend(bytes);
         }
         while !budget.is_spent() && self.due.pop_first().is_some() {
             budget.spend(0);
         }
         let has_more = self.frozen.shed(budget);
-        has_more || !(self.all.is_empty() && self.due.is_empty())
+        has_more || !(self.places.is_empty() && self.due.is_empty())
     }
 
     /// Writes an item. `expires` is the log's time at which it expires, or 0.
@@ -215,20 +229,30 @@ impl Items {
             expires,
             value: value.to_vec(),
         };
-        match self.all.entry(Key::from(key)) {
+        let place = match self.places.guess(key) {
+            Some(place) => place,
+            None => match self.all.entry(Key::from(key)) {
+                Entry::Occupied(found) => {
+                    self.places.note(key, *found.get());
+                    *found.get()
+                }
+                Entry::Vacant(free) => {
+                    free.insert(self.places.add(key, item()));
+                    return self.on_replaced(key, None, expires);
+                }
+            },
+        };
+        let place = self.places.item_mut(place);
+        match self.frozen.is_under_way() {
             // No image needs the old item, so it can be overwritten.
-            Entry::Occupied(mut place) if !self.frozen.is_under_way() => {
-                let before = place.get().before(key);
-                place.get_mut().replace(version, expires, value);
+            false => {
+                let before = place.before(key);
+                place.replace(version, expires, value);
                 self.account(key, before, expires);
             }
-            Entry::Occupied(mut place) => {
-                let before = place.insert(item());
+            true => {
+                let before = std::mem::replace(place, item());
                 self.on_replaced(key, Some(before), expires);
-            }
-            Entry::Vacant(place) => {
-                place.insert(item());
-                self.on_replaced(key, None, expires);
             }
         }
     }
@@ -252,7 +276,8 @@ impl Items {
 
     /// Removes the item of a key. False: there is none.
     pub(super) fn remove(&mut self, key: &[u8]) -> bool {
-        let before = self.all.remove(key);
+        let place = self.all.remove(key);
+        let before = place.map(|it| self.places.remove(it));
         let had_one = before.is_some();
         self.on_replaced(key, before, 0);
         had_one
@@ -270,7 +295,8 @@ impl Items {
             return None;
         }
         let (expires, key) = self.due.pop_first()?;
-        let before = self.all.remove(&key[..]);
+        let place = self.all.remove(&key[..]);
+        let before = place.map(|it| self.places.remove(it));
         self.on_replaced(&key, before, expires);
         Some(key)
     }

@@ -17,14 +17,37 @@ pub(super) const fn size_of_number(number: u64) -> usize {
 
 /// Appends a number.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the bits of one byte")]
 pub(super) fn put_number(out: &mut Vec<u8>, number: u64) {
+    each_byte(number, |byte| out.push(byte));
+}
+
+/// Calls `put` with each byte of a number, in order.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the bits of one byte")]
+fn each_byte(number: u64, mut put: impl FnMut(u8)) {
     let mut rest = number;
     while rest >= u64::from(MORE) {
-        out.push(rest as u8 | MORE);
+        put(rest as u8 | MORE);
         rest >>= 7;
     }
-    out.push(rest as u8);
+    put(rest as u8);
+}
+
+/// Bytes that are written from the front. They have exactly the length of all parts.
+pub(super) struct Ink<'a>(pub(super) &'a mut [u8]);
+
+impl Ink<'_> {
+    #[inline]
+    pub(super) fn put(&mut self, part: &[u8]) {
+        let (front, rest) = std::mem::take(&mut self.0).split_at_mut(part.len());
+        front.copy_from_slice(part);
+        self.0 = rest;
+    }
+
+    #[inline]
+    pub(super) fn put_number(&mut self, number: u64) {
+        each_byte(number, |byte| self.put(&[byte]));
+    }
 }
 
 impl Cursor<'_> {

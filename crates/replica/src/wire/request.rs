@@ -4,11 +4,11 @@
 //! have fixed positions, because each replica reads an entry twice: when it arrives and when it is
 //! applied.
 
-use super::cursor::{Cursor, put_words};
+use super::cursor::Cursor;
 use super::format::{
     MAX_INDEX, MAX_ITEMS, MAX_KEY, MAX_LIFETIME, MAX_VALUE, Malformed, REQUEST_VERSION,
 };
-use super::pen::put_number;
+use super::pen::{Ink, size_of_number};
 use super::steps::Steps;
 
 const GET: u8 = 1;
@@ -21,9 +21,6 @@ const RANGE: u8 = 7;
 const PUT_FOR: u8 = 8;
 const CLOCK: u8 = 9;
 const WATCH: u8 = 10;
-
-/// The most bytes before the key: version, operation, length of the key, name and number.
-const HEAD: usize = 4 + 8 + 1 + 10 + 10;
 
 /// The name of a write, by which a repeated write is recognised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -182,37 +179,67 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Appends the bytes of the request.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    /// The name of a write; a write without one is refused by every replica.
+    fn name_of_write(&self) -> Name {
+        self.name.unwrap_or(Name {
+            client: 0,
+            number: 0,
+            first: 0,
+        })
+    }
+
+    /// The length of the request in bytes.
+    pub(crate) fn size(&self) -> usize {
         let (kind, (number, value)) = (self.kind(), self.number_and_value());
-        out.extend_from_slice(&[REQUEST_VERSION, kind]);
+        let name = match is_named(kind) {
+            true => 8 + 1 + size_of_number(self.name_of_write().number),
+            false => 0,
+        };
+        let number = match has_number(kind) {
+            true => size_of_number(number),
+            false => 0,
+        };
+        let steps = match &self.operation {
+            Operation::Transact(steps) => steps.size(),
+            _ => 0,
+        };
+        4 + name + number + self.key.len() + value.len() + steps
+    }
+
+    /// Writes the request into `out`, which has its length.
+    pub(crate) fn write_into(&self, out: &mut [u8]) {
+        let (kind, (number, value)) = (self.kind(), self.number_and_value());
+        let mut rest = Ink(out);
         let len = u16::try_from(self.key.len()).unwrap_or(u16::MAX);
-        out.extend_from_slice(&len.to_le_bytes());
+        let [low, high] = len.to_le_bytes();
+        rest.put(&[REQUEST_VERSION, kind, low, high]);
         if is_named(kind) {
-            let name = self.name.unwrap_or(Name {
-                client: 0,
-                number: 0,
-                first: 0,
-            });
-            put_words(out, &[name.client]);
-            out.push(name.open().unwrap_or(u8::MAX));
-            put_number(out, name.number);
+            let name = self.name_of_write();
+            rest.put(&name.client.to_le_bytes());
+            rest.put(&[name.open().unwrap_or(u8::MAX)]);
+            rest.put_number(name.number);
         }
         if has_number(kind) {
-            put_number(out, number);
+            rest.put_number(number);
         }
-        out.extend_from_slice(self.key);
-        out.extend_from_slice(value);
-        if let Operation::Transact(steps) = &self.operation {
-            steps.put(out);
+        rest.put(self.key);
+        match &self.operation {
+            Operation::Transact(steps) => steps.write_into(&mut rest),
+            _ => rest.put(value),
         }
+    }
+
+    /// Appends the bytes of the request.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.resize(start + self.size(), 0);
+        self.write_into(&mut out[start..]);
     }
 
     /// The bytes of the request.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let (_, value) = self.number_and_value();
-        let mut bytes = Vec::with_capacity(HEAD + self.key.len() + value.len());
+        let mut bytes = Vec::new();
         self.encode(&mut bytes);
         bytes
     }
@@ -227,6 +254,9 @@ impl<'a> Request<'a> {
             return Err(Malformed);
         };
         let mut cursor = Cursor(rest);
+        if kind == PUT {
+            return Self::decode_put(u16::from_le_bytes(key_len), cursor);
+        }
         let name = match is_named(kind) {
             true => Some(Name::take(&mut cursor)?),
             false => None,
@@ -241,6 +271,23 @@ impl<'a> Request<'a> {
             operation: operation_of(kind, number, cursor.0)?,
         };
         request.is_in_range().then_some(request).ok_or(Malformed)
+    }
+
+    /// Reads a put, the most frequent operation. The other operations take a way on which no field
+    /// is known in advance.
+    #[inline]
+    fn decode_put(key_len: u16, mut cursor: Cursor<'a>) -> Result<Self, Malformed> {
+        let name = Name::take(&mut cursor)?;
+        let key = cursor.bytes(key_len.into())?;
+        let value = cursor.0;
+        let is_allowed = (1..=MAX_KEY).contains(&key.len())
+            && value.len() <= MAX_VALUE
+            && name.client > 0
+            && name.first > 0;
+        match is_allowed {
+            true => Ok(Self::write(name, key, Operation::Put(value))),
+            false => Err(Malformed),
+        }
     }
 
     /// Whether all lengths and numbers are allowed.
@@ -316,7 +363,6 @@ const fn has_number(kind: u8) -> bool {
 /// Reads the bytes after the key.
 fn operation_of(kind: u8, number: u64, rest: &[u8]) -> Result<Operation<'_>, Malformed> {
     let operation = match kind {
-        PUT => return Ok(Operation::Put(rest)),
         COMPARE_AND_SET => return Ok(Operation::CompareAndSet(number, rest)),
         TRANSACT => return Ok(Operation::Transact(Steps::decode(rest)?)),
         RANGE => {

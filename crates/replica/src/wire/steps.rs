@@ -2,6 +2,7 @@
 
 use super::cursor::{Cursor, put_count, put_counted, put_words};
 use super::format::{MAX_KEY, MAX_LIFETIME, MAX_STEPS, MAX_VALUE, Malformed};
+use super::pen::Ink;
 
 const PUT: u64 = 1;
 const DELETE: u64 = 2;
@@ -160,11 +161,18 @@ impl<'a> Steps<'a> {
             .any(|write| matches!(write, Write::Put { lifetime: 1.., .. }))
     }
 
-    /// Appends the bytes.
-    pub(super) fn put(&self, out: &mut Vec<u8>) {
-        put_count(out, self.compares);
-        put_count(out, self.writes);
-        out.extend_from_slice(self.bytes);
+    /// The length of the bytes.
+    pub(super) const fn size(&self) -> usize {
+        2 * size_of::<u32>() + self.bytes.len()
+    }
+
+    /// Writes the bytes.
+    pub(super) fn write_into(&self, out: &mut Ink<'_>) {
+        for count in [self.compares, self.writes] {
+            let count = u32::try_from(count).expect("there are few steps");
+            out.put(&count.to_le_bytes());
+        }
+        out.put(self.bytes);
     }
 }
 
