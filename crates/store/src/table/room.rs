@@ -17,6 +17,9 @@ use crate::table::write::WriteError;
 /// While the log has one lap, the index takes at most the log's size divided by this.
 const CEDED_SHARE: usize = 16;
 
+/// The reads that a small item of a new key is credited with while most keys come again.
+const NEW_CREDIT: u64 = 2;
+
 /// The parts of a read in which the price of a lap is counted.
 const FRACTION_BITS: u32 = 10;
 const FRACTIONS: u64 = 1 << FRACTION_BITS;
@@ -256,8 +259,8 @@ impl Table {
         self.log_leaves(size);
     }
 
-    /// The reads that another lap costs an item that was read: half of one for an item of the mean
-    /// size, and for others in proportion, so that each read keeps the same number of bytes for a
+    /// The reads that another lap costs an item that was read: a quarter of one for an item of the
+    /// mean size, and for others in proportion, so that each read keeps the same number of bytes for a
     /// lap (GreedyDual-Size: Cao and Irani, USITS 1997). The key's hash and the lap decide
     /// whether a fraction costs a whole read; in a series of laps, its share of them does.
     fn reads_to_stay(&self, size: usize, hash: u64) -> u64 {
@@ -265,24 +268,26 @@ impl Table {
             return 0;
         };
         let mean = (self.memory.len() as u64 / self.stats.items.max(1)).max(1);
-        let fractions = size as u64 * (FRACTIONS / 2) / mean;
+        let fractions = size as u64 * (FRACTIONS / 4) / mean;
         let draw = hash.wrapping_add(log.laps().wrapping_mul(GOLDEN)) >> (64 - FRACTION_BITS);
         ((fractions + draw) / FRACTIONS).min(MOST_HEAT)
     }
 
-    /// The reads that a new item of a cache is credited with. Most items are written once and never
-    /// read, so their credit is 0. If the item was evicted a short time ago, a client has missed it
-    /// since. Unless it is larger than the mean, it takes so little memory that it may stay for
-    /// several laps until its next read.
+    /// The reads that a new item of a cache is credited with. One that is larger than the mean gets
+    /// none. If the key's item was evicted a short time ago, a client has missed it since, and as a
+    /// small item takes little memory, it may stay for many laps until its next read. Other items
+    /// may belong to a scan and never be read, so their credit is 0 unless most keys come again.
     fn credit(&mut self, header: &Header, hash: u64) -> u64 {
-        if self.mode == Mode::Store || !self.departed.takes(hash) {
+        if self.mode == Mode::Store {
             return 0;
         }
+        let returns = self.departed.takes(hash);
         let mean = self.stats.item_bytes / self.stats.items.max(1);
-        let size = u64::from(header.key_len) + u64::from(header.value_len);
-        match size <= mean {
-            true => MOST_HEAT,
-            false => 0,
+        let is_small = u64::from(header.key_len) + u64::from(header.value_len) <= mean;
+        match (is_small, returns) {
+            (true, true) => MOST_HEAT,
+            (true, false) if self.departed.most_return() => NEW_CREDIT,
+            _ => 0,
         }
     }
 
