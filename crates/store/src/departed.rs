@@ -5,7 +5,8 @@
 //! A key is remembered by 16 bits of its hash, in a line of 32 keys that the hash selects; a new
 //! key replaces the oldest one of its line. One new key in a thousand is mistaken for a remembered
 //! one, which only lets its item stay longer. There is room for one key in 512 bytes of the region,
-//! on the heap.
+//! on the heap. The share of remembered keys among those of new items tells whether most requests
+//! that miss belong to scans.
 
 /// Keys of a line, which is a cache line.
 const LINE: usize = 32;
@@ -13,10 +14,16 @@ const LINE: usize = 32;
 /// Bytes of the region for each key.
 const BYTES_PER_KEY: usize = 512;
 
+/// After this number of keys that were looked for, both counts are halved.
+const HALVED_AT: u32 = 1 << 12;
+
 /// The remembered keys. A 0 marks an empty place.
 #[derive(Debug)]
 pub(crate) struct Departed {
     lines: Box<[[u16; LINE]]>,
+    /// The keys that were recently looked for, and those of them that were remembered.
+    asked: u32,
+    returned: u32,
 }
 
 impl Departed {
@@ -25,6 +32,8 @@ impl Departed {
         let lines = (len / BYTES_PER_KEY / LINE).max(1);
         Self {
             lines: vec![[0; LINE]; 1 << lines.ilog2()].into(),
+            asked: 0,
+            returned: 0,
         }
     }
 
@@ -38,13 +47,24 @@ impl Departed {
     /// Whether the key with this hash is remembered. Also forgets the key, because its item is
     /// back.
     pub(crate) fn takes(&mut self, hash: u64) -> bool {
+        self.asked += 1;
+        if self.asked == HALVED_AT {
+            self.asked /= 2;
+            self.returned /= 2;
+        }
         let (line, mark) = self.place(hash);
         let Some(at) = line.iter().position(|each| *each == mark) else {
             return false;
         };
         line.copy_within(at + 1.., at);
         line[LINE - 1] = 0;
+        self.returned += 1;
         true
+    }
+
+    /// Whether most of the keys that were recently looked for were remembered.
+    pub(crate) fn most_return(&self) -> bool {
+        self.returned > self.asked / 2
     }
 
     /// The line of a hash, and its mark in the line, which comes from other bits of the hash.

@@ -18,7 +18,7 @@ mod growth;
 use crate::memory::Region;
 
 pub(crate) use chain::{Line, SLOTS, Slot};
-pub(crate) use entry::{IndexEntry, PLACE_BITS, Place};
+pub(crate) use entry::{IndexEntry, MOST_HEAT, PLACE_BITS, Place};
 
 use chain::Words;
 use entry::TAG_BITS;

@@ -30,3 +30,21 @@ fn a_large_cache_remembers_a_key_for_each_512_bytes() {
     let mistaken = (60_000..90_000).filter(|number| departed.takes(hash(*number)));
     assert_eq!(mistaken.count(), 0);
 }
+
+#[test]
+fn most_keys_return_only_while_that_is_so() {
+    let mut departed = Departed::new(1 << 20);
+    assert!(!departed.most_return());
+    let mut ask = |from: u64, is_remembered: bool| {
+        for hash in (from..from + 10_000).map(|number| number << 16 | number << 48) {
+            if is_remembered {
+                departed.on_left(hash);
+            }
+            assert_eq!(departed.takes(hash), is_remembered, "{hash:x}");
+        }
+        departed.most_return()
+    };
+    assert!(!ask(1, false));
+    assert!(ask(20_000, true));
+    assert!(!ask(40_000, false));
+}

@@ -20,6 +20,8 @@ const OCCUPIED: u64 = 1 << PLACE_BITS;
 const EXPIRES: u64 = 1 << 41;
 const HEAT_SHIFT: u32 = 42;
 const HEAT: u64 = 0b111 << HEAT_SHIFT;
+/// The most reads that an entry counts.
+pub(crate) const MOST_HEAT: u64 = HEAT >> HEAT_SHIFT;
 const TAG_SHIFT: u32 = 45;
 pub(crate) const TAG_BITS: u32 = 19;
 
@@ -85,7 +87,7 @@ impl IndexEntry {
         self.0 & EXPIRES != 0
     }
 
-    /// How often the item was read since it last moved, counted up to 7.
+    /// How often the item was read since it last moved, counted up to [`MOST_HEAT`].
     #[inline]
     pub(crate) const fn heat(self) -> u64 {
         (self.0 & HEAT) >> HEAT_SHIFT
@@ -102,7 +104,7 @@ impl IndexEntry {
     /// Adds reads to an entry whose count is 0.
     #[inline]
     pub(crate) fn warmed_by(self, reads: u64) -> Self {
-        debug_assert!(self.heat() == 0 && reads <= 7);
+        debug_assert!(self.heat() == 0 && reads <= MOST_HEAT);
         Self(self.0 + (reads << HEAT_SHIFT))
     }
 

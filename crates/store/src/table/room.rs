@@ -2,8 +2,10 @@
 //! to make room.
 
 use crate::classes::CHUNK;
-use crate::config::{INDEX_SHARE, MOST_MOVED_BYTES, MOST_MOVES, MOST_SPLITS, Mode, SLICE};
-use crate::index::{GROUP, IndexEntry, Place};
+use crate::config::{
+    BYTES_PER_MOVE, INDEX_SHARE, MOST_MOVED_BYTES, MOST_MOVES, MOST_SPLITS, Mode, SLICE,
+};
+use crate::index::{GROUP, IndexEntry, MOST_HEAT, Place};
 use crate::item::{Header, Seconds, Shape, Version, chunk_at};
 use crate::log::Step;
 use crate::mutant::Mutant;
@@ -15,9 +17,15 @@ use crate::table::write::WriteError;
 /// While the log has one lap, the index takes at most the log's size divided by this.
 const CEDED_SHARE: usize = 16;
 
-/// The reads that a small item is credited with if it was evicted a short time ago: the most that
-/// an entry counts.
-const RETURN_CREDIT: u64 = 7;
+/// The reads that a small item of a new key is credited with while most keys come again.
+const NEW_CREDIT: u64 = 2;
+
+/// The parts of a read in which the price of a lap is counted.
+const FRACTION_BITS: u32 = 10;
+const FRACTIONS: u64 = 1 << FRACTION_BITS;
+
+/// 2^64 divided by the golden ratio: its multiples are spread evenly (Knuth, vol. 3, §6.4).
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The items that a write may still move ahead.
 struct Budget {
@@ -207,7 +215,7 @@ impl Table {
     /// Removes up to `most` of the oldest items, until `len` bytes fit. Returns whether they do.
     pub(super) fn make_log_room(&mut self, len: usize, most: usize, now: Seconds) -> bool {
         let mut budget = Budget {
-            items: MOST_MOVES,
+            items: MOST_MOVES + len / BYTES_PER_MOVE,
             bytes: MOST_MOVED_BYTES,
         };
         self.cede_end(&mut budget, now);
@@ -240,8 +248,9 @@ impl Table {
                 entry,
                 header,
             };
-            let reads = self.reads_to_stay(size);
-            if entry.heat() >= reads && budget.allows(size) && self.lasts(&found, hash, now) {
+            let reads = self.reads_to_stay(size, hash);
+            let stays = entry.heat() >= reads.max(1);
+            if stays && budget.allows(size) && self.lasts(&found, hash, now) {
                 self.move_ahead(&found, size, reads);
                 return;
             }
@@ -250,27 +259,35 @@ impl Table {
         self.log_leaves(size);
     }
 
-    /// The number of reads in a lap that lets an item stay for another lap. A large item, which
-    /// takes the memory of many, must be read more often.
-    fn reads_to_stay(&self, size: usize) -> u64 {
-        let items = self.stats.items.max(1);
-        let mean = self.memory.len() as u64 / items;
-        1 + (size as u64 / (2 * mean).max(1)).min(4)
+    /// The reads that another lap costs an item that was read: a quarter of one for an item of the
+    /// mean size, and for others in proportion, so that each read keeps the same number of bytes for a
+    /// lap (GreedyDual-Size: Cao and Irani, USITS 1997). The key's hash and the lap decide
+    /// whether a fraction costs a whole read; in a series of laps, its share of them does.
+    fn reads_to_stay(&self, size: usize, hash: u64) -> u64 {
+        let Storage::Log(log) = &self.storage else {
+            return 0;
+        };
+        let mean = (self.memory.len() as u64 / self.stats.items.max(1)).max(1);
+        let fractions = size as u64 * (FRACTIONS / 4) / mean;
+        let draw = hash.wrapping_add(log.laps().wrapping_mul(GOLDEN)) >> (64 - FRACTION_BITS);
+        ((fractions + draw) / FRACTIONS).min(MOST_HEAT)
     }
 
-    /// The reads that a new item of a cache is credited with. Most items are written once and never
-    /// read, so their credit is 0. If the item was evicted a short time ago, a client has missed it
-    /// since. Unless it is larger than the mean, it takes so little memory that it may stay for
-    /// several laps until its next read (GreedyDual-Size: Cao and Irani, USITS 1997).
+    /// The reads that a new item of a cache is credited with. One that is larger than the mean gets
+    /// none. If the key's item was evicted a short time ago, a client has missed it since, and as a
+    /// small item takes little memory, it may stay for many laps until its next read. Other items
+    /// may belong to a scan and never be read, so their credit is 0 unless most keys come again.
     fn credit(&mut self, header: &Header, hash: u64) -> u64 {
-        if self.mode == Mode::Store || !self.departed.takes(hash) {
+        if self.mode == Mode::Store {
             return 0;
         }
+        let returns = self.departed.takes(hash);
         let mean = self.stats.item_bytes / self.stats.items.max(1);
-        let size = u64::from(header.key_len) + u64::from(header.value_len);
-        match size <= mean {
-            true => RETURN_CREDIT,
-            false => 0,
+        let is_small = u64::from(header.key_len) + u64::from(header.value_len) <= mean;
+        match (is_small, returns) {
+            (true, true) => MOST_HEAT,
+            (true, false) if self.departed.most_return() => NEW_CREDIT,
+            _ => 0,
         }
     }
 
