@@ -106,6 +106,12 @@ impl Arrivals {
         self.rx.available(1) > 0
     }
 
+    /// Whether no more packets were there when it last looked.
+    #[inline]
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.rx.known() == 0
+    }
+
     /// Takes the next packet; a packet of several pieces is copied to `room`. `None` if there is
     /// none.
     #[inline]
