@@ -219,6 +219,17 @@ fn a_socket_gets_the_number_where_the_program_looks_first_or_the_next_free_one()
 }
 
 #[test]
+fn a_number_without_an_address_gets_no_packet() {
+    let nowhere = Home {
+        address: "[::]:0".parse().unwrap(),
+        ..homes()[2]
+    };
+    if let Some(steered) = steered_to(0, &[], 0) {
+        assert_eq!(steered.verdict(&good(&nowhere)), PASS);
+    }
+}
+
+#[test]
 fn a_key_with_the_number_of_another_one_is_found_too() {
     let [one, two, ..] = homes();
     let Some(steered) = steered_to(CHOSEN, &[one], 0) else {
