@@ -442,6 +442,11 @@ impl Rx for XdpRx {
     }
 
     #[inline]
+    fn lined_up(&self, first: usize) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
+        self.arrivals.plain_from(first)
+    }
+
+    #[inline]
     fn first(&self) -> Option<&[u8]> {
         self.arrivals.plain_bytes(0)
     }

@@ -99,6 +99,10 @@ impl<R: Rx, S: Turn> Rx for ApartRx<R, S> {
         S::transport(|| self.0.whole(index))
     }
 
+    fn lined_up(&self, first: usize) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
+        self.0.lined_up(first)
+    }
+
     fn first(&self) -> Option<&[u8]> {
         S::transport(|| self.0.first())
     }
@@ -119,6 +123,19 @@ impl<X: Tx, S: Turn> Tx for ApartTx<X, S> {
 
     fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
         S::transport(|| self.0.send(lane, items))
+    }
+
+    fn takes_alike(&self, packet: LanePacket) -> bool {
+        self.0.takes_alike(packet)
+    }
+
+    fn send_alike<'a>(
+        &mut self,
+        lane: &'a Lane,
+        packet: LanePacket,
+        messages: impl Messages<'a>,
+    ) -> TxSeq {
+        S::transport(|| self.0.send_alike(lane, packet, messages))
     }
 
     fn send_lone<'a>(

@@ -228,6 +228,12 @@ impl Arrivals {
         self.hand.plain_bytes(index)
     }
 
+    /// The bytes of the shown packets that are whole and not marked, from packet `first` on.
+    #[inline]
+    pub(crate) fn plain_from(&self, first: usize) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
+        self.hand.plain_from(first)
+    }
+
     /// The bytes of a shown packet.
     #[inline]
     pub(crate) fn shown_bytes(&self, index: usize) -> Option<&[u8]> {
