@@ -4,7 +4,7 @@
 //! A datagram to an endpoint of the same device goes to its inbox. While a neighbour has not
 //! answered, the datagrams to it wait in `neighbours`. Owned by `transmit`.
 
-mod runs;
+pub(crate) mod runs;
 
 use std::ops::Range;
 use std::sync::Arc;

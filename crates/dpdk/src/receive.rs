@@ -144,6 +144,11 @@ impl Rx for DpdkRx {
     }
 
     #[inline]
+    fn lined_up(&self, first: usize) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
+        self.shown.batch.alike_from(first)
+    }
+
+    #[inline]
     fn whole(&self, index: usize) -> Option<&[u8]> {
         if self.shown.batch.is_alike(index) {
             return Some(self.shown.batch.bytes(index));

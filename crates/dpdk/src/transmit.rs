@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dunlin_core::transport::{
-    LANE_PACKET, Lane, LanePacket, MAX_INLINE, Path, PeerId, Tx, TxItem, TxSeq,
+    LANE_LINE, LANE_PACKET, Lane, LanePacket, MAX_INLINE, Messages, Path, PeerId, Tx, TxItem, TxSeq,
 };
 use dunlin_core::{Nanos, Scheme};
 use dunlin_msgbuf::BufRef;
@@ -17,6 +17,7 @@ use dunlin_wire::HEADER_LEN;
 
 use crate::device::BATCH;
 use crate::leaving::Leaving;
+use crate::leaving::runs::Line;
 use crate::port::Seat;
 use crate::ways::Ways;
 
@@ -132,32 +133,47 @@ impl DpdkTx {
         }
     }
 
-    /// As [`Self::add`], for the first packets of a lane. Returns their number.
+    /// As [`Self::add`], for the first packets of a lane: those with the peer and length of the
+    /// first one, as far as `line_of` returns lines. `bytes` are those of the first one. Returns
+    /// their number.
     #[inline]
-    fn add_staged(&mut self, lane: &Lane, packets: &[LanePacket], first: LanePacket) -> usize {
-        match self.ways.get(first.peer()) {
-            Some(way) if way.is_alone && (1..=way.most.min(MAX_INLINE)).contains(&first.size()) => {
-                self.leaving.send_short(way, lane, first, packets)
+    fn add_staged<'l, T>(
+        &mut self,
+        peer: PeerId,
+        bytes: &[u8],
+        packets: &'l [T],
+        line_of: impl Fn(&'l T) -> Option<&'l Line>,
+    ) -> usize {
+        let len = bytes.len();
+        match self.ways.get(peer) {
+            Some(way) if way.is_alone && (1..=way.most.min(MAX_INLINE)).contains(&len) => {
+                self.leaving.send_short(way, len, packets, line_of)
             }
-            _ => self.add_shared(lane, packets, first),
+            _ => self.add_shared(peer, bytes, packets, line_of),
         }
     }
 
     /// As [`Self::add_staged`], for packets that may share datagrams, and for strange ones.
     #[inline(never)]
-    fn add_shared(&mut self, lane: &Lane, packets: &[LanePacket], first: LanePacket) -> usize {
-        let (peer, len) = (first.peer(), first.size());
+    fn add_shared<'l, T>(
+        &mut self,
+        peer: PeerId,
+        bytes: &[u8],
+        packets: &'l [T],
+        line_of: impl Fn(&'l T) -> Option<&'l Line>,
+    ) -> usize {
+        let len = bytes.len();
         match self.ways.get(peer) {
             Some(way) if (1..=way.most.min(MAX_INLINE)).contains(&len) => {
                 let was_open = way.open.is_some();
-                let count = self.leaving.append_short(way, lane, first, packets);
+                let count = self.leaving.append_short(way, len, packets, line_of);
                 if !was_open && way.open.is_some() {
                     self.filling.push(way.reach.place);
                 }
                 count
             }
             _ => {
-                self.add(peer, Some(lane.bytes(first)), BufRef::EMPTY, 0);
+                self.add(peer, Some(bytes), BufRef::EMPTY, 0);
                 1
             }
         }
@@ -208,8 +224,9 @@ impl DpdkTx {
     ) -> TxSeq {
         self.ways.refresh(self.leaving.port);
         let mut rest = packets;
-        while let Some(first) = rest.first() {
-            rest = &rest[self.add_staged(lane, rest, *first)..];
+        while let Some(&first) = rest.first() {
+            let line_of = |it: &LanePacket| it.is_like(first).then(|| lane.line(*it));
+            rest = &rest[self.add_staged(first.peer(), lane.bytes(first), rest, line_of)..];
         }
         if !items.is_empty() {
             self.add_all(items, self.given.0 + packets.len() as u64);
@@ -253,6 +270,22 @@ impl Tx for DpdkTx {
         self.send_staged(lane, lane.packets(), items)
     }
 
+    #[inline]
+    fn takes_alike(&self, packet: LanePacket) -> bool {
+        packet.size() <= MAX_INLINE
+    }
+
+    #[inline]
+    fn send_alike<'a>(&mut self, lane: &'a Lane, first: LanePacket, _: impl Messages<'a>) -> TxSeq {
+        self.ways.refresh(self.leaving.port);
+        let (len, mut rest) = (first.size(), lane.all_lines());
+        while let Some(line) = rest.first().map(line_of) {
+            let line_of = |line| Some(line_of(line));
+            rest = &rest[self.add_staged(first.peer(), &line[..len], rest, line_of)..];
+        }
+        self.finish(lane.len())
+    }
+
     fn path(&self, peer: PeerId) -> Option<Path> {
         self.book.reach(peer).map(|_| Path {
             line_rate: self.line_rate,
@@ -272,6 +305,12 @@ impl Tx for DpdkTx {
             self.settle();
         }
     }
+}
+
+/// A line without the transport's bytes.
+#[inline]
+fn line_of(line: &[u8; LANE_LINE]) -> &Line {
+    line.last_chunk().expect("a line is longer")
 }
 
 impl Drop for DpdkTx {

@@ -37,7 +37,7 @@ impl Entries {
         owner: u64,
     ) -> io::Result<Self> {
         Ok(Self {
-            number: steering.add_socket(socket)?,
+            number: steering.add_socket(socket, &home, queue)?,
             steering: steering.clone(),
             home,
             queue,

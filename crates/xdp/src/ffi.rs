@@ -6,6 +6,7 @@
 
 pub(crate) mod descriptors;
 pub(crate) mod ethtool;
+pub(crate) mod maps;
 pub(crate) mod memory;
 pub(crate) mod privileges;
 

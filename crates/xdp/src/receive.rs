@@ -378,7 +378,7 @@ impl XdpRx {
         // Refused packets count here too, so that a flood of them delays the event loop no longer
         // than other packets do.
         for _ in 0..MOST_LOOKS {
-            if count == RX_BURST || !self.show_next() {
+            if count == RX_BURST || self.arrivals.is_at_end() || !self.show_next() {
                 break;
             }
             count = self.show_alike();
@@ -439,6 +439,16 @@ impl Rx for XdpRx {
             },
             _ => self.other_frame(index),
         }
+    }
+
+    #[inline]
+    fn lined_up(&self, first: usize) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
+        self.arrivals.plain_from(first)
+    }
+
+    #[inline]
+    fn first(&self) -> Option<&[u8]> {
+        self.arrivals.plain_bytes(0)
     }
 
     #[inline]

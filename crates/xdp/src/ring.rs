@@ -333,11 +333,17 @@ impl<E: RingEntry> Consumer<E> {
         }
     }
 
+    /// Entries that can be read, and that [`Self::available`] has shown.
+    #[inline]
+    pub(crate) fn known(&self) -> u32 {
+        self.seen.wrapping_sub(self.at)
+    }
+
     /// Entries that can be read now. It reads the producer's position only if fewer than `wanted`
     /// are known.
     #[inline]
     pub fn available(&mut self, wanted: u32) -> u32 {
-        let known = self.seen.wrapping_sub(self.at);
+        let known = self.known();
         if known >= wanted {
             return known;
         }
@@ -349,7 +355,7 @@ impl<E: RingEntry> Consumer<E> {
         // Pairs with the release in `Producer::publish`: the entries are there.
         let seen = self.memory.producer().load(Ordering::Acquire);
         let filled = seen.wrapping_sub(self.at);
-        let known = self.seen.wrapping_sub(self.at);
+        let known = self.known();
         // The producer neither overtakes us by more than the ring nor goes back.
         if filled > self.memory.count || filled < known || self.broken {
             self.broken = true;
@@ -368,7 +374,7 @@ impl<E: RingEntry> Consumer<E> {
     /// The entry `ahead` places after the next one, if [`Self::available`] has shown it.
     #[inline]
     pub fn peek(&self, ahead: u32) -> Option<E> {
-        let is_seen = ahead < self.seen.wrapping_sub(self.at);
+        let is_seen = ahead < self.known();
         is_seen.then(|| read(self.memory.place(self.at.wrapping_add(ahead))))
     }
 
@@ -384,15 +390,13 @@ impl<E: RingEntry> Consumer<E> {
     /// Call [`Self::advance`] to take some.
     #[inline]
     pub(crate) fn entries(&self) -> impl ExactSizeIterator<Item = E> + '_ {
-        let known = self.seen.wrapping_sub(self.at);
-        self.memory.run(self.at, known).map(read)
+        self.memory.run(self.at, self.known()).map(read)
     }
 
     /// Takes the next `count` entries, or as many as [`Self::available`] has shown.
     #[inline]
     pub(crate) fn advance(&mut self, count: u32) {
-        let known = self.seen.wrapping_sub(self.at);
-        self.at = self.at.wrapping_add(count.min(known));
+        self.at = self.at.wrapping_add(count.min(self.known()));
     }
 
     /// Gives the places of all taken entries back to the producer.

@@ -21,10 +21,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::ffi::{self, descriptors};
-use crate::steering::{Mode, Steering};
+use crate::steering::{DESCRIPTORS, Mode, Steering};
 
 /// The first bytes of a message. The last of them is the version of the program and of its maps.
-const MARK: [u8; 4] = *b"dxp\x02";
+const MARK: [u8; 4] = *b"dxp\x03";
 
 /// Longest time to wait until the socket of an asking process has room for the answer.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -156,7 +156,7 @@ fn answer_of(stream: BorrowedFd<'_>, index: u32) -> io::Result<(Steering, Mode)>
         Some([1]) if len == message.len() => Mode::Native,
         _ => return Err(strange()),
     };
-    let fds: [OwnedFd; 4] = fds.try_into().map_err(|_| strange())?;
+    let fds: [OwnedFd; DESCRIPTORS] = fds.try_into().map_err(|_| strange())?;
     Ok((Steering::of(fds, index)?, mode))
 }
 

@@ -1,11 +1,12 @@
-//! Steering: the program at an interface and its two maps, which lead from an endpoint's address to
-//! its socket. Loaded by `bpf(2)` without a library, and without a compiler for BPF.
+//! Steering: the program at an interface and its maps, which lead from an endpoint's address to its
+//! socket. Loaded by `bpf(2)` without a library, and without a compiler for BPF.
 //!
 //! Invariant: everything here ends with its descriptors, even when the process is killed. The
 //! program is attached by a link, which the kernel removes when the link's last descriptor is
 //! closed; nothing is pinned, and no setting of the interface is changed. Called by `open`.
 
 mod assemble;
+mod numbers;
 mod program;
 
 use std::io;
@@ -15,27 +16,19 @@ use std::sync::OnceLock;
 
 use libc::c_int;
 
-use crate::ffi;
-use crate::refusal;
+use crate::ffi::maps::{Kind, Map, Replace, facts, pair};
 use crate::socket::{explain, patiently};
+use crate::{ffi, refusal};
 use dunlin_packet::Home;
-use program::{KEY, VALUE};
+use numbers::{MAX_SOCKETS, Numbers};
+use program::{KEY, MARK, Maps, VALUE};
 
 /// Commands of `bpf(2)`.
-const MAP_CREATE: c_int = 0;
-const MAP_LOOKUP: c_int = 1;
-const MAP_UPDATE: c_int = 2;
-const MAP_DELETE: c_int = 3;
-const MAP_NEXT: c_int = 4;
 const PROGRAM_LOAD: c_int = 5;
-const OBJECT_INFO: c_int = 15;
 const LINK_CREATE: c_int = 28;
 
-/// Kinds of maps and programs.
-const HASH: u32 = 1;
-const SOCKETS: u32 = 17;
+/// The kind of the program, and of its link.
 const XDP: u32 = 6;
-/// The kind of the link of such a program.
 const LINK_XDP: u32 = 6;
 /// Where a program is attached.
 const AT_XDP: u32 = 37;
@@ -44,8 +37,6 @@ const HAS_FRAGMENTS: u32 = 1 << 5;
 
 /// Addresses that an interface can have, each at one queue.
 const MAX_HOMES: u32 = 4096;
-/// Sockets that an interface can have.
-const MAX_SOCKETS: u32 = 256;
 
 /// Bytes for the complaints of the kernel's verifier.
 const LOG: usize = 1 << 16;
@@ -61,11 +52,14 @@ pub enum Mode {
     Native,
 }
 
+/// Descriptors of a program with its maps and its link.
+pub(crate) const DESCRIPTORS: usize = 5;
+
 /// The program of one interface, and its maps.
 #[derive(Debug)]
 pub struct Steering {
-    homes: OwnedFd,
-    sockets: OwnedFd,
+    homes: Map<KEY, VALUE>,
+    numbers: Numbers,
     program: OwnedFd,
     /// Empty before it is attached.
     link: OnceLock<OwnedFd>,
@@ -77,13 +71,18 @@ impl Steering {
     /// # Errors
     /// The kernel's, with a sentence that names the missing capability.
     pub fn load() -> io::Result<Self> {
-        let homes = create_map(HASH, KEY, VALUE, MAX_HOMES)?;
-        let sockets = create_map(SOCKETS, 4, 4, MAX_SOCKETS)?;
-        let code = program::steering(homes.as_raw_fd(), sockets.as_raw_fd());
-        let program = load_program(&code)?;
+        let homes = Map::new(Kind::Hash, MAX_HOMES).map_err(map_refused)?;
+        let numbers = Numbers::new().map_err(map_refused)?;
+        let [sockets, places] = numbers.fds().map(|fd| fd.as_raw_fd());
+        let maps = Maps {
+            homes: homes.fd().as_raw_fd(),
+            places,
+            sockets,
+        };
+        let program = load_program(&program::steering(&maps))?;
         Ok(Self {
             homes,
-            sockets,
+            numbers,
             program,
             link: OnceLock::new(),
         })
@@ -95,31 +94,29 @@ impl Steering {
     /// `InvalidData` if these are descriptors of other objects, or if the link is at another
     /// interface.
     pub(crate) fn of(
-        [homes, sockets, program, link]: [OwnedFd; 4],
+        [homes, sockets, places, program, link]: [OwnedFd; DESCRIPTORS],
         index: u32,
     ) -> io::Result<Self> {
-        let bytes = |len: usize| u32::try_from(len).expect("keys and values are short");
-        let [kind, program_id, ..] = facts(&program)?;
-        let of_homes = shape_of_map(&homes)? == [HASH, bytes(KEY), bytes(VALUE), MAX_HOMES];
-        let of_sockets = shape_of_map(&sockets)? == [SOCKETS, 4, 4, MAX_SOCKETS];
-        let [of_link, _, linked, _, at, ..] = facts(&link)?;
+        let [kind, program_id, ..] = facts(program.as_fd())?;
+        let [of_link, _, linked, _, at, ..] = facts(link.as_fd())?;
         let is_there = [of_link, linked, at] == [LINK_XDP, program_id, index];
-        if kind != XDP || !of_homes || !of_sockets || !is_there {
+        if kind != XDP || !is_there {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        let link = OnceLock::from(link);
         Ok(Self {
-            homes,
-            sockets,
+            homes: Map::of(homes, Kind::Hash, MAX_HOMES)?,
+            numbers: Numbers::of([sockets, places])?,
             program,
-            link,
+            link: OnceLock::from(link),
         })
     }
 
     /// Its descriptors, for another process; `None` if it is not attached.
-    pub(crate) fn descriptors(&self) -> Option<[BorrowedFd<'_>; 4]> {
+    pub(crate) fn descriptors(&self) -> Option<[BorrowedFd<'_>; DESCRIPTORS]> {
         let link = self.link.get()?;
-        Some([&self.homes, &self.sockets, &self.program, link].map(AsFd::as_fd))
+        let [sockets, places] = self.numbers.fds();
+        let program = self.program.as_fd();
+        Some([self.homes.fd(), sockets, places, program, link.as_fd()])
     }
 
     /// Attaches the program to interface `index`. If the interface has a program, retries for up to
@@ -168,7 +165,7 @@ impl Steering {
     /// # Errors
     /// The kernel's, for example if the map is full.
     pub fn steer(&self, home: &Home, socket: u32, queue: u32, owner: u64) -> io::Result<()> {
-        self.set_home(&key_of(home, queue), value(socket, owner), ANY)
+        self.set_home(&key_of(home, queue), socket, owner, Replace::Yes)
             .map_err(|error| explain(error, UNSTEERED))
     }
 
@@ -184,12 +181,12 @@ impl Steering {
         owner: u64,
         living: impl Fn() -> io::Result<Vec<u64>>,
     ) -> io::Result<()> {
-        let (key, value) = (key_of(home, queue), value(socket, owner));
-        if self.try_claim(&key, value, owner)? {
+        let key = key_of(home, queue);
+        if self.try_claim(&key, socket, owner)? {
             return Ok(());
         }
         self.forget_dead(living)?;
-        if self.try_claim(&key, value, owner)? {
+        if self.try_claim(&key, socket, owner)? {
             return Ok(());
         }
         let why = "another endpoint has this address and port";
@@ -197,11 +194,11 @@ impl Steering {
     }
 
     /// Steers to a socket unless the address has another owner. False if it has.
-    fn try_claim(&self, key: &[u8; KEY], value: [u8; VALUE], owner: u64) -> io::Result<bool> {
+    fn try_claim(&self, key: &[u8; KEY], socket: u32, owner: u64) -> io::Result<bool> {
         if self.has_other_owner(key, owner) {
             return Ok(false);
         }
-        let outcome = self.set_home(key, value, NEW);
+        let outcome = self.set_home(key, socket, owner, Replace::No);
         if is_taken(&outcome) {
             return Ok(false);
         }
@@ -223,15 +220,23 @@ impl Steering {
             .any(|(other, value)| is_it(other) && owner_of(value) != owner)
     }
 
-    fn set_home(&self, key: &[u8; KEY], value: [u8; VALUE], flags: u64) -> io::Result<()> {
-        update(&self.homes, key, &value, flags)
+    fn set_home(
+        &self,
+        key: &[u8; KEY],
+        socket: u32,
+        owner: u64,
+        replace: Replace,
+    ) -> io::Result<()> {
+        self.homes.set(key, &value(socket, owner), replace)?;
+        self.numbers.steer(key, socket)
     }
 
     /// Lets packets for `home` that arrive at `queue` pass to the kernel again, unless the address
     /// has another owner by now. False if nothing was removed.
     pub fn release(&self, home: &Home, queue: u32, owner: u64) -> bool {
         let key = key_of(home, queue);
-        self.value_of(&key)
+        self.homes
+            .get(&key)
             .is_some_and(|value| owner_of(&value) == owner)
             && self.remove(&key)
     }
@@ -256,7 +261,7 @@ impl Steering {
         }
         let removed = dead.iter().filter(|(key, value)| {
             // Another endpoint may have the address by now.
-            self.value_of(key).as_ref() == Some(value) && self.remove(key)
+            self.homes.get(key).as_ref() == Some(value) && self.remove(key)
         });
         Ok(removed.count())
     }
@@ -276,47 +281,24 @@ impl Steering {
         let mut last = None;
         // The map never has more entries, but it may change during the loop.
         for _ in 0..MAX_HOMES {
-            let Some(key) = self.key_after(last.as_ref()) else {
+            let Some(key) = self.homes.key_after(last.as_ref()) else {
                 break;
             };
-            homes.extend(self.value_of(&key).map(|value| (key, value)));
+            homes.extend(self.homes.get(&key).map(|value| (key, value)));
             last = Some(key);
         }
         homes
     }
 
-    fn key_after(&self, last: Option<&[u8; KEY]>) -> Option<[u8; KEY]> {
-        let last = last.map_or(std::ptr::null(), |key| key.as_ptr());
-        let mut key = [0; KEY];
-        let map = pair(number(&self.homes), 0);
-        let mut attributes = [map, last as u64, key.as_mut_ptr() as u64, 0];
-        // SAFETY: the last key is null or live, and the map's keys have the length of `key`.
-        let found = unsafe { ffi::bpf(MAP_NEXT, &mut attributes) };
-        found.is_ok().then_some(key)
-    }
-
-    fn value_of(&self, key: &[u8; KEY]) -> Option<[u8; VALUE]> {
-        let mut value = [0; VALUE];
-        let map = pair(number(&self.homes), 0);
-        let mut attributes = [map, key.as_ptr() as u64, value.as_mut_ptr() as u64, 0];
-        // SAFETY: the map's keys and values have the lengths of `key` and `value`.
-        let found = unsafe { ffi::bpf(MAP_LOOKUP, &mut attributes) };
-        found.is_ok().then_some(value)
-    }
-
     fn remove(&self, key: &[u8; KEY]) -> bool {
-        let mut attributes = [pair(number(&self.homes), 0), key.as_ptr() as u64, 0, 0];
-        // SAFETY: the map's keys have the length of `key`, which is only read.
-        unsafe { ffi::bpf(MAP_DELETE, &mut attributes) }.is_ok()
+        // Nothing depends on the answer: the map of all addresses decides.
+        let _ = self.numbers.forget_home(key);
+        self.homes.remove(key)
     }
 
     /// Frees the number of a socket.
     pub(crate) fn forget_socket(&self, socket: u32) {
-        let key = socket.to_ne_bytes();
-        let mut attributes = [pair(number(&self.sockets), 0), key.as_ptr() as u64, 0, 0];
-        // SAFETY: the map's keys have the length of `key`, which is only read. If the number has no
-        // socket, the call does nothing.
-        let _ = unsafe { ffi::bpf(MAP_DELETE, &mut attributes) };
+        self.numbers.forget(socket);
     }
 
     /// Assigns a number to a socket.
@@ -324,28 +306,32 @@ impl Steering {
     /// # Errors
     /// The kernel's.
     pub fn set_socket(&self, number: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
-        let fd = socket.as_raw_fd();
-        update(&self.sockets, &number.to_ne_bytes(), &fd.to_ne_bytes(), ANY)
-            .map_err(|error| explain(error, "the socket cannot be steered to"))
+        self.numbers
+            .set(number, socket, Replace::Yes)
+            .map_err(|error| explain(error, NO_SOCKET))
     }
 
-    /// Assigns the first free number to a socket, even if other processes do so at the same time,
-    /// and removes the addresses that an earlier socket has left at that number. The number is free
-    /// again when the socket ends.
+    /// Assigns a free number to the socket of `home` at a queue, the first of those that
+    /// [`numbers_of`] lists, even if other processes do so at the same time, and removes the
+    /// addresses that an earlier socket has left at that number. The number is free again when the
+    /// socket ends.
     ///
     /// # Errors
     /// The kernel's; `ResourceBusy` if no number is free.
-    pub(crate) fn add_socket(&self, socket: BorrowedFd<'_>) -> io::Result<u32> {
-        let fd = socket.as_raw_fd();
-        for number in 0..MAX_SOCKETS {
-            match update(&self.sockets, &number.to_ne_bytes(), &fd.to_ne_bytes(), NEW) {
-                Ok(()) => {
-                    self.forget_homes_of(number);
-                    return Ok(number);
-                }
-                Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {}
-                Err(error) => return Err(explain(error, "the socket cannot be steered to")),
+    pub(crate) fn add_socket(
+        &self,
+        socket: BorrowedFd<'_>,
+        home: &Home,
+        queue: u32,
+    ) -> io::Result<u32> {
+        for number in numbers_of(home, queue) {
+            let outcome = self.numbers.set(number, socket, Replace::No);
+            if is_taken(&outcome) {
+                continue;
             }
+            outcome.map_err(|error| explain(error, NO_SOCKET))?;
+            self.forget_homes_of(number);
+            return Ok(number);
         }
         let why = format!(
             "the interface has {MAX_SOCKETS} sockets, one for each endpoint and queue, and one \
@@ -357,9 +343,17 @@ impl Steering {
 
 /// Complaint about an address that the map does not take.
 const UNSTEERED: &str = "the address cannot be steered";
+/// Complaint about a socket that the map does not take.
+const NO_SOCKET: &str = "the socket cannot be steered to";
 
 /// Where the queue begins in a key.
 const QUEUE_IN_KEY: usize = 20;
+
+/// The numbers for the socket of an endpoint at a queue. The program finds the first one soonest.
+fn numbers_of(home: &Home, queue: u32) -> impl Iterator<Item = u32> {
+    let first = program::number_of(&key_of(home, queue));
+    (first..MAX_SOCKETS).chain(0..first)
+}
 
 /// The key of an endpoint at a queue, in the form in which the program builds it.
 fn key_of(home: &Home, queue: u32) -> [u8; KEY] {
@@ -370,7 +364,7 @@ fn key_of(home: &Home, queue: u32) -> [u8; KEY] {
     let mut key = [0; KEY];
     key[..16].copy_from_slice(&ip.octets());
     key[16..18].copy_from_slice(&home.address.port().to_be_bytes());
-    key[18..QUEUE_IN_KEY].copy_from_slice(&home.vlan.to_be_bytes());
+    key[18..QUEUE_IN_KEY].copy_from_slice(&(home.vlan | MARK).to_be_bytes());
     key[QUEUE_IN_KEY..].copy_from_slice(&queue.to_ne_bytes());
     key
 }
@@ -395,36 +389,10 @@ fn owner_of(value: &[u8; VALUE]) -> u64 {
     u64::from_ne_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// The kind of a map, the lengths of its keys and values, and the most entries that it holds.
-fn shape_of_map(map: &OwnedFd) -> io::Result<[u32; 4]> {
-    let [kind, _, key, value, entries, ..] = facts(map)?;
-    Ok([kind, key, value, entries])
-}
-
-/// The first fields of the kernel's description of a map, program or link: its kind and its id; for
-/// a link also the program's id (the third) and the interface's index (the fifth).
-fn facts(object: &OwnedFd) -> io::Result<[u32; 8]> {
-    let mut facts = [0_u32; 8];
-    let len = u32::try_from(size_of_val(&facts)).expect("32 bytes");
-    let mut attributes = [pair(number(object), len), facts.as_mut_ptr() as u64];
-    // SAFETY: the kernel writes at most `len` bytes into the live array, and zero bytes ask for
-    // nothing else.
-    unsafe { ffi::bpf(OBJECT_INFO, &mut attributes) }?;
-    Ok(facts)
-}
-
-fn create_map(kind: u32, key: usize, value: usize, entries: u32) -> io::Result<OwnedFd> {
-    let bytes = |len: usize| u32::try_from(len).expect("keys and values are short");
-    let mut attributes = [0; 16];
-    attributes[0] = pair(kind, bytes(key));
-    attributes[1] = pair(bytes(value), entries);
-    // SAFETY: the command reads numbers alone.
-    let map = unsafe { ffi::bpf(MAP_CREATE, &mut attributes) };
-    let map = map.map_err(|error| {
-        let why = refusal::of_map(error.raw_os_error());
-        explain(error, why)
-    })?;
-    ffi::own(map)
+/// A map that the kernel refuses, with a sentence about the missing capability.
+fn map_refused(error: io::Error) -> io::Error {
+    let why = refusal::of_map(error.raw_os_error());
+    explain(error, why)
 }
 
 fn load_program(code: &[u64]) -> io::Result<OwnedFd> {
@@ -451,33 +419,9 @@ fn load_program(code: &[u64]) -> io::Result<OwnedFd> {
     ffi::own(program)
 }
 
-/// Flags of an update: `ANY` may replace a value, `NEW` may not.
-const ANY: u64 = 0;
-const NEW: u64 = 1;
-
-fn update(map: &OwnedFd, key: &[u8], value: &[u8], flags: u64) -> io::Result<()> {
-    let mut attributes = [
-        pair(number(map), 0),
-        key.as_ptr() as u64,
-        value.as_ptr() as u64,
-        flags,
-    ];
-    // SAFETY: all callers pass a key and a value of the lengths with which the map was made; they
-    // are only read.
-    unsafe { ffi::bpf(MAP_UPDATE, &mut attributes) }.map(|_| ())
-}
-
 /// A descriptor as an attribute.
 fn number(fd: &OwnedFd) -> u32 {
     fd.as_raw_fd().cast_unsigned()
-}
-
-/// Two 32-bit attributes, one after the other.
-fn pair(first: u32, second: u32) -> u64 {
-    let mut bytes = [0; 8];
-    bytes[..4].copy_from_slice(&first.to_ne_bytes());
-    bytes[4..].copy_from_slice(&second.to_ne_bytes());
-    u64::from_ne_bytes(bytes)
 }
 
 #[cfg(test)]

@@ -9,12 +9,11 @@
 //! such as those of this host. Causes are counted. Called by the event loop, and by `connect`.
 
 mod burst;
+mod filling;
 pub(crate) mod frames;
 
-use std::ops::Range;
-
 use dunlin_core::transport::{
-    LANE_LINES, Lane, LanePacket, MAX_INLINE, Path, PeerId, Tx, TxItem, TxSeq,
+    LANE_LINES, Lane, LanePacket, Messages, Path, PeerId, Tx, TxItem, TxSeq,
 };
 use dunlin_transport::counters::Counters;
 use dunlin_transport::lent::data_of;
@@ -136,28 +135,55 @@ impl XdpTx {
             let end = burst.len().min(first + WINDOW);
             self.send_window(burst, first, end);
         }
+        self.finish(burst.len())
+    }
+
+    /// Makes the kernel send, and counts the packets of a burst. All that can wait follows the
+    /// call of the kernel.
+    #[inline]
+    fn finish(&mut self, packets: usize) -> TxSeq {
         if !self.frames.kick() {
             self.ways.on_down();
             self.look_in = 0;
         }
-        self.given.0 += burst.len() as u64;
+        self.given.0 += packets as u64;
         self.look_when_due();
         self.given
     }
 
+    /// Sends the only packet of a lane if it fits its line, even if it could share a datagram.
+    /// False if it must take the general path.
+    #[inline]
+    fn send_line(&mut self, lane: &Lane, packet: LanePacket) -> bool {
+        let len = packet.size();
+        let form = self.ways.ready(packet.peer());
+        let Some(form) = form.filter(|form| (1..=form.line).contains(&len)) else {
+            return false;
+        };
+        let is_sent = self.frames.send_line(form.stamp(len), lane.line(packet));
+        self.counters.tx_packets += u64::from(is_sent);
+        self.counters.tx_bytes += if is_sent { len as u64 } else { 0 };
+        is_sent
+    }
+
     /// Sends the first packets of a lane, while each leaves in a frame of its own and fits a line.
-    /// Returns their number.
+    /// A lone packet does, even if it could share a datagram. Returns their number.
     #[inline]
     fn send_short(&mut self, burst: Burst<'_>) -> usize {
         let Some(lane) = burst.lane else {
             return 0;
         };
+        let is_lone = burst.len() == 1;
         let mut rest = burst.staged;
         while let Some(&first) = rest.first() {
             let form = self.ways.ready(first.peer());
-            let Some(form) = form.filter(|form| (1..=form.short).contains(&first.size())) else {
+            let Some(form) = form else {
                 break;
             };
+            let most = if is_lone { form.line } else { form.short };
+            if !(1..=most).contains(&first.size()) {
+                break;
+            }
             let stamp = form.stamp(first.size());
             let count = self.frames.send_alike(stamp, lane, first, rest);
             if count == 0 {
@@ -187,57 +213,6 @@ impl XdpTx {
         }
     }
 
-    /// Sends the first packets of a lane to one peer, as far as they fit lines, if packets share
-    /// datagrams. Returns their number.
-    fn send_packed(&mut self, burst: Burst<'_>, peer: PeerId, range: Range<usize>) -> usize {
-        let end = range.end.min(burst.staged.len());
-        let (Some(lane), Some(staged)) = (burst.lane, burst.staged.get(range.start..end)) else {
-            return 0;
-        };
-        let form = self.ways.ready(peer).filter(|form| form.datagram != 0);
-        let Some(mut form) = form.copied() else {
-            return 0;
-        };
-        let (mut rest, mut open) = (staged, None);
-        while let Some(&first) = rest.first() {
-            let len = first.size();
-            if !(1..=form.longest.min(MAX_INLINE)).contains(&len) {
-                break;
-            }
-            let count = match self.make_room(len, &mut form, &mut open) {
-                true => self.append_alike(lane, rest, form.datagram, &mut open),
-                false => 1,
-            };
-            rest = &rest[count..];
-        }
-        self.close_open(&mut open, &mut form);
-        staged.len() - rest.len()
-    }
-
-    /// Adds the first of these packets, and those after it that are like it and share its datagram,
-    /// which has room for one of them and holds up to `most` bytes. Returns their number.
-    #[inline]
-    fn append_alike(
-        &mut self,
-        lane: &Lane,
-        packets: &[LanePacket],
-        most: usize,
-        open: &mut Option<Open>,
-    ) -> usize {
-        let Some(filling) = open else {
-            return 1;
-        };
-        let (first, len) = (packets[0], packets[0].size());
-        let fit = (most.saturating_sub(filling.payload()) / len).max(1);
-        let packets = &packets[..fit.min(packets.len())];
-        let count = self.frames.append_alike(filling, lane, first, packets);
-        // The next one ends in another frame of the datagram.
-        if count == 0 && !self.frames.append_line(filling, lane.line(first), len) {
-            self.discard(open);
-        }
-        count.max(1)
-    }
-
     fn send_groups(&mut self, burst: Burst<'_>, first: usize, end: usize) {
         let mut order = [0_u64; WINDOW];
         let order = &mut order[..end - first];
@@ -265,6 +240,7 @@ impl XdpTx {
                 Ok(form) => {
                     let mut form = *form;
                     self.send_in_frames(burst, &mut form, index, &mut indexes);
+                    self.ways.keep_stamp(peer, &form);
                 }
                 Err(fall) => self.fall(burst, index, fall),
             }
@@ -343,51 +319,6 @@ impl XdpTx {
         }
     }
 
-    /// Opens a datagram, unless the open one has room for `len` more bytes. False, and the packet
-    /// is counted, if no frame is free.
-    #[inline]
-    fn make_room(&mut self, len: usize, form: &mut Form, open: &mut Option<Open>) -> bool {
-        if let Some(full) = open.take_if(|open| open.payload() + len > form.datagram) {
-            self.close(&full, form);
-        }
-        if open.is_none() {
-            *open = self.frames.open(&form.header);
-        }
-        self.counters.tx_dropped_full += u64::from(open.is_none());
-        open.is_some()
-    }
-
-    /// Drops the open datagram, for which no frame was free.
-    #[cold]
-    fn discard(&mut self, open: &mut Option<Open>) {
-        self.frames.discard();
-        let packets = open.take().map_or(0, |open| open.packets());
-        self.counters.tx_dropped_full += u64::from(packets);
-    }
-
-    #[inline]
-    fn close_open(&mut self, open: &mut Option<Open>, form: &mut Form) {
-        if let Some(open) = open.take() {
-            self.close(&open, form);
-        }
-    }
-
-    #[inline]
-    fn close(&mut self, open: &Open, form: &mut Form) {
-        let packets = u64::from(open.packets());
-        if self.frames.close(open, form.stamp(open.payload())) {
-            self.counters.tx_packets += packets;
-            self.counters.tx_bytes += open.payload() as u64;
-            if packets > 1 {
-                self.packed += packets;
-            } else {
-                self.alone += u64::from(open.has_data());
-            }
-        } else {
-            self.counters.tx_dropped_full += packets;
-        }
-    }
-
     /// Leaves a packet to the kernel.
     fn fall(&mut self, burst: Burst<'_>, index: usize, why: Fall) {
         self.falls[why as usize] += 1;
@@ -453,6 +384,14 @@ impl Tx for XdpTx {
             staged: lane.packets(),
             items,
         })
+    }
+
+    #[inline]
+    fn send_lone<'a>(&mut self, lane: &'a Lane, packet: LanePacket, _: impl Messages<'a>) -> TxSeq {
+        match self.send_line(lane, packet) {
+            true => self.finish(1),
+            false => self.send(lane, &[]),
+        }
     }
 
     fn path(&self, peer: PeerId) -> Option<Path> {

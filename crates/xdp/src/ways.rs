@@ -71,8 +71,9 @@ pub(crate) struct Form {
     pub(crate) datagram: usize,
     /// Most bytes of a packet.
     pub(crate) longest: usize,
-    /// Most bytes of a packet that fits a line of a lane and leaves alone; 0 if packets share
-    /// datagrams.
+    /// Most bytes of a packet that fits a line of a lane.
+    pub(crate) line: usize,
+    /// The same if packets leave alone; 0 if they share datagrams.
     pub(crate) short: usize,
 }
 
@@ -181,6 +182,16 @@ impl Ways {
         way.form.as_mut()
     }
 
+    /// Keeps the last headers of a copy of a peer's form.
+    #[inline]
+    pub(crate) fn keep_stamp(&mut self, peer: PeerId, copy: &Form) {
+        let way = self.way_mut(peer);
+        let form = way.and_then(|way| way.form.as_mut());
+        if let Some(form) = form.filter(|form| form.stamp.payload() != copy.stamp.payload()) {
+            form.stamp = copy.stamp;
+        }
+    }
+
     /// Notes that the kernel took no frame because the interface is down. An event will report that
     /// it is up.
     pub(crate) fn on_down(&mut self) {
@@ -287,6 +298,7 @@ impl Form {
             header,
             datagram: 0,
             longest: 0,
+            line: 0,
             short: 0,
         };
         form.fit(reach, longest);
@@ -298,8 +310,9 @@ impl Form {
         let packed = if reach.pack { reach.datagram } else { 0 };
         self.datagram = packed.min(longest) as usize;
         self.longest = reach.packet.min(longest) as usize;
+        self.line = self.longest.min(MAX_INLINE);
         self.short = match self.datagram {
-            0 => self.longest.min(MAX_INLINE),
+            0 => self.line,
             _ => 0,
         };
     }

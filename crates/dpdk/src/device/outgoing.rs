@@ -129,11 +129,11 @@ impl Outgoing {
     /// # Panics
     /// If that is more than [`SHORT`].
     #[inline]
-    pub(crate) fn fill<T>(
+    pub(crate) fn fill<'c, T>(
         &mut self,
         len: usize,
-        contents: &[T],
-        mut write: impl FnMut(&mut [u8; SHORT], &T) -> bool,
+        contents: &'c [T],
+        mut write: impl FnMut(&mut [u8; SHORT], &'c T) -> bool,
     ) -> usize {
         assert!(len <= SHORT && SHORT <= self.room as usize, "it is short");
         self.fill_each(len, contents, |bytes, content| {
@@ -165,11 +165,11 @@ impl Outgoing {
 
     /// As [`Self::fill`]; `write` gets the address of the first byte.
     #[inline]
-    fn fill_each<T>(
+    fn fill_each<'c, T>(
         &mut self,
         len: usize,
-        contents: &[T],
-        mut write: impl FnMut(*mut u8, &T) -> bool,
+        contents: &'c [T],
+        mut write: impl FnMut(*mut u8, &'c T) -> bool,
     ) -> usize {
         let most = self.empty().min(BATCH - self.len());
         let empty = &self.handles[self.ready..self.ready + most];

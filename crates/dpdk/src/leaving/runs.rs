@@ -2,7 +2,7 @@
 //! all is done once: their headers differ in the checksum alone, and the loop over them only copies
 //! and sums.
 
-use dunlin_core::transport::{Lane, LanePacket, TxItem};
+use dunlin_core::transport::{MAX_INLINE, TxItem};
 use dunlin_wire::HEADER_LEN;
 
 use super::Leaving;
@@ -11,18 +11,21 @@ use crate::ways::Way;
 /// Fewest data bytes of a packet that is one of many, for example of a large message.
 const LONG: usize = 512;
 
+/// A line of a lane, without the transport's bytes.
+pub(crate) type Line = [u8; MAX_INLINE];
+
 impl Leaving {
-    /// Sends packets, each of which fits a line of the lane, in datagrams of their own: the first
-    /// one and those after it that have the same peer and length. Returns their number.
+    /// Sends packets of `len` bytes, each of which fits a line, in datagrams of their own, up to one
+    /// of which `line_of` returns no line. Returns their number.
     #[inline]
-    pub(crate) fn send_short(
+    pub(crate) fn send_short<'l, T>(
         &mut self,
         way: &mut Way,
-        lane: &Lane,
-        first: LanePacket,
-        packets: &[LanePacket],
+        len: usize,
+        packets: &'l [T],
+        line_of: impl Fn(&'l T) -> Option<&'l Line>,
     ) -> usize {
-        let stamp = *way.stamp(first.size());
+        let stamp = *way.stamp(len);
         let (frame, payload) = (stamp.bytes() + stamp.payload(), stamp.payload());
         let payload = u32::try_from(payload).expect("it fits a line");
         let mut done = 0;
@@ -30,12 +33,12 @@ impl Leaving {
             self.make_room(packets.len() - done);
             let at = self.packets.len();
             let count = self.packets.fill(frame, &packets[done..], |bytes, packet| {
-                let is_alike = packet.is_like(first);
-                if is_alike {
+                let line = line_of(packet);
+                if let Some(line) = line {
                     // Zeros follow a packet that is shorter than its line.
-                    stamp.fill(bytes, lane.line(*packet));
+                    stamp.fill(bytes, line);
                 }
-                is_alike
+                line.is_some()
             });
             self.loads[at..at + count].fill((1, payload));
             let packets_now = u32::try_from(count).expect("32");
@@ -43,7 +46,7 @@ impl Leaving {
             self.load.1 += packets_now * payload;
             done += count;
             match packets.get(done) {
-                Some(next) if next.is_like(first) => {}
+                Some(next) if line_of(next).is_some() => {}
                 _ => return done,
             }
             if count == 0 {
@@ -96,17 +99,17 @@ impl Leaving {
         (LONG..self.lend).contains(&len)
     }
 
-    /// As [`Self::append`], for packets that fit lines of the lane: the first one, and those after
-    /// it that have the same peer and length and share its datagram. Returns their number.
+    /// As [`Self::append`], for packets of `len` bytes that fit a line each: those that share a
+    /// datagram, up to one of which `line_of` returns no line. Returns their number.
     #[inline]
-    pub(crate) fn append_short(
+    pub(crate) fn append_short<'l, T>(
         &mut self,
         way: &mut Way,
-        lane: &Lane,
-        first: LanePacket,
-        packets: &[LanePacket],
+        len: usize,
+        packets: &'l [T],
+        line_of: impl Fn(&'l T) -> Option<&'l Line>,
     ) -> usize {
-        let (len, limit) = (first.size(), way.limit as usize);
+        let limit = way.limit as usize;
         let Some(open) = self.open_for(way, len) else {
             return 1;
         };
@@ -114,8 +117,8 @@ impl Leaving {
         let (mut at, mut sum, mut count) = (open.at, open.sum, 0);
         let bytes = open.packet.bytes_mut();
         let most = packets.len().min(1 + others);
-        for packet in packets[..most].iter().take_while(|it| it.is_like(first)) {
-            let (line, room) = (lane.line(*packet), &mut bytes[at..]);
+        for line in packets[..most].iter().map_while(line_of) {
+            let room = &mut bytes[at..];
             match room.first_chunk_mut() {
                 // Zeros follow a packet that is shorter than its line.
                 Some(room) => sum.copy_block(line, room, len),

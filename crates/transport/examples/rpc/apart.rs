@@ -5,7 +5,9 @@
 use std::hint::black_box;
 use std::marker::PhantomData;
 
-use dunlin_core::transport::{Frame, Halves, Lane, Path, PeerId, Rx, Transport, Tx, TxItem, TxSeq};
+use dunlin_core::transport::{
+    Frame, Halves, Lane, LanePacket, Messages, Path, PeerId, Rx, Transport, Tx, TxItem, TxSeq,
+};
 
 use crate::rpc::Plan;
 
@@ -96,6 +98,14 @@ impl<R: Rx, S: Turn> Rx for ApartRx<R, S> {
     fn whole(&self, index: usize) -> Option<&[u8]> {
         S::transport(|| self.0.whole(index))
     }
+
+    fn lined_up(&self, first: usize) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
+        self.0.lined_up(first)
+    }
+
+    fn first(&self) -> Option<&[u8]> {
+        S::transport(|| self.0.first())
+    }
 }
 
 impl<X: Tx, S: Turn> Tx for ApartTx<X, S> {
@@ -113,6 +123,28 @@ impl<X: Tx, S: Turn> Tx for ApartTx<X, S> {
 
     fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
         S::transport(|| self.0.send(lane, items))
+    }
+
+    fn takes_alike(&self, packet: LanePacket) -> bool {
+        self.0.takes_alike(packet)
+    }
+
+    fn send_alike<'a>(
+        &mut self,
+        lane: &'a Lane,
+        packet: LanePacket,
+        messages: impl Messages<'a>,
+    ) -> TxSeq {
+        S::transport(|| self.0.send_alike(lane, packet, messages))
+    }
+
+    fn send_lone<'a>(
+        &mut self,
+        lane: &'a Lane,
+        packet: LanePacket,
+        messages: impl Messages<'a>,
+    ) -> TxSeq {
+        S::transport(|| self.0.send_lone(lane, packet, messages))
     }
 
     fn path(&self, peer: PeerId) -> Option<Path> {

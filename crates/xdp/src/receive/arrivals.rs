@@ -106,6 +106,12 @@ impl Arrivals {
         self.rx.available(1) > 0
     }
 
+    /// Whether no more packets were there when it last looked.
+    #[inline]
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.rx.known() == 0
+    }
+
     /// Takes the next packet; a packet of several pieces is copied to `room`. `None` if there is
     /// none.
     #[inline]
@@ -220,6 +226,12 @@ impl Arrivals {
     #[inline]
     pub(crate) fn plain_bytes(&self, index: usize) -> Option<&[u8]> {
         self.hand.plain_bytes(index)
+    }
+
+    /// The bytes of the shown packets that are whole and not marked, from packet `first` on.
+    #[inline]
+    pub(crate) fn plain_from(&self, first: usize) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
+        self.hand.plain_from(first)
     }
 
     /// The bytes of a shown packet.

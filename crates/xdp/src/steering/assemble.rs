@@ -63,71 +63,76 @@ impl Assembler {
 
     /// `to = *(from + offset)`.
     pub(super) fn load(&mut self, width: Width, to: Register, from: Register, offset: i16) {
-        self.add(0x61 | width as u8, to as u8, from as u8, offset, 0);
+        self.push(0x61 | width as u8, to as u8, from as u8, offset, 0);
     }
 
     /// `*(to + offset) = from`.
     pub(super) fn store(&mut self, width: Width, to: Register, offset: i16, from: Register) {
-        self.add(0x63 | width as u8, to as u8, from as u8, offset, 0);
+        self.push(0x63 | width as u8, to as u8, from as u8, offset, 0);
     }
 
     /// `*(to + offset) = value`.
     pub(super) fn store_number(&mut self, width: Width, to: Register, offset: i16, value: i32) {
-        self.add(0x62 | width as u8, to as u8, 0, offset, value);
+        self.push(0x62 | width as u8, to as u8, 0, offset, value);
     }
 
     /// `to = from`.
     pub(super) fn copy(&mut self, to: Register, from: Register) {
-        self.add(0xBF, to as u8, from as u8, 0, 0);
+        self.push(0xBF, to as u8, from as u8, 0, 0);
     }
 
     /// `to = value`.
     pub(super) fn set(&mut self, to: Register, value: i32) {
-        self.add(0xB7, to as u8, 0, 0, value);
+        self.push(0xB7, to as u8, 0, 0, value);
+    }
+
+    /// `to += from`.
+    pub(super) fn add(&mut self, to: Register, from: Register) {
+        self.push(0x0F, to as u8, from as u8, 0, 0);
     }
 
     /// `to += value`.
     pub(super) fn add_number(&mut self, to: Register, value: i32) {
-        self.add(0x07, to as u8, 0, 0, value);
+        self.push(0x07, to as u8, 0, 0, value);
     }
 
     /// `to &= value`.
     pub(super) fn and(&mut self, to: Register, value: i32) {
-        self.add(0x57, to as u8, 0, 0, value);
+        self.push(0x57, to as u8, 0, 0, value);
     }
 
     /// `to = map`, by its descriptor.
     pub(super) fn set_map(&mut self, to: Register, map: i32) {
-        self.add(0x18, to as u8, 1, 0, map);
+        self.push(0x18, to as u8, 1, 0, map);
         self.code.push(0);
     }
 
     /// Jumps if the comparison `is` of a register with a number holds.
     pub(super) fn jump_if(&mut self, is: If, one: Register, value: i32, to: Label) {
         self.jumps.push((self.code.len(), to));
-        self.add(0x05 | is as u8, one as u8, 0, 0, value);
+        self.push(0x05 | is as u8, one as u8, 0, 0, value);
     }
 
     /// Jumps if the comparison `is` of two registers holds.
     pub(super) fn jump_if_both(&mut self, is: If, one: Register, other: Register, to: Label) {
         self.jumps.push((self.code.len(), to));
-        self.add(0x0D | is as u8, one as u8, other as u8, 0, 0);
+        self.push(0x0D | is as u8, one as u8, other as u8, 0, 0);
     }
 
     /// Jumps.
     pub(super) fn jump(&mut self, to: Label) {
         self.jumps.push((self.code.len(), to));
-        self.add(0x05, 0, 0, 0, 0);
+        self.push(0x05, 0, 0, 0, 0);
     }
 
     /// Calls a function of the kernel; its arguments are R1 to R5, its result is R0.
     pub(super) fn call(&mut self, function: i32) {
-        self.add(0x85, 0, 0, 0, function);
+        self.push(0x85, 0, 0, 0, function);
     }
 
     /// Returns R0.
     pub(super) fn exit(&mut self) {
-        self.add(0x95, 0, 0, 0, 0);
+        self.push(0x95, 0, 0, 0, 0);
     }
 
     /// The program.
@@ -148,7 +153,7 @@ impl Assembler {
         self.code
     }
 
-    fn add(&mut self, code: u8, to: u8, from: u8, offset: i16, value: i32) {
+    fn push(&mut self, code: u8, to: u8, from: u8, offset: i16, value: i32) {
         // Both registers share a byte; which half is whose depends on the machine.
         let registers = if cfg!(target_endian = "little") {
             from << 4 | to

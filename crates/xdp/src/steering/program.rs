@@ -5,16 +5,20 @@
 use super::assemble::Register::{R0, R1, R2, R3, R4, R5, R6, R10};
 use super::assemble::Width::{Byte, Double, Half, Word};
 use super::assemble::{Assembler, If, Label};
+use super::numbers::MAX_SOCKETS;
 use dunlin_packet::{ETHERNET, IPV4, IPV6, PROTOCOL_UDP, TAG, TYPE_IPV4, TYPE_IPV6, TYPE_TAG, UDP};
 
-/// Bytes of a key: the address in its IPv6 form, the port, the VLAN and the queue.
+/// Bytes of a key: the address in its IPv6 form, the port, the VLAN with [`MARK`], and the queue.
 pub(super) const KEY: usize = 24;
+/// A bit of the VLAN that all keys have, so that none is zero.
+pub(super) const MARK: u16 = 0x8000;
 /// Bytes of the value of a key: the number of a socket, and the inode number of the UDP socket that
 /// has the address. The program does not read the latter.
 pub(super) const VALUE: usize = 12;
 
 /// The stack below the frame pointer, where the key is put together.
 const KEY_AT: i16 = -24;
+const NUMBER_AT: i16 = -32;
 const ADDRESS_END: i16 = KEY_AT + 12;
 const PORT_AT: i16 = KEY_AT + 16;
 const VLAN_AT: i16 = KEY_AT + 18;
@@ -32,8 +36,31 @@ const REDIRECT_MAP: i32 = 51;
 /// `XDP_PASS`.
 const PASS: i32 = 2;
 
-/// The program for these two maps.
-pub(super) fn steering(homes: i32, sockets: i32) -> Vec<u64> {
+/// The descriptors of the program's maps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Maps {
+    /// From the keys of all endpoints to their sockets.
+    pub(super) homes: i32,
+    /// For each number, the key whose packets go to the socket with that number, if it is the
+    /// number of [`number_of`].
+    pub(super) places: i32,
+    /// The sockets by their numbers.
+    pub(super) sockets: i32,
+}
+
+/// The number at which the program looks for a key first.
+pub(super) fn number_of(key: &[u8; KEY]) -> u32 {
+    let [port, queue] = [PORT_AT + 1, QUEUE_AT].map(|at| usize::from((at - KEY_AT).unsigned_abs()));
+    let queue = key[queue..].first_chunk().expect("a key ends with it");
+    u32::from(key[port]).wrapping_add(u32::from_ne_bytes(*queue)) & LAST_NUMBER.cast_unsigned()
+}
+
+/// The last number of a socket; all bits of it are set.
+const LAST_NUMBER: i32 = 255;
+const _: () = assert!(LAST_NUMBER.cast_unsigned() + 1 == MAX_SOCKETS);
+
+/// The program with these maps.
+pub(super) fn steering(maps: &Maps) -> Vec<u64> {
     let mut code = Assembler::default();
     let [v4, v6, look, pass] = [(); 4].map(|()| code.label());
     // R6 is the context, R2 the packet (moved on if there is a tag), R3 its end.
@@ -48,13 +75,14 @@ pub(super) fn steering(homes: i32, sockets: i32) -> Vec<u64> {
     code.place(look);
     code.load(Word, R4, R6, QUEUE);
     code.store(Word, R10, QUEUE_AT, R4);
-    code.set_map(R1, homes);
-    code.copy(R2, R10);
-    code.add_number(R2, i32::from(KEY_AT));
-    code.call(MAP_LOOKUP);
-    code.jump_if(If::Equal, R0, 0, pass);
+    let [search, found] = [(); 2].map(|()| code.label());
+    look_at_number(&mut code, maps.places, search);
+    code.jump(found);
+    code.place(search);
+    lookup(&mut code, maps.homes, KEY_AT, pass);
     code.load(Word, R2, R0, 0);
-    code.set_map(R1, sockets);
+    code.place(found);
+    code.set_map(R1, maps.sockets);
     // If the socket is gone, the packet passes.
     code.set(R3, PASS);
     code.call(REDIRECT_MAP);
@@ -63,6 +91,31 @@ pub(super) fn steering(homes: i32, sockets: i32) -> Vec<u64> {
     code.set(R0, PASS);
     code.exit();
     code.finish()
+}
+
+/// R0 = the place of the value of the key at `key` on the stack; jumps if there is none.
+fn lookup(code: &mut Assembler, map: i32, key: i16, absent: Label) {
+    code.set_map(R1, map);
+    code.copy(R2, R10);
+    code.add_number(R2, i32::from(key));
+    code.call(MAP_LOOKUP);
+    code.jump_if(If::Equal, R0, 0, absent);
+}
+
+/// R2 = the number of the key, whose queue is in R4, if the key has its place there; jumps if it
+/// has not.
+fn look_at_number(code: &mut Assembler, places: i32, search: Label) {
+    code.load(Byte, R5, R10, PORT_AT + 1);
+    code.add(R5, R4);
+    code.and(R5, LAST_NUMBER);
+    code.store(Word, R10, NUMBER_AT, R5);
+    lookup(code, places, NUMBER_AT, search);
+    for at in (0..offset(KEY)).step_by(8) {
+        code.load(Double, R4, R10, KEY_AT + at);
+        code.load(Double, R5, R0, at);
+        code.jump_if_both(If::NotEqual, R4, R5, search);
+    }
+    code.load(Word, R2, R10, NUMBER_AT);
 }
 
 /// Passes the packet to the kernel if it has fewer than `bytes` bytes.
@@ -74,13 +127,14 @@ fn need(code: &mut Assembler, bytes: usize, pass: Label) {
 
 fn ethernet(code: &mut Assembler, v4: Label, v6: Label, pass: Label) {
     let untagged = code.label();
-    code.store_number(Half, R10, VLAN_AT, 0);
+    code.store_number(Half, R10, VLAN_AT, as_loaded(MARK));
     need(code, ETHERNET, pass);
     code.load(Half, R5, R2, 12);
     code.jump_if(If::NotEqual, R5, as_loaded(TYPE_TAG), untagged);
     need(code, ETHERNET + TAG, pass);
     code.load(Half, R4, R2, 14);
     code.and(R4, as_loaded(0x0FFF));
+    code.add_number(R4, as_loaded(MARK));
     code.store(Half, R10, VLAN_AT, R4);
     code.load(Half, R5, R2, 16);
     code.add_number(R2, 4);

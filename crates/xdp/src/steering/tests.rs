@@ -13,6 +13,10 @@ use dunlin_packet::check::{homes, peer_of, written};
 const PASS: u32 = 2;
 const REDIRECT: u32 = 4;
 
+/// The number at which the program looks for [`homes`] at queue 0 first, and another one.
+const CHOSEN: u32 = 7000 % 256;
+const OTHER: u32 = 3;
+
 /// A program that steers the first endpoints to a socket, in a network of their own.
 struct Steered {
     steering: Steering,
@@ -29,23 +33,30 @@ fn open(index: u32, queue: u32) -> io::Result<(Host, Socket)> {
     Ok((host, socket))
 }
 
-fn steered(homes: &[Home], queue: u32) -> Option<Steered> {
+/// The socket gets this number.
+fn steered_to(number: u32, homes: &[Home], queue: u32) -> Option<Steered> {
     let network = Network::new()?;
     let (steering, socket) = network.left.run(|| {
         let steering = Steering::load().unwrap();
         let index = ffi::interface_index(c"link0").unwrap();
         let socket = open(index, 0).unwrap();
-        steering.set_socket(3, socket.1.fd().unwrap()).unwrap();
+        steering.set_socket(number, socket.1.fd().unwrap()).unwrap();
         (steering, socket)
     });
     for home in homes {
-        steering.steer(home, 3, queue, 0).unwrap();
+        steering.steer(home, number, queue, 0).unwrap();
     }
     Some(Steered {
         steering,
         _socket: socket,
         _network: network,
     })
+}
+
+/// As [`steered_to`], at both kinds of numbers.
+fn steered(homes: &[Home], queue: u32) -> impl Iterator<Item = Steered> {
+    let numbers = [CHOSEN, OTHER].into_iter();
+    numbers.filter_map(move |number| steered_to(number, homes, queue))
 }
 
 impl Steered {
@@ -79,25 +90,22 @@ fn packets_of_steered_endpoints_go_to_the_socket_and_no_others() {
         &homes()[2..3],
         &homes()[3..],
     ] {
-        let Some(steered) = steered(some, 0) else {
-            return;
-        };
-        for home in homes() {
-            let wanted = if some.contains(&home) { REDIRECT } else { PASS };
-            assert_eq!(
-                steered.verdict(&good(&home)),
-                wanted,
-                "{home:?} of {some:?}"
-            );
+        for steered in steered(some, 0) {
+            for home in homes() {
+                let wanted = if some.contains(&home) { REDIRECT } else { PASS };
+                let verdict = steered.verdict(&good(&home));
+                assert_eq!(verdict, wanted, "{home:?} of {some:?}");
+            }
         }
     }
 }
 
 #[test]
 fn everything_but_a_whole_plain_datagram_passes() {
-    let Some(steered) = steered(&homes(), 0) else {
-        return;
-    };
+    steered(&homes(), 0).for_each(|steered| check_plain(&steered));
+}
+
+fn check_plain(steered: &Steered) {
     let changed = |home: usize, at: usize, value: u8| {
         let mut packet = good(&homes()[home]);
         assert_ne!(packet[at], value);
@@ -140,39 +148,98 @@ fn everything_but_a_whole_plain_datagram_passes() {
 
 #[test]
 fn packets_of_another_queue_pass() {
-    let Some(steered) = steered(&homes()[..1], 1) else {
-        return;
-    };
-    assert_eq!(steered.verdict(&good(&homes()[0])), PASS);
+    for steered in steered(&homes()[..1], 1) {
+        assert_eq!(steered.verdict(&good(&homes()[0])), PASS);
+    }
 }
 
 #[test]
 fn released_endpoints_and_gone_sockets_get_nothing() {
-    let Some(steered) = steered(&homes()[..2], 0) else {
+    for steered in steered(&homes()[..2], 0) {
+        let [one, two, ..] = homes();
+        assert_eq!(steered.verdict(&good(&one)), REDIRECT);
+        // The second one may have its place, and is released while the first one has none.
+        assert!(steered.steering.release(&two, 0, 0));
+        assert!(!steered.steering.release(&two, 0, 0));
+        assert_eq!(steered.verdict(&good(&two)), PASS);
+        assert_eq!(steered.verdict(&good(&one)), REDIRECT);
+        // The map does not keep a socket alive.
+        let Steered {
+            steering,
+            _socket,
+            _network,
+        } = steered;
+        drop(_socket);
+        let other = _network.left.run(|| {
+            let index = ffi::interface_index(c"link0").unwrap();
+            open(index, 0).unwrap()
+        });
+        let steered = Steered {
+            steering,
+            _socket: other,
+            _network,
+        };
+        assert_eq!(steered.verdict(&good(&one)), PASS);
+    }
+}
+
+#[test]
+fn an_address_that_left_a_killed_socket_at_its_number_is_steered_to_its_new_one() {
+    let home = homes()[0];
+    let Some(steered) = steered_to(OTHER, &[], 0) else {
         return;
     };
-    let [one, two, ..] = homes();
-    assert!(steered.steering.release(&one, 0, 0));
-    assert!(!steered.steering.release(&one, 0, 0));
-    assert_eq!(steered.verdict(&good(&one)), PASS);
-    assert_eq!(steered.verdict(&good(&two)), REDIRECT);
-    // The map does not keep a socket alive.
-    let Steered {
-        steering,
-        _socket,
-        _network,
-    } = steered;
-    drop(_socket);
-    let other = _network.left.run(|| {
+    steered.steering.steer(&home, CHOSEN, 0, 7).unwrap();
+    assert_eq!(steered.verdict(&good(&home)), PASS, "no socket is there");
+    steered.steering.steer(&home, OTHER, 0, 8).unwrap();
+    assert_eq!(steered.verdict(&good(&home)), REDIRECT);
+}
+
+#[test]
+fn a_socket_gets_the_number_where_the_program_looks_first_or_the_next_free_one() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    network.left.run(|| {
+        let steering = Steering::load().unwrap();
         let index = ffi::interface_index(c"link0").unwrap();
-        open(index, 0).unwrap()
+        let (host, first) = open(index, 0).unwrap();
+        let [(second, _), (third, _)] =
+            [(); 2].map(|()| Socket::open(&host, MIN_FRAMES / 2).unwrap());
+        let add = |socket: &Socket, queue| {
+            let fd = socket.fd().unwrap();
+            steering.add_socket(fd, &homes()[0], queue).unwrap()
+        };
+        assert_eq!(add(&first, 0), CHOSEN);
+        assert_eq!(add(&second, 0), CHOSEN + 1);
+        let last = u32::MAX - CHOSEN;
+        assert_eq!(add(&second, last), 255);
+        assert_eq!(add(&third, last), 0, "the numbers go round");
     });
-    let steered = Steered {
-        steering,
-        _socket: other,
-        _network,
+}
+
+#[test]
+fn a_number_without_an_address_gets_no_packet() {
+    let nowhere = Home {
+        address: "[::]:0".parse().unwrap(),
+        ..homes()[2]
+    };
+    if let Some(steered) = steered_to(0, &[], 0) {
+        assert_eq!(steered.verdict(&good(&nowhere)), PASS);
+    }
+}
+
+#[test]
+fn a_key_with_the_number_of_another_one_is_found_too() {
+    let [one, two, ..] = homes();
+    let Some(steered) = steered_to(CHOSEN, &[one], 0) else {
+        return;
     };
     assert_eq!(steered.verdict(&good(&two)), PASS);
+    steered.steering.steer(&two, CHOSEN, 0, 0).unwrap();
+    for home in [one, two] {
+        assert_eq!(steered.verdict(&good(&home)), REDIRECT);
+    }
 }
 
 #[test]
@@ -183,11 +250,12 @@ fn a_new_socket_gets_no_packets_of_the_last_one_with_its_number() {
     network.left.run(|| {
         let steering = Steering::load().unwrap();
         let [left_behind, other, ..] = homes();
-        steering.steer(&left_behind, 0, 0, 7).unwrap();
-        steering.steer(&other, 1, 0, 7).unwrap();
+        steering.steer(&left_behind, CHOSEN, 0, 7).unwrap();
+        steering.steer(&other, OTHER, 0, 7).unwrap();
         let index = ffi::interface_index(c"link0").unwrap();
         let socket = open(index, 0).unwrap();
-        assert_eq!(steering.add_socket(socket.1.fd().unwrap()).unwrap(), 0);
+        let fd = socket.1.fd().unwrap();
+        assert_eq!(steering.add_socket(fd, &other, 0).unwrap(), CHOSEN);
         assert!(!steering.release(&left_behind, 0, 7));
         assert!(steering.release(&other, 0, 7));
     });
@@ -260,17 +328,22 @@ fn a_missing_interface_and_a_missing_queue_are_named() {
 #[test]
 fn an_address_that_has_another_owner_by_now_is_not_released() {
     let home = homes()[0];
-    let Some(steered) = steered(&[home], 0) else {
-        return;
-    };
+    for steered in steered(&[home], 0) {
+        check_owner(&steered, &home);
+    }
+}
+
+fn check_owner(steered: &Steered, home: &Home) {
     let steering = &steered.steering;
-    steering.steer(&home, 3, 0, 77).unwrap();
-    assert!(!steering.release(&home, 0, 76));
-    assert_eq!(steered.verdict(&good(&home)), REDIRECT);
+    let socket = steering.homes.get(&key_of(home, 0)).unwrap();
+    let socket = u32::from_ne_bytes(*socket.first_chunk().unwrap());
+    steering.steer(home, socket, 0, 77).unwrap();
+    assert!(!steering.release(home, 0, 76));
+    assert_eq!(steered.verdict(&good(home)), REDIRECT);
     assert_eq!(steering.forget_dead(|| Ok(vec![1, 77])).unwrap(), 0);
     assert_eq!(steering.forget_dead(|| Ok(vec![1, 78])).unwrap(), 1);
-    assert!(!steering.release(&home, 0, 77), "it is gone");
-    assert_eq!(steered.verdict(&good(&home)), PASS);
+    assert!(!steering.release(home, 0, 77), "it is gone");
+    assert_eq!(steered.verdict(&good(home)), PASS);
 }
 
 #[test]

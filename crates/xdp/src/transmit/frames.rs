@@ -250,6 +250,27 @@ impl Frames {
         true
     }
 
+    /// As [`Self::send`], for a packet whose line has zeros after it.
+    #[inline]
+    pub(crate) fn send_line(&mut self, headers: &Stamp, line: &[u8; MAX_INLINE]) -> bool {
+        self.refill_if_empty();
+        if self.tx.room(1) == 0 {
+            return false;
+        }
+        let Some((addr, bytes)) = self.supply.rooms().next() else {
+            return false;
+        };
+        headers.fill(bytes, line);
+        let len = headers.bytes() + headers.payload();
+        self.tx.push(Desc {
+            addr,
+            len: u32::try_from(len).expect("it fits a line"),
+            options: 0,
+        });
+        self.lend(1);
+        true
+    }
+
     /// Puts datagrams with these headers into the ring, one for each of the first packets that are
     /// like `first`. Returns their number, which is less if there are too few frames or places in
     /// the ring.

@@ -203,6 +203,14 @@ impl Hand {
         (index < self.plain).then(|| unsafe { shown.bytes() })
     }
 
+    /// The bytes that it shows at the places about which nothing is unusual, from `first` on.
+    #[inline]
+    pub(crate) fn plain_from(&self, first: usize) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
+        let shown = self.shown.get(first..self.plain).unwrap_or_default();
+        // SAFETY: as in `bytes`: no more are plain than are shown.
+        shown.iter().map(|shown| unsafe { shown.bytes() })
+    }
+
     /// The bytes that it shows at a place.
     #[inline]
     pub(crate) fn bytes(&self, index: usize) -> Option<&[u8]> {
