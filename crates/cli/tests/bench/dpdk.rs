@@ -16,7 +16,7 @@ fn baselines(rows: &[Value]) -> Vec<&str> {
 #[test]
 #[ignore = "needs DPDK"]
 fn every_row_over_dpdk_names_its_device_and_has_a_baseline_of_bare_packets_there() {
-    let over = ["--transport", "dpdk", "--seconds", "8"];
+    let over = ["--transport", "dpdk", "--seconds", "3"];
     let (latency, _) = rows(&[&["latency", "--size", "32"], &over[..]].concat());
     assert_eq!(baselines(&latency), ["raw DPDK ping-pong"; 3]);
     let one = ["rate", "--only", "batch=16", "--only", "pattern=symmetric"];
