@@ -424,7 +424,8 @@ fn run_words<const LONE: bool, App>(
             next,
             running: Running::Completion,
         };
-        // Built in place: moving it right after writing it would stall the processor.
+        // The completion is built in place: moving it right after writing it would stall the
+        // processor.
         (handlers.completion)(app, ended.done(Ok(())), cx);
         blame.lift();
         return true;

@@ -115,7 +115,8 @@ impl ShmTx {
             self.peers.resize_with(index + 1, || None);
         }
         self.peers[index] = Some(outgoing);
-        // Reserved here, because sending never allocates: each peer is in the list at most once.
+        // The room is reserved here, because sending never allocates. Each peer is in the list at
+        // most once.
         self.unsettled
             .reserve(self.peers.len() - self.unsettled.len());
     }
