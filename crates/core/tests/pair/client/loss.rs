@@ -212,7 +212,7 @@ fn a_peer_that_does_not_run_for_a_while_is_asked_by_one_call_and_not_by_all() {
     (0..30).for_each(|tag| {
         pair.call(ECHO, b"hello", tag);
     });
-    // Longer than the first timeout, which is 20 ms; shorter than the second.
+    // This is longer than the first timeout, which is 20 ms, and shorter than the second.
     pair.pass_at_client(Nanos::from_millis(30));
     assert_eq!(pair.client.rpc.counters().retransmissions, 1);
     pair.pass(Nanos::from_millis(50));

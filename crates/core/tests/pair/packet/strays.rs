@@ -331,7 +331,7 @@ fn more_requests_than_a_batch_holds_are_two_batches() {
             .unwrap();
     }
     pair.step_client();
-    // All of them in one frame (rule W11).
+    // All of them lie in one frame (rule W11).
     let frame: Vec<u8> = pair.client.out.borrow_mut().drain(..).flatten().collect();
     pair.server.inbox.borrow_mut().push_back(frame);
     pair.run();
