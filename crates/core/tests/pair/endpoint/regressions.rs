@@ -377,7 +377,7 @@ fn all_slow_requests_of_a_burst_are_announced_before_the_first_runs() {
         p.run();
     }
     assert!(p.client.rpc.counters().rtt_samples > 0);
-    // Now two requests together. The server takes both in one burst.
+    // Now two requests come together. The server takes both in one burst.
     p.call(SLOW, b"1", 101);
     p.call(SLOW, b"2", 102);
     p.client.rpc.run_once();
