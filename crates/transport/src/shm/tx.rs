@@ -290,7 +290,7 @@ impl Tx for ShmTx {
 /// The number of packets, from the first on, that are for this peer.
 #[inline(always)]
 fn count_for(us: PeerId, packets: &[LanePacket]) -> usize {
-    // Usually all packets are, and this loop finds that without a branch for each.
+    // Usually all are for `us`, and this loop finds that without a branch for each.
     let other_bits = packets.iter().map(|packet| packet.peer().0 ^ us.0);
     match other_bits.fold(0, |all, bits| all | bits) {
         0 => packets.len(),
