@@ -74,7 +74,7 @@ fn many(to: &mut [[u8; CHUNK]], from: &[[u8; CHUNK]]) {
     }
 }
 
-/// Copies the first and the last `N` chunks, two or four.
+/// Copies the first `N` chunks and the last `N`, where `N` is 2 or 4.
 #[inline(always)]
 fn ends<const N: usize>(to: &mut [[u8; CHUNK]], from: &[[u8; CHUNK]]) {
     if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) {
