@@ -401,7 +401,7 @@ fn the_rate_limiter_is_bypassed_at_line_rate_unless_asked_not_to() {
 }
 
 #[test]
-fn the_timely_bypass_spares_samples() {
+fn the_timely_bypass_takes_fewer_samples() {
     let config = Config {
         scheme: Some(Scheme::Timely),
         ..Config::default()
