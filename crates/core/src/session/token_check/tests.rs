@@ -115,7 +115,7 @@ fn the_first_packet_of_a_long_message_has_the_data_of_one_packet() {
     };
     assert_eq!(length(0, 16), Some(16));
     assert_eq!(length(1, 16), Some(16));
-    assert_eq!(length(2, 16), Some(8), "the rest of 40 bytes");
+    assert_eq!(length(2, 16), Some(8), "8 of 40 bytes are left");
 }
 
 #[test]

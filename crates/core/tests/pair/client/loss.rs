@@ -11,7 +11,11 @@ fn a_lost_request_is_sent_again_with_backoff() {
     let mut pair = Pair::new();
     pair.call(ECHO, b"x", 1);
     let lost = pair.pass_alone(Nanos::from_millis(70));
-    assert_eq!(lost.len(), 3, "at 0, 20 and 60 ms: {lost:?}");
+    assert_eq!(
+        lost.len(),
+        3,
+        "the request leaves at 0, 20 and 60 ms: {lost:?}"
+    );
     assert!(lost[0].flags == Flags::SAMPLE && lost[1].flags == Flags::RETRANSMISSION);
     pair.pass(Nanos::from_millis(100));
     assert_eq!(pair.done(), [(Tag(1), Ok(b"x".to_vec()))]);

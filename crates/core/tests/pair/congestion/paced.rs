@@ -162,7 +162,7 @@ fn answers_are_never_paced() {
         pair.clock.pass(Nanos(10_000));
         pair.run();
     }
-    assert_eq!(pair.done().len(), 4, "within a millisecond");
+    assert_eq!(pair.done().len(), 4, "answers do not wait for the rate");
     assert_eq!(pair.server.rpc.counters().paced, 0);
     pair.assert_clean();
 }

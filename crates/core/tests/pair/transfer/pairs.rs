@@ -83,7 +83,7 @@ fn one_cr_answers_two_packets_that_leave_together() {
     let mut pair = echo_within(2, 6);
     for first in [0, 2, 4] {
         let [one, two] = sent(&mut pair)[..] else {
-            panic!("no pair");
+            panic!("the client did not send a pair");
         };
         assert_eq!((one.pkt.0, one.flags), (first, Flags::FOLLOWED));
         assert_eq!((two.pkt.0, two.flags), (first + 1, Flags::NONE));
