@@ -322,7 +322,7 @@ impl Link {
     }
 }
 
-/// Counts up to `most`; false if `said` is already there.
+/// Adds 1 to `said`, unless it has reached `most`; false if it has.
 fn count(said: &mut u8, most: u8) -> bool {
     let is_few = *said < most;
     *said += u8::from(is_few);

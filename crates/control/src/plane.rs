@@ -247,8 +247,9 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Takes one frame from a connection. `fds` has the descriptors that came up to the frame's end
-    /// and that no earlier frame took. This function removes those that belong to the frame.
+    /// Takes one frame from a connection. `fds` has the descriptors that came with the frame or
+    /// before it, except those that earlier frames took. This function removes those that belong to
+    /// the frame.
     pub fn on_frame(&mut self, link: LinkId, frame: &[u8], fds: &mut Vec<F>, now: Nanos) {
         if !self.links.contains_key(&link) {
             return;

@@ -17,7 +17,7 @@ mod tests;
 /// bytes that it received. The other side answers at most this number of challenges.
 pub(super) const SENDINGS: u8 = 3;
 
-/// The time between two challenges is one of this many parts of the failure timeout.
+/// The failure timeout is this many times as long as the time between two challenges.
 const PARTS: u64 = 8;
 
 /// An unanswered challenge.

@@ -333,7 +333,7 @@ const fn word(lower: u32, upper: u32) -> u64 {
 
 /// The lower and the upper half of a word.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "each is a half")]
+#[expect(clippy::cast_possible_truncation, reason = "each half has 32 bits")]
 const fn halves(word: u64) -> [u32; 2] {
     [word as u32, (word >> 32) as u32]
 }

@@ -37,7 +37,7 @@ enum Form {
     Long(Arc<[u8]>),
 }
 
-// As large as a `Vec`.
+// A key is as large as a `Vec`.
 const _: () = assert!(size_of::<Key>() == 24);
 
 impl Key {

@@ -28,7 +28,7 @@ fn keys_have_the_order_of_their_bytes_wherever_they_differ() {
     let mut all: Vec<Vec<u8>> = (0..60)
         .flat_map(|len| [0, 1, 255].map(|byte| vec![byte; len]))
         .collect();
-    // Pairs that differ in one place, or only in their lengths.
+    // These pairs differ in one place, or only in their lengths.
     for place in 0..30 {
         let mut one = vec![7; 30];
         one[place] = 8;

@@ -243,7 +243,10 @@ impl Call {
 }
 
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "it was one")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the word holds a request type"
+)]
 const fn req_type_of(req_type: u32) -> ReqType {
     ReqType(req_type as u16)
 }

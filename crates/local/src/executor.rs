@@ -211,7 +211,7 @@ impl Polling<'_, '_> {
         state.poll(task, waker, cx, |context| match place {
             Origin::Spawned(Some(future)) => {
                 if future.as_mut().poll(context).is_ready() {
-                    // First, because dropping the future may panic.
+                    // This comes first, because dropping the future may panic.
                     vacant.push(task);
                     *place = Origin::Spawned(None);
                 }

@@ -101,7 +101,7 @@ impl Wake for TaskWaker {
         queue.push(self.task);
         remote.any.store(true, Ordering::Relaxed);
         drop(queue);
-        // Last, because the thread that it wakes checks `any`.
+        // This comes last, because the thread that it wakes checks `any`.
         if let Some(doorbell) = remote.doorbell.get() {
             doorbell.wake_by_ref();
         }

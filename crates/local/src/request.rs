@@ -157,7 +157,7 @@ impl OwnedRequest {
     ///
     /// # Errors
     /// If the endpoint is gone.
-    // Inlined like the reply of the poll API, with the code that writes the response.
+    // This is inlined like the reply of the poll API, with the code that writes the response.
     #[inline(always)]
     pub fn reply_with(self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Error> {
         let replied = match self.state().lent.is_there() {

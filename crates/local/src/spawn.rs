@@ -132,7 +132,7 @@ where
             return;
         };
         if is_ready(place.future.as_mut(), context) {
-            // First, because dropping the future may panic.
+            // This comes first, because dropping the future may panic.
             self.vacant.push(slot);
             place.future.set(None);
         }
@@ -143,7 +143,7 @@ where
             return;
         };
         if place.future.is_some() {
-            // First, because dropping the future may panic.
+            // This comes first, because dropping the future may panic.
             self.vacant.push(slot);
             place.future.set(None);
         }
@@ -169,7 +169,8 @@ impl<F: Future> FirstPoll<'_, '_, F> {
             waker,
             task,
         } = &mut **place;
-        // Looked up once, because the compiler would load the place again after each call.
+        // The future is looked up once, because the compiler would load the place again after each
+        // call.
         let mut future = future.as_mut();
         let is_over = state.poll(*task, waker, cx, |context| {
             future.set(Some(make()));

@@ -74,7 +74,7 @@ fn many(to: &mut [[u8; CHUNK]], from: &[[u8; CHUNK]]) {
     }
 }
 
-/// Copies the first and the last `N` chunks, two or four.
+/// Copies the first `N` chunks and the last `N`, where `N` is 2 or 4.
 #[inline(always)]
 fn ends<const N: usize>(to: &mut [[u8; CHUNK]], from: &[[u8; CHUNK]]) {
     if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) {
@@ -136,7 +136,7 @@ pub fn fresh_usual(to: &mut [u8; CHUNK], from: &[u8]) -> bool {
         return true;
     }
     if let Ok(from) = from.try_into() {
-        // Cold, so that the test for a chunk comes first.
+        // This branch counts as cold, so that the test for a chunk comes first.
         cold_path();
         store(to, [word(from), 0, 0, 0]);
         return true;
@@ -184,8 +184,8 @@ const IN_WORDS: usize = 3 * CHUNK;
 /// Copies a message of any length to the front of these chunks, and writes zeros after it, at least
 /// up to the end of its last chunk. Only a message of up to 96 bytes is read in words, because the
 /// user may have just written it; most bytes of a longer one were written some time ago. If there
-/// are too few chunks, returns false and writes nothing; if it could panic, the caller would keep
-/// values in memory.
+/// are too few chunks, this returns false and writes nothing. It never panics: for a panic, the
+/// caller would keep values in memory.
 #[inline(always)]
 pub fn fresh_chunks(to: &mut [[u8; CHUNK]], from: &[u8]) -> bool {
     if from.len() > size_of_val(to) {

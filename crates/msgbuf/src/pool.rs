@@ -53,7 +53,7 @@ pub struct Pool {
     free: [Vec<Block>; SMALL_CLASSES],
     /// Msgbufs out, by class.
     out: [usize; CLASSES],
-    /// Longest message of a block, by class; only carved blocks.
+    /// Longest message of a carved block, by class.
     capacity: [u32; SMALL_CLASSES],
     /// Longest message for which `alloc` finds the class without counting packets.
     single_limit: usize,

@@ -58,7 +58,8 @@ impl Header {
             (IpAddr::V4(from), IpAddr::V4(to)) => {
                 bytes.add(&TYPE_IPV4.to_be_bytes());
                 bytes.add(&[0x45, ECT_0, 0, 0]);
-                // No identification, because datagrams are never fragmented; "don't fragment".
+                // Datagrams are never fragmented: there is no identification, and "don't fragment"
+                // is set.
                 bytes.add(&[0, 0, 0x40, 0, HOPS, PROTOCOL_UDP, 0, 0]);
                 bytes.add(&from.octets());
                 bytes.add(&to.octets());
@@ -125,7 +126,7 @@ impl Header {
             bytes[self.ip + 4..self.ip + 6].copy_from_slice(&udp_len);
         }
         bytes[udp + 4..udp + 6].copy_from_slice(&udp_len);
-        // Once for the pseudo header, once for the UDP header.
+        // The length is in the pseudo header and in the UDP header.
         let sum = self.pseudo.plus(udp_len).plus(udp_len);
         Stamp {
             bytes,

@@ -122,9 +122,11 @@ pub fn parse(frame: &[u8], home: &Home) -> Result<Datagram, Refused> {
 #[inline]
 fn plain(frame: &[u8], home: &Home) -> Option<Datagram> {
     const START: usize = ETHERNET + IPV4;
-    // The type of the frame, then version and length of the header; DSCP and ECN may be any.
+    // The type of the frame, then version and length of the header; DSCP and ECN may have any
+    // value.
     const KIND: [u32; 2] = [0xFFFF_FF00, 0x0800_4500];
-    // Not a fragment, for either value of "don't fragment"; UDP; any number of hops.
+    // The datagram must be no fragment and carry UDP. "Don't fragment" and the number of hops may
+    // have any value.
     const WHOLE: [u32; 2] = [0x3FFF_00FF, PROTOCOL_UDP as u32];
     let SocketAddr::V4(own) = home.address else {
         return None;

@@ -137,7 +137,7 @@ impl Seen {
     }
 
     /// Like [`Self::again`], without the mark.
-    // Inlined, so that loops over frames keep its numbers in registers.
+    // This is inlined, so that loops over frames keep its numbers in registers.
     #[inline(always)]
     pub fn payload<'a>(&self, frame: &'a [u8]) -> Option<&'a [u8]> {
         if self.is_short {

@@ -199,7 +199,7 @@ fn a_side_that_cannot_complete_shared_memory_offers_udp_alone_next() {
 }
 
 #[test]
-fn a_mixed_burst_reaches_everybody_in_order() {
+fn a_mixed_burst_reaches_both_peers_in_order() {
     let (mut a, mut near, mut far) = (Endpoint::new(1), Endpoint::new(2), Endpoint::new(3));
     let (to_near, _) = connect(&mut a, &mut near, true);
     let (to_far, _) = connect(&mut a, &mut far, false);

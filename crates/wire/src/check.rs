@@ -72,7 +72,7 @@ pub fn control_stream(mut bytes: &[u8]) {
 pub fn control_body(body: &[u8]) {
     let body = &body[..body.len().min(MAX_FRAME - LENGTH_LEN)];
     let mut frame = [0; MAX_FRAME];
-    let length = u32::try_from(body.len()).expect("cut off above");
+    let length = u32::try_from(body.len()).expect("the body was cut off above");
     frame[..LENGTH_LEN].copy_from_slice(&length.to_le_bytes());
     frame[LENGTH_LEN..][..body.len()].copy_from_slice(body);
     control_stream(&frame[..LENGTH_LEN + body.len()]);

@@ -46,7 +46,7 @@ pub struct AckVector(pub [ReqNum; 4]);
 ///
 /// let mut arrived = Bitmap::EMPTY;
 /// assert!(arrived.insert(70));
-/// assert!(!arrived.insert(256), "beyond the four words");
+/// assert!(!arrived.insert(256), "256 lies outside of the four words");
 /// assert_eq!(arrived.words(), 2);
 ///
 /// let bytes = arrived.encode();

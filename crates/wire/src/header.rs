@@ -295,8 +295,8 @@ impl Header {
     /// The header as bytes.
     #[inline]
     pub fn encode(&self) -> [u8; HEADER_LEN] {
-        // Three stores, so that code which copies the header immediately afterwards waits for no
-        // other stores.
+        // There are only three stores, so that code which copies the header immediately afterwards
+        // need not wait for others.
         let first = u64::from(VERSION << 4 | self.kind as u8)
             | u64::from(self.flags.0) << 8
             | u64::from(self.aux) << 16

@@ -324,7 +324,7 @@ fn the_end_of_a_grant_that_was_given_back_does_not_end_the_session() {
     bring(&mut handshake, 0, At::Completing);
     handshake.on_completed(key(0), Completion::Failed(RefuseCode::Busy), NOW);
     steps(&mut handshake);
-    // Before and after the session gets its new token.
+    // The end comes both before and after the session gets its new token.
     let reason = CloseReason::PeerFailed;
     let ended = Event::Closed {
         key: key(0),

@@ -162,7 +162,7 @@ struct Call {
     /// When the last packet was sent.
     sent: Nanos,
     /// The session in the upper half, and in the lower half the index of the slot, which has no
-    /// meaning while the call has no slot. One word, because both are written at once.
+    /// meaning while the call has no slot. They share one word, because both are written at once.
     home: u64,
     generation: u32,
     state: CallState,

@@ -38,8 +38,8 @@ pub(crate) mod timely {
     /// packet takes 50 µs even without a queue.
     pub(crate) const T_LOW_ROUND_TRIPS: u64 = 4;
     /// The gradient counts from this fraction of T_low on (numerator, denominator); below it the
-    /// rate only grows. Ours: TIMELY and eRPC use T_low itself. The queue of a full link then
-    /// settles just below it: half of the packets of fifty senders waited for 41 µs.
+    /// rate only grows. Ours: TIMELY and eRPC use T_low itself. With T_low, the queue of a full
+    /// link settles just below it: half of the packets of fifty senders waited for 41 µs.
     pub(crate) const CROWDED_FROM: (u64, u64) = (18, 25);
     /// T_high as a multiple of T_low: above it the rate falls, whatever the gradient. TIMELY §4.3
     /// has 500 µs and 50 µs.
@@ -76,8 +76,8 @@ pub(crate) mod patched_timely {
     /// β. Patched TIMELY §4.3: 0.008. With δ = C / 8000, the round trip of n senders settles at
     /// T_low times 1 + n / 64.
     pub(crate) const BETA: f64 = 0.008;
-    /// The weight of the step down is a half plus the gradient times this, limited to 0 to 1.
-    /// Patched TIMELY §4.3: 2.
+    /// The weight of the step down is a half plus the gradient times this, limited to the range
+    /// from 0 to 1. Patched TIMELY §4.3: 2.
     pub(crate) const SLOPE: f64 = 2.0;
 }
 

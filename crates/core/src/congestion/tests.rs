@@ -127,7 +127,7 @@ fn departures_keep_to_the_rate_and_idle_time_earns_no_burst() {
     for ms in 1..=3 {
         flow.on_timeout(Nanos::from_millis(ms));
     }
-    // An eighth of the line rate: 2.56 ns a byte.
+    // This is an eighth of the line rate: 2.56 ns a byte.
     assert_eq!(flow.rate(), Some(BytesPerSec(LINE / 8)));
     let start = Nanos::from_millis(4);
     assert_eq!(flow.reserve(1000, start), start);

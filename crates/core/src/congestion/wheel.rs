@@ -200,8 +200,8 @@ impl Wheel {
         if here != 0 {
             return Some(start + u64::from(here.trailing_zeros()));
         }
-        // First the words after this one, then those before it, and last the lower bits of this
-        // one.
+        // The words after this one come first, then those before it, and last the lower bits of
+        // this one.
         let behind = self.summary & !(u64::MAX >> (63 - word));
         let words = if behind != 0 { behind } else { self.summary };
         if words == 0 {

@@ -26,7 +26,7 @@ pub(crate) struct Moment {
     /// `now`, which saves each iteration a store. Round trips and residences count from it, and
     /// packets count as received then, however long handlers have run since.
     burst_time: Nanos,
-    /// The same, on the clock that measures silence.
+    /// The same as `burst_time`, on the clock that measures silence.
     came: Nanos,
     /// When the previous burst was taken.
     before: Nanos,

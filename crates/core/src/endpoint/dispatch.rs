@@ -28,7 +28,8 @@ pub(crate) struct Position {
     pub(crate) congestion: bool,
 }
 
-/// The type whose handler ran last in an iteration. A single word, because each request writes it.
+/// The type whose handler ran last in an iteration. It is a single word, because each request
+/// writes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Dispatched(u32);
 

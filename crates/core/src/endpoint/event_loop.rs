@@ -294,7 +294,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                         .on_marked_answer(line, header.size, &mut core.context);
                 }
                 if let Some(answered) = core.on_answer(session, header, packet.data) {
-                    // Built in place: moving it right after writing it would stall the processor.
+                    // The completion is built in place: moving it right after writing it would
+                    // stall the processor.
                     self.call_user(|app, handlers, cx| {
                         let (calls, sessions) = (&mut cx.core.calls, &cx.core.sessions);
                         let keeps_rules = |session| sessions.keeps_code_rules(session);

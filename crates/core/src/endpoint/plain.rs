@@ -74,8 +74,8 @@ enum Running {
 /// `LONE`: the burst has no other packet.
 struct Blame<'a, const LONE: bool, N: Fn() -> (usize, usize) + Clone> {
     cursor: &'a mut Cursor,
-    /// Finds the frame and the offset with which the burst continues. A function, because the loop
-    /// over frames does not count them.
+    /// Finds the frame and the offset with which the burst continues. This is a function, because
+    /// the loop over frames does not count them.
     next: N,
     running: Running,
 }
@@ -99,8 +99,8 @@ impl<const LONE: bool, N: Fn() -> (usize, usize) + Clone> Drop for Blame<'_, LON
 }
 
 impl Cursor {
-    /// Notes that this user function has panicked. A separate function that takes values, so that
-    /// the guard's fields are never in memory.
+    /// Notes that this user function has panicked. This is a separate function that takes values,
+    /// so that the guard's fields are never in memory.
     #[cold]
     #[inline(never)]
     fn blame(&mut self, next: impl Fn() -> (usize, usize), running: Running) {
@@ -424,7 +424,8 @@ fn run_words<const LONE: bool, App>(
             next,
             running: Running::Completion,
         };
-        // Built in place: moving it right after writing it would stall the processor.
+        // The completion is built in place: moving it right after writing it would stall the
+        // processor.
         (handlers.completion)(app, ended.done(Ok(())), cx);
         blame.lift();
         return true;

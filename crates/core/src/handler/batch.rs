@@ -175,9 +175,9 @@ impl<'a> BatchItem<'a> {
     /// meanwhile. With [`Self::ticket`] it finds the state of its work.
     ///
     /// # Errors
-    /// Returns the request if it came in one packet, whose bytes are gone after the burst; or if 16
-    /// requests already wait, or would together with this one hold more than a sixteenth of the
-    /// endpoint's receive budget. The handler must then answer now.
+    /// Returns the request in three cases: it came in one packet, whose bytes are gone after the
+    /// burst; 16 requests already wait; or those that wait would, together with this one, hold more
+    /// than a sixteenth of the endpoint's receive budget. The handler must then answer now.
     pub fn again(self) -> Result<(), Self> {
         if self.entry.frame != BatchEntry::NO_FRAME {
             return Err(self);

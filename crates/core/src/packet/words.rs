@@ -6,7 +6,7 @@ use dunlin_wire::HEADER_LEN;
 pub(crate) type Words = [u64; 3];
 
 /// Bytes of a header.
-#[expect(clippy::cast_possible_truncation, reason = "it is 24")]
+#[expect(clippy::cast_possible_truncation, reason = "a header has 24 bytes")]
 pub(crate) const HEADER_BYTES: u32 = HEADER_LEN as u32;
 
 /// The header at the start of these bytes, and the bytes after the header.

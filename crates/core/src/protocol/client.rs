@@ -31,7 +31,7 @@ impl Core {
     ) -> Result<CallId, CallError> {
         let (sessions, context) = (&mut self.sessions, &mut self.context);
         let len = request.len();
-        // Built where it is used: a value that both branches shared would go through memory.
+        // Each branch makes its own value: one that both shared would go through memory.
         let given = || (req_type, tag, options);
         if let Some(claim) = self.calls.claim::<false>(session, len, sessions, context) {
             return Ok(claim.issue::<false>(request, response, given(), context));

@@ -3,7 +3,7 @@
 
 use crate::time::Nanos;
 
-/// Smoothed round trip and its variation, in nanoseconds. 16 bytes.
+/// Smoothed round trip and its variation, in nanoseconds. They take 16 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rtt {
     smoothed_ns: u32,

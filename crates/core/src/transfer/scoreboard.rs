@@ -398,7 +398,8 @@ impl Transfer {
     /// Notes that a packet that was sent again had been late, not lost.
     pub(crate) fn on_late(&mut self, now: Nanos) {
         self.repaired = 0;
-        // At most once per round trip: packets that are late together count as one.
+        // The window grows at most once per round trip: packets that are late together count as
+        // one.
         if now.since(self.widened) >= self.newest_rtt {
             self.widened = now;
             self.reorder = (self.reorder + 1).min(MAX_REORDER);

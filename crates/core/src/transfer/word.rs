@@ -9,7 +9,7 @@
 
 use crate::time::Nanos;
 
-/// After this many answers, about a third of the longest time is left.
+/// The recorded longest time decays: after this many answers, about a third of it is left.
 const KEPT_MEMORY: u64 = 256;
 
 /// The last answers, and the probes since then.

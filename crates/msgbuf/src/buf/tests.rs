@@ -140,7 +140,7 @@ fn only_bytes_of_the_message_are_lent() {
 }
 
 #[test]
-fn nothing_is_empty() {
+fn an_empty_reference_and_an_empty_message_have_no_bytes() {
     assert!(BufRef::EMPTY.is_empty());
     assert_eq!(read(BufRef::EMPTY), Ok(Vec::new()));
     assert_eq!(address(BufRef::EMPTY), None);

@@ -208,7 +208,7 @@ mod mapped {
         });
         assert!(
             good.into_inner() >= 200,
-            "one valid copy for each message that stayed"
+            "each message that stayed was copied"
         );
     }
 }

@@ -62,7 +62,7 @@ fn a_row_of_the_table_is_used_again_under_another_id() {
 }
 
 #[test]
-fn reading_appends_and_fails_without_a_trace() {
+fn a_read_appends_the_bytes_or_changes_nothing() {
     let mut readable = pool(true);
     let mut buf = alloc(&mut readable, 3);
     buf.fill(b"abc").expect("three bytes fit");

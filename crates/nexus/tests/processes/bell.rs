@@ -45,7 +45,7 @@ fn calls_are_quick_beside(byte: u8) {
     let mut rpc = endpoint::<Shm>(&nexus);
     let session = rpc.connect_blocking(server.address).unwrap();
     let mut writer = Server::bell_writer(server.address, byte);
-    // Its own doorbell and the server's.
+    // The writer has mapped its own doorbell and the server's.
     assert_eq!(writer.expect("writes"), "2");
     let mut seen = Vec::new();
     for _ in 0..WINDOWS {

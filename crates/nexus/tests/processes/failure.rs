@@ -156,7 +156,7 @@ fn killed_under_load<T: Named>() {
     let mut fds = None;
     for kill in 0_u64..kills {
         let client = Server::load::<T>(nexus.address());
-        // Some time between the middle of the handshake and the middle of the load.
+        // This is some time between the middle of the handshake and the middle of the load.
         let micros = kill.wrapping_mul(2_654_435_761) % 20_000;
         rpc.run_for(Duration::from_micros(micros));
         client.signal(libc::SIGKILL);

@@ -175,7 +175,7 @@ fn lives_through_questions(count: usize, question: &[u8]) {
     lives_through(attack, |scene| {
         let asked = Instant::now();
         scene.check();
-        eprintln!("a new session took {:?} beside the flood", asked.elapsed());
+        eprintln!("a new session took {:?} during the flood", asked.elapsed());
     });
 }
 

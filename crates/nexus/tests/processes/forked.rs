@@ -80,7 +80,8 @@ fn overwrite_in_child(data: &[u8]) {
                     libc::pwrite(file, JUNK.as_ptr().cast(), JUNK.len(), place);
                 }
             }
-            // The child's own memory. The write fails if the child has not inherited the slice.
+            // This is the child's own memory. The write fails if the child has not inherited the
+            // slice.
             let memory = libc::open(c"/proc/self/mem".as_ptr(), libc::O_RDWR);
             libc::pwrite(memory, JUNK.as_ptr().cast(), data.len(), at);
             libc::_exit(i32::from(memory < 0));

@@ -33,7 +33,10 @@ fn idle<T: Named>() {
         println!("{} of an idle server: {used:?} in {span:?}", T::NAME);
         used < span / 100
     });
-    assert!(is_idle, "more than a hundredth of a core in each span");
+    assert!(
+        is_idle,
+        "the server used more than a hundredth of a core in each span"
+    );
     let mut first: Vec<_> = (0..5)
         .map(|_| {
             rpc.run_for(Duration::from_millis(100));

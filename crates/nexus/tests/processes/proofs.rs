@@ -178,7 +178,7 @@ fn a_peer_of_an_earlier_release_gets_packets_at_its_own_address_alone() {
         assert_eq!(
             refused,
             RefuseCode::ForeignAddress,
-            "although it is allowed"
+            "the peer cannot prove the allowed address"
         );
         let granted = stranger.ask(own.local_addr().unwrap()).unwrap();
         call(&own, &server, &granted);

@@ -182,6 +182,6 @@ fn a_bystander_of_a_flood_of_rfrs_is_served() {
             scene.rpc.run_for(Duration::from_millis(100));
             rounds.push((alone, p99(&mut scene)));
         }
-        eprintln!("alone, and beside the flood: {rounds:?}");
+        eprintln!("without and with the flood: {rounds:?}");
     });
 }

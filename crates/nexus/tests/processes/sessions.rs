@@ -96,7 +96,7 @@ fn a_port_in_use_is_an_error_unless_any_port_will_do() {
 
 #[test]
 fn connect_may_come_before_the_server() {
-    // A port that was free a moment ago.
+    // This port was free a moment ago.
     let port = Nexus::bind("127.0.0.1:0").unwrap().address().port();
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let mut rpc = endpoint::<Udp>(&nexus);

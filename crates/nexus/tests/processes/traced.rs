@@ -70,7 +70,7 @@ fn packets_are_wiped_within_a_second_when_their_reader_is_killed() {
         }
         killed.elapsed()
     };
-    // A busy machine may delay two of the three.
+    // A busy machine may delay two of the three measurements.
     let times = [(); 3].map(|()| wiped_after());
     assert!(
         times.iter().min() < Some(&Duration::from_secs(1)),

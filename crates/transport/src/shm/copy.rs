@@ -161,7 +161,8 @@ pub(super) unsafe fn message(from: *const u8, to: *mut u8, len: usize) {
         if len & FOUR != 0 {
             four(from, to, at);
         }
-        // One by one: a compiler would turn a loop over all of them into a call.
+        // The halves are copied one by one: a compiler would turn a loop over all of them into a
+        // call.
         while at != 0 {
             at -= 2 * FOUR;
             four(from, to, at);
@@ -185,7 +186,8 @@ pub(super) unsafe fn many_halves(from: *const u8, to: *mut u8, halves: usize) {
     let (mut at, eights) = (0, halves / 8 * (8 * HALF));
     // SAFETY: as the caller promises; each half is copied once.
     unsafe {
-        // One by one, because a compiler turns a loop over all of them into a call.
+        // The halves are copied one by one, because a compiler turns a loop over all of them into a
+        // call.
         while at < eights {
             four(from, to, at);
             four(from, to, at + 4 * HALF);

@@ -85,7 +85,7 @@ impl Kind {
 impl Message {
     /// The message as bytes.
     pub(super) fn encode(&self) -> Vec<u8> {
-        let log = u8::try_from(self.cells.trailing_zeros()).expect("at most 32");
+        let log = u8::try_from(self.cells.trailing_zeros()).expect("a power of two has few bits");
         let mut bytes = Vec::with_capacity(LEN);
         bytes.extend(MAGIC);
         bytes.extend([self.kind as u8, log]);

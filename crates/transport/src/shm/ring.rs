@@ -351,7 +351,7 @@ fn sequence(cells: &Cells, position: u64) -> u64 {
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "the low half is what it is for"
+    reason = "the function returns the low half"
 )]
 const fn low(word: u64) -> u32 {
     word as u32

@@ -115,7 +115,8 @@ impl ShmTx {
             self.peers.resize_with(index + 1, || None);
         }
         self.peers[index] = Some(outgoing);
-        // Reserved here, because sending never allocates: each peer is in the list at most once.
+        // The room is reserved here, because sending never allocates. Each peer is in the list at
+        // most once.
         self.unsettled
             .reserve(self.peers.len() - self.unsettled.len());
     }
@@ -289,7 +290,7 @@ impl Tx for ShmTx {
 /// The number of packets, from the first on, that are for this peer.
 #[inline(always)]
 fn count_for(us: PeerId, packets: &[LanePacket]) -> usize {
-    // Usually all packets are, and this loop finds that without a branch for each.
+    // Usually all are for `us`, and this loop finds that without a branch for each.
     let other_bits = packets.iter().map(|packet| packet.peer().0 ^ us.0);
     match other_bits.fold(0, |all, bits| all | bits) {
         0 => packets.len(),

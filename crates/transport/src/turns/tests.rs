@@ -82,7 +82,7 @@ fn recent_datagrams_make_every_idle_burst_look_for_a_while() {
 }
 
 #[test]
-fn doubt_is_settled_by_one_look() {
+fn doubt_makes_only_the_next_burst_look() {
     let mut turns = Turns::new();
     turns.on_doubt();
     assert_eq!(interval(&mut turns, false), 0);

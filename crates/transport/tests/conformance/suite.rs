@@ -304,7 +304,11 @@ fn a_peer_lives_until_its_last_release<H: Harness>() {
         (to_b, to_a),
         "one channel serves all sessions"
     );
-    assert_eq!(b.connect(&mut a), (to_a, to_b), "in both directions");
+    assert_eq!(
+        b.connect(&mut a),
+        (to_a, to_b),
+        "the channel serves both directions"
+    );
     for left in [2, 1] {
         a.release(to_b);
         b.release(to_a);

@@ -97,7 +97,7 @@ fn a_peer_that_was_released_or_never_was_gets_nothing() {
 }
 
 #[test]
-fn counters_tell_what_was_sent_and_received() {
+fn counters_show_what_was_sent_and_received() {
     let (mut a, mut b, to_b) = pair(&ethernet());
     a.send(&packets(to_b, 10, 56));
     a.send(&packets(to_b, 3, 1464));

@@ -91,7 +91,7 @@ fn segments_beyond_the_mtu_are_sent_one_by_one_from_then_on() {
     let (to_b, _) = connect(&mut a, &mut b);
     let calls = [1, 2].map(|_| {
         let before = a.counters().syscalls;
-        // Copied and gathered packets, so that pieces are cut at segments.
+        // Some packets are copied and some gathered, so that pieces are cut at segments.
         a.send(&[packets(to_b, 9, 400), packets(to_b, 10, 1464)].concat());
         let got = b.take_packets(19);
         assert!(

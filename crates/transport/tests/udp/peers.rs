@@ -258,7 +258,11 @@ fn the_path_to_a_peer_on_another_host_follows_the_options() {
         (path.line_rate, path.scheme),
         (1_250_000_000, Scheme::Swift)
     );
-    assert_eq!(there.halves.tx.path(to_here), None, "over loopback");
+    assert_eq!(
+        there.halves.tx.path(to_here),
+        None,
+        "loopback declares no path"
+    );
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn a_bitmap_may_begin_with_a_later_word() {
     assert_eq!(bitmap.last(), Some(MAX_AHEAD - 1));
     assert_eq!((bitmap.words(), bitmap.extent()), (4, 4 << 4 | 4));
     assert_eq!(Bitmap::decode(&bitmap.encode(), 0x44), Some(bitmap));
-    // Too many words, words too far ahead, and a first word without any words.
+    // These name too many words, words too far ahead, or a first word of no words at all.
     for extent in [0x05, 0x54, 0x81, 0x72, 0xF1, 0x10, 0x80] {
         assert_eq!(Bitmap::decode(&[0; 64], extent), None, "{extent:x}");
     }

@@ -139,7 +139,7 @@ fn an_origin_at_its_share_loses_nothing_to_others() {
 #[test]
 fn idle_connections_of_an_origin_go_before_its_sessions() {
     let (mut world, server) = full_server(43);
-    // Shorter than the time after which a peer that acknowledges no heartbeat has failed.
+    // This is shorter than the time after which a peer that acknowledges no heartbeat has failed.
     world.config.hello_timeout = Nanos::from_millis(200);
     world.start(server, 1);
     let idle: Vec<_> = (0..LIMIT / 2)

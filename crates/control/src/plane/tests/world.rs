@@ -35,11 +35,11 @@ pub(super) struct Node {
     /// Until when the process neither reads nor runs.
     pub(super) stopped_until: Nanos,
     sessions: u32,
-    /// It treats every process as one of its own host and user, and sends it the full Hello.
+    /// The node treats each process as one of its own host and user, and sends it the full Hello.
     pub(super) lies: bool,
     /// The user of the process.
     pub(super) user: u32,
-    /// `Some(true)`: it returns no nonce over UNIX sockets. `Some(false)`: none over TCP.
+    /// `Some(true)`: the node returns no nonce over UNIX sockets; `Some(false)`: none over TCP.
     pub(super) keeps_nonces: Option<bool>,
 }
 

@@ -28,8 +28,9 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Packets that have never left. If `pairs`, one CR may answer two of them; the pairs count
-    /// from the `sent` packets that leave just before these.
+    /// Packets that have never left. If `pairs`, they leave in pairs, and one CR may answer both
+    /// packets of a pair. The `sent` packets that leave just before these are paired too; the
+    /// first of them begins a pair.
     pub(crate) fn new(packets: Range<u32>, pairs: bool, sent: u32) -> Self {
         let pairs = pairs.then_some((packets.start + sent) % 2);
         Self {

@@ -195,7 +195,7 @@ fn a_small_window_takes_small_steps() {
 }
 
 #[test]
-fn a_small_window_looks_ahead() {
+fn a_small_window_follows_the_expected_delay() {
     // The queue is long but falls so fast that it will be empty.
     let mut session = Session::new(0.25);
     session.swift.rtt = Nanos::from_micros(260);

@@ -84,7 +84,8 @@ fn a_gradient_counts_from_36_microseconds_on() {
         "the smoothed difference is 1 µs, but does not count yet"
     );
     session.timely.difference = 8_000.0;
-    // 0.125 × 8 + 0.875 × 1 = 1.875 µs of 10: 1 − 0.8 × 0.1875 = 0.85.
+    // The smoothed difference is 0.125 × 8 + 0.875 × 1 = 1.875 µs, of 10 µs; the factor is 1 − 0.8
+    // × 0.1875 = 0.85.
     assert_close(session.sample(36), more * 0.85);
 }
 
@@ -98,7 +99,7 @@ fn a_gradient_never_lowers_the_rate_by_more_than_beta() {
 #[test]
 fn above_t_high_the_gradient_does_not_matter() {
     let mut session = Session::new();
-    // 1 − 0.8 × (1 − 500/1000) = 0.6, twice, although the round trip does not rise.
+    // The factor is 1 − 0.8 × (1 − 500/1000) = 0.6, twice, although the round trip does not rise.
     assert_close(session.sample(1000), 0.6);
     assert_close(session.sample(1000), 0.36);
 }
@@ -220,7 +221,7 @@ fn the_patch_brings_different_rates_together() {
         (0..samples).fold(0.0, |_, _| session.sample(100))
     };
     let [more, less] = [0.5, 0.001].map(|rate| after(Law::Patched, rate, 2000));
-    // The rate at which δ = β × R: 1/8000 / 0.008.
+    // This is the rate at which δ = β × R: 1/8000 / 0.008.
     assert!((more - 1.0 / 64.0).abs() < 2e-4, "{more}");
     assert!((less - 1.0 / 64.0).abs() < 2e-4, "{less}");
     // Timely adds the same step to both, up to the line rate.

@@ -14,8 +14,8 @@ use crate::transport::{Rx, Tx};
 
 impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Keeps ordinary requests for their batch handlers, one per frame, from a frame on; returns
-    /// the index after them. A separate function, because the loop over other packets needs its
-    /// registers for other values.
+    /// the index after them. This is a separate function, because the loop over other packets needs
+    /// its registers for other values.
     #[inline(never)]
     pub(super) fn keep_whole(&mut self, rx: &impl Rx, first: usize, frames: usize) -> usize {
         // A tap must see each frame.

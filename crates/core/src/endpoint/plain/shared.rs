@@ -55,7 +55,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 cursor.offset = offset;
                 return Met::Untried;
             };
-            // Counted before it runs, because it counts even if a function of the user panics.
+            // The packet is counted before it runs, because it must count even if a function of the
+            // user panics.
             cursor.plain += 1;
             let user = (&mut *app, &*handlers, &mut *dispatched);
             if !run_words::<false, _>(packet, || (index, end), cursor, user, &mut cx) {
@@ -81,7 +82,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let Some(packet) = first_packet(rest).filter(|_| frame.whole().is_some()) else {
             return false;
         };
-        // Counted before it runs, because it counts even if a function of the user panics.
+        // The packet is counted before it runs, because it must count even if a function of the
+        // user panics.
         cursor.plain += 1;
         // A packet alone in its frame was tried already, unless a tap sees each frame.
         let was_tried = met == Met::Tried

@@ -344,7 +344,7 @@ fn acknowledged_responses_are_given_back_and_the_others_stay() {
     assert_eq!(
         server.requests.table.live(),
         2,
-        "two of the numbers are not of held responses"
+        "the server holds no response for two of the numbers"
     );
 }
 

@@ -182,7 +182,7 @@ fn event() -> impl Strategy<Value = Event> {
 proptest! {
     /// Slots and credits are conserved, and computed fields agree with the others, after any event.
     #[test]
-    fn nothing_is_lost(events in prop::collection::vec(event(), 0..200)) {
+    fn slots_and_credits_are_never_lost(events in prop::collection::vec(event(), 0..200)) {
         let mut line = open(8, 10);
         let (mut taken, mut parts) = (Vec::new(), 0);
         for event in events {

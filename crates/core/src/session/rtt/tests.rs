@@ -6,7 +6,7 @@ const FLOOR: Nanos = Nanos::from_millis(1);
 const INITIAL: Nanos = Nanos::from_millis(20);
 
 #[test]
-fn timeout_is_initial_before_the_first_sample_and_the_floor_after_fast_ones() {
+fn the_timeout_is_initial_before_the_first_sample_and_the_floor_after_fast_ones() {
     let mut rtt = Rtt::default();
     assert_eq!(rtt.timeout(FLOOR, INITIAL), INITIAL);
     for _ in 0..100 {
@@ -17,7 +17,7 @@ fn timeout_is_initial_before_the_first_sample_and_the_floor_after_fast_ones() {
 }
 
 #[test]
-fn timeout_follows_slow_and_varying_samples() {
+fn the_timeout_follows_slow_and_varying_samples() {
     let mut rtt = Rtt::default();
     for i in 0..1000 {
         rtt.on_sample(Nanos::from_millis(if i % 2 == 0 { 10 } else { 20 }));

@@ -86,7 +86,7 @@ fn a_packet_of_an_open_session_passes_and_shows_that_its_peer_is_alive() {
     sessions.at_mut(session.index()).on_asked(Nanos(2));
     let header = request(&sessions, session, 3);
     let mut bytes = frame(&header, 3);
-    // The next packet of the frame.
+    // This byte belongs to the next packet of the frame.
     bytes.push(0xFF);
     let mut stats = Stats::default();
     let packet = sessions.next_packet(&bytes, CAME, &mut stats);
@@ -115,7 +115,7 @@ fn the_first_packet_of_a_long_message_has_the_data_of_one_packet() {
     };
     assert_eq!(length(0, 16), Some(16));
     assert_eq!(length(1, 16), Some(16));
-    assert_eq!(length(2, 16), Some(8), "the rest of 40 bytes");
+    assert_eq!(length(2, 16), Some(8), "8 of 40 bytes are left");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn each_fault_has_its_counter_and_shows_no_life_of_the_peer() {
         (Header { size: 21, ..good }, DropReason::Size),
     ];
     for (header, reason) in faults {
-        // A byte less than the data of a full packet.
+        // This is a byte less than the data of a full packet.
         let bytes = frame(&header, 15);
         assert_eq!(dropped(&mut sessions, &bytes), only(reason), "{header:?}");
     }

@@ -11,7 +11,11 @@ fn a_lost_request_is_sent_again_with_backoff() {
     let mut pair = Pair::new();
     pair.call(ECHO, b"x", 1);
     let lost = pair.pass_alone(Nanos::from_millis(70));
-    assert_eq!(lost.len(), 3, "at 0, 20 and 60 ms: {lost:?}");
+    assert_eq!(
+        lost.len(),
+        3,
+        "the request leaves at 0, 20 and 60 ms: {lost:?}"
+    );
     assert!(lost[0].flags == Flags::SAMPLE && lost[1].flags == Flags::RETRANSMISSION);
     pair.pass(Nanos::from_millis(100));
     assert_eq!(pair.done(), [(Tag(1), Ok(b"x".to_vec()))]);
@@ -212,7 +216,7 @@ fn a_peer_that_does_not_run_for_a_while_is_asked_by_one_call_and_not_by_all() {
     (0..30).for_each(|tag| {
         pair.call(ECHO, b"hello", tag);
     });
-    // Longer than the first timeout, which is 20 ms; shorter than the second.
+    // This is longer than the first timeout, which is 20 ms, and shorter than the second.
     pair.pass_at_client(Nanos::from_millis(30));
     assert_eq!(pair.client.rpc.counters().retransmissions, 1);
     pair.pass(Nanos::from_millis(50));

@@ -117,7 +117,7 @@ fn the_codes_of_a_server_prove_something_only_if_it_keeps_the_rules() {
         assert_eq!(info.keeps_code_rules, keeps_rules);
         pair.call(unknown, b"x", 1);
         pair.call(REJECT, b"x", 2);
-        // A call of more than one packet, which another code path ends.
+        // This call has more than one packet, so another code path ends it.
         call_long(&mut pair, unknown, 3);
         pair.run();
         let code = ErrorCode::UNKNOWN_TYPE;

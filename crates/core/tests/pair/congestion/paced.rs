@@ -82,7 +82,7 @@ fn a_large_request_leaves_packet_by_packet() {
         seen.iter()
             .all(|(_, header)| !header.flags.has(Flags::RETRANSMISSION))
     );
-    // All packets but the first were paced, and an RFR for the rest of the response.
+    // All packets but the first were paced, and so was an RFR for the rest of the response.
     assert_eq!(pair.client.rpc.counters().paced, 5);
     pair.assert_clean();
 }
@@ -150,7 +150,7 @@ fn an_rfr_takes_the_time_of_the_bytes_that_it_asks_for() {
 fn answers_are_never_paced() {
     let mut pair = Pair::new();
     let back = pair.back;
-    // A rate of one packet in a second.
+    // The rate is one packet in a second.
     pair.server
         .rpc
         .control(back, Box::new(Fixed(1048)))
@@ -162,7 +162,7 @@ fn answers_are_never_paced() {
         pair.clock.pass(Nanos(10_000));
         pair.run();
     }
-    assert_eq!(pair.done().len(), 4, "within a millisecond");
+    assert_eq!(pair.done().len(), 4, "answers do not wait for the rate");
     assert_eq!(pair.server.rpc.counters().paced, 0);
     pair.assert_clean();
 }
@@ -401,7 +401,7 @@ fn the_rate_limiter_is_bypassed_at_line_rate_unless_asked_not_to() {
 }
 
 #[test]
-fn the_timely_bypass_spares_samples() {
+fn the_timely_bypass_takes_fewer_samples() {
     let config = Config {
         scheme: Some(Scheme::Timely),
         ..Config::default()

@@ -186,7 +186,11 @@ fn a_burst_of_one_frame_may_have_left_the_answer_for_the_next() {
     p.clock.pass(Nanos::from_micros(400));
     p.client.inbox.borrow_mut().push_back(vec![0; 8]);
     p.client.rpc.run_once();
-    assert_eq!(p.client.rpc.counters().retransmissions, 0, "of 20 ms");
+    assert_eq!(
+        p.client.rpc.counters().retransmissions,
+        0,
+        "the timeout is 20 ms"
+    );
     idle(&mut p, Nanos::from_micros(400));
     assert_eq!(
         p.client.rpc.counters().retransmissions,
@@ -377,7 +381,7 @@ fn all_slow_requests_of_a_burst_are_announced_before_the_first_runs() {
         p.run();
     }
     assert!(p.client.rpc.counters().rtt_samples > 0);
-    // Now two requests together. The server takes both in one burst.
+    // Now two requests come together. The server takes both in one burst.
     p.call(SLOW, b"1", 101);
     p.call(SLOW, b"2", 102);
     p.client.rpc.run_once();

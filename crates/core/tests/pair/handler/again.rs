@@ -28,8 +28,10 @@ fn in_parts(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
             },
             _ => item,
         };
-        item.reply(1, |out| out[0] = u8::try_from(calls).expect("a few"))
-            .expect("it fits");
+        item.reply(1, |out| {
+            out[0] = u8::try_from(calls).expect("the calls are few")
+        })
+        .expect("it fits");
     }
 }
 

@@ -211,7 +211,7 @@ fn a_completion_that_takes_long_is_not_blamed_on_a_handler() {
         cx.recycle([done.request, done.response]);
         if done.tag == Tag(9) {
             app.clock.pass(LONG);
-            // More packets than a short burst may have.
+            // These are more packets than a short burst may have.
             for tag in 10..15 {
                 let [request, response] = [16; 2].map(|len| cx.buf(len).unwrap());
                 cx.call(done.session, ECHO, request, response, Tag(tag))

@@ -21,7 +21,7 @@ fn send(pair: &mut Pair, header: Header, data: &[u8]) {
 
 /// Variations of a good header that no correct peer sends.
 fn forgeries(good: Header) -> [Header; 11] {
-    // No flags, which is valid for every type.
+    // The header has no flags, which is valid for every type.
     let good = Header {
         flags: Flags::NONE,
         ..good

@@ -165,7 +165,7 @@ fn acknowledgements_of_responses_that_are_not_held_change_nothing() {
     let answers = serve(&mut pair, request, &[&acks.encode()[..], b"more"].concat());
     assert_eq!(kinds(&answers), [PacketType::Resp]);
     assert_eq!(pair.server.rpc.pool_use().1, before.1 + 1);
-    // Then the request whose response is held.
+    // The next vector names the request whose response is held.
     let acks = AckVector([ReqNum(1); 4]);
     let request = Header {
         req: ReqNum(3),
@@ -243,7 +243,7 @@ fn large_answers_that_contradict_themselves_are_dropped() {
     assert_eq!(pair.client.rpc.counters().drops.unexpected, 1);
     pair.run();
     assert_eq!(pair.done(), [(Tag(1), Ok(b"x".to_vec()))]);
-    // A response whose size changes midway, after its first packet.
+    // The size of a response changes midway, after its first packet.
     call_large(&mut pair, 20, 1 << 20, 2);
     while pair.ran() < 2 {
         exchange(&mut pair);
@@ -331,7 +331,7 @@ fn more_requests_than_a_batch_holds_are_two_batches() {
             .unwrap();
     }
     pair.step_client();
-    // All of them in one frame (rule W11).
+    // All of them lie in one frame (rule W11).
     let frame: Vec<u8> = pair.client.out.borrow_mut().drain(..).flatten().collect();
     pair.server.inbox.borrow_mut().push_back(frame);
     pair.run();

@@ -201,7 +201,11 @@ fn a_bitmap_of_packets_that_have_not_left_is_dropped() {
     pair.client.inbox.borrow_mut().extend(forged);
     pair.step_client();
     assert_eq!(pair.client.rpc.counters().drops.packet_number, count);
-    assert_eq!(credits(&pair), before, "nothing was believed");
+    assert_eq!(
+        credits(&pair),
+        before,
+        "the forged packets return no credit"
+    );
     for _ in 0..100 {
         pair.pass(Nanos::from_micros(100));
     }

@@ -399,6 +399,12 @@ fn sessions_of_a_crowd_ask_for_fewer_round_trips() {
         assert_eq!(pair.done().len(), 3_000);
         pair.client.rpc.counters().rtt_samples
     };
-    assert!((29..=31).contains(&samples(8)), "every 100 µs");
-    assert!((3..=4).contains(&samples(80)), "every millisecond");
+    assert!(
+        (29..=31).contains(&samples(8)),
+        "a session asks every 100 µs"
+    );
+    assert!(
+        (3..=4).contains(&samples(80)),
+        "a session asks every millisecond"
+    );
 }

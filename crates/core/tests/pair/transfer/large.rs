@@ -361,7 +361,7 @@ fn silence_does_not_make_a_storm() {
 }
 
 #[test]
-fn own_absence_is_no_silence_of_the_peer() {
+fn absence_of_the_client_is_no_silence_of_its_peer() {
     let config = Config {
         response_hold: Nanos::from_secs(10),
         ..Config::default()

@@ -83,7 +83,7 @@ fn one_cr_answers_two_packets_that_leave_together() {
     let mut pair = echo_within(2, 6);
     for first in [0, 2, 4] {
         let [one, two] = sent(&mut pair)[..] else {
-            panic!("no pair");
+            panic!("the client did not send a pair");
         };
         assert_eq!((one.pkt.0, one.flags), (first, Flags::FOLLOWED));
         assert_eq!((two.pkt.0, two.flags), (first + 1, Flags::NONE));
@@ -194,7 +194,7 @@ fn a_followed_packet_that_comes_twice_is_answered_at_once() {
 
 /// The session has no congestion control, so each CR lets a packet leave as soon as possible.
 #[test]
-fn credits_alone_return_one_by_one() {
+fn a_session_with_credits_alone_marks_no_packet_as_followed() {
     let mut pair = Pair::new();
     let rpc = &mut pair.client.rpc;
     let len = 6 * DATA_SIZE as usize;

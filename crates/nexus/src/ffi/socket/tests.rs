@@ -108,7 +108,11 @@ fn a_connection_comes_from_the_address_of_its_nexus_if_it_can() {
     ] {
         let _socket = dial_tcp(to, own.parse().unwrap()).unwrap();
         let (_, remote) = listener.accept().unwrap();
-        assert_eq!(remote.ip(), from.parse::<IpAddr>().unwrap(), "own is {own}");
+        assert_eq!(
+            remote.ip(),
+            from.parse::<IpAddr>().unwrap(),
+            "the nexus is at {own}"
+        );
     }
 }
 

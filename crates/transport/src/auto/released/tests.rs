@@ -10,7 +10,7 @@ fn place(own: u64, shm: u64, remote: u64) -> SentPositions {
     }
 }
 
-/// Otherwise a finished call would not complete while a device has packets of a long message.
+/// A finished call must complete even while a device has packets of a long message.
 #[test]
 fn a_transport_that_always_has_packets_does_not_hold_up_earlier_ones() {
     let mut released = Released::default();
@@ -29,12 +29,12 @@ fn a_transport_that_always_has_packets_does_not_hold_up_earlier_ones() {
 #[test]
 fn a_position_is_passed_when_both_transports_have_passed_it() {
     let mut released = Released::default();
-    // Three packets over shared memory, and then two over the other transport.
+    // Three packets were sent over shared memory, and then two over the other transport.
     let given = place(5, 3, 2);
     assert_eq!(released.look(given, TxSeq(0), TxSeq(0)).0, 0);
     assert_eq!(released.look(given, TxSeq(3), TxSeq(1)).0, 0);
     assert_eq!(released.look(given, TxSeq(2), TxSeq(2)).0, 0);
-    // Two more packets over each, before the first ones are done.
+    // Two more packets are sent over each, before the first ones are done.
     let more = place(9, 5, 4);
     assert_eq!(released.look(more, TxSeq(3), TxSeq(2)).0, 5);
     assert_eq!(released.look(more, TxSeq(4), TxSeq(4)).0, 5);

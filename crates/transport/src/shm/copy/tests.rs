@@ -52,11 +52,11 @@ fn a_short_copy_writes_its_length_and_nothing_more() {
             assert_eq!(target[start..start + len], source[shift..shift + len]);
             assert!(
                 target[..start].iter().all(|&byte| byte == 0),
-                "before, length {len}"
+                "before the copy, length {len}"
             );
             assert!(
                 target[start + len..].iter().all(|&byte| byte == 0),
-                "behind, length {len}"
+                "after the copy, length {len}"
             );
         }
     }

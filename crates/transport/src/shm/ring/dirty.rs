@@ -65,8 +65,8 @@ impl Dirty {
         let written = u64::MAX >> (Self::RUN - count);
         let (at, shift) = ((first / BITS) as usize, first % BITS);
         self.bits[at] = self.bits[at] & !(written << shift) | data << shift;
-        // The cells whose bits lie in the set's next word; if there are none, the shift is by all
-        // bits.
+        // The other cells have their bits in the set's next word. If there are none, the shift is
+        // by all bits.
         if let Some(next) = self.bits.get_mut(at + 1)
             && let (Some(written), Some(data)) = (
                 written.checked_shr(BITS - shift),
@@ -127,7 +127,8 @@ impl Dirty {
         let data = u64::MAX >> (Self::RUN - count);
         let (place, shift) = (at / Self::RUN, at % Self::RUN);
         self.bits[place] |= data << shift;
-        // The bits in the set's next word. Two shifts, because one by all bits would overflow.
+        // These are the bits in the set's next word. There are two shifts, because one by all bits
+        // would overflow.
         let over = data >> 1 >> (Self::RUN - 1 - shift);
         if count > 1 && over != 0 {
             self.bits[place + 1] |= over;
@@ -143,7 +144,7 @@ impl Dirty {
         self.until = until;
         let data = 1_u64 << (at % Self::RUN);
         let bits = &mut self.bits[at / Self::RUN];
-        // Zero if the next cell's bit lies in the set's next word.
+        // This is zero if the next cell's bit lies in the set's next word.
         let next = data << 1;
         if next == 0 || after == 0 {
             *bits |= data;

@@ -356,7 +356,7 @@ impl Fill {
         packets: &[S::Packet],
     ) -> u64 {
         let mut sum = 0;
-        // By index, because two iterators from the end cost twice as much.
+        // The loop goes by index, because two iterators from the end cost twice as much.
         for place in (0..packets.len()).rev() {
             let (line, len) = (&lines[place], staged.size(packets[place]));
             // SAFETY: as the caller promises.

@@ -59,7 +59,11 @@ fn a_tied_socket_serves_its_peer_alone_and_an_untied_one_all() {
         assert!(socket.is_tied());
         socket.on_only_peer(None);
         assert!(!socket.is_tied() && !socket.wants_sources());
-        assert_eq!(arriving(&socket, &[&peer, &other]), 2, "at the same port");
+        assert_eq!(
+            arriving(&socket, &[&peer, &other]),
+            2,
+            "the socket keeps its port"
+        );
         assert_eq!(ffi::local_addr(socket.fd()).unwrap(), socket.bound);
     }
 }

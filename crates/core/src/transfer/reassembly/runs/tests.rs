@@ -29,7 +29,7 @@ fn header(number: u32) -> Header {
 /// A frame of the packet with this header, as long as the packet must be.
 fn frame(header: &Header) -> Vec<u8> {
     let data = header.data_len(10).unwrap_or(0);
-    let byte = u8::try_from(header.pkt.0 % 251).expect("it is lower");
+    let byte = u8::try_from(header.pkt.0 % 251).expect("a remainder of 251 fits");
     let mut bytes = header.encode().to_vec();
     bytes.extend((0..data).map(|_| byte));
     bytes
@@ -113,7 +113,7 @@ fn a_run_takes_packets_in_order_and_leaves_the_last_of_the_request() {
         |numbers: &[u32]| run(&mut reassembly, place, &frames(numbers.iter().copied())).packets;
     assert_eq!(take(&[1, 2]), 0, "packet 0 is missing");
     assert_eq!(take(&[0, 1, 3]), 2);
-    assert_eq!(take(&[1, 2]), 0, "it came before");
+    assert_eq!(take(&[1, 2]), 0, "packet 1 came before");
     assert_eq!(take(&[2, 3, 4, 5, 6, 7, 8, 9]), 7);
     assert_eq!(take(&[9]), 0);
 }

@@ -1,11 +1,11 @@
-//! The set against a list of flags, for rows and lone packets at every place.
+//! The set, compared with a list of flags, for rows and lone packets at every place.
 
 use super::*;
 
 /// The tests try every place and number; under Miri, which is slow, only a few.
 const STEP: usize = if cfg!(miri) { 61 } else { 1 };
 
-/// Cells of the tested set: several words of it.
+/// Cells of the tested set, which has several words.
 const COUNT: u32 = 192;
 
 /// A set whose bits are those of these flags.
