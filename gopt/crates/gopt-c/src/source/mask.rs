@@ -67,8 +67,8 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Blanks the text that the preprocessor has inserted from headers of the system: it has no
-    /// lanes, and no grammar knows all of its constructs.
+    /// Blanks the text that the preprocessor has inserted from system headers: it has no lanes, and
+    /// no grammar knows all of its constructs.
     pub(super) fn mask_headers(&mut self, masked: &mut [u8]) {
         let mut main = None;
         let mut header: Option<usize> = None;

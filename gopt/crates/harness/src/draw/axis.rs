@@ -1,4 +1,4 @@
-//! An axis: its values, their places, and the values that are written next to it.
+//! An axis: its values, their places, and the labels next to it.
 
 use crate::figure;
 
