@@ -17,7 +17,7 @@ pub enum Error {
     BadLimit,
     /// No server was ready before the deadline. The operation did not happen.
     Unavailable,
-    /// The deadline passed before the answer came. The operation only reads.
+    /// The operation only reads, and its answer did not come before the deadline.
     DeadlinePassed,
     /// The write was sent, and no answer arrived: it may have happened, may still happen, or may
     /// never happen.

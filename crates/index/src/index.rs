@@ -6,10 +6,10 @@
 //! earlier word than the last, and show some items twice while another thread writes.
 //!
 //! Invariants: the gets and writes of one key are linearizable. A scan shows each key once, in key
-//! order. It shows every key that exists during the whole scan, and no key that exists at no time
-//! during it; a key that is inserted or deleted meanwhile may be shown or not. A scan or sum
-//! prevents the memory of at most [`CHUNK`] items at a time from being freed, so the memory of
-//! deleted items is freed even during a long scan.
+//! order. It shows every key that exists during the whole scan. It may or may not show a key that
+//! is inserted or deleted meanwhile, and shows no other keys. A scan or sum prevents the memory of
+//! at most [`CHUNK`] items at a time from being freed, so the memory of deleted items is freed even
+//! during a long scan.
 //!
 //! The tree has the short values, and handles of the long ones (`values.rs`). A long value is freed
 //! after its item was removed from the tree. So a reader that finds a handle without a value reads

@@ -85,8 +85,8 @@ impl Desk {
         self.sequencer.next_job(now)
     }
 
-    /// The time at which [`Self::next_job`] returns a job, unless a request arrives before.
-    /// [`Nanos::MAX`]: not before the present job has ended.
+    /// The time at which [`Self::next_job`] returns a job, unless a request arrives earlier.
+    /// [`Nanos::MAX`]: not before the job in progress has ended.
     #[inline]
     #[must_use]
     pub fn next_job_at(&self) -> Nanos {

@@ -42,7 +42,7 @@ pub enum Ending {
     Deposed(u32),
     /// The disk has failed, and it is unknown which writes it has kept.
     Failed(std::io::Error),
-    /// The file of this epoch's server, which this one replaces, cannot be used.
+    /// The file of this epoch cannot be used. It is the file of the server that this one replaces.
     Damaged(u32, Damage),
     /// The file of this server's epoch is gone.
     Gone,
