@@ -87,8 +87,8 @@ impl Client {
         self.has_hung_up |= event.is_read_closed() || event.is_error();
     }
 
-    /// Frees the memory of a client that has been idle for a second. False: its time to leave is
-    /// over.
+    /// Frees the memory of a client that has been idle for a second. False: the time in which the
+    /// client could read the last answer is over.
     pub(crate) fn on_second(&mut self, now: Seconds) -> bool {
         let idle = now.0.saturating_sub(self.guest.last_command().0);
         if idle > 1 && !self.is_trimmed {
