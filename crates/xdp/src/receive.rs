@@ -27,9 +27,9 @@ use dunlin_packet::{Datagram, Home, REFUSALS, Refused, Seen, Written};
 /// Most packets that a burst looks at one by one, including those that it refuses.
 const MOST_LOOKS: usize = 3 * RX_BURST;
 
-/// Names of the counters of this half, before those of [`REFUSALS`]. The first one is no counter:
-/// the bytes of the regions of frames, which the kernel or the daemon may have made smaller than
-/// the option asks for.
+/// Names of the counters of this half, before those of [`REFUSALS`]. The first one is not a counter
+/// but the size of the regions of frames in bytes, which the kernel or the daemon may have made
+/// smaller than the option asks for.
 pub(crate) const DETAILS: [&str; 11] = [
     "umem_bytes",
     "rx_datagrams",

@@ -29,7 +29,7 @@ pub(crate) struct Shares {
 
 impl Shares {
     /// Puts an address into the inbox of the other share that holds it. False if there is none, or
-    /// if its inbox is full: an honest kernel completes no frame twice, so it fills none.
+    /// if its inbox is full. An honest kernel completes no frame twice, so it never fills an inbox.
     #[cold]
     fn give(&self, inboxes: &mut [Vec<u64>], giver: usize, addr: u64) -> bool {
         let share = addr.checked_sub(self.start).map(|at| at / self.bytes);

@@ -47,7 +47,7 @@ const MAX_HOMES: u32 = 4096;
 /// Sockets that an interface can have.
 const MAX_SOCKETS: u32 = 256;
 
-/// Bytes for the complaints of the kernel's verifier.
+/// Bytes for the log of the kernel's verifier.
 const LOG: usize = 1 << 16;
 
 /// Where the kernel runs the program.
