@@ -1,7 +1,8 @@
 //! Places where clients connect, and their listeners.
 //!
-//! A UNIX socket belongs only to the user, as in memcached. Its file is removed with the listener.
-//! A file that another process has left is replaced, but only if it is a socket at which no server
+//! Only the user who runs the server may connect to its UNIX socket, as in memcached. Its file is
+//! removed with the listener. A file that another process has left is replaced, but only if it is a
+//! socket at which no server
 //! answers.
 
 use std::fmt;

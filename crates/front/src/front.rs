@@ -137,7 +137,7 @@ impl Front {
     }
 
     /// Polls the sockets. If none is ready, waits for this long, or until the next tick. True if
-    /// the endpoint's descriptor is ready.
+    /// the endpoint's descriptor is ready, or a signal has come.
     pub(crate) fn look(&mut self, wait: Duration, now: Seconds) -> io::Result<bool> {
         // If clients wait at a door, the kernel reports that only once.
         let wait = match self.pause {
