@@ -48,7 +48,8 @@ pub struct ClientOptions {
     pub deadline: Nanos,
     /// How long a server may take to answer the first request over a session.
     pub patience: Nanos,
-    /// The pause after a server has failed. It doubles with each further failure.
+    /// The pause after a round in which all servers have failed. It doubles with each further
+    /// round.
     pub least_pause: Nanos,
     /// The longest pause.
     pub most_pause: Nanos,
@@ -81,7 +82,7 @@ pub struct Client {
     upper: u32,
     /// True if something has changed for waiting operations, so that the client tries them again.
     is_stirred: bool,
-    /// At most the earliest deadline of the waiting operations.
+    /// No later than the earliest deadline of the waiting operations.
     next_deadline: Nanos,
     /// When waiting operations are tried again.
     retry_at: Nanos,
@@ -405,7 +406,7 @@ impl Client {
         }
     }
 
-    /// Ends a session whose server cannot help. The client tries the next server, after a pause.
+    /// Ends a session whose server cannot help. The client then tries the next server.
     fn leave(&mut self, session: Session, cx: &mut Cx<'_>) {
         if self.lane.has(session) {
             self.lane.on_failure(cx.now(), &self.options);

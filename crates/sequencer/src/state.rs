@@ -108,7 +108,8 @@ impl State {
         out
     }
 
-    /// Reads the state of a file. If one of its slots cannot be read, its limits are raised.
+    /// Reads the state of a file. If one of its slots cannot be read, the limits of the other slot
+    /// are raised.
     ///
     /// # Errors
     /// [`Damage`].

@@ -19,7 +19,7 @@ pub(super) struct NamedSequence {
     coming: Option<u64>,
     /// How many numbers a reservation adds.
     block: u64,
-    /// How many numbers this server skipped without giving them.
+    /// How many numbers below `next` this server has not given.
     skipped: u64,
     /// Whether a slot of this epoch on the disk has the name, with this limit or a lower one.
     is_known: bool,
