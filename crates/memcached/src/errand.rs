@@ -7,8 +7,7 @@
 //! A command is sent as the client's text, reduced to one key if the client's line has several, so
 //! near and far keys share one parser and one renderer. Numbers are little endian. Any client of
 //! the endpoint may send such bytes, too. They never make this thread panic, and reach only items
-//! that a
-//! native client can reach.
+//! that a native client can reach.
 
 use dunlin_store::{Cursor, SLICE, Seconds, Writing};
 

@@ -186,7 +186,7 @@ impl Blaster {
         (!sent.is_empty()).then(|| sent[place % sent.len()].clone())
     }
 
-    /// Makes random bytes, in half of the packets after a readable header.
+    /// Makes random bytes. In half of the packets, the first byte is that of a readable header.
     fn noise(&mut self) -> Vec<u8> {
         let len = self.below(1_400);
         let mut packet = vec![0; len];
