@@ -199,6 +199,8 @@ fn alarms(job: &Job, made: Made) -> Vec<String> {
     alarms
 }
 
+/// Checks that the machine has enough memory.
+///
 /// # Errors
 /// The machine has less free memory than two tables take. The second table measures the rate of
 /// lines; for automata, building them takes as much memory instead.
