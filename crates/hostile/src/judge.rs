@@ -310,7 +310,7 @@ impl fmt::Display for Fault {
                 elsewhere_ns / 1_000
             ),
             Self::Twice(count) => write!(f, "{count} requests came to a handler twice"),
-            Self::Changed(count) => write!(f, "{count} requests changed under a handler"),
+            Self::Changed(count) => write!(f, "{count} requests changed while a handler read them"),
             Self::Grew { kib } => write!(f, "the server's memory grew by {kib} KiB"),
             Self::Grows { kib } => {
                 write!(f, "the server's memory does not stop growing: {kib:.0} KiB")
