@@ -50,7 +50,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Refuses macros whose names the output adds.
+    /// Refuses directives with names that begin like those that the output adds.
     pub(super) fn check_directives(&self) -> Result<(), Diagnostic> {
         for directive in &self.directives {
             let line = &self.text[directive.range.clone()];
