@@ -29,7 +29,7 @@ pub struct Client {
     pub(super) ends: Ends,
     /// True if something has changed for waiting calls, so that the client tries them again.
     pub(super) is_stirred: bool,
-    /// At most the earliest deadline of the waiting calls.
+    /// No later than the earliest deadline of the waiting calls.
     pub(super) next_deadline: Nanos,
     /// When failed calls are tried again; [`Nanos::MAX`] if there are none.
     pub(super) retry_at: Nanos,
