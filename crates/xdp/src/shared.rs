@@ -74,7 +74,7 @@ impl SharedRings {
     }
 
     /// Lets `write` write empty frames into the fill ring, and gives them to the kernel. True if
-    /// that waits for a system call.
+    /// the kernel takes them only after a system call.
     #[inline]
     pub(crate) fn fill(&self, write: impl FnOnce(&mut Producer<u64>)) -> bool {
         let mut inner = self.lock();

@@ -56,8 +56,8 @@ pub enum Mode {
     /// After the driver, for every kind of interface (`XDP_FLAGS_SKB_MODE`).
     #[default]
     Generic,
-    /// In the driver, if it can (`XDP_FLAGS_DRV_MODE`). Some drivers take the link down
-    /// and up for it (`docs/transports.md`).
+    /// In the driver, if it can (`XDP_FLAGS_DRV_MODE`). Some drivers take the link down and up for
+    /// it (`docs/transports.md`).
     Native,
 }
 
