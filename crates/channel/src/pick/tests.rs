@@ -66,7 +66,7 @@ fn equal_servers_get_equal_shares() {
 }
 
 #[test]
-fn a_slow_server_gets_little_of_the_least_of_two() {
+fn with_least_of_two_a_slow_server_gets_few_calls() {
     // With few calls in flight, many servers have equal numbers of them.
     for (count, at_once, seed) in [(2, 16, 1), (3, 16, 2), (3, 64, 3), (8, 64, 4)] {
         let mut takes = vec![1; count];
