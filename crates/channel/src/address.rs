@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | connecting | none open, nothing failed | a link opens: ready; fails: gone |
 //! | ready | open ones | a link is lost: degraded; the last one: gone |
-//! | degraded | open ones | a link opens: ready |
+//! | degraded | open ones | a link opens: ready; the last one is lost: gone |
 //! | gone | none open, or the server drains | a link opens: ready |
 //!
 //! Invariant: an address that is retiring (its server drains, or it is not listed) gets no new

@@ -5,9 +5,9 @@
 //! pause, because the same server gets it. Repeats that are free of charge end with the deadline of
 //! the request, which the client keeps.
 //!
-//! An attempt whose session has ended counts, but its repeat is free of charge: it waits for
-//! another session, as new requests do meanwhile, so the server gets no more than the new requests
-//! and those that were in flight.
+//! An attempt whose session has ended counts, but its repeat is free of charge. It waits for
+//! another session, as new requests do meanwhile, so the server gets only the new requests and
+//! those that were in flight.
 
 use dunlin_core::{Nanos, Rng};
 

@@ -31,7 +31,8 @@ const ANSWER: usize = 32;
 /// Packets that may be under way, as in `dunlin bench bandwidth`.
 const CREDITS: u32 = 256;
 
-/// Most turns for a packet, without which the program would wait for a lost one for ever.
+/// The most turns for a packet. Without this limit, the program would wait for a lost packet for
+/// ever.
 const TURNS: u64 = 10;
 
 #[derive(Default)]

@@ -34,7 +34,7 @@ static __thread int is_known __attribute__((tls_model("initial-exec")));
 
 static void forget_thread(void *value __rte_unused) { rte_thread_unregister(); }
 
-/* Starts DPDK on the calling thread, which must not end. DPDK writes its words to the descriptor
+/* Starts DPDK on the calling thread, which must not end. DPDK writes its log to the descriptor
  * `words`. It cannot be started twice, not even after a failure. */
 int dunlin_dpdk_start(int count, char **arguments, int words) {
     FILE *log = fdopen(words, "w");
@@ -49,8 +49,8 @@ int dunlin_dpdk_start(int count, char **arguments, int words) {
     return outcome < 0 && error == 0 ? -EINVAL : error;
 }
 
-/* Gives the calling thread a number, by which it has packets of its own in each pool. There are
- * 128 numbers; threads beyond them share. */
+/* Gives the calling thread a number, with which it has packets of its own in each pool. There are
+ * 128 numbers; further threads take each packet from the pool itself. */
 static inline void know_thread(void) {
     if (likely(is_known))
         return;
@@ -90,9 +90,10 @@ static int attach(const char *name, const char *arguments, uint16_t *port, int *
     return error;
 }
 
-/* Sets up the queue of packets to send. Many cards report what they have sent only for 32
- * descriptors at once, and the last packets before a pause with the next ones; a call whose data
- * one of them has would wait for ever. So each packet is reported, or none is lent. */
+/* Sets up the queue of packets to send. Many cards report sent packets only for 32 descriptors at
+ * once, so they report the last packets before a pause only with the next ones. A call whose data
+ * is in one of them would wait for ever. So the card must report each packet; otherwise no data is
+ * lent. */
 static int set_sending_queue(uint16_t descriptors, unsigned node, struct rte_eth_txconf conf,
                              struct dunlin_dpdk_device *device) {
     if (device->lends && conf.tx_rs_thresh > 1) {
@@ -127,8 +128,8 @@ static int is_virtual(const struct rte_eth_dev_info *info) {
     return strcmp(rte_bus_name(rte_dev_bus(info->device)), "vdev") == 0;
 }
 
-/* Whether a device can read packets of several pieces in any memory of the process, by its
- * addresses. Of virtual devices, only vhost can also be asked for what it has sent. */
+/* Whether a device can read packets of several pieces in any memory of the process, by the
+ * process's addresses. Only one virtual device, vhost, reports what it has sent. */
 static int reads_anywhere(const struct rte_eth_dev_info *info) {
     return rte_eal_iova_mode() == RTE_IOVA_VA &&
            (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0 &&
@@ -152,8 +153,8 @@ static int make_bell(const struct dunlin_dpdk_device *device) {
     return -1;
 }
 
-/* Starts the queues of a device, with interrupts if it has them. It gets one queue for received
- * packets if it refuses a rule: here for the port that discards all. */
+/* Starts the queues of a device, with interrupts if it has them. If it refuses a rule, it
+ * gets only one queue for received packets. The rule that is tried is for the discard port. */
 static int start_with_rules(const struct dunlin_dpdk_wish *wish,
                             const struct rte_eth_dev_info *info,
                             struct dunlin_dpdk_device *device) {
@@ -269,7 +270,7 @@ int dunlin_dpdk_open(const char *name, const char *arguments, const struct dunli
     return 0;
 }
 
-/* Forgets the packets that have rung, and makes the bell ring when another comes, or no more. */
+/* Clears the bell. If `on`, it rings for the next packet; otherwise it no longer rings. */
 void dunlin_dpdk_listen(uint16_t port, uint16_t queues, int bell, int on) {
     know_thread();
     for (uint16_t queue = 0; queue < queues; queue++)
@@ -320,12 +321,12 @@ uint32_t dunlin_dpdk_take(void *pool, void **handles, uint32_t count) {
     return rte_mempool_get_bulk(pool, handles, count) != 0 ? 0 : count;
 }
 
-/* The device needs these bytes no longer. */
+/* Called when the device no longer needs these bytes. */
 static void give_back(void *bytes __rte_unused, void *done) {
     __atomic_store_n((uint8_t *)done, 1, __ATOMIC_RELEASE);
 }
 
-/* Adds a tail to a packet. Its empty packet has room for what DPDK keeps with such bytes. */
+/* Adds a tail to a packet. DPDK keeps its data about the tail in the tail's empty packet. */
 static void append(struct rte_mbuf *packet, const struct dunlin_dpdk_tail *tail) {
     struct rte_mbuf *rest = tail->handle;
     struct rte_mbuf_ext_shared_info *shared = (void *)(rest + 1);
@@ -342,7 +343,7 @@ static void append(struct rte_mbuf *packet, const struct dunlin_dpdk_tail *tail)
 
 /* Sends packets from `dunlin_dpdk_take`, which are as their last owner has left them, and returns
  * the number of those that the device has taken over. `tails` has one for each packet, or is
- * NULL. Packets that stay have their tails, too. */
+ * NULL. Packets that stay keep their tails. */
 uint32_t dunlin_dpdk_send(uint16_t port, struct rte_mbuf **packets, const uint32_t *lengths,
                           const struct dunlin_dpdk_tail *tails, uint32_t count) {
     know_thread();
@@ -362,7 +363,7 @@ uint32_t dunlin_dpdk_send(uint16_t port, struct rte_mbuf **packets, const uint32
     return rte_eth_tx_burst(port, QUEUE, packets, (uint16_t)count);
 }
 
-/* Lets a device read the pages of some memory, or no more. */
+/* Lets a device read the pages of some memory, or ends that. */
 int dunlin_dpdk_share(uint16_t port, void *memory, size_t bytes, int on) {
     struct rte_eth_dev_info info;
     int error = rte_eth_dev_info_get(port, &info);

@@ -3,7 +3,7 @@
 
 #include <rte_ether.h>
 
-/* What a caller asks for, and what it gets; `src/ffi.rs` has a word for each field. */
+/* What a caller asks for, and what it gets; `src/ffi.rs` describes each field. */
 struct dunlin_dpdk_wish {
     uint32_t packets, descriptors;
     uint16_t mtu, around, queues;

@@ -1,5 +1,5 @@
-//! How `dpdk` endpoints get to know each other: as `udp` endpoints do. An offer has the address of
-//! the device and the port of the endpoint.
+//! Connects `dpdk` endpoints as `udp` endpoints are connected. An offer has the address of the
+//! device and the port of the endpoint.
 //!
 //! Called by the nexus through [`Connect`].
 

@@ -1,8 +1,8 @@
 //! Counts the packets of an endpoint whose data was copied into packets of the device, by cause.
 //!
-//! Only long packets are counted one by one. The number of the others is the number of sent
-//! packets, less these and the packets whose data was lent. So short packets cost nothing here.
-//! Owned by `leaving`.
+//! Only long packets whose data was copied are counted one by one. The number of the other copied
+//! packets is the number of sent packets, less these and the packets whose data was lent. So short
+//! packets cost nothing here. Owned by `leaving`.
 
 /// Names of the counters: of packets that are not counted one by one, then of each [`Cause`].
 pub(crate) const COPIES: [&str; 6] = [
@@ -17,7 +17,7 @@ pub(crate) const COPIES: [&str; 6] = [
 const CAUSES: usize = 3;
 const OTHERS: usize = COPIES.len() - CAUSES;
 
-/// Why the data of a packet that is long enough was copied.
+/// Why the data of a packet was copied although it is long enough to be lent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Cause {

@@ -100,7 +100,7 @@ fn check(given: &[String], hugepages: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::OutOfMemory, what))
 }
 
-/// All arguments, with ours first, so that the given ones may change what ours say.
+/// All arguments, with ours first, so that the given ones override them.
 fn arguments(given: &[String], processors: &[usize]) -> Vec<String> {
     let mut all = vec!["dunlin".to_owned(), "--no-telemetry".to_owned()];
     // DPDK refuses `--in-memory` together with `--no-huge`. But without huge pages, it makes no

@@ -39,7 +39,7 @@ pub(crate) struct Wish {
 #[repr(C)]
 pub(crate) struct Facts {
     pub(crate) pool: *mut c_void,
-    /// Of the link; 0 if the device does not know.
+    /// The rate of the link; 0 if the device does not report it.
     pub(crate) bytes_per_second: u64,
     /// Bytes of the longest frame.
     pub(crate) room: u32,

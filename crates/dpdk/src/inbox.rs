@@ -101,8 +101,8 @@ impl Inbox {
         &self.home
     }
 
-    /// Adds a packet, and wakes the endpoint if it sleeps. Without room, the packet is free
-    /// again, and counted.
+    /// Adds a packet, and wakes the endpoint if it sleeps. If there is no room, frees and counts
+    /// the packet.
     pub(crate) fn give(&self, arrived: Arrived, pool: &Pool) {
         let mut packets = self.packets();
         let is_full = packets.len() >= self.capacity.load(Ordering::Relaxed);

@@ -31,7 +31,7 @@ pub(crate) struct Leaving {
     _seat: Arc<Seat>,
     /// Complete datagrams, and empty packets.
     packets: Outgoing,
-    /// The packets and bytes of each complete datagram, and of all.
+    /// The packets and bytes of each complete datagram, and their sums.
     loads: [(u32, u32); BATCH],
     load: (u32, u32),
     /// Data that the device reads in the msgbuf: the tails of the complete datagrams, and whether
@@ -40,7 +40,7 @@ pub(crate) struct Leaving {
     has_tails: bool,
     /// The packets whose data the device may still read.
     lent: Lent,
-    /// Fewest data bytes of a packet that are lent.
+    /// Packets with at least this many data bytes are lent.
     lend: usize,
     /// The region of the last such data, and whether the device may read it.
     region: (RegionId, bool),

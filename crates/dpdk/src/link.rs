@@ -14,8 +14,8 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Looks if it is time, by `is_up`. True if the link has gone down since the last look. Only
-    /// the keeper calls this.
+    /// If it is time to look, calls `is_up`. True if the link has gone down since the last look.
+    /// Only the keeper calls this.
     pub(crate) fn on_time(&self, now_ms: u64, is_up: impl FnOnce() -> bool) -> bool {
         if now_ms - self.looked_ms.load(Ordering::Relaxed) < EVERY_MS {
             return false;

@@ -58,7 +58,7 @@ struct NeighbourEntry<P> {
     held_ms: u64,
 }
 
-/// The consequences of the passing of time.
+/// The results of the passing of time.
 #[derive(Debug)]
 pub(crate) struct Due<P> {
     /// Neighbours to ask for, each with the address that gets the question, or `None` for all.
@@ -69,7 +69,7 @@ pub(crate) struct Due<P> {
     pub(crate) changed: bool,
 }
 
-/// The consequences of an answer.
+/// The results of an answer.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Answered<P> {
     /// Whether the address was not known, or differs.

@@ -1,6 +1,6 @@
-//! The sending half: packets are copied into datagrams, those to one peer into the same (rule W11),
-//! and all datagrams of a burst go to the device together. Called by the event loop, and by
-//! `connect`.
+//! The sending half: packets are copied into datagrams, packets to one peer into the same datagram
+//! (rule W11), and all datagrams of a burst go to the device together. Called by the event loop,
+//! and by `connect`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -179,7 +179,7 @@ impl DpdkTx {
         }
     }
 
-    /// Apart, so that the loop over the packets of a lane keeps its registers.
+    /// A function of its own, so that the loop over the packets of a lane keeps its registers.
     #[inline(never)]
     fn add_all(&mut self, items: &[TxItem], first_place: u64) {
         let (mut rest, mut place) = (items, first_place);

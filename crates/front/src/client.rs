@@ -1,9 +1,9 @@
 //! A client: its socket and its connection.
 //!
 //! Readiness is kept from one event to the next, because the kernel reports only changes. A turn
-//! reads the socket once, runs commands up to the limit of a turn, and writes until the socket is
-//! full. It costs two system calls, because a read that returns less than it could have has emptied
-//! the socket.
+//! reads the socket once, runs commands up to the limit of a turn, and writes until everything is
+//! written, the socket is full or the turn has written enough. It costs two system calls, because a
+//! read that returns less than it could have has emptied the socket.
 
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(crate) struct Client {
     has_hung_up: bool,
     /// Whether a read has returned 0.
     is_at_end: bool,
-    /// The time at which its output ended, if it has.
+    /// When its output ended; `None` before that.
     leaves: Option<Seconds>,
     is_trimmed: bool,
     /// Whether it is in the queue for turns.
@@ -50,7 +50,7 @@ pub(crate) struct Client {
 pub(crate) enum After {
     /// The client gets another turn.
     Turn,
-    /// The client or its socket must do something first.
+    /// The client waits for its socket, or for an answer of another partition.
     Rest,
     /// The connection is closed.
     Close,
@@ -87,8 +87,8 @@ impl Client {
         self.has_hung_up |= event.is_read_closed() || event.is_error();
     }
 
-    /// Frees the memory of a client that has been idle for a second. False: its time to leave is
-    /// over.
+    /// Frees the memory of a client that has been idle for more than a second. False: the time in
+    /// which the client could read the last answer is over.
     pub(crate) fn on_second(&mut self, now: Seconds) -> bool {
         let idle = now.0.saturating_sub(self.guest.last_command().0);
         if idle > 1 && !self.is_trimmed {
@@ -199,7 +199,7 @@ impl Client {
         Ok(())
     }
 
-    /// Discards bytes that no command will use, until the client closes, too.
+    /// Discards bytes that no command will use, until the client has closed its side, too.
     fn throw_away(&mut self, buffer: &mut [u8]) -> After {
         for _ in 0..THROWN {
             match self.stream.read(buffer) {

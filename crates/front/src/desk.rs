@@ -112,7 +112,8 @@ impl Desk {
                 }
                 Ok(false) => match item.again() {
                     Ok(()) => return self.bursts.push((ticket, run)),
-                    // It came in one packet, so the transport has packets longer than a slice.
+                    // It came in one packet, or too many requests wait already. So it runs to its
+                    // end now.
                     Err(back) => item = back,
                 },
                 Err(_) => {

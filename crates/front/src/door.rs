@@ -1,8 +1,8 @@
 //! Places where clients connect, and their listeners.
 //!
-//! A UNIX socket belongs only to the user, as in memcached. Its file is removed with the listener.
-//! A file that another process has left is replaced, but only if it is a socket at which no server
-//! answers.
+//! Only the server's user may connect to its UNIX socket, as in memcached. Its file is removed with
+//! the listener. A file that another process has left is replaced, but only if it is a socket at
+//! which no server answers.
 
 use std::fmt;
 use std::io;

@@ -95,8 +95,8 @@ impl Front {
         rested
     }
 
-    /// Serves clients while the endpoint is parked, until the endpoint has work. So a client's
-    /// command costs no system call of the endpoint.
+    /// Serves clients while the endpoint is parked, until the endpoint has work or errands may
+    /// leave. So a client's command costs no system call of the endpoint.
     fn rest_on<T: Open>(
         &mut self,
         rpc: &mut Rpc<T, Desk>,

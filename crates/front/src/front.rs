@@ -123,7 +123,7 @@ impl Front {
         })
     }
 
-    /// Makes a waiting look end when this descriptor becomes readable.
+    /// Makes a [`Self::look`] that waits return when this descriptor becomes readable.
     pub(crate) fn watch(&self, endpoint: BorrowedFd<'_>) -> io::Result<()> {
         let raw = endpoint.as_raw_fd();
         let registry = self.poll.registry();
@@ -137,9 +137,9 @@ impl Front {
     }
 
     /// Polls the sockets. If none is ready, waits for this long, or until the next tick. True if
-    /// the endpoint's descriptor is ready.
+    /// the endpoint's descriptor is ready, or a signal has come.
     pub(crate) fn look(&mut self, wait: Duration, now: Seconds) -> io::Result<bool> {
-        // The kernel reports clients that already wait at a door only once.
+        // If clients wait at a door, the kernel reports that only once.
         let wait = match self.pause {
             Some(_) => wait.min(PAUSE),
             None if self.doors.iter().any(|door| door.may_enter) => Duration::ZERO,

@@ -210,7 +210,7 @@ impl Hall {
     }
 
     fn guests(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Guest>>> {
-        // No change of the list can fail halfway.
+        // No change of the list panics halfway, so it is whole even after a panic.
         let guests = self.guests.lock();
         guests.unwrap_or_else(PoisonError::into_inner)
     }
@@ -218,7 +218,7 @@ impl Hall {
 
 impl Post {
     fn arrivals(&self) -> MutexGuard<'_, Vec<(Stream, Arc<Guest>)>> {
-        // No change of the list can fail halfway.
+        // No change of the list panics halfway, so it is whole even after a panic.
         self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

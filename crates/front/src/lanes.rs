@@ -37,11 +37,12 @@ const KEPT_ROOMS: usize = 2;
 /// list.
 const ANSWER: usize = OUTPUT_MARK + MAX_VALUE + OUTPUT_MARK;
 
-/// A server with several threads needs at least this `max_message`: no burst is longer than its
-/// longest answer. If bursts were refused, the clients that wait for them would wait forever.
+/// A server with several threads needs at least this `max_message`: bursts and their answers are
+/// messages, and no burst is longer than the longest answer. If bursts were refused, the clients
+/// that wait for them would wait forever.
 pub const LEAST_MESSAGE: usize = ANSWER;
 
-/// How long a lane stays down.
+/// How long a lane stays down before it connects again.
 const PAUSE: Nanos = Nanos::from_millis(5);
 
 /// A client that waits for an answer: its place in the front's list, and its number, because

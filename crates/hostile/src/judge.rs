@@ -19,8 +19,7 @@ const GROWTH_KIB: u64 = 64 << 10;
 const LATE_GROWTH_KIB: f64 = 4096.0;
 /// With fewer samples of the memory than this, a run is too short to be judged by halves.
 const LOOKS: usize = 100;
-/// Packets that a run with `--reach` must send through the server's socket, and connections that it
-/// must make.
+/// Packets that the server must read in a run with `--reach`, and connections that it must answer.
 const PACKETS: u64 = 100_000_000;
 const CONNECTIONS: u64 = 1_000_000;
 
@@ -92,7 +91,7 @@ pub(crate) enum Fault {
     Grew { kib: u64 },
     /// The server's memory grew in the second half of the run.
     Grows { kib: f64 },
-    /// The server read too few packets, or got too few connections.
+    /// The server read too few packets, or answered too few connections.
     TooFew { packets: u64, connections: u64 },
     /// The attack with this name never reached the server.
     Idle(&'static str),
@@ -259,8 +258,8 @@ pub(crate) fn at_once(seen: &Seen) -> Vec<Fault> {
     faults
 }
 
-/// All faults of a run that is over. `reach`: the run must have sent 10⁸ packets and made 10⁶
-/// connections.
+/// All faults of a run that is over. `reach`: the server must have read 10⁸ packets and answered
+/// 10⁶ connections.
 pub(crate) fn faults(seen: &Seen, reach: bool) -> Vec<Fault> {
     let mut faults = at_once(seen);
     if seen.interrupted {
@@ -311,7 +310,7 @@ impl fmt::Display for Fault {
                 elsewhere_ns / 1_000
             ),
             Self::Twice(count) => write!(f, "{count} requests came to a handler twice"),
-            Self::Changed(count) => write!(f, "{count} requests changed under a handler"),
+            Self::Changed(count) => write!(f, "{count} requests changed while a handler read them"),
             Self::Grew { kib } => write!(f, "the server's memory grew by {kib} KiB"),
             Self::Grows { kib } => {
                 write!(f, "the server's memory does not stop growing: {kib:.0} KiB")

@@ -1,4 +1,5 @@
-//! The output of a run: a line for each phase, and at the end a summary for people or for machines.
+//! The output of a run: a line after each round of attacks, and at the end a summary for people or
+//! for machines.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -8,8 +9,8 @@ use serde_json::{Value, json};
 use crate::args::Args;
 use crate::judge::{Fault, Record, Seen};
 
-/// Prints, after each attack, the rate so far and the time left. On a terminal, each such line
-/// replaces the previous one.
+/// Prints, after each round of attacks, the rate so far and the time left. On a terminal, each such
+/// line replaces the previous one.
 pub(crate) fn progress(args: &Args, seen: &Seen, elapsed: Duration) {
     let deeds = seen.deeds();
     let seconds = elapsed.as_secs_f64();

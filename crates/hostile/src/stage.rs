@@ -2,8 +2,8 @@
 //! attacks on another server, attacks on the watched one, and a storm of attacks on the watched
 //! one, until the time is over or a fault is found.
 //!
-//! Invariant: the watched server and the healthy client run from beginning to end, so
-//! damage that outlasts an attack shows in a later phase.
+//! Invariant: the watched server and the healthy client run from beginning to end, so damage that
+//! outlasts an attack shows in a later phase.
 
 use std::time::{Duration, Instant};
 

@@ -42,7 +42,7 @@ pub fn message(bytes: &[u8]) {
 }
 
 /// Reads the bytes as a whole snapshot, which must not panic, and as the records after a correct
-/// header. A snapshot that is written from the items read must be accepted, and be written the same
+/// header. A snapshot of the items read must be accepted, and must be the same when it is written
 /// again.
 ///
 /// # Panics

@@ -85,8 +85,9 @@ impl Client {
     /// [`Self::next_end`].
     ///
     /// # Errors
-    /// The operation is not begun: [`Error::BadKey`], [`Error::TooLong`], [`Error::NoBuffer`] or
-    /// [`Error::Unavailable`].
+    /// The operation is not begun: [`Error::BadKey`], [`Error::TooLong`], [`Error::NoBuffer`],
+    /// [`Error::Unavailable`], or [`Error::Incompatible`] if the session does not allow messages of
+    /// this length.
     pub fn begin(
         &mut self,
         session: Session,
@@ -112,8 +113,9 @@ impl Client {
     /// Begins a scan, a count or a sum.
     ///
     /// # Errors
-    /// The operation is not begun: [`Error::BadRange`], [`Error::BadLimit`], [`Error::NoBuffer`] or
-    /// [`Error::Unavailable`].
+    /// The operation is not begun: [`Error::BadRange`], [`Error::BadLimit`], [`Error::NoBuffer`],
+    /// [`Error::Unavailable`], or [`Error::Incompatible`] if the session does not allow messages of
+    /// this length.
     pub fn begin_scan(
         &mut self,
         session: Session,

@@ -11,13 +11,14 @@ pub enum Error {
     BadKey,
     /// The value has more than 16 KiB.
     TooLong,
-    /// The start of the range is above its end.
+    /// The start of the range is above its end, or a key of the range has more than 255 bytes.
     BadRange,
     /// The limit is 0, or more than 2^20 items for a scan.
     BadLimit,
-    /// No server was ready before the deadline. The operation did not happen.
+    /// The session was not open, was full, or failed before the answer came. A write did not
+    /// happen.
     Unavailable,
-    /// The deadline passed before the answer came. The operation only reads.
+    /// The operation only reads, and its answer did not come before the deadline.
     DeadlinePassed,
     /// The write was sent, and no answer arrived: it may have happened, may still happen, or may
     /// never happen.

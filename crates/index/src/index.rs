@@ -1,20 +1,21 @@
-//! The tree, and the operations on it. Threads share it: gets take no lock, and a write waits for
-//! another one only if they write the same key or where a node is split.
+//! The tree, and the operations on it. Threads share it: a get takes no lock, except that of a long
+//! value, and a write waits for another one only where a node is split, or if both write the same
+//! key or keys that share a lock.
 //!
 //! The tree is `scc::TreeIndex`. `masstree` 0.9.5, the crate with the algorithm of eRPC §7.2,
 //! failed the tests of this crate: its scans miss items before a bound that differs from them in an
 //! earlier word than the last, and show some items twice while another thread writes.
 //!
 //! Invariants: the gets and writes of one key are linearizable. A scan shows each key once, in key
-//! order. It shows every key that exists during the whole scan, and no key that exists at no time
-//! during it; a key that is inserted or deleted meanwhile may be shown or not. A scan or sum
-//! prevents the memory of at most [`CHUNK`] items at a time from being freed, so the memory of
-//! deleted items is freed even during a long scan.
+//! order. It shows every key that exists during the whole scan. It may or may not show a key that
+//! is inserted or deleted meanwhile, and shows no other keys. A scan or sum lets the tree free
+//! memory after each [`CHUNK`] items, so the memory of deleted items is freed even during a long
+//! scan.
 //!
 //! The tree has the short values, and handles of the long ones (`values.rs`). A long value is freed
 //! after its item was removed from the tree. So a reader that finds a handle without a value reads
-//! the tree again. Writers of one key wait for each other, so that each knows the value that it
-//! replaces.
+//! the tree again. Puts of one key wait for each other, so that each knows the value that it
+//! replaces. A delete finds its value while it removes the item.
 //!
 //! Called by `service.rs` and by programs that have the index in their own process.
 
@@ -31,7 +32,7 @@ use crate::values::{Handle, Values};
 /// The number of items that a scan reads before it lets the tree free the memory of deleted items.
 const CHUNK: usize = 1024;
 
-/// Number of locks for writers. Each lock covers a part of the keys.
+/// Number of locks for puts. Each lock covers a part of the keys.
 const LOCKS: usize = 256;
 
 /// The items of a server. A clone is another handle of the same items.
@@ -203,7 +204,7 @@ impl Index {
         self.find(key, &guard)?.handle()
     }
 
-    /// Waits for other writers of a key.
+    /// Waits for other puts of a key.
     fn lock(&self, key: &[u8]) -> MutexGuard<'_, ()> {
         let mix = |sum: usize, byte: &u8| sum.wrapping_mul(31).wrapping_add(usize::from(*byte));
         let lock = &self.shared.writers[key.iter().fold(0, mix) % LOCKS];

@@ -59,7 +59,8 @@ impl<W: Write> Writer<W> {
     /// Writes an item.
     ///
     /// # Errors
-    /// Errors of `out`, and an error if key or value have lengths that no index has.
+    /// Errors of `out`, and an error if the key has more than 255 bytes or the value more than 65
+    /// 535.
     pub fn add(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
         let (Ok(key_len), Ok(value_len)) = (u8::try_from(key.len()), u16::try_from(value.len()))
         else {

@@ -1,7 +1,8 @@
 //! Long values, which are kept outside the tree. A node of the tree keeps deleted items, with their
-//! values, until it is split or empty. A value here is freed together with its item.
+//! values, until it is split or empty. A long value is freed as soon as its item is deleted or
+//! replaced.
 //!
-//! A value has a handle: its place, and how often the place was used before. Invariants: a handle
+//! A value has a handle: its place, and how often the place has been used. Invariants: a handle
 //! leads to the value for which it was made, or to none after that value was removed; each place is
 //! free or has one value. Called by `index.rs`.
 

@@ -197,9 +197,9 @@ impl<T: Open> Connection<T> {
             .collect()
     }
 
-    /// Reads keys of a partition, beginning at a place, and the next place, or `None` at the end. A
-    /// scan begins at place 0. It shows each item that exists during the whole scan, some of them
-    /// twice if the table grows meanwhile.
+    /// Reads keys of a partition from a place on. Returns them with the next place, or with `None`
+    /// at the end. A scan begins at place 0. It shows each item that exists during the whole scan,
+    /// some of them twice if the table grows meanwhile.
     ///
     /// # Errors
     /// [`Error`]. After a restart of the server, earlier places are meaningless.

@@ -225,7 +225,7 @@ impl<T: Open> Connections<T> {
             .collect()
     }
 
-    /// Reads keys of a server's partition, beginning at a place, and the next place, like
+    /// Reads keys of a server's partition from a place on, like
     /// [`Connection::scan`](crate::Connection::scan).
     ///
     /// # Errors

@@ -23,7 +23,7 @@ pub enum Error {
     NoMemory,
     /// No server was ready before the deadline. The operation did not happen.
     Unavailable,
-    /// The deadline passed before the answer came. The operation only reads.
+    /// The deadline passed before the answer came. The operation only reads, so it had no effect.
     DeadlinePassed,
     /// The write was sent, and its answer did not arrive: the deadline has passed, or the server
     /// has failed. The write may or may not have happened, and may still happen.

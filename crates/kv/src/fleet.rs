@@ -4,8 +4,8 @@
 //!
 //! The machine of `dunlin_channel` decides which addresses are listed, when names are looked up,
 //! and when a server that failed is tried again. Each server has a [`Client`](crate::Client) with
-//! its sessions and operations. So an operation costs only the search for the owner of its key more
-//! than with a single server. The owner of an endpoint drives the fleet ([`Fleet::on_done`],
+//! its sessions and operations. Compared with a single server, an operation costs only the search
+//! for the owner of its key. The owner of an endpoint drives the fleet ([`Fleet::on_done`],
 //! [`Fleet::on_session`], [`Fleet::on_time`], [`Fleet::wish`]) like a client.
 //!
 //! Invariants: each operation that was begun has exactly one end; the owner of a key depends only

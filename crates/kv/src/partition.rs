@@ -409,7 +409,7 @@ impl Partition {
         }
     }
 
-    /// Reads keys from a place on, and the next place.
+    /// Reads keys from a place on, and returns them with the next place.
     fn scan(&mut self, place: u64, now: Seconds) -> Vec<u8> {
         let (mut keys, mut next) = (Scanned::begin(), Some(Cursor::of_number(place)));
         for _ in 0..MOST_SCANNED {

@@ -263,7 +263,7 @@ fn each_address_of_a_name_is_a_server() {
     assert!(refused.unwrap_err().to_string().contains("`no port`"));
 }
 
-/// Values of all lengths that travel differently, alone and with others.
+/// Values of lengths that travel in different ways, alone and with others.
 #[test]
 fn many_keys_of_all_servers_are_asked_for_at_once() {
     let servers = servers(Mode::Store);

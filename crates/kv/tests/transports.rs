@@ -139,7 +139,7 @@ fn every_operation<T: Open>() {
     assert!(kv.get(b"name").unwrap().is_none());
 }
 
-/// Values of all lengths that travel differently: within a packet, longer than the client's room
+/// Values of lengths that travel in different ways: within a packet, longer than the client's room
 /// for the answer, and in slices.
 fn long_values<T: Open>() {
     let server = Server::start::<T>("127.0.0.1:0", 2, 7, true);

@@ -43,7 +43,7 @@ pub struct Connection {
     copying: Option<Box<Copying>>,
     /// How often the command at the front has started over.
     restarts: u8,
-    /// Lines at the front whose keys were already announced to the server.
+    /// Lines at the front whose items are already being prefetched.
     announced: usize,
     /// The users as which a client may authenticate; `None` once it has, or if it need not.
     users: Option<Arc<Users>>,
@@ -100,7 +100,7 @@ struct Reading {
     next_line: usize,
     with_version: bool,
     touch: Option<Expiry>,
-    /// Keys that were already announced to the server.
+    /// Keys whose items are already being prefetched.
     announced: usize,
 }
 
@@ -169,7 +169,7 @@ impl Connection {
         self.obstacle().unwrap_or(Wants::Turn)
     }
 
-    /// The partitions to which errands are to be sent, each once for each of its errands.
+    /// The partition of each errand that is to be sent; it comes once for each of its errands.
     pub fn destinations(&self) -> impl Iterator<Item = u16> {
         self.output.destinations()
     }

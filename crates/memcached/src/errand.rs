@@ -6,8 +6,8 @@
 //! ```
 //! A command is sent as the client's text, reduced to one key if the client's line has several, so
 //! near and far keys share one parser and one renderer. Numbers are little endian. Any client of
-//! the endpoint may send such bytes, too. They never panic this thread, and reach only items that a
-//! native client can reach.
+//! the endpoint may send such bytes, too. They never make this thread panic, and reach only items
+//! that a native client can reach.
 
 use dunlin_store::{Cursor, SLICE, Seconds, Writing};
 
@@ -24,8 +24,8 @@ const DUMP: u8 = 2;
 
 const HEADER: usize = 7;
 
-/// A line is one that the client sent, or a name, a time and a key, each of which has at most that
-/// length.
+/// The line of an errand is the client's line, or a name, a time and a key, each of at most
+/// [`MAX_LINE`] bytes.
 const _: () = assert!(3 * MAX_LINE <= u16::MAX as usize, "a line's length fits");
 
 /// Replaces the next place at the end of a list.
@@ -39,8 +39,8 @@ pub struct Errand {
     bytes: Vec<u8>,
 }
 
-/// The progress of a partition with a burst of errands. Because a long value is written in parts,
-/// it lasts until the burst is over.
+/// The progress of a partition with a burst of errands. It is kept until the burst is over, because
+/// a long value is written in parts.
 #[derive(Debug)]
 pub struct BurstRun {
     /// Bytes of the errands that have run.

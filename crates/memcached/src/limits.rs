@@ -26,10 +26,12 @@ pub(crate) const MAX_TOKEN: usize = 1024;
 /// If at least this many bytes are ready to send, no further command runs.
 pub const OUTPUT_MARK: usize = 64 * 1024;
 
-/// If more than this many bytes of commands wait, a connection takes no more.
+/// If at least this many bytes of commands wait, a connection takes no more, except to complete a
+/// longer command.
 pub const INPUT_MARK: usize = 64 * 1024;
 
-/// A connection waits for at most this number of answers of other partitions.
+/// While a connection waits for at least this number of answers of other partitions, it runs no
+/// further command.
 pub const MAX_WAITING: usize = 64;
 
 /// Operations of one turn. After them, other connections get their turns.

@@ -6,7 +6,8 @@
 
 use dunlin_store::{Item, Seconds, Verb, Version, WriteError};
 
-/// The number of a connection's command that waits for other partitions. Numbers increase by one.
+/// The number of an operation that waits for other partitions. A connection numbers these one after
+/// the other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct OperationTicket(pub(crate) u64);
 
@@ -64,7 +65,7 @@ pub enum Operation<'a> {
         /// The second.
         at: Seconds,
     },
-    /// Resets all figures of all partitions that count since the start.
+    /// Resets the counts of commands in all partitions; the tables' own counts go on.
     Reset,
 }
 

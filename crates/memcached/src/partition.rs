@@ -88,8 +88,8 @@ impl Partition<'_> {
         }
     }
 
-    /// Prefetches the memory that reads of these keys need. With fewer than two keys, this would
-    /// gain nothing.
+    /// Prefetches the memory that reads of these keys need. Does nothing for fewer than two keys,
+    /// which would gain nothing.
     pub fn ahead<'a>(&self, mut keys: impl Iterator<Item = &'a [u8]>) {
         let (Some(first), Some(second)) = (keys.next(), keys.next()) else {
             return;

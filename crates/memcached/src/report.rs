@@ -47,7 +47,7 @@ pub struct Process {
 /// A line of `stats conns`.
 #[derive(Clone, Debug)]
 pub struct ConnectionFacts {
-    /// The number of its descriptor.
+    /// The client's number. Here memcached shows the number of its descriptor.
     pub number: u64,
     /// The client's address.
     pub address: String,

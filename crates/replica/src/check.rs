@@ -42,9 +42,9 @@ pub fn message(bytes: &[u8]) {
     }
 }
 
-/// Applies the bytes as entries, each after its length as two bytes. Malformed entries must change
-/// nothing. An image of the state that the others have made, read in slices between them, must
-/// restore to the same state.
+/// Applies the bytes as entries; the two bytes before each entry are its length. Malformed entries
+/// must change nothing. Meanwhile, an image of the state is made in slices. When it is restored, it
+/// must give the state as it was when the image was begun.
 ///
 /// # Panics
 /// If a malformed entry changes the state, or the image restores to another state.

@@ -81,8 +81,8 @@ impl Client {
         }
     }
 
-    /// Begins to read a key, with a deadline or the client's own. The end comes from
-    /// [`Self::next_end`].
+    /// Begins to read a key. Without a `deadline`, the deadline of the client's options applies.
+    /// The end comes from [`Self::next_end`].
     ///
     /// # Errors
     /// The operation is not begun: [`Error::BadKey`].
@@ -134,8 +134,8 @@ impl Client {
         self.begin(Kind::Watch(from), prefix, token, deadline, cx)
     }
 
-    /// Begins to change a key, with a deadline or the client's own. The end comes from
-    /// [`Self::next_end`].
+    /// Begins to change a key. Without a `deadline`, the deadline of the client's options applies.
+    /// The end comes from [`Self::next_end`].
     ///
     /// # Errors
     /// The operation is not begun: [`Error::BadKey`], [`Error::TooLong`], [`Error::BadLifetime`] or

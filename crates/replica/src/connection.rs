@@ -185,8 +185,8 @@ impl<T: Open> Connection<T> {
         }
     }
 
-    /// Reads items whose keys begin with `prefix`, in key order, and returns whether there may be
-    /// more: at most `limit` of them, and only keys greater than `after` unless that is empty. The
+    /// Reads items whose keys begin with `prefix`, in key order: at most `limit` of them, and only
+    /// keys greater than `after` unless that is empty. Also returns whether there may be more. The
     /// items of one call are a snapshot. An answer has about 64 KiB, so it may have fewer items
     /// than `limit`.
     ///
@@ -211,8 +211,8 @@ impl<T: Open> Connection<T> {
     /// entry whose changes count: 1 above the version of the last change that the program has seen,
     /// or 0 for changes from now on. Returns the changes, or none after a short wait, and the index
     /// for the next call. The inner `Err` means that the cluster has forgotten some of the changes;
-    /// it still has all from the index in the error on. The program should then read the range, and
-    /// watch from that index.
+    /// it still has all changes from the index in the error on. The program should then read the
+    /// range, and watch from that index.
     ///
     /// # Errors
     /// [`Error`].

@@ -115,7 +115,7 @@ pub enum AskError {
     Stranger,
     /// The replica's disk could not save the members.
     Unsaved,
-    /// The replica does not lead, or the designated leader is not a member.
+    /// The replica does not lead, or cannot carry out the order for the member that it names.
     Unable,
     /// The replica has restored items, but not those with which the cluster is to begin.
     OtherItems,

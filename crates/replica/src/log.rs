@@ -233,8 +233,8 @@ impl Log {
         self.roster_changes
     }
 
-    /// Takes the members after a change. A snapshot with the previous members would not do for a
-    /// new member.
+    /// Takes the members after a change. Drops the snapshot: it has the previous members, so a new
+    /// member could not use it.
     pub(crate) fn on_change(&mut self, joined: Option<Member>, conf: &ConfState) {
         if let Some(member) = joined {
             self.roster.add(member);

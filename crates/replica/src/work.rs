@@ -60,7 +60,7 @@ pub struct Remains {
     pub base: (u64, u64),
     /// The entries after it.
     pub entries: Vec<Entry>,
-    /// The last entry that the items contain, and their bytes; `None`: the cluster's first items.
+    /// The last entry that the items contain, and their bytes; `None`: it has no items.
     pub items: Option<(u64, Vec<u8>)>,
 }
 

@@ -12,7 +12,7 @@ use crate::wire::{Answer, Figures, Open, Opened, Take};
 pub fn message(bytes: &[u8]) {
     if let Ok(take) = Take::decode(bytes) {
         assert_eq!(take.encode(), bytes, "{take:?}");
-        // Whatever the client expects, it must find the number that the server gives.
+        // Whatever upper bytes the client expects, it must find the number that the server gives.
         for first in [1, u64::from(take.count) << 30, u64::MAX] {
             let upper = take.expected.unwrap_or(0);
             assert_eq!(take.answer(first).first(upper), Ok(first), "{take:?}");
@@ -34,9 +34,9 @@ pub fn message(bytes: &[u8]) {
     }
 }
 
-/// Reads the bytes as a server's file: unchanged, and twice as a slot of the present version with a
-/// correct checksum. A state that is accepted must be the same after it was written and read again,
-/// and a decayed slot must cost no more numbers than its limits may rise.
+/// Reads the bytes as a server's file, and then as both slots of a file, with the present version
+/// and a correct checksum. A state that is accepted must be the same after it is written and read
+/// again. If one of its slots then decays, each limit must rise by the state's `raise`.
 ///
 /// # Panics
 /// If it is not.

@@ -1,8 +1,7 @@
 //! The client, as a state machine without input and output of its own: it takes numbers of one
-//! sequence, from whichever of its servers serves now. The owner of an endpoint drives it
+//! sequence from the server that serves now. The owner of an endpoint drives it
 //! ([`Client::on_done`], [`Client::on_session`], [`Client::on_time`], [`Client::wish`]);
 //! `Connection` does so for a nexus, and the simulator for its hosts.
-//!
 //! Invariants: each operation that was begun has exactly one end. An operation whose answer does
 //! not arrive is repeated until its deadline; a number that was given and lost leaves a gap. Each
 //! request names the highest epoch that the client has seen, so no server with a lower epoch
@@ -49,7 +48,8 @@ pub struct ClientOptions {
     pub deadline: Nanos,
     /// How long a server may take to answer the first request over a session.
     pub patience: Nanos,
-    /// The pause after a server has failed. It doubles with each further failure.
+    /// The pause after a round in which all servers have failed. It doubles with each further
+    /// round.
     pub least_pause: Nanos,
     /// The longest pause.
     pub most_pause: Nanos,
@@ -82,7 +82,7 @@ pub struct Client {
     upper: u32,
     /// True if something has changed for waiting operations, so that the client tries them again.
     is_stirred: bool,
-    /// At most the earliest deadline of the waiting operations.
+    /// No later than the earliest deadline of the waiting operations.
     next_deadline: Nanos,
     /// When waiting operations are tried again.
     retry_at: Nanos,
@@ -180,8 +180,8 @@ impl Client {
         self.settle(cx);
     }
 
-    /// Begins to take `count` numbers, with a deadline or the client's own. The end comes from
-    /// [`Self::next_end`].
+    /// Begins to take `count` numbers. Without a `deadline`, the deadline of the client's options
+    /// applies. [`Self::next_end`] returns the end.
     ///
     /// # Errors
     /// [`Error::BadCount`]; then the operation is not begun.
@@ -207,8 +207,7 @@ impl Client {
         Ok(())
     }
 
-    /// Takes the end of a call of the endpoint. Returns the end of a call that is not this
-    /// client's.
+    /// Takes the end of a call of the endpoint. Returns it if the call is not this client's.
     #[inline]
     pub fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) -> Option<Done> {
         let Some(place) = self.place(done.tag) else {
@@ -225,8 +224,8 @@ impl Client {
         None
     }
 
-    /// Does the work that is due: deadlines and repeats of waiting operations. The owner calls it
-    /// before it waits, and when [`Self::next_wakeup`] has come.
+    /// Does the work that is due: ends waiting operations whose deadline has passed, and tries the
+    /// others again. The owner calls it before it waits, and when [`Self::next_wakeup`] has come.
     pub fn on_time(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now();
         if now >= self.next_deadline {
@@ -407,7 +406,7 @@ impl Client {
         }
     }
 
-    /// Ends a session whose server cannot help. The client tries the next server, after a pause.
+    /// Ends a session whose server cannot help. The client then tries the next server.
     fn leave(&mut self, session: Session, cx: &mut Cx<'_>) {
         if self.lane.has(session) {
             self.lane.on_failure(cx.now(), &self.options);

@@ -29,7 +29,7 @@ pub enum ConnectionError {
     Endpoint(EndpointError),
     /// No session with the server can be made.
     Connect(ConnectError),
-    /// The server's answers are not those of this protocol.
+    /// The call has failed, or its answer is not one of this protocol.
     Incompatible,
     /// There is no memory.
     NoBuffer,

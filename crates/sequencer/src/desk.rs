@@ -85,8 +85,8 @@ impl Desk {
         self.sequencer.next_job(now)
     }
 
-    /// The time at which [`Self::next_job`] returns a job, unless a request arrives before.
-    /// [`Nanos::MAX`]: not before the present job has ended.
+    /// The time at which [`Self::next_job`] returns a job, unless a request arrives earlier.
+    /// [`Nanos::MAX`]: not before the job in progress has ended, or never.
     #[inline]
     #[must_use]
     pub fn next_job_at(&self) -> Nanos {
@@ -117,7 +117,7 @@ impl Desk {
         self.sequencer.figures(now)
     }
 
-    /// The reason why the server no longer gives numbers; `None` while it does.
+    /// The reason why the server has ended; `None` before its end.
     #[must_use]
     pub const fn ending(&self) -> Option<&Ending> {
         self.sequencer.ending()

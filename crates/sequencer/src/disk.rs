@@ -79,8 +79,8 @@ pub struct Job {
 pub(crate) enum Kind {
     /// Looks for higher epochs.
     Check,
-    /// Reads again the limits that this epoch has reserved, and the limits of earlier epochs that
-    /// it has not read.
+    /// Reads the limits of this epoch again, and the limits of earlier epochs that the server of
+    /// this epoch has not read.
     Inherit(u32),
     /// Writes and syncs a slot, then looks for higher epochs. If there is none above `clears`,
     /// removes the files of lower epochs.

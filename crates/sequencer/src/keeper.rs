@@ -15,8 +15,8 @@ use crate::disk::{Disk, Job, Outcome};
 use crate::machine::Ending;
 use crate::service::Host;
 
-/// Number of iterations with packets between two readings of the clock. Iterations without packets
-/// always read it.
+/// The loop reads the clock in each iteration without packets, and in each iteration whose number
+/// has none of these bits.
 const CLOCK_MASK: u32 = 63;
 
 /// The thread for a server's disk.

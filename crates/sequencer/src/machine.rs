@@ -42,7 +42,7 @@ pub enum Ending {
     Deposed(u32),
     /// The disk has failed, and it is unknown which writes it has kept.
     Failed(std::io::Error),
-    /// The file of this epoch's server, which this one replaces, cannot be used.
+    /// The file of this epoch cannot be used. It is the file of a server that this one replaces.
     Damaged(u32, Damage),
     /// The file of this server's epoch is gone.
     Gone,
@@ -256,7 +256,7 @@ impl Sequencer {
         self.epoch
     }
 
-    /// The reason why the server no longer gives numbers; `None` while it does.
+    /// The reason why the server has ended; `None` before its end.
     pub(crate) const fn ending(&self) -> Option<&Ending> {
         self.ending.as_ref()
     }

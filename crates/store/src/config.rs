@@ -43,8 +43,8 @@ pub const BATCH: usize = 32;
 /// back. memcached also updates its items once in 60 seconds.
 pub const ACCESS_SECONDS: u32 = 60;
 
-/// Bytes of the region for each bucket that the index has at the start. These buckets of 64 bytes
-/// take a 64th of the region.
+/// Bytes of the region for each bucket that the index has at the start, before rounding down to a
+/// power of two. These buckets of 64 bytes take at most about a 64th of the region.
 pub(crate) const BYTES_PER_FIRST_BUCKET: usize = 4096;
 
 /// The index takes at most the region's length divided by this.

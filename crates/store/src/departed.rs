@@ -2,11 +2,11 @@
 //! client has missed it. So its item is worth more than a new one, which may belong to a scan and
 //! never be read (ARC's ghosts: Megiddo and Modha, FAST 2003).
 //!
-//! A key is remembered by 16 bits of its hash, in a line of 32 keys that the hash selects; a new
+//! A key is remembered by 15 bits of its hash, in a line of 32 keys that the hash selects; a new
 //! key replaces the oldest one of its line. One new key in a thousand is mistaken for a remembered
-//! one, which only lets its item stay longer. There is room for one key in 512 bytes of the region,
-//! on the heap. The share of remembered keys among those of new items tells whether most requests
-//! that miss belong to scans.
+//! one, which only lets its item stay longer. There is room, on the heap, for up to one key in 512
+//! bytes of the region. The share of remembered keys among those of new items tells whether most
+//! requests that miss belong to scans.
 
 /// Keys of a line, which is a cache line.
 const LINE: usize = 32;

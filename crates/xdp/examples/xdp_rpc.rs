@@ -29,7 +29,7 @@ use dunlin_xdp::{Xdp, XdpRx, XdpTx};
 use apart::{Apart, Client, Server, Turn, apart, plan_of_32_bytes};
 use rpc::{End, run};
 
-/// `xdp` over a wire, with its calls for `S` apart.
+/// `xdp` over a wire, with its work for side `S` in functions of its own.
 #[derive(Debug)]
 struct Wired<S>(PhantomData<S>);
 

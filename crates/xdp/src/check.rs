@@ -1,11 +1,12 @@
-//! Checks that must hold whatever the kernel writes into the four rings of a queue: bad entries,
+//! Properties that hold whatever the kernel writes into the four rings of a queue: bad entries,
 //! addresses outside of the region, lengths beyond a frame, positions that jump. The property tests
 //! here and the fuzz target `xdp_rings` share them.
 //!
 //! Two endpoints of a queue do their work, and in between a kernel in user space does its own,
-//! honestly or not. After each step, every frame for receiving is the kernel's or that of one
-//! endpoint; what an endpoint shows lies in one such frame; what it sends lies in its own frames,
-//! and is a datagram as long as the kernel was honest; a broken ring stays broken.
+//! honestly or not. After each step, every frame for receiving belongs to the kernel or to one
+//! endpoint; the bytes that an endpoint shows lie in one such frame; the pieces that it sends lie
+//! in its own frames, and are whole datagrams as long as the kernel was honest; a broken ring stays
+//! broken.
 //!
 //! Built with the feature `check`, which tests have.
 
@@ -26,7 +27,7 @@ const MOST_STEPS: usize = 2000;
 /// Longest piece that the kernel receives.
 const PIECE: usize = 3840;
 
-/// Longest packet of a datagram with several parts: more than fits one.
+/// Longest packet of a datagram with several parts: too long for one datagram.
 const LONG: usize = 20_000;
 
 /// Packets of the lane.
@@ -201,7 +202,7 @@ fn lie_about_completion(queue: &mut Queue, rest: &mut Program<'_>) {
     queue.completion.produce(at.wrapping_add(1));
 }
 
-/// Moves a position of the kernel's.
+/// Moves one of the kernel's positions.
 fn jump(queue: &mut Queue, number: usize, rest: &mut Program<'_>) {
     queue.on_lie();
     let how = rest.number(1);

@@ -1,5 +1,5 @@
-//! How `xdp` endpoints get to know each other: as `udp` endpoints do. An offer has the address of
-//! the socket. Steered packets have the same address, so each side may use either transport.
+//! Connects `xdp` endpoints as `udp` endpoints are connected. An offer has the address of the
+//! socket. Steered packets have the same address, so each side may use either transport.
 //!
 //! Called by the nexus through [`Connect`].
 

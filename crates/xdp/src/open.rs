@@ -102,7 +102,7 @@ impl Transport for Xdp {
 }
 
 /// An open socket of the kernel, and its place at its queue and its interface. Both halves share
-/// the first queue's.
+/// the socket of the first queue.
 #[derive(Debug)]
 struct Opened {
     /// Empty when the endpoint ends. Dropped before the interface.
@@ -151,7 +151,7 @@ impl Opened {
         Ok((opened, rings))
     }
 
-    /// Opens a socket as [`Self::new`] does, and returns the packets that it receives and the ring
+    /// Opens a socket as [`Self::new`] does, and returns it with its received packets and the ring
     /// of those to send.
     fn at(
         interface: Arc<Interface>,

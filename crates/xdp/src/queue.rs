@@ -471,8 +471,7 @@ fn sizes(bytes: u64, shares: u32, pinnable: Option<u64>) -> io::Result<impl Iter
     Ok(std::iter::successors(Some(first), half))
 }
 
-/// Opens a queue with a region of the first size that is granted. `open` takes a number
-/// of frames.
+/// Opens a queue with a region of the first size that is granted. `open` takes a number of frames.
 fn open_with_region<T>(
     mut sizes: impl Iterator<Item = u64>,
     open: impl Fn(u32) -> io::Result<T>,

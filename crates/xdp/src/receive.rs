@@ -1,8 +1,8 @@
 //! The receiving half: packets that were steered to us, and from time to time the socket.
 //!
-//! A steered packet becomes a frame if `dunlin_packet` accepts it; refused packets are
-//! counted by cause. The socket gets all packets that the program passes to the kernel: fragments,
-//! packets of this host and of other queues, and every packet while steering is lost.
+//! A steered packet becomes a frame if `dunlin_packet` accepts it; refused packets are counted by
+//! cause. The socket gets all packets that the program passes to the kernel: fragments, packets of
+//! this host and of other queues, and every packet while steering is lost.
 //!
 //! An endpoint may have several queues of its interface, each with a ring and a region. A burst
 //! takes packets from one of them, and the next burst from another.
@@ -27,9 +27,9 @@ use dunlin_packet::{Datagram, Home, REFUSALS, Refused, Seen, Written};
 /// Most packets that a burst looks at one by one, including those that it refuses.
 const MOST_LOOKS: usize = 3 * RX_BURST;
 
-/// Names of the counters of this half, before those of [`REFUSALS`]. The first one is no counter:
-/// the bytes of the regions of frames, which the kernel or the daemon may have made smaller than
-/// the option asks for.
+/// Names of the counters of this half, before those of [`REFUSALS`]. The first one is not a counter
+/// but the size of the regions of frames in bytes, which the kernel or the daemon may have made
+/// smaller than the option asks for.
 pub(crate) const DETAILS: [&str; 11] = [
     "umem_bytes",
     "rx_datagrams",
@@ -91,12 +91,13 @@ pub struct XdpRx {
     /// The headers of the last packet.
     seen: Seen,
     marked: Marks,
-    /// Room for [`RX_BURST`] packets of several pieces; the packets of the burst that lie there;
-    /// and the payload of each.
+    /// Room for [`RX_BURST`] packets of several pieces.
     joined: Vec<u8>,
+    /// Packets of the burst that lie in `joined`.
     apart: Marks,
     /// Packets of the burst that are marked or lie in `joined`.
     special: Marks,
+    /// Where the payload of each packet in `joined` begins there, and its length.
     payloads: [(usize, usize); RX_BURST],
     refused: [u64; REFUSALS.len()],
     partial: u64,

@@ -29,7 +29,7 @@ pub(crate) struct Shares {
 
 impl Shares {
     /// Puts an address into the inbox of the other share that holds it. False if there is none, or
-    /// if its inbox is full: an honest kernel completes no frame twice, so it fills none.
+    /// if its inbox is full. An honest kernel completes no frame twice, so it never fills an inbox.
     #[cold]
     fn give(&self, inboxes: &mut [Vec<u64>], giver: usize, addr: u64) -> bool {
         let share = addr.checked_sub(self.start).map(|at| at / self.bytes);
@@ -74,7 +74,7 @@ impl SharedRings {
     }
 
     /// Lets `write` write empty frames into the fill ring, and gives them to the kernel. True if
-    /// that waits for a system call.
+    /// the kernel takes them only after a system call.
     #[inline]
     pub(crate) fn fill(&self, write: impl FnOnce(&mut Producer<u64>)) -> bool {
         let mut inner = self.lock();

@@ -38,7 +38,7 @@ const HAS_FRAGMENTS: u32 = 1 << 5;
 /// Addresses that an interface can have, each at one queue.
 const MAX_HOMES: u32 = 4096;
 
-/// Bytes for the complaints of the kernel's verifier.
+/// Bytes for the log of the kernel's verifier.
 const LOG: usize = 1 << 16;
 
 /// Where the kernel runs the program.
@@ -47,8 +47,8 @@ pub enum Mode {
     /// After the driver, for every kind of interface (`XDP_FLAGS_SKB_MODE`).
     #[default]
     Generic,
-    /// In the driver, if it can (`XDP_FLAGS_DRV_MODE`). Some drivers take the link down
-    /// and up for it (`docs/transports.md`).
+    /// In the driver, if it can (`XDP_FLAGS_DRV_MODE`). Some drivers take the link down and up for
+    /// it (`docs/transports.md`).
     Native,
 }
 

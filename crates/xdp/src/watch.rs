@@ -37,7 +37,7 @@ impl Doubt {
     }
 }
 
-/// Tells which program an interface has.
+/// Reports which program an interface has.
 pub(crate) trait Programs: Roads {
     /// The number of the program at interface `index`, or `Some(None)` if it has none. `None` if
     /// the kernel does not tell.
@@ -51,7 +51,7 @@ impl Programs for Tables {
     }
 }
 
-/// The kernel's tables, and a last change when packets are no longer steered.
+/// The kernel's tables. Reports one more change when packets are no longer steered.
 #[derive(Debug)]
 pub(crate) struct Watched<P> {
     tables: P,

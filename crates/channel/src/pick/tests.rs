@@ -73,7 +73,7 @@ fn equal_servers_get_equal_shares() {
 }
 
 #[test]
-fn a_slow_server_gets_little_of_the_least_of_two() {
+fn with_least_of_two_a_slow_server_gets_few_calls() {
     let of_two = [1, 2, 4, 8, 32, 64, 128].map(|at_once| (2, at_once));
     for (count, at_once) in of_two.into_iter().chain([(3, 16), (3, 64), (8, 64)]) {
         let mut takes = vec![1; count];

@@ -328,7 +328,7 @@ impl World {
     /// runs.
     fn run_late(&mut self, attempt: AttemptId, entry: &Attempt) -> Result<(), String> {
         self.run_handler(entry.call)?;
-        // An answer comes only if the server goes on before the client gives it up.
+        // An answer comes only if the server goes on before the client gives up.
         let after = self.rng.micros(1_000, 2_000_000);
         self.on_driver_at(self.now + after, Event::Ends(attempt, Outcome::Answered));
         Ok(())

@@ -4,7 +4,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `plan.rs`, `draw.rs` | the decisions of a seed |
-//! | `servers.rs`, `faults.rs` | servers, and what strikes them |
+//! | `servers.rs`, `faults.rs` | servers, and their faults |
 //! | `driver.rs`, `actions.rs` | the machine's driver: links, attempts, the ledger of calls |
 //! | `judge.rs` | the laws |
 //! | `state.rs`, `run.rs` | the world, and its run |

@@ -47,7 +47,7 @@ pub(crate) fn devices() -> [String; 2] {
 
 fn symbol(library: &CStr, name: &CStr) -> *mut c_void {
     let flags = libc::RTLD_NOW | libc::RTLD_NOLOAD;
-    // SAFETY: a string; the library is loaded already, and stays so.
+    // SAFETY: a string; the library is already loaded, and stays loaded.
     let handle = unsafe { libc::dlopen(library.as_ptr(), flags) };
     assert!(!handle.is_null(), "DPDK 22.11 has loaded {library:?}");
     // SAFETY: a live library and a string.

@@ -208,7 +208,7 @@ impl Received {
     pub(crate) fn bytes(&self, index: usize) -> &[u8] {
         if self.is_alike(index) {
             let Alike { start, len, .. } = self.alike;
-            // No place is beyond the last one.
+            // A packet alike has a place below `BATCH`; the remainder spares the check.
             let bytes = self.handles[index % BATCH].cast::<u8>().wrapping_add(start);
             // SAFETY: the packet is ours, and `show_alike` found these bytes in it.
             return unsafe { std::slice::from_raw_parts(bytes, len) };

@@ -2,9 +2,9 @@
 //!
 //! Invariants: a region that lives is made readable once, and stays so, because the device may have
 //! packets with its bytes at any time. A region that has gone is taken from the device before
-//! another is made readable, which may have the same addresses; DPDK keeps some 120 of them at
-//! most. If the device has not given all packets of an endpoint back, it keeps all regions. Owned
-//! by `TxQueue`.
+//! another one is made readable, because that may have the same addresses, and because DPDK keeps
+//! some 120 regions at most. If the device has not given all packets of an endpoint back, no region
+//! is taken from it. Owned by `TxQueue`.
 
 use std::ffi::c_void;
 

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 /// Both devices, and the socket at which they meet. `place` gives each device its address and
 /// further options.
 ///
-/// Two devices of a process must not name one socket alike, so the second names it by another path.
+/// Two devices of a process must not give one socket the same name, so the second names it by
+/// another path.
 pub(crate) fn devices(network: u32, place: impl Fn(u32) -> String) -> (Socket, [String; 2]) {
     let socket = Socket::of(network);
     let folder = std::env::temp_dir();

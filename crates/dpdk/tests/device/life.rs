@@ -1,5 +1,5 @@
 //! The start of DPDK: it leaves affinity and signals alone, refuses other arguments, and a process
-//! that is killed leaves nothing. Each in a process of its own, because DPDK starts once.
+//! that is killed leaves nothing. Each test runs in a process of its own, because DPDK starts once.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;

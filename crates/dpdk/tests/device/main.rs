@@ -1,6 +1,6 @@
-//! `dpdk` over memif and net_ring: RPCs to itself; that starting DPDK changes neither CPU affinity
-//! nor signals; that a killed process leaves nothing behind. Needs DPDK and the C library that
-//! `native/build.sh` makes.
+//! `dpdk` over memif and net_ring. Tests RPCs between its own endpoints, that starting DPDK changes
+//! neither CPU affinity nor signals, and that a killed process leaves nothing behind. Needs DPDK
+//! and the C library that `native/build.sh` makes.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod echo;

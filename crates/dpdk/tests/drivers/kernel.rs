@@ -32,7 +32,7 @@ fn at_tap(host: &Host, number: u8, prefix: &str, bits: u8) -> (Halves<DpdkRx, Dp
     (dpdk, interface)
 }
 
-/// An endpoint of `udp` at that address of the kernel.
+/// An endpoint of `udp` at the kernel's address, which ends in 1.
 fn at_kernel(host: &Host, prefix: &str) -> Halves<UdpRx, UdpTx> {
     let options = udp::Options {
         ip: format!("{prefix}1").parse().unwrap(),

@@ -38,7 +38,7 @@ const DATA_SIZE: u32 = 1_024;
 /// Packets that the attacker's endpoint has sent.
 type Sent = Rc<RefCell<Vec<Vec<u8>>>>;
 
-/// Keeps the packets that the endpoint sends, tokens included.
+/// Keeps the packets that the endpoint sends, tokens included, but with other data.
 struct Capture(Sent);
 
 impl Tap for Capture {
@@ -186,7 +186,7 @@ impl Blaster {
         (!sent.is_empty()).then(|| sent[place % sent.len()].clone())
     }
 
-    /// Makes random bytes, in half of the packets after a readable header.
+    /// Makes random bytes. In half of the packets, the first byte is that of a readable header.
     fn noise(&mut self) -> Vec<u8> {
         let len = self.below(1_400);
         let mut packet = vec![0; len];
@@ -200,7 +200,7 @@ impl Blaster {
         packet
     }
 
-    /// Changes some bytes, or the length.
+    /// Changes up to four bytes, and sometimes the length.
     fn mutate(&mut self, packet: &mut Vec<u8>) {
         for _ in 0..=self.below(4) {
             let (place, byte) = (self.below(packet.len().max(1)), self.below(256));

@@ -88,7 +88,7 @@ impl Drill {
         Ok(())
     }
 
-    /// Kills or stops the drills' own server; another one replaces it.
+    /// Stops the drills' own server for a while, or kills it and starts another one in its place.
     fn own_server(&mut self, own: &mut Own) -> anyhow::Result<()> {
         if self.rng.next_u32().is_multiple_of(2) {
             self.stop(&own.server, STOP_MS)?;

@@ -25,12 +25,12 @@ const OPEN: usize = 150;
 const ASKERS: usize = 12;
 /// Bytes of questions that one such peer sends in a millisecond.
 const ASKED: usize = 192;
-/// Number of peers that ask and do not read.
+/// Number of peers, for each question, that ask it and do not read the answers.
 const DEAF: usize = 4;
 /// Bytes of the receive buffers of peers that do not read.
 const SMALL: usize = 4 << 10;
-/// Longest life of a connection. The server closes connections that acknowledge no heartbeat, so
-/// the flood replaces its connections.
+/// Longest life of the connections of peers that ask. The server closes connections that
+/// acknowledge no heartbeat, so the flood replaces these.
 const LIFE: Duration = Duration::from_secs(1);
 
 fn run(parent: &Parent) -> anyhow::Result<()> {
@@ -84,7 +84,7 @@ fn floods(address: SocketAddr, deeds: &mut Deeds) -> Vec<(Flood, bool)> {
     floods
 }
 
-/// A connection that sends something.
+/// Makes a connection, and sends nothing, nonsense, a Hello or a part of one.
 fn stranger(address: SocketAddr, rng: &mut Rng) -> std::io::Result<TcpStream> {
     let mut stream = connected(address, rng)?;
     let whole = frame(&hello(1));

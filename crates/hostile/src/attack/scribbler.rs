@@ -171,7 +171,7 @@ fn scatter(memory: &File, areas: &[Area], words: u64, rng: &mut Rng) {
     }
 }
 
-/// Changes the attacker's own requests, wherever they lie, even while the server reads them.
+/// Changes the attacker's own requests that lie in channels, even while the server reads them.
 fn aim(memory: &File, areas: &[Area], rng: &mut Rng) {
     let mut bytes = Vec::new();
     for area in areas.iter().filter(|area| area.is_channel) {

@@ -28,11 +28,12 @@ pub struct Malformed;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Status {
-    /// The key is empty.
+    /// The key is empty, or longer than [`MAX_KEY`](crate::MAX_KEY).
     BadKey = 17,
     /// The value is longer than [`MAX_VALUE`].
     TooLong = 18,
-    /// The start of the range is above its end.
+    /// The start of the range is above its end, or a key of the range is longer than
+    /// [`MAX_KEY`](crate::MAX_KEY).
     BadRange = 19,
     /// The limit is 0, or above [`MAX_LIMIT`] for a scan.
     BadLimit = 20,

@@ -19,7 +19,7 @@ pub struct Scan<'a> {
 /// The result of a scan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
-    /// As many items as fit into an answer.
+    /// The items, up to the limit, as many as fit into an answer.
     Items(Direction),
     /// How many items there are, and the sum of the numbers in their values ([`Total`]).
     Total,

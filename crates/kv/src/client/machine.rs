@@ -1,4 +1,5 @@
-//! The client's state, and what the owner of its endpoint calls. Ends of calls are in `receive.rs`.
+//! The client's state, and the methods that the owner of its endpoint calls. Ends of calls are in
+//! `receive.rs`.
 
 use std::collections::VecDeque;
 
@@ -28,7 +29,7 @@ pub struct Client {
     pub(super) ends: Ends,
     /// True if something has changed for waiting calls, so that the client tries them again.
     pub(super) is_stirred: bool,
-    /// At most the earliest deadline of the waiting calls.
+    /// No later than the earliest deadline of the waiting calls.
     pub(super) next_deadline: Nanos,
     /// When failed calls are tried again; [`Nanos::MAX`] if there are none.
     pub(super) retry_at: Nanos,
@@ -109,8 +110,8 @@ impl Client {
         self.settle(cx);
     }
 
-    /// Does the work that is due: deadlines and repeats of waiting calls. The owner calls it before
-    /// it waits, and when [`Self::next_wakeup`] has come.
+    /// Ends waiting calls whose deadline has passed, and tries the others again when it is time.
+    /// The owner calls it before it waits, and when [`Self::next_wakeup`] has come.
     pub fn on_time(&mut self, cx: &mut Cx<'_>) {
         if cx.now() >= self.next_deadline {
             self.end_late(cx);

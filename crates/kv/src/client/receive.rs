@@ -16,8 +16,7 @@ use crate::wire::{Answer, FoundItem, Map, Request, Status, WHOLE, short_len};
 const LONG_HEAD: usize = 32;
 
 impl Client {
-    /// Takes the end of a call of the endpoint. Returns the end of a call that is not this
-    /// client's.
+    /// Takes the end of a call of the endpoint. Returns it if the call is not this client's.
     #[inline]
     pub fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) -> Option<Done> {
         let Some(place) = self.calls.find(done.tag) else {

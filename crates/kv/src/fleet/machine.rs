@@ -1,4 +1,4 @@
-//! The fleet's state, and what the owner of its endpoint calls.
+//! The fleet's state, and the methods that the owner of its endpoint calls.
 
 use std::collections::VecDeque;
 

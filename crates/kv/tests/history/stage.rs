@@ -132,7 +132,7 @@ impl Stage {
     }
 
     fn go(&mut self) {
-        // A world whose invariant is broken stands still.
+        // After a violation, the world's time no longer advances.
         while self.world.now() < END && self.world.net().borrow().violation().is_none() {
             let now = self.world.now();
             if now >= BUSY {

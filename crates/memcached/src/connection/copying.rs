@@ -31,8 +31,7 @@ pub(super) struct Copying {
 pub(super) enum Asked {
     /// The line at the front, of this length including its line end.
     Line(usize),
-    /// A key of the line at the front: how much of the line was read before that key, and including
-    /// it.
+    /// A key of the line at the front: how much of the line was read before this key, and after it.
     Key(Reading, Reading),
 }
 

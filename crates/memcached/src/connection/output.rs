@@ -154,7 +154,7 @@ impl Output {
     pub(super) fn end(&mut self) -> &mut Vec<u8> {
         let may_append = match self.later.back() {
             None => true,
-            // The memory of one long value: more bytes would move it.
+            // This is a long value. Appending to it would make its memory grow, and so copy it.
             Some(Piece::Bytes(bytes)) => bytes.len() <= SLICE,
             Some(_) => false,
         };
@@ -231,7 +231,7 @@ impl Output {
         }));
     }
 
-    /// The partitions to which errands may go now.
+    /// The partitions of the errands that may leave now.
     pub(super) fn destinations(&self) -> impl Iterator<Item = u16> {
         let last = self.last_to_leave();
         let may_leave = move |errand: &&Errand| errand.ticket() <= last;
@@ -301,8 +301,8 @@ impl Output {
         self.settle();
     }
 
-    /// Makes bytes ready that wait for nothing. A long value waits until the client has all bytes
-    /// before it, because it would otherwise have to be copied.
+    /// Makes bytes ready that follow no outstanding answer. A long value waits until the client has
+    /// all bytes before it, because it would otherwise have to be copied.
     pub(super) fn settle(&mut self) {
         loop {
             let is_free = self.ready().is_empty();

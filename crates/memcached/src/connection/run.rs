@@ -155,9 +155,10 @@ impl Connection {
         true
     }
 
-    /// If other lines have arrived with this one, which ends at `next`, prefetches the items for
-    /// the reads at the front. Only if this partition has all keys, because errands are not waited
-    /// for.
+    /// Prefetches the items for the reads at the front, if other lines have arrived with this one,
+    /// which ends at `next`. Does so only if this partition has all keys. With several partitions,
+    /// errands overlap anyway: a connection does not wait for the answer to one before it sends the
+    /// next.
     fn announce(&mut self, next: usize, server: &mut impl Server) {
         if self.announced == 0 && next < self.input.len() && server.standing().of == 1 {
             let keys = first_keys(self.input.bytes()).take(BATCH);

@@ -51,9 +51,8 @@ pub struct End {
     /// The operation.
     pub token: Token,
     /// [`Answer::Found`] or [`Answer::Missing`] for a get; [`Answer::Items`] for a range;
-    /// [`Answer::Events`] or [`Answer::Forgotten`] for a watch;
-    /// [`Answer::Written`], [`Answer::Differs`], [`Answer::Deleted`] or [`Answer::Conflict`] for a
-    /// change.
+    /// [`Answer::Events`] or [`Answer::Forgotten`] for a watch; [`Answer::Written`],
+    /// [`Answer::Differs`], [`Answer::Deleted`] or [`Answer::Conflict`] for a change.
     pub result: Result<Answer, Error>,
 }
 

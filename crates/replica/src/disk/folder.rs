@@ -126,7 +126,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Locks a directory. If `fresh` gives no number for a new replica, it must already hold one.
+    /// Locks a directory. If `fresh` is `None`, the directory must already hold a replica.
     pub(super) fn open(path: &Path, fresh: Option<u64>) -> Result<(Self, Beginning), DiskError> {
         let io = |error| DiskError::Io(path.to_owned(), error);
         let is_old = || path.join("replica").exists();

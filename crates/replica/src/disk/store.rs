@@ -419,9 +419,9 @@ fn incomplete(why: &str) -> Loss {
     Loss::Incomplete(why.to_owned())
 }
 
-/// Reads in a thread of its own. The engine caches the last block that each thread has read, and
-/// would take a block at the same place in the log of another directory, which this thread may have
-/// read before, for the cached one.
+/// Reads in a thread of its own. For each thread, the engine caches the last block that it has
+/// read, by its place in the log. This thread may have read another directory's log, and the engine
+/// would then take the cached block for the block at the same place here.
 fn read_alone<F: FileSystem>(
     engine: &Engine<F>,
     first: (u64, u64),

@@ -38,8 +38,8 @@ pub const TWIN: ErrorCode = ErrorCode::application(6);
 pub const TAKEN: ErrorCode = ErrorCode::application(1);
 /// The error for a bootstrap that the replica's disk could not save.
 pub const UNSAVED: ErrorCode = ErrorCode::application(3);
-/// The error for an order that the replica cannot carry out: it does not lead, or the designated
-/// leader is not a member.
+/// The error for an order that the replica cannot carry out: it does not lead, or the order names
+/// this replica itself, or names a stranger as the next leader or as the member to remove.
 pub const UNABLE: ErrorCode = ErrorCode::application(4);
 /// The error for a bootstrap of a replica whose restored items are not those with which the cluster
 /// is to begin, and for a join of a replica with restored items.

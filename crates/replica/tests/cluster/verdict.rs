@@ -69,7 +69,8 @@ pub(crate) fn check_keys(operations: &[Operation]) -> Result<(), String> {
 }
 
 /// Whether leaders of the run have leases: in half of the runs with logs in memory, and half of
-/// those on disks. The bug of leases needs them, and the bug of questions would not show with them.
+/// those on disks. The bug of leases needs them. With them, the bug of gets without a question
+/// (`StaleRead`) would not show.
 pub(crate) fn has_leases(seed: u64, bug: Bug) -> bool {
     #[cfg(feature = "mutants")]
     match bug {

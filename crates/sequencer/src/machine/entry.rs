@@ -14,12 +14,12 @@ pub(super) struct NamedSequence {
     ample: u64,
     /// Numbers below it are reserved: a slot with this limit is on the disk.
     limit: u64,
-    /// The limit in the slot that is being saved. `None`: that slot does not have the sequence,
-    /// which is newer, or no slot is being saved.
+    /// The limit in the slot that is being saved. `None`: no slot is being saved, or the sequence
+    /// is newer than that slot.
     coming: Option<u64>,
     /// How many numbers a reservation adds.
     block: u64,
-    /// The number of skipped numbers, which were never given, since this server has the sequence.
+    /// How many numbers below `next` this server has not given.
     skipped: u64,
     /// Whether a slot of this epoch on the disk has the name, with this limit or a lower one.
     is_known: bool,
@@ -58,7 +58,7 @@ impl NamedSequence {
         self.is_short
     }
 
-    /// How many numbers were given since this server has the sequence.
+    /// How many numbers this server has given.
     pub(super) const fn given(&self) -> u64 {
         self.next - self.skipped
     }

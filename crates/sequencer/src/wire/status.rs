@@ -6,7 +6,8 @@ use super::format::Malformed;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Status {
-    /// The request names an older epoch of this server, so the client must open the sequence again.
+    /// The request names an older epoch, or a sequence that the server does not have, so the client
+    /// must open the sequence again.
     Moved = 1,
     /// Another server has taken over, and this one gives no more numbers.
     Deposed = 2,

@@ -1,7 +1,8 @@
 //! The numbers that clients received, with the times of their calls, and the check that they can
-//! come from one counter to which one call at a time adds. Every call adds its count in any state.
-//! So there is such an order of the calls if and only if no two ranges overlap and no call that
-//! began after another had ended received smaller numbers. Calls without an answer explain any gap.
+//! come from one counter to which one call at a time adds. A call can add its count in any state of
+//! the counter. So there is an order of the calls if and only if no two ranges overlap, and no call
+//! that began after another had ended received smaller numbers. Gaps are allowed, because calls
+//! without an answer explain them.
 
 use std::cell::RefCell;
 use std::ops::Range;

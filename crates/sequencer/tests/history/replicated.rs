@@ -77,7 +77,8 @@ struct Stage {
     hosts: Vec<HostId>,
     rng: Rng,
     events: Schedule<Event>,
-    /// The sessions, with the lives of the processes at their ends.
+    /// The sessions, each by its two ends: the port, the life of its process, and the session
+    /// there.
     ties: Vec<[(PortId, u32, Session); 2]>,
     paused: [bool; SERVERS],
     newest: u32,
@@ -163,7 +164,7 @@ impl Stage {
     }
 
     fn go(&mut self) {
-        // A world whose invariant is broken stands still.
+        // After a violation, the world's time no longer advances.
         while self.world.now() < END && self.world.net().borrow().violation().is_none() {
             let now = self.world.now();
             let next = self.events.next_at().unwrap_or(END).max(now);

@@ -197,7 +197,7 @@ impl Stage {
     }
 
     fn go(&mut self) {
-        // A world whose invariant is broken stands still.
+        // After a violation, the world's time no longer advances.
         while self.world.now() < END && self.world.net().borrow().violation().is_none() {
             let now = self.world.now();
             let next = self.events.next_at().unwrap_or(END).max(now);

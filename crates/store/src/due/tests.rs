@@ -3,8 +3,7 @@
 use super::{Due, FIRST_BUCKETS};
 use crate::item::Seconds;
 
-/// Bounds for a table that begins with this number of buckets for 8 parts, and the state of a
-/// random generator.
+/// The bounds of a table that begins with 8 parts, and the state of a random generator.
 fn due() -> (Due, u64) {
     (Due::new(8 * FIRST_BUCKETS), 1)
 }

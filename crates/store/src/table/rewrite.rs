@@ -57,8 +57,8 @@ impl Table {
         Some(version)
     }
 
-    /// Changes the entry of an item that was written over, if anything in it changes: otherwise the
-    /// bucket's line need not go back to memory. In a cache, the write counts as a read.
+    /// Changes the entry of an overwritten item, if anything in it changes: otherwise the bucket's
+    /// line need not be written back to memory. In a cache, the write counts as a read.
     #[inline]
     pub(super) fn enter_again(&mut self, found: &Found, expires: bool) {
         let mut entry = found.entry.expiring(expires);

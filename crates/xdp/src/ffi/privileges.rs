@@ -17,9 +17,9 @@ const VERSION: u32 = 0x2008_0522;
 type Sets = [[u32; 3]; 2];
 
 /// Keeps the capabilities of the calling thread that AF_XDP needs, and gives up all others for
-/// ever. A thread of root becomes one of `user`, with the group of the same number
-/// and no other, so that it may not open the files of root. Threads that it starts
-/// later have no more than it has.
+/// ever. A thread of root becomes one of `user`, with the group of the same number and no other, so
+/// that it may not open the files of root. Threads that it starts later have no more privileges
+/// than it has.
 ///
 /// # Errors
 /// The kernel's.

@@ -5,9 +5,9 @@
 //! segmented later.
 //!
 //! Invariants: a frame of the part is in our hand, or lent to the kernel, or in the hand of another
-//! endpoint of the queue. An entry is counted and dropped if the kernel does
-//! not have its frame, or if its bytes lie outside of a frame. Called by `receive`, which decides
-//! which packets are accepted.
+//! endpoint of the queue. An entry is counted and dropped if the kernel does not have its frame, or
+//! if its bytes lie outside of a frame. Called by `receive`, which decides which packets are
+//! accepted.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -209,7 +209,7 @@ fn program_of(details: &[u8]) -> Option<u32> {
 }
 
 /// The number of a VLAN in the details of an interface. `None` if the interface is of another kind,
-/// `Some(None)` if its tags are.
+/// `Some(None)` if it is a VLAN's and its tags are of another kind.
 #[expect(
     clippy::option_option,
     reason = "tags of another kind differ from none"

@@ -75,7 +75,7 @@ fn roads_lead_to_neighbours_and_through_gateways() {
 }
 
 #[test]
-fn changes_are_told() {
+fn changes_are_reported() {
     let Some(network) = Network::new() else {
         return;
     };

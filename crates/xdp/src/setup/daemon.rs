@@ -33,7 +33,7 @@ use dunlin_packet::Home;
 pub(super) const MOST_OF_USER: u32 = 128;
 const MOST: u32 = 1024;
 
-/// Longest time for a request, and for the room for its answer.
+/// Longest time to wait for a request, and for room for its answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Pause after a connection that could not be accepted or given a thread.

@@ -1,7 +1,8 @@
 //! The table of the daemon: which user may have which queues, addresses and ports of which
 //! interface.
 //!
-//! Pure, except that a grant names its interface. Made by the command; used by `daemon`.
+//! Pure: whether a name is that of an interface, the caller decides (`is_it`). Made by the command;
+//! used by `daemon`.
 
 use std::io;
 use std::net::IpAddr;

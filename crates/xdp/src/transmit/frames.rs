@@ -32,7 +32,7 @@ const BETWEEN_KICKS: Duration = Duration::from_millis(1);
 /// A datagram that is being filled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Open {
-    /// Its frames, and bytes of the last of them.
+    /// How many frames it has, and how many bytes of the last one are filled.
     count: usize,
     at: usize,
     payload: usize,

@@ -19,7 +19,7 @@ const NOTHING: Shown = Shown {
 };
 
 /// The frames that an endpoint has taken back from the kernel, and the bytes of them that it shows,
-/// up to [`RX_BURST`] times.
+/// at up to [`RX_BURST`] places.
 ///
 /// Invariant: the frames are ours until [`Self::lend`] lends them, and then nothing is shown.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ const _: () = assert!(MAX_FRAMES < NONE);
 unsafe impl Send for Hand {}
 
 impl Hand {
-    /// Without frames; those that come are frames of `part`.
+    /// An empty hand for frames of `part`.
     pub(crate) fn new(part: Part) -> Self {
         Self {
             frames: vec![0; part.count() as usize].into_boxed_slice(),
@@ -197,7 +197,7 @@ impl Hand {
     /// The bytes that it shows at a place, if nothing is unusual about them.
     #[inline]
     pub(crate) fn plain_bytes(&self, index: usize) -> Option<&[u8]> {
-        // No place is beyond the last one.
+        // The remainder is always a place; a larger index gives `None` below.
         let shown = self.shown[index % RX_BURST];
         // SAFETY: as in `bytes`: no more are plain than are shown.
         (index < self.plain).then(|| unsafe { shown.bytes() })
@@ -214,7 +214,7 @@ impl Hand {
     /// The bytes that it shows at a place.
     #[inline]
     pub(crate) fn bytes(&self, index: usize) -> Option<&[u8]> {
-        // No place is beyond the last one.
+        // The remainder is always a place; a larger index gives `None` below.
         let shown = self.shown[index % RX_BURST];
         // SAFETY: the bytes are in frames that are ours as long as they are shown, and which are
         // only read.

@@ -101,8 +101,8 @@ impl Device for Port {
         }
     }
 
-    /// An endpoint that is going to sleep asks for this, and then looks at its ring. So this
-    /// forgets the packets that it has seen.
+    /// An endpoint that is going to sleep calls this, and then looks at its ring. So earlier
+    /// packets must not keep the descriptor readable.
     fn take_error(&self) -> bool {
         ffi::clear(self.bell.event.as_fd());
         false

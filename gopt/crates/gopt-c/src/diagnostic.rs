@@ -18,7 +18,7 @@ pub enum Severity {
 pub(crate) struct LineMarker<'a> {
     pub(crate) line: usize,
     pub(crate) file: &'a str,
-    /// True if the file is a header of the system.
+    /// True if the file is a system header.
     pub(crate) is_system: bool,
 }
 

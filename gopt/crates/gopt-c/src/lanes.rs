@@ -1,4 +1,4 @@
-//! Decides the new form of each variable of a function, and finds every reason to refuse the
+//! Decides the new form of each variable of a function, and finds the last reasons to refuse the
 //! function. It is the last pass before the output, and runs once for each function with a
 //! `foreach`.
 

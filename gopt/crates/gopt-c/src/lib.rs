@@ -139,8 +139,7 @@ fn top_level(root: Node<'_>) -> Vec<Node<'_>> {
         .collect()
 }
 
-/// Refuses marks and loops in places where they have no meaning, and declarations of names that the
-/// tool uses.
+/// Refuses marks and loops outside of functions that have a `foreach`.
 fn outside(source: &source::Source<'_>, root: Node<'_>) -> Vec<Diagnostic> {
     let functions = functions(source, root);
     let is_inside = |at: usize| functions.iter().any(|node| node.byte_range().contains(&at));

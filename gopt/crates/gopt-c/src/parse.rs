@@ -12,7 +12,7 @@ use crate::source::Source;
 const DEPTH: usize = 400;
 
 /// The message if nothing more is known.
-const NO_C: &str = "this is not C, or not without its `#` lines, which `--preprocess` obeys";
+const NO_C: &str = "this is not C; if it is C with its `#` lines, use `--preprocess`";
 
 pub(crate) fn parse(source: &Source<'_>) -> Result<Tree, Diagnostic> {
     let mut parser = Parser::new();

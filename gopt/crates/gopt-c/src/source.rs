@@ -84,8 +84,8 @@ impl<'a> Source<'a> {
         directives().any(is_marker) && directives().all(|it| it.keyword != "if")
     }
 
-    /// The `#if` groups around `at` that begin after `from`, outermost first. Each has the lines
-    /// that a reader passes before `at`: the `#if`, then `#elif` and `#else`.
+    /// The `#if` groups around `at` that begin after `from`, outermost first. Each has its lines
+    /// before `at`: the `#if`, then `#elif` and `#else`.
     pub(crate) fn conditions(&self, from: usize, at: usize) -> Vec<Vec<&'a str>> {
         let mut stack: Vec<Vec<&str>> = Vec::new();
         let inside = |directive: &&Directive| directive.range.start > from;

@@ -192,13 +192,15 @@ fn alarms(job: &Job, made: Made) -> Vec<String> {
     }
     if job.lookup == options::Lookup::Ipv4 {
         alarms.push(format!(
-            "{name}: seven of eight look-ups end in the first level of 64 MiB, as large as the \
-             format makes it, and partly in the last-level cache"
+            "{name}: seven of eight look-ups end in the first level of 64 MiB, a size that the \
+             format fixes, and the last-level cache holds a part of it"
         ));
     }
     alarms
 }
 
+/// Checks that the machine has enough memory.
+///
 /// # Errors
 /// The machine has less free memory than two tables take. The second table measures the rate of
 /// lines; for automata, building them takes as much memory instead.
@@ -214,7 +216,7 @@ fn ensure_memory(table_mib: u32) -> anyhow::Result<()> {
     ensure!(
         needed <= available,
         "tables of {table_mib} MiB take {needed} MiB in all, and {available} MiB are available; \
-         say --table-mib with less"
+         use a smaller --table-mib"
     );
     Ok(())
 }

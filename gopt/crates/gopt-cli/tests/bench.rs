@@ -78,7 +78,7 @@ fn gopt_has_every_form_shape_and_width_and_draws_them() {
     assert!(values(&rows, "lookups_per_s").all(|rate| rate > 0.0));
     let lines = |row: &&Value| row["params"]["lookup"] == "lines";
     assert_eq!(rows.iter().filter(lines).count(), 2);
-    // Two lines of MICA, and about a hundred of a chain.
+    // A look-up reads two lines in MICA, and about a hundred in a chain.
     let of_chain = |row: &&Value| {
         row["metric"] == "lines_per_s" && row["params"]["lookup"] == "pointer-chasing"
     };

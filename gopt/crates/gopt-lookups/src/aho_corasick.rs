@@ -26,8 +26,8 @@ pub struct Automata {
     pub(crate) next: Huge<u32>,
     /// The start state of each automaton.
     pub(crate) starts: Vec<u32>,
-    /// For each state, the index in `patterns` of its first pattern; then, the end of the last
-    /// state's patterns.
+    /// For each state, the index of its first pattern in `patterns`. One more entry is the end of
+    /// the last state's patterns.
     ends: Vec<u32>,
     patterns: Vec<u32>,
 }

@@ -1,8 +1,8 @@
 //! A static B+-tree: sorted pairs, packed into nodes of sixteen keys; arithmetic finds the children
 //! of a node. It stands for an ordered index that is read far more often than written.
 //!
-//! Invariants: `levels[0]` is the root level with one node, each node of a level has up to 17
-//! children in the next one, and the last level holds the leaves; keys ascend through a level;
+//! Invariants: the first level of `inner` has one node, the root; each node of a level has up to 17
+//! children in the next one, and `leaves` is the last level; keys ascend through a level;
 //! `u64::MAX` fills the rest of a node, and therefore cannot be a key.
 
 use std::io;

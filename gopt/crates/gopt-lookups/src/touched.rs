@@ -31,7 +31,8 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// Notes that `array[at]` was read, with all its lines. Without such a value, does nothing.
+    /// Notes that `array[at]` was read, with all its lines. Does nothing if there is no such value,
+    /// or if a cache holds the array.
     pub fn read<T>(&mut self, array: &[T], at: usize) {
         if size_of_val(array) <= CACHED_BYTES {
             return;

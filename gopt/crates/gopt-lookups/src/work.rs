@@ -55,9 +55,9 @@ pub struct Handled<V> {
     pub digest: u64,
 }
 
-/// 500 to 700 instructions for each item: checks of the packet before the look-up, and of the
-/// value after it. They form four chains of dependent instructions, so a core runs about three of
-/// them in a cycle.
+/// 500 to 700 instructions for each item: checks of the packet before the look-up, and of the value
+/// after it. They form four chains of dependent instructions, so a core runs about three
+/// instructions a cycle.
 #[derive(Clone, Copy, Debug)]
 pub struct Handler;
 

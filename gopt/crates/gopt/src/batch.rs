@@ -136,7 +136,8 @@ impl<const CAP: usize> Batch<CAP> {
     }
 
     /// Looks every item up and passes the values to `done` in the order of their items. A slow
-    /// look-up delays the later ones, at most `width` of them; with [`Batch::map`] it does not.
+    /// look-up holds back the values of all later ones, of which fewer than `width` begin
+    /// meanwhile; with [`Batch::map`] it does not.
     ///
     /// # Panics
     /// As [`Batch::for_each`].

@@ -46,7 +46,7 @@ struct Ring<F> {
 /// The lane whose look-up has ended. Leaves the ring when this is dropped.
 struct Vacant<'a, F>(&'a mut Ring<F>);
 
-/// The lanes that hold no look-up: a list, at whose end are those that were never used.
+/// The lanes that hold no look-up: a list of used ones, followed by those that were never used.
 struct Spare<F> {
     first: *mut Lane<F>,
     unused: *mut Lane<F>,

@@ -16,7 +16,7 @@ pub use lines::{Chart, Kind, Line, Point};
 use svg::WIDTH;
 pub use svg::escape;
 
-/// The distance between the charts of a sheet, and around them.
+/// The space between the charts of a sheet, and around them.
 const GAP: f64 = 16.0;
 
 /// The style of charts, for a page that contains some.

@@ -116,6 +116,8 @@ enum Json {
 }
 
 impl Output {
+    /// Opens the outputs.
+    ///
     /// # Errors
     /// A file cannot be made.
     pub fn open(json: Option<&Target>, svg: Option<&Path>) -> anyhow::Result<Self> {

@@ -19,9 +19,9 @@ pub struct Row {
     pub experiment: Word,
     /// The transport, or `none`.
     pub transport: Word,
-    /// The case: names and values.
+    /// The case: names and values of its parameters.
     pub params: Map<String, Value>,
-    /// The figure.
+    /// The figure's name.
     pub metric: Word,
     /// The figure's unit.
     pub unit: Word,

@@ -28,6 +28,8 @@ pub fn watch() -> std::io::Result<()> {
     sys::handle_once(libc::SIGTERM, on_signal)
 }
 
+/// Checks the flag.
+///
 /// # Errors
 /// [`Interrupted`] if a signal has come.
 pub fn check() -> Result<(), Interrupted> {

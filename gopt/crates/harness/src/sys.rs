@@ -1,6 +1,6 @@
 //! System calls that the standard library lacks: for processors of threads, for signals, and for
-//! the resources of this process. All unsafe blocks of this crate are in this folder; each makes
-//! one system call.
+//! the resources of this process. All unsafe blocks of this crate are in this folder; each makes a
+//! system call, prepares its arguments or reads its result.
 
 mod affinity;
 mod result;

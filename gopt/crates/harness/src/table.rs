@@ -26,7 +26,7 @@ pub fn render(rows: &[Row]) -> String {
 }
 
 /// Renders a table, every line with its line end. Columns from `first_number` on are aligned to the
-/// right; columns without a figure are left out.
+/// right; columns that are empty in all rows are left out.
 pub fn layout<const N: usize>(
     headings: [&str; N],
     first_number: usize,

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Calls until no further link opens, each with this window of one request. Returns the endpoints
+/// Calls until no further link opens. Each link has a window of one request. Returns the endpoints
 /// to which the links lead, in the order of their opening.
 fn endpoints(config: Config, at_server: u32) -> Vec<u32> {
     let mut machine = Machine::new(config, 1, Nanos::ZERO);

@@ -39,7 +39,7 @@ fn keys_that_are_read_often_are_found_among_many_others() {
     assert!((0.09..0.15).contains(&second), "{second}");
 }
 
-/// A client reads a number of keys in turn that equals the mean gap between two samples.
+/// A client reads keys in turn. Their number is the mean number of gets between two samples.
 #[test]
 fn a_fixed_order_hides_no_key() {
     let mut hot = Hot::new(Seed::new([5, 6]));

@@ -33,8 +33,8 @@ impl Set {
     }
 }
 
-/// Memory for the sets of one function. A function that needs more is refused: it would have about
-/// ten thousand statements and a thousand variables.
+/// Memory for the sets of one function. A function that needs more is refused: it would have, for
+/// instance, a million points and two thousand variables.
 const LIMIT_BYTES: usize = 256 << 20;
 
 /// Variables that are live at the beginning of each point.

@@ -21,8 +21,8 @@ const WORDS: [&str; 12] = [
 pub(super) fn fault(source: &Source<'_>, range: Range<usize>, reason: String) -> (usize, String) {
     let statement = statement(source, &range);
     if let Some(at) = computed_goto(source, &statement) {
-        let reason = "a computed `goto` in a function with a `foreach`, whose paths gopt cannot \
-                      tell; use a `switch` whose cases `goto` their labels";
+        let reason = "a computed `goto` in a function with a `foreach`: gopt cannot follow it; \
+                      use a `switch` whose cases `goto` their labels";
         return (at, reason.to_owned());
     }
     if let Some((at, name)) = type_argument(source, &statement) {
@@ -33,7 +33,7 @@ pub(super) fn fault(source: &Source<'_>, range: Range<usize>, reason: String) ->
         return (at, reason);
     }
     if let Some((at, name)) = misplaced_macro(source, &statement, range.start) {
-        let reason = format!("the macro `{name}` stands where C has no name; {REMEDY}");
+        let reason = format!("the macro `{name}` stands where C allows no name; {REMEDY}");
         return (at, reason);
     }
     (range.start, reason)

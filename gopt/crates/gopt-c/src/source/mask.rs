@@ -50,7 +50,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Refuses macros whose names the output adds.
+    /// Refuses directives with names that begin like those that the output adds.
     pub(super) fn check_directives(&self) -> Result<(), Diagnostic> {
         for directive in &self.directives {
             let line = &self.text[directive.range.clone()];
@@ -67,8 +67,8 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Blanks the text that the preprocessor has inserted from headers of the system: it has no
-    /// lanes, and no grammar knows all of its constructs.
+    /// Blanks the text that the preprocessor has inserted from system headers: it has no lanes, and
+    /// no grammar knows all of its constructs.
     pub(super) fn mask_headers(&mut self, masked: &mut [u8]) {
         let mut main = None;
         let mut header: Option<usize> = None;

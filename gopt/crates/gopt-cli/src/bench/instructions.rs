@@ -30,7 +30,8 @@ const TABLE_MIB: u32 = 2;
 /// Items of each call.
 const ITEMS: usize = 1024;
 
-/// The width of the interleaved forms, if the command's widths include it.
+/// The width of the interleaved forms, if the command's widths include it; otherwise the smallest
+/// of those is used.
 const WIDTH: usize = 16;
 
 /// Valgrind is about fifty times as slow as the machine.

@@ -14,7 +14,7 @@ Examples:
   gopt bench --svg gopt.svg           all look-ups, as a picture too; three minutes, 5 GB
   gopt bench --lookup cuckoo,mica --shape handler --batch 8,16,32
   gopt bench --json rows.jsonl        one JSON object per row, in a file
-  gopt bench --json - | jq .          JSON on the standard output, the table beside it
+  gopt bench --json - | jq .          JSON on the standard output, the table on the standard error
   gopt bench --from rows.jsonl --svg gopt.svg
   gopt bench --table-mib 64 --runs 1  quick, but the tables fit the cache: rows are invalid
 

@@ -17,7 +17,7 @@ struct Published {
     lookup: &'static str,
     shape: &'static str,
     ratio: f64,
-    /// The quantity that was measured, and the machine.
+    /// The machine, or the quantity that was measured.
     what: &'static str,
     source: &'static str,
 }

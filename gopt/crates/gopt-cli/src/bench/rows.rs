@@ -198,8 +198,8 @@ pub(super) fn is_best(row: &Row, rows: &[Row]) -> bool {
     !is_rate || best(rows, &row.metric, key(row)).is_none_or(|best| best == row)
 }
 
-/// One line for each look-up and shape: the interleaved form compared with the hand-written one, or
-/// with `plain` if there is no hand-written one.
+/// Lines for each look-up and shape: each interleaved form compared with the hand-written one, or
+/// with the plain one if there is none; and the plain form in Rust compared with that in C.
 pub(super) fn ratios(rows: &[Row]) -> Vec<String> {
     let pairs = [
         ("gopt", "hand"),

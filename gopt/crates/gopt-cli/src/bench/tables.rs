@@ -28,7 +28,7 @@ pub(super) trait Visit {
     fn automata(self, automata: &Automata, sets: &[Vec<Vec<u8>>]) -> anyhow::Result<()>;
 }
 
-/// Routes of a site, which is a prefix of 48 bits, in `ipv6`.
+/// For `ipv6`: the routes of each site. A site is a prefix of 48 bits.
 const NETWORKS: usize = 16;
 
 /// Automata, as in the paper (§5.1).

@@ -51,5 +51,5 @@ fn small_tables_and_small_pages_are_noted() {
 fn tables_for_which_there_is_no_memory_are_refused() {
     ensure_memory(1).unwrap();
     let error = ensure_memory(1 << 20).unwrap_err().to_string();
-    assert!(error.contains("--table-mib with less"), "{error}");
+    assert!(error.contains("a smaller --table-mib"), "{error}");
 }

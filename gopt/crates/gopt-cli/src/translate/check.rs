@@ -53,7 +53,7 @@ impl Drop for Folder {
     }
 }
 
-/// How a program ended.
+/// The output of a program, and how it ended.
 #[derive(PartialEq, Eq)]
 struct Ran {
     stdout: Vec<u8>,

@@ -1,4 +1,4 @@
-//! An axis: its values, their places, and the values that are written next to it.
+//! An axis: its values, their places, and the labels next to it.
 
 use crate::figure;
 
@@ -119,7 +119,7 @@ impl Placed {
     }
 }
 
-/// Powers of ten, and their doubles and halves where there are few of them.
+/// Powers of ten, and multiples of them where there are few.
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let decades = (high / low).log10();
     let leading: &[f64] = match decades {
@@ -134,7 +134,7 @@ fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     all.filter(|it| (low..=high).contains(it)).collect()
 }
 
-/// Three to seven multiples of 1, 2 or 5.
+/// Three to seven multiples of 1, 2 or 5 times a power of ten.
 fn linear_ticks(low: f64, high: f64) -> Vec<f64> {
     let rough = (high - low) / 6.0;
     let power = 10_f64.powf(rough.log10().floor());

@@ -15,7 +15,8 @@ const KEY_LINE: f64 = 20.0;
 const KEY_SAMPLE: f64 = 26.0;
 const KEY_GAP: f64 = 22.0;
 
-/// The spread of a figure is shown in full up to this factor above and below the figure.
+/// Spreads are shown down to this factor below their figure, and up to this factor above the
+/// largest figure.
 const SPREAD_SHOWN: f64 = 1.5;
 
 /// The kind of a line.

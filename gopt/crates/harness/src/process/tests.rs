@@ -1,4 +1,4 @@
-//! Tests of what a parent learns from a child that has ended.
+//! The errors that a parent gets from a child that has ended.
 
 use super::*;
 

@@ -37,7 +37,7 @@ pub fn die_with_parent() -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the system kill the process that this command starts once the thread that starts it ends.
+/// Makes the kernel kill the process that this command starts when the thread that started it ends.
 pub fn end_with_this(command: &mut Command) {
     // SAFETY: between fork and exec, this makes one system call, and touches no memory that another
     // thread may have locked.

@@ -44,7 +44,7 @@ pub fn monotonic_time() -> io::Result<Duration> {
     read_clock(libc::CLOCK_MONOTONIC)
 }
 
-/// Bytes of this process's resident memory, on ordinary pages only.
+/// Bytes of this process's resident memory. Huge pages of hugetlbfs do not count.
 ///
 /// # Errors
 /// The system does not report it.
