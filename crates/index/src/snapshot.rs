@@ -59,12 +59,22 @@ impl<W: Write> Writer<W> {
     /// Writes an item.
     ///
     /// # Errors
-    /// Errors of `out`, and an error if the key has more than 255 bytes or the value more than 65
-    /// 535.
+    /// Errors of `out`, and [`InvalidInput`](io::ErrorKind::InvalidInput) for an item that clients
+    /// cannot write: its key is empty or longer than [`MAX_KEY`], or its value is longer than
+    /// [`MAX_VALUE`].
     pub fn add(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
-        let (Ok(key_len), Ok(value_len)) = (u8::try_from(key.len()), u16::try_from(value.len()))
-        else {
-            return Err(io::ErrorKind::InvalidInput.into());
+        let (Ok(key_len @ 1..), Ok(value_len), ..=MAX_VALUE) = (
+            u8::try_from(key.len()),
+            u16::try_from(value.len()),
+            value.len(),
+        ) else {
+            let limits = format!(
+                "a snapshot takes keys of 1 to {MAX_KEY} bytes and values of up to {MAX_VALUE}; \
+                 this key has {} bytes, and its value {}",
+                key.len(),
+                value.len()
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, limits));
         };
         let lengths = [&[key_len][..], &value_len.to_le_bytes()].concat();
         for part in [&lengths, key, value] {

@@ -32,6 +32,23 @@ fn a_snapshot_has_the_items() {
 }
 
 #[test]
+fn an_item_that_no_reader_takes_is_refused() {
+    let mut writer = Writer::new(Vec::new()).expect("memory takes bytes");
+    let (longest_key, longest_value) = ([1; MAX_KEY], vec![2; MAX_VALUE]);
+    writer
+        .add(&longest_key, &longest_value)
+        .expect("it is short enough");
+    let (key, value) = ([1; MAX_KEY + 1], vec![2; MAX_VALUE + 1]);
+    for (key, value) in [(&b""[..], &b"1"[..]), (&key, b"1"), (b"a", &value)] {
+        let error = writer.add(key, value).expect_err("it is out of range");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+    let (bytes, count) = writer.end().expect("memory takes bytes");
+    let items = read_all(&bytes).expect("it has only items that a reader takes");
+    assert_eq!((items.len(), count), (1, 1));
+}
+
+#[test]
 fn every_change_is_detected() {
     let whole = whole();
     for len in 0..whole.len() {
