@@ -27,10 +27,10 @@ impl Budget {
         keys: usize::MAX,
     };
 
-    /// The budget of a slice with this number of bytes. A key costs about 100 ns, so the keys of a
-    /// slice take a fraction of a millisecond.
+    /// The budget of a slice with this number of bytes. With a million items, a key costs 1 µs,
+    /// because its item and its value lie apart, so the keys of a slice take half a millisecond.
     pub(crate) const fn slice(bytes: usize) -> Self {
-        Self { bytes, keys: 1024 }
+        Self { bytes, keys: 512 }
     }
 
     pub(super) const fn spend(&mut self, bytes: usize) {
