@@ -92,17 +92,17 @@ where
     for (place, number) in methods.numbers.iter().enumerate() {
         let name = methods.names.get(place).copied().unwrap_or_default();
         for req_type in [*number, *number | META] {
-            let (req_type, layered) = (ReqType(req_type), layered.clone());
+            let (req_type, mut layered) = (ReqType(req_type), layered.clone());
             match gate.map(Arc::clone) {
                 None => {
                     serve_method_of_service(local, req_type, name, move |request, _| {
-                        through(&layered, request, name)
+                        through(&mut layered, request, name)
                     });
                 }
                 Some(gate) => {
                     serve_method_of_service(local, req_type, name, move |request, caller| {
-                        let layered = layered.clone();
-                        let answer = move |request| through(&layered, request, name);
+                        let mut layered = layered.clone();
+                        let answer = move |request| through(&mut layered, request, name);
                         Arc::clone(&gate).pass(request, caller, answer)
                     })
                 }
@@ -111,44 +111,69 @@ where
     }
 }
 
-/// Sends a request through the layers. If they are ready, they get it at once; otherwise they are
-/// asked again when the future is polled, with the waker of its task.
+/// Sends a request through the layers. If they are ready, they get it at once, and then serve the
+/// next request. Otherwise the request keeps them, because what they have begun to wait for belongs
+/// to it, and a clone serves the next request.
 #[inline]
-fn through<L>(layered: &L, request: ServiceRequest, name: &'static str) -> Through<L, L::Future>
+fn through<L>(layered: &mut L, request: ServiceRequest, name: &'static str) -> Through<L, L::Future>
 where
     L: Service<Inbound, Response = ()> + Clone,
 {
-    let (mut layered, inbound) = (layered.clone(), Inbound::new(request, name));
+    let inbound = Inbound::new(request, name);
     match layered.poll_ready(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(ready) => Through::passed(ready, layered, inbound),
-        Poll::Pending => Through::Waiting {
-            waiting: (layered, inbound),
+        Poll::Ready(Ok(())) => Through::Passed {
+            future: layered.call(inbound),
         },
+        other => Through::held(other.is_pending(), layered, inbound),
     }
 }
 
 pin_project! {
     /// A request on its way through the layers.
     #[project = Now]
-    #[project_replace = Before]
     enum Through<L, F> {
-        /// The layers are not ready.
-        Waiting { waiting: (L, Inbound) },
         /// The layers have the request.
         Passed { #[pin] future: F },
-        /// A layer has failed. That dropped the request, which answers the client.
-        Over,
+        /// The layers are not ready, or a layer has failed. That drops the request, which answers
+        /// the client.
+        Waiting { waiting: Waiting<L> },
     }
 }
 
+/// A request and the layers that were not ready for it, if there are any. They are asked again with
+/// each poll, with the waker of the task.
+struct Waiting<L>(Option<(L, Inbound)>);
+
+impl<L> Drop for Waiting<L> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            drop_rarely(self.0.take());
+        }
+    }
+}
+
+/// Drops what is rarely there. A function of its own: the compiler would inline no drop of the
+/// value around it.
+#[cold]
+#[inline(never)]
+fn drop_rarely<T>(rare: T) {
+    drop(rare);
+}
+
 impl<L: Service<Inbound>> Through<L, L::Future> {
-    #[inline(always)]
-    fn passed(ready: Result<(), L::Error>, mut layered: L, inbound: Inbound) -> Self {
-        match ready {
-            Ok(()) => Self::Passed {
-                future: layered.call(inbound),
-            },
-            Err(_) => Self::Over,
+    /// Holds a request for which the layers are not ready, or drops it, because a layer has failed.
+    /// Either way a clone takes the layers' place.
+    #[cold]
+    #[inline(never)]
+    fn held(is_pending: bool, layered: &mut L, inbound: Inbound) -> Self
+    where
+        L: Clone,
+    {
+        let spare = layered.clone();
+        let layered = std::mem::replace(layered, spare);
+        Self::Waiting {
+            waiting: Waiting(is_pending.then_some((layered, inbound))),
         }
     }
 
@@ -156,13 +181,16 @@ impl<L: Service<Inbound>> Through<L, L::Future> {
     #[cold]
     #[inline(never)]
     fn pass(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let Now::Waiting { waiting } = self.as_mut().project() else {
-            return Poll::Ready(());
-        };
-        let ready = ready!(waiting.0.poll_ready(context));
-        if let Before::Waiting { waiting } = self.as_mut().project_replace(Self::Over) {
-            let (layered, inbound) = waiting;
-            self.set(Self::passed(ready, layered, inbound));
+        if let Now::Waiting { waiting } = self.as_mut().project()
+            && let Some((layered, _)) = &mut waiting.0
+        {
+            let ready = ready!(layered.poll_ready(context));
+            if let Some((mut layered, inbound)) = waiting.0.take()
+                && ready.is_ok()
+            {
+                let future = layered.call(inbound);
+                self.set(Self::Passed { future });
+            }
         }
         Poll::Ready(())
     }

@@ -254,6 +254,14 @@ impl Agenda {
         };
     }
 
+    /// Makes the next scan due now, if there are calls: they may ask earlier than it has found.
+    pub(crate) fn hasten_scan(&mut self, now: Nanos) {
+        if self.next_scan != Nanos::MAX {
+            self.next_scan = self.next_scan.min(now);
+            self.at_latest(now);
+        }
+    }
+
     /// Notes that a large message is due at `due`.
     pub(crate) fn on_transfer(&mut self, due: Nanos) {
         self.transfers = self.transfers.min(due);

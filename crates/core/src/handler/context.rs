@@ -141,9 +141,11 @@ impl Cx<'_> {
 
     /// Sets the longest time after which this endpoint asks again for a late answer, in place of
     /// [`Config::probe_max`](crate::Config::probe_max) or an earlier value; returns the old value.
-    /// Calls that are under way follow it from the next time they ask. A client whose server shuts
-    /// down asks more often, because the server waits for its last answer to arrive.
+    /// Calls that are under way follow it too. A client whose server shuts down asks more often,
+    /// because the server waits for its last answer to arrive.
     pub fn ask_within(&mut self, span: Nanos) -> Nanos {
+        let now = self.core.context.moment.now();
+        self.core.context.agenda.hasten_scan(now);
         std::mem::replace(&mut self.core.context.config.probe_max, span)
     }
 

@@ -34,19 +34,19 @@ pub struct Handling {
     /// Present until the first poll.
     new: Option<(Rc<Pool>, Unread)>,
     /// Present after the first poll, if the future goes on.
-    going: Going,
+    going: Option<Going>,
 }
+
+/// A future that goes on, in its place.
+type Going = Pin<Box<dyn Held>>;
 
 /// Makes the futures of handlers.
 trait Answers {
-    /// Makes the future of a request, and polls it for the first time. If it goes on, `going` gets
-    /// its place.
-    fn begin(
-        &self,
-        request: ServiceRequest,
-        going: &mut Going,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<(), Error>>;
+    /// Makes the future of a request, and polls it for the first time.
+    fn begin(&self, request: ServiceRequest, context: &mut Context<'_>) -> Poll<Result<(), Error>>;
+
+    /// The place of the future that [`Self::begin`] has just made, and that goes on.
+    fn take_going(&self) -> Option<Going>;
 }
 
 /// A future that goes on after its first poll, in its place.
@@ -57,10 +57,8 @@ trait Held {
     fn leave(self: Pin<Box<Self>>);
 }
 
-/// The place of a future. Dropping this drops the future.
-struct Going(Option<Pin<Box<dyn Held>>>);
-
-struct AnswersOf<M, F> {
+struct AnswersOf<S, M, F> {
+    service: Rc<S>,
     answer: M,
     places: Rc<FreePlaces<F>>,
 }
@@ -71,6 +69,8 @@ struct FreePlaces<F> {
     /// do without the list.
     last: Cell<Option<Pin<Box<PlaceOf<F>>>>>,
     others: RefCell<Vec<Pin<Box<PlaceOf<F>>>>>,
+    /// The place of a future that goes on, until its [`Handling`] has it.
+    going: Cell<Option<Pin<Box<PlaceOf<F>>>>>,
 }
 
 pin_project! {
@@ -83,18 +83,21 @@ pin_project! {
 
 impl Handlers {
     pub(crate) fn of<S: AsyncService<ServiceRequest>>(service: S) -> Self {
-        let service = Rc::new(service);
-        Self::by(move |request| Rc::clone(&service).answer(request))
+        Self::by(service, S::answer)
     }
 
     /// Handlers whose futures `answer` makes.
-    fn by<M, F>(answer: M) -> Self
+    fn by<S, M, F>(service: S, answer: M) -> Self
     where
-        M: Fn(ServiceRequest) -> F + 'static,
+        S: 'static,
+        M: Fn(Rc<S>, ServiceRequest) -> F + 'static,
         F: Future<Output = Result<(), Error>> + 'static,
     {
-        let places = Rc::default();
-        Self(Rc::new(Pool(Box::new(AnswersOf { answer, places }))))
+        Self(Rc::new(Pool(Box::new(AnswersOf {
+            service: Rc::new(service),
+            answer,
+            places: Rc::default(),
+        }))))
     }
 }
 
@@ -103,29 +106,24 @@ impl<F> Default for FreePlaces<F> {
         Self {
             last: Cell::default(),
             others: RefCell::default(),
+            going: Cell::default(),
         }
     }
 }
 
 impl<F> FreePlaces<F> {
-    #[inline]
-    fn take(self: &Rc<Self>) -> Pin<Box<PlaceOf<F>>> {
-        match self.last.take() {
-            Some(place) => place,
-            None => self.take_other(),
-        }
-    }
-
+    /// Finds or makes a place, which becomes the last one.
     #[cold]
     #[inline(never)]
-    fn take_other(self: &Rc<Self>) -> Pin<Box<PlaceOf<F>>> {
+    fn add(self: &Rc<Self>) {
         let other = self.others.borrow_mut().pop();
-        other.unwrap_or_else(|| {
+        let place = other.unwrap_or_else(|| {
             Box::pin(PlaceOf {
                 future: None,
                 places: Rc::downgrade(self),
             })
-        })
+        });
+        self.keep(place);
     }
 
     #[inline]
@@ -137,20 +135,24 @@ impl<F> FreePlaces<F> {
     }
 }
 
-impl<M, F> Answers for AnswersOf<M, F>
+impl<S, M, F> Answers for AnswersOf<S, M, F>
 where
-    M: Fn(ServiceRequest) -> F,
+    M: Fn(Rc<S>, ServiceRequest) -> F,
     F: Future<Output = Result<(), Error>> + 'static,
 {
-    fn begin(
-        &self,
-        request: ServiceRequest,
-        going: &mut Going,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<(), Error>> {
-        let mut place = self.places.take();
+    /// No rare function here returns while its caller needs anything, so that the compiler saves
+    /// few registers.
+    fn begin(&self, request: ServiceRequest, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let Some(mut place) = self.places.last.take() else {
+            return self.begin_in_another(request, context);
+        };
+        let service = Rc::clone(&self.service);
         let mut future = place.as_mut().project().future;
-        future.set(Some((self.answer)(request)));
+        // With this check, the compiler knows that there is no old future to drop.
+        if future.is_some() {
+            refuse_place((place, service, request));
+        }
+        future.set(Some((self.answer)(service, request)));
         // If this panics, the place is dropped with its future.
         let polled = match future.as_mut().as_pin_mut() {
             Some(future) => future.poll(context),
@@ -158,13 +160,43 @@ where
         };
         if polled.is_pending() {
             cold_path();
-            going.0 = Some(place);
+            self.places.going.set(Some(place));
             return Poll::Pending;
         }
         future.set(None);
         self.places.keep(place);
         polled
     }
+
+    fn take_going(&self) -> Option<Going> {
+        Some(self.places.going.take()?)
+    }
+}
+
+impl<S, M, F> AnswersOf<S, M, F>
+where
+    M: Fn(Rc<S>, ServiceRequest) -> F,
+    F: Future<Output = Result<(), Error>> + 'static,
+{
+    /// The same, if the last place is not free.
+    #[cold]
+    #[inline(never)]
+    fn begin_in_another(
+        &self,
+        request: ServiceRequest,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), Error>> {
+        self.places.add();
+        self.begin(request, context)
+    }
+}
+
+/// Panics, after it has dropped what its caller would otherwise have to keep.
+#[cold]
+#[inline(never)]
+fn refuse_place<T>(parts: T) -> ! {
+    drop(parts);
+    panic!("a free place has a future");
 }
 
 impl<F: Future<Output = Result<(), Error>>> Held for PlaceOf<F> {
@@ -185,13 +217,22 @@ impl<F: Future<Output = Result<(), Error>>> Held for PlaceOf<F> {
     }
 }
 
-impl Drop for Going {
+impl Drop for Handling {
     #[inline]
     fn drop(&mut self) {
-        if let Some(place) = self.0.take() {
-            cold_path();
-            place.leave();
+        if self.new.is_some() || self.going.is_some() {
+            leave(self.new.take(), self.going.take());
         }
+    }
+}
+
+/// Drops a future that is not over. A function of its own, because most are over.
+#[cold]
+#[inline(never)]
+fn leave(new: Option<(Rc<Pool>, Unread)>, going: Option<Going>) {
+    drop(new);
+    if let Some(place) = going {
+        place.leave();
     }
 }
 
@@ -209,7 +250,7 @@ impl Service<Inbound> for Handlers {
     fn call(&mut self, request: Inbound) -> Handling {
         Handling {
             new: Some((Rc::clone(&self.0), request.into_unread())),
-            going: Going(None),
+            going: None,
         }
     }
 }
@@ -223,9 +264,14 @@ impl Future for Handling {
         if let Some((pool, mut request)) = new.take()
             && let Some(request) = request.take()
         {
-            return pool.0.begin(request, going, context);
+            let polled = pool.0.begin(request, context);
+            if polled.is_pending() {
+                cold_path();
+                *going = pool.0.take_going();
+            }
+            return polled;
         }
-        match &mut going.0 {
+        match going {
             Some(place) => place.as_mut().poll(context),
             None => Poll::Pending,
         }

@@ -103,6 +103,18 @@ fn probes_go_on_while_the_server_answers_them() {
     assert!((400..=600).contains(&more), "{more}");
 }
 
+/// The first probes of a call are at 20, 60, 140 and 240 ms.
+#[test]
+fn a_call_asks_at_once_if_it_would_have_asked_by_a_new_limit() {
+    let mut pair = Pair::new();
+    pair.call(HOLD, b"x", 1);
+    pair.pass(Nanos::from_millis(180));
+    let before = pair.client.rpc.counters().probes;
+    pair.client.rpc.cx().ask_within(Nanos::from_millis(20));
+    pair.pass(Nanos::from_millis(5));
+    assert_eq!(pair.client.rpc.counters().probes, before + 1);
+}
+
 #[test]
 fn a_silent_peer_fails_in_time_and_gets_a_close() {
     let mut pair = Pair::new();
