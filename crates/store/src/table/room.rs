@@ -259,16 +259,17 @@ impl Table {
         self.log_leaves(size);
     }
 
-    /// The reads that another lap costs an item that was read: a quarter of one for an item of the
-    /// mean size, and for others in proportion, so that each read keeps the same number of bytes for a
-    /// lap (GreedyDual-Size: Cao and Irani, USITS 1997). The key's hash and the lap decide
-    /// whether a fraction costs a whole read; in a series of laps, its share of them does.
+    /// The reads that another lap costs an item that was read: a fifth of one for an item of the
+    /// mean size, and for others in proportion, so that each read keeps the same number of bytes
+    /// for the same number of laps (GreedyDual-Size: Cao and Irani, USITS 1997). The key's hash and
+    /// the lap decide whether a fraction costs a whole read; in a series of laps, its share of them
+    /// does.
     fn reads_to_stay(&self, size: usize, hash: u64) -> u64 {
         let Storage::Log(log) = &self.storage else {
             return 0;
         };
         let mean = (self.memory.len() as u64 / self.stats.items.max(1)).max(1);
-        let fractions = size as u64 * (FRACTIONS / 4) / mean;
+        let fractions = size as u64 * (FRACTIONS / 5) / mean;
         let draw = hash.wrapping_add(log.laps().wrapping_mul(GOLDEN)) >> (64 - FRACTION_BITS);
         ((fractions + draw) / FRACTIONS).min(MOST_HEAT)
     }

@@ -100,6 +100,15 @@ impl Draws {
         }
     }
 
+    /// The rank of the next item by popularity: 0 is the most popular, unless all are alike.
+    #[inline]
+    pub(crate) fn rank(&mut self) -> u32 {
+        match &self.zipf {
+            None => self.random.below(self.items),
+            Some(zipf) => zipf.draw(&mut self.random),
+        }
+    }
+
     /// A number below `end`, for purposes other than an operation.
     #[inline]
     pub(crate) fn below(&mut self, end: u32) -> u32 {
