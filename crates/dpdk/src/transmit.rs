@@ -286,6 +286,19 @@ impl Tx for DpdkTx {
         self.finish(lane.len())
     }
 
+    #[inline]
+    fn send_lone<'a>(
+        &mut self,
+        lane: &'a Lane,
+        packet: LanePacket,
+        messages: impl Messages<'a>,
+    ) -> TxSeq {
+        match self.takes_alike(packet) {
+            true => self.send_alike(lane, packet, messages),
+            false => self.send(lane, &[]),
+        }
+    }
+
     fn path(&self, peer: PeerId) -> Option<Path> {
         self.book.reach(peer).map(|_| Path {
             line_rate: self.line_rate,

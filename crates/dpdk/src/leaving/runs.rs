@@ -15,8 +15,8 @@ const LONG: usize = 512;
 pub(crate) type Line = [u8; MAX_INLINE];
 
 impl Leaving {
-    /// Sends packets of `len` bytes, each of which fits a line, in datagrams of their own, up to one
-    /// of which `line_of` returns no line. Returns their number.
+    /// Sends packets of `len` bytes, each of which fits a line, in datagrams of their own, up to
+    /// one of which `line_of` returns no line. Returns their number.
     #[inline]
     pub(crate) fn send_short<'l, T>(
         &mut self,
