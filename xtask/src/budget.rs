@@ -2,12 +2,13 @@
 //! shared memory in all, and over DPDK and AF_XDP in the transport. `budget.toml` has the limits.
 //!
 //! The example `shm_rpc` of `dunlin-transport` executes the same instructions in every run. It is
-//! built once like the measured binaries and once like a user's program (`builds.rs`). The other
-//! examples are built once: `meta_rpc` of `dunlin-local`, for typed calls, and `async_rpc`, for
-//! futures; `kv_rpc` of `dunlin-kv`, `put_rpc` of `dunlin-replica`, `get_rpc` of `dunlin-index` and
-//! `take_rpc` of `dunlin-sequencer`; `dpdk_rpc` of `dunlin-dpdk`, and `xdp_rpc` of `dunlin-xdp`.
-//! `rows.rs` has the situations, `callgrind.rs` counts, and `table.rs` compares. Other work on the
-//! machine does not change the numbers, but another compiler does.
+//! built once like the measured binaries (`xtask/counted`) and once like a user's program
+//! (`builds.rs`). The other examples are built once: `meta_rpc` of `dunlin-local`, for typed calls,
+//! and `async_rpc`, for futures; `typed_rpc` of `dunlin`; `kv_rpc` of `dunlin-kv`, `put_rpc` of
+//! `dunlin-replica`, `get_rpc` of `dunlin-index` and `take_rpc` of `dunlin-sequencer`; `dpdk_rpc`
+//! and `dpdk_large` of `dunlin-dpdk`, and `xdp_rpc` of `dunlin-xdp`. `rows.rs` has the situations,
+//! `callgrind.rs` counts, and `table.rs` compares. Other work on the machine does not change the
+//! numbers, but another compiler does.
 
 mod builds;
 mod callgrind;
@@ -89,7 +90,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
         let rows = rows::of(build).into_iter();
         rows.filter(|row| is_meant(row)).collect()
     };
-    let builds: Vec<Build> = Build::ALL
+    let mut builds: Vec<Build> = Build::ALL
         .into_iter()
         .filter(|build| args.build.is_none_or(|only| only == *build))
         .filter(|build| !rows_of(*build).is_empty())
@@ -100,6 +101,13 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
         args.rows,
         names(args.build.unwrap_or(Build::Measured)).join(", ")
     );
+    builds.retain(|build| {
+        let missing = build.missing();
+        if let Some(why) = missing {
+            eprintln!("[{}] is not counted: {why}", build.name());
+        }
+        missing.is_none()
+    });
     let budget = match args.print {
         true => None,
         false => {
@@ -110,12 +118,10 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
             )?)
         }
     };
+    progress("building the programs …");
+    builds::build(root, &builds)?;
     let mut outcomes = Vec::new();
     for build in builds {
-        if let Some(why) = build.missing() {
-            eprintln!("[{}] is not counted: {why}", build.name());
-            continue;
-        }
         let rows = rows_of(build);
         outcomes.extend(count_build(root, build, &rows, budget.as_ref(), args)?);
     }
@@ -136,7 +142,7 @@ fn names(build: Build) -> Vec<String> {
     rows::of(build).into_iter().map(|row| row.name).collect()
 }
 
-/// Builds the program once and counts each row with it.
+/// Counts each row with the program, which is built.
 fn count_build(
     root: &Path,
     build: Build,
@@ -144,8 +150,8 @@ fn count_build(
     budget: Option<&Budget>,
     args: &Args,
 ) -> anyhow::Result<Vec<Outcome>> {
-    progress(&format!("building the program of [{}] …", build.name()));
-    let (program, profiles) = build.program(root)?;
+    let program = build.program(root)?;
+    let profiles = crate::workspaces::target_folder(root)?.join("budget");
     std::fs::create_dir_all(&profiles)
         .with_context(|| format!("cannot make {}", profiles.display()))?;
     let is_table = !args.json && !args.print;

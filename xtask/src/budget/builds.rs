@@ -141,84 +141,89 @@ impl Build {
         }
     }
 
-    /// Builds the program; returns its path, and a folder for its profiles.
-    pub(super) fn program(self, root: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
+    /// The path of the program.
+    pub(super) fn program(self, root: &Path) -> anyhow::Result<PathBuf> {
         let target = crate::workspaces::target_folder(root)?;
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo
-            .args(["build", "--quiet", "--locked"])
-            .current_dir(root);
-        let program = match self.example() {
-            Some(example) => example.build(&mut cargo, &target),
-            None => build_outside(&mut cargo, &target),
-        };
-        if self.needs_dpdk() {
-            build_library(root, &target.join("lto/examples"))?;
-        }
-        let status = cargo.status().context("cannot start cargo")?;
-        ensure!(
-            status.success(),
-            "the program of the section [{}] does not build; if the dependencies of a crate have \
-             changed, run `cargo update --workspace --manifest-path xtask/outside/Cargo.toml`",
-            self.name()
-        );
-        Ok((program, target.join("budget")))
+        Ok(match self.example() {
+            Some(example) => target.join(COUNTED).join(example),
+            None => target.join("outside/release/dunlin-outside"),
+        })
     }
 
     /// The example that is the program; `None` for the program outside the workspace.
-    const fn example(self) -> Option<Example> {
-        let (package, name, features) = match self {
-            Self::Measured => ("dunlin-transport", "shm_rpc", ""),
-            Self::Typed => ("dunlin-local", "meta_rpc", ""),
-            Self::Faces => ("dunlin-local", "async_rpc", ""),
-            Self::Layer => ("dunlin", "typed_rpc", ""),
-            Self::Kv => ("dunlin-kv", "kv_rpc", ""),
-            Self::Replica => ("dunlin-replica", "put_rpc", ""),
-            Self::Index => ("dunlin-index", "get_rpc", ""),
-            Self::Sequencer => ("dunlin-sequencer", "take_rpc", ""),
-            Self::Dpdk => ("dunlin-dpdk", "dpdk_rpc", "with-dpdk"),
-            Self::Large => ("dunlin-dpdk", "dpdk_large", "with-dpdk"),
-            Self::Xdp => ("dunlin-xdp", "xdp_rpc", "wire"),
+    const fn example(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Measured => "shm_rpc",
+            Self::Typed => "meta_rpc",
+            Self::Faces => "async_rpc",
+            Self::Layer => "typed_rpc",
+            Self::Kv => "kv_rpc",
+            Self::Replica => "put_rpc",
+            Self::Index => "get_rpc",
+            Self::Sequencer => "take_rpc",
+            Self::Dpdk => "dpdk_rpc",
+            Self::Large => "dpdk_large",
+            Self::Xdp => "xdp_rpc",
             Self::Plain => return None,
-        };
-        Some(Example {
-            package,
-            name,
-            features,
         })
     }
 }
 
-/// An example of a package.
-struct Example {
-    package: &'static str,
-    name: &'static str,
-    features: &'static str,
-}
+/// The folder of the programs that are built like the measured binaries, in the target folder.
+const COUNTED: &str = "lto";
 
-impl Example {
-    /// The command that builds it like the measured binaries; returns the path of the program.
-    fn build(self, cargo: &mut Command, target: &Path) -> PathBuf {
-        cargo.args(["--profile=lto", "--package", self.package]);
-        cargo.args(["--features", self.features, "--example", self.name]);
-        target.join("lto/examples").join(self.name)
+/// Builds these programs. One command builds all that are built like the measured binaries, so each
+/// library is compiled once, and both processors are busy until the last program is linked.
+pub(super) fn build(root: &Path, builds: &[Build]) -> anyhow::Result<()> {
+    let target = crate::workspaces::target_folder(root)?;
+    if builds.iter().any(|build| build.needs_dpdk()) {
+        build_library(root, &target.join(COUNTED))?;
     }
+    let measured = builds.iter().filter(|build| build.example().is_some());
+    let features: Vec<_> = measured.map(|build| build.name()).collect();
+    if !features.is_empty() {
+        // `xtask/counted/Cargo.toml` has a feature of the name of each section.
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--profile=lto", "--package=dunlin-counted"]);
+        cargo.args(["--features", &features.join(",")]);
+        run(root, &mut cargo)?;
+    }
+    if builds.contains(&Build::Plain) {
+        run(root, &mut outside(&target))?;
+    }
+    Ok(())
 }
 
-/// The command that builds the program outside the workspace; returns the program's path.
-fn build_outside(cargo: &mut Command, target: &Path) -> PathBuf {
-    let target = target.join("outside");
+/// Runs a command of cargo that builds programs.
+fn run(root: &Path, cargo: &mut Command) -> anyhow::Result<()> {
+    cargo.args(["--quiet", "--locked"]).current_dir(root);
+    let status = cargo.status().context("cannot start cargo")?;
+    ensure!(
+        status.success(),
+        "the programs do not build; if the dependencies of a crate have changed, run `cargo update \
+         --workspace --manifest-path xtask/outside/Cargo.toml`"
+    );
+    Ok(())
+}
+
+/// The command that builds the program outside the workspace.
+fn outside(target: &Path) -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
     cargo
-        .args(["--release", "--manifest-path=xtask/outside/Cargo.toml"])
+        .args([
+            "build",
+            "--release",
+            "--manifest-path=xtask/outside/Cargo.toml",
+        ])
         .arg("--target-dir")
-        .arg(&target)
+        .arg(target.join("outside"))
         // Overrides the flags in `.cargo/config.toml`: a user has neither these nor `RUSTFLAGS`.
         .env("RUSTFLAGS", "")
         .env_remove("CARGO_ENCODED_RUSTFLAGS");
-    target.join("release/dunlin-outside")
+    cargo
 }
 
-/// Builds the library that loads DPDK into the folder of the program, which finds it there.
+/// Builds the library that loads DPDK into the folder of the programs, which find it there.
 fn build_library(root: &Path, folder: &Path) -> anyhow::Result<()> {
     let output = Command::new("sh")
         .arg(root.join("crates/dpdk/native/build.sh"))

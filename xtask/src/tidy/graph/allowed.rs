@@ -32,6 +32,25 @@ const ALL: &[&str] = &[
     "harness",
 ];
 
+/// The crates whose instructions `budget.toml` limits, and those that their programs use.
+const COUNTED: &[&str] = &[
+    "dunlin",
+    "dunlin-core",
+    "dunlin-dpdk",
+    "dunlin-index",
+    "dunlin-kv",
+    "dunlin-local",
+    "dunlin-msgbuf",
+    "dunlin-replica",
+    "dunlin-sequencer",
+    "dunlin-service",
+    "dunlin-store",
+    FOR_TESTS,
+    "dunlin-transport",
+    "dunlin-wire",
+    "dunlin-xdp",
+];
+
 const UNDER_NEXUS: &[&str] = &[
     "dunlin-wire",
     "dunlin-msgbuf",
@@ -370,6 +389,7 @@ pub(super) const RULES: &[Rule] = &[
     ),
     rule("dunlin-misuse", &["dunlin"]),
     rule("xtask", &[]),
+    rule("dunlin-counted", COUNTED),
 ];
 
 const fn rule(name: &'static str, may_use: &'static [&'static str]) -> Rule {
