@@ -225,7 +225,7 @@ fn a_mixed_burst_reaches_both_peers_in_order() {
     while got.len() < 133 {
         let count = far.rx.burst();
         for index in 0..count {
-            // Packets of 32 bytes that share a datagram.
+            // These packets of 32 bytes share a datagram.
             got.extend(far.rx.frame(index).bytes.chunks(32).map(|packet| packet[0]));
         }
     }

@@ -41,7 +41,7 @@ fn frames_and_packets_are_recorded_with_their_data() {
         peer: Some(PeerId(7)),
         dropped: Some(1),
     };
-    // A part of a large message, and a packet after it.
+    // The frame has a part of a large message, and a packet after it.
     let packet_len = |header: &Header| Some(if header.size == 4_000 { 30 } else { 70 });
     let came = [&header(4_000)[..], &[5; 6], &header(46), &[5; 46]].concat();
     recording.received(seen, &Frame::new(&came), &packet_len);
