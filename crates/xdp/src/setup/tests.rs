@@ -238,15 +238,16 @@ fn a_rule_of_the_device_ends_with_the_connection_or_the_daemon() {
 #[test]
 fn an_endpoint_without_a_rule_gets_the_packets_of_its_queue() {
     in_network(|network, ip| {
-        for how in [How::Refuses, How::Lies] {
+        // The daemon's copy of a socket may keep its port for a moment, so each has its own.
+        for (how, port) in [(How::Refuses, 100), (How::Lies, 101)] {
             let device = Played::new(how);
             let asker = Asker::at(ip, device.clone(), true);
             let host = asker.queue();
-            let udp = UdpSocket::bind((ip, 100)).unwrap();
+            let udp = UdpSocket::bind((ip, port)).unwrap();
             let granted = asker.ask(endpoint(&udp), &host).unwrap();
             assert_eq!(asker.rule.get(), Some(false), "{how:?}");
             let notes = asker.notes.lock().unwrap().concat();
-            let said = format!("link0 has no rule for {ip}:100 at queue 0: ");
+            let said = format!("link0 has no rule for {ip}:{port} at queue 0: ");
             assert!(
                 notes.starts_with(&said) && notes.len() > said.len(),
                 "{notes}"
@@ -260,7 +261,7 @@ fn an_endpoint_without_a_rule_gets_the_packets_of_its_queue() {
         let device = Played::new(How::Chooses);
         let asker = Asker::at(ip, device.clone(), false);
         let host = asker.queue();
-        let udp = UdpSocket::bind((ip, 100)).unwrap();
+        let udp = UdpSocket::bind((ip, 102)).unwrap();
         let granted = asker.ask(endpoint(&udp), &host).unwrap();
         assert_eq!((asker.rule.get(), device.shown()), (None, Vec::new()));
         drop((granted, host));
