@@ -188,10 +188,10 @@ impl ServerBuilder {
     }
 
     /// Puts layers around the handlers of each service of futures: `layer` gets the handlers of a
-    /// service on one thread, and returns a tower service around them. Requests go through clones of
-    /// it, on the endpoint's thread: a clone that was ready serves the next request of its method
-    /// too, and one that was not ready stays with the request that waits for it. To limit all
-    /// threads and services together, let `layer` capture one limit and share it. A second call
+    /// service on one thread, and returns a tower service around them. Requests go through clones
+    /// of it, on the endpoint's thread: a clone that was ready serves the next request of its
+    /// method too, and one that was not ready stays with the request that waits for it. To limit
+    /// all threads and services together, let `layer` capture one limit and share it. A second call
     /// replaces the layers of the first.
     ///
     /// If a layer drops a request before the handler has got it, the request ends with `OVERLOADED`

@@ -28,8 +28,9 @@ const MANY: u64 = 5_200;
 const KEYS_OF_SERVER: u64 = 130;
 
 /// For runs in which one server is ten times as slow as the others: the time of a handler at the
-/// others, and the attempts that are outstanding at each server, of three or more and of two. Of two
-/// servers, the slow one got most while the channel counted only attempts, and few were outstanding.
+/// others, and the attempts that are outstanding at each server, of three or more and of two. Of
+/// two servers, the slow one got most while the channel counted only attempts, and few were
+/// outstanding.
 const FAST: Nanos = Nanos::from_millis(1);
 const OUTSTANDING: u64 = 12;
 const OUTSTANDING_OF_TWO: u64 = 4;
