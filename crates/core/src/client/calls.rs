@@ -238,12 +238,13 @@ impl Call {
         self.bufs.as_mut().map(|bufs| &mut bufs.response)
     }
 
-    /// Puts msgbufs into a free entry. The old value is `None`; `forget` saves the code that would
-    /// drop it.
+    /// Puts msgbufs into a free entry; returns the request. The old value is `None`; `forget` saves
+    /// the code that would drop it.
     #[inline(always)]
-    fn put(&mut self, request: MsgBuf, response: MsgBuf) {
+    fn put(&mut self, request: MsgBuf, response: MsgBuf) -> &MsgBuf {
         debug_assert!(self.bufs.is_none(), "a free call has no msgbufs");
-        std::mem::forget(self.bufs.replace(Bufs { request, response }));
+        std::mem::forget(self.bufs.take());
+        &self.bufs.insert(Bufs { request, response }).request
     }
 
     /// The index of the call's slot.
