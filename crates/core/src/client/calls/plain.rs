@@ -232,8 +232,9 @@ impl Call {
     }
 
     /// Turns a free entry into the call with this index, whose request leaves now; returns the
-    /// request, too. The entry already has its session and its slot. The fields are written one by one: a struct that is
-    /// built first would go through memory, because a panic in between might have to drop it.
+    /// request, too. The entry already has its session and its slot. The fields are written one by
+    /// one: a struct that is built first would go through memory, because a panic in between might
+    /// have to drop it.
     #[inline(always)]
     fn begin(
         &mut self,
