@@ -238,13 +238,12 @@ impl Call {
         self.bufs.as_mut().map(|bufs| &mut bufs.response)
     }
 
-    /// Puts msgbufs into a free entry; returns the request. The old value is `None`; `forget` saves
-    /// the code that would drop it.
+    /// Puts msgbufs into a free entry. The old value is `None`; `forget` saves the code that would
+    /// drop it.
     #[inline(always)]
-    fn put(&mut self, request: MsgBuf, response: MsgBuf) -> &MsgBuf {
+    fn put(&mut self, request: MsgBuf, response: MsgBuf) {
         debug_assert!(self.bufs.is_none(), "a free call has no msgbufs");
-        std::mem::forget(self.bufs.take());
-        &self.bufs.insert(Bufs { request, response }).request
+        std::mem::forget(self.bufs.replace(Bufs { request, response }));
     }
 
     /// The index of the call's slot.

@@ -46,18 +46,20 @@ impl Claim<'_> {
             index,
             call,
         } = self;
-        let (id, request) = call.begin(index, &ready, given, [request, response], context);
+        let id = call.begin(index, &ready, given, [request, response], context);
         slot.occupy();
         let left = note_issued(id, ready, context);
         // This comes last, so that few registers are live while a longer message is copied.
-        let (peer, len) = (left.peer(), request.len());
-        let words = left.words(given.0, len, slot.req());
-        let outbox = &mut context.outbox;
-        if LONG {
-            let source = Source::of_call(index.0, id.generation());
-            outbox.stage_header::<true>(room, peer, words, (len, source));
-        } else {
-            outbox.stage::<true>(room, peer, words, request.data());
+        if let Some(request) = call.request() {
+            let (peer, len) = (left.peer(), request.len());
+            let words = left.words(given.0, len, slot.req());
+            let outbox = &mut context.outbox;
+            if LONG {
+                let source = Source::of_call(index.0, id.generation());
+                outbox.stage_header::<true>(room, peer, words, (len, source));
+            } else {
+                outbox.stage::<true>(room, peer, words, request.data());
+            }
         }
         id
     }
@@ -157,7 +159,7 @@ impl Calls {
         };
         slot.occupy();
         let call = self.table.at_mut(index);
-        let (id, _) = call.begin(index, &ready, given, [request, response], context);
+        let id = call.begin(index, &ready, given, [request, response], context);
         call.marks = call.marks.with(marks);
         let left = note_issued(id, ready, context);
         let words = left.words(given.0, len, slot.req());
@@ -231,10 +233,9 @@ impl Call {
         }
     }
 
-    /// Turns a free entry into the call with this index, whose request leaves now; returns the
-    /// request, too. The entry already has its session and its slot. The fields are written one by
-    /// one: a struct that is built first would go through memory, because a panic in between might
-    /// have to drop it.
+    /// Turns a free entry into the call with this index, whose request leaves now. The entry
+    /// already has its session and its slot. The fields are written one by one: a struct that is
+    /// built first would go through memory, because a panic in between might have to drop it.
     #[inline(always)]
     fn begin(
         &mut self,
@@ -243,19 +244,19 @@ impl Call {
         (req_type, tag, options): Given,
         [request, response]: [MsgBuf; 2],
         context: &Context,
-    ) -> (CallId, &MsgBuf) {
+    ) -> CallId {
         debug_assert_eq!(self.home, home(ready.index(), ready.slot()));
         let now = context.moment.now();
         self.req_type = req_type;
         self.tag = tag;
         let marks = self.marks_until(options.deadline.map(|span| now + span));
+        self.put(request, response);
         self.enter(CallState::Sent);
         self.attempts = 0;
         self.marks = marks;
         self.excuses = 0;
         self.sent = now;
         self.first_sent = context.moment.present_now();
-        let id = CallId::new(ready.session(), index, self.generation);
-        (id, self.put(request, response))
+        CallId::new(ready.session(), index, self.generation)
     }
 }
