@@ -88,12 +88,38 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// The result of [`Rx::begin`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Begun {
+    /// The burst is over, without a frame.
+    Nothing,
+    /// The burst is over, and has one frame.
+    One,
+    /// [`Rx::finish`] must be called next, with this number, whose meaning only the transport
+    /// knows.
+    Unfinished(u32),
+}
+
 /// The receiving half.
 pub trait Rx {
     /// Gives back the frames of the previous burst and makes up to [`RX_BURST`] new ones visible.
     ///
     /// Returns their number. Never blocks.
     fn burst(&mut self) -> usize;
+
+    /// Begins a burst. A transport that often finds nothing, or one short frame, may end such a
+    /// burst here, in few instructions. The default leaves everything to [`Rx::finish`].
+    #[inline(always)]
+    fn begin(&mut self) -> Begun {
+        Begun::Unfinished(0)
+    }
+
+    /// Does the rest of a burst that [`Rx::begin`] has begun with [`Begun::Unfinished`]; returns
+    /// the number of frames.
+    #[inline(always)]
+    fn finish(&mut self, _begun: u32) -> usize {
+        self.burst()
+    }
 
     /// The frame with this index in the current burst, whose size [`Rx::burst`] has returned.
     ///

@@ -158,20 +158,26 @@ impl MsgBuf {
         }
     }
 
+    /// Sets the length of the message, like [`Self::resize`], and returns the message for writing.
+    /// This revokes the msgbuf if it is lent.
+    ///
+    /// # Errors
+    /// [`TooLong`] beyond [`Self::capacity`]; the message is then unchanged.
+    #[inline(always)]
+    pub fn resized(&mut self, len: usize) -> Result<&mut [u8], TooLong> {
+        self.resize(len)?;
+        self.revoke();
+        // SAFETY: as in `data_mut`; the msgbuf has this length now.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.at().data.as_ptr(), len) })
+    }
+
     /// Makes `bytes` the message. This revokes the msgbuf if it is lent.
     ///
     /// # Errors
     /// [`TooLong`] beyond [`Self::capacity`]; the message is then unchanged.
     #[inline]
     pub fn fill(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
-        self.resize(bytes.len())?;
-        self.revoke();
-        let data = self.at().data.as_ptr();
-        // SAFETY: as in `data_mut`; the msgbuf has this length now.
-        copy::settled(
-            unsafe { std::slice::from_raw_parts_mut(data, bytes.len()) },
-            bytes,
-        );
+        copy::settled(self.resized(bytes.len())?, bytes);
         Ok(())
     }
 

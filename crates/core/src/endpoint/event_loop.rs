@@ -32,7 +32,6 @@ use std::sync::Arc;
 use dunlin_msgbuf::PeerBytes;
 use dunlin_wire::{PacketType, peek_session};
 
-use crate::config::{IDLE_CLOCK_GAP, IDLE_CLOCK_MASK};
 use crate::context::Context;
 use crate::endpoint::dispatch::{Dispatched, Position};
 use crate::endpoint::prefetch::prefetch;
@@ -45,7 +44,7 @@ use crate::observe::counters::DropReason;
 use crate::packet::receive::{Data, Packet};
 use crate::protocol::Core;
 use crate::time::{Clock, Nanos};
-use crate::transport::{Frame, Rx, Transport, Tx};
+use crate::transport::{Begun, Frame, Rx, Transport, Tx};
 
 /// The work of one iteration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,35 +55,80 @@ pub struct Progress {
     pub busy: bool,
 }
 
+impl Progress {
+    const NONE: Self = Self {
+        frames: 0,
+        busy: false,
+    };
+
+    /// That of an iteration with work to do.
+    const fn of(frames: usize) -> Self {
+        Self { frames, busy: true }
+    }
+}
+
 impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
-    /// One iteration. Never blocks.
+    /// One iteration. Never blocks. All calls here are the last thing that it does, so that an
+    /// iteration for nothing or one frame saves no registers.
+    #[inline]
     pub fn run_once(&mut self) -> Progress {
-        let frames = self.rx.burst();
-        match frames {
-            0 if !self.engine.must_run() => {
-                return Progress {
-                    frames: 0,
-                    busy: false,
-                };
-            }
-            1 if self.engine.usual => self.iterate_lone(),
-            _ => self.iterate(frames),
+        match self.rx.begin() {
+            Begun::Nothing => self.run_idle(),
+            Begun::One => self.run_lone(),
+            Begun::Unfinished(begun) => self.run_rest(begun),
         }
-        Progress { frames, busy: true }
+    }
+
+    /// An iteration whose burst is not over yet.
+    #[inline(never)]
+    fn run_rest(&mut self, begun: u32) -> Progress {
+        match self.rx.finish(begun) {
+            0 => self.run_idle(),
+            1 => self.run_lone(),
+            frames => self.iterate(frames),
+        }
+    }
+
+    /// An iteration without frames.
+    #[inline(always)]
+    fn run_idle(&mut self) -> Progress {
+        match self.engine.may_rest() {
+            true => Progress::NONE,
+            false => self.run_without_frames(),
+        }
+    }
+
+    /// An iteration without frames, in which there may be something to do.
+    #[inline(never)]
+    fn run_without_frames(&mut self) -> Progress {
+        match self.engine.must_run() {
+            true => self.iterate(0),
+            false => Progress::NONE,
+        }
+    }
+
+    /// An iteration for one frame.
+    #[inline(always)]
+    fn run_lone(&mut self) -> Progress {
+        match self.engine.usual {
+            true => self.iterate_lone(),
+            false => self.iterate(1),
+        }
     }
 
     /// An iteration for a frame that is alone in its burst, without a loop over frames.
     #[inline(never)]
-    fn iterate_lone(&mut self) {
+    fn iterate_lone(&mut self) -> Progress {
         let now = self.engine.clock.now(); // CLOCK 1: all that follows happens at this time.
         self.engine.begin(now, 1);
         let dispatched = self.receive_lone();
         self.engine.finish_lone(dispatched);
+        Progress::of(1)
     }
 
     /// An iteration with work to do.
     #[inline]
-    fn iterate(&mut self, frames: usize) {
+    fn iterate(&mut self, frames: usize) -> Progress {
         match self.engine.core.context.config.check {
             Check::Event => self.iterate_checked(frames),
             Check::Never | Check::Sweep => self.iterate_unchecked(frames),
@@ -94,7 +138,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     /// The body is not inlined, so that it exists once. If it existed twice, the compiler would
     /// inline less into it.
     #[inline(never)]
-    fn iterate_unchecked(&mut self, frames: usize) {
+    fn iterate_unchecked(&mut self, frames: usize) -> Progress {
         let now = self.engine.clock.now(); // CLOCK 1: all that follows happens at this time.
         self.engine.begin(now, frames);
         self.engine.catch_up();
@@ -113,6 +157,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
             }
         }
         self.engine.finish(frames);
+        Progress::of(frames)
     }
 
     /// Runs an iteration, then checks the laws of the sessions that its packets named; or of all
@@ -120,14 +165,14 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     /// the control plane are followed by a check of all sessions.
     #[cold]
     #[inline(never)]
-    fn iterate_checked(&mut self, frames: usize) {
+    fn iterate_checked(&mut self, frames: usize) -> Progress {
         let agenda = &self.engine.core.context.agenda;
         let (alert, due) = (agenda.is_alert(), agenda.due());
         let called = !self.engine.core.context.outbox.is_empty();
-        match frames == 1 && self.engine.is_usual_but_checked() {
+        let progress = match frames == 1 && self.engine.is_usual_but_checked() {
             true => self.iterate_lone(),
             false => self.iterate_unchecked(frames),
-        }
+        };
         let is_due = due <= self.engine.core.context.moment.now();
         let Self { rx, engine } = self;
         let numbers = (0..frames).filter_map(|index| peek_session(rx.frame(index).bytes));
@@ -135,6 +180,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         engine
             .core
             .check_after_event(sessions, alert || called || is_due);
+        progress
     }
 
     /// Handles every packet of every frame. A frame may hold many (rule W11). With `EACH`, the
@@ -173,43 +219,6 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
 }
 
 impl<X: Tx, C: Clock, App> Engine<X, C, App> {
-    /// True if an iteration without frames has work to do. Reads the clock now and then.
-    #[inline]
-    fn must_run(&mut self) -> bool {
-        self.idle_iterations = self.idle_iterations.wrapping_add(1);
-        let Context { agenda, outbox, .. } = &self.core.context;
-        if agenda.is_alert() && self.has_work() || !outbox.is_empty() {
-            return true;
-        }
-        if self.idle_iterations & self.idle_mask != 0 {
-            return false;
-        }
-        self.tx.settle();
-        let now = self.clock.now();
-        self.adapt_idle_mask(now.since(self.last_burst));
-        self.last_burst = now;
-        self.core.context.moment.advance(now);
-        self.core.context.agenda.due() <= now
-    }
-
-    /// Whether anything waits for the loop, except for packets and what is due.
-    #[inline(never)]
-    fn has_work(&self) -> bool {
-        let agenda = &self.core.context.agenda;
-        agenda.needs_attention() || agenda.has_postponed() || self.dropped.any()
-    }
-
-    /// Sets how often idle iterations read the clock, so that the endpoint's time never lags far
-    /// behind: an iteration that polls its RX queue with a system call takes longer than one over
-    /// shared memory.
-    fn adapt_idle_mask(&mut self, gap: Nanos) {
-        if gap > IDLE_CLOCK_GAP {
-            self.idle_mask /= 2;
-        } else if gap.times(2) < IDLE_CLOCK_GAP && self.idle_mask < IDLE_CLOCK_MASK {
-            self.idle_mask = self.idle_mask * 2 + 1;
-        }
-    }
-
     #[inline]
     fn begin(&mut self, now: Nanos, frames: usize) {
         self.core.context.moment.begin_iteration(now);

@@ -18,6 +18,7 @@
 
 mod consumer;
 mod dirty;
+mod lengths;
 mod messages;
 mod run;
 
@@ -27,6 +28,7 @@ use super::cells::{Cells, ONE_CELL, cells_of};
 use super::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 use dirty::Dirty;
+use lengths::Lengths;
 
 #[cfg(not(loom))]
 pub(super) use consumer::{At, Watch};
@@ -81,6 +83,8 @@ pub(super) struct Producer {
     /// read `consumed` again.
     limit: u64,
     longest: u32,
+    /// The lengths of lone packets whose messages lie elsewhere.
+    messages: Lengths,
     broken: bool,
     dirty: Dirty,
 }
@@ -129,6 +133,7 @@ impl Producer {
             line,
             tail: 0,
             longest,
+            messages: Lengths::up_to(longest),
             broken: false,
         }
     }

@@ -31,10 +31,10 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-use dunlin_core::transport::{Frame, RX_BURST, Rx};
+use dunlin_core::transport::{Begun, Frame, RX_BURST, Rx};
 use dunlin_msgbuf::PeerBytes;
 
-use incoming::{Alone, FrameBytes, HOUSEKEEPING, Look, RxRing, Taken};
+use incoming::{Alone, FrameBytes, HOUSEKEEPING, RxRing, Taken};
 use longs::Longs;
 pub(crate) use shorts::ShortFrames;
 use shorts::{SHORT, Shorts};
@@ -305,24 +305,22 @@ impl ShmRx {
         }
         sound
     }
-
-    #[cold]
-    fn close_corrupt(&mut self, index: u32) {
-        self.counters.rx_corrupt += 1;
-        self.remove(index as usize);
-    }
 }
 
 impl Rx for ShmRx {
     #[inline(always)]
     fn burst(&mut self) -> usize {
-        match self.alone.look(self.bell.has_rung()) {
-            Look::Nothing => 0,
-            Look::OneCell(len) => self.burst_of_one(len),
-            Look::Short(len) => self.burst_of_short(len),
-            Look::Other => self.go_on(),
-            Look::Thorough => self.burst_thoroughly(),
-        }
+        self.whole_burst()
+    }
+
+    #[inline(always)]
+    fn begin(&mut self) -> Begun {
+        self.begin_burst()
+    }
+
+    #[inline(always)]
+    fn finish(&mut self, begun: u32) -> usize {
+        self.finish_burst(begun)
     }
 
     #[inline(always)]

@@ -98,17 +98,15 @@ impl Requests {
         let Some(response) = &mut request.response else {
             return Err(write);
         };
-        if response.resize(len).is_err() {
-            return Err(write);
-        }
         // The room is checked first, so that the case without room is separate code.
         let Some(room) = context.outbox.room(len) else {
             return Err(write);
         };
-        write(response.data_mut());
+        let Ok(message) = response.resized(len) else {
+            return Err(write);
+        };
+        write(message);
         let (words, peer) = (request.answer.words(len, request.req), request.answer.peer);
-        // The length is often known at compile time here, but not in `response`.
-        let message = &response.data()[..len];
         match Lane::is_long(len) {
             true => {
                 let source = Source::of_request(idx.0, request.req.0);

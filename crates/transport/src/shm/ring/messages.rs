@@ -4,20 +4,15 @@
 //! The order of stores is that of `run`: the last packet comes first, and in a packet the last
 //! bytes, so that the consumer fetches no line that is still being written.
 
-use dunlin_core::transport::LANE_COPIED;
 use dunlin_wire::HEADER_LEN;
 
 use super::super::cells::{CELL, HALF, WORD};
 use super::super::staged::MOST_LINES;
 use super::Producer;
+use super::lengths::SHORT;
 use super::run::Fill;
 
 const _: () = assert!(WORD + HEADER_LEN == HALF);
-
-/// Packets up to this length are sent by other functions: their messages may be too short for
-/// [`Cells::write_message`](super::Cells::write_message).
-const SHORT: usize = LANE_COPIED;
-const _: () = assert!(SHORT >= HEADER_LEN + 4 * HALF);
 
 impl Producer {
     /// Sends packets of `len` bytes each, which begin in these lines: as many of the first as fit
@@ -57,18 +52,18 @@ impl Producer {
     /// Sends a packet of `len` bytes, which begins in the first of these lines, if no other work is
     /// needed. False: nothing was sent.
     #[inline(always)]
-    pub(in crate::shm) fn push_lone_message(
+    pub(in crate::shm) fn push_lone_message<'a>(
         &mut self,
         [line, ..]: &[[u8; CELL]; MOST_LINES],
         len: usize,
-        message: &[u8],
+        message: impl FnOnce() -> &'a [u8],
     ) -> bool {
         let (fill, more) = (self.fill(), (WORD + len).div_ceil(CELL) - 1);
         let after = self.tail + more as u64 + 1;
-        if len > self.longest as usize || fill.first + more >= self.cells.count() as usize {
+        if !self.messages.contain(len) || fill.first + more >= self.cells.count() as usize {
             return false;
         }
-        if after >= self.limit || more >= MOST_LINES || len <= SHORT {
+        if after >= self.limit {
             return false;
         }
         self.tail = after;
@@ -76,7 +71,7 @@ impl Producer {
         self.note_lone::<false>(fill.first + 1, more);
         // SAFETY: the limit says that the cells are free, the ring does not end before them, and
         // the packet is not short.
-        unsafe { fill.message(0, line, message, len) };
+        unsafe { fill.message(0, line, message(), len) };
         true
     }
 }

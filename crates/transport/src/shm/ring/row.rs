@@ -36,7 +36,7 @@ pub(super) fn push_lone(producer: &mut Producer, row: &Row, packet: Packet) -> b
     if packet.1 > LANE_COPIED {
         let mut lines = [[0xEE; CELL]; MOST_LINES];
         lines[0] = row.head(packet);
-        return producer.push_lone_message(&lines, packet.1, row.message(packet));
+        return producer.push_lone_message(&lines, packet.1, || row.message(packet));
     }
     match row.lines(&[packet]).len() {
         1 => producer.push_lone(row.line(packet), row.size(packet)),

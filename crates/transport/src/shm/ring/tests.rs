@@ -267,7 +267,7 @@ fn a_packet_without_its_message_has_no_header() {
     let mut lines = [[0xEE; CELL]; MOST_LINES];
     assert_eq!(ring.producer.push_messages(&lines[..7], 400, |_| &[]), 1);
     lines[1] = [7; CELL];
-    assert!(ring.producer.push_lone_message(&lines, 400, &[7; 375]));
+    assert!(ring.producer.push_lone_message(&lines, 400, || &[7; 375]));
     for _ in 0..2 {
         let packet = ring.pop().expect("it was sent");
         assert_eq!((packet.len(), &packet[..24]), (400, [0; 24].as_slice()));

@@ -1,5 +1,6 @@
 //! The receiving half's rare work: answering the doorbell, parking rings that stay empty, and
-//! checking parked rings. Called by bursts that are not plain.
+//! checking parked rings; and closing a ring whose peer writes nonsense. Called by bursts that are
+//! not plain.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -18,6 +19,12 @@ const LOOKS: usize = 8;
 const IDLE: u32 = 32;
 
 impl ShmRx {
+    #[cold]
+    pub(super) fn close_corrupt(&mut self, index: u32) {
+        self.counters.rx_corrupt += 1;
+        self.remove(index as usize);
+    }
+
     /// Activates the rings whose peers have rung.
     #[cold]
     pub(super) fn answer_bell(&mut self) {

@@ -196,8 +196,8 @@ pub(super) struct Alone {
 pub(super) enum Look {
     /// Nothing has come.
     Nothing,
-    /// A packet of one cell has come, with this length.
-    OneCell(u32),
+    /// A packet of one cell has come to this place, with this length.
+    OneCell(Watch, u32),
     /// A short packet of several cells has come, with this length.
     Short(u32),
     /// Another kind of packet has come.
@@ -229,11 +229,13 @@ impl Alone {
             return Look::Thorough;
         }
         // SAFETY: plain bursts end before their ring goes, so its cells are alive.
-        match self.watch.and_then(|watch| unsafe { watch.next() }) {
-            None => Look::Nothing,
-            Some(len) if len as usize <= ONE_CELL => Look::OneCell(len),
-            Some(len) if len <= SHORT => Look::Short(len),
-            Some(_) => Look::Other,
+        let Some((watch, len)) = self.watch.and_then(|it| Some((it, unsafe { it.next() }?))) else {
+            return Look::Nothing;
+        };
+        match len {
+            _ if len as usize <= ONE_CELL => Look::OneCell(watch, len),
+            _ if len <= SHORT => Look::Short(len),
+            _ => Look::Other,
         }
     }
 
@@ -255,10 +257,22 @@ impl Alone {
         incoming: &mut RxRing,
         shorts: &mut Shorts,
     ) -> bool {
-        let taken = self
-            .watch
-            .and_then(|watch| incoming.ring.take_lone::<CELLS>(watch, len));
-        let Some((packet, next)) = taken else {
+        let Some(watch) = self.watch else {
+            return false;
+        };
+        self.take_lone_at::<CELLS>(watch, len, incoming, shorts)
+    }
+
+    /// The same, for a caller that has the watch at hand.
+    #[inline(always)]
+    pub(super) fn take_lone_at<const CELLS: u32>(
+        &mut self,
+        watch: Watch,
+        len: u32,
+        incoming: &mut RxRing,
+        shorts: &mut Shorts,
+    ) -> bool {
+        let Some((packet, next)) = incoming.ring.take_lone::<CELLS>(watch, len) else {
             return false;
         };
         // SAFETY: the ring has found the packet, so its cells lie inside.

@@ -1,27 +1,75 @@
 //! Bursts of short packets from the only ring: the receiver's part of the common path. Called by
 //! `burst`, after a look that has found the first packet.
 
+use dunlin_core::transport::Begun;
+
+use super::super::ring::Watch;
 use super::ShmRx;
-use super::shorts::TWO;
+use super::incoming::Look;
+use super::shorts::{SHORT, TWO};
+
+/// The rest of a burst that [`ShmRx::begin_burst`] has begun, as a number. Smaller numbers are the
+/// length of a short packet of several cells.
+const SEVERAL: u32 = SHORT + 1;
+const OTHERS: u32 = SHORT + 2;
+const ALL: u32 = SHORT + 3;
 
 impl ShmRx {
-    /// Takes a packet of one cell from the only ring, or several packets if more have come. It is
-    /// inlined into the caller's iteration, so that a lone packet waits for few instructions.
+    /// Begins a burst, and ends it if no packet has come, or only one of one cell. It is inlined
+    /// into the caller's iteration, so that such a packet waits for few instructions.
     #[inline(always)]
-    pub(super) fn burst_of_one(&mut self, len: u32) -> usize {
+    pub(crate) fn begin_burst(&mut self) -> Begun {
+        Begun::Unfinished(match self.alone.look(self.bell.has_rung()) {
+            Look::Nothing => return Begun::Nothing,
+            Look::OneCell(watch, len) if self.takes_one(watch, len) => return Begun::One,
+            Look::OneCell(..) => SEVERAL,
+            Look::Short(len) => len,
+            Look::Other => OTHERS,
+            Look::Thorough => ALL,
+        })
+    }
+
+    /// Does the rest of a burst, of which `begun` tells what it is.
+    #[inline(always)]
+    pub(crate) fn finish_burst(&mut self, begun: u32) -> usize {
+        if begun <= SHORT {
+            return self.burst_of_short(begun);
+        }
+        match begun {
+            SEVERAL => self.burst_of_several(),
+            OTHERS => self.go_on(),
+            _ => self.burst_thoroughly(),
+        }
+    }
+
+    /// A burst from its beginning to its end.
+    #[inline(always)]
+    pub(crate) fn whole_burst(&mut self) -> usize {
+        match self.begin_burst() {
+            Begun::Nothing => 0,
+            Begun::One => 1,
+            Begun::Unfinished(begun) => self.finish_burst(begun),
+        }
+    }
+
+    /// Takes a packet of one cell from the only ring, unless more packets have come.
+    #[inline(always)]
+    fn takes_one(&mut self, watch: Watch, len: u32) -> bool {
         let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
-            return 0;
+            return false;
         };
         // The packets that this ring has shown so far belong to an earlier burst.
         incoming.ring.give_back();
-        if !self.alone.take_lone::<1>(len, incoming, &mut self.shorts) {
-            return self.burst_of_several();
+        let shorts = &mut self.shorts;
+        let takes = self.alone.take_lone_at::<1>(watch, len, incoming, shorts);
+        if takes {
+            self.took(1, len.into());
         }
-        self.took(1, len.into());
-        1
+        takes
     }
 
-    /// Does the same if the first packet is short but has several cells.
+    /// Takes a short packet of several cells from the only ring, or several packets if more have
+    /// come.
     #[inline(never)]
     pub(super) fn burst_of_short(&mut self, len: u32) -> usize {
         let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {

@@ -27,7 +27,7 @@ impl ShmTx {
         let sent = match CELLS {
             1 => ring.push_lone(lane.first_line(), len),
             2 => ring.push_lone_long::<true>(lane.first_lines(), len),
-            0 => ring.push_lone_message(lane.first_lines(), len, lane.message(0, messages)),
+            0 => ring.push_lone_message(lane.first_lines(), len, || lane.message(0, messages)),
             _ => ring.push_lone_long::<false>(lane.first_lines(), len),
         };
         if !sent {
