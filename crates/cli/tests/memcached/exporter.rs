@@ -23,8 +23,8 @@ const THEIRS: [&str; 4] = [
     "memcached_version{",
 ];
 
-/// Series whose values do not depend on the server's clock, processes or memory. The number of all
-/// items written differs: here, an increment is a write.
+/// Series whose values do not depend on the server's clock, processes or memory, without
+/// `memcached_items_total`: this server also counts an increment as an item written.
 const EQUAL: [&str; 8] = [
     "memcached_up",
     "memcached_commands_total",

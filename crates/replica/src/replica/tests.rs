@@ -1,4 +1,5 @@
-//! Seats that are requested again, and options that cannot work.
+//! A second request for a replica's seat, options that cannot work, and parcels: which of them a
+//! seat refuses, and whose lanes they use.
 
 use dunlin_core::{CloseReason, SessionOptions};
 use dunlin_testkit::instructions::{SharedTicks, endpoint};

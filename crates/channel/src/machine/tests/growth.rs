@@ -1,4 +1,5 @@
-//! Links to a server whose links are full: to further endpoints, or to the same ones.
+//! New links to a server when all links to it are full: they go to its other endpoints, or to the
+//! same ones again.
 
 use super::*;
 
