@@ -47,9 +47,9 @@ pub fn find() -> io::Result<PathBuf> {
 
 fn search() -> io::Result<(Functions, PathBuf)> {
     if ffi::has_rights_of_its_file() {
-        let what = "this program has capabilities or a user by its file, and then loads no library \
-                    that its user can choose: start it with these rights instead, as root or with \
-                    AmbientCapabilities= of systemd";
+        let what = "the file of this program gives it capabilities or another user, so it loads no \
+                    library that its user can choose: remove these rights from the file, and start \
+                    the program as root or with AmbientCapabilities= of systemd";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
     }
     let program = std::env::current_exe().ok();
@@ -88,8 +88,8 @@ fn load_from(places: Vec<PathBuf>) -> io::Result<(Functions, PathBuf)> {
         reasons += &format!("\n  {place}: {why}");
     }
     let what = format!(
-        "{NAME} cannot be loaded; crates/dpdk/native/build.sh builds it where DPDK is installed, \
-         and {VARIABLE} names it elsewhere:{reasons}"
+        "{NAME} cannot be loaded; crates/dpdk/native/build.sh builds it where DPDK is installed; \
+         if it lies in another place, set {VARIABLE} to its path:{reasons}"
     );
     Err(io::Error::new(io::ErrorKind::NotFound, what))
 }

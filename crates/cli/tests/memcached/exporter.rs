@@ -83,7 +83,7 @@ fn series(exporter: &str, server: &str) -> BTreeMap<String, f64> {
 }
 
 #[test]
-fn prometheus_exporter_reads_the_figures_as_it_reads_memcacheds() {
+fn prometheus_exporter_reads_the_same_figures_as_from_memcached() {
     const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/memcached/exporter");
     let (Some(_), Some(_)) = (run("go", &["version"]), run("memcached", &["-V"])) else {
         return;
