@@ -70,7 +70,7 @@ const DEFAULT: PlaneConfig = PlaneConfig {
 };
 
 const _: () = {
-    // A process that has sent Hello must not lose its place to processes that have not.
+    // Most connections must be available to processes that have sent Hello.
     assert!(DEFAULT.max_half_open < DEFAULT.max_links);
     // One connection must not be able to fill an endpoint's queue alone.
     assert!(DEFAULT.max_pending_per_link < DEFAULT.max_pending_per_endpoint);
@@ -80,9 +80,9 @@ const _: () = {
 };
 
 impl PlaneConfig {
-    /// The wait before retry number `retries + 1`. The longest wait doubles with each retry. The
-    /// actual wait is random, between half of the longest and the longest, so that many clients of
-    /// one server do not come back at the same moment.
+    /// The wait before retry number `retries + 1`: random, between half of a bound and the bound,
+    /// so that many clients of one server do not come back at the same moment. The bound begins at
+    /// `backoff_min` and doubles with each retry, up to `backoff_max`.
     pub(super) fn backoff(&self, retries: u32, random: u32) -> Nanos {
         let doubled = self.backoff_min.0.saturating_mul(1 << retries.min(20));
         let wait = doubled.min(self.backoff_max.0).max(2);

@@ -14,7 +14,7 @@
 //! | Offering | `on_offered`: no offer | plane: Abandon; core: Close | failed |
 //! | Offered | Accepted | transport, core: Complete | Completing |
 //! | Completing | `on_completed`: open | none | open |
-//! | Completing | `on_completed`: not by this channel | core: Rename | Renaming |
+//! | Completing | `on_completed`: the answer is unusable | core: Rename | Renaming |
 //! | Completing | the same, once too often or too late | plane: Disconnect; core: Close | failed |
 //! | Completing | `on_completed`: the address is to be proven | plane: Challenge | Proving |
 //! | Proving | Challenge | core: Challenge | Proving |
@@ -29,7 +29,7 @@
 //! | any above | ConnectFailed | transport: Abandon; core: Close | failed |
 //! | any above | `on_ended` | plane: Abandon; transport: Abandon | gone |
 //! | Completing | Closed | core: Close, once it is open | open |
-//! | other than these two | Closed | none: it means a grant that was given back | same |
+//! | all but Completing, Proving, open | Closed | none: a grant was given back before | same |
 //! | open | Closed | core: Close | open |
 //! | open | `on_ended` | plane: Disconnect; transport: Release or Remove | gone |
 //!

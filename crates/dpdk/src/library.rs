@@ -2,9 +2,9 @@
 //! linked with DPDK, so they also start where it is missing.
 //!
 //! The search: the file that the environment variable [`VARIABLE`] names; if it is not set, the
-//! folder of the program, the folder `lib` next to that, and the system's folders (`ld.so(8)`). A
-//! program that the kernel started with more rights than its user has searches nowhere, because the
-//! user names the file, and DPDK loads more by its option `-d`. Called by `eal`.
+//! folder of the program, the folder `lib` next to that, and the system's folders (`ld.so(8)`). If
+//! the kernel started the program with more rights than its user has, the program searches nowhere:
+//! its user could name any file, and DPDK's option `-d` loads further ones. Called by `eal`.
 
 use std::ffi::CString;
 use std::io;
@@ -31,9 +31,10 @@ pub(crate) fn load() -> io::Result<Functions> {
 /// a folder of the system.
 ///
 /// # Errors
-/// `PermissionDenied` if the program has capabilities or a user by its file (`AT_SECURE` of
-/// `getauxval(3)`), which its user could borrow by another library; `NotFound`, with a line for
-/// each place and its reason after the first line.
+/// `PermissionDenied` if the program's file gives it capabilities or another user (`AT_SECURE` of
+/// `getauxval(3)`), because its user could borrow these rights with another library.
+/// `NotFound` if no place has a library that loads; after its first line, the text has a line for
+/// each place, with the reason.
 ///
 /// ```
 /// if let Err(error) = dunlin_dpdk::library::find() {
@@ -46,9 +47,9 @@ pub fn find() -> io::Result<PathBuf> {
 
 fn search() -> io::Result<(Functions, PathBuf)> {
     if ffi::has_rights_of_its_file() {
-        let what = "this program has capabilities or a user by its file, and then loads no library \
-                    that its user can choose: start it with these rights instead, as root or with \
-                    AmbientCapabilities= of systemd";
+        let what = "the file of this program gives it capabilities or another user, so it loads no \
+                    library that its user can choose: remove these rights from the file, and start \
+                    the program as root or with AmbientCapabilities= of systemd";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
     }
     let program = std::env::current_exe().ok();
@@ -87,8 +88,8 @@ fn load_from(places: Vec<PathBuf>) -> io::Result<(Functions, PathBuf)> {
         reasons += &format!("\n  {place}: {why}");
     }
     let what = format!(
-        "{NAME} cannot be loaded; crates/dpdk/native/build.sh builds it where DPDK is installed, \
-         and {VARIABLE} names it elsewhere:{reasons}"
+        "{NAME} cannot be loaded; crates/dpdk/native/build.sh builds it where DPDK is installed; \
+         if it lies in another place, set {VARIABLE} to its path:{reasons}"
     );
     Err(io::Error::new(io::ErrorKind::NotFound, what))
 }

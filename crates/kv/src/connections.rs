@@ -257,8 +257,9 @@ impl<T: Open> Connections<T> {
 
     // For programs that begin operations themselves.
 
-    /// The machine and its endpoint, for programs that begin operations themselves. [`Self::turn`]
-    /// brings the ends of such operations. Their tokens must be below 2^63.
+    /// The fleet and its endpoint's context, for programs that begin operations themselves. After
+    /// [`Self::turn`], [`Fleet::next_end`] returns the results of such operations. Their tokens
+    /// must be below 2^63.
     pub fn with(&mut self) -> (&mut Fleet, Cx<'_>) {
         self.rpc.with()
     }

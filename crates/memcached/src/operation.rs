@@ -17,7 +17,7 @@ pub type Expiry = Option<Seconds>;
 /// A request to a partition.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation<'a> {
-    /// Reads an item, and changes when it expires if `touch` is given.
+    /// Reads an item. With `touch`, also sets its expiry.
     Get {
         /// Its key.
         key: &'a [u8],
@@ -48,7 +48,7 @@ pub enum Operation<'a> {
     },
     /// Changes a counter.
     Count(Count<'a>),
-    /// Changes when an item expires.
+    /// Sets an item's expiry.
     Touch {
         /// Its key.
         key: &'a [u8],
@@ -69,8 +69,8 @@ pub enum Operation<'a> {
     Reset,
 }
 
-/// A step of an operation that changes when an item expires. Steps keep the order of the client's
-/// flags.
+/// A step of an operation: it sets the item's expiry, or compares it with a time. Steps keep the
+/// order of the client's flags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// The item then expires at this time.
@@ -213,7 +213,8 @@ impl Steps {
         self.steps.into_iter().flatten()
     }
 
-    /// The latest expiry that a step may set; `is_new`: for a new item.
+    /// The latest time that a step may set as the expiry; `is_new`: for a new item. `None` if the
+    /// steps set no time.
     pub(crate) fn latest(&self, is_new: bool) -> Expiry {
         let expiry = |step: Step| step.expiry(None, is_new);
         self.iter().filter_map(expiry).max()

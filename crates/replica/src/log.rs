@@ -362,8 +362,9 @@ impl Storage for Log {
     }
 }
 
-/// The place before the first entry. A process that joins does not know the term at the cluster's
-/// first place, so its log begins before that place, and it gets a snapshot.
+/// The place before the first entry. A process that joins needs a snapshot, because it does not
+/// know which members vote. So its log begins before the cluster's first place, where no leader has
+/// entries to send.
 pub(crate) fn first_base(roster: &Roster) -> IndexAndTerm {
     match roster.has_voters() {
         true => FIRST_BASE,

@@ -208,7 +208,7 @@ fn files_that_cannot_be_read_are_refused() {
     let error = start();
     assert!(matches!(error, ClaimError::Damaged(1, Damage::Newer(9))));
     assert!(error.to_string().contains("version 9"), "{error}");
-    // Nothing was lost: the file is unchanged.
+    // The servers that did not start have left the file, and made no other.
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
 }
 

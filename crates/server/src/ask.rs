@@ -1,6 +1,6 @@
-//! The client of a server's own endpoint: asks its questions, and calls methods of its services.
-//! The server's process announces the index of the endpoint, so a client finds it by a session with
-//! the first endpoint, which may be stuck.
+//! The client of a server's own endpoint: asks it about the server, and calls methods of the
+//! server's services. The process announces the index of this endpoint to each client that begins a
+//! session with its first endpoint, even if the thread of the first endpoint is stuck.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
@@ -70,8 +70,8 @@ impl<T: Open> Asker<T> {
         self.rpc.connect_with(&self.to[..], &options)
     }
 
-    /// Waits until the process has announced its own endpoint, by a session with another one of its
-    /// endpoints. `None`: it has no endpoint of its own.
+    /// Waits until the process announces the server's own endpoint, or grants this session with one
+    /// of its other endpoints. `None`: the server has no endpoint of its own.
     pub(crate) fn own_endpoint(
         &mut self,
         session: Session,

@@ -1,8 +1,8 @@
 //! The system calls of this crate: `libc` in, values and errors out. Only reads of files in
 //! `/proc`, [`await_programs`], and messages of `descriptors` may block.
 //!
-//! Owns every call to the kernel except those in `mapping`. Called by `open`, `socket`, `steering`
-//! and `roads`. See `socket(7)`, `bpf(2)`, `netlink(7)`, `Documentation/networking/af_xdp.rst`.
+//! Owns every call to the kernel except those in `mapping`. Called throughout the crate. See
+//! `socket(7)`, `bpf(2)`, `netlink(7)`, `Documentation/networking/af_xdp.rst`.
 
 pub(crate) mod descriptors;
 pub(crate) mod ethtool;

@@ -108,8 +108,8 @@ impl Process {
     }
 
     fn spawn(what: String, task: &[&str]) -> anyhow::Result<Self> {
-        // A process group of its own keeps the terminal's Ctrl-C away, because the parent ends the
-        // child.
+        // In a process group of its own, the child does not get the terminal's Ctrl-C: the parent
+        // ends it.
         let mut child = Command::new(std::env::current_exe()?)
             .arg(SUBCOMMAND)
             .args(task)
@@ -179,8 +179,8 @@ impl Drop for Process {
 /// The processors of the server and of the client.
 pub(crate) type Processors = [usize; 2];
 
-/// A processor for each side, if there are two. Otherwise chance would decide whether their threads
-/// share one.
+/// A processor for each side, if there are two, so that it is not left to chance whether their
+/// threads share one.
 pub(crate) fn processors() -> anyhow::Result<Option<Processors>> {
     let allowed = sched_getaffinity(None)?;
     let mut allowed = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));

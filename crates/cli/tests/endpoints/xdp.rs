@@ -55,7 +55,7 @@ fn echoes_between_xdp_and_udp() {
         }
         let through_kernel = datagrams(&network.right) - before;
         // Only the first packets, for which no Ethernet address is known yet, may come through the
-        // kernel. Five large requests are some hundred packets.
+        // kernel. Five large requests take hundreds of packets.
         match (near.contains("xdp:"), far.contains("xdp:")) {
             (_, true) => assert!(through_kernel < 20, "{near} to {far}: {through_kernel}"),
             _ => assert!(through_kernel >= 20, "{near} to {far}: {through_kernel}"),
@@ -65,7 +65,8 @@ fn echoes_between_xdp_and_udp() {
         let shown = &objects(&out.stdout)[0]["endpoints"][0]["transport_counters"];
         assert_eq!(far.contains("xdp:"), shown["rx_datagrams"] != 0, "{shown}");
         assert_eq!(shown["rx_wrong_sum"], 0, "{shown}");
-        // Half of the requests are short, and each answer leaves in the same form as its request.
+        // Each packet that leaves in a frame is copied: here, those of five short and five large
+        // answers.
         let is_xdp = far.contains("xdp:");
         assert_eq!(is_xdp, shown["umem_bytes"] == 64 << 20, "{shown}");
         let copied = ["tx_copied_short", "tx_copied_packed", "tx_copied_msgbuf"];
@@ -168,7 +169,7 @@ fn info_says_whether_a_device_has_rules() {
     let Some(network) = Network::new() else {
         return;
     };
-    // The command finds interfaces by files, which `ip` mounts anew for a namespace.
+    // The command finds interfaces in `/sys`, which `ip netns exec` mounts for the namespace.
     let place = network.right.place("link0");
     let name = place.split('/').next().unwrap();
     let out = std::process::Command::new("ip")
@@ -209,7 +210,8 @@ fn a_table_is_checked() {
     assert_eq!(out.status.code(), Some(2));
 }
 
-/// The daemon's socket is removed, and another daemon's is left alone, however the daemon ends.
+/// Unless it is killed, a daemon that ends removes its own socket. It never removes the socket of
+/// another running daemon.
 #[test]
 fn a_daemon_that_cannot_go_on_leaves_no_socket() {
     let Some(network) = Network::new() else {

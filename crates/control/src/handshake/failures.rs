@@ -22,8 +22,8 @@ pub(super) struct Failures {
 }
 
 /// The number of sessions whose deadline passed before they were open, by their stage at that time.
-/// A driver leaves the other stages within the call that enters them, so no deadline passes in
-/// these.
+/// No deadline passes in the stages that are not listed, because a driver leaves each within the
+/// call that enters it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Overdue {
     /// No other endpoint was found.
@@ -61,7 +61,7 @@ impl Overdue {
 }
 
 impl Failures {
-    /// Counts a session that was not granted by its deadline.
+    /// Counts a session whose deadline passed in this stage.
     pub(super) const fn on_deadline<P>(&mut self, stage: &Stage<P>) {
         let count = match stage {
             Stage::Asked | Stage::Renaming => &mut self.overdue.asked,

@@ -298,7 +298,8 @@ impl<F> Plane<F> {
         Ok((*index, endpoint.uid))
     }
 
-    /// Whether one more request for a session may wait for an endpoint.
+    /// Chooses the endpoint for a request for a session, and counts the request as pending there
+    /// and at its link. Refuses it if one of them has too many.
     fn admit(&mut self, link: LinkId, target: EndpointIndex) -> Result<EndpointIndex, RefuseCode> {
         let (index, _) = self.choose(target)?;
         let endpoint = self

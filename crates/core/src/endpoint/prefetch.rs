@@ -52,7 +52,7 @@ pub(super) fn prefetch_shared(core: &Core, frame: &[u8], offset: usize) -> usize
         Some(packet)
     });
     prefetch_all(core, packets.take(RX_BURST));
-    // Any other packet ends the walk, because only the general path knows its length.
+    // A packet that is no whole message ends the walk: only the general path knows its length.
     end.max(offset + 1)
 }
 

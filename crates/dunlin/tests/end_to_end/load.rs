@@ -73,7 +73,7 @@ fn killed_clients<T: Named>() {
         drop(victim);
     }
     println!(
-        "{}: {exchanges} exchanges beside {} kills",
+        "{}: {exchanges} exchanges during {} kills",
         T::NAME,
         kills()
     );

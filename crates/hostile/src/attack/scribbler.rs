@@ -124,7 +124,7 @@ fn scribble(server: SocketAddr, life: Duration, rng: &mut Rng) -> anyhow::Result
                 continue;
             };
             let options = CallOptions { deadline };
-            // However the call ends, the server has read the request by then.
+            // The results do not matter; the server need only read the requests.
             let _ = rpc.call_with(session, OTHER, request, response, Tag(0), options);
         }
         rpc.run_once();

@@ -1,4 +1,5 @@
-//! Seats that are requested again, and options that cannot work.
+//! A second request for a replica's seat, options that cannot work, and parcels: which of them a
+//! seat refuses, and whose lanes they use.
 
 use dunlin_core::{CloseReason, SessionOptions};
 use dunlin_testkit::instructions::{SharedTicks, endpoint};
@@ -26,7 +27,7 @@ fn a_seat_among_members_with_other_addresses_is_another_seat() {
 }
 
 #[test]
-fn options_that_cannot_work_have_a_fault_and_the_limits_have_none() {
+fn options_that_cannot_work_have_a_fault_and_options_at_a_limit_have_none() {
     let fault = |change: fn(&mut Options)| {
         let mut options = Options::DEFAULT;
         change(&mut options);
@@ -146,7 +147,11 @@ fn a_parcel_without_names_gets_the_names_of_its_session() {
     let refused = (Err(STRANGER), Vec::new());
     assert_eq!(on_parcel(None, first), refused);
     assert_eq!(on_parcel(Some(Names { to: 3, ..names(2) }), first), refused);
-    assert_eq!(on_parcel(None, first), refused, "no names of a refused one");
+    assert_eq!(
+        on_parcel(None, first),
+        refused,
+        "a refused parcel leaves no names"
+    );
     assert_eq!(on_parcel(Some(names(2)), first), (Ok(true), vec![2]));
     assert_eq!(on_parcel(Some(names(3)), second), (Ok(true), vec![3]));
     assert_eq!(on_parcel(None, first), (Ok(false), vec![2]));
@@ -174,7 +179,8 @@ fn strangers_take_only_the_places_of_other_strangers() {
     assert!(seat.accepts(&parcel, 1), "a stranger has a place");
     let lanes: Vec<usize> = [2, 3].map(|id| seat.lane_of(id)).into();
     for id in 400..500 {
-        assert!(!lanes.contains(&seat.lane_of(id)), "that of a member");
+        let lane = seat.lane_of(id);
+        assert!(!lanes.contains(&lane), "a stranger took a member's lane");
     }
     parcel.from = 1;
     assert!(!seat.accepts(&parcel, 1), "it is our own number");

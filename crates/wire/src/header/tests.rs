@@ -93,7 +93,7 @@ proptest! {
     }
 
     #[test]
-    fn mutated_packets_have_a_meaning_or_a_reason(
+    fn mutated_packets_are_decoded_or_refused_with_a_reason(
         header in headers(),
         behind in prop::collection::vec(any::<u8>(), 0..40),
         mutations in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_have_a_meaning_or_a_reason(
+    fn any_bytes_are_decoded_or_refused_with_a_reason(
         mut bytes in prop::collection::vec(any::<u8>(), 0..80),
         force_version in any::<bool>(),
     ) {

@@ -23,8 +23,8 @@ use harness::{signal, sys};
 /// Puts, and notes when puts are acknowledged.
 pub(super) const CLIENT: Role = Role::new("replica-witness", witness);
 
-/// Leaders killed in a measurement: a few for runs with the other rows, and enough for a 99th
-/// percentile, which takes half a minute.
+/// Leaders killed in a measurement. A run can leave out the second number, which takes half a
+/// minute. With either number, the 99th percentile is the longest time.
 pub(super) const KILLS: [usize; 2] = [10, 50];
 
 /// How long the client puts before a leader is killed.
@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Answers that were in flight when the leader ended arrive within this time.
 const UNDER_WAY: Duration = Duration::from_millis(2);
 
-/// The last value is the shortest election time-out.
+/// Each is compared with the shortest election time-out, the last value of a measurement.
 const METRICS: [Metric; 3] = [
     failover("failover_p50"),
     failover("failover_p99"),

@@ -1,4 +1,5 @@
-//! Links to a server whose links are full: to further endpoints, or to the same ones.
+//! New links to a server when all links to it are full: they go to its other endpoints, or to the
+//! same ones again.
 
 use super::*;
 
@@ -29,7 +30,7 @@ fn endpoints(config: Config, at_server: u32) -> Vec<u32> {
 }
 
 #[test]
-fn full_links_grow_over_the_endpoints_of_a_server() {
+fn new_links_are_spread_over_the_endpoints_of_a_server() {
     let eight = endpoints(Config::DEFAULT, 2);
     assert_eq!(eight, [0, 1, 0, 1, 0, 1, 0, 1]);
     let elastic = Config {

@@ -29,7 +29,7 @@ pub(crate) struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    /// Issues the call. The msgbufs go into the table first, for the reason that
+    /// Issues the call. The msgbufs go into the table first, for the same reason for which
     /// [`Calls::end_plain`] takes them out last. `LONG`: as for [`Calls::claim`].
     #[inline(always)]
     pub(crate) fn issue<const LONG: bool>(
@@ -214,8 +214,8 @@ impl Call {
         is_done && response.is_some_and(|it| data.len() <= it.capacity())
     }
 
-    /// Prepares the end of a call whose slot keeps no entry, or whose request was lent. Afterwards
-    /// the slot keeps the entry, or the entry is free.
+    /// Prepares the end of a call whose request was lent, or whose slot does not keep the entry for
+    /// its next call yet. Afterwards the slot keeps the entry, or the entry is free.
     #[cold]
     #[inline(never)]
     fn let_go(&mut self, idx: CallIdx, slot: &mut Slot, kept: &mut Kept, free: &mut Free<CallIdx>) {

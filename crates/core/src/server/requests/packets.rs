@@ -255,8 +255,8 @@ impl Requests {
     }
 }
 
-/// Answers with an error, because the response was given back; the handler never runs again (rule
-/// S3).
+/// Answers with an error, because the server has discarded the response; the handler never runs
+/// again (rule S3).
 fn answer_gone(line: &Line, req: ReqNum, context: &mut Context) -> Effect {
     let mut answer = line.header(PacketType::Err, req);
     answer.flags = Flags::RETRANSMISSION;

@@ -217,7 +217,7 @@ fn large_messages_are_given_up_only_where_endpoints_forget() {
 }
 
 #[test]
-fn no_process_is_dead_once_all_have_answered() {
+fn a_peer_failure_after_all_have_reached_each_other_is_detected() {
     let verdict = verdict(|ledger, call| {
         ledger.trusted_from = Nanos(1050);
         end(ledger, call, Err(RpcError::PeerFailed(Ran::Unknown)));

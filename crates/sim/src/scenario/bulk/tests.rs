@@ -41,7 +41,7 @@ fn losses_cost_little() {
     assert!(sound > 95.0, "{sound} Gb/s without losses");
     for (loss, least) in [(1_000, 0.9), (10_000, 0.5)] {
         let share = gbps(loss) / sound;
-        assert!(share >= least, "{share} of it at {loss} ppm");
+        assert!(share >= least, "{share} of the full rate at {loss} ppm");
     }
 }
 
@@ -74,7 +74,10 @@ fn reordering_costs_little() {
         let share = gbps(reorder) / sound;
         // The experiment itself runs longer, and reaches a share of 0.95 with a tenth of the
         // packets late.
-        assert!(share >= least, "{share} of it with {reorder} ppm late");
+        assert!(
+            share >= least,
+            "{share} of the full rate, {reorder} ppm late"
+        );
     }
 }
 

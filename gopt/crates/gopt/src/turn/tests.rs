@@ -28,7 +28,7 @@ fn other_wakers_bring_no_permit_and_neither_does_a_clone() {
 }
 
 #[test]
-fn marks_of_boxed_look_ups_and_of_batches_within_them_switch_once() {
+fn a_boxed_look_up_switches_at_its_own_marks_but_not_at_those_of_an_inner_batch() {
     let polls = Cell::new(0);
     let look_up = |depth: u32| {
         let polls = &polls;
@@ -61,7 +61,7 @@ fn marks_of_boxed_look_ups_and_of_batches_within_them_switch_once() {
 }
 
 #[test]
-fn joined_marks_pass_one_in_each_turn() {
+fn of_two_joined_marks_one_passes_in_each_turn() {
     let polls = Cell::new(0);
     let both = async |()| {
         let (mut first, mut second) = (pin!(crate::switch()), pin!(crate::switch()));
