@@ -5,8 +5,8 @@
 //! - A number is given only after a slot that reserves it was synced. A slot torn by a crash was
 //!   never synced, so no number that only it reserves was given.
 //! - No slot raises a limit by more than the `raise` that both slots of its file contain. If a slot
-//! cannot be read, because a crash has torn it or it has decayed, a restart begins `raise` above
-//! the limits of the other slot. So the restart need not know which of the two has happened.
+//!   cannot be read, because a crash has torn it or it has decayed, a restart begins `raise` above
+//!   the limits of the other slot. So the restart need not know which of the two has happened.
 //! - A slot raises the limit of a sequence only after the file's other slot was synced with the
 //!   lower limit.
 //! - A server that takes over makes its file before it knows the last limits of the previous
