@@ -146,7 +146,7 @@ impl DpdkTx {
     ) -> usize {
         let len = bytes.len();
         match self.ways.get(peer) {
-            Some(way) if way.is_alone && (1..=way.most.min(MAX_INLINE)).contains(&len) => {
+            Some(way) if way.is_alone && way.takes_short(len) => {
                 self.leaving.send_short(way, len, packets, line_of)
             }
             _ => self.add_shared(peer, bytes, packets, line_of),
@@ -164,7 +164,7 @@ impl DpdkTx {
     ) -> usize {
         let len = bytes.len();
         match self.ways.get(peer) {
-            Some(way) if (1..=way.most.min(MAX_INLINE)).contains(&len) => {
+            Some(way) if way.takes_short(len) => {
                 let was_open = way.open.is_some();
                 let count = self.leaving.append_short(way, len, packets, line_of);
                 if !was_open && way.open.is_some() {

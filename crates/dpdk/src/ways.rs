@@ -178,6 +178,12 @@ impl Way {
         self.stamp = self.header.stamp(payload);
     }
 
+    /// Whether a packet of this length fits into a datagram and into a line of a lane.
+    #[inline(always)]
+    pub(crate) fn takes_short(&self, len: usize) -> bool {
+        (1..=self.most.min(MAX_INLINE)).contains(&len)
+    }
+
     /// Makes the header that fits the neighbour's address.
     fn follow(&mut self, home: &Home, port: &Port) {
         let mac = match self.hop {
