@@ -22,9 +22,9 @@ use crate::pace::Load;
 pub enum Pick {
     /// Takes each server in turn.
     RoundRobin,
-    /// Draws two servers at random, and takes the one with fewer outstanding calls. Each call of a
-    /// server that takes several times as long as the other to answer counts as often, up to four
-    /// times.
+    /// Draws two servers at random, and takes the one with fewer outstanding calls. If a server
+    /// takes twice, three times, or at least four times as long as the other to answer, each of its
+    /// calls counts as two, three or four.
     LeastOfTwo,
     /// Takes the server to which a call's key belongs. Calls without a key go to the less busy of
     /// two.

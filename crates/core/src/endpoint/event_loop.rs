@@ -61,15 +61,15 @@ impl Progress {
         busy: false,
     };
 
-    /// That of an iteration with work to do.
+    /// The progress of an iteration with work to do.
     const fn of(frames: usize) -> Self {
         Self { frames, busy: true }
     }
 }
 
 impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
-    /// One iteration. Never blocks. All calls here are the last thing that it does, so that an
-    /// iteration for nothing or one frame saves no registers.
+    /// One iteration. Never blocks. Each call here is the last thing that the function does, so an
+    /// iteration with one frame or none saves no registers.
     #[inline]
     pub fn run_once(&mut self) -> Progress {
         match self.rx.begin() {

@@ -261,9 +261,9 @@ impl Table {
 
     /// The reads that another lap costs an item that was read: a fifth of one for an item of the
     /// mean size, and for others in proportion, so that each read keeps the same number of bytes
-    /// for the same number of laps (GreedyDual-Size: Cao and Irani, USITS 1997). The key's hash and
-    /// the lap decide whether a fraction costs a whole read; in a series of laps, its share of them
-    /// does.
+    /// for the same number of laps (GreedyDual-Size: Cao and Irani, USITS 1997). A fraction of a
+    /// read costs a whole one in that fraction of the laps; the key's hash and the lap's number
+    /// decide in which.
     fn reads_to_stay(&self, size: usize, hash: u64) -> u64 {
         let Storage::Log(log) = &self.storage else {
             return 0;

@@ -1,14 +1,14 @@
 //! The numbers of sockets, by which the program directs packets to them, and the address of the
 //! socket at each number.
 //!
-//! An address has a number of its own choice ([`number_of`]), which its socket gets if that number
-//! is free. The program looks there first, and finds the address in a few instructions; only for
-//! other addresses it searches the map of all addresses, which takes 30 ns.
+//! Each address has a preferred number ([`number_of`]), which its socket gets if that number is
+//! free. The program looks there first, and finds the address in a few instructions. Only for other
+//! addresses does it search the map of all addresses, which takes 30 ns.
 //!
-//! Invariants: only the process whose socket has a number writes the address there, and only if the
-//! number is the address's choice. So an address has at most one such place, and one that another
-//! owner has left there is removed before the next owner's packets are steered elsewhere. Called
-//! by `steering`, for which the map of all addresses decides.
+//! Invariants: only the process whose socket has a number writes the address there, and only if it
+//! is the address's preferred number. So an address has at most one such place, and one that an
+//! earlier owner has left there is removed before the next owner's packets are steered elsewhere.
+//! Called by `steering`, for which the map of all addresses decides.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};

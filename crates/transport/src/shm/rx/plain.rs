@@ -8,8 +8,8 @@ use super::ShmRx;
 use super::incoming::Look;
 use super::shorts::{SHORT, TWO};
 
-/// The rest of a burst that [`ShmRx::begin_burst`] has begun, as a number. Smaller numbers are the
-/// length of a short packet of several cells.
+/// The numbers by which [`ShmRx::begin_burst`] tells [`ShmRx::finish_burst`] the rest of a burst.
+/// Smaller numbers are the length of a short packet of several cells.
 const SEVERAL: u32 = SHORT + 1;
 const OTHERS: u32 = SHORT + 2;
 const ALL: u32 = SHORT + 3;
@@ -29,7 +29,7 @@ impl ShmRx {
         })
     }
 
-    /// Does the rest of a burst, of which `begun` tells what it is.
+    /// Does the rest of a burst, which is the one that `begun` names.
     #[inline(always)]
     pub(crate) fn finish_burst(&mut self, begun: u32) -> usize {
         if begun <= SHORT {
@@ -42,7 +42,7 @@ impl ShmRx {
         }
     }
 
-    /// A burst from its beginning to its end.
+    /// Takes a whole burst.
     #[inline(always)]
     pub(crate) fn whole_burst(&mut self) -> usize {
         match self.begin_burst() {
