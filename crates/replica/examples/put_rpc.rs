@@ -2,13 +2,14 @@
 //! that every run executes the same instructions. `cargo xtask budget` runs it under callgrind.
 //!
 //! ```text
-//! cargo run --release -p dunlin-replica --example put_rpc -- [PART] [IN_FLIGHT] [COUNT] [WINDOW]
+//! cargo run --release -p dunlin-replica --example put_rpc -- [PART] [IN_FLIGHT] [COUNT] [WINDOW] [KEYS]
 //! ```
 //!
 //! A client makes `COUNT` puts of keys of 16 bytes and values of 64, as in `dunlin bench replica`,
 //! with `IN_FLIGHT` of them outstanding. The logs are in memory. `PART` says which replicas are the
-//! server whose instructions count: 0, the leader, or 1, both followers. The last printed line is
-//! the number of counted puts.
+//! server whose instructions count: 0, the leader, or 1, both followers. With many `KEYS`, the items
+//! do not fit into caches, and most of the time goes into waiting for memory. The last printed line
+//! is the number of counted puts.
 
 use dunlin_core::transport::{Halves, PeerId, Transport};
 use dunlin_core::{Endpoint, Nanos, Rng, SessionOptions};
@@ -26,9 +27,9 @@ const REPLICAS: usize = 3;
 /// Puts before counting starts, which fill pools, rings and tables.
 const WARM_UP: u64 = 2000;
 
-/// Number of keys, from which each put draws one. They are few, so nearly all counted puts replace
-/// an item, as in a store that has run for a while.
-const KEYS: u32 = 1 << 10;
+/// Number of keys, from which each put draws one, unless `KEYS` sets another. They are few, so
+/// nearly all counted puts replace an item, as in a store that has run for a while.
+const KEYS: u64 = 1 << 10;
 
 /// The window of the client's sessions, unless `WINDOW` sets another: one credit for each request.
 const WINDOW: u64 = 64;
@@ -51,6 +52,7 @@ type Peers = [[PeerId; REPLICAS + 1]; REPLICAS + 1];
 struct Putter {
     rpc: ClientRpc,
     rng: Rng,
+    keys: u32,
     begun: u64,
     ended: u64,
 }
@@ -107,7 +109,7 @@ fn turn(rpc: &mut ReplicaRpc) {
 impl Putter {
     fn begin(&mut self) {
         let mut key = *b"key-000000000000";
-        key[12..].copy_from_slice(&self.rng.below(KEYS).to_be_bytes());
+        key[12..].copy_from_slice(&self.rng.below(self.keys).to_be_bytes());
         self.begun += 1;
         let mut value = vec![0x76; 64];
         value[..8].copy_from_slice(&self.begun.to_le_bytes());
@@ -165,6 +167,7 @@ fn cluster(clock: &SharedTicks) -> (Vec<ReplicaRpc>, Putter) {
     let putter = Putter {
         rpc: client,
         rng: Rng::new(7),
+        keys: u32::try_from(argument(4, KEYS)).expect("a key has a number of four bytes"),
         begun: 0,
         ended: 0,
     };

@@ -121,8 +121,20 @@ impl Log {
     /// Term and bytes of the entry at an index, if the log has it.
     #[must_use]
     pub fn at(&self, index: u64) -> Option<(u64, &[u8])> {
-        let entry = self.entries.get(self.place(index)?)?;
+        let entry = self.entry(index)?;
         Some((entry.term, bytes_of(entry)))
+    }
+
+    /// The entry at an index, if the log has it.
+    pub(crate) fn entry(&self, index: u64) -> Option<&Entry> {
+        self.entries.get(self.place(index)?)
+    }
+
+    /// The entries from an index to another one, of those that the log has.
+    pub(crate) fn range(&self, first: u64, last: u64) -> impl Iterator<Item = &Entry> {
+        let place = self.place(first).unwrap_or(usize::MAX);
+        let count = usize::try_from(last + 1 - first).unwrap_or(usize::MAX);
+        self.entries.iter().skip(place).take(count)
     }
 
     /// The last index that the replica knew to be committed.
@@ -302,7 +314,7 @@ impl Storage for Log {
         &self,
         low: u64,
         high: u64,
-        max_size: impl Into<Option<u64>>,
+        _max_size: impl Into<Option<u64>>,
         context: GetEntriesContext,
     ) -> raft::Result<Vec<Entry>> {
         let (Some(low), Some(high)) = (self.place(low), self.place(high)) else {
@@ -311,21 +323,17 @@ impl Storage for Log {
         if high > self.entries.len() {
             return Err(StorageError::Unavailable.into());
         }
-        // Raft lets the storage answer asynchronously only if it wants entries to send, so
-        // `can_async` shows that these are for a message.
-        let most = match context.can_async() {
-            true => self.message_bytes,
-            false => max_size.into().unwrap_or(u64::MAX),
-        };
         let entries = self.entries.range(low..high);
-        if most == u64::MAX {
-            return Ok(entries.cloned().collect());
+        // Raft lets the storage answer asynchronously only if it wants entries to send. Of all
+        // others it looks at index, term and kind alone. The node applies them from this log.
+        if !context.can_async() {
+            return Ok(entries.map(without_data).collect());
         }
         let mut size = 0;
         let fits = |entry: &&Entry| {
             let is_first = size == 0;
             size += size_of(entry);
-            is_first || size <= most
+            is_first || size <= self.message_bytes
         };
         Ok(entries.take_while(fits).cloned().collect())
     }
@@ -369,6 +377,16 @@ pub(crate) fn first_base(roster: &Roster) -> IndexAndTerm {
     match roster.has_voters() {
         true => FIRST_BASE,
         false => (0, 0),
+    }
+}
+
+/// The fields of an entry that Raft looks at. A copy of its data would count references.
+fn without_data(entry: &Entry) -> Entry {
+    Entry {
+        entry_type: entry.entry_type,
+        term: entry.term,
+        index: entry.index,
+        ..Entry::default()
     }
 }
 

@@ -16,12 +16,13 @@ mod meaning;
 mod places;
 mod ruin;
 
-use crate::wire::{Answer, Events, Malformed, Operation, Page, Request, Steps, Write};
+use crate::wire::{Answer, Events, Malformed, Operation, Page, Request, Steps, Write, key_of_put};
 pub(crate) use arrival::Arrival;
 use clients::{Clients, MAX_CLIENTS};
 pub(crate) use frozen::Budget;
 use history::{Change, History};
 use image::Draft;
+pub(crate) use items::AHEAD;
 use items::Items;
 pub(crate) use ruin::Ruin;
 
@@ -165,6 +166,12 @@ impl Machine {
             Some((version, value)) => Answer::Found(version, value.to_vec()),
             None => Answer::Missing,
         }
+    }
+
+    /// Starts to load the items that these entries put, at most [`AHEAD`]. The caller then applies
+    /// the entries.
+    pub(crate) fn look_ahead<'a>(&self, entries: impl Iterator<Item = &'a [u8]>) {
+        self.items.look_ahead(entries.filter_map(key_of_put));
     }
 
     /// Applies the next entry, and returns the answer to its client. An empty entry, with which a

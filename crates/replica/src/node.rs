@@ -25,7 +25,6 @@
 
 mod applying;
 mod arriving;
-mod backlog;
 mod drawing;
 mod dropping;
 mod electing;
@@ -54,8 +53,8 @@ use crate::machine::Machine;
 use crate::options::Options;
 use crate::wire::change::entry_with;
 use crate::wire::{Events, Page, Request, Role};
+use applying::Committed;
 use arriving::Arriving;
-use backlog::Backlog;
 use drawing::Drawing;
 use dropping::Dropping;
 pub use image::{Image, Restored};
@@ -72,7 +71,7 @@ pub struct Node<A> {
     raft: RawNode<Log>,
     machine: Machine,
     waiting: Waiting<A>,
-    backlog: Backlog,
+    committed: Committed,
     pace: Pace,
     /// `None`: the log is only in memory.
     journal: Option<Journal>,
@@ -114,7 +113,6 @@ impl<A> Node<A> {
             heartbeat_tick: options.heartbeat_ticks(),
             max_size_per_msg: options.append_bytes,
             max_inflight_msgs: options.appends,
-            max_uncommitted_size: Options::UNCOMMITTED,
             check_quorum: true,
             pre_vote: true,
             // Followers learn of a commit from the next append or heartbeat. A separate message for
@@ -137,7 +135,7 @@ impl<A> Node<A> {
             raft,
             machine,
             waiting: Waiting::new(options.operations),
-            backlog: Backlog::default(),
+            committed: Committed::default(),
             pace: Pace::default(),
             journal: None,
             is_to_shorten: false,
@@ -242,7 +240,7 @@ impl<A> Node<A> {
 
     /// Lets Raft work on all input.
     pub fn run(&mut self, rng: &mut Rng, out: &mut Output<A>) {
-        self.backlog.on_run();
+        self.note_earlier();
         self.go_on_arriving();
         self.on_change(rng, out);
         self.propose();
@@ -467,7 +465,9 @@ impl<A> Node<A> {
         }
         let is_restored = !ready.snapshot().is_empty();
         let items = is_restored.then(|| self.restore(ready.snapshot()));
-        self.on_committed(ready.take_committed_entries(), out);
+        if let Some(last) = ready.committed_entries().last() {
+            self.on_committed(last.index, out);
+        }
         match self.journal.is_some() {
             true => self.save(ready, items, out),
             false => self.keep(ready, out),

@@ -92,8 +92,8 @@ impl Options {
         mutant: None,
     };
 
-    /// The most bytes of entries that a leader has appended but not committed.
-    pub(crate) const UNCOMMITTED: u64 = 64 << 20;
+    /// The most bytes of writes that a leader has in progress; it refuses others as busy.
+    pub(crate) const UNCOMMITTED: usize = 64 << 20;
 
     /// The reason, in words, why a replica cannot work with these options.
     #[must_use]
@@ -104,7 +104,7 @@ impl Options {
                 "the heartbeat must be shorter than the election time",
             ),
             (
-                self.append_bytes > Self::UNCOMMITTED,
+                self.append_bytes > Self::UNCOMMITTED as u64,
                 "a message may have at most 64 MiB of entries",
             ),
             (self.appends == 0, "appends must be above 0"),

@@ -23,8 +23,11 @@ fn log() -> Log {
     log
 }
 
-fn read(log: &Log, low: u64, high: u64, most: u64) -> raft::Result<Vec<u64>> {
-    let entries = log.entries(low, high, most, GetEntriesContext::empty(false))?;
+/// Reads entries for a message.
+fn read(log: &mut Log, low: u64, high: u64, most: u64) -> raft::Result<Vec<u64>> {
+    log.limit_messages(most);
+    let entries = log.entries(low, high, None, GetEntriesContext::empty(true))?;
+    assert!(entries.iter().all(|entry| entry.data.len() == 10));
     Ok(entries.iter().map(|entry| entry.index).collect())
 }
 
@@ -39,14 +42,25 @@ fn later_entries_replace_earlier_ones() {
 
 #[test]
 fn a_read_returns_at_least_one_entry_and_ends_at_its_size() {
-    let log = log();
+    let log = &mut log();
     let one = ENTRY + 10;
-    assert_eq!(read(&log, 2, 7, u64::MAX).unwrap(), [2, 3, 4, 5, 6]);
-    assert_eq!(read(&log, 3, 7, 0).unwrap(), [3]);
-    assert_eq!(read(&log, 3, 7, 2 * one).unwrap(), [3, 4]);
-    assert_eq!(read(&log, 3, 7, 3 * one - 1).unwrap(), [3, 4]);
-    assert!(read(&log, 1, 3, 0).is_err(), "before the base");
-    assert!(read(&log, 5, 8, 0).is_err(), "past the end");
+    assert_eq!(read(log, 2, 7, u64::MAX).unwrap(), [2, 3, 4, 5, 6]);
+    assert_eq!(read(log, 3, 7, 0).unwrap(), [3]);
+    assert_eq!(read(log, 3, 7, 2 * one).unwrap(), [3, 4]);
+    assert_eq!(read(log, 3, 7, 3 * one - 1).unwrap(), [3, 4]);
+    assert!(read(log, 1, 3, 0).is_err(), "before the base");
+    assert!(read(log, 5, 8, 0).is_err(), "past the end");
+}
+
+#[test]
+fn entries_that_are_not_for_a_message_come_without_data_whatever_their_size() {
+    let mut log = log();
+    log.limit_messages(0);
+    let entries = log.entries(2, 7, None, GetEntriesContext::empty(false));
+    let entries = entries.unwrap();
+    let shown: Vec<_> = entries.iter().map(|it| (it.index, it.term)).collect();
+    assert_eq!(shown, [2, 3, 4, 5, 6].map(|index| (index, 1)));
+    assert!(entries.iter().all(|entry| entry.data.is_empty()));
 }
 
 #[test]
@@ -54,8 +68,8 @@ fn a_compacted_log_has_the_term_before_its_first_entry_and_asks_for_a_snapshot()
     let mut log = log();
     log.compact(4);
     assert_eq!((log.base(), log.last(), log.term(4).unwrap()), (4, 6, 1));
-    assert!(log.term(3).is_err() && read(&log, 4, 6, 0).is_err());
-    assert_eq!(read(&log, 5, 7, u64::MAX).unwrap(), [5, 6]);
+    assert!(log.term(3).is_err() && read(&mut log, 4, 6, 0).is_err());
+    assert_eq!(read(&mut log, 5, 7, u64::MAX).unwrap(), [5, 6]);
     assert!(!log.take_question());
     assert!(log.snapshot(0, 2).is_err());
     assert!(log.take_question() && !log.take_question());

@@ -10,7 +10,7 @@ use std::ops::Bound;
 use dunlin_keys::Key;
 
 use super::frozen::{Budget, Frozen, Written};
-use super::places::{PlaceNum, Places};
+use super::places::{PlaceNum, Places, hash_of};
 use crate::wire::cursor::{Cursor, put_count, put_counted, put_words};
 use crate::wire::{MAX_KEY, MAX_VALUE, Malformed};
 
@@ -19,6 +19,12 @@ const HEAD: usize = 24;
 
 /// The most bytes of an item in an image.
 pub(super) const MOST: usize = HEAD + MAX_KEY + MAX_VALUE;
+
+/// The most keys that are looked at ahead: a processor has only few loads under way at a time.
+pub(crate) const AHEAD: usize = 32;
+
+/// Fewer items than this, of 200 bytes each with their key, fit into a cache of a core.
+const FEW: usize = 1 << 12;
 
 /// An item.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -152,9 +158,31 @@ impl Items {
     }
 
     pub(super) fn get(&self, key: &[u8]) -> Option<&Item> {
-        let guess = self.places.guess(key);
+        let guess = self.places.guess(hash_of(key), key);
         let place = guess.or_else(|| self.all.get(key).copied())?;
         Some(self.places.item(place))
+    }
+
+    /// Starts to load what writes of these keys need, all at once: first the guesses, then the
+    /// items, then their values. Few items are in the caches anyway.
+    pub(super) fn look_ahead<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) {
+        if self.all.len() < FEW {
+            return;
+        }
+        let mut hashes = [0; AHEAD];
+        let mut count = 0;
+        for (hash, key) in hashes.iter_mut().zip(keys) {
+            *hash = hash_of(key);
+            self.places.prefetch_guesses(*hash);
+            count += 1;
+        }
+        let hashes = &hashes[..count];
+        for hash in hashes {
+            self.places.prefetch_places(*hash);
+        }
+        for hash in hashes {
+            self.places.prefetch_values(*hash);
+        }
     }
 
     /// The version of a key's item; 0 if it has none.
@@ -229,15 +257,16 @@ impl Items {
             expires,
             value: value.to_vec(),
         };
-        let place = match self.places.guess(key) {
+        let hash = hash_of(key);
+        let place = match self.places.guess(hash, key) {
             Some(place) => place,
             None => match self.all.entry(Key::from(key)) {
                 Entry::Occupied(found) => {
-                    self.places.note(key, *found.get());
+                    self.places.note(hash, *found.get());
                     *found.get()
                 }
                 Entry::Vacant(free) => {
-                    free.insert(self.places.add(key, item()));
+                    free.insert(self.places.add(hash, key, item()));
                     return self.on_replaced(key, None, expires);
                 }
             },

@@ -2,24 +2,22 @@
 //! mostly needs no search in the map of keys.
 //!
 //! Invariants: a place is in use, or free and without a key, and then it names the next free place.
-//! `near` has guesses: for each hash of a key, the place where such a key was found last. Each
-//! guess is compared with the key, so keys with the same hash cost a search, and nothing else. Two
-//! guesses are a pair, in which both are tried.
-//! Places lie in chunks, so that none is ever moved. Called by `items`.
+//! `guesses` has a guess for nearly every item, by a hash of its key. Each guess is compared with
+//! the key, so keys with the same hash cost a search, and nothing else. Places lie in chunks, so
+//! that none is ever moved. Called by `items`.
+
+mod guesses;
+
+use dunlin_msgbuf::{prefetch_line, prefetch_read};
 
 use dunlin_keys::Key;
 
 use super::items::Item;
 use super::meaning::{mix, step};
+use guesses::Guesses;
 
 /// Places in a chunk.
 const CHUNK: usize = 1 << 10;
-
-/// The fewest and the most guesses. There are at least four for each item, so that few items share
-/// one, up to 256 KiB.
-const FEWEST: usize = 1 << 6;
-const MOST: usize = 1 << 15;
-const SHARE: usize = 4;
 
 /// The number of no place.
 const NONE: u32 = u32::MAX;
@@ -28,8 +26,9 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct PlaceNum(u32);
 
-/// A place: a key and its item.
+/// A place: a key and its item, which share a cache line.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 struct Keyed {
     /// Empty if the place is free. Then the version of its item is the number of the next free
     /// place.
@@ -37,27 +36,13 @@ struct Keyed {
     item: Item,
 }
 
-/// The place where a key with some hash was found.
-#[derive(Clone, Copy, Debug)]
-struct Guess {
-    /// The upper half of the hash. If it differs, the place is not looked at, which would mostly
-    /// wait for memory.
-    hash: u32,
-    place: u32,
-}
-
-impl Guess {
-    const NONE: Self = Self {
-        hash: 0,
-        place: NONE,
-    };
-}
+const _: () = assert!(size_of::<Keyed>() == 64, "a place is a cache line");
 
 #[derive(Clone, Debug)]
 pub(super) struct Places {
     chunks: Vec<Vec<Keyed>>,
     free: u32,
-    near: Vec<Guess>,
+    guesses: Guesses,
 }
 
 impl Places {
@@ -65,7 +50,7 @@ impl Places {
         Self {
             chunks: Vec::new(),
             free: NONE,
-            near: Vec::new(),
+            guesses: Guesses::new(),
         }
     }
 
@@ -84,42 +69,46 @@ impl Places {
         &mut self.at_mut(place.0).expect("the map names it").item
     }
 
-    /// The place of a key, if there is a right guess.
+    /// The place of a key with this hash, if there is a right guess.
     #[inline]
-    pub(super) fn guess(&self, key: &[u8]) -> Option<PlaceNum> {
-        let hash = hash_of(key);
-        let index = self.index_of(hash);
-        let first = self.check(index, hash, key);
-        first.or_else(|| self.check(index ^ 1, hash, key))
+    pub(super) fn guess(&self, hash: u32, key: &[u8]) -> Option<PlaceNum> {
+        // A place that is free has no guess.
+        let is_right = |place: &u32| self.at(*place).is_some_and(|it| *it.key == *key);
+        self.guesses.of(hash).find(is_right).map(PlaceNum)
     }
 
-    #[inline]
-    fn check(&self, index: usize, hash: u64, key: &[u8]) -> Option<PlaceNum> {
-        let guess = self.near.get(index)?;
-        if guess.hash != upper(hash) {
-            return None;
-        }
-        let place = self.at(guess.place)?;
-        // A free place has the empty key, which no item has.
-        (*place.key == *key && !key.is_empty()).then_some(PlaceNum(guess.place))
+    /// Notes where a search has found a key for which there was no right guess.
+    pub(super) fn note(&mut self, hash: u32, place: PlaceNum) {
+        self.guesses.note(hash, place.0);
     }
 
-    /// Notes where a search has found a key. The guess that was there becomes the other one of its
-    /// pair.
-    pub(super) fn note(&mut self, key: &[u8], place: PlaceNum) {
-        let hash = hash_of(key);
-        let index = self.index_of(hash);
-        if let Ok([guess, other]) = self.near.get_disjoint_mut([index, index ^ 1]) {
-            let noted = Guess {
-                hash: upper(hash),
-                place: place.0,
-            };
-            *other = std::mem::replace(guess, noted);
+    /// Starts to load the guesses for a hash.
+    #[inline]
+    pub(super) fn prefetch_guesses(&self, hash: u32) {
+        self.guesses.prefetch(hash);
+    }
+
+    /// Starts to load the places that may have a key with this hash.
+    #[inline]
+    pub(super) fn prefetch_places(&self, hash: u32) {
+        for place in self.guesses.of(hash) {
+            self.at(place).into_iter().for_each(prefetch_read);
         }
     }
 
-    /// Adds a key, which has no place, and its item.
-    pub(super) fn add(&mut self, key: &[u8], item: Item) -> PlaceNum {
+    /// Starts to load the values at these places, up to two lines of each.
+    #[inline]
+    pub(super) fn prefetch_values(&self, hash: u32) {
+        for place in self.guesses.of(hash) {
+            if let Some(place) = self.at(place) {
+                prefetch_line(&place.item.value[..], 0);
+                prefetch_line(&place.item.value[..], 1);
+            }
+        }
+    }
+
+    /// Adds a key with this hash, which has no place, and its item.
+    pub(super) fn add(&mut self, hash: u32, key: &[u8], item: Item) -> PlaceNum {
         let added = Keyed {
             key: Key::from(key),
             item,
@@ -133,7 +122,7 @@ impl Places {
             }
             None => self.append(added),
         };
-        self.note(key, place);
+        self.note(hash, place);
         place
     }
 
@@ -145,10 +134,7 @@ impl Places {
         let chunk = self.chunks.last_mut().expect("it has room");
         chunk.push(added);
         let count = before + chunk.len();
-        if count * SHARE > self.near.len() && self.near.len() < MOST {
-            // The guesses are lost, which costs a search for each key.
-            self.near = vec![Guess::NONE; (self.near.len() * 2).max(FEWEST)];
-        }
+        self.guesses.grow(count);
         let number = u32::try_from(count - 1).ok().filter(|it| *it != NONE);
         PlaceNum(number.expect("there are fewer than 2^32 items"))
     }
@@ -161,23 +147,23 @@ impl Places {
             value: Vec::new(),
         };
         self.free = place.0;
-        let place = self.at_mut(place.0).expect("the map names it");
-        place.key = Key::from(&[][..]);
-        std::mem::replace(&mut place.item, next)
+        let number = place.0;
+        let place = self.at_mut(number).expect("the map names it");
+        let hash = hash_of(&std::mem::replace(&mut place.key, Key::from(&[][..])));
+        let item = std::mem::replace(&mut place.item, next);
+        self.guesses.forget(hash, number);
+        item
     }
 
-    /// Drops a chunk of places, none of which is in use, and returns its size in bytes; `None` if
-    /// there is none left.
+    /// Drops a chunk of guesses or of places, none of which is in use, and returns its size in
+    /// bytes; `None` if there is none left.
     pub(super) fn drop_chunk(&mut self) -> Option<usize> {
-        (self.free, self.near) = (NONE, Vec::new());
+        self.free = NONE;
+        if let Some(bytes) = self.guesses.drop_chunk() {
+            return Some(bytes);
+        }
         let chunk = self.chunks.pop()?;
         Some(chunk.len() * size_of::<Keyed>())
-    }
-
-    #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "some bits of a hash")]
-    fn index_of(&self, hash: u64) -> usize {
-        hash as usize & self.near.len().wrapping_sub(1)
     }
 
     #[inline]
@@ -195,17 +181,14 @@ impl Places {
 
 /// The hash of a key; quick for keys of 8 to 16 bytes, whose ends have all of them.
 #[inline]
-fn hash_of(key: &[u8]) -> u64 {
-    match (key.first_chunk::<8>(), key.last_chunk::<8>()) {
+pub(super) fn hash_of(key: &[u8]) -> u32 {
+    let hash = match (key.first_chunk::<8>(), key.last_chunk::<8>()) {
         (Some(first), Some(last)) if key.len() <= 16 => {
             let ends = [*first, *last].map(u64::from_le_bytes);
             step(key.len() as u64, ends)
         }
         _ => mix(0, key),
-    }
-}
-
-const fn upper(hash: u64) -> u32 {
+    };
     (hash >> 32) as u32
 }
 

@@ -3,57 +3,86 @@
 //! A leader applies them at once, because it answers clients with the result. A follower first
 //! answers its leader. It applies the entries that one run finds committed at the end of the next
 //! run, or earlier if there is no other work. Invariant: entries are applied in log order, so a new
-//! leader first applies the entries that it left as a follower. Called by `node` and the node's
-//! owner.
+//! leader first applies the entries that it left as a follower. The log keeps each entry until it
+//! is applied, so an entry is read where it lies. Called by `node` and the node's owner.
 
-use raft::eraftpb::{Entry, EntryType};
+use raft::eraftpb::EntryType;
 
 use super::Node;
 use super::output::Output;
+use crate::machine::AHEAD;
+
+/// How far Raft has handed out committed entries.
+#[derive(Debug, Default)]
+pub(super) struct Committed {
+    last: u64,
+    /// The last entry that an earlier run found committed.
+    earlier: u64,
+}
 
 impl<A> Node<A> {
-    /// Takes entries that are committed.
-    pub(super) fn on_committed(&mut self, entries: Vec<Entry>, out: &mut Output<A>) {
-        match self.leads() {
-            true => {
-                if !self.backlog.is_empty() {
-                    let left = self.backlog.take();
-                    self.apply(&left, out);
-                }
-                self.apply(&entries, out);
-            }
-            false => self.backlog.add(entries),
+    /// Begins a run.
+    pub(super) const fn note_earlier(&mut self) {
+        self.committed.earlier = self.committed.last;
+    }
+
+    /// Takes the index of the last entry that is committed.
+    pub(super) fn on_committed(&mut self, last: u64, out: &mut Output<A>) {
+        self.committed.last = last;
+        if self.leads() {
+            self.apply_to(last, out);
         }
+    }
+
+    /// Whether committed entries are left to apply.
+    pub(super) const fn has_left(&self) -> bool {
+        self.machine.applied() < self.committed.last
     }
 
     /// Applies the entries that were left by an earlier run.
     pub(super) fn apply_earlier(&mut self, out: &mut Output<A>) {
-        if self.backlog.has_earlier() {
-            let earlier = self.backlog.take_earlier();
-            self.apply(&earlier, out);
+        if self.machine.applied() < self.committed.earlier {
+            self.apply_to(self.committed.earlier, out);
             self.note_applied();
         }
     }
 
     /// Applies all entries that are left, between two runs.
     pub(crate) fn apply_left(&mut self, out: &mut Output<A>) {
-        self.backlog.on_run();
+        self.note_earlier();
         self.apply_earlier(out);
     }
 
-    fn apply(&mut self, entries: &[Entry], out: &mut Output<A>) {
-        for entry in entries {
-            let is_change = entry.entry_type == EntryType::EntryConfChangeV2;
-            if is_change {
-                self.apply_change(entry);
+    fn apply_to(&mut self, last: u64, out: &mut Output<A>) {
+        let mut next = self.machine.applied() + 1;
+        while next <= last {
+            let end = last.min(next + AHEAD as u64 - 1);
+            // An entry that is alone could not wait for its item any earlier.
+            if end > next {
+                let entries = self.raft.store().range(next, end);
+                self.machine.look_ahead(entries.map(|it| &it.data[..]));
             }
-            // A change of members has no effect on the items except its index.
-            let bytes = if is_change { &[][..] } else { &entry.data };
-            let answer = self.machine.apply(entry.index, bytes);
-            let answer = answer.unwrap_or_else(|_| {
-                panic!("entry {} is of another version of dunlin", entry.index)
-            });
-            self.waiting.on_applied(entry.index, answer, out);
+            for index in next..=end {
+                self.apply(index, out);
+            }
+            next = end + 1;
         }
+    }
+
+    fn apply(&mut self, index: u64, out: &mut Output<A>) {
+        let entry = self.raft.store().entry(index);
+        let entry = entry.expect("the log has the entries that are not applied");
+        let answer = match entry.entry_type {
+            EntryType::EntryConfChangeV2 => {
+                let entry = entry.clone();
+                self.apply_change(&entry);
+                // The items only take the index of a change of members.
+                self.machine.apply(index, &[])
+            }
+            _ => self.machine.apply(index, &entry.data),
+        };
+        let answer =
+            answer.unwrap_or_else(|_| panic!("entry {index} is of another version of dunlin"));
+        self.waiting.on_applied(index, answer, out);
     }
 }

@@ -98,7 +98,7 @@ impl<A> Node<A> {
     /// Whether the next run has work that did not fit into the last one.
     #[must_use]
     pub fn has_more(&self) -> bool {
-        !self.backlog.is_empty() || self.has_other_work()
+        self.has_left() || self.has_other_work()
     }
 
     /// Whether there is more work than applying entries.

@@ -81,8 +81,6 @@ impl<A> Node<A> {
         let metadata = snapshot.get_metadata();
         let base = (metadata.index, metadata.term);
         assert_eq!(arrived.place, base, "Raft has one snapshot at a time");
-        // The snapshot already contains the effects of these entries.
-        self.backlog.take();
         let ruin = self.machine.become_state(arrived.state);
         self.drawing.clear_away(ruin);
         let roster = arrived.roster.expect("members are read first");

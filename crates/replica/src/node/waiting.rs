@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use raft::eraftpb::Entry;
 
 use super::output::Output;
+use crate::options::Options;
 use crate::wire::Answer;
 use crate::wire::change::Shared;
 
@@ -19,17 +20,26 @@ struct Get<A> {
     asker: A,
 }
 
+/// A write that is not answered, and its length.
+#[derive(Debug)]
+struct Write<A> {
+    asker: A,
+    bytes: usize,
+}
+
 #[derive(Debug)]
 pub(super) struct Waiting<A> {
     most: usize,
     under_way: usize,
+    /// Bytes of all writes under way.
+    bytes_under_way: usize,
     /// The bytes of the writes that the next run proposes, one after the other, and where each
     /// ends.
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    askers: Vec<A>,
+    askers: Vec<Write<A>>,
     /// Writes in the log, by the indices of their entries.
-    appended: VecDeque<(u64, A)>,
+    appended: VecDeque<(u64, Write<A>)>,
     gets: Vec<Get<A>>,
     /// Gets that wait for a majority, by the number of the question.
     asked: BTreeMap<u64, Vec<Get<A>>>,
@@ -46,6 +56,7 @@ impl<A> Waiting<A> {
         Self {
             most,
             under_way: 0,
+            bytes_under_way: 0,
             bytes: Vec::new(),
             ends: Vec::new(),
             askers: Vec::new(),
@@ -65,13 +76,15 @@ impl<A> Waiting<A> {
     }
 
     pub(super) fn on_write(&mut self, request: &[u8], asker: A) {
-        if self.under_way == self.most {
+        let bytes = request.len();
+        if self.under_way == self.most || self.bytes_under_way + bytes > Options::UNCOMMITTED {
             return self.busy.push(asker);
         }
         self.under_way += 1;
+        self.bytes_under_way += bytes;
         self.bytes.extend_from_slice(request);
         self.ends.push(self.bytes.len());
-        self.askers.push(asker);
+        self.askers.push(Write { asker, bytes });
     }
 
     pub(super) fn on_get(&mut self, key: Vec<u8>, asker: A) {
@@ -122,7 +135,10 @@ impl<A> Waiting<A> {
     /// Notes that Raft did not take the next writes.
     pub(super) fn on_dropped(&mut self, count: usize) {
         self.under_way -= count;
-        self.busy.extend(self.askers.drain(..count));
+        for write in self.askers.drain(..count) {
+            self.bytes_under_way -= write.bytes;
+            self.busy.push(write.asker);
+        }
     }
 
     /// Answers the write whose entry was applied, if this leader took it.
@@ -131,10 +147,11 @@ impl<A> Waiting<A> {
             .appended
             .front()
             .is_some_and(|(first, _)| *first == index)
-            && let Some((_, asker)) = self.appended.pop_front()
+            && let Some((_, write)) = self.appended.pop_front()
         {
             self.under_way -= 1;
-            out.answers.push((asker, answer));
+            self.bytes_under_way -= write.bytes;
+            out.answers.push((write.asker, answer));
         }
     }
 
@@ -181,7 +198,10 @@ impl<A> Waiting<A> {
     /// Answers operations that are left from an earlier term. Operations that have arrived since,
     /// and are not in the log yet, continue in the term in which this node leads now.
     pub(super) fn on_won(&mut self, out: &mut Output<A>) {
-        let writes = self.appended.drain(..).map(|(_, asker)| asker);
+        let writes = self.appended.drain(..).map(|(_, write)| {
+            self.bytes_under_way -= write.bytes;
+            write.asker
+        });
         let asked = std::mem::take(&mut self.asked).into_values();
         let confirmed = self.confirmed.drain(..).map(|(_, gets)| gets);
         let gets = asked.chain(confirmed).flatten().map(|get| get.asker);
@@ -196,12 +216,12 @@ impl<A> Waiting<A> {
             return;
         }
         self.on_won(out);
-        self.under_way = 0;
+        (self.under_way, self.bytes_under_way) = (0, 0);
         self.bytes.clear();
         self.ends.clear();
+        let writes = self.askers.drain(..).map(|write| write.asker);
         let gets = self.gets.drain(..).map(|get| get.asker);
-        out.answers
-            .extend(self.askers.drain(..).chain(gets).map(moved));
+        out.answers.extend(writes.chain(gets).map(moved));
     }
 
     /// Answers the operations for which the leader or its disk had no room.

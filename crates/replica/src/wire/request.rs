@@ -350,6 +350,13 @@ pub(crate) fn without_name(write: &[u8]) -> Result<([u8; 4], &[u8]), Malformed> 
     Ok((*head, cursor.0))
 }
 
+/// The key of a put, without any check of its other fields; `None` if the bytes are no put.
+pub(crate) fn key_of_put(write: &[u8]) -> Option<&[u8]> {
+    let ([_, kind, low, high], rest) = without_name(write).ok()?;
+    let len = u16::from_le_bytes([low, high]);
+    rest.get(..len.into()).filter(|_| kind == PUT)
+}
+
 /// Whether an operation has a name, because it changes keys.
 const fn is_named(kind: u8) -> bool {
     matches!(kind, PUT | DELETE | COMPARE_AND_SET | TRANSACT | PUT_FOR)
