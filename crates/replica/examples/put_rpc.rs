@@ -2,14 +2,15 @@
 //! that every run executes the same instructions. `cargo xtask budget` runs it under callgrind.
 //!
 //! ```text
-//! cargo run --release -p dunlin-replica --example put_rpc -- [PART] [IN_FLIGHT] [COUNT] [WINDOW] [KEYS]
+//! cargo run --release -p dunlin-replica --example put_rpc -- \
+//!     [PART] [IN_FLIGHT] [COUNT] [WINDOW] [KEYS]
 //! ```
 //!
 //! A client makes `COUNT` puts of keys of 16 bytes and values of 64, as in `dunlin bench replica`,
 //! with `IN_FLIGHT` of them outstanding. The logs are in memory. `PART` says which replicas are the
-//! server whose instructions count: 0, the leader, or 1, both followers. With many `KEYS`, the items
-//! do not fit into caches, and most of the time goes into waiting for memory. The last printed line
-//! is the number of counted puts.
+//! server whose instructions count: 0, the leader, or 1, both followers. With many `KEYS`, the
+//! items do not fit into caches, and most of the time goes into waiting for memory. The last
+//! printed line is the number of counted puts.
 
 use dunlin_core::transport::{Halves, PeerId, Transport};
 use dunlin_core::{Endpoint, Nanos, Rng, SessionOptions};

@@ -13,6 +13,7 @@ mod history;
 mod image;
 mod items;
 mod meaning;
+mod order;
 mod places;
 mod ruin;
 

@@ -25,6 +25,7 @@
 
 mod applying;
 mod arriving;
+mod committed;
 mod drawing;
 mod dropping;
 mod electing;
@@ -53,8 +54,8 @@ use crate::machine::Machine;
 use crate::options::Options;
 use crate::wire::change::entry_with;
 use crate::wire::{Events, Page, Request, Role};
-use applying::Committed;
 use arriving::Arriving;
+use committed::Committed;
 use drawing::Drawing;
 use dropping::Dropping;
 pub use image::{Image, Restored};
@@ -240,7 +241,7 @@ impl<A> Node<A> {
 
     /// Lets Raft work on all input.
     pub fn run(&mut self, rng: &mut Rng, out: &mut Output<A>) {
-        self.note_earlier();
+        self.committed.on_run();
         self.go_on_arriving();
         self.on_change(rng, out);
         self.propose();

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::frozen::{Budget, Frozen, Written};
+use super::frozen::{Budget, Frozen, Written, rest_of};
 use super::meaning::meaning;
 use crate::wire::cursor::{Cursor, put_count, put_words};
 use crate::wire::{Answer, Malformed, Name, Request, WINDOW};
@@ -149,7 +149,7 @@ impl Clients {
         // A record is short, so it is always written as a whole.
         let put = |client: &u64, record: &Record, _, _| Written::Rest(record.put(*client, image));
         self.frozen
-            .read((&self.records, |record| record), budget, put)
+            .read(|after| rest_of(&self.records, after), budget, put)
     }
 
     /// Saves the record of a client for the image before the record changes.

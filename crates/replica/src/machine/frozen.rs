@@ -115,20 +115,22 @@ impl<K: Ord + Clone, V> Frozen<K, V> {
         }
     }
 
-    /// Reads on in key order, until the budget is spent. `put` gets the number of bytes of the
-    /// value that were already written, and the most that it may write now. The map comes with a
-    /// function that finds its values. True: everything was read, or no moment is being read.
-    pub(super) fn read<'v, P>(
+    /// Reads on in key order, until the budget is spent. `rest` gives the keys of the map after a
+    /// key, in order, and their values. `put` gets the number of bytes of the value that were
+    /// already written, and the most that it may write now. True: everything was read, or no moment
+    /// is being read.
+    pub(super) fn read<'v, Rest: Iterator<Item = (&'v K, &'v V)>>(
         &mut self,
-        map: (&'v BTreeMap<K, P>, impl Fn(&'v P) -> &'v V),
+        rest: impl FnOnce(Option<&K>) -> Rest,
         budget: &mut Budget,
         put: impl FnMut(&K, &V, usize, usize) -> Written,
     ) -> bool
     where
+        K: 'v,
         V: 'v,
     {
         let moment = self.moment.as_mut();
-        let is_whole = moment.is_none_or(|it| it.read(map, budget, put));
+        let is_whole = moment.is_none_or(|it| it.read(rest, budget, put));
         if is_whole {
             self.moment = None;
         }
@@ -151,18 +153,18 @@ impl<K: Ord + Clone, V> Moment<K, V> {
         !is_read && !self.before.contains_key(key)
     }
 
-    fn read<'v, P>(
+    fn read<'v, Rest: Iterator<Item = (&'v K, &'v V)>>(
         &mut self,
-        (map, value): (&'v BTreeMap<K, P>, impl Fn(&'v P) -> &'v V),
+        rest: impl FnOnce(Option<&K>) -> Rest,
         budget: &mut Budget,
         mut put: impl FnMut(&K, &V, usize, usize) -> Written,
     ) -> bool
     where
+        K: 'v,
         V: 'v,
     {
         let from = self.cursor.take();
-        let start = from.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut rest = map.range::<K, _>((start, Bound::Unbounded)).peekable();
+        let mut rest = rest(from.as_ref()).peekable();
         // The last key, of the map and of `before`.
         let (mut last, mut last_changed) = (None, None);
         let is_whole = loop {
@@ -180,7 +182,7 @@ impl<K: Ord + Clone, V> Moment<K, V> {
                     .before
                     .first_key_value()
                     .map(|it| (it.0, it.1.as_ref())),
-                false => rest.peek().map(|it| (it.0, Some(value(it.1)))),
+                false => rest.peek().map(|it| (it.0, Some(it.1))),
             };
             let bytes = match found {
                 Some((key, Some(value))) => match put(key, value, self.begun, budget.bytes) {
@@ -209,6 +211,15 @@ impl<K: Ord + Clone, V> Moment<K, V> {
         self.cursor = last_changed.or_else(|| last.cloned()).or(from);
         is_whole
     }
+}
+
+/// The keys of a map after a key, and their values.
+pub(super) fn rest_of<'m, K: Ord, V>(
+    map: &'m BTreeMap<K, V>,
+    after: Option<&K>,
+) -> impl Iterator<Item = (&'m K, &'m V)> + use<'m, K, V> {
+    let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+    map.range::<K, _>((start, Bound::Unbounded))
 }
 
 #[cfg(test)]

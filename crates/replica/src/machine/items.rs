@@ -3,14 +3,14 @@
 //! Invariants: `due` has exactly the items that expire, each at its time; `bytes` is the size of
 //! all items in an image. Called by `machine`.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use dunlin_keys::Key;
 
 use super::frozen::{Budget, Frozen, Written};
-use super::places::{PlaceNum, Places, hash_of};
+use super::order::Order;
+use super::places::{Places, hash_of};
 use crate::wire::cursor::{Cursor, put_count, put_counted, put_words};
 use crate::wire::{MAX_KEY, MAX_VALUE, Malformed};
 
@@ -101,8 +101,7 @@ impl Item {
 
 #[derive(Clone, Debug)]
 pub(super) struct Items {
-    /// The places of all items, in the order of their keys.
-    all: BTreeMap<Key, PlaceNum>,
+    order: Order,
     places: Places,
     due: BTreeSet<(u64, Vec<u8>)>,
     bytes: usize,
@@ -122,7 +121,7 @@ impl Eq for Items {}
 impl Items {
     pub(super) const fn new() -> Self {
         Self {
-            all: BTreeMap::new(),
+            order: Order::new(),
             places: Places::new(),
             due: BTreeSet::new(),
             bytes: 0,
@@ -131,7 +130,7 @@ impl Items {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.all.len()
+        self.order.len()
     }
 
     /// Bytes of all items in an image.
@@ -152,21 +151,26 @@ impl Items {
     /// Appends the next items to the image. True: the image now has all of them.
     pub(super) fn read(&mut self, budget: &mut Budget, image: &mut Vec<u8>) -> bool {
         let put = |key: &Key, item: &Item, from, most| item.put_part(key, from, most, image);
-        let places = &self.places;
-        let value = |place: &PlaceNum| places.item(*place);
-        self.frozen.read((&self.all, value), budget, put)
+        let (order, places) = (&self.order, &self.places);
+        let rest = |after: Option<&Key>| {
+            let start = after.map_or(Bound::Unbounded, |it| Bound::Excluded(it.clone()));
+            let all = order.from(start, places);
+            all.map(|place| (places.key(place), places.item(place)))
+        };
+        self.frozen.read(rest, budget, put)
     }
 
     pub(super) fn get(&self, key: &[u8]) -> Option<&Item> {
-        let guess = self.places.guess(hash_of(key), key);
-        let place = guess.or_else(|| self.all.get(key).copied())?;
+        let hash = hash_of(key);
+        let guess = self.places.guess(hash, key);
+        let place = guess.or_else(|| self.order.find(hash, key, &self.places))?;
         Some(self.places.item(place))
     }
 
     /// Starts to load what writes of these keys need, all at once: first the guesses, then the
     /// items, then their values. Few items are in the caches anyway.
     pub(super) fn look_ahead<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) {
-        if self.all.len() < FEW {
+        if self.order.len() < FEW {
             return;
         }
         let mut hashes = [0; AHEAD];
@@ -191,8 +195,7 @@ impl Items {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &Item)> {
-        let all = self.all.iter();
-        all.map(|(key, place)| (&**key, self.places.item(*place)))
+        self.range(b"", b"")
     }
 
     /// The items whose keys begin with a prefix and come after a key.
@@ -202,16 +205,17 @@ impl Items {
         after: &'a [u8],
     ) -> impl Iterator<Item = (&'a [u8], &'a Item)> {
         let start = match after < prefix {
-            true => Bound::Included(prefix),
-            false => Bound::Excluded(after),
+            true => Bound::Included(Key::from(prefix)),
+            false => Bound::Excluded(Key::from(after)),
         };
         // All items, if the prefix is empty and there is no key to begin after.
         let start = match after.is_empty() && prefix.is_empty() {
             true => Bound::Unbounded,
             false => start,
         };
-        let rest = self.all.range::<[u8], _>((start, Bound::Unbounded));
-        let rest = rest.map(|(key, place)| (&**key, self.places.item(*place)));
+        let places = &self.places;
+        let rest = self.order.from(start, places);
+        let rest = rest.map(|place| (&**places.key(place), places.item(place)));
         rest.take_while(move |(key, _)| key.starts_with(prefix))
     }
 
@@ -230,7 +234,7 @@ impl Items {
     /// Drops some of the items, and returns whether any are left.
     pub(super) fn shed(&mut self, budget: &mut Budget) -> bool {
         while !budget.is_spent()
-            && let Some((_, place)) = self.all.pop_first()
+            && let Some(place) = self.order.pop()
         {
             budget.spend(self.places.remove(place).value.len());
         }
@@ -260,15 +264,12 @@ impl Items {
         let hash = hash_of(key);
         let place = match self.places.guess(hash, key) {
             Some(place) => place,
-            None => match self.all.entry(Key::from(key)) {
-                Entry::Occupied(found) => {
-                    self.places.note(hash, *found.get());
-                    *found.get()
+            None => match self.order.find_or_add(hash, key, &mut self.places, item) {
+                Some(place) => {
+                    self.places.note(hash, place);
+                    place
                 }
-                Entry::Vacant(free) => {
-                    free.insert(self.places.add(hash, key, item()));
-                    return self.on_replaced(key, None, expires);
-                }
+                None => return self.on_replaced(key, None, expires),
             },
         };
         let place = self.places.item_mut(place);
@@ -305,11 +306,16 @@ impl Items {
 
     /// Removes the item of a key. False: there is none.
     pub(super) fn remove(&mut self, key: &[u8]) -> bool {
-        let place = self.all.remove(key);
-        let before = place.map(|it| self.places.remove(it));
+        let before = self.take_out(key);
         let had_one = before.is_some();
         self.on_replaced(key, before, 0);
         had_one
+    }
+
+    /// Moves the item of a key out.
+    fn take_out(&mut self, key: &[u8]) -> Option<Item> {
+        let place = self.order.remove(hash_of(key), key, &self.places)?;
+        Some(self.places.remove(place))
     }
 
     /// The time at which the next item expires, if any will.
@@ -324,8 +330,7 @@ impl Items {
             return None;
         }
         let (expires, key) = self.due.pop_first()?;
-        let place = self.all.remove(&key[..]);
-        let before = place.map(|it| self.places.remove(it));
+        let before = self.take_out(&key);
         self.on_replaced(&key, before, expires);
         Some(key)
     }

@@ -1,5 +1,5 @@
 //! Items at places that stay the same while the items live, so that a write of an existing key
-//! mostly needs no search in the map of keys.
+//! mostly needs no search in the order of keys.
 //!
 //! Invariants: a place is in use, or free and without a key, and then it names the next free place.
 //! `guesses` has a guess for nearly every item, by a hash of its key. Each guess is compared with
@@ -23,8 +23,13 @@ const CHUNK: usize = 1 << 10;
 const NONE: u32 = u32::MAX;
 
 /// The number of a place.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct PlaceNum(u32);
+
+impl PlaceNum {
+    /// No place.
+    pub(super) const NONE: Self = Self(NONE);
+}
 
 /// A place: a key and its item, which share a cache line.
 #[derive(Clone, Debug)]
@@ -61,12 +66,18 @@ impl Places {
     /// The item at a place in use.
     #[inline]
     pub(super) fn item(&self, place: PlaceNum) -> &Item {
-        &self.at(place.0).expect("the map names it").item
+        &self.at(place.0).expect("the order names it").item
+    }
+
+    /// The key of a place in use.
+    #[inline]
+    pub(super) fn key(&self, place: PlaceNum) -> &Key {
+        &self.at(place.0).expect("the order names it").key
     }
 
     #[inline]
     pub(super) fn item_mut(&mut self, place: PlaceNum) -> &mut Item {
-        &mut self.at_mut(place.0).expect("the map names it").item
+        &mut self.at_mut(place.0).expect("the order names it").item
     }
 
     /// The place of a key with this hash, if there is a right guess.
@@ -94,6 +105,12 @@ impl Places {
         for place in self.guesses.of(hash) {
             self.at(place).into_iter().for_each(prefetch_read);
         }
+    }
+
+    /// Starts to load a place.
+    #[inline]
+    pub(super) fn prefetch(&self, place: PlaceNum) {
+        self.at(place.0).into_iter().for_each(prefetch_read);
     }
 
     /// Starts to load the values at these places, up to two lines of each.
@@ -148,7 +165,7 @@ impl Places {
         };
         self.free = place.0;
         let number = place.0;
-        let place = self.at_mut(number).expect("the map names it");
+        let place = self.at_mut(number).expect("the order names it");
         let hash = hash_of(&std::mem::replace(&mut place.key, Key::from(&[][..])));
         let item = std::mem::replace(&mut place.item, next);
         self.guesses.forget(hash, number);

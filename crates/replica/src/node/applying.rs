@@ -12,23 +12,10 @@ use super::Node;
 use super::output::Output;
 use crate::machine::AHEAD;
 
-/// How far Raft has handed out committed entries.
-#[derive(Debug, Default)]
-pub(super) struct Committed {
-    last: u64,
-    /// The last entry that an earlier run found committed.
-    earlier: u64,
-}
-
 impl<A> Node<A> {
-    /// Begins a run.
-    pub(super) const fn note_earlier(&mut self) {
-        self.committed.earlier = self.committed.last;
-    }
-
     /// Takes the index of the last entry that is committed.
     pub(super) fn on_committed(&mut self, last: u64, out: &mut Output<A>) {
-        self.committed.last = last;
+        self.committed.on_committed(last);
         if self.leads() {
             self.apply_to(last, out);
         }
@@ -36,20 +23,21 @@ impl<A> Node<A> {
 
     /// Whether committed entries are left to apply.
     pub(super) const fn has_left(&self) -> bool {
-        self.machine.applied() < self.committed.last
+        self.machine.applied() < self.committed.last()
     }
 
     /// Applies the entries that were left by an earlier run.
     pub(super) fn apply_earlier(&mut self, out: &mut Output<A>) {
-        if self.machine.applied() < self.committed.earlier {
-            self.apply_to(self.committed.earlier, out);
+        let last = self.committed.earlier();
+        if self.machine.applied() < last {
+            self.apply_to(last, out);
             self.note_applied();
         }
     }
 
     /// Applies all entries that are left, between two runs.
     pub(crate) fn apply_left(&mut self, out: &mut Output<A>) {
-        self.note_earlier();
+        self.committed.on_run();
         self.apply_earlier(out);
     }
 

@@ -112,6 +112,12 @@ impl<A> Node<A> {
             || self.log().is_stale()
     }
 
+    /// The bytes of the image under way so far.
+    #[cfg(test)]
+    pub(crate) fn drawn(&self) -> Option<usize> {
+        self.machine.drawn()
+    }
+
     /// Takes a snapshot that is no longer needed.
     pub(crate) fn discard(&mut self, snapshot: Snapshot) {
         // Other owners may still hold it.

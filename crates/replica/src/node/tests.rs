@@ -5,6 +5,7 @@ mod arriving;
 mod catching_up;
 mod disk;
 mod drawing;
+mod limits;
 mod members;
 mod messages;
 

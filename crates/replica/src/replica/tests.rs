@@ -1,6 +1,8 @@
 //! A second request for a replica's seat, options that cannot work, and parcels: which of them a
 //! seat refuses, and whose lanes they use.
 
+mod serving;
+
 use dunlin_core::{CloseReason, SessionOptions};
 use dunlin_testkit::instructions::{SharedTicks, endpoint};
 use dunlin_transport::shm::{self, Shm};

@@ -31,8 +31,10 @@ fn a_map_that_changes_is_read_as_it_was() {
             };
             let most = budget.keys;
             let count = read.len();
-            let is_whole =
-                frozen.read((&map, |value| value), &mut budget, |key, value, from, _| {
+            let is_whole = frozen.read(
+                |after| rest_of(&map, after),
+                &mut budget,
+                |key, value, from, _| {
                     // Some values are read in three parts, between which they may change.
                     assert_eq!(from, begun, "seed {seed}");
                     if value % 3 == 0 && from < 2 {
@@ -42,7 +44,8 @@ fn a_map_that_changes_is_read_as_it_was() {
                     begun = 0;
                     read.push((*key, *value));
                     Written::Rest(1)
-                });
+                },
+            );
             assert!(read.len() - count <= most, "seed {seed}");
             if is_whole {
                 break;
@@ -68,7 +71,7 @@ fn inserted_keys_count_in_a_slice_too() {
     let is_whole = |frozen: &mut Frozen<u64, u64>| {
         let mut budget = Budget { bytes: 9, keys: 10 };
         let put = |_: &u64, _: &u64, _, _| unreachable!("there was no key");
-        frozen.read((&map, |value| value), &mut budget, put)
+        frozen.read(|after| rest_of(&map, after), &mut budget, put)
     };
     while !is_whole(&mut frozen) {
         slices += 1;
@@ -85,10 +88,14 @@ fn bytes_end_a_slice() {
         bytes: 25,
         keys: 100,
     };
-    let is_whole = frozen.read((&map, |value| value), &mut budget, |_, _, _, _| {
-        count += 1;
-        Written::Rest(10)
-    });
+    let is_whole = frozen.read(
+        |after| rest_of(&map, after),
+        &mut budget,
+        |_, _, _, _| {
+            count += 1;
+            Written::Rest(10)
+        },
+    );
     assert!(!is_whole);
     assert_eq!(count, 3);
 }

@@ -47,7 +47,7 @@ impl Stage {
     }
 
     fn drawn(&self, id: u64) -> usize {
-        self.nodes[&id].machine.drawn().unwrap_or(0)
+        self.nodes[&id].drawn().unwrap_or(0)
     }
 }
 
@@ -119,7 +119,7 @@ fn no_step_of_an_image_writes_more_than_a_slice_of_a_long_value() {
         }
         let mut out = Output::default();
         node.run(&mut stage.rng, &mut out);
-        let drawn = node.machine.drawn().unwrap_or(0);
+        let drawn = node.drawn().unwrap_or(0);
         // The members and a key may exceed the slice.
         assert!(
             drawn.saturating_sub(before) <= SLICE + 200,
@@ -174,7 +174,7 @@ fn an_image_for_the_disk_shows_its_beginning_and_no_second_one_begins_meanwhile(
                     Work::Checkpoint(items) => images.push((begun.take(), items)),
                 }
             }
-            if node.machine.drawn().is_some() {
+            if node.drawn().is_some() {
                 begun.get_or_insert((node.applied(), node.machine.to_image()));
             }
             saved.checkpoints = images.len() as u64;
@@ -205,12 +205,12 @@ fn a_snapshot_of_a_leader_ends_an_image_that_is_under_way() {
     let snapshot = stage.delayed.take().unwrap().pop().unwrap();
     let node = stage.nodes.get_mut(&late).unwrap();
     node.draw_for_disk((1, 1));
-    assert!(node.machine.drawn().is_some() && node.has_more());
+    assert!(node.drawn().is_some() && node.has_more());
     node.on_arrival(snapshot);
     while !node.has_read() {
         node.run(&mut stage.rng, &mut Output::default());
     }
-    assert_eq!(node.machine.drawn(), None);
+    assert_eq!(node.drawn(), None);
     stage
         .nodes
         .get_mut(&leader)
@@ -285,7 +285,7 @@ fn an_image_of_a_gib_delays_no_write_by_a_millisecond() {
             let mut out = Output::default();
             node.run(&mut rng, &mut out);
             let answered = node.applied();
-            if node.leads() && node.machine.drawn().is_some() {
+            if node.leads() && node.drawn().is_some() {
                 times.push(begin.elapsed());
             }
             for work in out.work {
