@@ -59,11 +59,11 @@ pub(crate) enum Hop {
     Neighbour(IpAddr),
 }
 
-/// Packets in the pool of a device, unless the option `packets` says otherwise: enough for 18
+/// Packets in the pool of a device, unless the option `packets` says otherwise: enough for 11
 /// endpoints. A pool takes least memory if it has one packet less than a power of two.
 const PACKETS: u32 = 8191;
 
-/// Fewest packets in a pool: enough for two endpoints.
+/// Fewest packets in a pool: enough for one endpoint.
 const FEWEST: u32 = 4095;
 
 /// The least and the greatest `mtu`. The least one has room for [`MIN_DATAGRAM_BYTES`]; with the
@@ -75,15 +75,15 @@ const _: () = assert!(SHORTEST as usize == MIN_DATAGRAM_BYTES as usize + IPV6 + 
 const _: () = assert!(LONGEST as usize + MAX_HEADER <= 1 << 15);
 
 /// Most packets that an endpoint holds: 32 that it has received, 32 that it fills to send them, and
-/// 96 in the pool's cache for its thread.
-const EACH: u32 = 64 + 96;
+/// 192 in the pool's cache for its thread.
+const EACH: u32 = 64 + 192;
 
 /// Most packets whose data an endpoint lends to its device at a time.
 const LENT: u32 = 512;
 const _: () = assert!(LENT as usize == crate::lend::MOST);
 
-/// Packets of the thread that keeps the device: 32 in reserve, and 96 in the pool's cache for it.
-const KEEPER: u32 = 32 + 96;
+/// Packets of the thread that keeps the device: 32 in reserve, and 192 in the pool's cache for it.
+const KEEPER: u32 = 32 + 192;
 
 /// Most queues for received packets.
 const MOST_QUEUES: u16 = 64;

@@ -62,8 +62,10 @@ pub struct Options {
     /// [`Mode::Native`] and a driver that can do so with frames of several pieces. The first
     /// endpoint of a queue determines it. It is not tested, because no such driver was available.
     pub zero_copy: bool,
-    /// Whether datagrams whose checksum covers only the pseudo header are accepted. They come from
-    /// neighbours in the same kernel or in a guest of it, whose devices do not compute the rest.
+    /// Whether datagrams are accepted whose checksum covers only the pseudo header, or which have
+    /// none (IPv4). The former come from neighbours in the same kernel or in a guest of it, whose
+    /// devices do not compute the rest. With `zero_copy`, packets come from a card, and both are
+    /// refused.
     pub partial_sums: bool,
     /// The socket of a daemon (`dunlin xdp-setup`) that opens AF_XDP sockets for a process without
     /// privilege; `None` if this process opens them itself.
@@ -280,7 +282,7 @@ impl Xdp {
             rx_queue: arrivals.capacity().min(capacity.unwrap_or(u32::MAX)),
             ..udp.limits
         };
-        let rx = XdpRx::new(udp.rx, arrivals, home, mac, options.partial_sums);
+        let rx = XdpRx::new(udp.rx, arrivals, home, mac, options.takes_partial_sums());
         // The daemon makes rules for the first queue alone.
         let rule = opened.lead.as_ref().and_then(Lead::rule);
         Ok(Halves {
@@ -292,6 +294,11 @@ impl Xdp {
 }
 
 impl Options {
+    /// Whether an endpoint takes datagrams without a whole checksum.
+    fn takes_partial_sums(&self) -> bool {
+        self.partial_sums && !self.zero_copy
+    }
+
     /// The region of each queue.
     fn region(&self) -> Region {
         Region {
@@ -385,3 +392,6 @@ fn busy(what: &'static str) -> io::Error {
 fn invalid(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
+
+#[cfg(test)]
+mod tests;

@@ -84,7 +84,7 @@ pub struct XdpRx {
     next: usize,
     home: Home,
     mac: OwnMac,
-    /// Whether datagrams whose checksum covers only the pseudo header are accepted.
+    /// Whether datagrams are accepted whose checksum covers only the pseudo header or is missing.
     partial_sums: bool,
     turns: Turns,
     source: Source,
@@ -357,10 +357,12 @@ impl XdpRx {
         self.counters.rx_bytes += (packets * len) as u64;
     }
 
-    /// Refuses a sum over the pseudo header alone, unless the option accepts it.
+    /// Refuses a sum over the pseudo header alone, and a missing one, unless the option accepts
+    /// them.
     fn accept(&self, found: Datagram) -> Result<Datagram, Refused> {
         match found.sum {
             Written::Partial if !self.partial_sums => Err(Refused::Sum),
+            Written::Absent if !self.partial_sums => Err(Refused::NoSum),
             _ => Ok(found),
         }
     }

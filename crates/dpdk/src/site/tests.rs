@@ -66,9 +66,9 @@ fn an_impossible_site_is_refused_with_the_reason() {
 }
 
 #[test]
-fn the_default_pool_is_enough_for_18_endpoints_and_the_smallest_for_2() {
+fn the_default_pool_is_enough_for_11_endpoints_and_the_smallest_for_1() {
     let mut site: Site = "net_memif0;ip=10.0.0.2/24".parse().unwrap();
-    for (packets, endpoints) in [(PACKETS, 18), (FEWEST, 2)] {
+    for (packets, endpoints) in [(PACKETS, 11), (FEWEST, 1)] {
         site.packets = packets;
         assert_eq!(site.check_pool(1024, endpoints), Ok(()));
         let error = site.check_pool(1024, endpoints + 1).unwrap_err();

@@ -49,7 +49,7 @@ impl Harness for Memif {
         let turn = OPENED.fetch_add(1, Ordering::Relaxed) % 2;
         let devices = DEVICES.get_or_init(|| {
             // A test has more endpoints than the default allows.
-            let place = |number| format!("ip=10.82.0.{number}/24,packets=16383");
+            let place = |number| format!("ip=10.82.0.{number}/24,packets=32767");
             let (socket, devices) = pair::devices(0, place);
             *lock(&SOCKET) = Some(socket);
             devices

@@ -10,6 +10,7 @@ mod opening;
 #[path = "../conformance/pair.rs"]
 mod pair;
 mod relay;
+mod reuse;
 
 use dunlin_testkit::child;
 use opening::{open, options};

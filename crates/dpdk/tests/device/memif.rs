@@ -142,7 +142,7 @@ fn every_packet_comes_back_to_its_pool() {
 #[test]
 #[ignore = "needs DPDK"]
 fn endpoints_that_receive_nothing_leave_packets_to_the_others() {
-    let device = format!("net_ring6;ip=10.82.6.1/24,packets=4500;{}", pair::ARGUMENTS);
+    let device = format!("net_ring6;ip=10.82.6.1/24,packets=5000;{}", pair::ARGUMENTS);
     let mut sender = open(&device);
     let mut lazy = [(); 2].map(|()| open(&device));
     let error = Dpdk::open(&options(&device)).unwrap_err();
@@ -154,19 +154,19 @@ fn endpoints_that_receive_nothing_leave_packets_to_the_others() {
         let accepted = Dpdk::accept(&mut receiver.rx, &mut receiver.tx, &info(9), offer).unwrap();
         let peer = Dpdk::complete(rx, tx, pending, accepted.1).unwrap();
         last = Some(peer);
-        for _ in 0..600 {
+        for _ in 0..700 {
             tx.burst(&[packet_to(peer)]);
         }
     }
     let counters = |halves: &Halves<DpdkRx, DpdkTx>| Dpdk::counters(&halves.rx, &halves.tx);
     let overflow: u64 = lazy.iter().map(|it| counters(it).rx_overflow).sum();
-    assert_eq!(overflow, 1200 - 4500 / 4);
+    assert_eq!(overflow, 1400 - 5000 / 4);
     drop(lazy);
     for _ in 0..3 {
         sender.tx.burst(&[packet_to(last.unwrap())]);
     }
     let counters = counters(&sender);
-    assert_eq!((counters.tx_packets, counters.tx_dropped_full), (1203, 0));
+    assert_eq!((counters.tx_packets, counters.tx_dropped_full), (1403, 0));
     let details = sender.rx.details();
     let count = |name: &str| details.iter().find(|it| it.0 == name).unwrap().1;
     assert_eq!(count("rx_unknown_port"), 3, "no endpoint has the port now");

@@ -284,7 +284,7 @@ pub(super) const XDP: &[Setting] = &[
         Unit::Switch,
         |xdp| &mut xdp.partial_sums,
         "accept packets whose checksum covers only the pseudo header, as neighbours in the same \
-         kernel send them",
+         kernel send them, or is missing over IPv4",
     ),
     xdp(
         "xdp.setup",

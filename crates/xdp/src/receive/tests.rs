@@ -191,6 +191,25 @@ fn a_packet_to_an_earlier_address_of_the_interface_is_refused() {
 
 #[test]
 #[cfg_attr(miri, ignore = "it opens a socket")]
+fn a_packet_without_a_sum_is_accepted_only_by_option() {
+    let home = homes()[0];
+    let good = frame(&home, 7001, &[5; 56]);
+    let mut absent = good.clone();
+    absent[40..42].fill(0);
+    for accepts in [true, false] {
+        let (mut rx, kernel, _) = receiver(home, accepts);
+        for packet in [&good, &absent, &good, &absent] {
+            assert!(kernel.deliver(packet, 3840));
+        }
+        let shown = if accepts { 4 } else { 2 };
+        assert_eq!(burst(&mut rx), vec![(vec![5; 56], false); shown]);
+        assert_eq!(count(&rx, "rx_absent_sums"), shown as u64 - 2);
+        assert_eq!(count(&rx, "rx_no_sum"), 4 - shown as u64);
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "it opens a socket")]
 fn a_sum_over_the_pseudo_header_is_accepted_only_by_option() {
     let home = homes()[0];
     let good = frame(&home, 7001, &[5; 56]);
