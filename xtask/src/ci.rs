@@ -192,7 +192,8 @@ fn untimed() -> Vec<Step> {
             "channels",
             15,
             "cargo xtask seeds --channel --count 10000 --threads 2 && \
-             cargo xtask seeds --channel --mutants",
+             cargo xtask seeds --channel --mutants && \
+             cargo xtask seeds --drains --count 25",
         ),
         sh(
             "miri",

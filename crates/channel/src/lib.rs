@@ -22,6 +22,7 @@ mod config;
 mod counters;
 mod fault;
 mod handle;
+mod key;
 mod lookups;
 mod machine;
 #[cfg(feature = "mutants")]
@@ -40,6 +41,7 @@ pub use config::{Config, MAX_ATTEMPTS, Retry};
 pub use counters::Counters;
 pub use fault::Fault;
 pub use handle::{AddressId, AttemptId, CallId, LinkId};
+pub use key::key_of;
 pub use machine::Machine;
 pub use pick::{Pick, seed_of, weight};
 pub use repeats::{Failures, Repeats};

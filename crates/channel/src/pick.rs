@@ -8,10 +8,13 @@
 //!   name-based mappings to increase hit rates", 1998). When one of n servers leaves, only its keys
 //!   move.
 
+use std::hash::Hasher;
+
 use dunlin_core::Rng;
 
 use crate::config::Config;
 use crate::handle::AddressId;
+use crate::key::Fnv;
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;
 use crate::pace::Load;
@@ -26,8 +29,8 @@ pub enum Pick {
     /// takes twice, three times, or at least four times as long as the other to answer, each of its
     /// calls counts as two, three or four.
     LeastOfTwo,
-    /// Takes the server to which a call's key belongs. Calls without a key go to the less busy of
-    /// two.
+    /// Takes the server to which a call's key ([`key_of`](crate::key_of)) belongs. Calls without a
+    /// key go to the less busy of two.
     Hash,
 }
 
@@ -165,9 +168,9 @@ pub const fn weight(server: u64, key: u64) -> u64 {
 /// The number of a server's name, the same in every process and release (FNV-1a).
 #[must_use]
 pub fn seed_of(name: &str) -> u64 {
-    name.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
-    })
+    let mut hasher = Fnv::new();
+    hasher.write(name.as_bytes());
+    hasher.finish()
 }
 
 #[cfg(test)]

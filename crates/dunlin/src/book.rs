@@ -1,5 +1,5 @@
 //! The pages of the book with code that uses this crate; `cargo test --doc` compiles that code.
-//! Most of it is in functions that no test calls, because the pages show servers that run forever.
+//! Most of it is in functions. Tests of the package `dunlin-book` call those of pages with recipes.
 
 #[doc = include_str!("../../../docs/async.md")]
 mod futures {}

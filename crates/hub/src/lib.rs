@@ -50,7 +50,7 @@ mod waking;
 
 pub use board::{AddressState, ChannelState};
 pub use channel::{Channel, ChannelBuilder, Watch};
-pub use dunlin_channel::{Backoff, Counters, Pick, Retry, State};
+pub use dunlin_channel::{Backoff, Counters, Pick, Retry, State, key_of};
 pub use error::{AddressError, ChannelError, HubError, Reasons};
 pub use hub::{Hub, HubBuilder};
 pub use outgoing::{Answer, Outgoing, Permit};

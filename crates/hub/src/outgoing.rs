@@ -3,12 +3,14 @@
 mod stage;
 
 use std::fmt::Display;
+use std::hash::Hash;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use dunlin_channel::key_of;
 use dunlin_core::Clock;
 use dunlin_mailbox::{Places, Slot, TakenPlace};
 use dunlin_msgbuf::MsgBuf;
@@ -131,9 +133,11 @@ impl Outgoing {
         self
     }
 
-    /// The key whose server gets the call, for [`Pick::Hash`](crate::Pick::Hash).
-    pub fn hash(self, key: u64) -> Self {
-        self.write(|letter| letter.terms.key = Some(key));
+    /// The key whose server gets the call, for [`Pick::Hash`](crate::Pick::Hash): a number, a text,
+    /// bytes, or any other value that can be hashed. Programs with the same servers pick the same
+    /// one for equal keys, because the hash is fixed: see `dunlin::channel::key_of`.
+    pub fn hash<K: Hash + ?Sized>(self, key: &K) -> Self {
+        self.write(|letter| letter.terms.key = Some(key_of(key)));
         self
     }
 

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::error::Error as StdError;
 use std::fmt;
+use std::hash::Hash;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -108,8 +109,8 @@ impl<S: Service<Outgoing>, M: Method> ThroughCall<S, M> {
         self.with(|call| call.room(bytes))
     }
 
-    /// The key whose server gets the call, for [`Pick::Hash`](crate::Pick::Hash).
-    pub fn hash(self, key: u64) -> Self {
+    /// The key whose server gets the call: see [`Outgoing::hash`].
+    pub fn hash<K: Hash + ?Sized>(self, key: &K) -> Self {
         self.with(|call| call.hash(key))
     }
 }

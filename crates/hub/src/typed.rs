@@ -3,6 +3,7 @@
 //! that is left.
 
 use std::convert::Infallible;
+use std::hash::Hash;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -77,8 +78,8 @@ impl<M: Method> TypedCall<M> {
         self.with(|call| call.room(bytes))
     }
 
-    /// The key whose server gets the call, for [`Pick::Hash`](crate::Pick::Hash).
-    pub fn hash(self, key: u64) -> Self {
+    /// The key whose server gets the call: see [`Outgoing::hash`].
+    pub fn hash<K: Hash + ?Sized>(self, key: &K) -> Self {
         self.with(|call| call.hash(key))
     }
 

@@ -47,13 +47,13 @@ fn a_key_has_one_server_until_that_server_leaves() {
         let store = StoreClient::over(channel.clone());
         let through = StoreClient::over(channel.through(channel.clone()));
         let of_keys = || -> Vec<u32> {
-            let of = |key| block_on(store.read(&()).hash(key)).unwrap();
+            let of = |key: u32| block_on(store.read(&()).hash(&key)).unwrap();
             (0..40).map(of).collect()
         };
         let before = of_keys();
         assert!((1..=3).all(|server| before.contains(&server)), "{before:?}");
         assert_eq!(of_keys(), before);
-        let of = |key| block_on(through.read(&()).hash(key)).unwrap();
+        let of = |key: u32| block_on(through.read(&()).hash(&key)).unwrap();
         assert_eq!((0..40).map(of).collect::<Vec<_>>(), before);
         drop(servers.pop());
         until(|| ready(&channel) == 2);

@@ -174,69 +174,78 @@ fn channels_that_share_a_session_all_live_through_a_restart() {
     }
 }
 
-/// With this variable, the test measures, and its bound holds.
+/// With this variable, the test also measures times.
 const FAIR: &str = "DUNLIN_FAIR";
 
-/// The 99th percentile of the time of calls that all `channels` make, one each at a time.
-async fn p99(channels: &[Channel], span: Duration) -> Duration {
-    let times = RefCell::new(Vec::new());
+/// The 99th percentile of the calls that all `channels` make, one each at a time: of the times that
+/// they take, and of the calls, counted in `ended`, that end during one. The count does not depend
+/// on what else the machine does.
+async fn p99(channels: &[Channel], ended: &Cell<u64>, span: Duration) -> (Duration, u64) {
+    let (times, counts) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
     let begin = Instant::now();
     let calls = channels.iter().map(|channel| async {
         while begin.elapsed() < span {
-            let begin = Instant::now();
+            let (begin, before) = (Instant::now(), ended.get());
             channel.call(ECHO, b"fair").await.unwrap();
+            ended.set(ended.get() + 1);
             times.borrow_mut().push(begin.elapsed());
+            counts.borrow_mut().push(ended.get() - before);
         }
     });
     join_all(calls).await;
-    let mut times = times.into_inner();
-    times.sort_unstable();
-    times[times.len() * 99 / 100]
+    (p99_of(times.into_inner()), p99_of(counts.into_inner()))
+}
+
+fn p99_of<T: Copy + Ord>(mut all: Vec<T>) -> T {
+    all.sort_unstable();
+    all[all.len() * 99 / 100]
 }
 
 /// The same, while another channel has as many calls in flight as it can.
-async fn p99_beside(greedy: &Channel, channels: &[Channel], span: Duration) -> Duration {
-    let is_over = Cell::new(false);
+async fn p99_beside(greedy: &Channel, channels: &[Channel], span: Duration) -> (Duration, u64) {
+    let (is_over, ended) = (Cell::new(false), Cell::new(0));
     let calls = (0..4000).map(|_| async {
         while !is_over.get() {
             greedy.call(ECHO, b"greedy").await.unwrap();
+            ended.set(ended.get() + 1);
         }
     });
     let others = async {
-        let p99 = p99(channels, span).await;
+        let p99 = p99(channels, &ended, span).await;
         is_over.set(true);
         p99
     };
     futures::join!(join_all(calls), others).1
 }
 
-/// Of 1 000 channels to a server, one has as many calls in flight as it can. With `DUNLIN_FAIR=1`,
-/// the slowest calls of the others take at most three times as long as without it.
+/// Of 1 000 channels to a server, one has as many calls in flight as it can. During the slowest
+/// calls of the others, at most three times as many calls end as without it. With `DUNLIN_FAIR=1`,
+/// on a machine that does nothing else, these calls also take at most three times as long.
 #[test]
 fn a_greedy_channel_delays_the_others_little() {
-    let is_strict = std::env::var_os(FAIR).is_some();
-    let (count, rounds, span) = match is_strict {
-        true => (1000, 7, Duration::from_secs(1)),
-        false => (50, 1, Duration::from_millis(100)),
+    let measures = std::env::var_os(FAIR).is_some();
+    let (rounds, span) = match measures {
+        true => (7, Duration::from_secs(1)),
+        false => (1, Duration::from_millis(200)),
     };
     let server = Process::start(Way::Shm, "127.0.0.1:0", Role::Answers);
     let hub = hub(Way::Shm);
     let address = server.address();
-    let channels: Vec<_> = (0..count).map(|_| open(&hub, &address)).collect();
+    let channels: Vec<_> = (0..1000).map(|_| open(&hub, &address)).collect();
     channels.iter().for_each(echo);
     let (greedy, others) = channels.split_first().unwrap();
     let mut ratios = Vec::new();
     for _ in 0..rounds {
-        let alone = block_on(p99(others, span));
+        let alone = block_on(p99(others, &Cell::new(0), span));
         let beside = block_on(p99_beside(greedy, others, span));
         println!("p99 {alone:?} alone, {beside:?} with a greedy channel");
-        ratios.push(beside.as_secs_f64() / alone.as_secs_f64());
+        assert!(beside.1 <= 3 * alone.1, "calls that end during one");
+        ratios.push(beside.0.as_secs_f64() / alone.0.as_secs_f64());
     }
     ratios.sort_by(f64::total_cmp);
     let median = ratios[rounds / 2];
-    println!("{count} channels: the others' p99 is {median:.2} times as long ({ratios:.2?})");
-    // On a machine that does other work, the bound shows only that no call waits long for its turn.
-    assert!(median <= if is_strict { 3.0 } else { 100.0 }, "{ratios:?}");
+    println!("1000 channels: the others' p99 is {median:.2} times as long ({ratios:.2?})");
+    assert!(!measures || median <= 3.0, "{ratios:?}");
 }
 
 /// The servers of [`crowd`].

@@ -1,19 +1,26 @@
 //! Turns, room and the ends of sessions, with numbers for sessions.
 
+use std::sync::LazyLock;
+
 use dunlin_channel::{Action, Config, Machine};
 
 use super::*;
 
 const NOW: Nanos = Nanos::ZERO;
 
-/// A link of channel `channel`.
-fn member(channel: u32) -> Member {
+/// The link of a channel that has one.
+static LINK: LazyLock<LinkId> = LazyLock::new(|| {
     let mut machine = Machine::new(Config::DEFAULT, 1, NOW);
     machine.on_addresses(["host:1"], NOW);
     match machine.poll(NOW) {
-        Some(Action::Connect { link, .. }) => (channel, link),
+        Some(Action::Connect { link, .. }) => link,
         other => panic!("{other:?}"),
     }
+});
+
+/// A link of channel `channel`.
+fn member(channel: u32) -> Member {
+    (channel, *LINK)
 }
 
 /// A trunk with one open session of this window, and this many members.
@@ -173,4 +180,95 @@ fn the_last_member_ends_all_sessions_and_an_earlier_one_none() {
     trunk.on_leave(member(1));
     assert_eq!(trunk.take_useless(), Some(0));
     assert!(trunk.is_over());
+}
+
+/// A server that takes one step for each call, in the order in which they come, and channels whose
+/// calls go there over a trunk. Times are steps.
+struct Queue {
+    trunk: Trunk<u32>,
+    members: Vec<Member>,
+    /// The sessions that the endpoint has room for.
+    sessions: u32,
+    opened: u32,
+    /// Calls at the server: the channel, the time at which the call was made, and its session.
+    at_server: VecDeque<(usize, u64, u32)>,
+    /// Calls of each channel that wait for a session.
+    waiting: Vec<VecDeque<u64>>,
+    now: u64,
+}
+
+impl Queue {
+    fn new(channels: u32, sessions: u32) -> Self {
+        Self {
+            trunk: trunk(8, channels),
+            members: (0..channels).map(member).collect(),
+            sessions,
+            opened: 1,
+            at_server: VecDeque::new(),
+            waiting: vec![VecDeque::new(); channels as usize],
+            now: 0,
+        }
+    }
+
+    fn call(&mut self, channel: usize) {
+        self.waiting[channel].push_back(self.now);
+        let member = self.members[channel];
+        match self.waiting[channel].len() == 1 && self.trunk.takes(member) {
+            true => self.send(channel),
+            false => self.trunk.on_wait(member),
+        }
+        if self.opened < self.sessions && self.trunk.must_grow(NOW) {
+            self.trunk.on_line(self.opened);
+            self.trunk.on_open(self.opened, 8);
+            self.opened += 1;
+        }
+        while let Some(next) = self.trunk.next_turn() {
+            let channel = next.0 as usize;
+            self.send(channel);
+            if !self.waiting[channel].is_empty() {
+                self.trunk.on_wait(next);
+            }
+        }
+    }
+
+    fn send(&mut self, channel: usize) {
+        let session = self.trunk.on_attempt(self.members[channel]).unwrap();
+        let begin = self.waiting[channel].pop_front().unwrap();
+        self.at_server.push_back((channel, begin, session));
+    }
+
+    /// The server answers a call, and its channel makes the next one. Returns the channel, and the
+    /// time that the call took.
+    fn answer(&mut self) -> (usize, u64) {
+        self.now += 1;
+        let (channel, begin, session) = self.at_server.pop_front().unwrap();
+        self.trunk.on_attempt_end(self.members[channel], session);
+        let took = self.now - begin;
+        self.call(channel);
+        (channel, took)
+    }
+}
+
+/// The time that 99 of 100 calls of channels 1 to 999 take at most, each with one call at a time,
+/// while channel 0 has `greedy` calls.
+fn p99(greedy: usize, sessions: u32) -> u64 {
+    let mut queue = Queue::new(1000, sessions);
+    (0..greedy).for_each(|_| queue.call(0));
+    (1..1000).for_each(|channel| queue.call(channel));
+    let answers = (0..10_000).map(|_| queue.answer());
+    let of_others = answers.filter(|(channel, _)| *channel > 0);
+    let mut times: Vec<_> = of_others.map(|(_, took)| took).collect();
+    times.sort_unstable();
+    times[times.len() * 99 / 100]
+}
+
+/// The bound that channels promise is three times as long. Without limit, there are sessions for
+/// all channels; with eight sessions, channels take turns.
+#[test]
+fn a_greedy_channel_among_1000_delays_the_calls_of_the_others_by_a_tenth_at_most() {
+    for sessions in [1, 8, u32::MAX] {
+        let (alone, beside) = (p99(0, sessions), p99(4000, sessions));
+        println!("{sessions} sessions: {alone} steps alone, {beside} with a greedy channel");
+        assert!(10 * beside <= 11 * alone, "{alone} alone, {beside}");
+    }
 }

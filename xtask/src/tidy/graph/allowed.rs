@@ -388,6 +388,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
     ),
     rule("dunlin-misuse", &["dunlin"]),
+    rule("dunlin-book", &["dunlin", "dunlin-tokio", FOR_TESTS]),
     rule("xtask", &[]),
     rule("dunlin-counted", COUNTED),
 ];

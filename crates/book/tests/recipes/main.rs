@@ -1,0 +1,102 @@
+//! The programs on the pages of the book, run: each against servers or clients of these tests.
+//! `build.rs` takes them out of the pages, so a page shows what runs here.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "a page shows more than the test of its program uses"
+)]
+
+mod r#async;
+mod channel;
+mod reflection;
+mod server;
+mod services;
+mod tokio;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Mutex;
+
+use dunlin::{Channel, ReqType, Rpc, Running, Server};
+use dunlin_testkit::child::{Child, role};
+
+type Places = BTreeMap<&'static str, String>;
+
+thread_local! {
+    static PLACES: RefCell<Places> = RefCell::default();
+}
+
+/// The last place of each name, for a program's own threads.
+static OF_ANY: Mutex<Places> = Mutex::new(Places::new());
+
+/// The place that stands for one on a page.
+fn at(shown: &str) -> String {
+    let own = PLACES.with_borrow(|places| places.get(shown).cloned());
+    let place = own.or_else(|| OF_ANY.lock().unwrap().get(shown).cloned());
+    place.unwrap_or_else(|| panic!("the test names no place for {shown}"))
+}
+
+/// Names a place that stands for one on a page, for the programs that this thread runs.
+fn place(shown: &'static str, stands_for: impl ToString) {
+    let place = stands_for.to_string();
+    OF_ANY.lock().unwrap().insert(shown, place.clone());
+    PLACES.with_borrow_mut(|places| places.insert(shown, place));
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let mut runtime = ::tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().build().unwrap().block_on(future)
+}
+
+fn open(address: impl ToString) -> Channel {
+    let channel = Channel::builder().address(address.to_string());
+    channel.open().unwrap()
+}
+
+/// A server whose endpoint has the handlers that `on` registers.
+fn polled(on: fn(&mut Rpc<dunlin::Auto, ()>)) -> (Running, SocketAddr) {
+    running(Server::builder().poll(|_| (), on))
+}
+
+fn running(server: dunlin::ServerBuilder) -> (Running, SocketAddr) {
+    let server = server.start("127.0.0.1:0").unwrap();
+    let address = server.address();
+    (server, address)
+}
+
+/// A server that answers requests of type 1.
+fn named(req_type: ReqType) -> (Running, SocketAddr) {
+    assert_eq!(req_type, ReqType(1), "the type that pages use");
+    polled(|rpc| {
+        rpc.on(ReqType(1), |(), request, cx| {
+            request.reply_bytes(cx, b"name")
+        });
+    })
+}
+
+/// Runs a program with a `main` that serves, in a process of its own. The role is the name of the
+/// program and the address at which it serves.
+#[test]
+fn child() {
+    let Some(role) = role() else { return };
+    let (program, address) = role.split_once(' ').unwrap();
+    place("0.0.0.0:31850", address);
+    match program {
+        "server" => server::counter::serve(),
+        "reflection" => reflection::store::serve(),
+        "tokio" => tokio::handlers::serve(),
+        other => panic!("{other}"),
+    }
+}
+
+/// Serves in a process of its own while `work` runs, and ends it with a signal.
+fn while_serving(program: &str, signal: &str, work: impl FnOnce(Channel)) {
+    let address = dunlin_testkit::address::free_port();
+    let server = Child::start(&format!("{program} {address}"));
+    work(open(&address));
+    server.signal(signal);
+    assert!(server.wait().success());
+}
