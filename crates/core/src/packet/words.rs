@@ -22,10 +22,10 @@ pub(crate) fn first_packet(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(..HEADER_LEN + high(words[1]) as usize)
 }
 
-/// Whether this is the header of a RESP without flags, which may state a residence.
+/// Whether this is the header of a RESP without flags that states a residence.
 #[inline(always)]
 pub(crate) const fn is_timed(words: &Words) -> bool {
-    words[0] & 0xFFFF == TIMED_RESPONSE
+    words[0] & 0xFFFF == TIMED_RESPONSE && residence_of(words).0 != Residence::NO_SAMPLE.0
 }
 
 /// The residence in the header of a RESP.

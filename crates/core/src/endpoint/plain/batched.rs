@@ -70,8 +70,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 }
 
-/// Passes the frames from `first` on to `take`, each with its index, until it returns false. Returns
-/// the index of that frame, or the number of frames.
+/// Passes the frames from `first` on to `take`, each with its index, until it returns false.
+/// Returns the index of that frame, or the number of frames.
 #[inline(always)]
 pub(super) fn while_whole(
     rx: &impl Rx,
