@@ -122,6 +122,8 @@ mutants! {
         LaneKept = "lane-kept",
         /// A call is recorded as one nanosecond longer.
         MeasuredLonger = "measured-longer",
+        /// On the common path, an answer's residence counts for nothing.
+        ResidenceIgnored = "residence-ignored",
         /// The client cancels a request, and the handler gets no report.
         NotReported = "given-up-not-reported",
     }

@@ -34,6 +34,9 @@ pub const PLAIN_REQUEST: u64 = PLAIN_REQ as u64;
 /// holds the session.
 pub const PLAIN_RESPONSE: u64 = PLAIN_RESP as u64 | (Residence::NO_SAMPLE.0 as u64) << 16;
 
+/// The first 16 bits of the first word of a RESP without flags. The next 16 hold the residence.
+pub const TIMED_RESPONSE: u64 = PLAIN_RESP as u64;
+
 /// The purpose of a packet (rule W3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]

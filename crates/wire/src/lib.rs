@@ -30,8 +30,8 @@ pub use extension::{
     MAX_EXTENSION,
 };
 pub use header::{
-    Flags, HEADER_LEN, Header, HeaderError, PLAIN_REQUEST, PLAIN_RESPONSE, PacketType, VERSION,
-    peek_request, peek_session,
+    Flags, HEADER_LEN, Header, HeaderError, PLAIN_REQUEST, PLAIN_RESPONSE, PacketType,
+    TIMED_RESPONSE, VERSION, peek_request, peek_session,
 };
 pub use health::{HEALTH, HealthAnswer, HealthStatus, MAX_HEALTH_ANSWER, MAX_HEALTH_QUESTION};
 pub use numbers::{PktNum, ReqNum, ReqType, SessionNum, Token};

@@ -20,6 +20,7 @@
 pub(super) mod batched;
 mod parts;
 mod shared;
+mod timed;
 
 use std::any::Any;
 use std::hint::cold_path;
@@ -172,10 +173,13 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
             ..Cursor::default()
         };
         loop {
-            let run =
-                AssertUnwindSafe(|| (kept == 0).then(|| engine.run_apart(rx, &mut cursor, 0, 1)));
+            let run = AssertUnwindSafe(|| {
+                if kept == 0 {
+                    engine.run_lone_apart(rx, &mut cursor);
+                }
+            });
             match catch_unwind(run) {
-                Ok(_) => break,
+                Ok(()) => break,
                 Err(panic) => engine.after_panic_in_burst(&mut cursor, panic),
             }
         }
@@ -204,7 +208,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 break;
             }
             index = match kept == index {
-                true => self.run_apart(rx, cursor, index, frames),
+                true => self.run_otherwise(rx, cursor, index, frames),
                 false => kept,
             };
         }

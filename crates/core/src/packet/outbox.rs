@@ -426,7 +426,7 @@ impl Outbox {
     #[inline]
     pub(crate) fn clear_plain(&mut self, end: TxSeq) {
         debug_assert_eq!(end, self.position());
-        self.base = end;
+        self.base.0 += self.lane.len() as u64;
         #[cfg(feature = "mutants")]
         if self.keeps_lane() {
             return;

@@ -1,6 +1,6 @@
 //! A header as three words, for comparing it with an expected header without decoding (rule W1).
 
-use dunlin_wire::HEADER_LEN;
+use dunlin_wire::{HEADER_LEN, Residence, TIMED_RESPONSE};
 
 /// A header: type, flags, `aux` and session; token and size; packet and request number.
 pub(crate) type Words = [u64; 3];
@@ -20,6 +20,19 @@ pub(crate) fn words_of(bytes: &[u8]) -> Option<(Words, &[u8])> {
 pub(crate) fn first_packet(bytes: &[u8]) -> Option<&[u8]> {
     let (words, _) = words_of(bytes)?;
     bytes.get(..HEADER_LEN + high(words[1]) as usize)
+}
+
+/// Whether this is the header of a RESP without flags that states a residence.
+#[inline(always)]
+pub(crate) const fn is_timed(words: &Words) -> bool {
+    words[0] & 0xFFFF == TIMED_RESPONSE && residence_of(words).0 != Residence::NO_SAMPLE.0
+}
+
+/// The residence in the header of a RESP.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "a field of 16 bits")]
+pub(crate) const fn residence_of(words: &Words) -> Residence {
+    Residence((words[0] >> 16) as u16)
 }
 
 /// A header's bytes as words.

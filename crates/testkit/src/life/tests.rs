@@ -84,6 +84,7 @@ fn every_planted_difference_is_found_and_named() {
         (Mutant::PlainThoughPaced, ""),
         (Mutant::LaneKept, ""),
         (Mutant::MeasuredLonger, "call: "),
+        (Mutant::ResidenceIgnored, "rtt_samples: "),
         (Mutant::NotReported, "is given up"),
     ];
     assert_eq!(expected.map(|(mutant, _)| mutant), Mutant::DIFFERENCES);

@@ -128,6 +128,6 @@ impl Connect for Shm {
             rx_mapped_bytes: rx.mapped(),
             ..*rx.counters()
         };
-        mapped.plus(tx.counters())
+        mapped.plus(&tx.counters())
     }
 }

@@ -19,8 +19,10 @@
 mod consumer;
 mod dirty;
 mod lengths;
+pub(super) mod lent;
 mod messages;
 mod run;
+pub(super) mod watch;
 
 use std::ptr::NonNull;
 
@@ -31,7 +33,7 @@ use dirty::Dirty;
 use lengths::Lengths;
 
 #[cfg(not(loom))]
-pub(super) use consumer::{At, Watch};
+pub(super) use consumer::At;
 #[cfg(any(test, not(loom)))]
 pub(super) use consumer::{Consumer, Next};
 

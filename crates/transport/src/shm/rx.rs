@@ -23,16 +23,16 @@
 mod house;
 mod incoming;
 mod longs;
+mod named;
 mod plain;
 mod shorts;
 mod waiting;
 
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::{Ordering, fence};
 
 use dunlin_core::transport::{Begun, Frame, RX_BURST, Rx};
-use dunlin_msgbuf::PeerBytes;
 
 use incoming::{Alone, FrameBytes, HOUSEKEEPING, RxRing, Taken};
 use longs::Longs;
@@ -43,7 +43,8 @@ use waiting::Waiting;
 use super::cells::cells_of;
 use super::channel::{Bell, Channel};
 use super::regions::{Known, MapLimit};
-use super::ring::{Consumer, Parked, Watch};
+use super::ring::watch::Watch;
+use super::ring::{Consumer, Parked};
 use crate::counters::Counters;
 
 /// The receiving half of an endpoint on shared memory.
@@ -142,6 +143,7 @@ impl ShmRx {
     /// the default, after every eighth of the ring. For experiments: this shows how much eRPC
     /// §4.1.1 saves with one descriptor for many packets.
     pub fn give_back_together(&mut self, cells: Option<u32>) {
+        self.alone.end();
         for incoming in self.rings.iter_mut().flatten() {
             incoming.ring.set_part(cells);
         }
@@ -173,6 +175,9 @@ impl ShmRx {
     /// Stops polling a ring. Frames of the current burst stay valid.
     pub(super) fn remove(&mut self, index: usize) {
         self.alone.end();
+        if self.alone.index as usize == index {
+            self.alone.take_watch();
+        }
         if let Some(ring) = self.rings.get_mut(index).and_then(Option::take) {
             self.active.retain(|polled| polled.index as usize != index);
             self.dozing.retain(|other| *other as usize != index);
@@ -188,6 +193,7 @@ impl ShmRx {
             return false;
         }
         self.alone.end();
+        self.alone.close(&mut self.rings);
         self.mark(Parked::Asleep, Parked::Asleep);
         fence(Ordering::SeqCst);
         let has_packets = self
@@ -373,6 +379,7 @@ impl ShmRx {
     /// Runs a burst with all checks, which may have taken `count` packets already.
     #[inline(never)]
     fn burst_thoroughly(&mut self) -> usize {
+        self.alone.close(&mut self.rings);
         if let Some(watch) = self.alone.take_watch() {
             let index = self.alone.index;
             let alone = self.active.iter_mut().find(|polled| polled.index == index);
@@ -410,6 +417,7 @@ impl ShmRx {
     #[inline(never)]
     fn go_on(&mut self) -> usize {
         let before = self.count();
+        self.alone.close(&mut self.rings);
         self.long.clear();
         self.note_busy();
         if !self.drain(0) {
@@ -455,41 +463,6 @@ impl ShmRx {
         corrupt
             .into_iter()
             .for_each(|index| self.close_corrupt(index));
-    }
-
-    /// Shows a few of the packets whose data lies elsewhere. If the burst has other packets, they
-    /// wait for the next burst.
-    #[inline]
-    fn show(&mut self) -> usize {
-        if self.count() > 0 {
-            self.waiting.on_others(self.alone.bursts);
-            return 0;
-        }
-        if self.waiting.is_empty() {
-            return 0;
-        }
-        let shown = self.waiting.show(self.alone.bursts);
-        for named in self.waiting.shown() {
-            self.counters.rx_packets += 1;
-            self.counters.rx_bytes += u64::from(named.len) + named.data.len() as u64;
-        }
-        shown
-    }
-
-    /// The frame of a packet whose data lies elsewhere. If its ring is gone by now, the frame has
-    /// no bytes, so the endpoint rejects it.
-    #[inline(never)]
-    fn named_frame(&self, index: usize) -> Frame<'_> {
-        static NOTHING: AtomicU32 = AtomicU32::new(0);
-        let named = self.waiting.shown().nth(index);
-        let named = named.expect("the burst has such a frame");
-        let ring = self.rings.get(named.ring as usize);
-        let elsewhere = ring
-            .and_then(|ring| ring.as_ref()?.known.find(named.data))
-            .unwrap_or_else(|| PeerBytes::of(&[], &NOTHING, 0));
-        let mut frame = Frame::new(&named.front[..named.len as usize]);
-        frame.elsewhere = Some(elsewhere);
-        frame
     }
 }
 

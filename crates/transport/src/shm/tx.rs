@@ -28,13 +28,17 @@ use super::ffi;
 use super::regions::Told;
 use super::ring::{Producer, Refused};
 use crate::counters::Counters;
+use lone::Lone;
 
 /// The sending half of an endpoint on shared memory.
 #[derive(Debug)]
 pub struct ShmTx {
     /// The peers, by the index in the [`PeerId`].
     peers: Vec<Option<Outgoing>>,
+    /// The number of packets that this half got, without those in lent cells.
     handed_over: u64,
+    /// The cells in which further lone packets to one peer leave.
+    lone: Lone,
     /// Indices of the unsettled peers.
     unsettled: Vec<usize>,
     /// Number of bursts of several packets since the unsettled peers were checked.
@@ -95,6 +99,7 @@ impl ShmTx {
         Self {
             peers: Vec::new(),
             handed_over: 0,
+            lone: Lone::new(),
             unsettled: Vec::new(),
             put_off: 0,
             lane: (HEADER_LEN + channels.options.by_reference as usize - 1).min(LANE_PACKET),
@@ -105,12 +110,16 @@ impl ShmTx {
     }
 
     /// The counters of this half.
-    pub const fn counters(&self) -> &Counters {
-        &self.counters
+    pub fn counters(&self) -> Counters {
+        Counters {
+            tx_packets: self.counters.tx_packets + self.lone.sent(),
+            ..self.counters
+        }
     }
 
     /// Sends on a new ring from now on.
     pub(super) fn add(&mut self, index: usize, outgoing: Outgoing) {
+        self.end_lone_run();
         if self.peers.len() <= index {
             self.peers.resize_with(index + 1, || None);
         }
@@ -129,6 +138,7 @@ impl ShmTx {
         packets: &[LanePacket],
         items: &[TxItem],
     ) -> TxSeq {
+        self.end_lone_run();
         let mut rest = packets;
         while let Some(first) = rest.first() {
             let us = first.peer();
@@ -155,6 +165,7 @@ impl ShmTx {
     #[inline(never)]
     fn look_again(&mut self) {
         self.put_off = 0;
+        self.lone.on_settled();
         while let Some(index) = self.unsettled.pop() {
             if let Some(Some(peer)) = self.peers.get_mut(index) {
                 peer.unsettled = false;
@@ -182,6 +193,8 @@ impl ShmTx {
 
     /// Stops sending on a ring.
     pub(super) fn remove(&mut self, index: usize) {
+        self.end_lone_run();
+
         if let Some(peer) = self.peers.get_mut(index) {
             *peer = None;
             self.unsettled.retain(|other| *other != index);
@@ -192,6 +205,8 @@ impl ShmTx {
 impl Tx for ShmTx {
     #[inline]
     fn burst(&mut self, items: &[TxItem]) -> TxSeq {
+        self.end_lone_run();
+
         let mut rest = items;
         while let Some(first) = rest.first() {
             let index = index_of(first.peer);
@@ -251,15 +266,16 @@ impl Tx for ShmTx {
         messages: impl Messages<'a>,
     ) -> TxSeq {
         if packet.size() > ONE_CELL {
+            self.end_lone_run();
             return match packet.size() {
                 ..=TWO_CELLS => self.send_lone_two(lane, packet),
                 len if len <= LANE_COPIED => self.send_lone_long(lane, packet),
                 _ => self.send_lone_message(lane, packet, messages),
             };
         }
-        match self.send_only::<1>(lane, packet, InLane) {
-            Some(end) => end,
-            None => self.send_row(lane, packet, InLane, &[]),
+        match self.lone.is_open(packet.peer()) {
+            true => self.send_lent(lane, packet),
+            false => self.send_lone_anew(lane, packet),
         }
     }
 
@@ -278,7 +294,7 @@ impl Tx for ShmTx {
 
     #[inline]
     fn done(&mut self) -> TxSeq {
-        TxSeq(self.handed_over)
+        TxSeq(self.handed_over + self.lone.sent())
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 
 use dunlin_wire::{ErrorCode, Flags, Header, PacketType, Residence};
 
-use super::{CallMarks, CallState, Calls, Ended};
+use super::{Call, CallMarks, CallState, Calls, Ended};
 use crate::call::Done;
 use crate::congestion::pacer::Pacer;
 use crate::congestion::{Sample, Way};
@@ -173,9 +173,8 @@ impl Calls {
         failed(ended, error, keeps_rules)
     }
 
-    /// Takes the times from an answer: the residence of the request and, if the request asked for a
-    /// sample and the sample can be trusted, the round trip (rule S10).
-    #[inline(never)]
+    /// Takes the times from an answer.
+    #[inline]
     pub(crate) fn take_sample(
         &mut self,
         idx: CallIdx,
@@ -185,42 +184,7 @@ impl Calls {
         context: &mut Context,
     ) {
         let call = self.at(idx);
-        let marked = header.flags.has(Flags::ECN_ECHO);
-        let mut sample = None;
-        context.look_for_backlog();
-        let is_copy = header.flags.has(Flags::RETRANSMISSION);
-        match header.residence().to_nanos().filter(|_| !is_copy) {
-            Some(residence_ns) => {
-                line.on_residence(residence_ns);
-                let came = context.moment.burst_time();
-                let rtt = came.since(call.sent).since(Nanos(residence_ns));
-                if !call.marks.has(CallMarks::SAMPLE) {
-                    // The request was sent more than once, or at an uncertain time.
-                } else if context.moment.waited() <= away_limit(rtt) {
-                    line.on_round_trip(rtt);
-                    context.stats.on_rtt(rtt);
-                    sample = Some(rtt);
-                } else {
-                    context.stats.on_rtt_away();
-                }
-            }
-            // The request asked for a sample and got no residence, so it may have waited for the
-            // peer's thread.
-            None if call.marks.has(CallMarks::SAMPLE) && !is_copy => {
-                line.on_wait(context.moment.burst_time().since(call.sent));
-                pacer.learn_wait(line, Way::Out, 1, context);
-            }
-            None => {}
-        }
-        if sample.is_some() || marked {
-            let answer = Sample {
-                rtt: sample,
-                congestion: marked,
-                packets: 1,
-                now: context.moment.now(),
-            };
-            pacer.learn(line, Way::Out, answer, context);
-        }
+        call.take_sample(header.residence(), header.flags, line, pacer, context);
     }
 
     /// Handles a CR: the server has the request, and its answer will take time (rule S5). Returns
@@ -263,6 +227,57 @@ impl Calls {
         call.enter(CallState::Accepted);
         call.attempts = 0;
         call.sent = now;
+    }
+}
+
+impl Call {
+    /// Takes the times from an answer: the residence of the request and, if the request asked for a
+    /// sample and the sample can be trusted, the round trip (rule S10).
+    #[inline(never)]
+    pub(super) fn take_sample(
+        &self,
+        residence: Residence,
+        flags: Flags,
+        line: &mut Line,
+        pacer: &mut Pacer,
+        context: &mut Context,
+    ) {
+        let marked = flags.has(Flags::ECN_ECHO);
+        let mut sample = None;
+        context.look_for_backlog();
+        let is_copy = flags.has(Flags::RETRANSMISSION);
+        match residence.to_nanos().filter(|_| !is_copy) {
+            Some(residence_ns) => {
+                line.on_residence(residence_ns);
+                let came = context.moment.burst_time();
+                let rtt = came.since(self.sent).since(Nanos(residence_ns));
+                if !self.marks.has(CallMarks::SAMPLE) {
+                    // The request was sent more than once, or at an uncertain time.
+                } else if context.moment.waited() <= away_limit(rtt) {
+                    line.on_round_trip(rtt);
+                    context.stats.on_rtt(rtt);
+                    sample = Some(rtt);
+                } else {
+                    context.stats.on_rtt_away();
+                }
+            }
+            // The request asked for a sample and got no residence, so it may have waited for the
+            // peer's thread.
+            None if self.marks.has(CallMarks::SAMPLE) && !is_copy => {
+                line.on_wait(context.moment.burst_time().since(self.sent));
+                pacer.learn_wait(line, Way::Out, 1, context);
+            }
+            None => {}
+        }
+        if sample.is_some() || marked {
+            let answer = Sample {
+                rtt: sample,
+                congestion: marked,
+                packets: 1,
+                now: context.moment.now(),
+            };
+            pacer.learn(line, Way::Out, answer, context);
+        }
     }
 }
 

@@ -1,15 +1,17 @@
 //! The common path at the client, for ordinary calls: short, not paced, and without a special case.
 
 use dunlin_msgbuf::MsgBuf;
-use dunlin_wire::ReqType;
+use dunlin_wire::{Flags, ReqType};
 
 use super::{Bufs, Call, CallMarks, CallState, Calls, Ended, home};
 use crate::call::{CallOptions, Tag};
 use crate::client::kept::Kept;
 use crate::client::slot::Slot;
+use crate::congestion::pacer::Pacer;
 use crate::context::Context;
 use crate::handle::{CallId, CallIdx, Session};
-use crate::packet::words::Words;
+use crate::packet::words::{Words, residence_of};
+use crate::session::line::Line;
 use crate::session::proof::{Left, Ready};
 use crate::session::table::Sessions;
 use crate::slab::{Free, Slab};
@@ -77,6 +79,40 @@ impl Calls {
         sessions: &mut Sessions,
         context: &mut Context,
     ) -> Option<Ended> {
+        self.end_with::<LONE>(words, data, sessions, context, |_, _, _| {})
+    }
+
+    /// Like [`Self::end_plain`], for a response that states how long its request stayed in the
+    /// server. The endpoint must know when it last looked for packets (rule S10).
+    #[inline(always)]
+    pub(crate) fn end_timed(
+        &mut self,
+        words: &Words,
+        data: &[u8],
+        sessions: &mut Sessions,
+        pacer: &mut Pacer,
+        context: &mut Context,
+    ) -> Option<Ended> {
+        let residence = residence_of(words);
+        self.end_with::<false>(words, data, sessions, context, |call, line, context| {
+            #[cfg(feature = "mutants")]
+            if context.shows(crate::mutant::Mutant::ResidenceIgnored) {
+                return;
+            }
+            call.take_sample(residence, Flags::NONE, line, pacer, context);
+        })
+    }
+
+    /// Ends a call with its response; `take_times` gets the call before it ends.
+    #[inline(always)]
+    fn end_with<const LONE: bool>(
+        &mut self,
+        words: &Words,
+        data: &[u8],
+        sessions: &mut Sessions,
+        context: &mut Context,
+        take_times: impl FnOnce(&Call, &mut Line, &mut Context),
+    ) -> Option<Ended> {
         let known = sessions.known(words)?;
         let slot = self.slots.get_mut(known.slot().index())?;
         let idx = slot.awaited(words[2])?;
@@ -104,6 +140,7 @@ impl Calls {
         if line.has_waiting() {
             context.wake(session.index(), line);
         }
+        take_times(call, line, context);
         let (tag, bufs) = (call.tag, call.bufs.take()?);
         call.end();
         Some(Ended { session, tag, bufs })

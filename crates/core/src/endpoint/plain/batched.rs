@@ -20,18 +20,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     pub(super) fn keep_whole(&mut self, rx: &impl Rx, first: usize, frames: usize) -> usize {
         // A tap must see each frame.
         let frames = if self.tap.is_some() { first } else { frames };
-        let mut lined_up = rx.lined_up(first);
-        for index in first..frames {
-            let mut bytes = lined_up.next();
-            if bytes.is_none() {
-                lined_up = rx.lined_up(index);
-                bytes = lined_up.next().or_else(|| find_whole(rx, index));
-            }
-            if !self.keep_frame(bytes, index) {
-                return index;
-            }
-        }
-        frames
+        while_whole(rx, first, frames, |bytes, index| {
+            self.keep_frame(bytes, index)
+        })
     }
 
     /// As [`Self::keep_whole`], for the only frame of a burst. True if it is kept.
@@ -77,6 +68,29 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.keep_for_batch((req_type, inbound, session), index, data, max_response);
         Some(true)
     }
+}
+
+/// Passes the frames from `first` on to `take`, each with its index, until it returns false.
+/// Returns the index of that frame, or the number of frames.
+#[inline(always)]
+pub(super) fn while_whole(
+    rx: &impl Rx,
+    first: usize,
+    frames: usize,
+    mut take: impl FnMut(Option<&[u8]>, usize) -> bool,
+) -> usize {
+    let mut lined_up = rx.lined_up(first);
+    for index in first..frames {
+        let mut bytes = lined_up.next();
+        if bytes.is_none() {
+            lined_up = rx.lined_up(index);
+            bytes = lined_up.next().or_else(|| find_whole(rx, index));
+        }
+        if !take(bytes, index) {
+            return index;
+        }
+    }
+    frames
 }
 
 /// As [`Rx::whole`], for a frame that does not come in a row.

@@ -85,12 +85,13 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         // The packet is counted before it runs, because it must count even if a function of the
         // user panics.
         cursor.plain += 1;
+        let is_alone = packet.len() == frame.bytes.len();
         // A packet alone in its frame was tried already, unless a tap sees each frame.
-        let was_tried = met == Met::Tried
-            || packet.len() == frame.bytes.len() && self.tap.is_none() && !cursor.again;
+        let was_tried = met == Met::Tried || is_alone && self.tap.is_none() && !cursor.again;
         let next = (index, cursor.offset + packet.len());
         let ran = !was_tried && self.run_ordinary(packet, next, cursor)
-            || self.accept_among_others(packet, cursor, index);
+            || self.accept_among_others(packet, cursor, index)
+            || !is_alone && self.end_among_others(packet, next, cursor);
         match ran {
             true => cursor.offset += packet.len(),
             false => cursor.plain -= 1,

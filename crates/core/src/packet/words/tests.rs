@@ -1,4 +1,5 @@
-//! The first packet of a frame, if the frame begins with a whole message.
+//! The first packet of a frame, if the frame begins with a whole message, and answers that state a
+//! residence.
 
 use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum, SessionNum, Token};
 
@@ -38,4 +39,36 @@ fn a_packet_that_is_cut_off_or_a_part_of_a_message_is_no_first_packet() {
     assert!(first_packet(&packet(5, 4)).is_none());
     assert!(first_packet(&packet(0, 0)[..HEADER_LEN - 1]).is_none());
     assert!(first_packet(&packet(1 << 20, 1000)).is_none());
+}
+
+#[test]
+fn only_a_response_without_flags_that_states_a_residence_is_timed() {
+    let header = |kind, flags, residence: Residence| Header {
+        kind,
+        flags,
+        aux: residence.0,
+        session: SessionNum(2),
+        token: Token(3),
+        size: 0,
+        pkt: PktNum(0),
+        req: ReqNum(4),
+    };
+    let timed = Residence::from_nanos(700);
+    for (header, expected) in [
+        (header(PacketType::Resp, Flags::NONE, timed), true),
+        (header(PacketType::Resp, Flags::NONE, Residence::ZERO), true),
+        (
+            header(PacketType::Resp, Flags::NONE, Residence::NO_SAMPLE),
+            false,
+        ),
+        (
+            header(PacketType::Resp, Flags::RETRANSMISSION, timed),
+            false,
+        ),
+        (header(PacketType::Err, Flags::NONE, timed), false),
+    ] {
+        let words = words(&header.encode());
+        assert_eq!(is_timed(&words), expected, "{header:?}");
+        assert_eq!(residence_of(&words), header.residence());
+    }
 }

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use dunlin_core::transport::{Frame, TxItem};
-use dunlin_core::{Config, Nanos, PacketLen, RpcError, Seen, SessionOptions, Tag, Tap};
+use dunlin_core::{Config, Counters, Nanos, PacketLen, RpcError, Seen, SessionOptions, Tag, Tap};
 use dunlin_testkit::pair::*;
 use dunlin_testkit::wire::{Wire, deliver};
 use dunlin_wire::{ErrorCode, HEADER_LEN, Header, PacketType};
@@ -150,6 +150,57 @@ fn a_held_request_is_acknowledged_and_answered_later() {
     pair.run();
     assert_eq!(pair.done(), [(Tag(1), Ok(b"late".to_vec()))]);
     assert_eq!(pair.ran(), 1);
+    pair.assert_clean();
+}
+
+/// Makes calls that the server holds, lets time pass, and answers all of them.
+fn answer_late(pair: &mut Pair, calls: u64) {
+    pair.pass(Nanos::from_millis(1));
+    for tag in 0..calls {
+        pair.call(HOLD, b"x", tag);
+    }
+    pair.run();
+    pair.pass(Nanos::from_micros(1));
+    let held: Vec<_> = pair.server.rpc.app_mut().held.drain(..).collect();
+    for request in held {
+        request.reply_bytes(&mut pair.server.rpc.cx(), b"late");
+    }
+    pair.run();
+}
+
+#[test]
+fn late_answers_take_the_common_path_and_give_their_times() {
+    let mut pair = Pair::new();
+    for calls in [1, 3, 8] {
+        let before = *pair.client.rpc.counters();
+        answer_late(&mut pair, calls);
+        let after = pair.client.rpc.counters();
+        assert_eq!(after.rx_plain - before.rx_plain, calls);
+        assert_eq!(after.rx_declined, before.rx_declined);
+        let samples = |counters: &Counters| counters.rtt_samples + counters.rtt_away;
+        assert_eq!(samples(after) - samples(&before), 1, "one request asks");
+        assert_eq!(after.completions - before.completions, calls);
+    }
+    assert_eq!(pair.server.rpc.counters().credit_returns, 0);
+    assert_eq!(pair.done().len(), 12);
+    pair.assert_clean();
+}
+
+#[test]
+fn after_a_completion_of_a_late_answer_panics_the_burst_continues() {
+    let mut pair = Pair::new();
+    pair.client.rpc.on_completion(|app, done, cx| {
+        app.done.push((done.tag, Ok(Vec::new())));
+        cx.recycle([done.request, done.response]);
+        assert!(!done.tag.0.is_multiple_of(2), "planted");
+    });
+    for calls in [1, 3, 8] {
+        answer_late(&mut pair, calls);
+    }
+    assert_eq!(pair.done().len(), 12, "each call ends once");
+    let counters = pair.client.rpc.counters();
+    assert_eq!((counters.handler_panics, counters.completions), (7, 12));
+    assert_eq!(counters.rx_plain, 12);
     pair.assert_clean();
 }
 

@@ -8,7 +8,8 @@ use std::ptr::NonNull;
 #[cfg(not(loom))]
 use super::super::cells::CELL;
 use super::super::cells::{Cells, ONE_CELL, cells_of, cells_of_long};
-use super::super::sync::{AtomicU64, Ordering};
+use super::super::sync::Ordering;
+use super::watch::Watch;
 use super::{ConsumerLine, LEN_SHIFT, Parked, REFERENCE, WRAP, longest_packet, low, sequence};
 
 /// The packet at the consumer's head.
@@ -56,14 +57,6 @@ pub(in crate::shm) struct Consumer {
     /// The number of cells that are given back together.
     part: u64,
     longest: u32,
-}
-
-/// The place where a consumer will find its next packet, for a receiver that polls many rings
-/// without touching the consumers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::shm) struct Watch {
-    word: NonNull<AtomicU64>,
-    sequence: u32,
 }
 
 // SAFETY: as for the producer.
@@ -156,10 +149,9 @@ impl Consumer {
             // SAFETY: the packet is not the last one before the ring's end.
             false => unsafe { watch.later(cells as usize) },
         };
-        // If another packet follows, both are taken as a row. This load may miss a packet that has
-        // just come, so it needs no ordering. SAFETY: our cells are alive.
-        let word = unsafe { next.word.as_ref() }.load(Ordering::Relaxed);
-        if low(word) == next.sequence {
+        // If another packet follows, both are taken as a row. A packet that has just come may be
+        // missed. SAFETY: our cells are alive.
+        if unsafe { next.has_come() } {
             return None;
         }
         let (at, cells) = (self.cells.index(self.head) as usize, cells as usize);
@@ -329,6 +321,28 @@ impl Consumer {
         }
     }
 
+    /// The address of the first cell, from the head on, at which a packet of one cell needs this
+    /// end, because cells must be given back first or the next packet is in the next lap.
+    /// [`Self::catch_up`] notes the packets that were taken before.
+    #[cfg(not(loom))]
+    pub(in crate::shm) fn end_of_run(&self) -> usize {
+        let until_give_back = self.give_at.saturating_sub(self.head);
+        let end = u64::from(self.cells.index(self.head)) + until_give_back;
+        let last = self.cells.count() - 1;
+        let at = u32::try_from(end).map_or(last, |end| end.min(last));
+        self.cells.word_ptr(at).addr().get()
+    }
+
+    /// Notes that packets of one cell were taken up to this place, from which the next packet is
+    /// taken.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(in crate::shm) fn catch_up(&mut self, watch: Watch) {
+        let taken = watch.addr().wrapping_sub(self.watch().addr()) / CELL;
+        self.head += taken as u64;
+        debug_assert_eq!(watch, self.watch());
+    }
+
     /// Gives the cells of all packets taken so far back to the producer, once there are enough of
     /// them.
     #[inline]
@@ -421,42 +435,5 @@ const fn cells_in<const CELLS: u32>(len: u32) -> u32 {
             debug_assert!(cells_of(len) == known);
             known
         }
-    }
-}
-
-impl Watch {
-    /// The place of a packet that begins this number of cells later, in the same lap.
-    ///
-    /// # Safety
-    /// The ring has that cell.
-    #[cfg(not(loom))]
-    #[inline(always)]
-    unsafe fn later(self, cells: usize) -> Self {
-        Self {
-            // SAFETY: as the caller promises; the address was made from that of all cells.
-            word: unsafe { self.word.byte_add(cells * CELL) },
-            sequence: self.sequence,
-        }
-    }
-
-    /// The length of the packet there, with its flags in the bits above the length.
-    ///
-    /// # Safety
-    /// The cells of the ring are alive.
-    #[inline(always)]
-    pub(in crate::shm) unsafe fn next(&self) -> Option<u32> {
-        // SAFETY: as the caller promises.
-        let word = unsafe { self.word.as_ref() }.load(Ordering::Acquire);
-        (low(word) == self.sequence).then_some(low(word >> LEN_SHIFT))
-    }
-
-    /// True if a packet is there.
-    ///
-    /// # Safety
-    /// The cells of the ring are alive.
-    #[inline]
-    pub(in crate::shm) unsafe fn has_next(&self) -> bool {
-        // SAFETY: as the caller promises.
-        low(unsafe { self.word.as_ref() }.load(Ordering::Acquire)) == self.sequence
     }
 }

@@ -39,7 +39,15 @@ pub(super) fn push_lone(producer: &mut Producer, row: &Row, packet: Packet) -> b
         return producer.push_lone_message(&lines, packet.1, || row.message(packet));
     }
     match row.lines(&[packet]).len() {
-        1 => producer.push_lone(row.line(packet), row.size(packet)),
+        1 => {
+            let mut cells = producer.lend();
+            if !cells.has_room() {
+                return producer.push_lone(row.line(packet), row.size(packet));
+            }
+            // SAFETY: the ring is alive, and the cells are given back at once.
+            unsafe { cells.push(row.line(packet), row.size(packet)) };
+            producer.take_back(&cells) == 1
+        }
         ..=MOST_LINES => {
             let mut lines = [[0xEE; CELL]; MOST_LINES];
             let own = row.lines(&[packet]);
@@ -51,6 +59,21 @@ pub(super) fn push_lone(producer: &mut Producer, row: &Row, packet: Packet) -> b
         }
         _ => false,
     }
+}
+
+/// Sends packets of one cell each, one by one in lent cells, as long as cells are left. Returns
+/// their number.
+#[cfg(not(loom))]
+pub(super) fn push_lent(producer: &mut Producer, row: &Row) -> usize {
+    let mut cells = producer.lend();
+    for packet in &row.packets {
+        if !cells.has_room() {
+            break;
+        }
+        // SAFETY: the ring is alive, and its producer is not used meanwhile.
+        unsafe { cells.push(row.line(*packet), row.size(*packet)) };
+    }
+    usize::try_from(producer.take_back(&cells)).expect("few")
 }
 
 /// Sends packets of one length, as many of the first as fit. Returns their number.

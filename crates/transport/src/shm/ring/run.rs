@@ -262,7 +262,7 @@ impl Producer {
 }
 
 /// Consecutive cells, and the low half of a word that publishes a packet there in this lap.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Fill {
     pub(super) cells: Cells,
     pub(super) first: usize,
@@ -270,6 +270,15 @@ pub(super) struct Fill {
 }
 
 impl Fill {
+    /// None of these cells.
+    pub(super) const fn nowhere(cells: Cells) -> Self {
+        Self {
+            cells,
+            first: 0,
+            sequence: 0,
+        }
+    }
+
     /// Writes packets of any lengths. Returns the sum of their bytes, and a set bit for each of
     /// their cells that holds data in place of a word; the lowest bit is that of the run's first
     /// cell. `MIXED`: packets of one and of two cells come in no order.
@@ -371,7 +380,7 @@ impl Fill {
     /// # Safety
     /// The cell is free.
     #[inline(always)]
-    unsafe fn whole(self, place: usize, bytes: &[u8; ONE_CELL], len: usize) {
+    pub(super) unsafe fn whole(self, place: usize, bytes: &[u8; ONE_CELL], len: usize) {
         let at = self.first + place;
         // SAFETY: the cell is the caller's.
         unsafe { self.cells.write_whole(at, bytes) };

@@ -19,7 +19,7 @@ fn in_cell(packet: &[u8]) -> ([u8; ONE_CELL], usize) {
 }
 
 impl Heap {
-    fn pop(&mut self) -> Option<Vec<u8>> {
+    pub(super) fn pop(&mut self) -> Option<Vec<u8>> {
         match self.consumer.next() {
             Next::Packet { at, len } => Some(self.bytes(at, len).to_vec()),
             Next::Nothing => None,

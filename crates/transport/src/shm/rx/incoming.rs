@@ -18,7 +18,8 @@ use dunlin_msgbuf::{BufRef, REF_LEN};
 use super::super::cells::{CELL, ONE_CELL, WORD, cells_of};
 use super::super::channel::Channel;
 use super::super::regions::Known;
-use super::super::ring::{At, Consumer, Next, Watch};
+use super::super::ring::watch::Watch;
+use super::super::ring::{At, Consumer, Next};
 use super::shorts::{SHORT, Shorts, Took};
 use super::waiting::{LATELY, Named, Waiting};
 
@@ -182,6 +183,9 @@ pub(super) struct Alone {
     pub(super) index: u32,
     /// The place of its next packet; `None` unless bursts are plain.
     watch: Option<Watch>,
+    /// The address from which on a lone packet of one cell is taken with the help of its ring. 0 if
+    /// all of them are, and the ring knows of all packets before the watch.
+    open_until: usize,
     /// The number of the last plain burst with packets. If there was none, a number that is at
     /// least [`LATELY`] bursts in the past.
     busy: u32,
@@ -214,6 +218,7 @@ impl Alone {
             thorough: bursts + 1,
             index: 0,
             watch: None,
+            open_until: 0,
             busy: bursts.wrapping_sub(LATELY),
             plain: 0,
             count: 0,
@@ -248,6 +253,45 @@ impl Alone {
         took
     }
 
+    /// Copies the packet of one cell that a look has found, if it is the only one and needs no help
+    /// of its ring. The ring must catch up later.
+    #[inline(always)]
+    pub(super) fn take_one(&mut self, watch: Watch, len: u32, shorts: &mut Shorts) -> bool {
+        if watch.addr() >= self.open_until {
+            return false;
+        }
+        // SAFETY: the end is not after the ring's last cell.
+        let next = unsafe { watch.later(1) };
+        // SAFETY: plain bursts end before their ring goes, so its cells are alive.
+        if unsafe { next.has_come() } {
+            return false;
+        }
+        // SAFETY: the packet has that cell, and the length of a packet of one cell.
+        unsafe { shorts.take_one(watch.cell(), len) };
+        self.watch = Some(next);
+        self.took(1);
+        true
+    }
+
+    /// Takes no more packets without the only ring, which learns how many were taken so. Returns
+    /// that ring.
+    #[inline(always)]
+    pub(super) fn close<'a>(&mut self, rings: &'a mut [Option<RxRing>]) -> Option<&'a mut RxRing> {
+        let incoming = rings.get_mut(self.index as usize)?.as_mut()?;
+        if self.open_until != 0 {
+            self.open_until = 0;
+            if let Some(watch) = self.watch {
+                incoming.ring.catch_up(watch);
+            }
+        }
+        Some(incoming)
+    }
+
+    /// Lets packets of one cell be taken without the ring, as far as it permits.
+    pub(super) fn open(&mut self, incoming: &RxRing) {
+        self.open_until = incoming.ring.end_of_run();
+    }
+
     /// Copies the short packet that a look has found, if it is the only one. `CELLS` is its number
     /// of cells, or 0 for more than two. Returns whether it is the only one.
     #[inline(always)]
@@ -260,18 +304,6 @@ impl Alone {
         let Some(watch) = self.watch else {
             return false;
         };
-        self.take_lone_at::<CELLS>(watch, len, incoming, shorts)
-    }
-
-    /// The same, for a caller that has the watch at hand.
-    #[inline(always)]
-    pub(super) fn take_lone_at<const CELLS: u32>(
-        &mut self,
-        watch: Watch,
-        len: u32,
-        incoming: &mut RxRing,
-        shorts: &mut Shorts,
-    ) -> bool {
         let Some((packet, next)) = incoming.ring.take_lone::<CELLS>(watch, len) else {
             return false;
         };
@@ -301,7 +333,9 @@ impl Alone {
     }
 
     /// Sets the place of the only ring's next packet, after another function has taken packets.
+    #[inline(always)]
     pub(super) fn set_watch(&mut self, watch: Watch) {
+        debug_assert_eq!(self.open_until, 0, "the ring has caught up");
         self.watch = Some(watch);
     }
 
@@ -327,6 +361,7 @@ impl Alone {
     /// which plain bursts store nowhere else.
     pub(super) fn take_watch(&mut self) -> Option<Watch> {
         self.end();
+        self.open_until = 0;
         self.watch.take()
     }
 }

@@ -3,7 +3,7 @@
 
 use dunlin_core::transport::Begun;
 
-use super::super::ring::Watch;
+use super::super::ring::watch::Watch;
 use super::ShmRx;
 use super::incoming::Look;
 use super::shorts::{SHORT, TWO};
@@ -52,16 +52,10 @@ impl ShmRx {
         }
     }
 
-    /// Takes a packet of one cell from the only ring, unless more packets have come.
+    /// Takes a packet of one cell, unless more packets have come or its ring must help.
     #[inline(always)]
     fn takes_one(&mut self, watch: Watch, len: u32) -> bool {
-        let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
-            return false;
-        };
-        // The packets that this ring has shown so far belong to an earlier burst.
-        incoming.ring.give_back();
-        let shorts = &mut self.shorts;
-        let takes = self.alone.take_lone_at::<1>(watch, len, incoming, shorts);
+        let takes = self.alone.take_one(watch, len, &mut self.shorts);
         if takes {
             self.took(1, len.into());
         }
@@ -72,9 +66,10 @@ impl ShmRx {
     /// come.
     #[inline(never)]
     pub(super) fn burst_of_short(&mut self, len: u32) -> usize {
-        let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
+        let Some(incoming) = self.alone.close(&mut self.rings) else {
             return 0;
         };
+        // The packets that this ring has shown so far belong to an earlier burst.
         incoming.ring.give_back();
         let shorts = &mut self.shorts;
         let is_alone = match len {
@@ -91,11 +86,14 @@ impl ShmRx {
     /// Runs a burst that begins with short packets from the only ring.
     #[inline(never)]
     pub(super) fn burst_of_several(&mut self) -> usize {
-        let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
+        let Some(incoming) = self.alone.close(&mut self.rings) else {
             return 0;
         };
         incoming.ring.give_back();
         let took = self.alone.take(incoming, &mut self.shorts);
+        if took.packets == 1 {
+            self.alone.open(incoming);
+        }
         self.took(took.packets, took.bytes);
         match took.others {
             true => self.go_on(),

@@ -231,6 +231,19 @@ impl Shorts {
         unsafe { copy_cells::<CELLS>(ring, packet.at, to, packet.cells) };
     }
 
+    /// Copies the only packet of a burst, which has `len` bytes in this cell of a ring.
+    ///
+    /// # Safety
+    /// The cell is alive, and such a packet fits into it.
+    #[inline(always)]
+    pub(super) unsafe fn take_one(&mut self, cell: NonNull<[u8; CELL]>, len: u32) {
+        self.rows_mut()[0] = Row::of_one(len, 1);
+        // SAFETY: a line is as long as the cell, and does not overlap it.
+        unsafe { self.lines().write(cell.cast::<Line>().read()) };
+        // As in `copy_cells`.
+        compiler_fence(Ordering::SeqCst);
+    }
+
     /// Copies packet number `index` of a burst, which belongs to no row, out of the ring. Returns
     /// the address of its bytes.
     ///

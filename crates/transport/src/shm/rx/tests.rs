@@ -1,7 +1,7 @@
 //! A receiver that parks its rings just when a packet comes, and one that is moved while its frames
 //! are in use.
 
-use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem};
+use dunlin_core::transport::{Halves, Lane, MAX_INLINE, PeerId, Rx, Tx, TxItem};
 use dunlin_msgbuf::{BufRef, Pool, PoolConfig};
 
 use crate::connect::{Arm, Connect, EndpointUid, PeerInfo, meet};
@@ -66,6 +66,35 @@ fn a_sender_that_settles_wakes_a_receiver_that_parked_just_then() {
     assert_eq!(a.tx.counters().wakeups_sent, 1);
     a.tx.settle();
     assert_eq!(a.tx.counters().wakeups_sent, 1, "one wake-up is enough");
+}
+
+#[test]
+fn a_sender_of_lone_packets_that_settles_wakes_a_receiver_that_parked_just_then() {
+    let (mut a, mut b, peer) = connected();
+    let mut pool = Pool::new(PoolConfig::default()).expect("memory for a pool");
+    let message = pool.alloc(32).expect("memory");
+    let mut lane = Lane::new(a.tx.lane());
+    let mut send = |a: &mut End| {
+        assert!(lane.push(peer, [0; 3], &message));
+        a.tx.send(&lane, &[]);
+        lane.clear();
+    };
+    for wakeups in 1..40 {
+        for _ in 0..wakeups {
+            send(&mut a);
+            assert_eq!(b.rx.burst(), 1);
+        }
+        a.tx.settle();
+        send(&mut a);
+        // The mark that the receiver has set becomes visible only now.
+        b.rx.mark(Parked::Awake, Parked::Awake);
+        assert!(b.rx.bell.fall_asleep());
+        a.tx.settle();
+        assert_eq!(a.tx.counters().wakeups_sent, wakeups);
+        zero(&b);
+        b.rx.mark(Parked::No, Parked::Awake);
+        assert_eq!(b.rx.burst(), 1);
+    }
 }
 
 /// Undoes everything that peers have written into a doorbell, as any peer can.

@@ -1,14 +1,142 @@
 //! A packet that is alone in its burst: its receiver waits for it. Called by `send_lone`.
+//!
+//! A half that sends one packet at a time mostly sends to the peer of the packet before. From the
+//! second such packet on, the peer's ring lends cells, and a packet of one cell needs neither the
+//! peer nor the ring ([`Lone`]). Invariant: cells are lent only while nothing else is sent; every
+//! other function that sends, and every change of the peers, gives them back first.
 
-use dunlin_core::transport::{InLane, Lane, LanePacket, Messages, TxSeq};
+use dunlin_core::transport::{InLane, Lane, LanePacket, Messages, PeerId, TxSeq};
 
 use super::super::channels::index_of;
+use super::super::ring::lent::Lent;
 use super::{PUT_OFF, ShmTx, unsettle};
 
+/// The cells for further lone packets to a peer.
+#[derive(Debug)]
+pub(super) struct Lone {
+    cells: Lent,
+    /// The peer to which the next packet can leave in a lent cell without other work, or
+    /// [`CLOSED`].
+    open: u64,
+    /// The peer of the last lone packet of one cell. If cells are lent, they are its ring's.
+    peer: PeerId,
+}
+
+/// No peer has this number.
+const CLOSED: u64 = u64::MAX;
+
+impl Lone {
+    pub(super) fn new() -> Self {
+        Self {
+            cells: Lent::none(),
+            open: CLOSED,
+            peer: PeerId(u32::MAX),
+        }
+    }
+
+    /// Whether a packet to this peer can leave in a lent cell.
+    #[inline(always)]
+    pub(super) fn is_open(&self, peer: PeerId) -> bool {
+        self.open == u64::from(peer.0)
+    }
+
+    /// The number of packets in lent cells.
+    #[inline(always)]
+    pub(super) fn sent(&self) -> u64 {
+        self.cells.used() as u64
+    }
+
+    /// Notes that the peer is not among the unsettled ones now.
+    pub(super) fn on_settled(&mut self) {
+        self.open = CLOSED;
+    }
+}
+
 impl ShmTx {
-    /// Sends the only packet of a burst, if no other work is needed. `CELLS` is 1, 2, 3 for longer
-    /// packets, or 0 for those whose message may not be in the lane. The receiver waits for such a
-    /// packet, so this function must be fast, and is inlined into the iteration.
+    /// Sends the only packet of a burst, which fits into a cell, in a lent cell. The receiver waits
+    /// for the packet, so this function is inlined into the iteration.
+    #[inline(always)]
+    pub(super) fn send_lent(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
+        let len = packet.size();
+        // SAFETY: a cell is left, and cells are given back before the ring goes and before its
+        // producer is used.
+        let needs_care = unsafe { self.lone.cells.push(lane.first_line(), len) };
+        self.counters.tx_bytes += len as u64;
+        if needs_care {
+            self.care_for_lone();
+        }
+        TxSeq(self.handed_over + self.lone.sent())
+    }
+
+    /// Wakes the peer of the lent cells, which may sleep. At a pause, checks all unsettled peers
+    /// instead, and borrows more cells if none is left.
+    #[cold]
+    #[inline(never)]
+    fn care_for_lone(&mut self) {
+        if self.lone.cells.is_pause() {
+            // The peer is one of those that this checks.
+            self.look_again();
+            self.open_lone();
+        } else if let Some(Some(peer)) = self.peers.get_mut(index_of(self.lone.peer)) {
+            peer.ring_bell(&mut self.counters);
+        }
+    }
+
+    /// Sends the only packet of a burst, which fits into a cell, when no cell is at hand for it.
+    #[inline(never)]
+    pub(super) fn send_lone_anew(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
+        if self.lone.peer == packet.peer() && self.open_lone() {
+            return self.send_lent(lane, packet);
+        }
+        self.end_lone_run();
+        self.lone.peer = packet.peer();
+        let sent = self.send_only::<1>(lane, packet, InLane);
+        sent.unwrap_or_else(|| self.send_row(lane, packet, InLane, &[]))
+    }
+
+    /// Makes cells available for packets to the same peer as before. False if its ring lends none.
+    fn open_lone(&mut self) -> bool {
+        if !self.lone.cells.has_room() {
+            self.end_lone_run();
+        }
+        let us = self.lone.peer;
+        let index = index_of(us);
+        let Some(Some(peer)) = self.peers.get_mut(index) else {
+            return false;
+        };
+        if peer.peer != us {
+            return false;
+        }
+        unsettle(peer, index, &mut self.unsettled);
+        if !self.lone.cells.are_lent() {
+            self.lone.cells = peer.ring.lend();
+        }
+        let has_room = self.lone.cells.has_room();
+        self.lone.open = if has_room { us.0.into() } else { CLOSED };
+        has_room
+    }
+
+    /// Gives lent cells back.
+    #[inline(always)]
+    pub(super) fn end_lone_run(&mut self) {
+        if self.lone.cells.are_lent() {
+            self.give_cells_back();
+        }
+    }
+
+    #[inline(never)]
+    fn give_cells_back(&mut self) {
+        self.lone.open = CLOSED;
+        let cells = std::mem::replace(&mut self.lone.cells, Lent::none());
+        if let Some(Some(peer)) = self.peers.get_mut(index_of(self.lone.peer)) {
+            let used = peer.ring.take_back(&cells);
+            self.counters.tx_packets += used;
+            self.handed_over += used;
+        }
+    }
+
+    /// Sends the only packet of a burst while no cells are lent, if no other work is needed.
+    /// `CELLS` is 1, 2, 3 for longer packets, or 0 for those whose message may not be in the lane.
     #[inline(always)]
     pub(super) fn send_only<'a, const CELLS: usize>(
         &mut self,
@@ -16,6 +144,7 @@ impl ShmTx {
         packet: LanePacket,
         messages: impl Messages<'a>,
     ) -> Option<TxSeq> {
+        debug_assert!(!self.lone.cells.are_lent(), "the producer is used");
         let index = index_of(packet.peer());
         let Some(Some(peer)) = self.peers.get_mut(index) else {
             return None;
@@ -85,3 +214,6 @@ impl ShmTx {
         TxSeq(self.handed_over)
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -21,6 +21,7 @@ impl ShmTx {
         messages: impl Messages<'a>,
         items: &[TxItem],
     ) -> TxSeq {
+        self.end_lone_run();
         let (index, us) = (index_of(first.peer()), first.peer());
         match self.peers.get_mut(index) {
             Some(Some(peer)) if peer.peer == us => {

@@ -1,0 +1,121 @@
+//! Lent cells, and packets that are taken by a watch alone, compared step by step with a queue.
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+
+use super::super::super::check::Heap;
+use super::super::longest_packet;
+use super::super::row::{Row, push_lent};
+use super::*;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Sends packets of one cell in lent cells.
+    Lent(Vec<usize>),
+    /// Sends a packet of any length through the producer.
+    Push(usize),
+    /// Takes up to this number of packets of one cell by the watch alone.
+    Ahead(usize),
+    /// Takes a packet through the consumer.
+    Pop,
+    GiveBack,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => prop::collection::vec(0..=ONE_CELL, 1..40).prop_map(Step::Lent),
+        1 => (0..=300_usize).prop_map(Step::Push),
+        4 => (1..40_usize).prop_map(Step::Ahead),
+        3 => Just(Step::Pop),
+        2 => Just(Step::GiveBack),
+    ]
+}
+
+/// Bytes that look like a published word of the present lap or of the next one, which is the worst
+/// case.
+fn payload(ring: &Heap, number: usize, len: usize) -> Vec<u8> {
+    let lap = ring.cells().lap(ring.producer.tail) + number as u64 % 2;
+    let word = lap << 1 | 1 | (number as u64 % 57) << 32;
+    word.to_le_bytes().into_iter().cycle().take(len).collect()
+}
+
+/// Takes packets of one cell as a receiver does that has only the watch and the end of its run.
+fn take_ahead(ring: &mut Heap, most: usize) -> Vec<Vec<u8>> {
+    let (mut watch, end) = (ring.consumer.watch(), ring.consumer.end_of_run());
+    let mut packets = Vec::new();
+    while packets.len() < most && watch.addr() < end {
+        // SAFETY: the cells are this test's, and the end is not after the last one.
+        unsafe {
+            let Some(len) = watch.next().filter(|len| *len as usize <= ONE_CELL) else {
+                break;
+            };
+            let cell = watch.cell().read();
+            packets.push(cell[8..][..len as usize].to_vec());
+            watch = watch.later(1);
+        }
+    }
+    ring.consumer.catch_up(watch);
+    assert_eq!(ring.consumer.watch(), watch);
+    packets
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }))]
+
+    #[test]
+    fn lent_cells_and_watches_behave_like_a_queue(
+        log in 5..8_u32,
+        steps in prop::collection::vec(step(), 1..400),
+    ) {
+        let longest = longest_packet(1 << log).min(956);
+        let (mut ring, mut model) = (Heap::new(1 << log, longest), VecDeque::new());
+        for (number, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Lent(lens) => {
+                    let run: Vec<_> = lens.iter().map(|len| payload(&ring, number, *len)).collect();
+                    let sent = push_lent(&mut ring.producer, &Row::new(&run));
+                    model.extend(run.into_iter().take(sent));
+                }
+                Step::Push(len) => {
+                    let packet = payload(&ring, number, len);
+                    if ring.push(&packet, &[]).is_ok() {
+                        model.push_back(packet);
+                    }
+                }
+                Step::Ahead(most) => {
+                    for packet in take_ahead(&mut ring, most) {
+                        prop_assert_eq!(Some(packet), model.pop_front());
+                    }
+                }
+                Step::Pop => prop_assert_eq!(ring.pop(), model.pop_front()),
+                Step::GiveBack => ring.consumer.give_back(),
+            }
+        }
+        while let Some(packet) = model.pop_front() {
+            prop_assert_eq!(ring.pop(), Some(packet));
+        }
+        prop_assert_eq!(ring.pop(), None);
+    }
+}
+
+#[test]
+fn cells_are_lent_up_to_a_pause_and_not_beyond_the_room() {
+    let mut ring = Heap::new(64, 100);
+    let one = Row::new(&[[7; 20]]);
+    let mut sent = 0;
+    for (lens, expected) in [(3, 3), (100, 45)] {
+        let run = Row::new(&vec![[7; 20]; lens]);
+        assert_eq!(push_lent(&mut ring.producer, &run), expected);
+        sent += expected;
+    }
+    assert_eq!(sent, 48, "the last 16 cells include one that stays free");
+    assert!(!ring.producer.lend().has_room());
+    for _ in 0..sent {
+        assert!(ring.pop().is_some());
+    }
+    ring.consumer.give_back();
+    // The producer reads how far the consumer is only when it needs room.
+    assert_eq!(push_lent(&mut ring.producer, &one), 0);
+    assert!(!Lent::none().has_room() && !Lent::none().are_lent());
+}
