@@ -1,5 +1,6 @@
 //! The handle of a channel, and the builder that opens one.
 
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
@@ -44,7 +45,8 @@ pub struct Channel {
     /// a `bool`: the compiler would store enum tags in its unused values, which makes moves slower
     /// (`outgoing/stage.rs`).
     reserved: u32,
-    waiting: Waiting,
+    /// Dropped by [`Self::leave`].
+    waiting: ManuallyDrop<Waiting>,
 }
 
 /// The options of a new channel.
@@ -215,7 +217,7 @@ impl Channel {
         Self {
             handle,
             reserved: 0,
-            waiting: Waiting::new(),
+            waiting: ManuallyDrop::new(Waiting::new()),
         }
     }
 
@@ -269,7 +271,20 @@ impl Channel {
     #[cfg(feature = "tower")]
     #[inline]
     pub(crate) const fn take_place(&mut self) -> bool {
-        std::mem::replace(&mut self.reserved, 0) == 1
+        std::mem::replace(&mut self.reserved, 0) != 0
+    }
+
+    /// Gives up the place of a handle that is dropped, or its wait for one. Most handles have
+    /// neither. Because this is a function of its own, their drop is small, and becomes a part of
+    /// its caller.
+    #[cold]
+    #[inline(never)]
+    fn leave(&mut self) {
+        let waiting = std::mem::replace(&mut *self.waiting, Waiting::new());
+        if self.reserved != 0 {
+            self.handle.places().free();
+        }
+        drop(waiting);
     }
 
     /// Waits until a server is ready.
@@ -341,8 +356,8 @@ impl Clone for Channel {
 impl Drop for Channel {
     #[inline]
     fn drop(&mut self) {
-        if self.reserved == 1 {
-            self.handle.places().free();
+        if self.reserved != 0 || self.waiting.is_enrolled() {
+            self.leave();
         }
     }
 }

@@ -5,6 +5,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::hash::Hash;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -47,14 +48,65 @@ pin_project! {
     /// the layers, and allocates nothing.
     #[must_use = "a call that is not awaited is not made"]
     pub struct ThroughCall<S: Service<Outgoing>, M: Method> {
-        // The call; absent if the value cannot be encoded, and once the service has the call.
-        call: Option<Outgoing>,
-        // Present as long as `call` is.
-        service: Option<S>,
-        // Present once the service has the call.
         #[pin]
-        sent: Option<S::Future>,
+        stage: Stage<S>,
         method: PhantomData<fn() -> M>,
+    }
+}
+
+pin_project! {
+    // Two stages, because with three the compiler makes the drop a jump table, which is not inlined
+    // (docs/decisions/channel.md).
+    #[project = Now]
+    enum Stage<S: Service<Outgoing>> {
+        Unsent { unsent: Unsent<S> },
+        Sent { #[pin] future: S::Future },
+    }
+}
+
+/// A call, and the service that will get it. Both are absent if the value cannot be encoded, and
+/// once the service has the call. [`Self::discard`] drops them.
+struct Unsent<S> {
+    call: ManuallyDrop<Option<Outgoing>>,
+    service: ManuallyDrop<Option<S>>,
+}
+
+impl<S: Service<Outgoing>> Unsent<S> {
+    /// Gives the call to the service, once that is ready. `None`: there is no call.
+    fn poll_send(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<S::Future>, S::Error>> {
+        let Some(service) = &mut *self.service else {
+            return Poll::Ready(Ok(None));
+        };
+        ready!(service.poll_ready(context))?;
+        let Some(call) = self.call.take() else {
+            return Poll::Ready(Ok(None));
+        };
+        // In a variable, the service would have to be dropped after a panic, which costs more.
+        let future = service.call(call);
+        *self.service = None;
+        Poll::Ready(Ok(Some(future)))
+    }
+}
+
+impl<S> Unsent<S> {
+    /// Drops a call that is not sent. Such calls are rare. Because this is a function of its own,
+    /// the drop of other calls is small, and becomes a part of its caller.
+    #[cold]
+    #[inline(never)]
+    fn discard(&mut self) {
+        drop((self.call.take(), self.service.take()));
+    }
+}
+
+impl<S> Drop for Unsent<S> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.service.is_some() {
+            self.discard();
+        }
     }
 }
 
@@ -70,9 +122,21 @@ impl Channel {
 }
 
 impl<S: Service<Outgoing>, M: Method> ThroughCall<S, M> {
-    fn with(mut self, change: impl FnOnce(Outgoing) -> Outgoing) -> Self {
-        self.call = self.call.map(change);
-        self
+    fn with(self, change: impl FnOnce(Outgoing) -> Outgoing) -> Self {
+        match self.try_with(|call| Ok::<_, Infallible>(change(call))) {
+            Ok(this) => this,
+            Err(never) => match never {},
+        }
+    }
+
+    fn try_with<E>(
+        mut self,
+        change: impl FnOnce(Outgoing) -> Result<Outgoing, E>,
+    ) -> Result<Self, E> {
+        if let Stage::Unsent { unsent } = &mut self.stage {
+            *unsent.call = unsent.call.take().map(change).transpose()?;
+        }
+        Ok(self)
     }
 
     /// Ends the call if it has no answer this long after the layers have sent it.
@@ -93,9 +157,8 @@ impl<S: Service<Outgoing>, M: Method> ThroughCall<S, M> {
     ///
     /// # Errors
     /// See [`MetaError`].
-    pub fn meta(mut self, key: &str, value: &str) -> Result<Self, MetaError> {
-        self.call = self.call.map(|call| call.meta(key, value)).transpose()?;
-        Ok(self)
+    pub fn meta(self, key: &str, value: &str) -> Result<Self, MetaError> {
+        self.try_with(|call| call.meta(key, value))
     }
 
     /// For a call that a handler makes to serve a request: the call ends when the client of that
@@ -125,16 +188,15 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let failed = |error: S::Error| Failure::of(ThroughError::from(error.into()));
-        let mut this = self.project();
-        if let Some(service) = this.service {
-            ready!(service.poll_ready(context)).map_err(failed)?;
-            if let Some(call) = this.call.take() {
-                this.sent.set(Some(service.call(call)));
-            }
-            *this.service = None;
+        let mut stage = self.project().stage;
+        if let Now::Unsent { unsent } = stage.as_mut().project() {
+            let Some(future) = ready!(unsent.poll_send(context)).map_err(failed)? else {
+                return Poll::Ready(Err(Failure::BadValue));
+            };
+            stage.set(Stage::Sent { future });
         }
-        let Some(future) = this.sent.as_pin_mut() else {
-            return Poll::Ready(Err(Failure::BadValue));
+        let Now::Sent { future } = stage.project() else {
+            unreachable!("the call has just been sent")
         };
         future.poll(context).map(|ended| {
             let answer = ended.map_err(failed)?;
@@ -157,10 +219,15 @@ where
 
     fn typed<'a, M: Method>(&'a self, (): (), value: &'a M::Request) -> ThroughCall<S, M> {
         let call = outgoing::<M>(&self.channel, value);
+        let service = call.is_some().then(|| self.service.clone());
+        let stage = Stage::Unsent {
+            unsent: Unsent {
+                call: ManuallyDrop::new(call),
+                service: ManuallyDrop::new(service),
+            },
+        };
         ThroughCall {
-            service: call.is_some().then(|| self.service.clone()),
-            call,
-            sent: None,
+            stage,
             method: PhantomData,
         }
     }

@@ -110,7 +110,7 @@ impl Places {
         if !self.reserve() {
             return self.wait(waiter, context);
         }
-        if waiter.0.is_some() {
+        if waiter.is_enrolled() {
             waiter.end();
         }
         Poll::Ready(())
@@ -218,6 +218,12 @@ impl Waiter {
     /// A task that does not wait yet.
     pub const fn new() -> Self {
         Self(None)
+    }
+
+    /// Whether the task waits, or has waited and has not taken its place yet.
+    #[inline]
+    pub const fn is_enrolled(&self) -> bool {
+        self.0.is_some()
     }
 
     /// The task no longer waits.

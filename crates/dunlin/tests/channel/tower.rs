@@ -1,7 +1,9 @@
 //! Channels as tower services: layers around them, policies that ask `ran()`, and typed clients.
 
 use std::future::{Ready, ready};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{self, Poll};
 use std::time::Duration;
 
 use dunlin::channel::{Pick, ThroughError};
@@ -302,4 +304,64 @@ fn a_typed_client_goes_through_layers() {
     let end = block_on(DoublesClient::over(hasty.through(layers)).twice(&1)).unwrap_err();
     let is_channels = matches!(&end, Failure::Call(ThroughError::Channel(_)));
     assert!(is_channels && end.ran() == Ran::No, "{end}");
+}
+
+/// A layer that passes everything on. Its clones share a count.
+#[derive(Clone)]
+struct Counted {
+    channel: dunlin::Channel,
+    _clones: Arc<()>,
+}
+
+impl Service<Outgoing> for Counted {
+    type Response = Answer;
+    type Error = ChannelError;
+    type Future = Outgoing;
+
+    fn poll_ready(&mut self, context: &mut task::Context<'_>) -> Poll<Result<(), ChannelError>> {
+        Service::poll_ready(&mut self.channel, context)
+    }
+
+    fn call(&mut self, call: Outgoing) -> Outgoing {
+        Service::call(&mut self.channel, call)
+    }
+}
+
+#[test]
+fn a_typed_call_that_is_dropped_before_it_is_sent_leaves_nothing() {
+    let server = dunlin::Server::builder().nexus(Way::Shm.nexus());
+    let running = server
+        .poll(|_| (), DoublesPoll::register)
+        .start(ANY)
+        .unwrap();
+    let channel = Way::Shm.channel(running.address()).queue(1).open().unwrap();
+    let clones = Arc::new(());
+    let count = || Arc::strong_count(&clones);
+    let counted = Counted {
+        channel: channel.clone(),
+        _clones: Arc::clone(&clones),
+    };
+    let doubles = DoublesClient::over(channel.through(counted));
+    let before = count();
+    let new = doubles.twice(&1);
+    assert_eq!(count(), before + 1);
+    drop(new);
+    assert_eq!(count(), before);
+    // One that waits for room, and is woken for it.
+    let permit = block_on(channel.permit());
+    let mut first = Box::pin(doubles.twice(&1));
+    let mut idle = task::Context::from_waker(task::Waker::noop());
+    assert!(first.as_mut().poll(&mut idle).is_pending());
+    let second = doubles.twice(&21);
+    let second = std::thread::spawn(|| block_on(second));
+    std::thread::sleep(SHORT);
+    drop(permit);
+    drop(first);
+    // Its drop wakes the next one. A call that was sent has dropped its clone.
+    assert_eq!(second.join().unwrap().unwrap(), 42);
+    assert_eq!(count(), before);
+    let mut sent = Box::pin(doubles.twice(&21));
+    assert!(sent.as_mut().poll(&mut idle).is_pending());
+    assert_eq!(count(), before);
+    assert_eq!(block_on(sent).unwrap(), 42);
 }
