@@ -20,6 +20,7 @@
 //!
 //! Filled by `packet/outbox.rs`, read by transports.
 
+mod elsewhere;
 mod memory;
 mod packet;
 mod source;
@@ -429,53 +430,6 @@ impl Lane {
     #[inline(never)]
     fn own_message(&self, place: usize) -> &[u8] {
         &self.bytes(self.packet(place))[HEADER_LEN..]
-    }
-
-    /// Copies all messages into the lane, for a transport that needs its lines.
-    #[inline]
-    pub(crate) fn complete<'a>(&mut self, messages: impl Messages<'a>) {
-        let is_short = |packet: LanePacket| packet.size() <= LANE_COPIED;
-        if self.alike().is_some_and(|(_, first)| is_short(first)) {
-            return;
-        }
-        for place in 0..self.len() {
-            if let Some(source) = self.elsewhere(place) {
-                self.copy(place, messages.message(source));
-            }
-        }
-    }
-
-    /// Copies a message into the lane if a packet there needs it, because its owner ends.
-    #[cold]
-    pub(crate) fn keep(&mut self, source: Source, message: &[u8]) {
-        for place in 0..self.len() {
-            if self.elsewhere(place) == Some(source) {
-                self.copy(place, message);
-            }
-        }
-    }
-
-    /// The source of a packet whose message is not in the lane.
-    fn elsewhere(&self, place: usize) -> Option<Source> {
-        let source = self.memory.sources[place & MASK];
-        let is_long = self.packet(place).size() > LANE_COPIED;
-        (is_long && source != Source::LANE).then_some(source)
-    }
-
-    /// Copies the message of a packet into its lines; if the message is gone, clears its header.
-    fn copy(&mut self, place: usize, message: &[u8]) {
-        let packet = self.packet(place);
-        debug_assert!(message.is_empty() || message.len() > IN_FEW);
-        self.memory.sources[place & MASK] = Source::LANE;
-        if HEADER_LEN + message.len() != packet.size() {
-            return self.memory.range_mut(packet.line(), HEADER_LEN).fill(0);
-        }
-        // Only up to the packet's end: the zeros that follow a message must not reach the next
-        // packet, which is there already.
-        let place = self.memory.chunks_from(packet.line());
-        let own = 2 * lines_of(message.len()) as usize - 1;
-        let fits = fresh_chunks(&mut place[..own], message);
-        debug_assert!(fits, "these lines have room for the message");
     }
 }
 
