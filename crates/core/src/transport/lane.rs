@@ -63,6 +63,8 @@ pub struct Lane {
     /// The peer and the length of all packets; [`Kind::NONE`] if they differ: then all packets are
     /// listed.
     kind: Kind,
+    /// Whether any of the packets is longer than [`LANE_COPIED`].
+    has_long: bool,
     /// A packet fits while the lower half of `staged` is below this. 0: the lane is closed.
     limit: u32,
     /// Longest message that the lane accepts.
@@ -82,6 +84,7 @@ impl Lane {
             memory: Memory::new(),
             staged: Staged(0),
             kind: Kind::NONE,
+            has_long: false,
             limit: 0,
             longest: 0,
             copied: 0,
@@ -203,24 +206,35 @@ impl Lane {
     /// Adds a packet that differs from those before it, or is the first.
     #[inline(never)]
     fn add_unlike(&mut self, kind: Kind, staged: Staged, after: Staged) {
+        self.staged = after;
+        let packet = kind.packet_at(staged.lines());
+        let is_long = packet.size() > LANE_COPIED;
         if staged.packets() == 0 {
             self.kind = kind;
-        } else {
-            self.list();
-            self.kind = Kind::NONE;
-            // At most one packet begins in each line, so there is a place for every packet.
-            self.memory.packets[staged.packets() & MASK] = kind.packet_at(staged.lines());
+            self.has_long = is_long;
+            return;
         }
-        self.staged = after;
+        if self.kind != Kind::NONE {
+            self.list_first(staged.packets());
+            self.kind = Kind::NONE;
+        }
+        self.has_long |= is_long;
+        // At most one packet begins in each line, so there is a place for every packet.
+        self.memory.packets[staged.packets() & MASK] = packet;
     }
 
     /// Lists the packets, for a transport that needs [`Self::packets`].
     #[inline(never)]
     pub(crate) fn list(&mut self) {
         if self.kind != Kind::NONE {
-            for index in 0..self.len().min(LANE_LINES) {
-                self.memory.packets[index] = self.packet(index);
-            }
+            self.list_first(self.len());
+        }
+    }
+
+    /// Lists this number of packets, which are alike.
+    fn list_first(&mut self, count: usize) {
+        for index in 0..count.min(LANE_LINES) {
+            self.memory.packets[index] = self.packet(index);
         }
     }
 

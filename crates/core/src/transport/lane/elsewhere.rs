@@ -5,15 +5,14 @@
 use dunlin_wire::HEADER_LEN;
 
 use super::memory::{MASK, lines_of};
-use super::{IN_FEW, LANE_COPIED, Lane, LanePacket, Messages, Source};
+use super::{IN_FEW, LANE_COPIED, Lane, Messages, Source};
 use dunlin_msgbuf::fresh_chunks;
 
 impl Lane {
     /// Copies all messages into the lane, for a transport that needs its lines.
     #[inline]
     pub(crate) fn complete<'a>(&mut self, messages: impl Messages<'a>) {
-        let is_short = |packet: LanePacket| packet.size() <= LANE_COPIED;
-        if self.alike().is_some_and(|(_, first)| is_short(first)) {
+        if !self.has_long {
             return;
         }
         for place in 0..self.len() {
