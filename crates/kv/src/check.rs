@@ -3,13 +3,13 @@
 //! Each function panics if its property does not hold.
 
 use dunlin_core::Nanos;
-use dunlin_store::{Config, Mode, Region, Seed, Table};
+use dunlin_store::{Config, Mode, Region, Seed, Table, Verb};
 
 use crate::dump::Reader;
 use crate::partition::{Partition, WholeReply};
 use crate::wire::{
-    Answer, Figures, HotKeys, KEYED, Keys, MULTI, Map, Records, Request, Scanned, Status, WHOLE,
-    Whole,
+    Answer, Figures, HotKeys, KEYED, Keys, MULTI, Map, Records, Request, Scanned, Status, Store,
+    WHOLE, Whole,
 };
 
 /// The tag of the map in all checks.
@@ -26,7 +26,7 @@ pub fn message(bytes: &[u8]) {
         assert!(request.is_in_range() && again == bytes, "{request:?}");
         assert_eq!(Request::find_key(bytes), Ok(request.key()));
     }
-    get(bytes);
+    plain(bytes);
     if let Ok((tag, keys)) = Keys::decode(bytes) {
         let mut again = vec![0xff; Keys::size(keys.iter())];
         Keys::encode(tag, keys.limit(), keys.len(), keys.iter(), &mut again);
@@ -51,19 +51,26 @@ pub fn message(bytes: &[u8]) {
     dump(bytes);
 }
 
-/// Decodes the bytes as a get in both ways, once with the tag that they contain and once with
-/// another.
-fn get(bytes: &[u8]) {
+/// Decodes the bytes as a get and as a set, in both ways, once with the tag that they contain and
+/// once with another.
+fn plain(bytes: &[u8]) {
     let tag = bytes.get(4..8).map_or(0, |tag| {
         let tag = tag.first_chunk().expect("it has four bytes");
         u32::from_le_bytes(*tag)
     });
-    let key = match Request::decode(bytes) {
-        Ok((_, Request::Get { key })) => Some(key),
-        _ => None,
-    };
-    assert_eq!(Request::decode_get(bytes, tag), key);
+    let (mut get, mut set) = (None, None);
+    match Request::decode(bytes) {
+        Ok((_, Request::Get { key })) => get = Some(key),
+        Ok((_, Request::Write(store))) if store.verb == Verb::Set => {
+            set = store.if_version.is_none().then_some(store);
+        }
+        _ => {}
+    }
+    assert_eq!(Request::decode_get(bytes, tag), get);
     assert_eq!(Request::decode_get(bytes, !tag), None);
+    let key = Request::decode_set(bytes, tag);
+    assert_eq!(key.map(|key| Store::of_plain_set(bytes, key)), set);
+    assert_eq!(Request::decode_set(bytes, !tag), None);
 }
 
 /// Reads the bytes as the lines of a dump file. Each item that is read must be written as a line

@@ -55,7 +55,7 @@ pub use dunlin_channel::{AddressView as ServerView, Backoff, Retry, State as Ser
 pub use error::Error;
 pub use fleet::{Fleet, FleetEnd, FleetOptions, Ring, ServerError, ServerId, WhenDown, Wish};
 pub use partition::Partition;
-pub use service::{Host, INLINE, serve, serve_singly};
+pub use service::{Host, serve, serve_singly};
 pub use wire::{
     Answer, COUNTERS, Figures, FoundItem, GAUGES, HotKeys, KEYED, KeyPlace, Keys, MAP, MAX_KEYS,
     MAX_PARTITIONS, MULTI, Malformed, Map, MapError, Records, Request, Scanned, Status, Store,

@@ -206,10 +206,10 @@ impl Partition {
         key.expect("a request that was read has a key of an allowed length")
     }
 
-    /// The key of a request, if it is a get with this server's map, as most requests are.
+    /// The tag of this server's map.
     #[inline]
-    pub(crate) fn key_of_get<'a>(&self, request: &'a [u8]) -> Option<&'a [u8]> {
-        Request::decode_get(request, self.map.tag())
+    pub(crate) fn tag(&self) -> u32 {
+        self.map.tag()
     }
 
     /// Brings the items of up to [`dunlin_store::BATCH`] keys into the cache.
@@ -311,8 +311,19 @@ impl Partition {
         }
     }
 
+    /// Runs a set whose request has this server's map, and returns the version of its item.
+    #[inline(always)]
+    pub(crate) fn set(
+        &mut self,
+        store: &Store<'_>,
+        key: &Key<'_>,
+        now: Seconds,
+    ) -> Result<u64, Status> {
+        let written = self.table.write(key, &write_of(store, now), now);
+        written.map(|version| version.0).map_err(status_of_write)
+    }
+
     /// Runs a write, and returns the version of its item.
-    #[inline]
     pub(crate) fn write(
         &mut self,
         (tag, store): (u32, &Store<'_>),
@@ -322,8 +333,7 @@ impl Partition {
         if !self.is_current(tag) {
             return Err(Status::MapChanged);
         }
-        let written = self.table.write(key, &write_of(store, now), now);
-        written.map(|version| version.0).map_err(status_of_write)
+        self.set(store, key, now)
     }
 
     /// Notes that the handler was called for a request with this ticket. The continuation of a

@@ -1,15 +1,16 @@
 //! The service: handlers that turn requests of an endpoint into operations on its partition.
 //!
 //! A batch contains all operations of a receive burst that concern one key each, whatever their
-//! kind. They run in order of arrival, and the table's memory for all of them is prefetched before
-//! the first runs (HERD §4.1.1). A batch prepares responses of [`INLINE`] bytes; for a longer
-//! answer, the endpoint allocates a buffer of its length. Only requests for a whole partition
-//! allocate memory in their handler, and no request makes a handler panic. A value longer than a
-//! slice is written in parts, between which the endpoint serves other requests. There are
-//! exceptions, which copy up to 1 MiB at once: an append or prepend, which joins two values; a
-//! write that the table does in one piece, see [`Table::write_part`]; a write that the endpoint
-//! cannot keep for later; and all writes of [`serve_singly`], whose handler cannot interrupt a
-//! write.
+//! kind. The table's memory for all of them is prefetched before the first runs (HERD §4.1.1). If
+//! all are gets, and sets without a condition, the sets run before the gets, because the processor
+//! would mispredict which of both comes next; requests of a burst are concurrent, so each order is
+//! right. Otherwise, all run in order of arrival. Each is answered immediately, in a buffer that
+//! its slot keeps from one answer to the next. Only requests for a whole partition allocate memory
+//! in their handler, and no request makes a handler panic. A value longer than a slice is written
+//! in parts, between which the endpoint serves other requests. There are exceptions, which copy up
+//! to 1 MiB at once: an append or prepend, which joins two values; a write that the table does in
+//! one piece, see [`Table::write_part`]; a write that the endpoint cannot keep for later; and all
+//! writes of [`serve_singly`], whose handler cannot interrupt a write.
 //!
 //! [`Table::write_part`]: dunlin_store::Table::write_part
 
@@ -21,9 +22,6 @@ use crate::partition::{Partition, Reply, WholeReply, copy};
 use crate::wire::{
     Figures, KEYED, Keys, MAP, MULTI, Request, Status, Store, WHOLE, Whole, short_len, write_short,
 };
-
-/// The longest answer for which a batch prepares the buffers of its responses.
-pub const INLINE: usize = 1024;
 
 /// The state of an endpoint that serves a partition.
 pub trait Host {
@@ -48,7 +46,7 @@ impl Host for Partition {
 /// }
 /// ```
 pub fn serve<App: Host>(endpoint: &mut impl Register<App>) {
-    endpoint.register_batch(KEYED, INLINE, on_keyed::<App>);
+    endpoint.register_batch(KEYED, 0, on_keyed::<App>);
     serve_others(endpoint);
 }
 
@@ -85,49 +83,106 @@ fn on_keyed<App: Host>(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
     let (partition, now) = (app.partition(), cx.now());
     partition.on_batch(batch.len(), now);
     let time = partition.time(now);
-    let requests = batch.data();
-    let mut items = batch.iter_mut();
-    for requests in requests.chunks(BATCH) {
-        run_together(partition, (requests, &mut items), time, cx);
+    for first in (0..batch.len()).step_by(BATCH) {
+        run_together(partition, (&mut batch, first), time, cx);
     }
 }
 
-/// Runs up to [`BATCH`] requests, whose memory is prefetched together. Gets are decoded
-/// immediately. The decoded form of other requests is too large to keep for a whole batch, so only
-/// their keys are read first; the whole request is decoded when it runs.
+/// Runs up to [`BATCH`] requests, from one on, whose memory is prefetched together.
 #[inline]
-fn run_together<'a>(
+fn run_together(
     partition: &mut Partition,
-    (requests, items): (&[&[u8]], &mut impl Iterator<Item = BatchItem<'a>>),
+    (batch, first): (&mut Batch<'_>, usize),
     time: Seconds,
     cx: &mut Cx<'_>,
 ) {
+    let requests = &batch.data()[first..];
     let mut keys = [Key::default(); BATCH];
-    // A bit for each request that is a get.
-    let mut gets = 0_u32;
-    for (number, (key, request)) in keys.iter_mut().zip(requests).enumerate() {
-        if let Some(bytes) = partition.key_of_get(request) {
-            gets |= 1 << number;
+    // A bit for each request of these kinds.
+    let (mut gets, mut sets) = (0_u32, 0_u32);
+    let (mut count, tag) = (0, partition.tag());
+    for (key, request) in keys.iter_mut().zip(requests) {
+        if let Some(bytes) = Request::decode_get(request, tag) {
+            gets |= 1 << count;
+            *key = partition.key(bytes);
+        } else if let Some(bytes) = Request::decode_set(request, tag) {
+            sets |= 1 << count;
             *key = partition.key(bytes);
         } else if let Ok(bytes) = Request::find_key(request) {
             *key = partition.key(bytes);
         }
+        count += 1;
     }
-    let keys = &mut keys[..requests.len()];
+    let keys = &mut keys[..count];
     partition.ahead(keys);
-    for (number, (key, item)) in keys.iter().zip(items).enumerate() {
-        if gets >> number & 1 == 0 {
-            run_other(partition, key, item, time, cx);
+    if (gets | sets).count_ones() as usize != count {
+        return run_in_order(partition, (batch, first, keys), gets, time, cx);
+    }
+    for number in ones(sets) {
+        if let (Some(item), Some(key)) = (batch.item(first + number), keys.get(number)) {
+            run_set(partition, key, item, time, cx);
+        }
+    }
+    for number in ones(gets) {
+        if let (Some(item), Some(key)) = (batch.item(first + number), keys.get(number)) {
+            run_get(partition, key, item, time, cx);
+        }
+    }
+}
+
+/// Runs requests of all kinds, in order of arrival.
+#[inline(never)]
+fn run_in_order(
+    partition: &mut Partition,
+    (batch, first, keys): (&mut Batch<'_>, usize, &[Key<'_>]),
+    gets: u32,
+    time: Seconds,
+    cx: &mut Cx<'_>,
+) {
+    for (number, key) in keys.iter().enumerate() {
+        let Some(item) = batch.item(first + number) else {
             continue;
+        };
+        match gets >> number & 1 == 0 {
+            true => run_other(partition, key, item, time, cx),
+            false => run_get(partition, key, item, time, cx),
         }
-        match partition.get(key, time) {
-            Some((head, value)) if head.size() <= INLINE => {
-                // The batch has room for the answer.
-                let _ = item.reply(head.size(), |out| copy(&value, head.write(out)));
-            }
-            Some((head, value)) => answer(item, &Reply::Found(head, value), cx),
-            None => answer(item, &Reply::Refused(Status::Missing), cx),
+    }
+}
+
+#[inline(always)]
+fn run_get(
+    partition: &mut Partition,
+    key: &Key<'_>,
+    item: BatchItem<'_>,
+    time: Seconds,
+    cx: &mut Cx<'_>,
+) {
+    match partition.get(key, time) {
+        Some((head, value)) => {
+            item.reply_now(cx, head.size(), |out| copy(&value, head.write(out)));
         }
+        None => answer(item, &Reply::Refused(Status::Missing), cx),
+    }
+}
+
+#[inline(always)]
+fn run_set(
+    partition: &mut Partition,
+    key: &Key<'_>,
+    item: BatchItem<'_>,
+    time: Seconds,
+    cx: &mut Cx<'_>,
+) {
+    let store = Store::of_plain_set(item.data(), key.bytes());
+    if store.value.len() > SLICE {
+        return run_other(partition, key, item, time, cx);
+    }
+    match partition.set(&store, key, time) {
+        Ok(version) => item.reply_now(cx, short_len(1), |out| {
+            write_short(Status::Written, &[version], out);
+        }),
+        Err(status) => answer(item, &Reply::Refused(status), cx),
     }
 }
 
@@ -140,11 +195,11 @@ fn run_other(
     time: Seconds,
     cx: &mut Cx<'_>,
 ) {
-    if let Ok((tag, store)) = Store::decode(item.data()) {
-        debug_assert_eq!(key.bytes(), store.key, "`find_key` finds the key");
-        return run_write(partition, (tag, &store), key, item, time, cx);
-    }
     match Request::decode(item.data()) {
+        Ok((tag, Request::Write(store))) => {
+            debug_assert_eq!(key.bytes(), store.key, "`find_key` finds the key");
+            run_write(partition, (tag, &store), key, item, time, cx);
+        }
         Ok((tag, request)) => {
             debug_assert_eq!(key.bytes(), request.key(), "`find_key` finds the key");
             partition.run((tag, &request), key, time, |reply| answer(item, &reply, cx));
@@ -153,7 +208,6 @@ fn run_other(
     }
 }
 
-#[inline]
 fn run_write(
     partition: &mut Partition,
     (tag, store): (u32, &Store<'_>),
@@ -166,12 +220,7 @@ fn run_write(
         return write_part(partition, (tag, store), key, item, time, cx);
     }
     match partition.write((tag, store), key, time) {
-        Ok(version) => {
-            // The batch has room for the answer.
-            let _ = item.reply(short_len(1), |out| {
-                write_short(Status::Written, &[version], out);
-            });
-        }
+        Ok(version) => answer(item, &Reply::Written(version), cx),
         Err(status) => answer(item, &Reply::Refused(status), cx),
     }
 }
@@ -208,14 +257,9 @@ fn refuse(partition: &mut Partition, item: BatchItem<'_>, cx: &mut Cx<'_>) {
     item.refuse(cx, ErrorCode::UNDECODABLE);
 }
 
+#[inline(never)]
 fn answer(item: BatchItem<'_>, reply: &Reply<'_>, cx: &mut Cx<'_>) {
-    let size = reply.size();
-    if size <= INLINE {
-        // The batch has room for the answer.
-        let _ = item.reply(size, |out| reply.write(out));
-    } else {
-        item.defer(cx).reply(cx, size, |out| reply.write(out));
-    }
+    item.reply_now(cx, reply.size(), |out| reply.write(out));
 }
 
 fn on_single<App: Host>(app: &mut App, request: RpcRequest<'_>, cx: &mut Cx<'_>) {
@@ -258,6 +302,16 @@ fn on_whole<App: Host>(app: &mut App, request: RpcRequest<'_>, cx: &mut Cx<'_>) 
         WholeReply::Keys(bytes) => request.reply_bytes(cx, &bytes),
         WholeReply::Short(reply) => request.reply(cx, reply.size(), |out| reply.write(out)),
     }
+}
+
+/// The positions of the bits that are set.
+#[inline]
+fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let number = bits.trailing_zeros() as usize;
+        bits &= bits.checked_sub(1)?;
+        Some(number)
+    })
 }
 
 const _: () = assert!(BATCH <= u32::BITS as usize);

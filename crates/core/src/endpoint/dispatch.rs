@@ -17,6 +17,7 @@ use crate::handler::context::Cx;
 use crate::handler::request::Request;
 use crate::handler::table::{DispatchFn, Handler, Handlers, Registered};
 use crate::packet::receive::Packet;
+use crate::protocol::Core;
 use crate::time::{Clock, Nanos};
 use crate::transport::{Rx, Transport, Tx};
 
@@ -262,13 +263,15 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         data: Range<usize>,
         max_response: usize,
     ) {
-        let context = &mut self.core.context;
-        let response = self
-            .core
-            .requests
-            .take_response(inbound, max_response, context);
-        if response.is_none() {
-            return self.core.server().reject(inbound, ErrorCode::OVERLOADED);
+        let mut response = None;
+        if max_response != 0 {
+            let Core {
+                requests, context, ..
+            } = &mut self.core;
+            response = requests.take_response(inbound, max_response, context);
+            if response.is_none() {
+                return self.core.server().reject(inbound, ErrorCode::OVERLOADED);
+            }
         }
         self.batch.push(BatchEntry {
             response,

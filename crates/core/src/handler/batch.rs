@@ -20,6 +20,7 @@ pub(crate) enum Answer {
     None,
     Reply,
     Reject(ErrorCode),
+    /// The request is answered, or will be.
     Deferred,
     /// The handler continues with the request later.
     Again,
@@ -48,10 +49,34 @@ impl BatchEntry {
     /// shared borrow would go through memory for each item, because the cold branch is a call.
     #[inline(always)]
     pub(crate) fn settle<'a>(&mut self, server: impl FnOnce() -> Server<'a>) {
+        if self.answer == Answer::Deferred && self.response.is_none() {
+            return;
+        }
         match (self.answer, self.response.take()) {
             (Answer::Reply, Some(response)) => server().reply_with(self.inbound, response),
             (answer, unused) => end_without_reply(server(), self.inbound, answer, unused),
         }
+    }
+}
+
+impl BatchEntry {
+    /// Answers immediately, if the common path has not done so. With the server of another endpoint
+    /// (`is_home` is false), the request stays unanswered.
+    #[inline(never)]
+    fn reply_apart(
+        &mut self,
+        (is_home, mut server): (bool, Server<'_>),
+        len: usize,
+        write: impl FnOnce(&mut [u8]),
+    ) {
+        if !is_home {
+            return;
+        }
+        if let Some(unused) = self.response.take() {
+            server.keep_response(self.inbound, unused);
+        }
+        server.reply_otherwise(self.inbound, len, write);
+        self.answer = Answer::Deferred;
     }
 }
 
@@ -70,7 +95,8 @@ fn end_without_reply(
     match answer {
         Answer::Reject(code) => server.reject(inbound, code),
         Answer::Deferred | Answer::Again => {}
-        Answer::None | Answer::Reply => server.after_handler(inbound),
+        Answer::Reply => server.reply_otherwise(inbound, 0, |_| {}),
+        Answer::None => server.after_handler(inbound),
     }
 }
 
@@ -97,6 +123,13 @@ impl<'a> Batch<'a> {
     /// Never true: a handler is not called without requests.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// The request with this index, unless it is answered or there is none.
+    #[inline(always)]
+    pub fn item(&mut self, index: usize) -> Option<BatchItem<'_>> {
+        let (entry, data) = (self.entries.get_mut(index)?, self.data.get(index)?);
+        (entry.answer == Answer::None).then_some(BatchItem { entry, data })
     }
 
     /// The requests that are not yet answered, in order of arrival. They are disjoint: a handler
@@ -139,17 +172,40 @@ impl<'a> BatchItem<'a> {
     /// [`ErrorCode::RESPONSE_TOO_LARGE`].
     #[inline]
     pub fn reply(self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<(), TooLong> {
-        let Some(response) = &mut self.entry.response else {
-            return Ok(());
-        };
         let capacity = self.entry.max_response;
-        if len > capacity || response.resize(len).is_err() {
+        let response = self.entry.response.as_mut();
+        if len > capacity || response.is_some_and(|it| it.resize(len).is_err()) {
             self.entry.answer = Answer::Reject(ErrorCode::RESPONSE_TOO_LARGE);
             return Err(TooLong { len, capacity });
         }
-        write(response.data_mut());
+        // Only an answer of 0 bytes has no buffer.
+        let response = self.entry.response.as_mut();
+        write(response.map_or(&mut [], MsgBuf::data_mut));
         self.entry.answer = Answer::Reply;
         Ok(())
+    }
+
+    /// Answers with `len` bytes, which `write` fills, immediately; see
+    /// [`Request::reply`](crate::Request::reply). The answer may have any length. This is faster
+    /// than [`Self::reply`], above all in a handler that was registered for answers of 0 bytes, for
+    /// which no buffers are taken beforehand.
+    #[inline(always)]
+    pub fn reply_now(self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
+        let Self { entry, .. } = self;
+        let core = &mut *cx.core;
+        if entry.response.is_some() {
+            let is_home = core.sessions.is_home(entry.session);
+            return entry.reply_apart((is_home, core.server()), len, write);
+        }
+        // As in `Request::reply`, the common path need not compare endpoints.
+        let plain = core
+            .requests
+            .reply_plain(entry.inbound, len, write, &mut core.context);
+        if let Err(write) = plain {
+            let is_home = core.sessions.is_home(entry.session);
+            return entry.reply_apart((is_home, core.server()), len, write);
+        }
+        entry.answer = Answer::Deferred;
     }
 
     /// Answers with an error code; see [`Request::reject`](crate::Request::reject).

@@ -20,6 +20,7 @@
 //!
 //! Filled by `packet/outbox.rs`, read by transports.
 
+mod elsewhere;
 mod memory;
 mod packet;
 mod source;
@@ -62,6 +63,8 @@ pub struct Lane {
     /// The peer and the length of all packets; [`Kind::NONE`] if they differ: then all packets are
     /// listed.
     kind: Kind,
+    /// Whether any of the packets is longer than [`LANE_COPIED`].
+    has_long: bool,
     /// A packet fits while the lower half of `staged` is below this. 0: the lane is closed.
     limit: u32,
     /// Longest message that the lane accepts.
@@ -81,6 +84,7 @@ impl Lane {
             memory: Memory::new(),
             staged: Staged(0),
             kind: Kind::NONE,
+            has_long: false,
             limit: 0,
             longest: 0,
             copied: 0,
@@ -202,24 +206,35 @@ impl Lane {
     /// Adds a packet that differs from those before it, or is the first.
     #[inline(never)]
     fn add_unlike(&mut self, kind: Kind, staged: Staged, after: Staged) {
+        self.staged = after;
+        let packet = kind.packet_at(staged.lines());
+        let is_long = packet.size() > LANE_COPIED;
         if staged.packets() == 0 {
             self.kind = kind;
-        } else {
-            self.list();
-            self.kind = Kind::NONE;
-            // At most one packet begins in each line, so there is a place for every packet.
-            self.memory.packets[staged.packets() & MASK] = kind.packet_at(staged.lines());
+            self.has_long = is_long;
+            return;
         }
-        self.staged = after;
+        if self.kind != Kind::NONE {
+            self.list_first(staged.packets());
+            self.kind = Kind::NONE;
+        }
+        self.has_long |= is_long;
+        // At most one packet begins in each line, so there is a place for every packet.
+        self.memory.packets[staged.packets() & MASK] = packet;
     }
 
     /// Lists the packets, for a transport that needs [`Self::packets`].
     #[inline(never)]
     pub(crate) fn list(&mut self) {
         if self.kind != Kind::NONE {
-            for index in 0..self.len().min(LANE_LINES) {
-                self.memory.packets[index] = self.packet(index);
-            }
+            self.list_first(self.len());
+        }
+    }
+
+    /// Lists this number of packets, which are alike.
+    fn list_first(&mut self, count: usize) {
+        for index in 0..count.min(LANE_LINES) {
+            self.memory.packets[index] = self.packet(index);
         }
     }
 
@@ -429,53 +444,6 @@ impl Lane {
     #[inline(never)]
     fn own_message(&self, place: usize) -> &[u8] {
         &self.bytes(self.packet(place))[HEADER_LEN..]
-    }
-
-    /// Copies all messages into the lane, for a transport that needs its lines.
-    #[inline]
-    pub(crate) fn complete<'a>(&mut self, messages: impl Messages<'a>) {
-        let is_short = |packet: LanePacket| packet.size() <= LANE_COPIED;
-        if self.alike().is_some_and(|(_, first)| is_short(first)) {
-            return;
-        }
-        for place in 0..self.len() {
-            if let Some(source) = self.elsewhere(place) {
-                self.copy(place, messages.message(source));
-            }
-        }
-    }
-
-    /// Copies a message into the lane if a packet there needs it, because its owner ends.
-    #[cold]
-    pub(crate) fn keep(&mut self, source: Source, message: &[u8]) {
-        for place in 0..self.len() {
-            if self.elsewhere(place) == Some(source) {
-                self.copy(place, message);
-            }
-        }
-    }
-
-    /// The source of a packet whose message is not in the lane.
-    fn elsewhere(&self, place: usize) -> Option<Source> {
-        let source = self.memory.sources[place & MASK];
-        let is_long = self.packet(place).size() > LANE_COPIED;
-        (is_long && source != Source::LANE).then_some(source)
-    }
-
-    /// Copies the message of a packet into its lines; if the message is gone, clears its header.
-    fn copy(&mut self, place: usize, message: &[u8]) {
-        let packet = self.packet(place);
-        debug_assert!(message.is_empty() || message.len() > IN_FEW);
-        self.memory.sources[place & MASK] = Source::LANE;
-        if HEADER_LEN + message.len() != packet.size() {
-            return self.memory.range_mut(packet.line(), HEADER_LEN).fill(0);
-        }
-        // Only up to the packet's end: the zeros that follow a message must not reach the next
-        // packet, which is there already.
-        let place = self.memory.chunks_from(packet.line());
-        let own = 2 * lines_of(message.len()) as usize - 1;
-        let fits = fresh_chunks(&mut place[..own], message);
-        debug_assert!(fits, "these lines have room for the message");
     }
 }
 

@@ -182,6 +182,20 @@ impl<'a> Store<'a> {
         Ok((tag, store))
     }
 
+    /// Reads a request for which [`Request::decode_set`] has found this key.
+    #[inline]
+    pub(crate) fn of_plain_set(bytes: &'a [u8], key: &'a [u8]) -> Self {
+        let (fixed, rest) = bytes
+            .split_first_chunk::<WRITE>()
+            .unwrap_or((&[0; WRITE], &[]));
+        let [flags, lifetime] = halves(u64::from_le_bytes(fixed.as_chunks().0[2]));
+        Self {
+            flags,
+            lifetime,
+            ..Self::set(key, rest.get(key.len()..).unwrap_or_default())
+        }
+    }
+
     #[inline]
     const fn code(&self) -> u8 {
         match self.verb {
@@ -331,6 +345,19 @@ impl<'a> Request<'a> {
         }
         let is_get = u64::from_le_bytes(*start) == header(code::GET, key.len(), 0, tag);
         is_get.then_some(key)
+    }
+
+    /// The key, if the bytes are a set with this map's tag and without a condition, as most writes
+    /// are. [`Store::of_plain_set`] reads the rest.
+    #[inline]
+    pub(crate) fn decode_set(bytes: &'a [u8], tag: u32) -> Option<&'a [u8]> {
+        let (fixed, rest) = bytes.split_first_chunk::<WRITE>()?;
+        let [start, version, _] = [0, 1, 2].map(|at| u64::from_le_bytes(fixed.as_chunks().0[at]));
+        let [_, _, key_len, ..] = start.to_le_bytes();
+        let key_len = usize::from(key_len);
+        let is_set = start == header(code::SET, key_len, 0, tag) && version == 0;
+        let is_in_range = (1..=MAX_KEY).contains(&key_len) && rest.len() <= MAX_VALUE + key_len;
+        rest.get(..key_len).filter(|_| is_set && is_in_range)
     }
 
     /// The key of a request. Nothing else is checked; the request is decoded completely later.

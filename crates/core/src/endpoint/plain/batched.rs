@@ -6,42 +6,68 @@ use std::ops::Range;
 use dunlin_wire::HEADER_LEN;
 
 use crate::endpoint::rpc::Engine;
+use crate::handler::batch::BatchEntry;
 use crate::packet::words::{Words, high, words_of};
 use crate::protocol::Core;
 use crate::session::proof::plain_request_type;
 use crate::time::Clock;
-use crate::transport::{Rx, Tx};
+use crate::transport::{RX_BURST, Rx, Tx};
 
 impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Keeps ordinary requests for their batch handlers, one per frame, from a frame on; returns
-    /// the index after them. This is a separate function, because the loop over other packets needs
-    /// its registers for other values.
+    /// the index after them. If all requests of the burst that wait are of one type and among
+    /// these, runs their handler, because then their bytes are known, and later they would have to
+    /// be found again. This is a separate function, because the loop over other packets needs its
+    /// registers for other values.
     #[inline(never)]
     pub(super) fn keep_whole(&mut self, rx: &impl Rx, first: usize, frames: usize) -> usize {
         // A tap must see each frame.
-        let frames = if self.tap.is_some() { first } else { frames };
-        while_whole(rx, first, frames, |bytes, index| {
-            self.keep_frame(bytes, index)
-        })
+        let end = if self.tap.is_some() { first } else { frames };
+        let mut kept = [&[][..]; RX_BURST];
+        let after = while_whole(rx, first, end, |bytes, index| {
+            let Some(data) = self.keep_frame(bytes, index) else {
+                return false;
+            };
+            if let Some(place) = kept.get_mut(self.batch.len().wrapping_sub(1)) {
+                *place = data;
+            }
+            true
+        });
+        if after == frames && self.batch.len() == frames - first {
+            self.run_kept(&kept);
+        }
+        after
     }
 
     /// As [`Self::keep_whole`], for the only frame of a burst. True if it is kept.
     #[inline(never)]
     pub(super) fn keep_lone(&mut self, rx: &impl Rx) -> bool {
         let first = rx.first().or_else(|| rx.whole(0));
-        self.tap.is_none() && self.keep_frame(first, 0)
+        self.tap.is_none() && self.keep_frame(first, 0).is_some()
     }
 
-    /// Keeps a frame with these bytes, if it is an ordinary request with a batch handler.
+    /// Keeps a frame with these bytes, if it is an ordinary request with a batch handler; returns
+    /// the request's data.
     #[inline(always)]
-    fn keep_frame(&mut self, bytes: Option<&[u8]>, index: usize) -> bool {
-        let words = bytes.and_then(words_of);
-        let is_whole = |(words, data): &(Words, &[u8])| data.len() == high(words[1]) as usize;
-        let Some((words, data)) = words.filter(is_whole) else {
-            return false;
-        };
+    fn keep_frame<'a>(&mut self, bytes: Option<&'a [u8]>, index: usize) -> Option<&'a [u8]> {
+        let (words, data) = words_of(bytes?)?;
+        if data.len() != high(words[1]) as usize {
+            return None;
+        }
         let place = HEADER_LEN..HEADER_LEN + data.len();
-        self.accept_for_batch(&words, index, place) == Some(true)
+        (self.accept_for_batch(&words, index, place) == Some(true)).then_some(data)
+    }
+
+    /// Runs the handler of all requests that wait, whose bytes these are, if they are of one type.
+    #[inline(always)]
+    fn run_kept(&mut self, kept: &[&[u8]; RX_BURST]) {
+        let [first, ..] = &self.batch[..] else { return };
+        let is_same = |entry: &BatchEntry| entry.req_type == first.req_type;
+        if let Some(data) = kept.get(..self.batch.len())
+            && self.batch.iter().all(is_same)
+        {
+            self.run_batch(data.len(), data);
+        }
     }
 
     /// Accepts a request with these header words, whose data is at this place of frame `index`, if
@@ -73,11 +99,11 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 /// Passes the frames from `first` on to `take`, each with its index, until it returns false.
 /// Returns the index of that frame, or the number of frames.
 #[inline(always)]
-pub(super) fn while_whole(
-    rx: &impl Rx,
+pub(super) fn while_whole<'a>(
+    rx: &'a impl Rx,
     first: usize,
     frames: usize,
-    mut take: impl FnMut(Option<&[u8]>, usize) -> bool,
+    mut take: impl FnMut(Option<&'a [u8]>, usize) -> bool,
 ) -> usize {
     let mut lined_up = rx.lined_up(first);
     for index in first..frames {

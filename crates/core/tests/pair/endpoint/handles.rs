@@ -275,8 +275,11 @@ fn astray(_: &mut App, req: Request<'_>, _: &mut Cx<'_>) {
 fn astray_batch(_: &mut App, mut batch: Batch<'_>, _: &mut Cx<'_>) {
     OTHER.with_borrow_mut(|other| {
         let cx = &mut other.as_mut().unwrap().server.rpc.cx();
-        for item in batch.iter_mut() {
-            item.defer(cx).reply_bytes(cx, b"astray");
+        for (item, number) in batch.iter_mut().zip(0..) {
+            match number % 2 {
+                0 => item.defer(cx).reply_bytes(cx, b"astray"),
+                _ => item.reply_now(cx, 6, |out| out.copy_from_slice(b"astray")),
+            }
         }
     });
 }
