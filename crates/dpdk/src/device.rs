@@ -25,7 +25,7 @@ mod packet;
 mod received;
 mod shared;
 
-pub(crate) use outgoing::Outgoing;
+pub(crate) use outgoing::{Outgoing, SHORT};
 pub(crate) use packet::{BATCH, Packet};
 pub(crate) use received::Received;
 

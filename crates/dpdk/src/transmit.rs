@@ -234,6 +234,21 @@ impl DpdkTx {
         self.finish(packets.len() + items.len())
     }
 
+    /// Puts the only packet of a burst into a datagram of its own, although others might share it:
+    /// there are none to wait for. False if it is long, or does not leave through the device now.
+    #[inline]
+    fn send_line(&mut self, lane: &Lane, packet: LanePacket) -> bool {
+        self.ways.refresh(self.leaving.port);
+        let len = packet.size();
+        match self.ways.get(packet.peer()) {
+            Some(way) if way.is_direct && way.takes_short(len) => {
+                self.leaving.send_line(way, len, lane.first_line());
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Sends all datagrams.
     #[inline(always)]
     fn finish(&mut self, count: usize) -> TxSeq {
@@ -293,9 +308,10 @@ impl Tx for DpdkTx {
         packet: LanePacket,
         messages: impl Messages<'a>,
     ) -> TxSeq {
-        match self.takes_alike(packet) {
-            true => self.send_alike(lane, packet, messages),
-            false => self.send(lane, &[]),
+        match (self.send_line(lane, packet), self.takes_alike(packet)) {
+            (true, _) => self.finish(1),
+            (false, true) => self.send_alike(lane, packet, messages),
+            (false, false) => self.send(lane, &[]),
         }
     }
 

@@ -89,7 +89,7 @@ pub(super) fn of(build: Build) -> Vec<Row> {
     match build {
         Build::Measured | Build::Plain => over_shm(),
         Build::Typed => (0..=KEYS).map(with_metadata).collect(),
-        Build::Faces | Build::Xdp => {
+        Build::Faces | Build::Xdp | Build::Dpdk => {
             let mut rows = over_shm();
             rows.retain(|row| matches!(&*row.name, "batch-32" | "one-32"));
             rows
@@ -115,11 +115,6 @@ pub(super) fn of(build: Build) -> Vec<Row> {
             of_service("one-next", Some(2), 1),
         ],
         Build::Large => vec![of_service("request", None, 1)],
-        Build::Dpdk => {
-            let mut rows = over_shm();
-            rows.retain(|row| row.name == "batch-32");
-            rows
-        }
     }
 }
 

@@ -7,8 +7,8 @@
 //!     32 [IN_FLIGHT] [SESSIONS] [COUNT]
 //! ```
 //!
-//! Messages have 32 bytes each way, and each packet has a datagram of its own. The last printed
-//! line is the number of counted RPCs.
+//! Messages have 32 bytes each way, and each packet has a datagram of its own: packets may share
+//! datagrams only if one request is in flight. The last printed line is the number of counted RPCs.
 
 #[path = "../../../transport/examples/rpc/apart.rs"]
 mod apart;
@@ -26,7 +26,8 @@ use rpc::run;
 
 fn main() {
     let plan = plan_of_32_bytes();
-    let ((near, to_far), (far, to_near)) = ends(false);
+    let packs = plan.in_flight == 1;
+    let ((near, to_far), (far, to_near)) = ends(packs);
     let ends = ((apart(near), to_far), (apart(far), to_near));
     println!(
         "{}",

@@ -6,6 +6,7 @@ use dunlin_core::transport::{MAX_INLINE, TxItem};
 use dunlin_wire::HEADER_LEN;
 
 use super::Leaving;
+use crate::device::SHORT;
 use crate::ways::Way;
 
 /// Fewest data bytes of a packet that is one of many, for example of a large message.
@@ -54,6 +55,20 @@ impl Leaving {
                 return done + 1;
             }
         }
+    }
+
+    /// Puts a packet of `len` bytes, which fits a line, into a datagram of its own.
+    #[inline]
+    pub(crate) fn send_line(&mut self, way: &mut Way, len: usize, line: &Line) {
+        let Some(mut packet) = self.empty() else {
+            return self.on_pool_empty(1);
+        };
+        let stamp = way.stamp(len);
+        let room = packet.bytes_mut().first_chunk_mut::<SHORT>();
+        // Zeros follow a packet that is shorter than its line.
+        stamp.fill(room.expect("each packet has it"), line);
+        packet.truncate(stamp.bytes() + len);
+        self.push(packet, 1, u32::try_from(len).expect("it fits a line"));
     }
 
     /// Sends packets in datagrams of their own: the first one, which has a bare header and `len`

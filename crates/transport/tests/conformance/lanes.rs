@@ -1,6 +1,6 @@
 //! Lanes: a staged packet arrives unchanged, once, and before the items that follow it.
 
-use dunlin_core::transport::{LANE_PACKET, Lane, PeerId, Tx, TxSeq};
+use dunlin_core::transport::{InLane, LANE_PACKET, Lane, PeerId, Tx, TxSeq};
 use dunlin_wire::HEADER_LEN;
 
 use crate::harness::{Endpoint, Harness, Packet, contents};
@@ -11,6 +11,7 @@ const MANY: u32 = 96;
 /// Runs the tests of lanes.
 pub(crate) fn run_all<H: Harness>() {
     every_length_arrives_in_order::<H>();
+    a_lone_packet_of_every_length_arrives::<H>();
     lanes_and_items_keep_their_order::<H>();
     a_lane_for_several_peers_reaches_each::<H>();
     a_lane_that_is_not_sent_leaves_nothing::<H>();
@@ -76,6 +77,22 @@ fn every_length_arrives_in_order<H: Harness>() {
     a.tx.send(&lane, &[]);
     let all = (0..MANY).map(|number| (number, 56));
     assert_eq!(b.receive(MANY as usize), packets(all));
+}
+
+fn a_lone_packet_of_every_length_arrives<H: Harness>() {
+    let (mut a, mut b, to_b) = two::<H>();
+    let mut lane = Lane::new(LANE_PACKET);
+    let (each, some) = (HEADER_LEN..=128, (128..=LANE_PACKET).step_by(40));
+    let mut count = 0;
+    for (number, len) in (0..).zip(each.chain(some)) {
+        push(&mut a, &mut lane, to_b, number, len);
+        let packet = lane.lone().expect("it is alone");
+        count += 1;
+        assert_eq!(a.tx.send_lone(&lane, packet, InLane), TxSeq(count));
+        lane.clear();
+        assert_eq!(b.receive(1), packets([(number, len)]));
+    }
+    assert_eq!(a.counters().tx_packets, count);
 }
 
 fn lanes_and_items_keep_their_order<H: Harness>() {
