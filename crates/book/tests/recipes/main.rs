@@ -22,6 +22,7 @@ use std::sync::Mutex;
 
 use dunlin::{Channel, ReqType, Rpc, Running, Server};
 use dunlin_testkit::child::{Child, role};
+use dunlin_testkit::wait::until;
 
 type Places = BTreeMap<&'static str, String>;
 
@@ -84,6 +85,10 @@ fn child() {
     let Some(role) = role() else { return };
     let (program, address) = role.split_once(' ').unwrap();
     place("0.0.0.0:31850", address);
+    std::thread::spawn(|| {
+        until(takes_signals);
+        println!("#takes signals");
+    });
     match program {
         "server" => server::counter::serve(),
         "reflection" => reflection::store::serve(),
@@ -92,11 +97,20 @@ fn child() {
     }
 }
 
+/// Whether this process handles SIGINT and SIGTERM. Before it does, they would kill it.
+fn takes_signals() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
+    [2, 15].iter().all(|signal| caught >> (signal - 1) & 1 == 1)
+}
+
 /// Serves in a process of its own while `work` runs, and ends it with a signal.
 fn while_serving(program: &str, signal: &str, work: impl FnOnce(Channel)) {
     let address = dunlin_testkit::address::free_port();
     let server = Child::start(&format!("{program} {address}"));
     work(open(&address));
+    assert_eq!(server.line(), "takes signals");
     server.signal(signal);
     assert!(server.wait().success());
 }
