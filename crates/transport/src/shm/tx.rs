@@ -109,14 +109,6 @@ impl ShmTx {
         }
     }
 
-    /// The counters of this half.
-    pub fn counters(&self) -> Counters {
-        Counters {
-            tx_packets: self.counters.tx_packets + self.lone.sent(),
-            ..self.counters
-        }
-    }
-
     /// Sends on a new ring from now on.
     pub(super) fn add(&mut self, index: usize, outgoing: Outgoing) {
         self.end_lone_run();

@@ -109,7 +109,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             ..
         } = &mut *core;
         let Some(ended) = calls.end_timed(&words, data, sessions, pacer, context) else {
-            cursor.declined += 1;
+            // This does not count as declined: the server has often acknowledged such a request,
+            // and then only the general path ends its call.
             return false;
         };
         let blame = Blame::<false, _> {

@@ -169,7 +169,7 @@ fn every_planted_difference_is_found_and_named() {
         ("plain-though-paced", "hands over", None),
         ("lane-kept", "hands over", None),
         ("measured-longer", "iterates", Some("call")),
-        ("residence-ignored", "iterates", Some("rtt_samples")),
+        ("residence-ignored", "iterates", Some("rtt_away")),
         ("given-up-not-reported", "is given up", None),
     ];
     let planted = Mutant::differences();

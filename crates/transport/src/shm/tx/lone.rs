@@ -10,6 +10,7 @@ use dunlin_core::transport::{InLane, Lane, LanePacket, Messages, PeerId, TxSeq};
 use super::super::channels::index_of;
 use super::super::ring::lent::Lent;
 use super::{PUT_OFF, ShmTx, unsettle};
+use crate::counters::Counters;
 
 /// The cells for further lone packets to a peer.
 #[derive(Debug)]
@@ -53,6 +54,14 @@ impl Lone {
 }
 
 impl ShmTx {
+    /// The counters of this half.
+    pub fn counters(&self) -> Counters {
+        Counters {
+            tx_packets: self.counters.tx_packets + self.lone.sent(),
+            ..self.counters
+        }
+    }
+
     /// Sends the only packet of a burst, which fits into a cell, in a lent cell. The receiver waits
     /// for the packet, so this function is inlined into the iteration.
     #[inline(always)]
