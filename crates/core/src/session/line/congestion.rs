@@ -68,7 +68,8 @@ impl Line {
         self.settle();
     }
 
-    /// Whether no network lies between the sides. An unanswered request then waits for a CPU.
+    /// Whether no network lies between the sides. If none does, packets are hardly ever lost, so a
+    /// request without an answer most likely waits for a CPU at the peer.
     pub(crate) fn is_near(&self) -> bool {
         self.marks.has(Marks::NEAR)
     }
@@ -87,7 +88,7 @@ impl Line {
         self.marks.set(Marks::REORDERED, reordered);
     }
 
-    /// Whether the transport declares the path, so that the line rate can be trusted.
+    /// Whether the transport states the round trip of the path. Only then is its line rate trusted.
     pub(crate) fn is_declared(&self) -> bool {
         self.marks.has(Marks::DECLARED)
     }
