@@ -78,7 +78,8 @@ impl Lent {
         // SAFETY: by the invariant of the file the `Cx` is alive, and borrowed by a `lend` further
         // up the stack, which does not use it now; nor does another call of this function, because
         // the place is empty until `put_back` is dropped. `run` must accept a `Cx` of any
-        // lifetimes, so it can neither keep a reference out of the `Cx` nor put one of its own into it.
+        // lifetimes, so it can neither keep a reference out of the `Cx` nor put one of its own into
+        // it.
         let result = run(unsafe { pointer.as_mut() });
         drop(put_back);
         Some(result)

@@ -67,7 +67,8 @@ impl Home {
         };
         drop(state);
         // To drop a region unmaps its memory, which takes long, and drops the region's reference to
-        // this home. So the lock is released first, and the caller's reference keeps the home alive.
+        // this home. So the lock is released first, and the caller's reference keeps the home
+        // alive.
         drop(own);
         drop(regions);
     }
