@@ -63,6 +63,25 @@ pub(super) fn signal(process: u32, name: &str) {
     assert!(status.success());
 }
 
+/// Waits until this process watches for Ctrl-C, which would end it at once before that: until the
+/// kernel counts the signal among those that the process catches.
+pub(super) fn wait_until_it_watches(process: u32) {
+    const INTERRUPT: u64 = 1 << (2 - 1);
+    let catches = || {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        u64::from_str_radix(caught.unwrap().trim(), 16).unwrap() & INTERRUPT != 0
+    };
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !catches() {
+        assert!(
+            Instant::now() < deadline,
+            "process {process} catches no signal"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// Waits until the processes are gone, or are zombies that their new parent has not reaped yet.
 pub(super) fn assert_gone(processes: &[u32]) {
     let deadline = Instant::now() + Duration::from_secs(5);
