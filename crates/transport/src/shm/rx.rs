@@ -21,9 +21,9 @@
 //!   packets before it copies such data.
 
 mod house;
-mod incoming;
 mod longs;
 mod plain;
+mod rx_ring;
 mod shorts;
 mod waiting;
 
@@ -34,8 +34,8 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use dunlin_core::transport::{Begun, Frame, RX_BURST, Rx};
 use dunlin_msgbuf::PeerBytes;
 
-use incoming::{Alone, FrameBytes, HOUSEKEEPING, RxRing, Taken};
 use longs::Longs;
+use rx_ring::{Alone, FrameBytes, HOUSEKEEPING, RxRing, Taken};
 pub(crate) use shorts::ShortFrames;
 use shorts::{SHORT, Shorts};
 use waiting::Waiting;

@@ -5,7 +5,7 @@ use dunlin_core::transport::Begun;
 
 use super::super::ring::Watch;
 use super::ShmRx;
-use super::incoming::Look;
+use super::rx_ring::Look;
 use super::shorts::{SHORT, TWO};
 
 /// The numbers by which [`ShmRx::begin_burst`] tells [`ShmRx::finish_burst`] the rest of a burst.
