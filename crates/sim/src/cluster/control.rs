@@ -3,7 +3,8 @@
 //! here it happens in virtual time.
 //!
 //! Invariant: the plane belongs to the control thread; the endpoint gets its events only in
-//! `attend`, in an iteration of its own thread. Called by `node`; `judge` checks the results.
+//! `deliver_events`, in an iteration of its own thread. Called by `node`; `judge` checks the
+//! results.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
