@@ -41,7 +41,7 @@ use shorts::{SHORT, Shorts};
 use waiting::Waiting;
 
 use super::cells::cells_of;
-use super::channel::{Bell, Channel};
+use super::channel::{Bell, Channel, ChannelIdx};
 use super::regions::{Known, MapLimit};
 use super::ring::{Consumer, Parked, Watch};
 use crate::counters::Counters;
@@ -66,7 +66,7 @@ pub struct ShmRx {
     active: Vec<Polled>,
     /// The rings that this half has parked with the mark [`Parked::Awake`]; while it sleeps, also
     /// the rings that were active before. Some of them may be active again.
-    dozing: Vec<u32>,
+    dozing: Vec<ChannelIdx>,
     /// The index in `active` where the next burst begins. It advances, so that no ring is always
     /// last.
     first: usize,
@@ -82,7 +82,7 @@ pub struct ShmRx {
 #[derive(Clone, Copy, Debug)]
 struct Polled {
     watch: Watch,
-    index: u32,
+    index: ChannelIdx,
 }
 
 // SAFETY: the places point into memory that the half owns or keeps mapped, and move with it.
@@ -174,8 +174,8 @@ impl ShmRx {
     pub(super) fn remove(&mut self, index: usize) {
         self.alone.end();
         if let Some(ring) = self.rings.get_mut(index).and_then(Option::take) {
-            self.active.retain(|polled| polled.index as usize != index);
-            self.dozing.retain(|other| *other as usize != index);
+            self.active.retain(|polled| polled.index.at() != index);
+            self.dozing.retain(|other| other.at() != index);
             self.retired.push(ring);
             self.waiting.forget_ring(index);
         }
@@ -224,7 +224,7 @@ impl ShmRx {
             ring.unpark();
             self.active.push(Polled {
                 watch: ring.ring.watch(),
-                index: u32::try_from(index).expect("there are few peers"),
+                index: ChannelIdx::new(index),
             });
         }
     }
@@ -233,7 +233,7 @@ impl ShmRx {
         let rings = &self.rings;
         self.active
             .iter()
-            .filter_map(|polled| rings[polled.index as usize].as_ref())
+            .filter_map(|polled| rings[polled.index.at()].as_ref())
     }
 
     /// Takes packets of the active ring at index `place`, as many as fit into this burst. Returns
@@ -243,7 +243,7 @@ impl ShmRx {
         let before = self.count();
         let mut shown = before;
         let polled = &mut self.active[place];
-        let Some(Some(incoming)) = self.rings.get_mut(polled.index as usize) else {
+        let Some(Some(incoming)) = self.rings.get_mut(polled.index.at()) else {
             return true;
         };
         // The packets that this ring has shown so far belong to an earlier burst.
@@ -397,7 +397,7 @@ impl ShmRx {
         self.poll();
         let shown = self.show();
         if let ([polled], true) = (&self.active[..], self.waiting.is_empty())
-            && let Some(Some(incoming)) = self.rings.get(polled.index as usize)
+            && let Some(Some(incoming)) = self.rings.get(polled.index.at())
         {
             let has_others = self.rings.len() > 1 || !self.retired.is_empty();
             let watch = incoming.ring.watch();
@@ -431,7 +431,7 @@ impl ShmRx {
     #[cold]
     fn look_at_head(&mut self) {
         let polled = &mut self.active[0];
-        if let Some(Some(incoming)) = self.rings.get(polled.index as usize) {
+        if let Some(Some(incoming)) = self.rings.get(polled.index.at()) {
             polled.watch = incoming.ring.watch();
         }
     }
@@ -483,7 +483,7 @@ impl ShmRx {
         static NOTHING: AtomicU32 = AtomicU32::new(0);
         let named = self.waiting.shown().nth(index);
         let named = named.expect("the burst has such a frame");
-        let ring = self.rings.get(named.ring as usize);
+        let ring = self.rings.get(named.ring.at());
         let elsewhere = ring
             .and_then(|ring| ring.as_ref()?.known.find(named.data))
             .unwrap_or_else(|| PeerBytes::of(&[], &NOTHING, 0));

@@ -55,7 +55,7 @@ impl ShmRx {
     /// Takes a packet of one cell from the only ring, unless more packets have come.
     #[inline(always)]
     fn takes_one(&mut self, watch: Watch, len: u32) -> bool {
-        let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
+        let Some(Some(incoming)) = self.rings.get_mut(self.alone.index.at()) else {
             return false;
         };
         // The packets that this ring has shown so far belong to an earlier burst.
@@ -72,7 +72,7 @@ impl ShmRx {
     /// come.
     #[inline(never)]
     pub(super) fn burst_of_short(&mut self, len: u32) -> usize {
-        let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
+        let Some(Some(incoming)) = self.rings.get_mut(self.alone.index.at()) else {
             return 0;
         };
         incoming.ring.give_back();
@@ -91,7 +91,7 @@ impl ShmRx {
     /// Runs a burst that begins with short packets from the only ring.
     #[inline(never)]
     pub(super) fn burst_of_several(&mut self) -> usize {
-        let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
+        let Some(Some(incoming)) = self.rings.get_mut(self.alone.index.at()) else {
             return 0;
         };
         incoming.ring.give_back();
@@ -116,7 +116,7 @@ impl ShmRx {
             return;
         };
         self.waiting.on_others(busy);
-        if let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) {
+        if let Some(Some(incoming)) = self.rings.get_mut(self.alone.index.at()) {
             incoming.last_busy = busy;
         }
     }

@@ -16,7 +16,7 @@ use dunlin_core::transport::MAX_INLINE;
 use dunlin_msgbuf::{BufRef, REF_LEN};
 
 use super::super::cells::{CELL, ONE_CELL, WORD, cells_of};
-use super::super::channel::Channel;
+use super::super::channel::{Channel, ChannelIdx};
 use super::super::regions::Known;
 use super::super::ring::{At, Consumer, Next, Watch};
 use super::shorts::{SHORT, Shorts, Took};
@@ -83,7 +83,7 @@ impl RxRing {
     pub(super) fn take_other(
         &mut self,
         room: &mut [Line],
-        ring: u32,
+        ring: ChannelIdx,
         waiting: &mut Waiting,
     ) -> Taken {
         if room.len() < cells_of(self.ring.longest()) as usize {
@@ -179,7 +179,7 @@ pub(super) struct Alone {
     /// The next burst that is not plain.
     thorough: u32,
     /// The only active ring.
-    pub(super) index: u32,
+    pub(super) index: ChannelIdx,
     /// The place of its next packet; `None` unless bursts are plain.
     watch: Option<Watch>,
     /// The number of the last plain burst with packets. If there was none, a number that is at
@@ -212,7 +212,7 @@ impl Alone {
         Self {
             bursts,
             thorough: bursts + 1,
-            index: 0,
+            index: ChannelIdx::NONE,
             watch: None,
             busy: bursts.wrapping_sub(LATELY),
             plain: 0,
@@ -307,7 +307,7 @@ impl Alone {
 
     /// Makes bursts plain until housekeeping is due. `has_others`: housekeeping must check more
     /// than this ring.
-    pub(super) fn begin(&mut self, index: u32, watch: Watch, has_others: bool) {
+    pub(super) fn begin(&mut self, index: ChannelIdx, watch: Watch, has_others: bool) {
         let gap = match has_others {
             true => HOUSEKEEPING,
             false => HOUSEKEEPING_OF_ONE,
