@@ -105,9 +105,9 @@ impl Flow {
         self.look();
     }
 
-    pub(crate) fn set_bypasses(&mut self, bypasses: Bypasses) {
+    pub(crate) fn on_bypasses(&mut self, bypasses: Bypasses) {
         if let Control::Timely(timely) = &mut self.control {
-            timely.set_bypass(bypasses.timely);
+            timely.on_bypasses(bypasses.timely);
         }
     }
 

@@ -30,6 +30,7 @@ use crate::observe::tap::Tap;
 use crate::protocol::Core;
 use crate::scheme::{Bypasses, Scheme};
 use crate::session::lifecycle::SessionInfo;
+use crate::session::line::PathTraits;
 use crate::time::{Clock, Nanos};
 use crate::transport::{Halves, Path, PeerId, Transport, Tx};
 
@@ -110,13 +111,15 @@ impl<X: Tx, C, App> Engine<X, C, App> {
     /// Begins congestion control of a session whose peer is now known.
     pub(super) fn begin_control(&mut self, session: Session, peer: PeerId) {
         let path = self.path(peer);
-        let (near, reordered) = (self.tx.path(peer).is_none(), self.tx.reorders(peer));
+        let traits = PathTraits {
+            near: self.tx.path(peer).is_none(),
+            reordered: self.tx.reorders(peer),
+            declared: path.base_rtt != Nanos::ZERO,
+        };
         if let Some(index) = self.core.sessions.find(session) {
             let core = &mut self.core;
             let line = core.sessions.at_mut(index);
-            line.set_near(near);
-            line.set_reordered(reordered);
-            line.set_declared(path.base_rtt != Nanos::ZERO);
+            line.on_path(traits);
             core.pacer.begin_control(line, &path, &mut core.context);
         }
     }

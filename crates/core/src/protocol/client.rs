@@ -116,7 +116,10 @@ impl Core {
             #[cfg(feature = "mutants")]
             if self.context.shows(Mutant::BacklogMarked) && self.calls.waiting(session) == 0 {
                 let line = self.sessions.at_mut(session);
-                line.set_waiting(had_waiting && line.in_flight() != 0);
+                match had_waiting && line.in_flight() != 0 {
+                    true => line.begin_waiting(),
+                    false => line.end_waiting(),
+                }
             }
         }
     }
