@@ -27,7 +27,7 @@ use crate::transport::Path;
 impl Pacer {
     /// Begins congestion control of a session once its peer is known, with the scheme that was
     /// chosen for the session, or with the transport's.
-    pub(crate) fn begin_control(&mut self, line: &mut Line, path: &Path, context: &mut Context) {
+    pub(crate) fn begin_scheme(&mut self, line: &mut Line, path: &Path, context: &mut Context) {
         if line.flow() != FlowIdx::NONE {
             // The user has chosen a scheme already.
             return;
@@ -44,7 +44,7 @@ impl Pacer {
         path: &Path,
         context: &mut Context,
     ) {
-        self.end_control(line);
+        self.end_scheme(line);
         line.choose_scheme(Some(scheme));
         if line.is_connecting() {
             // The peer is not known yet.
@@ -65,7 +65,7 @@ impl Pacer {
         path: &Path,
         context: &mut Context,
     ) {
-        self.end_control(line);
+        self.end_scheme(line);
         let link = link_of(line, path, context);
         self.set_flows(line, Flow::own(scheme, &link), None, context);
     }
@@ -77,7 +77,7 @@ impl Pacer {
     }
 
     /// Forgets the session's flow. Its packets in the wheel still leave on time.
-    pub(crate) fn end_control(&mut self, line: &mut Line) {
+    pub(crate) fn end_scheme(&mut self, line: &mut Line) {
         self.end(line.end_flow());
     }
 

@@ -128,7 +128,7 @@ impl Core {
         });
         #[cfg(feature = "mutants")]
         self.breach(index);
-        self.pacer.end_control(self.sessions.at_mut(index));
+        self.pacer.end_scheme(self.sessions.at_mut(index));
         let token = self.sessions.end(index);
         self.pacer.on_sessions(self.sessions.live());
         #[cfg(feature = "mutants")]
