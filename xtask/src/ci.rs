@@ -182,10 +182,10 @@ fn untimed() -> Vec<Step> {
         ),
         sh("mutants", 15, "cargo xtask seeds --mutants"),
         sh(
-            "control",
+            "congestion",
             15,
             // This uses the features of `seeds`, so that the simulator is compiled once for both.
-            "cargo run --release --package dunlin-sim --features mutants --bin control \
+            "cargo run --release --package dunlin-sim --features mutants --bin congestion \
              -- --short --threads 2",
         ),
         sh(

@@ -3,19 +3,19 @@
 //!
 //! This file has the tables and the inputs; `plane/links.rs` follows a connection from its
 //! beginning to its end, `plane/admission.rs` has limits, `plane/upgrade.rs` moves a connection
-//! from TCP to a UNIX socket, `plane/outgoing.rs` handles the sessions that this side asks for,
-//! `plane/incoming.rs` the sessions that the other side asks for and the end of all sessions,
+//! from TCP to a UNIX socket, `plane/connecting.rs` handles the sessions that this side asks for,
+//! `plane/accepting.rs` the sessions that the other side asks for and the end of all sessions,
 //! `plane/inquiries.rs` the questions about unanswered requests, `plane/proofs.rs` the proofs of
 //! addresses, `plane/serving.rs` the announcements of services, and `plane/sessions.rs` the table
 //! of open sessions.
 //!
 //! Called by the control thread of `dunlin-nexus` and by the simulator.
 
+mod accepting;
 mod admission;
-mod incoming;
+mod connecting;
 mod inquiries;
 mod links;
-mod outgoing;
 mod proofs;
 mod serving;
 mod sessions;
@@ -40,7 +40,7 @@ use super::proofs::Proofs;
 use super::route::{Route, RouteId};
 use super::secrets::Secrets;
 use super::types::{Action, Command, ConnectTicket, Event, Identity, LinkId, SessionKey};
-use incoming::Incoming;
+use accepting::Incoming;
 use inquiries::Inquiries;
 use sessions::Sessions;
 

@@ -9,7 +9,6 @@ use dunlin_wire::ReqNum;
 use crate::law::Check;
 use crate::scheme::{Bypasses, Scheme};
 use crate::time::Nanos;
-use crate::transport::RX_BURST;
 
 /// Most concurrent requests of a session in one direction (rule S1).
 pub const MAX_WINDOW: u32 = 64;
@@ -52,7 +51,6 @@ const _: () = {
     // One 64-bit word has a bit for each free slot of a session.
     assert!(MAX_WINDOW <= u64::BITS && DEFAULT_WINDOW <= MAX_WINDOW);
     assert!(DEFAULT_CREDITS >= DEFAULT_WINDOW && DEFAULT_CREDITS <= MAX_CREDITS);
-    assert!(MAX_BATCH >= RX_BURST);
     assert!((IDLE_CLOCK_MASK + 1).is_power_of_two());
 };
 

@@ -21,11 +21,16 @@
 //!
 //! Each folder needs only folders that come later in this order: endpoint, handler, protocol,
 //! server, transfer, client, congestion, context, session, packet, observe. All may use the files
-//! of the root: `handle.rs` and `call.rs` have the handles of an endpoint's parts and describe a
-//! call; `scheme.rs` lists the schemes of congestion control.
+//! of the root:
 //!
-//! `config.rs` has every limit; `transport.rs` and `time.rs` describe what a transport and a clock
-//! must do.
+//! | file | what it has |
+//! |---|---|
+//! | `handle.rs`, `call.rs` | the handles of an endpoint's parts; the description of a call |
+//! | `config.rs`, `scheme.rs` | every option and limit; the schemes of congestion control |
+//! | `transport.rs`, `time.rs` | what a transport and a clock must do |
+//! | `error.rs`, `law.rs` | why operations fail; the laws that an endpoint checks |
+//! | `slab.rs`, `ordered.rs`, `rng.rs` | tables with free places; maps in order; random numbers |
+//! | `mutant.rs` | planted bugs, only with the feature `mutants` |
 #![forbid(unsafe_code)]
 
 mod call;

@@ -9,7 +9,9 @@ macro_rules! mutants {
     (
         bugs { $($(#[$bug_doc:meta])* $bug:ident = $bug_text:literal,)* }
         differences { $($(#[$doc:meta])* $name:ident = $text:literal,)* }
-        breaches { $($(#[$breach_doc:meta])* $breach:ident = $breach_text:literal,)* }
+        breaches {
+            $($(#[$breach_doc:meta])* $breach:ident = $breach_text:literal, breaks $law:ident;)*
+        }
     ) => {
         /// A planted bug, difference or breach.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,8 +28,9 @@ macro_rules! mutants {
             /// Every planted difference: checkers find none of them, a comparison must.
             pub const DIFFERENCES: &[Self] = &[$(Self::$name),*];
 
-            /// Every planted breach of a law: only the endpoint's own checks find these.
-            pub const BREACHES: &[Self] = &[$(Self::$breach),*];
+            /// Every planted breach, with the law that it breaks: only the endpoint's own check of
+            /// that law finds it.
+            pub const BREACHES: &[(Self, $crate::Law)] = &[$((Self::$breach, $crate::Law::$law)),*];
 
             /// The name on the command line.
             pub const fn name(self) -> &'static str {
@@ -40,7 +43,8 @@ macro_rules! mutants {
 
             /// The bug, difference or breach with this name.
             pub fn from_name(name: &str) -> Option<Self> {
-                let all = Self::ALL.iter().chain(Self::DIFFERENCES).chain(Self::BREACHES);
+                let breaches = Self::BREACHES.iter().map(|(mutant, _)| mutant);
+                let all = Self::ALL.iter().chain(Self::DIFFERENCES).chain(breaches);
                 all.copied().find(|mutant| mutant.name() == name)
             }
         }
@@ -129,26 +133,28 @@ mutants! {
     }
     breaches {
         /// A session that has asked for a sample takes no more short requests on the common path.
-        SampleUnsettled = "sample-unsettled",
+        SampleUnsettled = "sample-unsettled", breaks Prepared;
         /// A call whose request has arrived in parts does not await its answer on the common path.
-        AwaitedLost = "awaited-lost",
+        AwaitedLost = "awaited-lost", breaks Awaited;
         /// A call that was cancelled still awaits its answer on the common path.
-        AwaitedAfterCancel = "awaited-after-cancel",
+        AwaitedAfterCancel = "awaited-after-cancel", breaks Awaited;
         /// Each large request takes a second transfer, which nothing ends.
-        TransferLeaked = "transfer-leaked",
+        TransferLeaked = "transfer-leaked", breaks Transfers;
         /// A session that ends leaves its flow.
-        FlowLeaked = "flow-leaked",
+        FlowLeaked = "flow-leaked", breaks Flows;
         /// A session that ends leaves a credit promised.
-        PromiseLeaked = "promise-leaked",
+        PromiseLeaked = "promise-leaked", breaks Promises;
         /// A session that ends does not return its slots.
-        SlotsLeaked = "slots-leaked",
+        SlotsLeaked = "slots-leaked", breaks SlotRanges;
         /// When a session ends, an entry of the table of requests is lost.
-        RequestLeaked = "request-leaked",
+        RequestLeaked = "request-leaked", breaks Requests;
         /// When a session ends, an entry of the table of calls is lost.
-        CallLeaked = "call-leaked",
+        CallLeaked = "call-leaked", breaks Calls;
         /// The answers of a slot are prepared for shorter packets.
-        TemplateStale = "template-stale",
+        TemplateStale = "template-stale", breaks Answers;
         /// When a session ends, a place for large requests is lost.
-        PlaceLeaked = "place-leaked",
+        PlaceLeaked = "place-leaked", breaks Receiving;
+        /// A session without waiting calls says that calls wait, until its next answer.
+        BacklogMarked = "backlog-marked", breaks Backlog;
     }
 }

@@ -6,7 +6,7 @@
 use std::convert::Infallible;
 use std::io;
 
-use crate::device::{BATCH, Outgoing, Parts, Received};
+use crate::device::{BATCH, Parts, Received, TxPackets};
 use crate::open::{device_of, site_of};
 
 /// A device that one thread uses.
@@ -15,7 +15,7 @@ pub struct Bare {
     parts: Parts,
     shown: Received,
     /// Packets to send, and empty ones.
-    packets: Outgoing,
+    packets: TxPackets,
 }
 
 impl Bare {
@@ -27,7 +27,7 @@ impl Bare {
     pub fn open(device: &str) -> io::Result<Self> {
         let parts = device_of(&site_of(device)?)?;
         Ok(Self {
-            packets: parts.pool.outgoing(),
+            packets: parts.pool.tx_packets(),
             parts,
             shown: Received::default(),
         })

@@ -20,14 +20,14 @@ use crate::site::{complete, name_of};
 use crate::words;
 use shared::{Memory, Shared};
 
-mod outgoing;
 mod packet;
 mod received;
 mod shared;
+mod tx_packets;
 
-pub(crate) use outgoing::{Outgoing, SHORT};
 pub(crate) use packet::{BATCH, Packet};
 pub(crate) use received::Received;
+pub(crate) use tx_packets::{SHORT, TxPackets};
 
 /// An open device.
 #[derive(Debug)]
@@ -262,7 +262,7 @@ impl TxQueue {
     /// Hands the complete packets to the device, which takes the first of them. The others stay,
     /// and keep their tails.
     #[inline]
-    pub(crate) fn send(&mut self, packets: &mut Outgoing, tails: Option<&Tails>) {
+    pub(crate) fn send(&mut self, packets: &mut TxPackets, tails: Option<&Tails>) {
         let (handles, lens) = packets.complete();
         let tails = tails.map_or(std::ptr::null(), |it| it.0[..handles.len()].as_ptr());
         // SAFETY: the device is open, the packets are ours and at most as long as the pool's, and
@@ -319,15 +319,15 @@ pub(crate) struct Pool(&'static Opened);
 
 impl Pool {
     /// No packets yet, on their way to the device.
-    pub(crate) fn outgoing(&self) -> Outgoing {
+    pub(crate) fn tx_packets(&self) -> TxPackets {
         let Facts { start, room, .. } = self.0.facts;
-        Outgoing::new(start as usize, room)
+        TxPackets::new(start as usize, room)
     }
 
     /// If there are fewer than `wanted` empty packets, adds some, up to [`BATCH`]. If the pool has
     /// too few, there may still be fewer than `wanted`.
     #[inline]
-    pub(crate) fn refill(&self, packets: &mut Outgoing, wanted: usize) {
+    pub(crate) fn refill(&self, packets: &mut TxPackets, wanted: usize) {
         if packets.empty() < wanted {
             let places = packets.places();
             let count = u32::try_from(places.len()).expect("32");
@@ -363,7 +363,7 @@ impl Pool {
 
     /// Takes back complete packets, and the empty ones if `has_empty`.
     #[cold]
-    pub(crate) fn free_outgoing(&self, packets: &mut Outgoing, has_empty: bool) {
+    pub(crate) fn free_tx_packets(&self, packets: &mut TxPackets, has_empty: bool) {
         self.free_all(packets.give_up(has_empty), true);
     }
 

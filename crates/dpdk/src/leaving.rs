@@ -15,7 +15,7 @@ use dunlin_packet::{Payload, Sum};
 use dunlin_transport::counters::Counters;
 
 use crate::copies::{Cause, Copies, Other};
-use crate::device::{BATCH, Outgoing, Packet, Tails};
+use crate::device::{BATCH, Packet, Tails, TxPackets};
 use crate::inbox::Arrived;
 use crate::lend::Lent;
 use crate::port::{Port, Seat};
@@ -30,7 +30,7 @@ pub(crate) struct Leaving {
     /// The endpoint's place, which it has as long as it sends.
     _seat: Arc<Seat>,
     /// Complete datagrams, and empty packets.
-    packets: Outgoing,
+    packets: TxPackets,
     /// The packets and bytes of each complete datagram, and their sums.
     loads: [(u32, u32); BATCH],
     load: (u32, u32),
@@ -61,7 +61,7 @@ impl Leaving {
         Self {
             port,
             _seat: seat,
-            packets: port.pool().outgoing(),
+            packets: port.pool().tx_packets(),
             loads: [(0, 0); BATCH],
             load: (0, 0),
             tails: Tails::new(),
@@ -387,6 +387,6 @@ impl Drop for Leaving {
         if self.has_lent() {
             self.port.on_owed();
         }
-        self.port.pool().free_outgoing(&mut self.packets, true);
+        self.port.pool().free_tx_packets(&mut self.packets, true);
     }
 }

@@ -21,7 +21,7 @@ use dunlin_msgbuf::RegionId;
 use dunlin_packet::neighbours as messages;
 use dunlin_packet::{Home, Mac, Refused, Seen, parse, port_of};
 
-use crate::device::{BATCH, Outgoing, Packet, Parts, Pool, Received, RxQueue, Tails, TxQueue};
+use crate::device::{BATCH, Packet, Parts, Pool, Received, RxQueue, Tails, TxPackets, TxQueue};
 use crate::inbox::{Arrived, Inbox, Room, payload_of};
 use crate::link::Link;
 use crate::neighbours::{Hold, Neighbours};
@@ -55,7 +55,7 @@ pub(crate) struct Port {
     sending: Mutex<TxQueue>,
     neighbours: Mutex<Neighbours<Packet>>,
     /// Empty packets for questions and answers while the pool has none.
-    reserve: Mutex<Outgoing>,
+    reserve: Mutex<TxPackets>,
     /// Number of changes of neighbours' addresses.
     changes: AtomicU32,
     seats: Seats,
@@ -87,7 +87,7 @@ impl Port {
             bell,
             facts,
         } = parts;
-        let mut reserve = pool.outgoing();
+        let mut reserve = pool.tx_packets();
         pool.refill(&mut reserve, 1);
         Self {
             home: Home {
@@ -373,7 +373,7 @@ impl Port {
 
     /// Sends one complete packet. Returns the number of packets that the device did not take.
     fn send_one(&self, packet: Packet) -> usize {
-        let mut packets = self.pool.outgoing();
+        let mut packets = self.pool.tx_packets();
         packets.push(packet);
         self.send_with(&mut packets, None)
     }
@@ -381,11 +381,11 @@ impl Port {
     /// Sends the complete packets, with their tails. Returns the number of those that the device
     /// did not take.
     #[inline]
-    pub(crate) fn send_with(&self, packets: &mut Outgoing, tails: Option<&Tails>) -> usize {
+    pub(crate) fn send_with(&self, packets: &mut TxPackets, tails: Option<&Tails>) -> usize {
         lock(&self.sending).send(packets, tails);
         let dropped = packets.len();
         if dropped > 0 {
-            self.pool.free_outgoing(packets, false);
+            self.pool.free_tx_packets(packets, false);
         }
         dropped
     }

@@ -50,7 +50,7 @@ impl Lent {
     pub(super) fn lend<R>(&self, cx: &mut Cx<'_>, run: impl FnOnce() -> R) -> R {
         debug_assert!(
             !self.is_there(),
-            "no future polls another one of its thread"
+            "the endpoint is lent already: a future must not poll another future of its thread"
         );
         self.0.set(Some(NonNull::from(cx).cast()));
         HERE.set(Some(NonNull::from(self)));
@@ -77,8 +77,9 @@ impl Lent {
         };
         // SAFETY: by the invariant of the file the `Cx` is alive, and borrowed by a `lend` further
         // up the stack, which does not use it now; nor does another call of this function, because
-        // the place is empty until `put_back` is dropped. `run` takes any lifetimes, so it keeps
-        // nothing of them, and nothing of its own can go into the `Cx`.
+        // the place is empty until `put_back` is dropped. `run` must accept a `Cx` of any
+        // lifetimes, so it can neither keep a reference out of the `Cx` nor put one of its own into
+        // it.
         let result = run(unsafe { pointer.as_mut() });
         drop(put_back);
         Some(result)

@@ -66,7 +66,9 @@ impl Home {
             Vec::new()
         };
         drop(state);
-        // Unmapping takes long, and drops the last reference to this home except the caller's.
+        // To drop a region unmaps its memory, which takes long, and drops the region's reference to
+        // this home. So the lock is released first, and the caller's reference keeps the home
+        // alive.
         drop(own);
         drop(regions);
     }

@@ -23,7 +23,7 @@ fn every_check_runs_in_every_workspace() {
 }
 
 #[test]
-fn steps_with_the_build_of_the_tests_have_its_features() {
+fn steps_that_reuse_the_build_of_the_tests_enable_the_same_features() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let steps = steps(&root).unwrap();
     let script = |name: &str| {

@@ -2,6 +2,10 @@
 //! the parts, so the number of methods of `Core`, and of the files that contain them, is bounded. A
 //! reader of these methods sees all paths that an event can take. A function elsewhere that borrows
 //! a `Core` to change it counts as one of the methods.
+//!
+//! A view lends some parts of a `Core` for events that concern all of these parts. It must not
+//! become a second `Core`, so the methods of each view and the functions that borrow it are bounded
+//! too.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
@@ -21,19 +25,22 @@ const FILES: usize = 4;
 /// argument `&mut Core`.
 const METHODS: usize = 40;
 
+/// The views, each with the most methods and functions with an argument `&mut` of it.
+const VIEWS: [(&str, usize); 3] = [("Server", 22), ("Inquirer", 4), ("Lent", 34)];
+
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let is_source = |file: &&File| file.path.starts_with(CRATE) && !is_test(&file.path);
     let files: Vec<&File> = tree.rust().filter(is_source).collect();
-    let borrowers: usize = files.iter().copied().map(borrowers).sum();
+    let mut findings = check_views(&files);
+    let borrowers = borrowers(&files, "Core");
     let counts: Vec<(&File, usize)> = files
         .into_iter()
-        .filter_map(|file| Some((file, methods(file)?)))
+        .filter_map(|file| Some((file, methods(file, "Core")?)))
         .collect();
     let is_outside = |file: &File| {
         let rest = file.path.strip_prefix(PLACE);
         !rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
     };
-    let mut findings = Vec::new();
     for (file, _) in counts.iter().filter(|(file, _)| is_outside(file)) {
         let what = format!("has methods of `Core`; they belong in {PLACE}");
         findings.push(Finding::new(&file.path, 0, what));
@@ -56,14 +63,28 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The number of methods of `Core` in a file; `None` if the file has no `impl Core`.
-fn methods(file: &File) -> Option<usize> {
+fn check_views(files: &[&File]) -> Vec<Finding> {
+    let too_many = |(view, most): (&str, usize)| {
+        let methods = files.iter().filter_map(|file| methods(file, view));
+        let (methods, borrowers) = (methods.sum::<usize>(), borrowers(files, view));
+        let what = format!(
+            "the view `{view}` has {methods} methods, and {borrowers} functions take `&mut \
+             {view}`; together at most {most} may exist: move logic down"
+        );
+        (methods + borrowers > most).then(|| Finding::new(CRATE, 0, what))
+    };
+    VIEWS.into_iter().filter_map(too_many).collect()
+}
+
+/// The number of methods of this type in a file; `None` if the file has no `impl` of it.
+fn methods(file: &File, name: &str) -> Option<usize> {
     let tokens: Vec<TokenTree> = file.text.parse::<TokenStream>().ok()?.into_iter().collect();
-    let counts = (0..tokens.len()).filter_map(|at| match &tokens[at..] {
-        [first, second, body, ..] if is_word(first, "impl") && is_word(second, "Core") => {
-            braces(body)
-        }
-        _ => None,
+    let counts = (0..tokens.len()).filter_map(|at| {
+        let head = is_word(&tokens[at], "impl").then(|| &tokens[at..])?;
+        let body = head.iter().position(|token| braces(token).is_some())?;
+        let has = |word: &str| head[..body].iter().any(|token| is_word(token, word));
+        // The methods of a trait are the trait's.
+        (has(name) && !has("for")).then(|| braces(&head[body]))?
     });
     let is_function = |token: &TokenTree| is_word(token, "fn");
     counts
@@ -71,12 +92,13 @@ fn methods(file: &File) -> Option<usize> {
         .reduce(|sum, count| sum + count)
 }
 
-/// The number of functions in a file that take a `&mut Core`.
-fn borrowers(file: &File) -> usize {
-    file.text.parse().map_or(0, borrowers_in)
+/// The number of functions that take a `&mut` of this type.
+fn borrowers(files: &[&File], name: &str) -> usize {
+    let of = |file: &&File| file.text.parse().map_or(0, |text| borrowers_in(text, name));
+    files.iter().map(of).sum()
 }
 
-fn borrowers_in(stream: TokenStream) -> usize {
+fn borrowers_in(stream: TokenStream, name: &str) -> usize {
     let tokens: Vec<TokenTree> = stream.into_iter().collect();
     let is_borrower = |at: &usize| {
         let is_arguments = |token: &&TokenTree| {
@@ -88,18 +110,18 @@ fn borrowers_in(stream: TokenStream) -> usize {
             && head
                 .iter()
                 .find(is_arguments)
-                .is_some_and(|arguments| lends_core(std::slice::from_ref(arguments)))
+                .is_some_and(|arguments| lends(std::slice::from_ref(arguments), name))
     };
     let here = (0..tokens.len()).filter(is_borrower).count();
     let inside = tokens.iter().map(|token| match token {
-        TokenTree::Group(group) => borrowers_in(group.stream()),
+        TokenTree::Group(group) => borrowers_in(group.stream(), name),
         _ => 0,
     });
     here + inside.sum::<usize>()
 }
 
-/// Whether these tokens contain `&mut Core`, with or without a lifetime and a path.
-fn lends_core(tokens: &[TokenTree]) -> bool {
+/// Whether these tokens contain `&mut` and then this type, with or without a lifetime and a path.
+fn lends(tokens: &[TokenTree], wanted: &str) -> bool {
     let is_here = (0..tokens.len()).any(|at| {
         let mut rest = tokens[at..].iter().peekable();
         if !rest.next().is_some_and(|token| is_punct(token, '&')) {
@@ -112,10 +134,10 @@ fn lends_core(tokens: &[TokenTree]) -> bool {
         let is_path =
             |token: &&TokenTree| matches!(token, TokenTree::Ident(_)) || is_punct(token, ':');
         let name = rest.take_while(is_path).last();
-        is_mutable && name.is_some_and(|name| is_word(name, "Core"))
+        is_mutable && name.is_some_and(|name| is_word(name, wanted))
     });
     let is_inside = |token: &TokenTree| match token {
-        TokenTree::Group(group) => lends_core(&group.stream().into_iter().collect::<Vec<_>>()),
+        TokenTree::Group(group) => lends(&group.stream().into_iter().collect::<Vec<_>>(), wanted),
         _ => false,
     };
     is_here || tokens.iter().any(is_inside)

@@ -4,8 +4,10 @@
 //!
 //! In a part, tidy refuses fields that are visible outside it, and functions visible outside it
 //! that return `&mut`. Over all parts, tidy refuses more than a few functions of one line that only
-//! get or set a field. A folder or file becomes a part by a line in [`PARTS`], and has tests that
-//! build it alone (`parts/alone.rs`).
+//! get or set a field. An owner, a type that another part holds or borrows, may answer any
+//! question, but tidy refuses a function `set_…` of it, because that names no event, and bounds the
+//! events that only set a field. A folder or file becomes a part by a line in [`PARTS`], and has
+//! tests that build it alone (`parts/alone.rs`).
 
 mod alone;
 
@@ -21,8 +23,9 @@ struct Part {
     path: &'static str,
     /// Types whose fields may be visible and whose methods may return `&mut`.
     values: &'static [&'static str],
-    /// Types that the part lends as `&mut`, because an event of another part changes them too.
-    /// Their own fields are private, and none of their methods returns `&mut`.
+    /// Types that another part holds, or that the part lends as `&mut`, because an event of another
+    /// part changes them too. Their own fields are private, none of their methods returns `&mut`,
+    /// and none is a setter.
     owners: &'static [&'static str],
 }
 
@@ -31,6 +34,11 @@ const PARTS: &[Part] = &[
         path: "crates/core/src/client",
         values: &["Asked", "Issued", "Wish"],
         owners: &[],
+    },
+    Part {
+        path: "crates/core/src/congestion/dcqcn.rs",
+        values: &[],
+        owners: &["Dcqcn"],
     },
     Part {
         path: "crates/core/src/congestion/egress.rs",
@@ -46,6 +54,16 @@ const PARTS: &[Part] = &[
         path: "crates/core/src/congestion/pacer.rs",
         values: &[],
         owners: &[],
+    },
+    Part {
+        path: "crates/core/src/congestion/swift.rs",
+        values: &[],
+        owners: &["Swift"],
+    },
+    Part {
+        path: "crates/core/src/congestion/timely.rs",
+        values: &[],
+        owners: &["Timely"],
     },
     Part {
         path: "crates/core/src/congestion/wheel.rs",
@@ -105,6 +123,7 @@ const PARTS: &[Part] = &[
             "Known",
             "Ready",
             "Left",
+            "PathTraits",
             "SlotRange",
             "SessionOffer",
             "SessionInfo",
@@ -121,6 +140,16 @@ const PARTS: &[Part] = &[
         owners: &["Arrivals"],
     },
     Part {
+        path: "crates/core/src/transfer/probes.rs",
+        values: &[],
+        owners: &["Probe", "Probes"],
+    },
+    Part {
+        path: "crates/core/src/transfer/progress.rs",
+        values: &[],
+        owners: &["Progress"],
+    },
+    Part {
         path: "crates/core/src/transfer/reassembly.rs",
         values: &["Arrived", "CreditReturn"],
         owners: &[],
@@ -135,10 +164,18 @@ const PARTS: &[Part] = &[
         values: &["Acked", "Lent"],
         owners: &[],
     },
+    Part {
+        path: "crates/core/src/transfer/word.rs",
+        values: &[],
+        owners: &["Word"],
+    },
 ];
 
 /// The most functions, in all parts together, that only get or set a field.
 const PLAIN_FUNCTIONS: usize = 10;
+
+/// The most functions of owners, in all parts together, that only set a field.
+const PLAIN_EVENTS: usize = 8;
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = check_parts(tree, PARTS);
@@ -148,7 +185,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 
 fn check_parts(tree: &Tree, parts: &[Part]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut plain = Vec::new();
+    let (mut plain, mut events) = (Vec::new(), Vec::new());
     for part in parts {
         let files: Vec<&File> = tree.rust().filter(|file| part.has(file)).collect();
         if files.is_empty() {
@@ -161,6 +198,7 @@ fn check_parts(tree: &Tree, parts: &[Part]) -> Vec<Finding> {
                 part,
                 findings: &mut findings,
                 plain: &mut plain,
+                events: &mut events,
             };
             if let Ok(stream) = file.text.parse::<TokenStream>() {
                 walk.stream(stream, Kind::State);
@@ -180,17 +218,22 @@ fn check_parts(tree: &Tree, parts: &[Part]) -> Vec<Finding> {
             findings.push(Finding::new(part.path, 0, what));
         }
     }
-    if plain.len() > PLAIN_FUNCTIONS {
-        let (count, most) = (plain.len(), PLAIN_FUNCTIONS);
-        findings.extend(plain.into_iter().map(|finding: Finding| Finding {
-            what: format!(
-                "{}; all parts have {count}, but may have {most}",
-                finding.what
-            ),
-            ..finding
-        }));
-    }
+    findings.extend(beyond(PLAIN_FUNCTIONS, plain, "parts"));
+    findings.extend(beyond(PLAIN_EVENTS, events, "owners"));
     findings
+}
+
+/// These findings, if they are more than `most`.
+fn beyond(most: usize, found: Vec<Finding>, whose: &str) -> impl Iterator<Item = Finding> {
+    let count = found.len();
+    let found = found.into_iter().filter(move |_| count > most);
+    found.map(move |finding| Finding {
+        what: format!(
+            "{}; all {whose} have {count}, but may have {most}",
+            finding.what
+        ),
+        ..finding
+    })
 }
 
 impl Part {
@@ -212,7 +255,10 @@ struct Walk<'a> {
     file: &'a File,
     part: &'a Part,
     findings: &'a mut Vec<Finding>,
+    /// Functions of state that only get or set a field.
     plain: &'a mut Vec<Finding>,
+    /// Functions of owners that only set a field.
+    events: &'a mut Vec<Finding>,
 }
 
 impl Walk<'_> {
@@ -312,13 +358,19 @@ impl Walk<'_> {
             let what = format!("`{name}` gives away its part's state with `&mut`");
             self.found(&tokens[head], what);
         }
-        if of == Kind::State
-            && let Some(kind) = braces(&rest[body]).and_then(plain)
-        {
-            let line = name.span().start().line;
-            let what = format!("`{name}` only {kind} a field");
-            self.plain.push(Finding::new(&self.file.path, line, what));
+        if of == Kind::Owner && name.to_string().starts_with("set_") {
+            let what = format!("`{name}` sets state of an owner; name the event that changes it");
+            self.found(&tokens[head], what);
         }
+        let found = braces(&rest[body]).and_then(plain);
+        let list = match (of, found) {
+            (Kind::State, Some(_)) => &mut *self.plain,
+            (Kind::Owner, Some("sets")) => &mut *self.events,
+            _ => return,
+        };
+        let (line, kind) = (name.span().start().line, found.unwrap_or_default());
+        let what = format!("`{name}` only {kind} a field");
+        list.push(Finding::new(&self.file.path, line, what));
     }
 }
 

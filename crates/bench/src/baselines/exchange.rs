@@ -87,11 +87,12 @@ fn shape(size: u16) -> Shape {
     }
 }
 
-/// The baselines of the usual cases of `rate`: requests in one direction, and in both.
-pub(crate) fn cases() -> [Case; 2] {
+/// The baselines of the usual cases of `rate` with messages of `size` bytes: requests in one
+/// direction, and in both.
+pub(crate) fn cases(size: u16) -> [Case; 2] {
     [("one_way", false), ("symmetric", true)].map(|(pattern, symmetric)| {
         let exchange = Exchange {
-            size: 32,
+            size,
             batch: 3,
             symmetric,
         };

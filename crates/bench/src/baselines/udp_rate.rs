@@ -21,9 +21,6 @@ pub(crate) const SEND: Role = Role::new("udp-send", send);
 /// Receives and counts them.
 pub(crate) const RECEIVE: Role = Role::new("udp-receive", receive);
 
-/// Bytes of a datagram: a 32-byte RPC with its framing.
-pub(crate) const SIZE: u16 = datagram(32);
-
 /// Bytes of the datagram of an RPC of `size` bytes, with its framing.
 pub(crate) const fn datagram(size: u16) -> u16 {
     size + 32

@@ -28,12 +28,12 @@ use harness::row::Row;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "latency",
-    about: "Round trips of one RPC at a time, 8 to 1024 bytes",
+    about: "Round trips of one RPC at a time, 8 to 1000 bytes",
     cases: |sweep| Ok(cases(sweep.transports, sweep.sizes)),
     roles: &[server::ROLE, PING],
     transports: &Transport::ALL,
     allowed: &Transport::WITH_LINKS,
-    sizes: &SIZES,
+    sizes: &work::SIZES,
     usual_time: Duration::from_secs(30),
     section: Some(Section {
         title: "Latency against size",
@@ -58,9 +58,6 @@ const PUBLISHED: &[Published] = &[
 
 /// Issues one RPC after another.
 pub(crate) const PING: Role = Role::new("ping", ping);
-
-/// Bytes of request and response, unless the command gives others.
-pub(crate) const SIZES: [u16; 5] = [8, 32, 64, 256, 1024];
 
 /// Iterations of the event loop between two checks of the time.
 const BLOCK: u32 = 256;

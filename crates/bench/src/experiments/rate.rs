@@ -16,7 +16,7 @@ use crate::baselines::frames::exchange::FrameExchange;
 use crate::baselines::udp_rate;
 use crate::baselines::udp_rate::UdpRate;
 use crate::harness::case::Case;
-use crate::harness::experiment::{Experiment, Section};
+use crate::harness::experiment::{Experiment, Section, Sweep};
 #[cfg(feature = "full")]
 use crate::harness::link::Kind;
 use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
@@ -26,6 +26,7 @@ use crate::harness::subject::pipeline::{Choice, HasPipeline, INFLIGHT, Pipeline}
 use crate::harness::subject::side::Side;
 use crate::harness::subject::{Medium, Report, Server, Setting, over_link, pipeline, server};
 use crate::harness::transport::Transport;
+use crate::harness::work;
 use crate::output::chart::{Wanted, by_transport, chart, word};
 use crate::output::papers::{Beside, Param, Published};
 use harness::draw::{Axis, Picture, Scale};
@@ -36,14 +37,16 @@ use harness::seat::Seat;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "rate",
     about: "RPCs per second, 60 in flight over 8 sessions, in batches",
-    cases: |sweep| Ok(cases(sweep.transports, sweep.sizes)),
+    cases: |sweep| Ok(cases(sweep)),
     roles: &[server::ROLE, ISSUE],
     transports: &Transport::ALL,
     allowed: &Transport::WITH_LINKS,
-    sizes: &[USUAL_SIZE],
+    sizes: &work::SIZES,
+    usual_time: Duration::from_secs(120),
     section: Some(Section {
         title: "Rate against batch",
-        text: "60 RPCs of 32 bytes in flight over 8 sessions, issued in batches, by one thread. \
+        text: "60 RPCs in flight over 8 sessions, issued in batches, by one thread; the charts \
+               show RPCs of 32 bytes. \
                The baseline of shared memory exchanges the same messages over bare rings, the \
                baseline of UDP sends datagrams in one direction. Over AF_XDP, the baseline is an \
                exchange of bare packets if each packet has its own datagram, and the rate of these \
@@ -67,6 +70,10 @@ pub(crate) const ISSUE: Role = Role::new("issue", issue);
 
 /// Requests that are issued together.
 const BATCHES: [u32; 4] = [1, 3, 8, 16];
+
+/// The batch of the sizes that are not the usual one. With every batch of every size, a row would
+/// get a fifth of the time.
+const USUAL_BATCH: [u32; 1] = [3];
 
 /// Sessions between the two endpoints, each with the default window and credits.
 const SESSIONS: usize = 8;
@@ -116,14 +123,17 @@ struct Params {
     span: Duration,
 }
 
-/// Every pattern, batch and size over these transports. Over udp, `one_way` is also measured
-/// without packing; over xdp and dpdk, every case is.
-pub(crate) fn cases(transports: &[Transport], sizes: &[u16]) -> Vec<Case> {
+/// Every pattern and size over the chosen transports, with every batch if the size is the usual one
+/// or a chosen one. Over udp, `one_way` is also measured without packing; over xdp and dpdk, every
+/// case is.
+fn cases(sweep: &Sweep<'_>) -> Vec<Case> {
     let mut cases = Vec::new();
-    for &size in sizes {
+    for &size in sweep.sizes {
+        let has_all = size == USUAL_SIZE || sweep.are_sizes_chosen;
+        let batches = if has_all { &BATCHES[..] } else { &USUAL_BATCH };
         for pattern in [Pattern::OneWay, Pattern::Symmetric] {
-            for batch in BATCHES {
-                for &transport in transports {
+            for &batch in batches {
+                for &transport in sweep.transports {
                     let usual = Rate::usual(transport, pattern, batch);
                     let rate = Rate { size, ..usual };
                     cases.push(case(rate));

@@ -23,7 +23,7 @@ const WATCHED: Duration = Duration::from_secs(1);
 
 fn cases(transports: &[Transport]) -> Vec<Case> {
     let mut cases = Vec::new();
-    for size in [32, 1024] {
+    for size in [32, 1000] {
         cases.extend(transports.iter().map(|&it| latency::case(it, size)));
     }
     for &transport in transports {

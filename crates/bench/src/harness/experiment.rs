@@ -69,6 +69,8 @@ pub struct Section {
 pub(crate) struct Sweep<'a> {
     pub(crate) transports: &'a [Transport],
     pub(crate) sizes: &'a [u16],
+    /// True if the user chose the sizes.
+    pub(crate) are_sizes_chosen: bool,
     /// 0 for an experiment without tables.
     #[cfg(feature = "kv")]
     pub(crate) items_mib: u32,
@@ -127,6 +129,7 @@ impl Experiment {
         let sweep = Sweep {
             transports: &selection.transports(self.transports),
             sizes: selection.sizes().unwrap_or(self.sizes),
+            are_sizes_chosen: selection.sizes().is_some(),
             #[cfg(feature = "kv")]
             items_mib: selection.items_mib().or(self.items_mib).unwrap_or(0),
         };

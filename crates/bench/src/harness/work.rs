@@ -4,6 +4,10 @@
 //!
 //! Sizes are multiples of eight bytes; the bytes may lie at any alignment.
 
+/// Bytes of the messages of `latency` and `rate`, and of the raw exchanges that bound them, unless
+/// the command gives others. The instruction budget counts messages of the same sizes.
+pub(crate) const SIZES: [u16; 5] = [8, 32, 56, 200, 1000];
+
 /// Writes request number `counter`.
 #[inline]
 pub(crate) fn fill(request: &mut [u8], counter: u64) {

@@ -17,7 +17,7 @@ Examples:
   dunlin bench                          latency, rate and idling, with their baselines
   dunlin bench latency                  every size over shm, auto and udp
   dunlin bench rate --transport shm     only shared memory
-  dunlin bench rate --size 8,56,1000    messages of other sizes than 32 bytes
+  dunlin bench rate --size 64,1024      messages of these sizes only, in every batch
   dunlin bench rate --only batch=3      only the cases with this parameter
   dunlin bench rate --transport xdp     AF_XDP between two network namespaces, as root
   dunlin bench rate --transport dpdk    DPDK between two devices of memif

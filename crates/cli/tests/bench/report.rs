@@ -3,12 +3,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use dunlin_testkit::skip;
 use serde_json::{Value, json};
 
-use super::command::signal;
+use super::command::{signal, wait_until_it_watches};
 use super::{alone, dunlin, run, text};
 
 const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results");
@@ -361,10 +360,8 @@ fn a_page_that_ctrl_c_interrupted_mentions_it() {
     let child = dunlin(&args).spawn().unwrap();
     // The command writes the page before it measures anything, and watches signals right after
     // that.
-    while !path.exists() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    std::thread::sleep(Duration::from_millis(700));
+    wait_until_it_watches(child.id());
+    assert!(path.exists(), "the page is there before the first row");
     signal(child.id(), "-INT");
     let out = child.wait_with_output().unwrap();
     assert_eq!(out.status.code(), Some(130), "{}", text(&out.stderr));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use dunlin_testkit::folder::Folder;
 use serde_json::Value;
 
 use super::command::signal;
@@ -114,10 +115,25 @@ fn pictures_and_frames_are_written() {
 #[test]
 fn ctrl_c_reports_what_was_measured_so_far() {
     let _alone = alone();
-    let set = ["--set", "end_ms=1e6", "--set", "sample_us=500.0"];
-    let args = [&["sim", HELLO, "--json", "-"][..], &set].concat();
-    let child = dunlin(&args).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(700));
+    let one = ["--set", "load.0.in_flight=1"];
+    let set = [
+        &one[..],
+        &["--set", "end_ms=1e6", "--set", "sample_us=500.0"],
+    ]
+    .concat();
+    let folder = Folder::new("interrupted");
+    let frames = folder.path("frames.pcap");
+    let args = [&["sim", HELLO, "--json", "-", "--pcap", &frames], &set[..]].concat();
+    let mut child = dunlin(&args).spawn().unwrap();
+    // The command watches signals before it makes the file. A file longer than its header has
+    // frames, so some time has been simulated.
+    while std::fs::metadata(&frames).map_or(0, |file| file.len()) <= 24 {
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "the run ended by itself"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
     signal(child.id(), "-INT");
     let out = child.wait_with_output().unwrap();
     assert_eq!(out.status.code(), Some(130), "{}", text(&out.stderr));

@@ -2,7 +2,7 @@
 //! A process that has announced nothing accepts every session; one that drains accepts only
 //! sessions with the endpoint that answers health.
 //!
-//! Called by `plane.rs`, and by `links.rs` and `outgoing.rs` when a connection or a session is
+//! Called by `plane.rs`, and by `links.rs` and `connecting.rs` when a connection or a session is
 //! made.
 
 use dunlin_wire::control::{EndpointIndex, Features, GoodbyeReason, Message, RefuseCode, Serving};

@@ -13,7 +13,7 @@ use crate::time::Nanos;
 
 /// A session's scheme: an enum, so that calls to the schemes of this crate need no vtable.
 #[derive(Debug)]
-enum Control {
+enum Algorithm {
     Timely(Timely),
     Dcqcn(Dcqcn),
     Swift(Swift),
@@ -24,7 +24,7 @@ enum Control {
 /// Congestion control of one session.
 #[derive(Debug)]
 pub(crate) struct Flow {
-    control: Control,
+    algorithm: Algorithm,
     /// The next packet may not leave before this time.
     next_send: Nanos,
     /// The scheme's rate; `None` means the line rate.
@@ -37,25 +37,25 @@ pub(crate) struct Flow {
 impl Flow {
     /// A flow for `scheme`; `None` for [`Scheme::None`].
     pub(crate) fn new(scheme: Scheme, link: &Link, bypasses: Bypasses) -> Option<Self> {
-        let timely = |law| Control::Timely(Timely::new(link, law, bypasses.timely));
-        let control = match scheme {
+        let timely = |law| Algorithm::Timely(Timely::new(link, law, bypasses.timely));
+        let algorithm = match scheme {
             Scheme::None => return None,
             Scheme::Timely => timely(Law::Gradient),
             Scheme::PatchedTimely => timely(Law::Patched),
-            Scheme::Dcqcn => Control::Dcqcn(Dcqcn::new(link)),
-            Scheme::Swift => Control::Swift(Swift::new(link)),
+            Scheme::Dcqcn => Algorithm::Dcqcn(Dcqcn::new(link)),
+            Scheme::Swift => Algorithm::Swift(Swift::new(link)),
         };
-        Some(Self::with(control, link))
+        Some(Self::with(algorithm, link))
     }
 
     /// A flow with the user's own scheme.
     pub(crate) fn own(scheme: Box<dyn CongestionControl>, link: &Link) -> Self {
-        Self::with(Control::Own(scheme), link)
+        Self::with(Algorithm::Own(scheme), link)
     }
 
-    fn with(control: Control, link: &Link) -> Self {
+    fn with(algorithm: Algorithm, link: &Link) -> Self {
         let mut flow = Self {
-            control,
+            algorithm,
             next_send: Nanos::ZERO,
             rate: None,
             line_rate: link.line_rate,
@@ -72,19 +72,19 @@ impl Flow {
     }
 
     fn scheme(&mut self) -> &mut dyn CongestionControl {
-        match &mut self.control {
-            Control::Timely(timely) => timely,
-            Control::Dcqcn(dcqcn) => dcqcn,
-            Control::Swift(swift) => swift,
-            Control::Own(own) => own.as_mut(),
+        match &mut self.algorithm {
+            Algorithm::Timely(timely) => timely,
+            Algorithm::Dcqcn(dcqcn) => dcqcn,
+            Algorithm::Swift(swift) => swift,
+            Algorithm::Own(own) => own.as_mut(),
         }
     }
 
     /// Gives an answer to the scheme. The common case, Timely at line rate, costs one comparison.
     #[inline]
     pub(crate) fn on_answer(&mut self, sample: Sample) {
-        match &mut self.control {
-            Control::Timely(timely) => timely.on_answer(sample),
+        match &mut self.algorithm {
+            Algorithm::Timely(timely) => timely.on_answer(sample),
             _ => self.scheme().on_answer(sample),
         }
         self.look();
@@ -105,9 +105,9 @@ impl Flow {
         self.look();
     }
 
-    pub(crate) fn set_bypasses(&mut self, bypasses: Bypasses) {
-        if let Control::Timely(timely) = &mut self.control {
-            timely.set_bypass(bypasses.timely);
+    pub(crate) fn on_bypasses(&mut self, bypasses: Bypasses) {
+        if let Algorithm::Timely(timely) = &mut self.algorithm {
+            timely.on_bypasses(bypasses.timely);
         }
     }
 

@@ -70,7 +70,7 @@ impl Pacer {
         self.bypasses = bypasses;
         let flows = self.flows.iter_mut().flatten();
         for flow in flows.flat_map(Flows::all) {
-            flow.set_bypasses(bypasses);
+            flow.on_bypasses(bypasses);
         }
     }
 

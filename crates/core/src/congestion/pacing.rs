@@ -27,7 +27,7 @@ use crate::transport::Path;
 impl Pacer {
     /// Begins congestion control of a session once its peer is known, with the scheme that was
     /// chosen for the session, or with the transport's.
-    pub(crate) fn begin_control(&mut self, line: &mut Line, path: &Path, context: &mut Context) {
+    pub(crate) fn begin_scheme(&mut self, line: &mut Line, path: &Path, context: &mut Context) {
         if line.flow() != FlowIdx::NONE {
             // The user has chosen a scheme already.
             return;
@@ -44,8 +44,8 @@ impl Pacer {
         path: &Path,
         context: &mut Context,
     ) {
-        self.end_control(line);
-        line.set_scheme(Some(scheme));
+        self.end_scheme(line);
+        line.choose_scheme(Some(scheme));
         if line.is_connecting() {
             // The peer is not known yet.
             return;
@@ -65,21 +65,20 @@ impl Pacer {
         path: &Path,
         context: &mut Context,
     ) {
-        self.end_control(line);
+        self.end_scheme(line);
         let link = link_of(line, path, context);
         self.set_flows(line, Flow::own(scheme, &link), None, context);
     }
 
     fn set_flows(&mut self, line: &mut Line, out: Flow, back: Option<Flow>, context: &Context) {
         let flow = self.begin(out, back);
-        line.set_flow(flow);
+        line.begin_flow(flow);
         self.on_rate(line, context);
     }
 
     /// Forgets the session's flow. Its packets in the wheel still leave on time.
-    pub(crate) fn end_control(&mut self, line: &mut Line) {
-        line.set_paced(false);
-        self.end(line.set_flow(FlowIdx::NONE));
+    pub(crate) fn end_scheme(&mut self, line: &mut Line) {
+        self.end(line.end_flow());
     }
 
     /// Notes in the session whether its packets must be paced now, because the rate of its flow may
@@ -90,7 +89,7 @@ impl Pacer {
     )]
     pub(crate) fn on_rate(&self, line: &mut Line, context: &Context) {
         if let Some(paced) = self.must_pace(line.flow(), line.terms().credits) {
-            line.set_paced(paced);
+            line.on_pacing(paced);
             #[cfg(feature = "mutants")]
             if context.shows(crate::mutant::Mutant::PlainThoughPaced) {
                 line.spoil_plain(true);

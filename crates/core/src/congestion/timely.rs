@@ -69,7 +69,7 @@ impl Timely {
     }
 
     /// Switches the Timely bypass of a running session.
-    pub(crate) fn set_bypass(&mut self, bypass: bool) {
+    pub(crate) fn on_bypasses(&mut self, bypass: bool) {
         self.bypass = bypass;
     }
 

@@ -19,7 +19,12 @@ use crate::handler::table::{DispatchFn, Handler, Handlers, Registered};
 use crate::packet::receive::Packet;
 use crate::protocol::Core;
 use crate::time::{Clock, Nanos};
-use crate::transport::{Rx, Transport, Tx};
+use crate::transport::{RX_BURST, Rx, Transport, Tx};
+
+const _: () = assert!(
+    MAX_BATCH >= RX_BURST,
+    "a batch holds the requests of a burst"
+);
 
 /// Where a packet lies: the frame of the burst, and the byte at which it begins.
 #[derive(Clone, Copy, Debug)]

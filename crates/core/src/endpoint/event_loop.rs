@@ -321,8 +321,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Does all work of an iteration that does not come from frames.
     #[inline(always)]
     fn finish(&mut self, frames: usize) {
-        if self.must_attend() {
-            self.attend(frames);
+        if self.has_due_work() {
+            self.do_due_work(frames);
         }
         self.transmit_short();
     }
@@ -331,7 +331,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// `dispatched`: the type whose handler has run.
     #[inline(always)]
     fn finish_lone(&mut self, dispatched: Dispatched) {
-        if self.must_attend() {
+        if self.has_due_work() {
             return self.finish_otherwise(dispatched);
         }
         let Some(packet) = self.core.context.outbox.lone() else {
@@ -361,14 +361,14 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 
     /// Whether anything may wait for the loop, or is due.
     #[inline(always)]
-    fn must_attend(&self) -> bool {
+    fn has_due_work(&self) -> bool {
         let Context { agenda, moment, .. } = &self.core.context;
         agenda.is_alert() || agenda.due() <= moment.now()
     }
 
     /// Does the work of an iteration that comes neither from frames nor from packets to send.
     #[inline(never)]
-    fn attend(&mut self, frames: usize) {
+    fn do_due_work(&mut self, frames: usize) {
         if self.core.context.agenda.has_postponed() {
             self.run_slow_handler();
             self.collect_jobs();

@@ -71,7 +71,7 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
         let engine = &mut self.rpc.engine;
         engine.step_in();
         engine.core.opened(session, peer, answer)?;
-        engine.begin_control(session, peer);
+        engine.begin_pacing(session, peer);
         Ok(())
     }
 
@@ -87,7 +87,7 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
         let engine = &mut self.rpc.engine;
         engine.step_in();
         let (session, answer) = engine.core.accept(peer, offer)?;
-        engine.begin_control(session, peer);
+        engine.begin_pacing(session, peer);
         Ok((session, answer))
     }
 

@@ -30,6 +30,7 @@ use crate::observe::tap::Tap;
 use crate::protocol::Core;
 use crate::scheme::{Bypasses, Scheme};
 use crate::session::lifecycle::SessionInfo;
+use crate::session::line::PathTraits;
 use crate::time::{Clock, Nanos};
 use crate::transport::{Halves, Path, PeerId, Transport, Tx};
 
@@ -108,16 +109,18 @@ impl<X: Tx, C, App> Engine<X, C, App> {
     }
 
     /// Begins congestion control of a session whose peer is now known.
-    pub(super) fn begin_control(&mut self, session: Session, peer: PeerId) {
+    pub(super) fn begin_pacing(&mut self, session: Session, peer: PeerId) {
         let path = self.path(peer);
-        let (near, reordered) = (self.tx.path(peer).is_none(), self.tx.reorders(peer));
+        let traits = PathTraits {
+            near: self.tx.path(peer).is_none(),
+            reordered: self.tx.reorders(peer),
+            declared: path.base_rtt != Nanos::ZERO,
+        };
         if let Some(index) = self.core.sessions.find(session) {
             let core = &mut self.core;
             let line = core.sessions.at_mut(index);
-            line.set_near(near);
-            line.set_reordered(reordered);
-            line.set_declared(path.base_rtt != Nanos::ZERO);
-            core.pacer.begin_control(line, &path, &mut core.context);
+            line.on_path(traits);
+            core.pacer.begin_scheme(line, &path, &mut core.context);
         }
     }
 }
@@ -369,12 +372,12 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     ///
     /// # Errors
     /// If the session has ended, or belongs to another endpoint.
-    pub fn control(
+    pub fn set_own_scheme(
         &mut self,
         session: Session,
         scheme: Box<dyn CongestionControl>,
     ) -> Result<(), HandleError> {
-        let (index, path) = self.control_of(session)?;
+        let (index, path) = self.path_of(session)?;
         let core = &mut self.engine.core;
         let line = core.sessions.at_mut(index);
         core.pacer
@@ -388,7 +391,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     /// # Errors
     /// If the session has ended, or belongs to another endpoint.
     pub fn set_scheme(&mut self, session: Session, scheme: Scheme) -> Result<(), HandleError> {
-        let (index, path) = self.control_of(session)?;
+        let (index, path) = self.path_of(session)?;
         let core = &mut self.engine.core;
         let line = core.sessions.at_mut(index);
         core.pacer
@@ -408,7 +411,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     }
 
     /// A live session's index, and the path to its peer.
-    fn control_of(&mut self, session: Session) -> Result<(SessionIdx, Path), HandleError> {
+    fn path_of(&mut self, session: Session) -> Result<(SessionIdx, Path), HandleError> {
         self.engine.step_in();
         let engine = &self.engine;
         let index = engine.core.sessions.check(session)?;

@@ -1,13 +1,10 @@
 //! The end of an iteration: its packets go to the transport, and a dispatch handler that took long
 //! is treated as slow. Called by the event loop, and before a slow handler runs.
 
-use dunlin_wire::ReqNum;
-
 use crate::client::calls::Calls;
 use crate::context::Context;
 use crate::endpoint::dispatch::{Dispatched, suspect_slow};
 use crate::endpoint::rpc::Engine;
-use crate::handle::{CallIdx, RequestIdx};
 use crate::packet::outbox::Outbox;
 use crate::protocol::Core;
 use crate::server::requests::Requests;
@@ -29,8 +26,8 @@ impl<'a> Messages<'a> for Owners<'a> {
     #[inline(always)]
     fn message(self, source: Source) -> &'a [u8] {
         match source.owner() {
-            Owner::Call(index, generation) => self.calls.staged(CallIdx(index), generation),
-            Owner::Request(index, req) => self.requests.staged(RequestIdx(index), ReqNum(req)),
+            Owner::Call(index, generation) => self.calls.staged(index, generation),
+            Owner::Request(index, req) => self.requests.staged(index, req),
         }
     }
 }

@@ -11,6 +11,8 @@ use crate::client::calls::plain::Given;
 use crate::client::calls::retransmission::Overdue;
 use crate::error::{CallError, CloseReason, HandleError, RpcError};
 use crate::handle::{CallId, CallIdx, Session, SessionIdx};
+#[cfg(feature = "mutants")]
+use crate::mutant::Mutant;
 use crate::packet::receive::{Data, bitmap_of};
 use crate::protocol::Core;
 use crate::protocol::inquiries::Progress;
@@ -103,11 +105,21 @@ impl Core {
     pub(crate) fn resume_stalled(&mut self) {
         while let Some(session) = self.context.agenda.pop_stalled() {
             self.sessions.at_mut(session).leave_stall_queue();
+            #[cfg(feature = "mutants")]
+            let had_waiting = self.calls.waiting(session) != 0;
             while self.sessions.at(session).can_send()
                 && let Some(idx) = self.calls.first_waiting(session)
             {
                 self.calls.unlink(idx, self.sessions.at_mut(session));
                 self.start(session, idx);
+            }
+            #[cfg(feature = "mutants")]
+            if self.context.shows(Mutant::BacklogMarked) && self.calls.waiting(session) == 0 {
+                let line = self.sessions.at_mut(session);
+                match had_waiting && line.in_flight() != 0 {
+                    true => line.begin_waiting(),
+                    false => line.end_waiting(),
+                }
             }
         }
     }

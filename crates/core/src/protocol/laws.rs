@@ -15,10 +15,10 @@ use crate::transfer::transfers::Transfers;
 const EVENTS: u32 = 1000;
 
 /// The progress of the checks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Laws {
     /// The session that the next sweep checks.
-    next: u32,
+    next: SessionIdx,
     /// Frames since everything was checked.
     events: u32,
     /// Broken laws, one bit each. A broken law ends the sessions only once: state that stays broken
@@ -36,6 +36,16 @@ pub(crate) enum Share {
     All,
 }
 
+impl Default for Laws {
+    fn default() -> Self {
+        Self {
+            next: SessionIdx(0),
+            events: 0,
+            broken: 0,
+        }
+    }
+}
+
 impl Laws {
     /// The share that a sweep checks: one session, or after the last session the laws over all
     /// sessions.
@@ -45,11 +55,12 @@ impl Laws {
             Check::Sweep => {}
             Check::Event => return Some(Share::All),
         }
-        if self.next < sessions {
-            self.next += 1;
-            return Some(Share::Session(SessionIdx(self.next - 1)));
+        let session = self.next;
+        if session.0 < sessions {
+            self.next = SessionIdx(session.0 + 1);
+            return Some(Share::Session(session));
         }
-        self.next = 0;
+        self.next = SessionIdx(0);
         Some(Share::Sums)
     }
 

@@ -33,7 +33,7 @@ impl Core {
             false,
         )?;
         let scheme = options.scheme.or(self.context.config.scheme);
-        self.sessions.at_mut(index).set_scheme(scheme);
+        self.sessions.at_mut(index).choose_scheme(scheme);
         Ok(self.sessions.handle(index))
     }
 
@@ -78,7 +78,7 @@ impl Core {
         self.sessions.join(index, peer, offer, heard);
         self.sessions
             .at_mut(index)
-            .set_scheme(self.context.config.scheme);
+            .choose_scheme(self.context.config.scheme);
         let session = self.sessions.handle(index);
         self.context.tell(SessionEvent::Accepted(session));
         let answer = self
@@ -128,7 +128,7 @@ impl Core {
         });
         #[cfg(feature = "mutants")]
         self.breach(index);
-        self.pacer.end_control(self.sessions.at_mut(index));
+        self.pacer.end_scheme(self.sessions.at_mut(index));
         let token = self.sessions.end(index);
         self.pacer.on_sessions(self.sessions.live());
         #[cfg(feature = "mutants")]
@@ -153,9 +153,7 @@ impl Core {
     fn breach(&mut self, index: SessionIdx) {
         match self.context.config.mutant {
             Some(Mutant::FlowLeaked) => {
-                self.sessions
-                    .at_mut(index)
-                    .set_flow(crate::handle::FlowIdx::NONE);
+                self.sessions.at_mut(index).end_flow();
             }
             Some(Mutant::PromiseLeaked) => self.sessions.leak_promise(),
             Some(Mutant::SlotsLeaked) => self.sessions.leak_slots(),

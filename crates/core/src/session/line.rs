@@ -194,8 +194,8 @@ impl Line {
         self.settle();
     }
 
-    /// Sets whether the session's short requests may take the common path.
-    pub(super) fn set_common(&mut self, common: bool) {
+    /// Notes whether the session's short requests may take the common path from now on.
+    pub(super) fn on_bypasses(&mut self, common: bool) {
         self.marks.set(Marks::GENERAL, !common);
         self.settle();
     }
@@ -204,7 +204,8 @@ impl Line {
         self.token
     }
 
-    pub(super) fn set_token(&mut self, token: Token) {
+    /// Gives the session another token, before its peer knows one.
+    pub(super) fn rename(&mut self, token: Token) {
         self.token = token;
     }
 
@@ -454,6 +455,8 @@ fn all_slots(window: u32) -> u64 {
 
 mod congestion;
 mod credits;
+
+pub(crate) use congestion::PathTraits;
 
 #[cfg(test)]
 mod tests;

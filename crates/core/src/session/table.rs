@@ -233,7 +233,7 @@ impl Sessions {
         let common = self.common;
         let line = self.at_mut(index);
         line.begin(handle, token, slots, terms, accepted);
-        line.set_common(common);
+        line.on_bypasses(common);
         self.starts[index.0 as usize] = slots;
         self.promised += promise;
         self.live += 1;
@@ -245,7 +245,7 @@ impl Sessions {
         self.common = common;
         self.lines
             .iter_mut()
-            .for_each(|line| line.set_common(common));
+            .for_each(|line| line.on_bypasses(common));
     }
 
     /// Takes the peer's answer to this side's offer: packets may flow. Returns true if the session
@@ -293,7 +293,7 @@ impl Sessions {
             return None;
         }
         let token = self.tokens.next();
-        self.at_mut(index).set_token(token);
+        self.at_mut(index).rename(token);
         Some(token)
     }
 
@@ -373,7 +373,7 @@ impl Sessions {
     /// A planted bug: the session has the token of an earlier session with its number.
     #[cfg(feature = "mutants")]
     pub(crate) fn reuse_token(&mut self, index: SessionIdx) {
-        self.at_mut(index).set_token(Token(index.0 + 1));
+        self.at_mut(index).rename(Token(index.0 + 1));
     }
 
     /// Whether the promised credits are the sum of all sessions' credits.

@@ -96,10 +96,7 @@ impl Probes {
         self.early += u8::from(probed && self.early < EARLY_PROBES);
         !probed || self.early < EARLY_PROBES
     }
-
-    /// Probes in a row that were answered too early to be believed.
-    #[cfg(test)]
-    pub(super) fn early(&self) -> u8 {
-        self.early
-    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,3 +43,6 @@ impl Progress {
         arrived == self.arrived && present.since(self.since) >= span
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -73,7 +73,7 @@ pub(crate) struct CreditReturn {
 /// their handlers.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
-    incoming: Slab<AssemblyIdx, Assembly>,
+    assemblies: Slab<AssemblyIdx, Assembly>,
     bytes: u64,
     /// Bytes of the requests under assembly, for each session that ever had any.
     bytes_of: Map<SessionIdx, u64>,
@@ -97,18 +97,18 @@ impl Reassembly {
     pub(crate) fn is_sum_right(&self) -> bool {
         let bytes: u64 = self.bytes_of.values().sum();
         let all = self
-            .incoming
+            .assemblies
             .iter()
-            .filter(|incoming| incoming.message.is_some());
-        let (count, sum) = all.fold((0, 0), |(count, sum), incoming| {
-            (count + 1, sum + u64::from(incoming.size))
+            .filter(|assembly| assembly.message.is_some());
+        let (count, sum) = all.fold((0, 0), |(count, sum), assembly| {
+            (count + 1, sum + u64::from(assembly.size))
         });
-        bytes == self.bytes && sum == bytes && count == self.incoming.live()
+        bytes == self.bytes && sum == bytes && count == self.assemblies.live()
     }
 
     /// Bytes of the whole request at `place`.
     pub(crate) fn size_at(&self, place: AssemblyIdx) -> u64 {
-        u64::from(self.incoming.at(place).size)
+        u64::from(self.assemblies.at(place).size)
     }
 
     /// Whether a complete request or a CR waits for the loop.
@@ -133,8 +133,8 @@ impl Reassembly {
     ) -> AssemblyIdx {
         self.bytes += u64::from(size);
         *self.bytes_of.get_or_insert(session, 0) += u64::from(size);
-        let place = self.incoming.take();
-        *self.incoming.at_mut(place) = Assembly {
+        let place = self.assemblies.take();
+        *self.assemblies.at_mut(place) = Assembly {
             packets,
             size,
             message: Some(message),
@@ -155,19 +155,19 @@ impl Reassembly {
         data_size: usize,
         congestion: bool,
     ) -> Result<Taken, DropReason> {
-        let incoming = self.incoming.at_mut(place);
-        if header.size != incoming.size {
+        let assembly = self.assemblies.at_mut(place);
+        if header.size != assembly.size {
             return Err(DropReason::Size);
         }
         let packet = header.pkt.0;
-        let found = incoming.arrivals.find(packet);
+        let found = assembly.arrivals.find(packet);
         match found {
             Novelty::TooFar => return Err(DropReason::PacketNumber),
-            Novelty::Duplicate => incoming.duplicate = true,
+            Novelty::Duplicate => assembly.duplicate = true,
             Novelty::New => {
                 let start = packet as usize * data_size;
                 let end = start + data.len();
-                let message = incoming.message.as_mut().map(|message| {
+                let message = assembly.message.as_mut().map(|message| {
                     message.prepare(end);
                     message.data_mut()
                 });
@@ -176,12 +176,12 @@ impl Reassembly {
                 if !place.is_some_and(|place| data.copy_to(place)) {
                     return Err(DropReason::Revoked);
                 }
-                incoming.arrivals.insert(packet);
+                assembly.arrivals.insert(packet);
             }
         }
-        incoming.congestion |= congestion;
-        incoming.trigger = packet;
-        let complete = incoming.arrivals.cumulative() == incoming.packets;
+        assembly.congestion |= congestion;
+        assembly.trigger = packet;
+        let complete = assembly.arrivals.cumulative() == assembly.packets;
         Ok(match found {
             _ if complete => Taken::Last,
             Novelty::New => Taken::New,
@@ -192,14 +192,14 @@ impl Reassembly {
     /// Whether the network has marked a packet of the request at `place` that no CR has answered
     /// yet.
     pub(crate) fn is_marked(&self, place: AssemblyIdx) -> bool {
-        self.incoming.at(place).congestion
+        self.assemblies.at(place).congestion
     }
 
     /// Notes that a CR for the request at `place` is due at the end of the burst.
     pub(crate) fn on_credit_due(&mut self, place: AssemblyIdx, request: RequestIdx) {
-        let incoming = self.incoming.at_mut(place);
-        if !incoming.is_credit_due {
-            incoming.is_credit_due = true;
+        let assembly = self.assemblies.at_mut(place);
+        if !assembly.is_credit_due {
+            assembly.is_credit_due = true;
             self.pending_credit_returns.push(request);
         }
     }
@@ -212,27 +212,27 @@ impl Reassembly {
 
     /// Takes the CR that is due for the request at `place`, if any.
     pub(crate) fn take_credit_return(&mut self, place: AssemblyIdx) -> Option<CreditReturn> {
-        let incoming = self.incoming.at_mut(place);
-        if !std::mem::take(&mut incoming.is_credit_due) {
+        let assembly = self.assemblies.at_mut(place);
+        if !std::mem::take(&mut assembly.is_credit_due) {
             return None;
         }
         Some(CreditReturn {
-            cumulative: PktNum(incoming.arrivals.cumulative()),
-            bitmaps: incoming.arrivals.bitmaps(),
-            trigger: PktNum(incoming.trigger),
-            congestion: std::mem::take(&mut incoming.congestion),
-            duplicate: std::mem::take(&mut incoming.duplicate),
+            cumulative: PktNum(assembly.arrivals.cumulative()),
+            bitmaps: assembly.arrivals.bitmaps(),
+            trigger: PktNum(assembly.trigger),
+            congestion: std::mem::take(&mut assembly.congestion),
+            duplicate: std::mem::take(&mut assembly.duplicate),
         })
     }
 
     /// Forgets the request at `place`; returns its bytes.
     pub(crate) fn end(&mut self, place: AssemblyIdx, session: SessionIdx) -> Option<MsgBuf> {
-        let incoming = self.incoming.at_mut(place);
-        let message = incoming.message.take();
-        let size = u64::from(incoming.size);
+        let assembly = self.assemblies.at_mut(place);
+        let message = assembly.message.take();
+        let size = u64::from(assembly.size);
         self.bytes -= size;
         *self.bytes_of.get_or_insert(session, 0) -= size;
-        self.incoming.release(place);
+        self.assemblies.release(place);
         message
     }
 
@@ -255,7 +255,7 @@ impl Reassembly {
     /// A planted bug: takes a place that belongs to no request.
     #[cfg(feature = "mutants")]
     pub(crate) fn leak_place(&mut self) {
-        self.incoming.take();
+        self.assemblies.take();
     }
 
     /// A planted bug: the request's bytes stay in the budget.

@@ -1,6 +1,7 @@
 //! One packet of a device.
 //!
-//! Invariant: it belongs to its holder alone: a [`Packet`], a batch of this folder, or the device.
+//! Invariant: a packet of the device has exactly one holder: a [`Packet`] value, a batch of this
+//! folder, or the device.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -66,7 +67,7 @@ impl Packet {
         self.len
     }
 
-    /// Makes it shorter. A longer one keeps its length.
+    /// Shortens the packet to `len` bytes. Does nothing if it has no more than that.
     #[inline]
     pub(crate) fn truncate(&mut self, len: usize) {
         self.len = self.len.min(u32::try_from(len).unwrap_or(u32::MAX));

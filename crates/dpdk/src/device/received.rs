@@ -1,11 +1,12 @@
 //! Received packets, in the arrays that DPDK fills, and the bytes of them that are shown.
 //!
-//! Most packets of a burst have the headers and the length of the packets before. For these,
-//! nothing is stored: their payloads lie at the same distance from their handles.
+//! Most packets of a burst have the same headers and the same length as the packets before them.
+//! For these, nothing is stored: their payloads lie at the same distance from their handles.
 //!
-//! Invariants: the packets at the places below `count` are ours and shown, the first `alike.count`
-//! of them alike; those at `fresh` are ours, and have just come. The parent module fills the
-//! arrays.
+//! Invariants: the packets at the places below `count` are ours, and callers see a part of each.
+//! For the first `alike.count` packets, `alike` says where that part lies; for the others, `bytes`
+//! and `lens` do. The packets at `fresh` are ours too, and have just come. The parent module fills
+//! the arrays.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -99,9 +100,9 @@ impl Received {
         self.is_mixed |= start == 0;
     }
 
-    /// Shows fresh packets alike, up to one whose length differs from the first or that `knows`
-    /// refuses: the payload of each lies at `place`. Does nothing if other packets are
-    /// shown, or if the handles do not say where the packets lie.
+    /// Shows the bytes at `place` as the payload of each fresh packet, and stops at the first
+    /// packet that is not as long as the first one, or that `knows` refuses. Does nothing if other
+    /// packets are shown, or if the handles do not say where the packets lie.
     #[inline]
     pub(crate) fn show_alike(&mut self, place: Range<usize>, knows: impl Fn(&[u8]) -> bool) {
         let first_len = self.lens[0];
@@ -208,7 +209,8 @@ impl Received {
     pub(crate) fn bytes(&self, index: usize) -> &[u8] {
         if self.is_alike(index) {
             let Alike { start, len, .. } = self.alike;
-            // A packet alike has a place below `BATCH`; the remainder spares the check.
+            // The place of such a packet is below `BATCH`, so `% BATCH` changes nothing, but saves
+            // the check of the index.
             let bytes = self.handles[index % BATCH].cast::<u8>().wrapping_add(start);
             // SAFETY: the packet is ours, and `show_alike` found these bytes in it.
             return unsafe { std::slice::from_raw_parts(bytes, len) };

@@ -52,7 +52,7 @@ fn a_failure_keeps_the_addresses_that_were_found() {
 }
 
 #[test]
-fn errors_empty_lists_and_panics_find_nothing() {
+fn a_look_up_with_an_error_an_empty_list_or_a_panic_finds_nothing() {
     let none = || -> Found { Ok(Vec::new()) };
     let panics = || -> Found { panic!("a planted panic") };
     let failed = resolver(Err(io::ErrorKind::TimedOut.into()));

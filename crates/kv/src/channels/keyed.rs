@@ -1,5 +1,5 @@
-//! Operations on one key, which may be repeated with another map, with more room for the answer, or
-//! slice by slice.
+//! Operations on one key. An operation is sent again if the server's map has changed or if the
+//! answer needs more room; a long value is read slice by slice.
 
 use super::server::{Call, Failed, HEAD, Server};
 use super::shared::Shared;

@@ -301,7 +301,7 @@ impl<T: Open, App> Rpc<T, App> {
         session: Session,
         scheme: Box<dyn CongestionControl>,
     ) -> Result<(), HandleError> {
-        self.engine.control(session, scheme)
+        self.engine.set_own_scheme(session, scheme)
     }
 
     /// From now on, skips these steps for uncongested sessions (eRPC §5.2.2).

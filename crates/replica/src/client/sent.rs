@@ -1,7 +1,7 @@
 //! Operations in flight. Called by `client`.
 //!
-//! Invariant: a tag names the place of its operation, and each call has another tag, until the
-//! count of calls has gone round. So a tag of another caller, or of an earlier call in the same
+//! Invariant: a tag names the place of its operation, and no two calls have the same tag until the
+//! count of calls wraps around. So a tag of another caller, or of an earlier call in the same
 //! place, finds no operation.
 
 use dunlin_core::Tag;

@@ -196,8 +196,8 @@ impl<K: Ord + Clone, V> Moment<K, V> {
                         break false;
                     }
                 },
-                // A key that did not exist. It may have been inserted before a key whose value is
-                // begun.
+                // A key that did not exist at that moment. It may have been inserted just below a
+                // key whose value has been written in part, so `begun` stays.
                 _ => 0,
             };
             budget.spend(bytes);

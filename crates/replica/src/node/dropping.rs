@@ -1,4 +1,4 @@
-//! Entries that are being dropped from the log, some in each run. Called by `tend`.
+//! Entries that are being dropped from the log, some in each iteration. Called by `tend`.
 
 /// The bounds of the entries that are being dropped.
 #[derive(Clone, Copy, Debug)]

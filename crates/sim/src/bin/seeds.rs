@@ -146,7 +146,7 @@ fn mutant(name: &str) -> Result<Mutant, String> {
         let all = Mutant::all()
             .into_iter()
             .chain(Mutant::differences())
-            .chain(Mutant::breaches());
+            .chain(Mutant::breaches().into_iter().map(|(mutant, _)| mutant));
         let names: Vec<_> = all.map(Mutant::name).collect();
         match names.is_empty() {
             true => "this build has no planted bugs; build with --features mutants".to_owned(),
@@ -313,14 +313,14 @@ fn run_mutants(arguments: &Arguments) -> bool {
 /// breach of a law in them.
 const LAWLESS_SEEDS: u64 = 100;
 
-/// Checks that the endpoints' own checks find each planted breach of a law, and that no other
-/// checker does.
+/// Checks that the endpoints' own checks find each planted breach by the law that it breaks, and
+/// that no other checker does.
 fn check_laws(arguments: &Arguments) -> bool {
     if arguments.mutant.is_some() {
         return true;
     }
     let mut all_alone = true;
-    for mutant in Mutant::breaches() {
+    for (mutant, law) in Mutant::breaches() {
         let find = |lawless, count| {
             let options = Options {
                 mutant: Some(mutant),
@@ -333,10 +333,17 @@ fn check_laws(arguments: &Arguments) -> bool {
         };
         let found = find(false, arguments.count.unwrap_or(MUTANT_SEEDS));
         let otherwise = find(true, LAWLESS_SEEDS);
-        let said = ["broken law", "Inconsistent("];
+        let said = [
+            format!("broken law: {law}"),
+            format!("Inconsistent({law:?})"),
+        ];
         let is_law = |failure: &Failure| said.iter().any(|said| failure.what.contains(said));
-        all_alone &= otherwise.is_none() && found.as_deref().is_some_and(is_law);
+        let is_found = found.as_deref().is_some_and(is_law);
+        all_alone &= otherwise.is_none() && is_found;
         print_mutant(mutant, found.as_deref(), arguments);
+        if !is_found {
+            println!("  not found by the law that it breaks: {law}");
+        }
         if let Some(otherwise) = otherwise {
             println!(
                 "  found without laws too, by seed {}: {}",

@@ -3,7 +3,8 @@
 //! here it happens in virtual time.
 //!
 //! Invariant: the plane belongs to the control thread; the endpoint gets its events only in
-//! `attend`, in an iteration of its own thread. Called by `node`; `judge` checks the results.
+//! `deliver_events`, in an iteration of its own thread. Called by `node`; `judge` checks the
+//! results.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -292,7 +293,12 @@ impl Control {
         self.plane.on_frame(link, frame, &mut fds, now);
         if is_grant && chaos && self.rng.chance(self.faults.restarted) {
             self.ways.restarted = true;
-            self.plane.on_closed(link, now);
+            // A restart ends all sessions of the peer, and each new session is a grant. So most
+            // restarts concern this connection alone, or the faults would feed themselves.
+            match self.rng.one_in(RESTARTS) {
+                true => self.requests.push(StreamRequest::Restart(link.0)),
+                false => self.plane.on_closed(link, now),
+            }
         }
         if is_grant && chaos && self.rng.chance(self.faults.late) {
             self.away_until = self.chaos_end.min(now + self.patience);
@@ -331,6 +337,9 @@ impl Control {
         });
     }
 }
+
+/// Of this number of restarts, one ends the peer's process and starts another.
+const RESTARTS: u64 = 8;
 
 /// The port at which every nexus listens.
 const PORT: u16 = 31850;

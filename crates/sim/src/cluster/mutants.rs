@@ -1,6 +1,8 @@
 //! The planted bugs and differences by name (design §13). Without the feature `mutants` there are
 //! none, and no value of [`Mutant`] exists.
 
+use dunlin_core::Law;
+
 #[cfg(feature = "mutants")]
 use dunlin_control::mutant::Mutant as InControl;
 #[cfg(feature = "mutants")]
@@ -38,10 +40,11 @@ impl Mutant {
         core.map(Planted::Core).map(Self).collect()
     }
 
-    /// Every planted breach of a law; only the endpoints' own checks find one.
-    pub fn breaches() -> Vec<Self> {
+    /// Every planted breach, with the law that it breaks; only the endpoints' own checks find one.
+    pub fn breaches() -> Vec<(Self, Law)> {
         let core = InCore::BREACHES.iter().copied();
-        core.map(Planted::Core).map(Self).collect()
+        let core = core.map(|(mutant, law)| (Self(Planted::Core(mutant)), law));
+        core.collect()
     }
 
     /// The bug, difference or breach with this name.
@@ -89,7 +92,7 @@ impl Mutant {
     }
 
     /// Every planted breach of a law: none in this build.
-    pub fn breaches() -> Vec<Self> {
+    pub fn breaches() -> Vec<(Self, Law)> {
         Vec::new()
     }
 

@@ -211,7 +211,7 @@ impl RpcNode {
             // It may have ended already.
             let _ = self
                 .rpc
-                .control(session, Box::new(Whim::new(self.rng.fork())));
+                .set_own_scheme(session, Box::new(Whim::new(self.rng.fork())));
         }
     }
 

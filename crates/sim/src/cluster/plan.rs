@@ -106,8 +106,8 @@ pub struct Handshakes {
     pub lost: Ppm,
     /// A grant arrives twice.
     pub doubled: Ppm,
-    /// The peer restarts right after it sent a grant: the connection breaks, and the memory that
-    /// the peer shared with this side is gone; until `chaos_end`.
+    /// The peer restarts right after it sent a grant: the memory that it shared with this side is
+    /// gone, and its process too, or at least the connection; until `chaos_end`.
     pub restarted: Ppm,
     /// A channel vanishes between a grant and its completion.
     pub gone: Ppm,

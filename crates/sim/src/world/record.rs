@@ -1,4 +1,5 @@
-//! The record of a run: a digest after each fact and, in a second run, words for the facts to show.
+//! The record of a run: a digest after each fact. A run that is repeated also keeps sentences about
+//! the facts that its reader shall see.
 //!
 //! Invariants: a record does not change the run, and the digests do not depend on whether words are
 //! kept. A fact shows only values that are the same in two equal runs in one process, so neither
@@ -22,7 +23,7 @@ pub(crate) trait Fact {
     fn words(&self) -> String;
 }
 
-/// Splits a fact into its values: a digest of them, or words about them.
+/// Receives the values of a fact one by one, and makes a digest or text of them.
 pub(crate) trait See {
     fn kind(&mut self, name: &'static str);
     fn number(&mut self, name: &'static str, value: u64);

@@ -38,6 +38,25 @@ pub(super) enum Role {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct ChannelId(pub(super) [u8; 16]);
 
+/// The index of a channel in the tables of an endpoint's halves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct ChannelIdx(u32);
+
+impl ChannelIdx {
+    /// No channel.
+    pub(super) const NONE: Self = Self(u32::MAX);
+
+    pub(super) fn new(index: usize) -> Self {
+        Self(u32::try_from(index).expect("there are few peers"))
+    }
+
+    /// The place in a table.
+    #[inline(always)]
+    pub(super) const fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// One side's view of a channel.
 #[derive(Debug)]
 pub(super) struct Channel {

@@ -89,6 +89,9 @@ pub(super) struct Producer {
     messages: Lengths,
     broken: bool,
     dirty: Dirty,
+    /// A planted bug: words are stored before the bodies of their packets.
+    #[cfg(loom)]
+    shows_first: bool,
 }
 
 // SAFETY: the ends own nothing that is bound to a thread; they share only atomics, and cells that
@@ -137,6 +140,8 @@ impl Producer {
             longest,
             messages: Lengths::up_to(longest),
             broken: false,
+            #[cfg(loom)]
+            shows_first: false,
         }
     }
 

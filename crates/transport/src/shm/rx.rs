@@ -21,10 +21,10 @@
 //!   packets before it copies such data.
 
 mod house;
-mod incoming;
 mod longs;
 mod named;
 mod plain;
+mod rx_ring;
 mod shorts;
 mod waiting;
 
@@ -34,14 +34,14 @@ use std::sync::atomic::{Ordering, fence};
 
 use dunlin_core::transport::{Begun, Frame, RX_BURST, Rx};
 
-use incoming::{Alone, FrameBytes, HOUSEKEEPING, RxRing, Taken};
 use longs::Longs;
+use rx_ring::{Alone, FrameBytes, HOUSEKEEPING, RxRing, Taken};
 pub(crate) use shorts::ShortFrames;
 use shorts::{SHORT, Shorts};
 use waiting::Waiting;
 
 use super::cells::cells_of;
-use super::channel::{Bell, Channel};
+use super::channel::{Bell, Channel, ChannelIdx};
 use super::regions::{Known, MapLimit};
 use super::ring::watch::Watch;
 use super::ring::{Consumer, Parked};
@@ -67,7 +67,7 @@ pub struct ShmRx {
     active: Vec<Polled>,
     /// The rings that this half has parked with the mark [`Parked::Awake`]; while it sleeps, also
     /// the rings that were active before. Some of them may be active again.
-    dozing: Vec<u32>,
+    dozing: Vec<ChannelIdx>,
     /// The index in `active` where the next burst begins. It advances, so that no ring is always
     /// last.
     first: usize,
@@ -83,7 +83,7 @@ pub struct ShmRx {
 #[derive(Clone, Copy, Debug)]
 struct Polled {
     watch: Watch,
-    index: u32,
+    index: ChannelIdx,
 }
 
 // SAFETY: the places point into memory that the half owns or keeps mapped, and move with it.
@@ -175,12 +175,12 @@ impl ShmRx {
     /// Stops polling a ring. Frames of the current burst stay valid.
     pub(super) fn remove(&mut self, index: usize) {
         self.alone.end();
-        if self.alone.index as usize == index {
+        if self.alone.index.at() == index {
             self.alone.take_watch();
         }
         if let Some(ring) = self.rings.get_mut(index).and_then(Option::take) {
-            self.active.retain(|polled| polled.index as usize != index);
-            self.dozing.retain(|other| *other as usize != index);
+            self.active.retain(|polled| polled.index.at() != index);
+            self.dozing.retain(|other| other.at() != index);
             self.retired.push(ring);
             self.waiting.forget_ring(index);
         }
@@ -230,7 +230,7 @@ impl ShmRx {
             ring.unpark();
             self.active.push(Polled {
                 watch: ring.ring.watch(),
-                index: u32::try_from(index).expect("there are few peers"),
+                index: ChannelIdx::new(index),
             });
         }
     }
@@ -239,7 +239,7 @@ impl ShmRx {
         let rings = &self.rings;
         self.active
             .iter()
-            .filter_map(|polled| rings[polled.index as usize].as_ref())
+            .filter_map(|polled| rings[polled.index.at()].as_ref())
     }
 
     /// Takes packets of the active ring at index `place`, as many as fit into this burst. Returns
@@ -249,7 +249,7 @@ impl ShmRx {
         let before = self.count();
         let mut shown = before;
         let polled = &mut self.active[place];
-        let Some(Some(incoming)) = self.rings.get_mut(polled.index as usize) else {
+        let Some(Some(incoming)) = self.rings.get_mut(polled.index.at()) else {
             return true;
         };
         // The packets that this ring has shown so far belong to an earlier burst.
@@ -404,7 +404,7 @@ impl ShmRx {
         self.poll();
         let shown = self.show();
         if let ([polled], true) = (&self.active[..], self.waiting.is_empty())
-            && let Some(Some(incoming)) = self.rings.get(polled.index as usize)
+            && let Some(Some(incoming)) = self.rings.get(polled.index.at())
         {
             let has_others = self.rings.len() > 1 || !self.retired.is_empty();
             let watch = incoming.ring.watch();
@@ -439,7 +439,7 @@ impl ShmRx {
     #[cold]
     fn look_at_head(&mut self) {
         let polled = &mut self.active[0];
-        if let Some(Some(incoming)) = self.rings.get(polled.index as usize) {
+        if let Some(Some(incoming)) = self.rings.get(polled.index.at()) {
             polled.watch = incoming.ring.watch();
         }
     }

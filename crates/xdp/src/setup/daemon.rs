@@ -127,7 +127,7 @@ impl Daemon {
         let thread = std::thread::Builder::new()
             .name("dunlin-setup".to_owned())
             .stack_size(STACK);
-        thread.spawn(move || turn.attend(user, &stream))?;
+        thread.spawn(move || turn.serve(user, &stream))?;
         Ok(())
     }
 
@@ -272,7 +272,7 @@ pub(super) struct Turn {
 
 impl Turn {
     /// Answers the request of a connection, and keeps an endpoint until the connection ends.
-    fn attend(&self, user: u32, stream: &UnixStream) {
+    fn serve(&self, user: u32, stream: &UnixStream) {
         // A process that does not ask in time, or that has gone, gets nothing.
         let Ok((request, descriptor)) = read_request(stream) else {
             return;

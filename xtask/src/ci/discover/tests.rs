@@ -40,6 +40,19 @@ fn examples_and_loom_tests_are_found_by_crate() {
 }
 
 #[test]
+fn an_example_that_requires_a_feature_runs_unless_it_requires_dpdk() {
+    let example = |name, feature| {
+        json!({"kind": ["example"], "name": name, "src_path": name,
+        "required-features": [feature]})
+    };
+    let targets = [example("wired", "wire"), example("lone", "with-dpdk")];
+    let metadata = json!({"packages": [{"name": "x", "targets": targets}]});
+    let scripts = scripts(examples(&metadata).unwrap());
+    assert_eq!(scripts.len(), 2, "{scripts:?}");
+    assert!(scripts[1].contains("examples/wired | "), "{scripts:?}");
+}
+
+#[test]
 fn the_examples_are_built_with_the_planted_bugs_of_the_tests() {
     let package = |name: &str, features: &[&str]| {
         let features = features.iter().map(|it| ((*it).to_owned(), json!([])));

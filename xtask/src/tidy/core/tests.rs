@@ -74,6 +74,28 @@ fn functions_that_borrow_a_core_to_change_it_count_wherever_they_are() {
 }
 
 #[test]
+fn methods_and_borrowers_of_a_view_count() {
+    let methods = |count: usize| {
+        let all: String = (0..count)
+            .map(|number| format!("fn f{number}(&self) {{}}\n"))
+            .collect();
+        format!("impl Server<'_> {{\n{all}}}\nimpl Drop for Server<'_> {{ fn drop() {{}} }}")
+    };
+    let (most, borrower) = (VIEWS[0].1, "fn f(server: &mut Server<'_>) {}");
+    let found = |methods: &str, borrower: &str| {
+        let sources = [("server/events.rs", methods), ("handler.rs", borrower)];
+        let paths = sources.map(|(path, text)| (format!("{CRATE}{path}"), text));
+        findings(&paths.each_ref().map(|(path, text)| (&path[..], *text)))
+    };
+    assert_eq!(found(&methods(most), "").len(), 0);
+    assert_eq!(found(&methods(most), borrower).len(), 1);
+    assert_eq!(
+        found(&methods(most + 1), "fn f(server: Server<'_>) {}").len(),
+        1
+    );
+}
+
+#[test]
 fn all_impls_of_a_file_count() {
     let two = core(METHODS) + &core(1);
     assert_eq!(findings(&[("crates/core/src/protocol.rs", &two)]).len(), 1);

@@ -1,6 +1,6 @@
 //! The check finds state that is visible outside its part; values and proofs may be visible.
 
-use super::{Part, Tree, check_parts};
+use super::{PLAIN_EVENTS, PLAIN_FUNCTIONS, Part, Tree, check_parts};
 
 const PART: Part = Part {
     path: "crates/core/src/pacer",
@@ -90,6 +90,30 @@ fn more_than_ten_functions_that_only_get_or_set_are_found() {
         "{found:?}"
     );
     assert!(found[10].contains("`set` only sets"), "{found:?}");
+}
+
+#[test]
+fn setters_of_an_owner_are_found_and_its_questions_are_not() {
+    let code = "impl Line { pub fn set_near(&mut self, near: bool) { self.mark(near); } }";
+    let named = found(code);
+    assert_eq!(named.len(), 1);
+    assert!(
+        named[0].contains("`set_near` sets state of an owner"),
+        "{named:?}"
+    );
+    let events = |n: usize| -> String {
+        let on = |n| format!("impl Line {{ pub fn on_{n}(&mut self, a: u8) {{ self.a = a; }} }}");
+        (0..n).map(on).collect()
+    };
+    let question = "impl Line { pub fn a(&self) -> u8 { self.a } }".repeat(PLAIN_FUNCTIONS + 1);
+    let code = events(PLAIN_EVENTS) + &question;
+    assert_eq!(found(&code), Vec::<String>::new());
+    let beyond = found(&events(PLAIN_EVENTS + 1));
+    assert_eq!(beyond.len(), PLAIN_EVENTS + 1);
+    assert!(
+        beyond[0].contains("`on_0` only sets a field; all owners have"),
+        "{beyond:?}"
+    );
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Options choose cases, and a choice that leaves no case is refused.
 
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::experiments;
 use crate::harness::case::Case;
@@ -30,9 +32,23 @@ fn the_option_only_keeps_the_cases_with_the_wanted_values() {
 #[test]
 fn without_a_choice_there_are_the_usual_sizes() {
     let selection = Selection::one(Some(Transport::Udp), None);
-    assert_eq!(params(&selection, "latency").len(), 5);
-    let rates = params(&selection, "rate");
-    assert!(rates.iter().all(|it| it.contains("size 32")), "{rates:?}");
+    let sizes = |experiment| -> BTreeSet<String> {
+        let labels = params(&selection, experiment);
+        let sizes = labels.iter().map(|it| it.rsplit_once("size ").unwrap().1);
+        sizes.map(str::to_owned).collect()
+    };
+    assert_eq!(sizes("latency"), sizes("rate"));
+    assert_eq!(sizes("rate").len(), 5);
+}
+
+#[test]
+fn rates_have_every_batch_at_the_usual_size_and_at_chosen_sizes() {
+    let count = |size| {
+        let only = vec![only("pattern=one_way").unwrap()];
+        let usual = Selection::one(Some(Transport::Shm), size);
+        params(&Selection { only, ..usual }, "rate").len()
+    };
+    assert_eq!((count(None), count(Some(8))), (4 + 4, 4));
 }
 
 #[cfg(feature = "full")]
@@ -40,7 +56,7 @@ fn without_a_choice_there_are_the_usual_sizes() {
 fn rates_over_dpdk_are_measured_with_and_without_packing() {
     let selection = Selection {
         only: vec![only("batch=3").unwrap(), only("pattern=one_way").unwrap()],
-        ..Selection::one(Some(Transport::Dpdk), None)
+        ..Selection::one(Some(Transport::Dpdk), Some(32))
     };
     let one = |packing| {
         format!(

@@ -109,7 +109,7 @@ impl Calls {
     fn keep_staged(&self, idx: CallIdx, context: &mut Context) {
         let call = self.at(idx);
         if let Some(request) = call.request() {
-            let source = Source::of_call(idx.0, call.generation);
+            let source = Source::of_call(idx, call.generation);
             context.outbox.keep(source, request);
         }
     }

@@ -57,7 +57,7 @@ impl Claim<'_> {
             let words = left.words(given.0, len, slot.req());
             let outbox = &mut context.outbox;
             if LONG {
-                let source = Source::of_call(index.0, id.generation());
+                let source = Source::of_call(index, id.generation());
                 outbox.stage_header::<true>(room, peer, words, (len, source));
             } else {
                 outbox.stage::<true>(room, peer, words, request.data());

@@ -67,7 +67,7 @@ impl Calls {
             CallIdx::NONE => waiting.first = idx,
             last => self.table.at_mut(last).next = idx,
         }
-        line.set_waiting(true);
+        line.begin_waiting();
         context.stats.on_stall();
         #[cfg(feature = "mutants")]
         if context.shows(crate::mutant::Mutant::CountedTwice) {
@@ -92,7 +92,7 @@ impl Calls {
             next => self.table.at_mut(next).previous = previous,
         }
         if waiting.len == 0 {
-            line.set_waiting(false);
+            line.end_waiting();
         }
     }
 }

@@ -98,7 +98,7 @@ fn without_a_rate_packets_follow_each_other_at_line_rate() {
 fn a_flow_of_timely_takes_new_bypasses() {
     let rate_with = |timely| {
         let mut flow = Flow::new(Scheme::Timely, &link(), Bypasses::default()).expect("a scheme");
-        flow.set_bypasses(Bypasses {
+        flow.on_bypasses(Bypasses {
             timely,
             ..Bypasses::default()
         });

@@ -138,7 +138,7 @@ fn the_bypass_leaves_a_session_at_line_rate_alone() {
     let mut session = Session::new();
     session.sample(35);
     assert_eq!(session.timely.updated, Nanos::ZERO);
-    session.timely.set_bypass(false);
+    session.timely.on_bypasses(false);
     session.sample(35);
     assert_ne!(session.timely.updated, Nanos::ZERO);
     assert_eq!(session.timely.rate(), None);

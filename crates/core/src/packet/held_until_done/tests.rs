@@ -1,4 +1,4 @@
-//! Objects that are held until the transport is done, without an endpoint.
+//! Tests, without an endpoint, of the objects that are held until the transport is done with them.
 
 use dunlin_msgbuf::PoolConfig;
 

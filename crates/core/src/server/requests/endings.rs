@@ -55,7 +55,7 @@ impl Requests {
         let request = self.at_mut(idx);
         let tx_end = std::mem::take(&mut request.tx_end);
         if let Some(response) = request.response.take() {
-            let source = Source::of_request(idx.0, request.req.0);
+            let source = Source::of_request(idx, request.req);
             context.outbox.keep(source, &response);
             context.recycle_sent(response, tx_end);
         }

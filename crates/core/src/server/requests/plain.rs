@@ -109,7 +109,7 @@ impl Requests {
         let (words, peer) = (request.answer.words(len, request.req), request.answer.peer);
         match Lane::is_long(len) {
             true => {
-                let source = Source::of_request(idx.0, request.req.0);
+                let source = Source::of_request(idx, request.req);
                 let outbox = &mut context.outbox;
                 outbox.stage_header::<false>(room, peer, words, (len, source));
             }

@@ -8,6 +8,17 @@ use crate::session::marks::Marks;
 use crate::session::rtt::Rtt;
 use crate::time::Nanos;
 
+/// The path of a session, as the transport describes it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PathTraits {
+    /// See [`Line::is_near`].
+    pub(crate) near: bool,
+    /// See [`Line::is_reordered`].
+    pub(crate) reordered: bool,
+    /// See [`Line::is_declared`].
+    pub(crate) declared: bool,
+}
+
 impl Line {
     #[inline]
     pub(crate) fn rtt(&self) -> &Rtt {
@@ -53,9 +64,16 @@ impl Line {
         self.flow
     }
 
-    /// Gives the session another flow; returns the old one.
-    pub(crate) fn set_flow(&mut self, flow: FlowIdx) -> FlowIdx {
-        std::mem::replace(&mut self.flow, flow)
+    /// Notes that this flow limits the session from now on.
+    pub(crate) fn begin_flow(&mut self, flow: FlowIdx) {
+        debug_assert!(self.flow == FlowIdx::NONE);
+        self.flow = flow;
+    }
+
+    /// Notes that only credits limit the session from now on. Returns its flow until now.
+    pub(crate) fn end_flow(&mut self) -> FlowIdx {
+        self.on_pacing(false);
+        std::mem::replace(&mut self.flow, FlowIdx::NONE)
     }
 
     #[inline]
@@ -63,18 +81,16 @@ impl Line {
         self.marks.has(Marks::PACED)
     }
 
-    pub(crate) fn set_paced(&mut self, paced: bool) {
+    /// Notes whether the session's packets must be paced from now on.
+    pub(crate) fn on_pacing(&mut self, paced: bool) {
         self.marks.set(Marks::PACED, paced);
         self.settle();
     }
 
-    /// Whether no network lies between the sides. An unanswered request then waits for a CPU.
+    /// Whether no network lies between the sides. If none does, packets are hardly ever lost, so a
+    /// request without an answer most likely waits for a CPU at the peer.
     pub(crate) fn is_near(&self) -> bool {
         self.marks.has(Marks::NEAR)
-    }
-
-    pub(crate) fn set_near(&mut self, near: bool) {
-        self.marks.set(Marks::NEAR, near);
     }
 
     /// Whether a message's short last packet may overtake the packets before it.
@@ -83,24 +99,24 @@ impl Line {
         self.marks.has(Marks::REORDERED)
     }
 
-    pub(crate) fn set_reordered(&mut self, reordered: bool) {
-        self.marks.set(Marks::REORDERED, reordered);
-    }
-
-    /// Whether the transport declares the path, so that the line rate can be trusted.
+    /// Whether the transport states the round trip of the path. Only then is its line rate trusted.
     pub(crate) fn is_declared(&self) -> bool {
         self.marks.has(Marks::DECLARED)
     }
 
-    pub(crate) fn set_declared(&mut self, declared: bool) {
-        self.marks.set(Marks::DECLARED, declared);
+    /// Takes the transport's description of the path, now that the peer is known.
+    pub(crate) fn on_path(&mut self, path: PathTraits) {
+        self.marks.set(Marks::NEAR, path.near);
+        self.marks.set(Marks::REORDERED, path.reordered);
+        self.marks.set(Marks::DECLARED, path.declared);
     }
 
     pub(crate) fn scheme(&self) -> Option<Scheme> {
         self.scheme
     }
 
-    pub(crate) fn set_scheme(&mut self, scheme: Option<Scheme>) {
+    /// Notes the scheme that the endpoint or its user has chosen.
+    pub(crate) fn choose_scheme(&mut self, scheme: Option<Scheme>) {
         self.scheme = scheme;
     }
 }

@@ -80,9 +80,15 @@ impl Line {
         (all_slots(u32::from(self.mask) + 1) & !self.free).count_ones()
     }
 
-    /// Notes whether calls wait for a slot or a credit.
-    pub(crate) fn set_waiting(&mut self, waiting: bool) {
-        self.marks.set(Marks::WAITING, waiting);
+    /// Notes that a call waits for a slot or a credit.
+    pub(crate) fn begin_waiting(&mut self) {
+        self.marks.set(Marks::WAITING, true);
+        self.settle();
+    }
+
+    /// Notes that no call waits any more.
+    pub(crate) fn end_waiting(&mut self) {
+        self.marks.set(Marks::WAITING, false);
         self.settle();
     }
 

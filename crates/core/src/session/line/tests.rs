@@ -69,13 +69,20 @@ fn no_packet_is_taken_before_the_session_is_open_or_after_its_end() {
     line.check();
 }
 
+fn wait(line: &mut Line, waits: bool) {
+    match waits {
+        true => line.begin_waiting(),
+        false => line.end_waiting(),
+    }
+}
+
 #[test]
 fn a_sample_is_asked_for_once_an_interval_and_always_while_paced() {
     let mut line = open(8, 32);
     let interval = Nanos(100);
     assert!(line.ask_for_sample(Nanos(1_000), interval));
     assert!(!line.ask_for_sample(Nanos(1_099), interval));
-    line.set_paced(true);
+    line.on_pacing(true);
     assert!(line.ask_for_sample(Nanos(1_099), interval));
 }
 
@@ -126,8 +133,8 @@ fn a_short_request_needs_no_second_look_while_nothing_is_unusual() {
     let foreign = Session::new(SessionIdx(3), 1, EndpointNum::chosen(2));
     assert!(!line.is_plain(foreign, 32, Nanos(149)));
     assert!(!line.is_plain(session, 513, Nanos(149)));
-    let set_general = |line: &mut Line, general: bool| line.set_common(!general);
-    for unusual in [Line::set_paced, Line::set_waiting, set_general] {
+    let set_general = |line: &mut Line, general: bool| line.on_bypasses(!general);
+    for unusual in [Line::on_pacing, wait, set_general] {
         unusual(&mut line, true);
         assert!(!line.is_plain(session, 32, Nanos(149)));
         unusual(&mut line, false);
@@ -198,8 +205,8 @@ proptest! {
                     line.release_slot(ReqNum(at));
                 }
                 Event::Release(_) => {}
-                Event::Wait(waiting) => line.set_waiting(waiting),
-                Event::Pace(paced) => line.set_paced(paced),
+                Event::Wait(waiting) => wait(&mut line, waiting),
+                Event::Pace(paced) => line.on_pacing(paced),
                 Event::Part if line.credits() != 0 => {
                     line.take_credits(1);
                     parts += 1;

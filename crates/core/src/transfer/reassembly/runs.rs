@@ -32,21 +32,21 @@ impl Reassembly {
         data_size: usize,
         frames: impl Iterator<Item = &'f [u8]>,
     ) -> Run {
-        let incoming = self.incoming.at_mut(place);
+        let assembly = self.assemblies.at_mut(place);
         let first = header.pkt.0;
         let mut run = Run {
             packets: 0,
             is_credit_due: false,
         };
-        let is_next = incoming.arrivals.next_in_order() == Some(first);
-        let Some(message) = incoming.message.as_mut().filter(|_| is_next) else {
+        let is_next = assembly.arrivals.next_in_order() == Some(first);
+        let Some(message) = assembly.message.as_mut().filter(|_| is_next) else {
             return run;
         };
-        if header.size != incoming.size {
+        if header.size != assembly.size {
             return run;
         }
         // The last packet, which may be shorter, ends the request.
-        let most = (incoming.packets - 1).saturating_sub(first);
+        let most = (assembly.packets - 1).saturating_sub(first);
         let [head, sizes, numbers] = words(&header.encode());
         let mut start = first as usize * data_size;
         for bytes in frames {
@@ -70,8 +70,8 @@ impl Reassembly {
             run.is_credit_due |= words[0] & FOLLOWED == 0;
         }
         if run.packets != 0 {
-            incoming.arrivals.on_run(first + run.packets);
-            incoming.trigger = first + run.packets - 1;
+            assembly.arrivals.on_run(first + run.packets);
+            assembly.trigger = first + run.packets - 1;
         }
         run
     }

@@ -130,7 +130,7 @@ fn a_wrong_sum_of_bytes_or_requests_is_found() {
     *reassembly.bytes_of.get_or_insert(SessionIdx(8), 0) -= 1;
     reassembly.bytes -= 1;
     assert!(reassembly.is_sum_right());
-    reassembly.incoming.take();
+    reassembly.assemblies.take();
     assert!(
         !reassembly.is_sum_right(),
         "the number of requests is wrong"

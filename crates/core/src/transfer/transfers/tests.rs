@@ -9,6 +9,7 @@ use crate::client::calls::issue::{Started, Wish};
 use crate::congestion::{CongestionControl, Sample};
 use crate::handle::{CallIdx, Session};
 use crate::scheme::{BytesPerSec, Scheme};
+use crate::session::line::PathTraits;
 use crate::session::terms::Terms;
 use crate::tests::{TERMS, context, open_session};
 use crate::transport::{Path, TxSeq};
@@ -264,7 +265,10 @@ fn a_message_to_a_near_peer_waits_as_long_as_a_processor_may_be_away() {
     let due = |near| {
         let mut client = Client::new();
         let line = client.sessions.at_mut(SessionIdx(0));
-        line.set_near(near);
+        line.on_path(PathTraits {
+            near,
+            ..PathTraits::default()
+        });
         line.on_round_trip(Nanos::from_micros(10));
         client.send(3);
         client

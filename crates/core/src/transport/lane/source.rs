@@ -9,6 +9,10 @@
 //!
 //! Called by `lane`, `packet/outbox.rs`, the end of an iteration, and transports.
 
+use dunlin_wire::ReqNum;
+
+use crate::handle::{CallIdx, RequestIdx};
+
 /// The place of a staged packet's message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Source(u64);
@@ -17,9 +21,9 @@ pub struct Source(u64);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Owner {
     /// The call with this index and generation, which owns its request.
-    Call(u32, u32),
+    Call(CallIdx, u32),
     /// The request with this index and number, which owns its response.
-    Request(u32, u32),
+    Request(RequestIdx, ReqNum),
 }
 
 /// Finds the messages that are not in a lane.
@@ -47,16 +51,18 @@ impl Source {
 
     /// The request of a call.
     #[inline(always)]
-    pub(crate) fn of_call(index: u32, generation: u32) -> Self {
-        debug_assert!(u64::from(index) < REQUEST);
-        Self(u64::from(generation) << 32 | u64::from(index))
+    pub(crate) fn of_call(index: CallIdx, generation: u32) -> Self {
+        let index = u64::from(index.0);
+        debug_assert!(index < REQUEST);
+        Self(u64::from(generation) << 32 | index)
     }
 
     /// The response to a request.
     #[inline(always)]
-    pub(crate) fn of_request(index: u32, number: u32) -> Self {
-        debug_assert!(u64::from(index) < REQUEST - 1);
-        Self(u64::from(number) << 32 | REQUEST | u64::from(index))
+    pub(crate) fn of_request(index: RequestIdx, req: ReqNum) -> Self {
+        let index = u64::from(index.0);
+        debug_assert!(index < REQUEST - 1);
+        Self(u64::from(req.0) << 32 | REQUEST | index)
     }
 
     /// The owner of the message, which is not in the lane.
@@ -64,8 +70,8 @@ impl Source {
     pub(crate) const fn owner(self) -> Owner {
         let (index, other) = ((self.0 & (REQUEST - 1)) as u32, (self.0 >> 32) as u32);
         match self.0 & REQUEST {
-            0 => Owner::Call(index, other),
-            _ => Owner::Request(index, other),
+            0 => Owner::Call(CallIdx(index), other),
+            _ => Owner::Request(RequestIdx(index), ReqNum(other)),
         }
     }
 }

@@ -25,7 +25,7 @@ fn account(pair: &mut Pair, account: &Account) {
 }
 
 /// Lets the server's endpoint answer the question.
-fn attend(pair: &mut Pair, question: &Question) {
+fn answer_question(pair: &mut Pair, question: &Question) {
     let back = pair.back;
     let fates = pair.server.rpc.lifecycle();
     let fates = Account::Fates(fates.fates_of(back, &question.requests));
@@ -103,7 +103,7 @@ fn a_peer_that_is_in_a_handler_does_not_fail() {
 fn a_request_that_is_handled_for_a_minute_is_waited_for() {
     let mut pair = Pair::new();
     pair.call(HOLD, b"x", 1);
-    let ended = end_within(&mut pair, Nanos::from_secs(60), together, attend);
+    let ended = end_within(&mut pair, Nanos::from_secs(60), together, answer_question);
     assert_eq!(ended, None);
     let held = pair.server.rpc.app_mut().held.pop().unwrap();
     held.reply_bytes(&mut pair.server.rpc.cx(), b"done");
@@ -135,7 +135,7 @@ fn a_peer_that_lives_and_cannot_be_reached_has_failed_within_two_timeouts() {
     for data in [&b"x"[..], &[7; 5_000]] {
         let mut pair = Pair::new();
         pair.call(ECHO, data, 1);
-        let ended = end_within(&mut pair, TIMEOUT.times(3), alone, attend).unwrap();
+        let ended = end_within(&mut pair, TIMEOUT.times(3), alone, answer_question).unwrap();
         assert!(TIMEOUT < ended && ended < TIMEOUT.times(2), "{ended:?}");
         assert_failed(&pair);
     }
@@ -151,7 +151,7 @@ fn a_peer_whose_answers_are_lost_has_failed_within_two_timeouts() {
             pair.step_server();
             pair.server.out.borrow_mut().clear();
         };
-        let ended = end_within(&mut pair, TIMEOUT.times(3), deaf, attend).unwrap();
+        let ended = end_within(&mut pair, TIMEOUT.times(3), deaf, answer_question).unwrap();
         assert!(TIMEOUT < ended && ended < TIMEOUT.times(2), "{ended:?}");
         assert_failed(&pair);
     }
@@ -220,7 +220,7 @@ fn survive_forger(seed: u64, kinds: &[PacketType]) -> usize {
                 }
                 pair.pass(STEP);
                 if let Some(asked) = question(&mut pair) {
-                    attend(&mut pair, &asked);
+                    answer_question(&mut pair, &asked);
                 }
                 let took = pair.clock.read().since(begun);
                 assert!(took < LIMIT, "seed {seed}, {kinds:?}: call {req} hangs");
@@ -276,7 +276,7 @@ fn a_direction_that_loses_nearly_every_packet_is_no_failure() {
         let sent = pair.server.out.borrow_mut().drain(..).next();
         pair.client.inbox.borrow_mut().extend(sent);
     };
-    end_within(&mut pair, TIMEOUT.times(20), trickle, attend);
+    end_within(&mut pair, TIMEOUT.times(20), trickle, answer_question);
     let failed = Err(RpcError::PeerFailed(Ran::Unknown));
     assert!(pair.done().iter().all(|(_, result)| *result != failed));
     assert_eq!(pair.client.rpc.session_count(), 1);

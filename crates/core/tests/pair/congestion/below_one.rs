@@ -35,7 +35,7 @@ fn below_a_window_of_one_packet_only_one_is_in_flight() {
     let mut pair = Pair::new();
     let (session, losses) = (pair.session, Arc::new(AtomicU32::new(0)));
     let scheme = Box::new(BelowOne(Arc::clone(&losses)));
-    assert_eq!(pair.client.rpc.control(session, scheme), Ok(()));
+    assert_eq!(pair.client.rpc.set_own_scheme(session, scheme), Ok(()));
     for tag in [1, 2] {
         let rpc = &mut pair.client.rpc;
         let (request, response) = (rpc.buf(20 * 1024).unwrap(), rpc.buf(20 * 1024).unwrap());

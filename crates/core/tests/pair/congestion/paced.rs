@@ -27,7 +27,10 @@ const PACKET_A_MS: u64 = 1_048_000;
 fn paced_pair(rate: u64) -> Pair {
     let mut pair = Pair::new();
     let session = pair.session;
-    let controlled = pair.client.rpc.control(session, Box::new(Fixed(rate)));
+    let controlled = pair
+        .client
+        .rpc
+        .set_own_scheme(session, Box::new(Fixed(rate)));
     assert_eq!(controlled, Ok(()));
     pair
 }
@@ -136,7 +139,7 @@ fn an_rfr_takes_the_time_of_the_bytes_that_it_asks_for() {
     let session = pair.session;
     pair.client
         .rpc
-        .control(session, Box::new(Fixed(PACKET_A_MS)))
+        .set_own_scheme(session, Box::new(Fixed(PACKET_A_MS)))
         .unwrap();
     let seen = departures(&mut pair, 20_000, PacketType::Rfr);
     let asked: Vec<u16> = seen.iter().map(|(_, header)| header.aux).collect();
@@ -153,7 +156,7 @@ fn answers_are_never_paced() {
     // The rate is one packet in a second.
     pair.server
         .rpc
-        .control(back, Box::new(Fixed(1048)))
+        .set_own_scheme(back, Box::new(Fixed(1048)))
         .unwrap();
     for tag in 0..4 {
         call(&mut pair, 5000, tag);
@@ -222,7 +225,7 @@ fn a_short_wheel_paces_all_the_same() {
     let session = pair.session;
     pair.client
         .rpc
-        .control(session, Box::new(Fixed(PACKET_A_MS)))
+        .set_own_scheme(session, Box::new(Fixed(PACKET_A_MS)))
         .unwrap();
     call(&mut pair, 3 * 1024, 1);
     let seen = departures(&mut pair, 3000, PacketType::Req);

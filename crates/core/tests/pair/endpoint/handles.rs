@@ -97,7 +97,7 @@ fn no_other_operation_takes_a_session_of_another_endpoint() {
     assert_eq!(rpc.session_info(foreign).err(), Some(WRONG));
     assert_eq!(rpc.cx().session_info(foreign).err(), Some(WRONG));
     assert_eq!(rpc.set_scheme(foreign, Scheme::Dcqcn), Err(WRONG));
-    assert_eq!(rpc.control(foreign, Box::new(Slow)), Err(WRONG));
+    assert_eq!(rpc.set_own_scheme(foreign, Box::new(Slow)), Err(WRONG));
     assert_eq!(rpc.disconnect(foreign), Err(WRONG));
     assert_eq!(rpc.cx().disconnect(foreign), Err(WRONG));
     assert!(rpc.lifecycle().offer_of(foreign).is_none());

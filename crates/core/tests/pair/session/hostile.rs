@@ -214,7 +214,7 @@ fn a_bitmap_of_packets_that_have_not_left_is_dropped() {
 }
 
 #[test]
-fn a_bitmap_of_packets_that_were_lost_costs_that_request_alone() {
+fn a_forged_credit_return_for_lost_packets_fails_only_its_own_request() {
     let mut pair = Pair::new();
     call_large(&mut pair, 20 * DATA_SIZE as usize, 1);
     pair.step_client();
@@ -239,7 +239,7 @@ fn a_bitmap_of_packets_that_were_lost_costs_that_request_alone() {
 }
 
 #[test]
-fn a_server_that_sends_a_whole_response_fills_only_the_packets_that_were_asked_for() {
+fn packets_of_a_response_that_were_not_asked_for_are_dropped() {
     let mut pair = Pair::new();
     let data = call_large(&mut pair, 300 * DATA_SIZE as usize, 1);
     // Runs until the first packet of the response has come, before the client asks for any.

@@ -47,7 +47,7 @@ fn call_within(window: u32, packets: usize, req_type: ReqType) -> (Pair, Arc<Ato
         packets: window,
         losses: Arc::clone(&losses),
     });
-    assert_eq!(pair.client.rpc.control(session, scheme), Ok(()));
+    assert_eq!(pair.client.rpc.set_own_scheme(session, scheme), Ok(()));
     let rpc = &mut pair.client.rpc;
     let len = packets * DATA_SIZE as usize;
     let (request, response) = (rpc.buf(len).unwrap(), rpc.buf(len).unwrap());

@@ -5,7 +5,7 @@ use dunlin_store::{Config, Mode, Region, SLICE, Seconds, Seed, Write};
 use super::*;
 
 #[test]
-fn requests_that_do_not_come_again_take_no_more_memory() {
+fn the_list_does_not_grow_with_requests_that_never_come_again() {
     let config = Config {
         mode: Mode::Store,
         seed: Seed::new([3, 5]),
@@ -16,7 +16,8 @@ fn requests_that_do_not_come_again_take_no_more_memory() {
     let mut writings = Writings::new();
     let mut kept = Vec::new();
     for number in 0..3 * MOST_WRITINGS {
-        // The earlier writes were last continued three seconds ago.
+        // Three seconds pass before each write, so each earlier one was continued at least three
+        // seconds ago.
         let now = Seconds(u32::try_from(3 * number).unwrap());
         let (key, mut writing) = (table.key(b"key").unwrap(), Writing::default());
         let part = table.write_part(&key, &Write::set(&long), &mut writing, now);

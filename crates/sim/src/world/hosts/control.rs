@@ -4,6 +4,7 @@
 
 use dunlin_core::Nanos;
 
+use super::act::Act;
 use super::node::{Cluster, Node, ProcessId, StreamEvent, StreamRequest};
 use super::streams::{Item, Lane, Plan};
 use super::{Due, World};
@@ -44,11 +45,24 @@ impl<C: Cluster> World<C> {
                     self.streams.send(process, name, (frame, fds), now)
                 }
                 StreamRequest::Close(name) => self.streams.close(process, name, now),
+                StreamRequest::Restart(name) => {
+                    self.restart_peer(process, name);
+                    None
+                }
             };
             self.plan_lane(plan);
         }
         self.requests = requests;
         self.plan_tick(port, next);
+    }
+
+    /// Restarts the process at the other end of a connection, unless it is the same process.
+    fn restart_peer(&mut self, process: ProcessId, name: u64) {
+        let peer = self.streams.peer(process, name);
+        if let Some(peer) = peer.filter(|peer| *peer != process) {
+            self.act(Act::Crash(peer.port));
+            self.act(Act::Boot(peer.port));
+        }
     }
 
     /// Plans a run of the event loop if the control thread has left events for it.

@@ -65,6 +65,8 @@ pub enum StreamRequest {
     Send(u64, Vec<u8>, Vec<Fd>),
     /// Close.
     Close(u64),
+    /// A fault: the process at the other end dies now, and another one starts on its port.
+    Restart(u64),
 }
 
 /// A simulated process: a thread with an event loop, and a thread for the control plane. By default

@@ -128,6 +128,12 @@ impl Streams {
         self.push(lane.back(), Item::Gone, now)
     }
 
+    /// The process at the other end of a connection of this process.
+    pub(super) fn peer(&self, of: ProcessId, name: u64) -> Option<ProcessId> {
+        let near = self.named.get(&(of, name))?;
+        self.owner(near.back()).map(|(peer, _)| peer)
+    }
+
     /// The connections of a process, by their names.
     pub(super) fn of(&self, process: ProcessId) -> Vec<u64> {
         let all = (process, 0)..=(process, u64::MAX);

@@ -341,6 +341,20 @@ fn a_crash_breaks_connections_and_a_restart_is_another_process() {
 }
 
 #[test]
+fn a_process_whose_peer_asks_for_it_restarts_at_once() {
+    let mut world = connected();
+    request(&mut world, 0, StreamRequest::Restart(CLIENT_NAME));
+    world.run_until(Nanos::from_millis(100));
+    assert_eq!(world.life(PortId(1)), 2);
+    assert!(world.node(PortId(1)).is_some());
+    assert_eq!(events(&mut world, 0), [StreamEvent::Closed(CLIENT_NAME)]);
+    // The connection is gone, so no process is at its other end.
+    request(&mut world, 0, StreamRequest::Restart(CLIENT_NAME));
+    world.run_until(END);
+    assert_eq!(world.life(PortId(1)), 2);
+}
+
+#[test]
 fn an_exit_says_goodbye() {
     let mut world = connected();
     world.act(Act::Exit(PortId(0)));

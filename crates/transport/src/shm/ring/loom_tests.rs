@@ -274,6 +274,24 @@ fn runs_by(
     });
 }
 
+/// Does the same as [`push_run`], with the planted bug.
+fn push_word_first(producer: &mut Producer, packets: &'static [&'static [u8]]) -> usize {
+    producer.shows_first = true;
+    push_run(producer, packets)
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_word_that_is_stored_before_the_body_of_a_run_is_found() {
+    runs_by(push_word_first, &[], &[&[1; 30], &[2; 30]]);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_word_that_is_stored_before_the_body_of_a_lone_packet_is_found() {
+    runs_by(push_word_first, &[], &[&[1; 30]]);
+}
+
 #[test]
 fn a_run_comes_in_order_although_its_last_word_shows_first() {
     runs_in_order(&[], &[&[1], &[2; 56], &[3]]);

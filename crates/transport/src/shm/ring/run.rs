@@ -245,6 +245,8 @@ impl Producer {
             cells: self.cells,
             first: self.cells.index(self.tail) as usize,
             sequence: self.sequence(self.tail),
+            #[cfg(loom)]
+            shows_first: self.shows_first,
         }
     }
 
@@ -267,6 +269,8 @@ pub(super) struct Fill {
     pub(super) cells: Cells,
     pub(super) first: usize,
     sequence: u64,
+    #[cfg(loom)]
+    shows_first: bool,
 }
 
 impl Fill {
@@ -382,6 +386,10 @@ impl Fill {
     #[inline(always)]
     pub(super) unsafe fn whole(self, place: usize, bytes: &[u8; ONE_CELL], len: usize) {
         let at = self.first + place;
+        #[cfg(loom)]
+        if self.shows_first {
+            self.show(at, len);
+        }
         // SAFETY: the cell is the caller's.
         unsafe { self.cells.write_whole(at, bytes) };
         self.show(at, len);

@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
+use super::super::channel::ChannelIdx;
 use super::super::doorbell::MAX_BITS;
 use super::super::ring::Parked;
 use super::{RxRing, ShmRx};
@@ -20,9 +21,9 @@ const IDLE: u32 = 32;
 
 impl ShmRx {
     #[cold]
-    pub(super) fn close_corrupt(&mut self, index: u32) {
+    pub(super) fn close_corrupt(&mut self, index: ChannelIdx) {
         self.counters.rx_corrupt += 1;
-        self.remove(index as usize);
+        self.remove(index.at());
     }
 
     /// Activates the rings whose peers have rung.
@@ -81,7 +82,7 @@ impl ShmRx {
         fence(Ordering::SeqCst);
         let (rings, dozing) = (&mut self.rings, &mut self.dozing);
         self.active.retain(|polled| {
-            let Some(ring) = rings[polled.index as usize].as_mut() else {
+            let Some(ring) = rings[polled.index.at()].as_mut() else {
                 return false;
             };
             if is_idle(ring) {
@@ -107,7 +108,7 @@ impl ShmRx {
     pub(super) fn stay_awake(&mut self) {
         self.mark(Parked::No, Parked::Awake);
         for place in 0..self.dozing.len() {
-            self.look(self.dozing[place] as usize);
+            self.look(self.dozing[place].at());
         }
     }
 
@@ -117,12 +118,12 @@ impl ShmRx {
     /// thread that is awake.
     pub(super) fn doze(&mut self) {
         for index in self.dozing.drain(..) {
-            if let Some(ring) = &mut self.rings[index as usize] {
+            if let Some(ring) = &mut self.rings[index.at()] {
                 ring.dozes = false;
             }
         }
         for polled in self.active.drain(..) {
-            if let Some(ring) = &mut self.rings[polled.index as usize] {
+            if let Some(ring) = &mut self.rings[polled.index.at()] {
                 ring.active = false;
                 start_to_doze(ring, polled.index, &mut self.dozing);
             }
@@ -130,7 +131,7 @@ impl ShmRx {
     }
 
     pub(super) fn dozing(&self) -> impl Iterator<Item = &RxRing> {
-        let ring = |index: &u32| self.rings[*index as usize].as_ref();
+        let ring = |index: &ChannelIdx| self.rings[index.at()].as_ref();
         let rings = self.dozing.iter().filter_map(ring);
         rings.filter(|ring| !ring.active)
     }
@@ -145,8 +146,7 @@ impl ShmRx {
         if !ring.active {
             // The peer may have cleared the mark. The next sleep sets it again.
             ring.ring.set_parked(Parked::Awake);
-            let index = u32::try_from(index).expect("there are few peers");
-            start_to_doze(ring, index, &mut self.dozing);
+            start_to_doze(ring, ChannelIdx::new(index), &mut self.dozing);
         }
         self.look(index);
         is_there
@@ -154,7 +154,7 @@ impl ShmRx {
 }
 
 /// Adds a ring with the mark [`Parked::Awake`] to the list of such rings.
-fn start_to_doze(ring: &mut RxRing, index: u32, dozing: &mut Vec<u32>) {
+fn start_to_doze(ring: &mut RxRing, index: ChannelIdx, dozing: &mut Vec<ChannelIdx>) {
     if !std::mem::replace(&mut ring.dozes, true) {
         dozing.push(index);
     }

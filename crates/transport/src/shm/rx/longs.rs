@@ -7,7 +7,7 @@
 use std::ptr::{self, NonNull};
 
 use super::super::cells::CELL;
-use super::incoming::Line;
+use super::rx_ring::Line;
 
 /// The memory, line by line.
 #[derive(Debug)]

@@ -34,7 +34,7 @@ impl ShmRx {
         static NOTHING: AtomicU32 = AtomicU32::new(0);
         let named = self.waiting.shown().nth(index);
         let named = named.expect("the burst has such a frame");
-        let ring = self.rings.get(named.ring as usize);
+        let ring = self.rings.get(named.ring.at());
         let elsewhere = ring
             .and_then(|ring| ring.as_ref()?.known.find(named.data))
             .unwrap_or_else(|| PeerBytes::of(&[], &NOTHING, 0));

@@ -5,7 +5,7 @@ use dunlin_core::transport::Begun;
 
 use super::super::ring::watch::Watch;
 use super::ShmRx;
-use super::incoming::Look;
+use super::rx_ring::Look;
 use super::shorts::{SHORT, TWO};
 
 /// The numbers by which [`ShmRx::begin_burst`] tells [`ShmRx::finish_burst`] the rest of a burst.
@@ -114,7 +114,7 @@ impl ShmRx {
             return;
         };
         self.waiting.on_others(busy);
-        if let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) {
+        if let Some(Some(incoming)) = self.rings.get_mut(self.alone.index.at()) {
             incoming.last_busy = busy;
         }
     }

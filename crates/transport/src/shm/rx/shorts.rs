@@ -25,7 +25,7 @@ use dunlin_core::transport::{LANE_PACKET, RX_BURST};
 use super::super::cells::{CELL, Cells, ONE_CELL, TWO_CELLS, WORD, cells_of};
 use super::super::copy::many_halves;
 use super::super::ring::{At, Consumer};
-use super::incoming::Line;
+use super::rx_ring::Line;
 
 /// Copies of a burst's short packets, cell by cell.
 ///

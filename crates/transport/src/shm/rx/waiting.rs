@@ -1,5 +1,5 @@
 //! Packets by reference: after they are taken out of their rings, they wait here until a burst has
-//! shown them. Called by `rx` and `incoming`.
+//! shown them. Called by `rx` and `rx_ring`.
 //!
 //! Invariant: they are shown in order, a few at a time.
 
@@ -8,12 +8,14 @@ use std::collections::VecDeque;
 use dunlin_core::transport::MAX_INLINE;
 use dunlin_msgbuf::BufRef;
 
+use super::super::channel::ChannelIdx;
+
 /// The front of a packet, and the place of its data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
     pub(super) front: [u8; MAX_INLINE],
     pub(super) len: u32,
-    pub(super) ring: u32,
+    pub(super) ring: ChannelIdx,
     pub(super) data: BufRef,
 }
 
@@ -94,8 +96,8 @@ impl Waiting {
     /// Forgets the ring `index`, which is going away; the data of its packets will not be found.
     pub(super) fn forget_ring(&mut self, index: usize) {
         for packet in &mut self.packets {
-            if packet.ring as usize == index {
-                packet.ring = u32::MAX;
+            if packet.ring.at() == index {
+                packet.ring = ChannelIdx::NONE;
             }
         }
     }

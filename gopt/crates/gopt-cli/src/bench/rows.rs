@@ -18,7 +18,8 @@ pub(super) const EXPERIMENT: &str = "gopt";
 /// Look-ups per second.
 pub(super) const RATE: &str = "lookups_per_s";
 
-/// Lines that are read per second, by `hand` or by a loop that only reads lines.
+/// Cache lines that are read per second, by the look-up in the form `hand` or by a loop that only
+/// reads cache lines.
 const LINES: &str = "lines_per_s";
 
 const INSTRUCTIONS: &str = "instructions_per_lookup";

@@ -4,6 +4,7 @@
 use super::*;
 use crate::congestion::constants::egress::{AHEAD_PACKETS, FRAME_BYTES};
 use crate::packet::words::HEADER_BYTES;
+use crate::session::line::PathTraits;
 
 /// A server that has begun to answer with `len` bytes.
 fn answering(data_size: u32, len: usize) -> (Server, RequestIdx) {
@@ -44,7 +45,10 @@ fn a_small_packet_counts_as_the_least_charge() {
 fn packets_wait_for_the_nic_if_the_path_is_declared() {
     let (mut server, idx) = answering(1024, 8192);
     let session = server.session;
-    server.sessions.at_mut(session).set_declared(true);
+    server.sessions.at_mut(session).on_path(PathTraits {
+        declared: true,
+        ..PathTraits::default()
+    });
     ask(&mut server, idx, 7);
     let ahead = usize::try_from(AHEAD_PACKETS).unwrap();
     // The NIC may hold this many, and one more packet is on the cable.

@@ -45,10 +45,10 @@ fn begun(pool: &mut Pool) -> (Reassembly, AssemblyIdx) {
 
 /// The parts of a request that its packets change.
 fn state(reassembly: &Reassembly, place: AssemblyIdx) -> String {
-    let incoming = reassembly.incoming.at(place);
-    let message = incoming.message.as_ref().expect("it has not ended");
-    let (arrivals, trigger) = (incoming.arrivals, incoming.trigger);
-    let marks = (incoming.congestion, incoming.duplicate);
+    let assembly = reassembly.assemblies.at(place);
+    let message = assembly.message.as_ref().expect("it has not ended");
+    let (arrivals, trigger) = (assembly.arrivals, assembly.trigger);
+    let marks = (assembly.congestion, assembly.duplicate);
     format!("{arrivals:?} {trigger} {marks:?} {:?}", message.data())
 }
 

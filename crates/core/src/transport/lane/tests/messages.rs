@@ -1,6 +1,9 @@
 //! Tests of messages that stay in their source, and of messages that are copied after all.
 
+use dunlin_wire::ReqNum;
+
 use super::super::*;
+use crate::handle::{CallIdx, RequestIdx};
 
 const PEER: PeerId = PeerId(3);
 
@@ -11,7 +14,7 @@ struct Kept<'a>(&'a [&'a [u8]]);
 impl<'a> Messages<'a> for Kept<'a> {
     fn message(self, source: Source) -> &'a [u8] {
         match source.owner() {
-            Owner::Call(index, 7) => self.0[index as usize],
+            Owner::Call(index, 7) => self.0[index.0 as usize],
             other => panic!("{other:?} has nothing here"),
         }
     }
@@ -23,7 +26,7 @@ fn lane_with(messages: &[&[u8]]) -> Lane {
         let room = lane.room(message.len()).expect("it is empty");
         let header = [u64::from(index); 3];
         if Lane::is_long(message.len()) {
-            let source = Source::of_call(index, 7);
+            let source = Source::of_call(CallIdx(index), 7);
             lane.write_header::<true>(room, PEER, header, (message.len(), source));
         } else {
             lane.write::<true>(room, PEER, header, message);
@@ -47,10 +50,11 @@ fn assert_holds(lane: &mut Lane, messages: &[&[u8]]) {
 #[test]
 fn a_source_names_its_owner() {
     for (index, other) in [(0, 0), (5, u32::MAX), (0x7FFF_FFFE, 9)] {
-        let call = Source::of_call(index, other);
-        assert_eq!(call.owner(), Owner::Call(index, other));
-        let request = Source::of_request(index, other);
-        let owner = Owner::Request(index, other);
+        let owner = Owner::Call(CallIdx(index), other);
+        let call = Source::of_call(CallIdx(index), other);
+        assert_eq!(call.owner(), owner);
+        let owner = Owner::Request(RequestIdx(index), ReqNum(other));
+        let request = Source::of_request(RequestIdx(index), ReqNum(other));
         assert_eq!(request.owner(), owner);
         assert!(call != Source::LANE && request != Source::LANE && call != request);
     }
@@ -63,7 +67,7 @@ fn the_transport_finds_messages_in_their_source() {
     for (place, message) in messages.iter().enumerate() {
         assert_eq!(lane.message(place, Kept(&messages)), *message);
     }
-    lane.keep(Source::of_call(1, 7), messages[1]);
+    lane.keep(Source::of_call(CallIdx(1), 7), messages[1]);
     assert_eq!(lane.message(1, InLane), messages[1]);
     assert_eq!(lane.message(2, Kept(&messages)), messages[2]);
 }
@@ -95,7 +99,7 @@ fn keeping_a_message_does_not_change_the_packets_around_it() {
         let (long, short) = (vec![7; len], [5; 40]);
         let messages: [&[u8]; 3] = [&short, &long, &short];
         let mut lane = lane_with(&messages);
-        lane.keep(Source::of_call(1, 7), &long);
+        lane.keep(Source::of_call(CallIdx(1), 7), &long);
         assert_holds(&mut lane, &messages);
     }
 }
@@ -104,8 +108,8 @@ fn keeping_a_message_does_not_change_the_packets_around_it() {
 fn a_message_that_was_kept_is_not_looked_for() {
     let messages: [&[u8]; 2] = [&[1; 400], &[2; 500]];
     let mut lane = lane_with(&messages);
-    lane.keep(Source::of_call(0, 8), &[9; 400]);
-    lane.keep(Source::of_call(0, 7), messages[0]);
+    lane.keep(Source::of_call(CallIdx(0), 8), &[9; 400]);
+    lane.keep(Source::of_call(CallIdx(0), 7), messages[0]);
     lane.complete(Kept(&[&[], messages[1]]));
     assert_holds(&mut lane, &messages);
 }
@@ -117,7 +121,7 @@ fn sources_of_an_earlier_burst_do_not_concern_short_packets() {
     let room = lane.room(40).expect("it is empty");
     lane.write::<false>(room, PEER, [0; 3], &[5; 40]);
     lane.complete(Kept(&[]));
-    lane.keep(Source::of_call(0, 7), &[1; 1000]);
+    lane.keep(Source::of_call(CallIdx(0), 7), &[1; 1000]);
     assert_holds(&mut lane, &[&[5; 40]]);
 }
 

@@ -19,7 +19,7 @@ pub(crate) const SHORT: usize = 128;
 
 /// Complete packets, and empty ones.
 #[derive(Debug)]
-pub(crate) struct Outgoing {
+pub(crate) struct TxPackets {
     handles: [*mut c_void; PLACES],
     /// The lengths of the complete ones.
     lens: [u32; PLACES],
@@ -32,9 +32,9 @@ pub(crate) struct Outgoing {
 }
 
 // SAFETY: as for `Packet`.
-unsafe impl Send for Outgoing {}
+unsafe impl Send for TxPackets {}
 
-impl Outgoing {
+impl TxPackets {
     /// No packets yet. The empty ones to come have this room, this far from their handles.
     pub(super) fn new(start: usize, room: u32) -> Self {
         Self {

@@ -16,7 +16,7 @@ use dunlin_core::transport::MAX_INLINE;
 use dunlin_msgbuf::{BufRef, REF_LEN};
 
 use super::super::cells::{CELL, ONE_CELL, WORD, cells_of};
-use super::super::channel::Channel;
+use super::super::channel::{Channel, ChannelIdx};
 use super::super::regions::Known;
 use super::super::ring::watch::Watch;
 use super::super::ring::{At, Consumer, Next};
@@ -84,7 +84,7 @@ impl RxRing {
     pub(super) fn take_other(
         &mut self,
         room: &mut [Line],
-        ring: u32,
+        ring: ChannelIdx,
         waiting: &mut Waiting,
     ) -> Taken {
         if room.len() < cells_of(self.ring.longest()) as usize {
@@ -180,7 +180,7 @@ pub(super) struct Alone {
     /// The next burst that is not plain.
     thorough: u32,
     /// The only active ring.
-    pub(super) index: u32,
+    pub(super) index: ChannelIdx,
     /// The place of its next packet; `None` unless bursts are plain.
     watch: Option<Watch>,
     /// The address from which on a lone packet of one cell is taken with the help of its ring. 0 if
@@ -216,7 +216,7 @@ impl Alone {
         Self {
             bursts,
             thorough: bursts + 1,
-            index: 0,
+            index: ChannelIdx::NONE,
             watch: None,
             open_until: 0,
             busy: bursts.wrapping_sub(LATELY),
@@ -277,7 +277,7 @@ impl Alone {
     /// that ring.
     #[inline(always)]
     pub(super) fn close<'a>(&mut self, rings: &'a mut [Option<RxRing>]) -> Option<&'a mut RxRing> {
-        let incoming = rings.get_mut(self.index as usize)?.as_mut()?;
+        let incoming = rings.get_mut(self.index.at())?.as_mut()?;
         if self.open_until != 0 {
             self.open_until = 0;
             if let Some(watch) = self.watch {
@@ -341,7 +341,7 @@ impl Alone {
 
     /// Makes bursts plain until housekeeping is due. `has_others`: housekeeping must check more
     /// than this ring.
-    pub(super) fn begin(&mut self, index: u32, watch: Watch, has_others: bool) {
+    pub(super) fn begin(&mut self, index: ChannelIdx, watch: Watch, has_others: bool) {
         let gap = match has_others {
             true => HOUSEKEEPING,
             false => HOUSEKEEPING_OF_ONE,

@@ -23,7 +23,7 @@ impl Memory {
     }
 
     /// As `Pool::refill`.
-    fn refill(&mut self, packets: &mut Outgoing) {
+    fn refill(&mut self, packets: &mut TxPackets) {
         if packets.empty() > 5 {
             return;
         }
@@ -47,7 +47,7 @@ impl Memory {
     }
 
     /// The contents of the complete packets.
-    fn contents(packets: &Outgoing) -> Vec<Vec<u8>> {
+    fn contents(packets: &TxPackets) -> Vec<Vec<u8>> {
         let (handles, lens) = packets.complete();
         let bytes = |(handle, len): (&*mut c_void, &u32)| {
             let bytes = handle.cast::<u8>().wrapping_add(START);
@@ -58,12 +58,12 @@ impl Memory {
     }
 }
 
-fn outgoing() -> Outgoing {
-    Outgoing::new(START, u32::try_from(WHOLE - START).unwrap())
+fn tx_packets() -> TxPackets {
+    TxPackets::new(START, u32::try_from(WHOLE - START).unwrap())
 }
 
 /// Fills a packet of `len` bytes for each of `contents`, with that byte.
-fn fill(packets: &mut Outgoing, len: usize, contents: &[u8]) -> usize {
+fn fill(packets: &mut TxPackets, len: usize, contents: &[u8]) -> usize {
     packets.fill(len, contents, |bytes, content| {
         bytes[..len].fill(*content);
         *content != 0
@@ -72,7 +72,7 @@ fn fill(packets: &mut Outgoing, len: usize, contents: &[u8]) -> usize {
 
 #[test]
 fn packets_are_filled_up_to_the_first_other_one() {
-    let (mut memory, mut packets) = (Memory::new(64), outgoing());
+    let (mut memory, mut packets) = (Memory::new(64), tx_packets());
     assert_eq!(fill(&mut packets, 5, &[1]), 0, "there is none");
     memory.refill(&mut packets);
     assert_eq!(fill(&mut packets, 5, &[1, 2, 0, 3]), 2);
@@ -86,7 +86,7 @@ fn packets_are_filled_up_to_the_first_other_one() {
 
 #[test]
 fn long_frames_are_filled_up_to_the_first_other_one() {
-    let (mut memory, mut packets) = (Memory::new(64), outgoing());
+    let (mut memory, mut packets) = (Memory::new(64), tx_packets());
     memory.refill(&mut packets);
     let len = WHOLE - START;
     let count = packets.fill_long(len, &[1, 2, 0, 3], |bytes, content| {
@@ -101,12 +101,12 @@ fn long_frames_are_filled_up_to_the_first_other_one() {
 #[test]
 #[should_panic(expected = "a packet has room")]
 fn a_long_frame_beyond_the_room_is_not_filled() {
-    outgoing().fill_long(WHOLE - START + 1, &[()], |_, ()| true);
+    tx_packets().fill_long(WHOLE - START + 1, &[()], |_, ()| true);
 }
 
 #[test]
 fn a_packet_that_was_taken_out_leaves_in_its_turn() {
-    let (mut memory, mut packets) = (Memory::new(64), outgoing());
+    let (mut memory, mut packets) = (Memory::new(64), tx_packets());
     memory.refill(&mut packets);
     let mut long = packets.take_empty().unwrap();
     assert_eq!(long.bytes().len(), WHOLE - START);
@@ -121,12 +121,12 @@ fn a_packet_that_was_taken_out_leaves_in_its_turn() {
 #[test]
 #[should_panic(expected = "it is short")]
 fn a_frame_beyond_the_room_is_not_filled() {
-    fill(&mut outgoing(), SHORT + 1, &[]);
+    fill(&mut tx_packets(), SHORT + 1, &[]);
 }
 
 #[test]
 fn no_packet_is_lost_or_duplicated_whatever_the_device_takes() {
-    let (mut memory, mut packets) = (Memory::new(4 * BATCH), outgoing());
+    let (mut memory, mut packets) = (Memory::new(4 * BATCH), tx_packets());
     let mut apart: Vec<Packet> = Vec::new();
     let mut wanted: Vec<u8> = Vec::new();
     let mut number: u64 = 1;

@@ -13,10 +13,10 @@ use dunlin_sim::scenario::sweep::{Alone, Case, Family, Grid, Row, cases};
 const USAGE: &str = "\
 Runs simulated networks under congestion control, and reports the points outside their limits.
 
-usage: control [--short] [--family NAME]… [--scheme NAME] [--seeds N] [--from N] [--threads N]
-               [--only POINT] [--measured] [--json] [--faults]
+usage: congestion [--short] [--family NAME]… [--scheme NAME] [--seeds N] [--from N] [--threads N]
+                  [--only POINT] [--measured] [--json] [--faults]
 
-  --short        the points where control is most likely to fail; takes some seconds
+  --short        the points where congestion control is most likely to fail; takes some seconds
   --family NAME  incast, late, loss, two or echo (default: all of them)
   --scheme NAME  the congestion control of every session (default: swift)
   --seeds N      seeds of each point; the worst seed counts (default 1)
@@ -29,9 +29,9 @@ usage: control [--short] [--family NAME]… [--scheme NAME] [--seeds N] [--from 
   --json         one JSON object for each run, for machines
 
 examples:
-  control --short
-  control --seeds 10 --threads 2 --json > rows.jsonl
-  control --only incast,100,6,100,150,1 --from 3
+  congestion --short
+  congestion --seeds 10 --threads 2 --json > rows.jsonl
+  congestion --only incast,100,6,100,150,1 --from 3
 
 A row is the worst of a point's seeds. share: throughput divided by what cables, credits and
 requests in flight allow; in late, the late sender's throughput divided by an equal share; in two,
