@@ -319,6 +319,18 @@ impl Producer {
         position + self.cells.count() as u64
     }
 
+    /// The number of cells that may be written; fewer than `wanted` only if the ring has no more
+    /// room.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "a ring has fewer cells")]
+    pub(super) fn room(&mut self, wanted: usize) -> usize {
+        if self.tail + wanted as u64 + 1 > self.limit {
+            // The error may be ignored: the limit shows how much room there is.
+            let _ = self.reserve(wanted as u64);
+        }
+        self.limit.saturating_sub(self.tail + 1) as usize
+    }
+
     /// Checks whether `cells` cells and one more are free.
     #[inline]
     fn reserve(&mut self, cells: u64) -> Result<(), Refused> {

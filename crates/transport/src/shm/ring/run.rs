@@ -249,18 +249,6 @@ impl Producer {
             shows_first: self.shows_first,
         }
     }
-
-    /// The number of cells that may be written; fewer than `wanted` only if the ring has no more
-    /// room.
-    #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "a ring has fewer cells")]
-    pub(super) fn room(&mut self, wanted: usize) -> usize {
-        if self.tail + wanted as u64 + 1 > self.limit {
-            // The error may be ignored: the limit shows how much room there is.
-            let _ = self.reserve(wanted as u64);
-        }
-        self.limit.saturating_sub(self.tail + 1) as usize
-    }
 }
 
 /// Consecutive cells, and the low half of a word that publishes a packet there in this lap.
@@ -280,6 +268,8 @@ impl Fill {
             cells,
             first: 0,
             sequence: 0,
+            #[cfg(loom)]
+            shows_first: false,
         }
     }
 
