@@ -77,9 +77,9 @@ pub(super) struct Outgoing {
 }
 
 /// After this many bursts of several packets, unsettled peers are checked in any case. They are
-/// also checked after a burst of one packet if the number of all packets is a multiple of this. A
-/// fence after every burst would wait for the burst's stores, which takes as long as sending ten
-/// packets.
+/// also checked if bursts of one packet bring the number of all packets to a multiple of this; for
+/// packets in lent cells, at a pause or when the cells are given back. A fence after every burst
+/// would wait for the burst's stores, which takes as long as sending ten packets.
 const PUT_OFF: u32 = 16;
 
 /// The number of packets ahead for which a cell is prefetched, so that the stores of a burst do not

@@ -13,7 +13,7 @@
 //! Invariants: a packet is read only after it was copied, because its peer can write to the ring,
 //! and its length is the one that the ring has checked. The copies of the packets of all rows lie
 //! in order; packet number `i` of a burst begins at or before line `i * SHORT_CELLS`. Called by
-//! `rx` and `incoming`.
+//! `rx` and `rx_ring`.
 
 use std::hint::assert_unchecked;
 use std::marker::PhantomData;

@@ -97,6 +97,39 @@ fn a_sender_of_lone_packets_that_settles_wakes_a_receiver_that_parked_just_then(
     }
 }
 
+/// Each other packet leaves in a lent cell, and none of these is the last before a pause.
+#[test]
+fn a_sender_of_pairs_of_lone_packets_looks_again_at_a_receiver_that_parked_just_then() {
+    let (mut sender, mut receivers) = (open(), [open(), open(), open()]);
+    let info = |n| PeerInfo::of_this_host(EndpointUid([n; 16]));
+    let mut connect = |(n, receiver): (u8, &mut End)| {
+        let met = meet::<Shm>([&mut sender, receiver], &[info(200), info(n)]);
+        met.expect("the ends fit each other")[0]
+    };
+    let mut numbered = (1..).zip(&mut receivers);
+    let peers = [(); 3].map(|()| connect(numbered.next().expect("three")));
+    let mut pool = Pool::new(PoolConfig::default()).expect("memory for a pool");
+    let message = pool.alloc(32).expect("memory");
+    let mut lane = Lane::new(sender.tx.lane());
+    let mut send = |to: usize, parks: bool| {
+        assert!(lane.push(peers[to], [0; 3], &message));
+        sender.tx.send(&lane, &[]);
+        lane.clear();
+        assert_eq!(receivers[to].rx.burst(), 1);
+        if parks {
+            receivers[to].rx.mark(Parked::Awake, Parked::Awake);
+            assert!(receivers[to].rx.bell.fall_asleep());
+        }
+        sender.tx.counters().wakeups_sent
+    };
+    for to in 0..3 {
+        send(to, false);
+    }
+    assert_eq!(send(0, true), 0, "the mark was not there yet");
+    let mut pairs = [1, 1, 2, 2].into_iter().cycle().take(40);
+    assert!(pairs.any(|to| send(to, false) == 1), "it sleeps on");
+}
+
 /// Undoes everything that peers have written into a doorbell, as any peer can.
 fn zero(end: &End) {
     end.rx.bell.take(|_| {});
