@@ -24,8 +24,9 @@
 #define VERSION 5
 /* The queue of packets to send, and that of received packets for which there is no rule. */
 #define QUEUE 0
-/* Empty packets of each device that a thread keeps from the pool: up to half as many again, of which
- * an endpoint shows and fills 64 at a time. With fewer, it would exchange them for others. */
+/* Empty packets of each device that a thread keeps from the pool; DPDK lets it keep half as many more.
+ * An endpoint has 64 of a device's packets in use at a time: with a smaller cache, each burst would
+ * exchange them for others. */
 #define CACHE 128
 
 uint32_t dunlin_dpdk_version(void) { return VERSION; }

@@ -308,10 +308,12 @@ impl Tx for DpdkTx {
         packet: LanePacket,
         messages: impl Messages<'a>,
     ) -> TxSeq {
-        match (self.send_line(lane, packet), self.takes_alike(packet)) {
-            (true, _) => self.finish(1),
-            (false, true) => self.send_alike(lane, packet, messages),
-            (false, false) => self.send(lane, &[]),
+        if self.send_line(lane, packet) {
+            return self.finish(1);
+        }
+        match self.takes_alike(packet) {
+            true => self.send_alike(lane, packet, messages),
+            false => self.send(lane, &[]),
         }
     }
 

@@ -42,7 +42,8 @@ pub(super) fn planted(metadata: &Value) -> anyhow::Result<String> {
 /// prints the content of the file `NAME.out` next to it. Only `x_server` may run forever, if there
 /// is an `x_client`, which then runs at the same time. One command builds all examples, with the
 /// features that the tests use: for a single crate, cargo would choose other features, and
-/// recompile every crate below it. If an example requires a feature, the crate's tests have it.
+/// recompile every crate below it. A feature that an example requires must be one that
+/// the crate's tests enable.
 pub(super) fn examples(metadata: &Value) -> anyhow::Result<Vec<Step>> {
     let root = metadata["workspace_root"].as_str().unwrap_or_default();
     let planted = planted(metadata)?;

@@ -274,7 +274,7 @@ fn a_killed_run_leaves_no_process() {
 
 #[test]
 fn a_process_of_a_measurement_that_dies_costs_one_round() {
-    // Exchanges have batches of three, so only round trips are left.
+    // A case without batches stays. Exchanges have batches of three, so only round trips are left.
     let only = ["--only", "size=8", "--only", "batch=1"];
     let args = [&["bench", "raw", "--transport", "shm"], &only[..]].concat();
     let (_alone, parent, children) = run_of(

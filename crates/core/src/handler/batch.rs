@@ -57,9 +57,7 @@ impl BatchEntry {
             (answer, unused) => end_without_reply(server(), self.inbound, answer, unused),
         }
     }
-}
 
-impl BatchEntry {
     /// Answers immediately, if the common path has not done so. With the server of another endpoint
     /// (`is_home` is false), the request stays unanswered.
     #[inline(never)]
@@ -186,9 +184,13 @@ impl<'a> BatchItem<'a> {
     }
 
     /// Answers with `len` bytes, which `write` fills, immediately; see
-    /// [`Request::reply`](crate::Request::reply). The answer may have any length. This is faster
-    /// than [`Self::reply`], above all in a handler that was registered for answers of 0 bytes, for
-    /// which no buffers are taken beforehand.
+    /// [`Request::reply`](crate::Request::reply). The answer may have any length. In a handler that
+    /// was registered for answers of 0 bytes, this is faster than [`Self::reply`], because no
+    /// buffers are taken beforehand; in others, it is slower.
+    ///
+    /// If the server has no memory for the answer, the client gets the error
+    /// `NO_RESPONSE_MEMORY`, and the handler has run. A handler that is registered for longer
+    /// answers does not run then.
     #[inline(always)]
     pub fn reply_now(self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
         let Self { entry, .. } = self;

@@ -223,21 +223,26 @@ async fn p99_beside(greedy: &Channel, channels: &[Channel], calls: u32) -> (Dura
 #[test]
 fn a_greedy_channel_delays_the_others_little() {
     let measures = std::env::var_os(FAIR).is_some();
-    let (rounds, calls) = if measures { (7, 200) } else { (1, 20) };
+    let (rounds, calls) = if measures { (7, 200) } else { (3, 20) };
     let server = Process::start(Way::Shm, "127.0.0.1:0", Role::Answers);
     let hub = hub(Way::Shm);
     let address = server.address();
     let channels: Vec<_> = (0..1000).map(|_| open(&hub, &address)).collect();
     channels.iter().for_each(echo);
     let (greedy, others) = channels.split_first().unwrap();
-    let mut ratios = Vec::new();
+    let (mut ratios, mut counts) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         let alone = block_on(p99(others, &Cell::new(0), calls));
         let beside = block_on(p99_beside(greedy, others, calls));
         println!("p99 {alone:?} alone, {beside:?} with a greedy channel");
-        assert!(beside.1 <= 3 * alone.1, "calls that end during one");
+        counts.push(beside.1 as f64 / alone.1 as f64);
         ratios.push(beside.0.as_secs_f64() / alone.0.as_secs_f64());
     }
+    counts.sort_by(f64::total_cmp);
+    assert!(
+        counts[rounds / 2] <= 3.0,
+        "calls that end during one: {counts:?}"
+    );
     ratios.sort_by(f64::total_cmp);
     let median = ratios[rounds / 2];
     println!("1000 channels: the others' p99 is {median:.2} times as long ({ratios:.2?})");

@@ -69,8 +69,6 @@ fn drill(way: Way, servers: usize, away: Duration) {
         let drained = running[at].take().unwrap().drain();
         took.push(begin.elapsed());
         assert_eq!(drained.cut_off, 0);
-        // Requests that come later are refused, or the drain might never end.
-        assert!(drained.finished <= CALLS, "{drained:?}");
         std::thread::sleep(away.mul_f64(f64::from(rng.below(1000)) / 1000.0));
         running[at] = Some(start(way, &addresses[at], &book));
     }

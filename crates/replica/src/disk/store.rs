@@ -200,7 +200,9 @@ impl<F: FileSystem> Store<F> {
             state.on_write(write);
             let records: Vec<Record> = write.entries.iter().map(Record::of).collect();
             let added = batch.add_entries::<Records>(LOG, &records);
-            added.expect("a node has at most 64 MiB of entries that are not committed");
+            added.expect(
+                "one batch stays below the engine's 2 GiB: a leader has 64 MiB in progress",
+            );
         }
         self.write(batch, state)
     }

@@ -4,8 +4,8 @@
 //! key waits for the memory of one block, where a tree of all keys would make it wait for one level
 //! after another. A block is sorted when it is read, which costs less than the items themselves.
 //! Invariants: each place of an item is in one block, whose first key is not greater and whose next
-//! block's first key is greater than its key; no block is empty, unless it is the only one. Called
-//! by `items`, which passes the places with the keys.
+//! block's first key is greater than its key; no block but the first is empty. Called by `items`,
+//! which passes the places with the keys.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -19,7 +19,8 @@ use super::places::{PlaceNum, Places, hash_of};
 /// The most places in a block. With them, a block is eight cache lines.
 const MOST: usize = 63;
 
-/// A block with fewer places is joined to the one before it, if both fill at most a half.
+/// A block with fewer places is joined to the one before it, if both fill at most a half, or if it
+/// is empty.
 const FEW: usize = MOST / 4;
 
 #[derive(Clone, Debug)]
@@ -174,11 +175,11 @@ impl Order {
         Some(place)
     }
 
-    /// Joins a block to the one before it, if both fill at most a half of one.
+    /// Joins a block to the one before it, if it is empty, or if both fill at most a half of one.
     fn join(&mut self, first: &Key) {
         let len = self.blocks.get(first).map_or(0, |it| it.len());
         let before = self.blocks.range::<Key, _>(..first).next_back();
-        if before.is_some_and(|(_, it)| it.len() + len <= MOST / 2)
+        if before.is_some_and(|(_, it)| len == 0 || it.len() + len <= MOST / 2)
             && let Some(block) = self.blocks.remove(first)
             && let Some((_, before)) = self.block_mut(first)
         {

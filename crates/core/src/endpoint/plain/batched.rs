@@ -15,15 +15,15 @@ use crate::transport::{RX_BURST, Rx, Tx};
 
 impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Keeps ordinary requests for their batch handlers, one per frame, from a frame on; returns
-    /// the index after them. If all requests of the burst that wait are of one type and among
-    /// these, runs their handler, because then their bytes are known, and later they would have to
-    /// be found again. This is a separate function, because the loop over other packets needs its
-    /// registers for other values.
+    /// the index after them. If no request waited before, the burst ends with these, and all are of
+    /// one type, this runs their handler: their bytes are known now, and would have to be found again
+    /// later. This is a separate function, because the loop over other packets needs its registers
+    /// for other values.
     #[inline(never)]
     pub(super) fn keep_whole(&mut self, rx: &impl Rx, first: usize, frames: usize) -> usize {
         // A tap must see each frame.
         let end = if self.tap.is_some() { first } else { frames };
-        let mut kept = [&[][..]; RX_BURST];
+        let (mut kept, none_waits) = ([&[][..]; RX_BURST], self.batch.is_empty());
         let after = while_whole(rx, first, end, |bytes, index| {
             let Some(data) = self.keep_frame(bytes, index) else {
                 return false;
@@ -33,7 +33,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             }
             true
         });
-        if after == frames && self.batch.len() == frames - first {
+        // Then no frame was rejected for lack of memory, and each has its place among the kept ones.
+        if none_waits && after == frames && self.batch.len() == frames - first {
             self.run_kept(&kept);
         }
         after

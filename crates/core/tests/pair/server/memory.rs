@@ -62,6 +62,33 @@ fn a_request_without_room_for_its_answer_fails_as_overload_unless_its_handler_ra
     }
 }
 
+/// The first request of the burst asks for a sample, so it waits for the handler before the others
+/// are looked at; the last one finds no memory for its answer.
+#[test]
+fn a_batch_handler_gets_the_bytes_of_its_own_requests_if_one_has_no_room() {
+    let mut pair = pair();
+    // The first two slots keep the buffers of these answers.
+    for tag in [1, 2] {
+        pair.call(BATCH, b"early", tag);
+    }
+    pair.run();
+    let taken = use_up(&mut pair);
+    pair.clock.pass(Nanos::from_millis(1));
+    for (tag, data) in [(3, b"three"), (4, b"four."), (5, b"five.")] {
+        pair.call(BATCH, data, tag);
+    }
+    pair.run();
+    let mut done = pair.done()[2..].to_vec();
+    done.sort_by_key(|(tag, _)| *tag);
+    let expected = [
+        (Tag(3), Ok(b"three".to_vec())),
+        (Tag(4), Ok(b"four.".to_vec())),
+        (Tag(5), Err(OVERLOADED)),
+    ];
+    assert_eq!(done, expected);
+    recovers(&mut pair, taken, BATCH);
+}
+
 #[test]
 fn a_job_without_room_for_its_answer_gives_its_request_back() {
     let mut pair = pair();

@@ -64,7 +64,8 @@ struct Pair {
     server: Endpoint<Shm, SharedTicks, Replica>,
     client: Endpoint<Shm, SharedTicks, Client>,
     puts: u64,
-    /// The bytes of the image under way, and the first entry of the log, after the last turn.
+    /// The bytes of the image under way, and the index before the log's first entry, after the last
+    /// turn.
     drawn: Option<usize>,
     base: u64,
     /// Turns that wrote a part of the image.
