@@ -135,8 +135,8 @@ impl Outgoing {
 
     /// The key whose server gets the call, for [`Pick::Hash`](crate::Pick::Hash): a number, a text,
     /// bytes, or any other value that can be hashed. Programs with the same servers pick the same
-    /// one for equal keys, because the hash is fixed, with the limits that `dunlin::channel::key_of`
-    /// names.
+    /// one for equal keys, because the hash is fixed, with the limits that
+    /// `dunlin::channel::key_of` names.
     pub fn hash<K: Hash + ?Sized>(self, key: &K) -> Self {
         self.write(|letter| letter.terms.key = Some(key_of(key)));
         self

@@ -16,9 +16,9 @@ use crate::transport::{RX_BURST, Rx, Tx};
 impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Keeps ordinary requests for their batch handlers, one per frame, from a frame on; returns
     /// the index after them. If no request waited before, the burst ends with these, and all are of
-    /// one type, this runs their handler: their bytes are known now, and would have to be found again
-    /// later. This is a separate function, because the loop over other packets needs its registers
-    /// for other values.
+    /// one type, this runs their handler: their bytes are known now, and would have to be found
+    /// again later. This is a separate function, because the loop over other packets needs its
+    /// registers for other values.
     #[inline(never)]
     pub(super) fn keep_whole(&mut self, rx: &impl Rx, first: usize, frames: usize) -> usize {
         // A tap must see each frame.
@@ -33,7 +33,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             }
             true
         });
-        // Then no frame was rejected for lack of memory, and each has its place among the kept ones.
+        // Then no frame was rejected for lack of memory, and each has its place among the kept
+        // ones.
         if none_waits && after == frames && self.batch.len() == frames - first {
             self.run_kept(&kept);
         }

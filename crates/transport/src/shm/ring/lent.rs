@@ -29,8 +29,8 @@ pub(in crate::shm) struct Lent {
 // SAFETY: as for the producer, whose cells these are.
 unsafe impl Send for Lent {}
 
-/// A sender pauses after a packet if the index of the next cell is a multiple of this, to check what
-/// it put off. Lent cells end at such a pause.
+/// A sender pauses after a packet if the index of the next cell is a multiple of this, to check
+/// what it put off. Lent cells end at such a pause.
 const PAUSE: usize = if cfg!(loom) { 2 } else { 16 };
 
 impl Lent {
