@@ -17,7 +17,7 @@
 //! [`Table::write_part`]: dunlin_store::Table::write_part
 
 use dunlin_core::{Batch, BatchItem, Cx, Refuse, Register, Request as RpcRequest};
-use dunlin_store::{BATCH, Key, SLICE, Seconds};
+use dunlin_store::{BATCH, Key, SLICE, Seconds, ones};
 use dunlin_wire::ErrorCode;
 
 use crate::partition::{Partition, Reply, WholeReply, copy};
@@ -304,16 +304,6 @@ fn on_whole<App: Host>(app: &mut App, request: RpcRequest<'_>, cx: &mut Cx<'_>) 
         WholeReply::Keys(bytes) => request.reply_bytes(cx, &bytes),
         WholeReply::Short(reply) => request.reply(cx, reply.size(), |out| reply.write(out)),
     }
-}
-
-/// The positions of the bits that are set.
-#[inline]
-fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let number = bits.trailing_zeros() as usize;
-        bits &= bits.checked_sub(1)?;
-        Some(number)
-    })
 }
 
 const _: () = assert!(BATCH <= u32::BITS as usize);

@@ -50,5 +50,5 @@ pub use memory::Region;
 pub use mutant::Mutant;
 pub use table::{
     CounterError, Cursor, DeleteError, Delta, Departure, HOT_KEYS, Item, Key, Reason, SizeError,
-    Stats, Swept, Table, Verb, Write, WriteError, Writing,
+    Stats, Swept, Table, Verb, Write, WriteError, Writing, ones,
 };

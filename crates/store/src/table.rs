@@ -21,6 +21,7 @@ mod sweep;
 mod write;
 mod writing;
 
+pub use batch::ones;
 pub use body::{SizeError, Table};
 pub use counter::{CounterError, Delta};
 pub use departure::{Departure, Reason};

@@ -126,9 +126,10 @@ impl Table {
     }
 }
 
-/// The positions of the bits that are set.
+/// The positions of the bits that are set, from the lowest on: the members of a set of up to
+/// [`BATCH`] requests.
 #[inline]
-fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
+pub fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let number = bits.trailing_zeros() as usize;
         bits &= bits.checked_sub(1)?;
