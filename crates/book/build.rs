@@ -10,13 +10,16 @@ use std::error::Error;
 use std::{env, fs};
 
 /// The pages with recipes.
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 9] = [
     "async",
     "channel",
+    "configuration",
+    "poll",
     "reflection",
     "server",
     "services",
     "tokio",
+    "tuning",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

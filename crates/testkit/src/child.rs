@@ -10,8 +10,8 @@ use std::sync::mpsc::{Receiver, channel};
 
 use crate::wait::{PATIENCE, until};
 
-/// The environment variable with the role.
-const ROLE: &str = "DUNLIN_TEST_ROLE";
+/// The environment variable with the role. `DUNLIN_…` would be a setting.
+const ROLE: &str = "TEST_ROLE";
 
 /// The role of this process, if it is a child.
 pub fn role() -> Option<String> {
@@ -35,12 +35,25 @@ impl Child {
         Self::start_as(&program, role)
     }
 
+    /// Starts a child with this role, for which the environment variable `name` is `value`.
+    ///
+    /// # Panics
+    /// If the system starts no process.
+    pub fn start_with(role: &str, name: &str, value: &str) -> Self {
+        let program = std::env::current_exe().expect("the program has a path");
+        Self::spawn(Command::new(program).env(name, value), role)
+    }
+
     /// Starts a copy of this program as a child with this role.
     ///
     /// # Panics
     /// If the system starts no process.
     pub fn start_as(program: &Path, role: &str) -> Self {
-        let mut process = Command::new(program)
+        Self::spawn(&mut Command::new(program), role)
+    }
+
+    fn spawn(program: &mut Command, role: &str) -> Self {
+        let mut process = program
             .args(["--exact", "child", "--nocapture", "--test-threads=1"])
             .env(ROLE, role)
             .stdin(Stdio::null())

@@ -10,10 +10,13 @@
 
 mod r#async;
 mod channel;
+mod configuration;
+mod poll;
 mod reflection;
 mod server;
 mod services;
 mod tokio;
+mod tuning;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -93,6 +96,7 @@ fn child() {
         "server" => server::counter::serve(),
         "reflection" => reflection::store::serve(),
         "tokio" => tokio::handlers::serve(),
+        "configuration" => configuration::loaded(address),
         other => panic!("{other}"),
     }
 }
