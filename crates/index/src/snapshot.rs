@@ -163,6 +163,9 @@ pub fn write_file<E: From<io::Error>>(
     let (out, count) = writer.end()?;
     out.get_ref().sync_all()?;
     fs::rename(draft, path)?;
+    // The new name survives a power failure, too.
+    let folder = path.parent().unwrap_or(Path::new(""));
+    File::open(Path::new(".").join(folder))?.sync_all()?;
     Ok(count)
 }
 

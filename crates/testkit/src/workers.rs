@@ -12,6 +12,7 @@ struct Queue {
     waiting: Vec<Job>,
     ran: Vec<Job>,
     limit: usize,
+    submitted: u64,
 }
 
 impl StepWorkers {
@@ -21,6 +22,7 @@ impl StepWorkers {
             waiting: Vec::new(),
             ran: Vec::new(),
             limit,
+            submitted: 0,
         })))
     }
 
@@ -31,6 +33,11 @@ impl StepWorkers {
     /// Jobs that wait.
     pub fn waiting(&self) -> usize {
         self.queue().waiting.len()
+    }
+
+    /// Jobs that were submitted and not refused.
+    pub fn submitted(&self) -> u64 {
+        self.queue().submitted
     }
 
     /// True if no job waits or is on its way back to the endpoint.
@@ -73,6 +80,7 @@ impl Workers for StepWorkers {
             return Err(job);
         }
         queue.waiting.push(job);
+        queue.submitted += 1;
         Ok(())
     }
 

@@ -330,10 +330,11 @@ fn a_follower_that_lacks_dropped_entries_gets_a_snapshot_and_goes_on_from_it() {
     assert!(log.base() > stage.opened && log.last() - log.base() <= 2 * 10);
     assert_eq!(stage.snapshots, 0);
     stage.cut = None;
-    // Meanwhile, the follower asked for votes in vain, so the leader stays.
+    // Meanwhile, the follower asked for votes in vain, so the leader and the term stay.
+    let term = stage.nodes[&leader].term();
     stage.tick(3 * Options::ELECTION_TICKS);
     assert_eq!(stage.snapshots, 1);
-    let (leader, late) = (stage.leader(), late);
+    assert_eq!((stage.leader(), stage.nodes[&late].term()), (leader, term));
     stage.answers.clear();
     // The snapshot contained the records of clients.
     stage.put(leader, client, 30);

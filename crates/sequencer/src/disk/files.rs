@@ -22,12 +22,19 @@ pub struct Files {
 const PREFIX: &str = "epoch-";
 
 impl Files {
-    /// Opens the directory at a path, and makes it if it does not exist.
+    /// Opens the directory at a path, and makes it if it does not exist. A new directory's name is
+    /// synced, so that it survives a power failure.
     ///
     /// # Errors
     /// It cannot be made.
     pub fn open(folder: &Path) -> io::Result<Self> {
+        let above = folder.ancestors();
+        let is_missing = |it: &&Path| !it.as_os_str().is_empty() && !it.exists();
+        let missing: Vec<&Path> = above.take_while(is_missing).collect();
         fs::create_dir_all(folder)?;
+        for made in missing {
+            sync_names(made.parent().unwrap_or(Path::new("")))?;
+        }
         Ok(Self {
             folder: folder.to_owned(),
             own: None,
@@ -41,11 +48,11 @@ impl Files {
     fn file(&self) -> io::Result<&File> {
         self.own.as_ref().ok_or(io::ErrorKind::NotFound.into())
     }
+}
 
-    /// Syncs the names in the directory.
-    fn sync_folder(&self) -> io::Result<()> {
-        File::open(&self.folder)?.sync_all()
-    }
+/// Syncs the names in a directory; the working directory has the empty path.
+fn sync_names(folder: &Path) -> io::Result<()> {
+    File::open(Path::new(".").join(folder))?.sync_all()
 }
 
 impl Disk for Files {
@@ -93,7 +100,7 @@ impl Disk for Files {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
             Err(error) => return Err(error),
         }
-        self.sync_folder()?;
+        sync_names(&self.folder)?;
         self.own = Some(file);
         Ok(true)
     }

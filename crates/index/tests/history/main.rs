@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod operation;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -23,6 +25,8 @@ use dunlin_sim::{
 use dunlin_testkit::linear;
 use dunlin_testkit::workers::StepWorkers;
 
+use operation::{Action, Operation, Outcome};
+
 /// The seeds of a run without bugs.
 const SEEDS: u64 = 40;
 const CLIENTS: usize = 3;
@@ -39,73 +43,12 @@ const END: Nanos = Nanos::from_millis(1000);
 /// One in this number of operations is a scan.
 const SCANS: u64 = 6;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Action {
-    Get,
-    Put(u64),
-    Delete,
-}
-
-/// The result of an operation: whether there was an item, or the number in it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Outcome {
-    Written,
-    Missing,
-    Found(u64),
-}
-
-#[derive(Clone, Debug)]
-struct Operation {
-    key: usize,
-    action: Action,
-    begin: Nanos,
-    end: Nanos,
-    /// `None`: the operation may or may not have happened.
-    outcome: Option<Outcome>,
-}
-
-impl linear::Operation for Operation {
-    type State = Option<u64>;
-
-    fn begin(&self) -> Nanos {
-        self.begin
-    }
-
-    fn end(&self) -> Nanos {
-        self.end
-    }
-
-    fn is_known(&self) -> bool {
-        self.outcome.is_some()
-    }
-
-    fn is_read(&self) -> bool {
-        self.action == Action::Get
-    }
-
-    fn after(&self, state: &Option<u64>) -> Vec<Option<u64>> {
-        let is_possible = match (self.action, self.outcome) {
-            (_, None) => true,
-            (Action::Get, Some(Outcome::Found(number))) => *state == Some(number),
-            (Action::Get | Action::Delete, Some(Outcome::Missing)) => state.is_none(),
-            (Action::Put(_), Some(Outcome::Written)) => true,
-            (Action::Delete, Some(Outcome::Written)) => state.is_some(),
-            _ => false,
-        };
-        let after = match self.action {
-            Action::Get => *state,
-            Action::Put(number) => Some(number),
-            Action::Delete => None,
-        };
-        is_possible.then_some(after).into_iter().collect()
-    }
-}
-
 /// Operations of the clients of a run, with their outcomes.
 #[derive(Default)]
 struct Record {
     operations: Vec<Operation>,
     scans: u64,
+    scans_begun: u64,
     numbers: u64,
     violation: Option<String>,
 }
@@ -146,6 +89,7 @@ enum Process {
 struct ServerNode {
     rpc: SimEndpoint<Index>,
     workers: StepWorkers,
+    scans_in_workers: bool,
     rng: Rng,
 }
 
@@ -181,11 +125,17 @@ impl ServerNode {
         let (seed, number) = (rng.next_u64(), EndpointNum::chosen(1));
         let made = Endpoint::new(index.clone(), clock, halves, options(), seed, boxed, number);
         let mut rpc = made.unwrap();
-        match rng.one_in(2) {
+        let scans_in_workers = rng.one_in(2);
+        match scans_in_workers {
             true => serve(&mut rpc, &index),
             false => serve_in_dispatch(&mut rpc),
         }
-        Self { rpc, workers, rng }
+        Self {
+            rpc,
+            workers,
+            scans_in_workers,
+            rng,
+        }
     }
 
     fn run_once(&mut self) {
@@ -254,6 +204,7 @@ impl ClientNode {
                 limit: MAX_LIMIT,
             };
             self.begun.insert(token.0, (None, now));
+            self.record.borrow_mut().scans_begun += 1;
             let (client, mut cx) = self.rpc.with();
             return client
                 .begin_scan(session, &scan, token, deadline, &mut cx)
@@ -442,6 +393,20 @@ fn run_seed(seed: u64, index: Index) -> Result<[u64; 3], String> {
     let record = record.take();
     if let Some(what) = record.violation {
         return Err(what);
+    }
+    let Some(Process::Server(node)) = world.node(SERVER) else {
+        unreachable!("the server runs");
+    };
+    // Scans run in workers, if the server has them for that; gets never do.
+    let (answered, begun) = match node.scans_in_workers {
+        true => (record.scans, record.scans_begun),
+        false => (0, 0),
+    };
+    let jobs = node.workers.submitted();
+    if !(answered..=begun).contains(&jobs) {
+        return Err(format!(
+            "{jobs} jobs of workers for {answered} to {begun} scans"
+        ));
     }
     for key in 0..KEYS {
         let of_key = record.operations.iter().filter(|it| it.key == key);
