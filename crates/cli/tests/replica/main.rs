@@ -16,9 +16,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
-use dunlin::replica::{ClientOptions, Connection, Inquirer, PARCEL, Status};
-use dunlin::{Auto, ConnectOptions, Nanos, Nexus, Rpc, Tag};
+use dunlin::replica::{ClientOptions, Connection, Inquirer, Names, PARCEL, Parcel, Status};
+use dunlin::{Auto, ConnectOptions, Done, Nanos, Nexus, Rpc, Tag};
 use dunlin_testkit::wait::{PATIENCE, until};
+use raft::eraftpb::{Message, MessageType};
 use serde_json::Value;
 
 fn dunlin(args: &[&str]) -> Command {
@@ -372,17 +373,24 @@ fn no_acknowledged_write_is_lost_when_leaders_are_killed() {
 
 /// The bytes of a heartbeat of a leader whose log is far ahead.
 fn heartbeat(status: &Status, from: u64) -> Vec<u8> {
-    let cluster = status.members.as_ref().unwrap().cluster();
-    let words =
-        |words: &[u64]| -> Vec<u8> { words.iter().flat_map(|it| it.to_le_bytes()).collect() };
-    let head = [
-        &[1, 0, 0, 0, 1, 0, 0, 0][..],
-        &words(&[cluster, from, status.id, 1]),
-    ]
-    .concat();
-    let (term, committed) = (status.term + 1, 1 << 40);
-    let fields = words(&[term, 0, 0, committed, 0, 0, 0, 0]);
-    [&head[..], &[5, 0, 0, 0, 0, 0, 0, 0], &fields].concat()
+    let message = Message {
+        msg_type: MessageType::MsgHeartbeat,
+        term: status.term + 1,
+        commit: 1 << 40,
+        ..Message::default()
+    };
+    let names = Names {
+        cluster: status.members.as_ref().unwrap().cluster(),
+        from,
+        to: status.id,
+        life: 1,
+    };
+    let parcel = Parcel {
+        names: Some(names),
+        are_two: false,
+        messages: vec![message],
+    };
+    parcel.to_bytes()
 }
 
 #[test]
@@ -396,10 +404,12 @@ fn a_message_that_contradicts_the_log_is_dropped_and_the_replica_goes_on() {
     let endpoint = nexus.endpoint_builder::<Auto>();
     let mut inquirer: Inquirer<Auto> = Inquirer::new(endpoint, connect).unwrap();
     let status = inquirer.status(&cluster.0[0].address).unwrap();
-    let other = inquirer.status(&cluster.0[1].address).unwrap().id;
+    let other = inquirer.status(&cluster.0[2].address).unwrap().id;
+    // The message seems to come from the third replica, which has started again.
+    cluster.0[2].kill();
     let endpoint = nexus.endpoint_builder::<Auto>();
-    let mut liar: Rpc<Auto, bool> = endpoint.build(false).unwrap();
-    liar.on_completion(|has_ended, _, _| *has_ended = true);
+    let mut liar: Rpc<Auto, Option<Done>> = endpoint.build(None).unwrap();
+    liar.on_completion(|last, done, _| *last = Some(done));
     let session = liar
         .connect_blocking(cluster.0[0].address.as_str())
         .unwrap();
@@ -409,11 +419,13 @@ fn a_message_that_contradicts_the_log_is_dropped_and_the_replica_goes_on() {
         .unwrap();
     until(|| {
         liar.run_once();
-        *liar.app()
+        liar.app().is_some()
     });
+    // The replica has read the message, and has no answer to it.
+    let done = liar.app_mut().take().unwrap();
+    assert!(done.result.is_ok(), "{:?}", done.result);
     inquirer.status(&cluster.0[0].address).unwrap();
-    // Without the third replica, a majority needs the replica that got the message.
-    cluster.0[2].kill();
+    // A majority needs the replica that got the message.
     let rest = cluster.addresses()[..2].join(",");
     text(&[
         "put",

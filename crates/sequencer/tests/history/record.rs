@@ -46,6 +46,20 @@ pub(crate) fn judge(records: &[Shared], name: &str) -> Result<u64, String> {
     }
 }
 
+/// The number of places where the upper four bytes changed between two calls with near numbers.
+pub(crate) fn carries(records: &[Shared]) -> u64 {
+    let of_record = |record: &Shared| {
+        let mut firsts: Vec<u64> = {
+            let taken = &record.borrow().taken;
+            taken.iter().map(|it| it.numbers.start).collect()
+        };
+        firsts.sort_unstable();
+        let is_carry = |pair: &&[u64]| pair[0] >> 32 < pair[1] >> 32 && pair[1] - pair[0] < 1000;
+        firsts.windows(2).filter(is_carry).count() as u64
+    };
+    records.iter().map(of_record).sum()
+}
+
 /// The lines of a sequence's calls, for a checker in another language. Calls are ranked by their
 /// first numbers. A counter gives numbers only in this order, so the checker need not search for
 /// another.

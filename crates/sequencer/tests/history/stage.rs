@@ -5,14 +5,14 @@ use std::rc::Rc;
 
 use dunlin_core::transport::PeerId;
 use dunlin_core::{CloseReason, Nanos, Session, SessionOptions};
-use dunlin_sequencer::{Desk, Taking, serve, take_directory};
+use dunlin_sequencer::{Desk, Options, Taking, serve, take_directory};
 use dunlin_sim::world::schedule::Schedule;
 use dunlin_sim::world::{Act, ProcessId};
 use dunlin_sim::{Cluster, FaultRates, HostId, Net, NetHandle, PortId, Rng, SimTransport, World};
 
 use crate::bug::Bug;
 use crate::nodes::{BUSY, ClientNode, Member, SEQUENCES, ServerNode, endpoint};
-use crate::record::{Shared, judge};
+use crate::record::{Shared, carries, judge};
 use crate::shelf::{SharedShelf, View};
 
 /// Hosts that may serve.
@@ -35,6 +35,8 @@ pub(crate) struct Sum {
     pub(crate) pauses: u64,
     pub(crate) deposed: u64,
     pub(crate) epochs: u64,
+    /// Places in sequences where the upper four bytes of the numbers changed.
+    pub(crate) carries: u64,
 }
 
 impl Sum {
@@ -48,6 +50,7 @@ impl Sum {
             pauses: self.pauses + other.pauses,
             deposed: self.deposed + other.deposed,
             epochs: self.epochs + other.epochs,
+            carries: self.carries + other.carries,
         }
     }
 }
@@ -58,6 +61,7 @@ struct Members {
     shelf: SharedShelf,
     rng: Rng,
     bug: Bug,
+    block: u64,
     processes: u32,
     /// How the next server takes the directory.
     taking: Taking,
@@ -75,7 +79,7 @@ impl Cluster for Members {
             return Member::Client(Box::new(client));
         }
         self.processes += 1;
-        let (number, seed, options) = (self.processes, rng.next_u64(), self.bug.options());
+        let (number, seed, options) = (self.processes, rng.next_u64(), self.options());
         let mut disk = View::new(&self.shelf, number, rng.fork());
         let claim = match take_directory(&mut disk, self.taking, &options, number) {
             Ok(claim) => claim,
@@ -92,6 +96,14 @@ impl Cluster for Members {
     }
 
     fn on_end(&mut self, _process: ProcessId) {}
+}
+
+impl Members {
+    fn options(&self) -> Options {
+        let mut options = self.bug.options();
+        options.block = self.block;
+        options
+    }
 }
 
 /// Events that the stage has scheduled.
@@ -149,6 +161,12 @@ impl Stage {
             shelf: SharedShelf::default(),
             rng: rng.fork(),
             bug,
+            // A restart goes on where the last block ends. In one of three runs that is shortly
+            // before the upper four bytes of the numbers change.
+            block: match seed.is_multiple_of(3) {
+                true => (1 << 32) - Rng::new(seed).below(1000),
+                false => bug.options().block,
+            },
             processes: 0,
             taking: Taking::Free,
             sum: Sum::default(),
@@ -404,6 +422,7 @@ impl Stage {
         }
         let mut sum = self.world.cluster.sum;
         sum.taken = judge(&self.world.cluster.records, name)?;
+        sum.carries = carries(&self.world.cluster.records);
         if left > 0 {
             return Err(format!("{left} calls have not ended"));
         }

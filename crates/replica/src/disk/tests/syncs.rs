@@ -1,5 +1,5 @@
-//! A disk whose syncs fail: the writing thread ends at the first failure, and the replica panics
-//! when it next polls the disk.
+//! A disk whose syncs take long or fail. Writes that come meanwhile share the next sync. The writing
+//! thread ends at the first failure, and the replica panics when it next polls the disk.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,9 +16,11 @@ use crate::disk::folder::Folder;
 use crate::disk::thread::Threaded;
 use crate::work::{Disk, Work};
 
-/// Whether syncs fail, and how many have failed.
+/// Whether syncs fail, and how many have failed; whether they wait, and whether one does.
 #[derive(Default)]
 struct Syncs {
+    wait: AtomicBool,
+    waits: AtomicBool,
     fail: AtomicBool,
     failed: AtomicUsize,
 }
@@ -51,6 +53,10 @@ impl Handle for FailingHandle {
     }
 
     fn sync(&self) -> io::Result<()> {
+        if self.syncs.wait.load(Ordering::Relaxed) {
+            self.syncs.waits.store(true, Ordering::Relaxed);
+            until(|| !self.syncs.wait.load(Ordering::Relaxed));
+        }
         if self.syncs.fail.load(Ordering::Relaxed) {
             self.syncs.failed.fetch_add(1, Ordering::Relaxed);
             return Err(io::Error::other("the disk fails"));
@@ -90,16 +96,38 @@ impl FileSystem for Failing {
     }
 }
 
-#[test]
-fn a_sync_that_fails_is_not_repeated_and_ends_the_replica() {
-    let scratch = Scratch::new("syncs-fail");
-    let path = scratch.join("replica");
-    let (folder, _) = Folder::open(&path, Some(2)).unwrap();
+/// A disk with such syncs, in this directory.
+fn start(path: &Path) -> (Threaded, Arc<Syncs>) {
+    let (folder, _) = Folder::open(path, Some(2)).unwrap();
     let files = Failing::default();
     let syncs = Arc::clone(&files.0);
     let limits = Limits::DEFAULT;
     let opened = Store::open(&path.join("log"), Arc::new(files), limits, (1, 1));
-    let mut disk = Threaded::start(folder, opened.unwrap().0).unwrap();
+    let disk = Threaded::start(folder, opened.unwrap().0);
+    (disk.unwrap(), syncs)
+}
+
+#[test]
+fn writes_that_come_during_a_sync_share_the_next_one() {
+    let scratch = Scratch::new("syncs-shared");
+    let (mut disk, syncs) = start(&scratch.join("replica"));
+    let mut submit = |number: u64| {
+        let work = Work::Write(write(number, vec![entry(number + 1, 7)]));
+        disk.submit(work, Nanos::ZERO);
+    };
+    syncs.wait.store(true, Ordering::Relaxed);
+    submit(1);
+    until(|| syncs.waits.load(Ordering::Relaxed));
+    (2..=9).for_each(&mut submit);
+    syncs.wait.store(false, Ordering::Relaxed);
+    until(|| disk.saved(Nanos::ZERO).number == 9);
+    assert_eq!(disk.figures().syncs, 2);
+}
+
+#[test]
+fn a_sync_that_fails_is_not_repeated_and_ends_the_replica() {
+    let scratch = Scratch::new("syncs-fail");
+    let (mut disk, syncs) = start(&scratch.join("replica"));
     disk.submit(Work::Write(write(1, vec![entry(2, 7)])), Nanos::ZERO);
     until(|| disk.saved(Nanos::ZERO).number == 1);
     let figures = disk.figures();
