@@ -112,6 +112,13 @@ impl Outbox {
         }
     }
 
+    /// Begins the positions at this one, because the transport may have sent packets before the
+    /// endpoint got it.
+    pub(crate) fn begin_at(&mut self, position: TxSeq) {
+        debug_assert!(self.is_empty(), "packets already have positions");
+        self.base = position;
+    }
+
     /// Allows staging packets of up to `longest` bytes, from the next iteration on if the lane is
     /// closed.
     pub(crate) fn set_lane(&mut self, longest: usize) {
