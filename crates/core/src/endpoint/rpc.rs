@@ -79,6 +79,8 @@ impl<X, C: Clock, App> Engine<X, C, App> {
     /// Reads the clock because the caller uses the endpoint between two iterations: its events
     /// happen now.
     pub(super) fn step_in(&mut self) {
+        #[cfg(feature = "mutants")]
+        self.core.sessions.unhide();
         self.core.context.leave_iteration(self.clock.now());
     }
 }
