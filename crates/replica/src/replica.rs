@@ -152,7 +152,7 @@ impl Replica {
         self.on_seat(Roster::first(&members))
     }
 
-    /// Takes a seat in a running cluster, in which the leader gives it a part.
+    /// Takes a seat in a running cluster. The leader makes this replica a member.
     ///
     /// # Errors
     /// [`SeatError`]; [`SeatError::Stranger`] also for the roster of a new cluster, and

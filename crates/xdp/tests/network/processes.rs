@@ -96,7 +96,7 @@ impl Holder {
         self.ask(&format!("open {place}"))
     }
 
-    /// The frames that it has got so far, after it has waited for this number of them.
+    /// Waits until the process has got `wanted` frames, or for ten seconds, and returns its counts.
     fn got(&mut self, wanted: u64) -> Got {
         let line = self.ask(&wanted.to_string());
         let (frames, steered) = line.split_once(' ').unwrap();
@@ -179,8 +179,8 @@ fn become_user(user: u32) {
     }
 }
 
-/// Opens an endpoint at the place. Answers each line that has a number with the frames that it has
-/// got so far, when it has that number of them, or after ten seconds.
+/// Opens an endpoint at the place. A line with a number asks for the frames that have come: the
+/// answer follows when they are at least that many, or after ten seconds.
 fn hold(place: &str) {
     let mut halves = match open(place) {
         Ok(halves) => halves,
