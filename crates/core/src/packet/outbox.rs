@@ -246,8 +246,8 @@ impl Outbox {
         self.sent.push(call);
     }
 
-    /// As [`Self::tell_when_sent`], but without a function call, unless there are more such packets
-    /// than in any burst before.
+    /// Like [`Self::tell_when_sent`], but without a function call, unless there are more such
+    /// packets than in any burst before.
     #[inline(always)]
     pub(crate) fn tell_soon(&mut self, call: CallIdx) {
         if self.sent.len() == self.sent.capacity() {
