@@ -133,7 +133,7 @@ impl<A: Connect, B: Connect> Echo<A, B> {
         assert_eq!(self.client.app().wrong, 0, "calls of {len} bytes");
     }
 
-    /// Makes one call of `len` bytes, and then no more. Returns the time from the last packet that
+    /// Makes a single call, of `len` bytes. Returns the time from the last packet that
     /// arrived until the call is complete and its msgbufs are back.
     pub(crate) fn silence_after(&mut self, len: usize) -> Duration {
         let (_, before) = self.client.pool_use();
