@@ -80,18 +80,18 @@ impl Holder {
         }
     }
 
-    /// Sends it a line; returns its answer.
+    /// Sends the process a line, and returns the answer.
     fn ask(&mut self, line: &str) -> String {
         writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
         next(&mut self.lines)
     }
 
-    /// Makes it open another endpoint, at another queue.
+    /// Makes the process open another endpoint, at another queue.
     fn open_at(&mut self, queue: u32) {
         assert_eq!(self.open(&queue.to_string()), "opened");
     }
 
-    /// Makes it open another endpoint at this place, like [`Self::try_start`].
+    /// Makes the process open another endpoint at this place, like [`Self::try_start`].
     pub(crate) fn open(&mut self, place: &str) -> String {
         self.ask(&format!("open {place}"))
     }
