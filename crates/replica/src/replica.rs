@@ -57,7 +57,7 @@ pub enum SeatError {
     Stranger,
     /// The replica's disk could not save the members.
     Unsaved,
-    /// The replica has restored items, but not those with which the cluster is to begin.
+    /// The replica has restored items, but not those with which the cluster begins.
     OtherItems,
 }
 
