@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A client makes `COUNT` puts of keys of 16 bytes and values of 64, as in `dunlin bench replica`,
-//! with `IN_FLIGHT` of them outstanding. The logs are in memory. `PART` chooses the
-//! replicas whose instructions count as those of the server: 0 the leader, 1 both followers. With many `KEYS`, the
+//! with `IN_FLIGHT` of them outstanding. The logs are in memory. `PART` chooses the replicas whose
+//! instructions count as those of the server: 0 the leader, 1 both followers. With many `KEYS`, the
 //! items do not fit into caches, and most of the time goes into waiting for memory. The last
 //! printed line is the number of counted puts.
 

@@ -27,8 +27,8 @@ pub(crate) mod egress {
     pub(crate) const MOST_LATE: Nanos = Nanos::from_micros(20);
 }
 
-/// Timely. `docs/decisions/congestion-control.md` compares these numbers with those of the paper and
-/// of eRPC's code.
+/// Timely. `docs/decisions/congestion-control.md` compares these numbers with those of the paper
+/// and of eRPC's code.
 pub(crate) mod timely {
     use super::Nanos;
 

@@ -424,8 +424,8 @@ impl Lane {
         write(head, header);
         self.memory.sources[staged.packets() & MASK] = source;
         let (kind, after) = next::<REQUEST>(staged, peer, len, lines_of(len) as usize);
-        // This stands before the comparison. Otherwise, the compiler shares this store with the code
-        // for shorter packets, which then has to jump here.
+        // This stands before the comparison. Otherwise, the compiler shares this store with the
+        // code for shorter packets, which then has to jump here.
         self.staged = after;
         if kind != self.kind {
             self.add_unlike(kind, staged, after);
