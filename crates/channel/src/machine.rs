@@ -60,7 +60,12 @@ pub struct Machine {
 
 impl Machine {
     /// Makes a channel without addresses. `seed` decides all random choices.
+    ///
+    /// # Panics
+    /// If the factor of one of the pauses is less than 2.
     pub fn new(config: Config, seed: u64, now: Nanos) -> Self {
+        config.retry.pause.check();
+        config.reconnect.check();
         Self {
             rng: Rng::new(seed),
             addresses: Addresses::new(),

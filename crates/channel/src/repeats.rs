@@ -47,8 +47,12 @@ pub struct Repeats {
 impl Repeats {
     /// Starts with a full budget. `seed` spreads the pauses: clients that failed at the same time
     /// do not try again at the same time.
+    ///
+    /// # Panics
+    /// If the factor of the pause is less than 2.
     #[must_use]
     pub fn new(retry: Retry, seed: u64) -> Self {
+        retry.pause.check();
         Self {
             retry,
             budget: Budget::full(Nanos::ZERO),

@@ -1,5 +1,5 @@
 //! Entries by handle. A new entry takes the place that was freed last, so a machine whose number of
-//! entries has stopped growing allocates no more.
+//! entries has stopped growing does not allocate any longer.
 //!
 //! Invariant: a handle finds the entry for which it was made, or none.
 

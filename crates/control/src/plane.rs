@@ -1,13 +1,19 @@
 //! The whole control plane of one process: links, routes, endpoints, sessions that are being
 //! opened, and open sessions.
 //!
-//! This file has the tables and the inputs; `plane/links.rs` follows a connection from its
-//! beginning to its end, `plane/admission.rs` has limits, `plane/upgrade.rs` moves a connection
-//! from TCP to a UNIX socket, `plane/connecting.rs` handles the sessions that this side asks for,
-//! `plane/accepting.rs` the sessions that the other side asks for and the end of all sessions,
-//! `plane/inquiries.rs` the questions about unanswered requests, `plane/proofs.rs` the proofs of
-//! addresses, `plane/serving.rs` the announcements of services, and `plane/sessions.rs` the table
-//! of open sessions.
+//! This file has the tables and the inputs.
+//!
+//! | file | its subject |
+//! |---|---|
+//! | `plane/links.rs` | a connection, from its beginning to its end |
+//! | `plane/admission.rs` | limits |
+//! | `plane/upgrade.rs` | the move of a connection from TCP to a UNIX socket |
+//! | `plane/connecting.rs` | sessions that this side asks for |
+//! | `plane/accepting.rs` | sessions that the other side asks for, and the end of all sessions |
+//! | `plane/inquiries.rs` | questions about unanswered requests |
+//! | `plane/proofs.rs` | proofs of addresses |
+//! | `plane/serving.rs` | announcements of services |
+//! | `plane/sessions.rs` | the table of open sessions |
 //!
 //! Called by the control thread of `dunlin-nexus` and by the simulator.
 

@@ -156,5 +156,11 @@ mutants! {
         PlaceLeaked = "place-leaked", breaks Receiving;
         /// A session without waiting calls says that calls wait, until its next answer.
         BacklogMarked = "backlog-marked", breaks Backlog;
+        /// A session with calls in flight marks a slot as taken that has no call, until the next
+        /// iteration.
+        SlotHidden = "slot-hidden", breaks Slots;
+        /// A session with calls in flight lacks a credit that no call holds, until the next
+        /// iteration.
+        CreditHidden = "credit-hidden", breaks Credits;
     }
 }

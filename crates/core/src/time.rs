@@ -39,14 +39,14 @@ impl Nanos {
         Self(self.0.saturating_sub(earlier.0))
     }
 
-    /// The smaller of both.
+    /// The earlier or shorter of the two.
     #[inline]
     #[must_use]
     pub const fn min(self, other: Self) -> Self {
         if self.0 < other.0 { self } else { other }
     }
 
-    /// The larger of both.
+    /// The later or longer of the two.
     #[inline]
     #[must_use]
     pub const fn max(self, other: Self) -> Self {

@@ -151,7 +151,8 @@ pub trait Rx {
 
 /// The sending half.
 pub trait Tx {
-    /// Takes over `items` in order, and returns the position after the last one.
+    /// Takes over `items` in order, and returns the position after the last one. Without items,
+    /// that is the position that the sequence has reached, from which a new endpoint counts.
     ///
     /// Never blocks and never fails: a packet that cannot be sent (full queue, unknown or dead
     /// peer, device error) is dropped and counted, like a loss in the network.

@@ -4,7 +4,7 @@
 //! DPDK and `libdunlin_dpdk.so`.
 //!
 //! ```text
-//! cargo run --release -p dunlin-dpdk --features with-dpdk --example dpdk_large -- \
+//! cargo run --release -p dunlin-dpdk --example dpdk_large -- \
 //!     [IN_FLIGHT] [PACKETS]
 //! ```
 //!

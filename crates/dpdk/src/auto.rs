@@ -35,7 +35,7 @@ impl Remote for Dpdk {
 /// Opens an `auto` endpoint over `dpdk`.
 ///
 /// # Errors
-/// As [`Dpdk::open`]; and `InvalidInput` for options of shared memory outside their limits.
+/// Those of [`Dpdk::open`], and `InvalidInput` for options of shared memory outside their limits.
 pub fn open_auto(options: &AutoOptions) -> io::Result<HalvesOver<Dpdk>> {
     AutoDpdk::over(options.shm, |most| {
         Dpdk::open(&Options {

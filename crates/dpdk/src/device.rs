@@ -376,7 +376,7 @@ impl Pool {
     #[inline]
     fn free_all(&self, handles: &[*mut c_void], is_mixed: bool) {
         let count = u32::try_from(handles.len()).expect("64");
-        // SAFETY: the packets were the caller's, which uses them no more.
+        // SAFETY: the packets were the caller's, which does not use them any longer.
         unsafe { (self.0.functions.free)(handles.as_ptr(), count, is_mixed.into()) };
     }
 

@@ -265,14 +265,14 @@ impl Event {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Makes it readable.
+    /// Makes the descriptor readable.
     pub(crate) fn signal(&self) {
         let one = 1_u64;
         // SAFETY: the kernel reads the eight bytes of a live number. It refuses only at 2^64 - 1.
         unsafe { libc::write(self.number(), (&raw const one).cast(), 8) };
     }
 
-    /// Makes it unreadable.
+    /// Makes the descriptor unreadable.
     pub(crate) fn clear(&self) {
         let mut count = 0_u64;
         // SAFETY: the kernel writes eight bytes to a live number.

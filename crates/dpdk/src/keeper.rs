@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 use crate::port::Port;
 use crate::words;
 
-/// Time between two looks while a device is in use, and the longest one later.
+/// Time between two looks while a device is in use.
 pub(crate) const BUSY: Duration = Duration::from_millis(1);
+/// The longest time between two looks.
 const QUIET: Duration = Duration::from_millis(10);
-/// Part of the time since the last use of a device for which the thread sleeps.
+/// After the last use of a device, the thread sleeps for the time since then divided by this.
 const SHARE: u32 = 32;
 
 /// Once in this number of looks, the thread reads the log of DPDK, which takes a call to the

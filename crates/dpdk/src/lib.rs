@@ -1,17 +1,17 @@
 //! DPDK as a transport of Dunlin: a device that belongs to the process, which polls it, and no
 //! kernel below (design §12).
 //!
-//! The crate is built without DPDK. At run time it loads `libdunlin_dpdk.so`, a few hundred lines
-//! of C that hand bursts of packets over (`native/`), from the places that [`library`] names.
-//! `dunlin-packet` reads and writes frames, which have the form of `udp`'s packets: to its peers an
-//! endpoint looks like one of `udp`. Since no kernel answers for the address of the device, this
-//! crate answers questions of neighbours, and nothing else of IP; the control plane uses another
-//! interface.
+//! The crate is built without DPDK. At run time it loads `libdunlin_dpdk.so` from one of the places
+//! that [`library`] lists. This library is a few hundred lines of C, which hand bursts over
+//! (`native/`). `dunlin-packet` reads and writes frames, which have the form of `udp`'s packets: to
+//! its peers an endpoint looks like one of `udp`. Since no kernel answers for the address of the
+//! device, this crate answers questions of neighbours, and nothing else of IP; the control plane
+//! uses another interface.
 //!
 //! Packets are copied into and out of the device's pool, so a burst is done when it returns (rule
-//! S12). If the operator wants it, and the device can say when it has sent packets, it reads the
-//! data of long packets in the msgbufs. Unsafe code is in `ffi`, `eal`, `device`, `leaving` and
-//! `transmit`.
+//! S12). If the operator wants it, and the device can report which packets it has sent, the device
+//! reads the data of long packets in the msgbufs. Unsafe code is in `ffi`, `eal`, `device`,
+//! `leaving` and `transmit`.
 
 mod auto;
 mod bare;

@@ -187,7 +187,7 @@ impl Port {
         self.receive_from(&self.receiving, own, seen, batch)
     }
 
-    /// As [`Self::receive`], from an endpoint's own queue. Not inlined, so that the path of
+    /// Like [`Self::receive`], from an endpoint's own queue. Not inlined, so that the path of
     /// endpoints that share a queue, the common case, stays short.
     #[inline(never)]
     pub(crate) fn receive_own(
@@ -200,7 +200,7 @@ impl Port {
         self.receive_from(queue.poll(), own, seen, batch)
     }
 
-    /// As [`Self::receive`], from this queue.
+    /// Like [`Self::receive`], from this queue.
     #[inline]
     fn receive_from(
         &self,

@@ -67,7 +67,7 @@ pub(crate) enum Event {
     NeighbourFull,
     /// A packet was dropped, because the pool had no empty one.
     PoolEmpty,
-    /// A packet was dropped, because the device took no more.
+    /// A packet was dropped, because the queue of the device was full.
     QueueFull,
     /// The device has read the data of a packet in the msgbuf.
     Lent,

@@ -133,7 +133,7 @@ impl DpdkTx {
         }
     }
 
-    /// As [`Self::add`], for the first packets of a lane: those with the peer and length of the
+    /// Like [`Self::add`], for the first packets of a lane: those with the peer and length of the
     /// first one, as far as `line_of` returns lines. `bytes` are those of the first one. Returns
     /// their number.
     #[inline]
@@ -153,7 +153,7 @@ impl DpdkTx {
         }
     }
 
-    /// As [`Self::add_staged`], for packets that may share datagrams, and for strange ones.
+    /// Like [`Self::add_staged`], for packets that may share datagrams, and for strange ones.
     #[inline(never)]
     fn add_shared<'l, T>(
         &mut self,
@@ -195,8 +195,8 @@ impl DpdkTx {
         }
     }
 
-    /// As [`Self::add`], for the first items if they are packets of a large message, whose data is
-    /// copied. Returns their number.
+    /// Like [`Self::add`], for the first items if they are packets of a large message, whose data
+    /// is copied. Returns their number.
     #[inline]
     fn add_long(&mut self, items: &[TxItem], first: &TxItem) -> usize {
         let (inline, len) = (first.inline_len as usize, first.data.len());

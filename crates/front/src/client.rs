@@ -135,7 +135,7 @@ impl Client {
         }
     }
 
-    /// The partitions to which errands are to be sent.
+    /// The partitions for which errands wait.
     pub(crate) fn destinations(&self) -> impl Iterator<Item = u16> {
         self.connection.destinations()
     }

@@ -146,8 +146,8 @@ impl ChannelBuilder {
     }
 
     /// Chooses how calls are repeated. `Retry { attempts: 1, ..Retry::default() }` repeats only
-    /// requests that were never transmitted, or that a draining server refused. Zero attempts are
-    /// refused by [`Self::open`].
+    /// requests that were never transmitted, or that a draining server refused. Zero attempts and
+    /// a pause whose factor is below 2 are refused by [`Self::open`].
     pub fn retry(mut self, retry: Retry) -> Self {
         self.options.attempts = retry.attempts;
         self.pause = retry.pause;

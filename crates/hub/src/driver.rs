@@ -297,7 +297,7 @@ impl Driver {
         self.board.close();
     }
 
-    // Inside.
+    // Parts of the functions above.
 
     fn take_seat(&mut self, id: CallId) -> Option<Seat> {
         let seat = self.seats.get_mut(id.index())?;

@@ -26,6 +26,8 @@ pub enum ChannelError {
     NoQueue,
     /// The option `attempts` of the channel is 0, so it could make no call.
     NoAttempt,
+    /// The factor of `retry.pause` of the channel is below 2, so its pauses would not grow.
+    NoGrowth,
     /// The channel hedges, but may make only one attempt at a call, so it would never hedge.
     NeverHedges,
     /// A call is for the endpoint 65535, which no server has. It has not run.
@@ -88,6 +90,7 @@ impl ChannelError {
             | Self::NoAddress
             | Self::NoQueue
             | Self::NoAttempt
+            | Self::NoGrowth
             | Self::NeverHedges
             | Self::Endpoint
             | Self::Meta(_)
@@ -136,6 +139,10 @@ impl fmt::Display for ChannelError {
             Self::NoAttempt => f.write_str(
                 "the channel's `retry.attempts` is 0, but the first attempt counts; set it to 1 \
                  for calls that are not repeated",
+            ),
+            Self::NoGrowth => f.write_str(
+                "the `factor` of the channel's `retry.pause` is below 2; for pauses that do not \
+                 grow, set it to 2 and `first` to `most`",
             ),
             Self::NeverHedges => f.write_str(
                 "the channel has both `hedge` and `retry.attempts` = 1, but a hedge is a second \

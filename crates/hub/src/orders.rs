@@ -93,7 +93,7 @@ impl Orders {
 }
 
 impl Order {
-    /// Refuses an order, because the thread has ended: closes a channel that was to be opened, and
+    /// Refuses an order, because the thread has ended: closes a channel that should be opened, and
     /// ignores other orders.
     fn refuse(self) {
         if let Self::Open(_, _, board) = self {

@@ -143,8 +143,8 @@ impl Outgoing {
     }
 
     /// Sends the call to this endpoint of the server that is picked. Without it, the channel takes
-    /// the one of [`ChannelBuilder::endpoint`](crate::ChannelBuilder::endpoint), or chooses among
-    /// the first four that the server announces;
+    /// the endpoint of [`ChannelBuilder::endpoint`](crate::ChannelBuilder::endpoint), or chooses
+    /// among the first four that the server announces;
     /// [`endpoints_per_server`](crate::ChannelBuilder::endpoints_per_server) changes this number.
     /// No server has an endpoint 65535: the call then fails with [`ChannelError::Endpoint`].
     pub fn endpoint(mut self, index: u16) -> Self {

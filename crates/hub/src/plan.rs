@@ -127,6 +127,7 @@ impl Plan {
         match self.config.retry.attempts {
             _ if calls == 0 => Err(ChannelError::NoQueue),
             0 => Err(ChannelError::NoAttempt),
+            _ if !self.config.retry.pause.grows() => Err(ChannelError::NoGrowth),
             1 if hedge.is_some() => Err(ChannelError::NeverHedges),
             _ => Ok(()),
         }

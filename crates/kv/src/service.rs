@@ -2,17 +2,17 @@
 //!
 //! A batch contains all operations of a receive burst that concern one key each, whatever their
 //! kind. The table's memory for all of them is prefetched before the first runs (HERD §4.1.1). If
-//! all are gets, and sets without a condition, the sets run before the gets, because the processor
-//! would mispredict which of both comes next; requests of a burst are concurrent, so each order is
-//! right. Otherwise, all run in order of arrival. A batch of more than [`BATCH`] operations is
-//! several such parts. Each operation is answered immediately, in a buffer that its slot keeps from
-//! one answer to the next. If the endpoint has no memory for such a buffer, the operation has run,
-//! and a client does not learn the result of its write. No request makes a handler panic. A value
-//! longer than a slice is written in parts, between which the endpoint serves other requests. There
-//! are exceptions, which copy up to 1 MiB at once: an append or prepend, which joins two values; a
-//! write that the table does in one piece, see [`Table::write_part`]; a write that the endpoint
-//! cannot keep for later; and all writes of [`serve_singly`], whose handler cannot interrupt a
-//! write.
+//! each is a get or a set without a condition, the sets run before the gets: in a mixed order, the
+//! processor would mispredict whether a get or a set comes next. Requests of a burst are
+//! concurrent, so any order is right. Otherwise, all run in order of arrival. A batch of more than
+//! [`BATCH`] operations is several such parts. Each operation is answered immediately, in a buffer
+//! that its slot keeps from one answer to the next. If the endpoint has no memory for such a
+//! buffer, the operation has run, and a client does not learn the result of its write. No request
+//! makes a handler panic. A value longer than a slice is written in parts, between which the
+//! endpoint serves other requests. There are exceptions, which copy up to 1 MiB at once: an append
+//! or prepend, which joins two values; a write that the table does in one piece, see
+//! [`Table::write_part`]; a write that the endpoint cannot keep for later; and all writes of
+//! [`serve_singly`], whose handler cannot interrupt a write.
 //!
 //! [`Table::write_part`]: dunlin_store::Table::write_part
 

@@ -169,7 +169,7 @@ impl Connection {
         self.obstacle().unwrap_or(Wants::Turn)
     }
 
-    /// The partition of each errand that is to be sent; it comes once for each of its errands.
+    /// The partition of each errand that waits to be sent, once for each errand.
     pub fn destinations(&self) -> impl Iterator<Item = u16> {
         self.output.destinations()
     }

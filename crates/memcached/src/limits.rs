@@ -26,8 +26,8 @@ pub(crate) const MAX_TOKEN: usize = 1024;
 /// If at least this many bytes are ready to send, no further command runs.
 pub const OUTPUT_MARK: usize = 64 * 1024;
 
-/// If at least this many bytes of commands wait, a connection takes no more, except to complete a
-/// longer command.
+/// If at least this many bytes of commands wait, a connection takes further bytes only to complete
+/// a longer command.
 pub const INPUT_MARK: usize = 64 * 1024;
 
 /// While a connection waits for at least this number of answers of other partitions, it runs no

@@ -220,7 +220,7 @@ impl Steps {
         self.iter().filter_map(expiry).max()
     }
 
-    /// Whether a missing item is to be created.
+    /// Whether the operation creates a missing item.
     #[must_use]
     pub fn makes_item(&self) -> bool {
         self.iter().any(|step| matches!(step, Step::Vivify(_)))

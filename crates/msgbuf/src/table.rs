@@ -2,7 +2,7 @@
 //!
 //! Invariants: a row with an id points to the live entry of that id. Rows change under their lock.
 //! An id is reused only after 2³² others, so a name never finds a later region instead of its own.
-//! The only table is the one of regions, in `region`.
+//! The only table is that of regions, in `region`.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};

@@ -1,12 +1,18 @@
 //! One nexus per process: the control plane's sockets, worker threads, wake-ups and the real clock
 //! (design §9, §10). `dunlin_control` has the state machines that it drives.
 //!
-//! [`Nexus`] listens and has the threads; a thread of the user runs an [`Rpc`]. `reactor.rs` is the
-//! control thread, `listeners.rs` has the sockets at which other processes connect, `stream.rs` is
-//! one control connection, `mailbox.rs` and `doorbell.rs` connect the control thread to the
-//! endpoints, `idle.rs` blocks an endpoint's thread, `publisher.rs` publishes an endpoint's
-//! counters in the memory file of its process (`dunlin_insight`), `pulse.rs` shows other threads
-//! whether the endpoint's thread runs, and `resolve.rs` finds servers.
+//! [`Nexus`] listens and has the threads; a thread of the user runs an [`Rpc`].
+//!
+//! | file | its subject |
+//! |---|---|
+//! | `reactor.rs` | the control thread |
+//! | `listeners.rs` | the sockets at which other processes connect |
+//! | `stream.rs` | one control connection |
+//! | `mailbox.rs`, `doorbell.rs` | messages between the control thread and the endpoints |
+//! | `idle.rs` | how an endpoint's thread blocks |
+//! | `publisher.rs` | an endpoint's counters in the memory file of its process (`dunlin_insight`) |
+//! | `pulse.rs` | whether the endpoint's thread runs, as other threads see it |
+//! | `resolve.rs` | how servers are found |
 
 mod clock;
 mod doorbell;

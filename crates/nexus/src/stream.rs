@@ -154,7 +154,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Cuts the input into frames. False if `on_frame` wants no more.
+    /// Cuts the input into frames. False if `on_frame` wants no further frame.
     fn cut(
         &mut self,
         on_frame: &mut impl FnMut(&[u8], &mut Vec<OwnedFd>) -> bool,

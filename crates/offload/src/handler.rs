@@ -31,7 +31,7 @@ pub(crate) async fn run<S: SendService<OffloadedRequest>>(
         if is_pending && lease.poll_given_up(context).is_pending() {
             return Poll::Pending;
         }
-        // If the drop panics, the future is gone all the same.
+        // If the drop panics, the future is gone nevertheless.
         let _ = catch_unwind(AssertUnwindSafe(|| handler.set(None)));
         Poll::Ready(())
     })

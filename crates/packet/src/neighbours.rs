@@ -114,7 +114,7 @@ pub fn write_question(home: &Home, of: IpAddr, at: Option<Mac>, out: &mut [u8]) 
 /// Writes the answer to a question, and returns its length.
 ///
 /// # Panics
-/// As [`write_question`], for the address `to`.
+/// Like [`write_question`], for the address `to`.
 pub fn write_answer(home: &Home, to: IpAddr, mac: Mac, out: &mut [u8]) -> usize {
     match (home.address.ip(), to) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {

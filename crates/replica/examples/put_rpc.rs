@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A client makes `COUNT` puts of keys of 16 bytes and values of 64, as in `dunlin bench replica`,
-//! with `IN_FLIGHT` of them outstanding. The logs are in memory. `PART` says which replicas are the
-//! server whose instructions count: 0, the leader, or 1, both followers. With many `KEYS`, the
+//! with `IN_FLIGHT` of them outstanding. The logs are in memory. `PART` chooses the replicas whose
+//! instructions count as those of the server: 0 the leader, 1 both followers. With many `KEYS`, the
 //! items do not fit into caches, and most of the time goes into waiting for memory. The last
 //! printed line is the number of counted puts.
 
@@ -216,7 +216,7 @@ fn grant_wishes(seats: &mut [ReplicaRpc], client: &mut ClientRpc, peers: &Peers)
             let far = place(&address);
             let numbers = [peers[near][far], peers[far][near]];
             let both = seats.get_disjoint_mut([near, far]);
-            let [near, far] = both.expect("no replica wishes for itself");
+            let [near, far] = both.expect("no replica connects to itself");
             let [session, _] = connect(near, far, numbers, &options);
             near.app_mut().on_connecting(&address, session);
         }

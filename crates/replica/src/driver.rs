@@ -117,7 +117,7 @@ pub enum AskError {
     Unsaved,
     /// The replica does not lead, or cannot carry out the order for the member that it names.
     Unable,
-    /// The replica has restored items, but not those with which the cluster is to begin.
+    /// The replica has restored items, but not those with which the cluster begins.
     OtherItems,
     /// The answer does not follow this protocol.
     Incompatible,

@@ -56,6 +56,7 @@ use crate::wire::change::entry_with;
 use crate::wire::{Events, Page, Request, Role};
 use arriving::Arriving;
 use committed::Committed;
+pub(crate) use drawing::DROPPED;
 use drawing::Drawing;
 use dropping::Dropping;
 pub use image::{Image, Restored};

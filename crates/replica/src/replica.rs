@@ -57,7 +57,7 @@ pub enum SeatError {
     Stranger,
     /// The replica's disk could not save the members.
     Unsaved,
-    /// The replica has restored items, but not those with which the cluster is to begin.
+    /// The replica has restored items, but not those with which the cluster begins.
     OtherItems,
 }
 
@@ -152,7 +152,7 @@ impl Replica {
         self.on_seat(Roster::first(&members))
     }
 
-    /// Takes a seat in a running cluster, in which the leader gives it a part.
+    /// Takes a seat in a running cluster. The leader makes this replica a member.
     ///
     /// # Errors
     /// [`SeatError`]; [`SeatError::Stranger`] also for the roster of a new cluster, and

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use crate::codec::{Codec, DecodeError, EncodeError};
 use crate::method::Method;
 
-/// The result of a method, in one format.
+/// The result of a method: the types of its value and of its error, and their encoding.
 pub trait Outcome<C> {
     /// The value that the method's handler returns.
     type Value;

@@ -18,6 +18,18 @@ pub fn role() -> Option<String> {
     std::env::var(ROLE).ok()
 }
 
+/// Whether the process catches this signal. Before it does, most signals would end it.
+///
+/// # Panics
+/// If there is no such process.
+pub fn catches(process: u32, signal: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"));
+    let status = status.expect("the process runs");
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    caught.expect("the kernel lists the caught signals") >> (signal - 1) & 1 == 1
+}
+
 /// A child. Dropping this kills it.
 #[derive(Debug)]
 pub struct Child {

@@ -97,7 +97,7 @@ impl Host {
 /// Both endpoints.
 #[derive(Debug)]
 pub struct Pair {
-    /// The clock of both.
+    /// The clock of both endpoints.
     pub clock: StepClock,
     /// The endpoint that has opened the session.
     pub client: Host,

@@ -244,8 +244,8 @@ pub trait Connect: Transport {
     /// the endpoint.
     fn fds(rx: &Self::Rx, tx: &Self::Tx, out: &mut Vec<RawFd>);
 
-    /// The minimum time for which an endpoint that has had packets polls before it blocks: longer
-    /// than it takes to wake it. Most transports wake it within microseconds.
+    /// The minimum time for which an endpoint that has had packets polls before it blocks. It must
+    /// be longer than the transport needs to wake the endpoint; most need only microseconds.
     fn least_spin(_rx: &Self::Rx) -> Duration {
         Duration::ZERO
     }

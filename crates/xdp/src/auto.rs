@@ -36,7 +36,7 @@ impl Remote for Xdp {
 /// Opens an `auto` endpoint over `xdp` in the network namespace of the caller.
 ///
 /// # Errors
-/// As [`Xdp::open`]; and `InvalidInput` for options of shared memory outside their limits.
+/// Those of [`Xdp::open`], and `InvalidInput` for options of shared memory outside their limits.
 pub fn open_auto(options: &AutoOptions) -> io::Result<HalvesOver<Xdp>> {
     AutoXdp::over(options.shm, |most| {
         Xdp::open(&Options {

@@ -32,7 +32,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// The sums of both.
+    /// The sum of each counter of `self` and `other`.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             rx_dropped: self.rx_dropped + other.rx_dropped,

@@ -321,7 +321,7 @@ pub(crate) fn ring(event: BorrowedFd<'_>) {
     unsafe { libc::write(event.as_raw_fd(), (&raw const one).cast(), 8) };
 }
 
-/// Makes it unreadable.
+/// Makes the descriptor unreadable.
 #[cfg(feature = "wire")]
 pub(crate) fn clear(event: BorrowedFd<'_>) {
     let mut count = 0_u64;

@@ -108,7 +108,8 @@ pub struct XdpRx {
     /// Whether a rule of the device puts the packets into the queue; `None` if none was asked for.
     rule: Option<bool>,
     counters: Counters,
-    /// The last field, so that its port is free only after the address has left the map.
+    /// This field is the last one, so it is dropped last: the port is free only after the address
+    /// has left the map.
     pub(crate) udp: UdpRx,
 }
 
@@ -400,7 +401,7 @@ impl XdpRx {
         self.frame(index).whole()
     }
 
-    /// A frame of the burst that does not lie in a frame of the region.
+    /// A frame of the burst that came through the socket or was joined from several pieces.
     #[cold]
     fn other_frame(&self, index: usize) -> Frame<'_> {
         if self.source == Source::Socket {

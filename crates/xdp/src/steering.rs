@@ -311,10 +311,9 @@ impl Steering {
             .map_err(|error| explain(error, NO_SOCKET))
     }
 
-    /// Assigns a free number to the socket of `home` at a queue, the first of those that
-    /// [`numbers_of`] lists, even if other processes do so at the same time, and removes the
-    /// addresses that an earlier socket has left at that number. The number is free again when the
-    /// socket ends.
+    /// Assigns the first free number that [`numbers_of`] lists to the socket of `home` at a queue,
+    /// and removes the addresses that an earlier socket has left at that number. Other processes
+    /// may do the same at the same time. The number is free again when the socket ends.
     ///
     /// # Errors
     /// The kernel's; `ResourceBusy` if no number is free.

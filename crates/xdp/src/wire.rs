@@ -56,7 +56,7 @@ struct Side {
     fill: Consumer<u64>,
     tx: Consumer<Desc>,
     completion: Producer<u64>,
-    /// In a network: what wakes the endpoint.
+    /// Wakes the endpoint, if it is in a network.
     bell: Option<Arc<lan::Bell>>,
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 use serde_json::Value;
 
-use super::step::{Step, sh};
+use super::step::{Step, sh, with_dpdk};
 use crate::workspaces::FOLDERS;
 
 /// Fuzz targets that read bytes which any client may send to a service that is open to strangers:
@@ -55,7 +55,6 @@ pub(super) fn examples(metadata: &Value) -> anyhow::Result<Vec<Step>> {
         let examples: Vec<(&str, &str)> = targets
             .iter()
             .filter(|target| target["kind"][0] == "example")
-            .filter(|target| !needs_dpdk(target))
             .filter_map(|target| Some((target["name"].as_str()?, target["src_path"].as_str()?)))
             .collect();
         let has = |pair: &str, side: &str| {
@@ -71,17 +70,14 @@ pub(super) fn examples(metadata: &Value) -> anyhow::Result<Vec<Step>> {
             let expected = Path::new(source).with_extension("out");
             let expected = expected.strip_prefix(root).unwrap_or(&expected);
             let script = format!("{script} | \"$XTASK\" expect {}", expected.display());
+            let script = match package["name"] == "dunlin-dpdk" {
+                true => with_dpdk(&script),
+                false => script,
+            };
             steps.push(sh(format!("example {name}"), 3, script));
         }
     }
     Ok(steps)
-}
-
-/// Whether an example requires DPDK. Such an example sends packets before an endpoint gets its
-/// transport, which only a build without assertions permits; `cargo xtask budget` runs it.
-fn needs_dpdk(target: &Value) -> bool {
-    let required = target["required-features"].as_array();
-    required.is_some_and(|features| features.iter().any(|feature| feature == "with-dpdk"))
 }
 
 /// The path of the program of an example.

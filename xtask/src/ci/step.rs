@@ -41,15 +41,22 @@ pub(super) const PORCUPINE: &str = "[ -d \"$DUNLIN_HISTORIES\" ] || \
     { echo 'the step `test` writes the histories: run it first'; exit 1; }; \
     cd tools/porcupine && go run . \"$DUNLIN_HISTORIES\" && rm -r \"$DUNLIN_HISTORIES\"";
 
-/// Builds the library that loads DPDK, and runs the tests that need it. They are compiled by the
-/// step of all tests; `planted` is the option with which that step compiles.
-pub(super) fn dpdk(planted: &str) -> String {
+/// Builds the library that loads DPDK, and then runs a program that needs it.
+pub(super) fn with_dpdk(script: &str) -> String {
     format!(
         "to=$(realpath -m \"${{CARGO_TARGET_DIR:-target}}\")/dpdk && \
-         sh crates/dpdk/native/build.sh \"$to\" && DUNLIN_DPDK_LIBRARY=$to/libdunlin_dpdk.so \
-         cargo test --workspace{planted} --test dpdk_conformance --test device --test drivers \
-         --test endpoints --test bench -- --ignored"
+         sh crates/dpdk/native/build.sh \"$to\" && \
+         export DUNLIN_DPDK_LIBRARY=$to/libdunlin_dpdk.so && {script}"
     )
+}
+
+/// Runs the tests that need DPDK. They are compiled by the step of all tests; `planted` is the
+/// option with which that step compiles.
+pub(super) fn dpdk(planted: &str) -> String {
+    with_dpdk(&format!(
+        "cargo test --workspace{planted} --test dpdk_conformance --test device --test drivers \
+         --test endpoints --test bench -- --ignored"
+    ))
 }
 
 /// Builds a server from before metadata, and calls it. The test is compiled by the step of all

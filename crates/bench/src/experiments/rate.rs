@@ -71,8 +71,8 @@ pub(crate) const ISSUE: Role = Role::new("issue", issue);
 /// Requests that are issued together.
 const BATCHES: [u32; 4] = [1, 3, 8, 16];
 
-/// The batch of the sizes that are not the usual one. With every batch of every size, a row would
-/// get a fifth of the time.
+/// The batch of messages that do not have the usual size. If every size had every batch, there
+/// would be five times as many rows, and less time for each.
 const USUAL_BATCH: [u32; 1] = [3];
 
 /// Sessions between the two endpoints, each with the default window and credits.

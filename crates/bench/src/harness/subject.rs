@@ -124,7 +124,7 @@ pub(crate) trait Medium: Open {
     /// Switches packing and segmentation.
     fn pack(options: &mut Self::Options, on: bool);
 
-    /// Makes it lose frames, if it can.
+    /// Sets options with which the transport loses frames, if it can.
     fn lose(_options: &mut Self::Options, _loss: Loss) {}
 
     /// Sets the interface or the device of this end in the options, if the transport has one.

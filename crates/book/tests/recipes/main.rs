@@ -24,7 +24,7 @@ use std::net::SocketAddr;
 use std::sync::Mutex;
 
 use dunlin::{Channel, ReqType, Rpc, Running, Server};
-use dunlin_testkit::child::{Child, role};
+use dunlin_testkit::child::{Child, catches, role};
 use dunlin_testkit::wait::until;
 
 type Places = BTreeMap<&'static str, String>;
@@ -103,10 +103,9 @@ fn child() {
 
 /// Whether this process handles SIGINT and SIGTERM. Before it does, they would kill it.
 fn takes_signals() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
-    [2, 15].iter().all(|signal| caught >> (signal - 1) & 1 == 1)
+    [2, 15]
+        .into_iter()
+        .all(|signal| catches(std::process::id(), signal))
 }
 
 /// Serves in a process of its own while `work` runs, and ends it with a signal.

@@ -13,6 +13,23 @@ const REPEATS: Backoff = Backoff {
 };
 
 #[test]
+fn a_factor_below_two_is_refused() {
+    for (factor, grows) in [(0, false), (1, false), (2, true)] {
+        assert_eq!(Backoff { factor, ..REPEATS }.grows(), grows);
+    }
+}
+
+#[test]
+#[should_panic(expected = "the factor of a pause is 1; set it to 2 or more")]
+fn repeats_need_a_pause_that_grows() {
+    let pause = Backoff {
+        factor: 1,
+        ..REPEATS
+    };
+    let _ = crate::Repeats::new(crate::Retry { attempts: 2, pause }, 7);
+}
+
+#[test]
 fn pauses_fill_the_range_of_their_failure() {
     let mut rng = Rng::new(7);
     for (failures, most) in [(1, 10), (2, 100), (3, 100), (1000, 100)] {
@@ -32,7 +49,7 @@ fn pauses_fill_the_range_of_their_failure() {
 proptest! {
     #[test]
     fn pauses_keep_their_bounds(
-        least in 0..1_000_000_u64, first in 0..1_000_000_u64, factor in 0..5_u32,
+        least in 0..1_000_000_u64, first in 0..1_000_000_u64, factor in 2..5_u32,
         most in 0..1_000_000_u64, failures in 0..u32::MAX, seed: u64,
     ) {
         let (least, first, most) = (Nanos(least), Nanos(first), Nanos(most));

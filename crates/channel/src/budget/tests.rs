@@ -22,7 +22,7 @@ fn ten_calls_or_a_tenth_of_a_second_are_one_repeat() {
     assert!(!budget.take(Nanos(99_999_999)));
     assert!(budget.take(Nanos(100_000_000)));
     assert!(!budget.take(Nanos(100_000_000)));
-    // However long the pause, the bucket holds no more.
+    // However long the pause, the bucket holds only that much.
     let taken = (0..200).filter(|_| budget.take(Nanos::from_secs(3600)));
     assert_eq!(taken.count(), 100);
 }

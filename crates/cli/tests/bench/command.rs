@@ -5,6 +5,8 @@ use std::process::{Child, Command};
 use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
+use dunlin_testkit::child::catches;
+use dunlin_testkit::wait::until;
 use serde_json::Value;
 
 use super::{FIELDS, alone, dunlin, run, text};
@@ -63,23 +65,10 @@ pub(super) fn signal(process: u32, name: &str) {
     assert!(status.success());
 }
 
-/// Waits until this process watches for Ctrl-C, which would end it at once before that: until the
-/// kernel counts the signal among those that the process catches.
+/// Waits until this process watches for Ctrl-C, which would end it at once before that.
 pub(super) fn wait_until_it_watches(process: u32) {
-    const INTERRUPT: u64 = 1 << (2 - 1);
-    let catches = || {
-        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        u64::from_str_radix(caught.unwrap().trim(), 16).unwrap() & INTERRUPT != 0
-    };
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !catches() {
-        assert!(
-            Instant::now() < deadline,
-            "process {process} catches no signal"
-        );
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    const INTERRUPT: u32 = 2;
+    until(|| catches(process, INTERRUPT));
 }
 
 /// Waits until the processes are gone, or are zombies that their new parent has not reaped yet.

@@ -1,5 +1,6 @@
-//! The latest sessions that could not be connected, with the reasons, for the program; and how many
-//! ended at their deadline, by stage. Owned by `failed_grants.rs`.
+//! The latest sessions that could not be connected, with the reasons, which the program may take;
+//! and the number of sessions that ended at their deadline, for each stage. Owned by
+//! `failed_grants.rs`.
 
 use std::collections::VecDeque;
 
@@ -22,8 +23,8 @@ pub(super) struct Failures {
 }
 
 /// The number of sessions whose deadline passed before they were open, by their stage at that time.
-/// No deadline passes in the stages that are not listed, because a driver leaves each within the
-/// call that enters it.
+/// The other stages are not listed: a session enters and leaves each of them within one call, so no
+/// deadline passes there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Overdue {
     /// No other endpoint was found.

@@ -27,7 +27,8 @@ pub(crate) mod egress {
     pub(crate) const MOST_LATE: Nanos = Nanos::from_micros(20);
 }
 
-/// Timely.
+/// Timely. `docs/decisions/congestion-control.md` compares these numbers with those of the paper
+/// and of eRPC's code.
 pub(crate) mod timely {
     use super::Nanos;
 
@@ -50,7 +51,7 @@ pub(crate) mod timely {
     pub(crate) const STEP: f64 = 1.0 / 8000.0;
     /// β: multiplicative decrease. TIMELY §4.3: 0.8.
     pub(crate) const BETA: f64 = 0.8;
-    /// α: weight of a new round-trip difference. TIMELY §4.3: 0.875.
+    /// α: weight of a new round-trip difference. Patched TIMELY analyses TIMELY with 0.875.
     pub(crate) const ALPHA: f64 = 0.875;
     /// N: after this many round trips in a row that did not rise, the increase is hyperactive.
     /// TIMELY §4.3: five.

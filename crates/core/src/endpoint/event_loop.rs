@@ -157,6 +157,10 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
             }
         }
         self.engine.finish(frames);
+        #[cfg(feature = "mutants")]
+        if frames == 0 {
+            self.engine.core.sessions.hide();
+        }
         Progress::of(frames)
     }
 
@@ -221,6 +225,8 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
 impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[inline]
     fn begin(&mut self, now: Nanos, frames: usize) {
+        #[cfg(feature = "mutants")]
+        self.core.sessions.unhide();
         self.core.context.moment.begin_iteration(now);
         self.core.context.stats.on_frames(frames);
     }

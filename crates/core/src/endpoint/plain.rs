@@ -352,7 +352,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.on_packet(&packet, bytes, place);
     }
 
-    /// As [`Self::after_panic`], for the function that the cursor names.
+    /// Like [`Self::after_panic`], for the function that the cursor names.
     #[cold]
     #[inline(never)]
     fn after_panic_in_burst(&mut self, cursor: &mut Cursor, panic: Box<dyn Any + Send>) {
@@ -405,7 +405,7 @@ fn run_packet<const LONE: bool, App>(
     }
 }
 
-/// As [`run_packet`], for a packet with this header and data, which holds its whole message.
+/// Like [`run_packet`], for a packet with this header and data, which holds its whole message.
 #[inline(always)]
 fn run_words<const LONE: bool, App>(
     (words, data): (Words, &[u8]),

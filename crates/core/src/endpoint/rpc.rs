@@ -79,6 +79,8 @@ impl<X, C: Clock, App> Engine<X, C, App> {
     /// Reads the clock because the caller uses the endpoint between two iterations: its events
     /// happen now.
     pub(super) fn step_in(&mut self) {
+        #[cfg(feature = "mutants")]
+        self.core.sessions.unhide();
         self.core.context.leave_iteration(self.clock.now());
     }
 }
@@ -135,21 +137,22 @@ impl<X, C, App> std::fmt::Debug for Engine<X, C, App> {
 
 impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     /// An endpoint without sessions. `seed` determines its tokens and random numbers; its handles
-    /// carry `number`.
+    /// carry `number`. The transport may have sent packets before.
     ///
     /// # Errors
     /// If an option is out of range, or there is no memory for message buffers.
     pub fn new(
         app: App,
         mut clock: C,
-        halves: Halves<T::Rx, T::Tx>,
+        mut halves: Halves<T::Rx, T::Tx>,
         config: Config,
         seed: u64,
         workers: Option<Box<dyn Workers>>,
         number: EndpointNum,
     ) -> Result<Self, ConfigError> {
         let now = clock.now();
-        let core = Core::new(config, halves.limits, seed, number, now)?;
+        let mut core = Core::new(config, halves.limits, seed, number, now)?;
+        core.context.outbox.begin_at(halves.tx.burst(&[]));
         let mut engine = Engine {
             app,
             handlers: Handlers::default(),

@@ -112,6 +112,13 @@ impl Outbox {
         }
     }
 
+    /// Begins the positions at this one, because the transport may have sent packets before the
+    /// endpoint got it.
+    pub(crate) fn begin_at(&mut self, position: TxSeq) {
+        debug_assert!(self.is_empty(), "packets already have positions");
+        self.base = position;
+    }
+
     /// Allows staging packets of up to `longest` bytes, from the next iteration on if the lane is
     /// closed.
     pub(crate) fn set_lane(&mut self, longest: usize) {
@@ -239,8 +246,8 @@ impl Outbox {
         self.sent.push(call);
     }
 
-    /// As [`Self::tell_when_sent`], but without a function call, unless there are more such packets
-    /// than in any burst before.
+    /// Like [`Self::tell_when_sent`], but without a function call, unless there are more such
+    /// packets than in any burst before.
     #[inline(always)]
     pub(crate) fn tell_soon(&mut self, call: CallIdx) {
         if self.sent.len() == self.sent.capacity() {

@@ -64,7 +64,7 @@ impl Laws {
         Some(Share::Sums)
     }
 
-    /// Counts a frame. True if everything is to be checked after its burst.
+    /// Counts a frame. True if everything must be checked after its burst.
     pub(crate) fn on_frame(&mut self) -> bool {
         self.events += 1;
         let is_all = self.events >= EVENTS;

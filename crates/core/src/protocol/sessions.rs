@@ -111,7 +111,8 @@ impl Core {
     }
 
     /// Ends a session: its calls complete with an error, its responses go back to the pool, and its
-    /// number becomes free. `tell`: the peer does not know yet. False if it had already ended.
+    /// number becomes free. `tell`: the peer must still learn of the end. Returns false if the
+    /// session had already ended.
     pub(crate) fn close(&mut self, session: Session, reason: CloseReason, tell: bool) -> bool {
         let Some(index) = self.sessions.find(session) else {
             return false;

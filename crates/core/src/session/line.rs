@@ -68,7 +68,7 @@ pub(crate) struct Line {
     state: State,
     /// The credits at the opening (rule S7).
     credit_limit: u16,
-    /// Credits that packets of large messages hold, beyond the one of each slot in use.
+    /// Credits that packets of large messages hold, in addition to one credit for each slot in use.
     parts: u16,
     /// The session's flow, or [`FlowIdx::NONE`] if only credits limit it.
     flow: FlowIdx,

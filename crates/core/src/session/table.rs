@@ -2,6 +2,8 @@
 //! S7). `line.rs` has the state of one session.
 
 use dunlin_msgbuf::Rows;
+#[cfg(feature = "mutants")]
+use dunlin_wire::ReqNum;
 use dunlin_wire::{SessionNum, Token};
 
 use crate::config::MAX_SESSIONS;
@@ -39,6 +41,9 @@ pub(crate) struct Sessions {
     /// A planted bug, if there is one: packets may be accepted with any token.
     #[cfg(feature = "mutants")]
     mutant: Option<Mutant>,
+    /// A planted bug: this session lacks a slot, or a credit if no slot is named.
+    #[cfg(feature = "mutants")]
+    hidden: Option<(Session, Option<SlotIdx>)>,
 }
 
 impl Sessions {
@@ -56,6 +61,8 @@ impl Sessions {
             promised: 0,
             #[cfg(feature = "mutants")]
             mutant: None,
+            #[cfg(feature = "mutants")]
+            hidden: None,
         }
     }
 
@@ -368,6 +375,40 @@ impl Sessions {
     #[cfg(feature = "mutants")]
     pub(crate) fn leak_slots(&mut self) {
         self.slots.leak();
+    }
+
+    /// A planted bug: a session with calls in flight lacks a slot or a credit that no call holds. A
+    /// session without calls would seem to have one.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn hide(&mut self) {
+        let hides_slot = match self.mutant {
+            Some(Mutant::SlotHidden) => true,
+            Some(Mutant::CreditHidden) => false,
+            _ => return,
+        };
+        let mut live = self.lines.iter_mut().filter(|line| line.is_live());
+        if let Some(line) = live.find(|line| line.in_flight() != 0 && line.can_send()) {
+            let slot = hides_slot.then(|| line.take_slot());
+            if !hides_slot {
+                line.take_credits(1);
+            }
+            self.hidden = Some((line.handle(), slot));
+        }
+    }
+
+    /// Gives the session what it lacks by [`Self::hide`], if it has not ended.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn unhide(&mut self) {
+        let Some((session, slot)) = self.hidden.take() else {
+            return;
+        };
+        if let Some(index) = self.find(session) {
+            let line = self.at_mut(index);
+            match slot {
+                Some(slot) => line.release_slot(ReqNum(slot.0 - line.slots().start().0)),
+                None => line.return_credits(1),
+            }
+        }
     }
 
     /// A planted bug: the session has the token of an earlier session with its number.

@@ -198,7 +198,7 @@ impl Lane {
         if kind == self.kind {
             self.staged = after;
         } else {
-            // Last, so that functions that add a packet need not save registers.
+            // This call comes last, so that functions that add a packet need not save registers.
             self.add_unlike(kind, staged, after);
         }
     }
@@ -424,7 +424,8 @@ impl Lane {
         write(head, header);
         self.memory.sources[staged.packets() & MASK] = source;
         let (kind, after) = next::<REQUEST>(staged, peer, len, lines_of(len) as usize);
-        // Before the comparison: otherwise, shorter packets jump to this store.
+        // This stands before the comparison. Otherwise, the compiler shares this store with the
+        // code for shorter packets, which then has to jump here.
         self.staged = after;
         if kind != self.kind {
             self.add_unlike(kind, staged, after);
@@ -447,7 +448,7 @@ impl Lane {
     }
 }
 
-/// The kind of a packet that is added to the staged ones, and all of them.
+/// The kind of a further packet, and the staged packets after it is added.
 #[inline(always)]
 fn next<const REQUEST: bool>(
     staged: Staged,

@@ -3,7 +3,7 @@
 //! the transport, without the driver, with `budget.toml`. It needs DPDK and `libdunlin_dpdk.so`.
 //!
 //! ```text
-//! cargo run --release -p dunlin-dpdk --features with-dpdk --example dpdk_rpc -- \
+//! cargo run --release -p dunlin-dpdk --example dpdk_rpc -- \
 //!     32 [IN_FLIGHT] [SESSIONS] [COUNT]
 //! ```
 //!

@@ -142,7 +142,7 @@ impl TxPackets {
         })
     }
 
-    /// As [`Self::fill`], for frames of any length. `write` gets the bytes of the frame.
+    /// Like [`Self::fill`], for frames of any length. `write` gets the bytes of the frame.
     ///
     /// # Panics
     /// If a packet has no room for them.
@@ -163,7 +163,7 @@ impl TxPackets {
         })
     }
 
-    /// As [`Self::fill`]; `write` gets the address of the first byte.
+    /// Like [`Self::fill`]; `write` gets the address of the first byte.
     #[inline]
     fn fill_each<'c, T>(
         &mut self,

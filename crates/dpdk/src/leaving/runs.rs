@@ -114,7 +114,7 @@ impl Leaving {
         (LONG..self.lend).contains(&len)
     }
 
-    /// As [`Self::append`], for packets of `len` bytes that fit a line each: those that share a
+    /// Like [`Self::append`], for packets of `len` bytes that fit a line each: those that share a
     /// datagram, up to one of which `line_of` returns no line. Returns their number.
     #[inline]
     pub(crate) fn append_short<'l, T>(

@@ -132,7 +132,7 @@ fn a_neighbour_that_no_longer_answers_is_forgotten() {
 }
 
 #[test]
-fn only_a_limited_number_of_packets_waits_and_none_without_a_use() {
+fn few_packets_wait_for_a_neighbour_and_none_for_a_released_one() {
     let mut neighbours = asked();
     for packet in 0..32 {
         assert_eq!(neighbours.hold(ip(), packet), Hold::Waits);
@@ -172,7 +172,7 @@ fn a_neighbour_without_uses_stays_known_until_it_is_old() {
 }
 
 #[test]
-fn a_known_neighbour_is_asked_alone_before_all_are() {
+fn a_known_neighbour_is_asked_directly_and_only_then_by_a_broadcast() {
     let mut neighbours = asked();
     assert!(neighbours.on_answer(ip(), MAC).unwrap().changed);
     assert_eq!(neighbours.on_time(fresh()).questions, [(ip(), Some(MAC))]);

@@ -96,7 +96,7 @@ unsafe extern "C" fn receive(
 
 unsafe extern "C" fn free(handles: *const *mut c_void, count: u32, _mixed: u32) {
     for at in 0..count as usize {
-        // SAFETY: `made` made the packet, and it is used no more.
+        // SAFETY: `made` made the packet, and nothing uses it any longer.
         let memory = unsafe { Box::from_raw((*handles.add(at)).cast::<Memory>()) };
         played(device_of(memory.as_ptr().cast())).held -= 1;
     }

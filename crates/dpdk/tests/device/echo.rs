@@ -77,8 +77,8 @@ impl<A: Connect, B: Connect> Echo<A, B> {
         let to_server = A::complete(&mut near.rx, &mut near.tx, pending, answer_to).unwrap();
         let config = || Config {
             hugepages: false,
-            // On a busy machine, packets may wait longer for a processor than a peer may otherwise
-            // be silent.
+            // On a busy machine, packets may wait for a processor for longer than the default
+            // allows a peer to be silent.
             failure_timeout: PATIENT,
             response_hold: PATIENT,
             ..Config::default()
@@ -107,7 +107,7 @@ impl<A: Connect, B: Connect> Echo<A, B> {
         self.calls_while(count, len, || {});
     }
 
-    /// As [`Self::calls`], and lets another program take a turn after each of both sides.
+    /// Like [`Self::calls`], but calls `turn` after each turn of the client and of the server.
     pub(crate) fn calls_while(&mut self, count: u64, len: usize, mut turn: impl FnMut()) {
         let (before, begin, mut made) = (self.client.app().done, Instant::now(), 0);
         while self.client.app().done < before + count {
@@ -133,7 +133,7 @@ impl<A: Connect, B: Connect> Echo<A, B> {
         assert_eq!(self.client.app().wrong, 0, "calls of {len} bytes");
     }
 
-    /// Makes one call of `len` bytes, and then no more. Returns the time from the last packet that
+    /// Makes a single call, of `len` bytes. Returns the time from the last packet that
     /// arrived until the call is complete and its msgbufs are back.
     pub(crate) fn silence_after(&mut self, len: usize) -> Duration {
         let (_, before) = self.client.pool_use();

@@ -95,7 +95,7 @@ fn native_clients_and_those_of_memcached_see_each_other() {
 }
 
 #[test]
-fn a_client_that_does_not_read_stops_no_other() {
+fn a_client_that_does_not_read_does_not_stop_others() {
     let server = Running::start(Options::default());
     let mut slow = server.call();
     let value = "x".repeat(100_000);
@@ -209,7 +209,7 @@ fn clients_that_leave_in_the_middle_of_a_value_are_forgotten() {
 }
 
 #[test]
-fn other_protocols_get_an_answer_and_the_end() {
+fn other_protocols_get_an_answer_before_the_connection_ends() {
     let server = Running::start(Options::default());
     let mut binary = server.call();
     let request = [&[0x80, 0x0a][..], &[0; 10], b"oaqu", &[0; 8]].concat();

@@ -12,6 +12,7 @@ fn expected(error: &ChannelError) -> Ran {
         | ChannelError::NoAddress
         | ChannelError::NoQueue
         | ChannelError::NoAttempt
+        | ChannelError::NoGrowth
         | ChannelError::NeverHedges
         | ChannelError::Endpoint
         | ChannelError::Closed
@@ -30,6 +31,7 @@ fn errors() -> Vec<ChannelError> {
         ChannelError::NoAddress,
         ChannelError::NoQueue,
         ChannelError::NoAttempt,
+        ChannelError::NoGrowth,
         ChannelError::NeverHedges,
         ChannelError::Endpoint,
         ChannelError::Closed,

@@ -101,6 +101,10 @@ fn options_of_a_hub_reach_its_channels_and_are_checked_with_them() {
     };
     let refused = Plan::new(&once).check_options();
     assert!(matches!(refused, Err(ChannelError::NeverHedges)));
+    let mut constant = Plan::new(&options);
+    constant.config.retry.pause.factor = 1;
+    let refused = constant.check_options();
+    assert!(matches!(refused, Err(ChannelError::NoGrowth)));
     // Without a hedge, one attempt is a choice, and more than three count as three.
     for fits in [1, 2, 3, 200] {
         let options = ChannelOptions {

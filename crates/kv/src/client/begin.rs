@@ -45,8 +45,8 @@ impl Options {
 }
 
 impl Client {
-    /// Begins an operation on one key. Without a `deadline`, the one of the client's options
-    /// applies. Its end comes from [`Self::next_end`].
+    /// Begins an operation on one key. Without a `deadline`, the deadline of the
+    /// client's options applies. The operation's end comes from [`Self::next_end`].
     ///
     /// # Errors
     /// The operation is not begun: [`Error::BadKey`], [`Error::TooLong`] or [`Error::NoBuffer`].

@@ -9,7 +9,7 @@ use super::machine::Client;
 use crate::error::Error;
 use crate::wire::{MAP, Map, set_tag};
 
-/// The reason why a call that is to be issued still has its request.
+/// The reason why a call that the client is about to issue still has its request.
 const HAS_REQUEST: &str = "the endpoint does not have a call that is not issued";
 
 /// The outcome of an attempt to issue a call.

@@ -12,8 +12,8 @@ use crate::error::Error;
 use crate::wire::{Request, Whole};
 
 impl Fleet {
-    /// Begins an operation on one key. Without a `deadline`, the one of the clients' options
-    /// applies. Its end comes from [`Self::next_end`].
+    /// Begins an operation on one key. Without a `deadline`, the deadline of the
+    /// clients' options applies. The operation's end comes from [`Self::next_end`].
     ///
     /// # Errors
     /// The operation is not begun: [`Error::BadKey`], [`Error::TooLong`] or [`Error::NoBuffer`].

@@ -67,8 +67,8 @@ fn keys<'a>(name: &[u8], line: &'a [u8], now: Seconds) -> Command<'a> {
     let mut touch = None;
     if name.starts_with(b"gat") {
         let time = words.next().unwrap_or_default();
-        // A number may begin with any number of zeros, but the line of an errand, which takes one
-        // key to another thread, must be short.
+        // The time also goes into errands for other threads, whose lines must be short. With many
+        // zeros at its beginning, even a small number is too long for them.
         let expiry = expiry::read(time, now).filter(|_| time.len() <= MAX_LINE);
         let Some(expiry) = expiry else {
             return Command::Say(BAD_TIME);

@@ -13,7 +13,7 @@
 //! |---|---|
 //! | 8 | "dunlinMk" |
 //! | 8 | the number of the write |
-//! | 8 | FNV-1a of both |
+//! | 8 | the FNV-1a hash of these two fields |
 //!
 //! Called by `store`.
 

@@ -230,7 +230,8 @@ impl<'a, F: FileSystem> Writer<'a, F> {
         self.store
     }
 
-    /// Takes the work that is queued, or waits for some. False: there is no more.
+    /// Takes the work that is queued, or waits for some. False: no work is left, and none will
+    /// come.
     fn collect(&mut self) -> bool {
         if self.writes.is_empty() && !self.store.is_saving() {
             match self.work.recv() {

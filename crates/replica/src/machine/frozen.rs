@@ -2,10 +2,10 @@
 //!
 //! Invariant: keys up to the cursor have been read. If a later key has changed since the moment,
 //! `before` has its value as of the moment; every other later key still has that value. So the
-//! moment costs nothing, a change costs at most one insertion, and a slice costs its budget. A
-//! moment ends when it was read as a whole. A value that is longer than a slice is read in parts:
-//! its key stays after the cursor until the last part, so its value is kept. Called by `items` and
-//! `clients`, which note each change before the next slice is read.
+//! moment costs nothing, a change costs at most one insertion, and a slice costs its budget. The
+//! moment ends when all keys have been read. A value that is longer than a slice is read in parts.
+//! Until the last part, its key counts as a later one, so `before` keeps the value if it changes.
+//! Called by `items` and `clients`, which note each change before the next slice is read.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::ops::Bound;
 /// Work that a slice may still do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
-    /// Bytes to write. The key and the lengths before a value may exceed it.
+    /// Bytes to write. The key and the lengths that precede a value may be written beyond that.
     pub(crate) bytes: usize,
     /// Keys to read.
     pub(crate) keys: usize,

@@ -1,8 +1,9 @@
 //! The last changes of items, for clients that watch keys.
 //!
 //! The history is not part of the state: a replica that continues from a snapshot has no change
-//! before it. Keys and values lie one after the other in blocks, so few changes allocate, and
-//! forgetting a change touches no memory that is no longer cached.
+//! before it. Keys and values lie one after the other in blocks. So few changes allocate, and
+//! the history forgets a change without reading its key and value again, which may have left the
+//! caches.
 
 use std::collections::VecDeque;
 

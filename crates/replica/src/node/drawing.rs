@@ -18,7 +18,7 @@ use crate::work::{Items, Work};
 const FREED: usize = 1 << 20;
 
 /// A run drops at most this number of entries.
-pub(super) const DROPPED: usize = 1024;
+pub(crate) const DROPPED: usize = 1024;
 
 /// The purpose of an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,8 +7,8 @@
 
 use raft::ProgressState;
 
+use super::DROPPED;
 use super::Node;
-use super::drawing::DROPPED;
 use super::dropping::Dropping;
 use super::journal::Journal;
 use super::output::Output;

@@ -94,7 +94,7 @@ impl Seat {
         self.peers[lane].parcels.push(parcel);
     }
 
-    /// The lane of a parcel's sender, if its messages are to be used.
+    /// The lane of a parcel's sender, if the replica may use the messages.
     fn admit(
         &mut self,
         names: &Names,

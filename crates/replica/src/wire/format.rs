@@ -42,7 +42,7 @@ pub const UNSAVED: ErrorCode = ErrorCode::application(3);
 /// this replica itself, or names a stranger as the next leader or as the member to remove.
 pub const UNABLE: ErrorCode = ErrorCode::application(4);
 /// The error for a bootstrap of a replica whose restored items are not those with which the cluster
-/// is to begin, and for a join of a replica with restored items.
+/// begins, and for a join of a replica with restored items.
 pub const OTHER_ITEMS: ErrorCode = ErrorCode::application(5);
 
 /// The most bytes of a key. The shortest key has one byte.

@@ -83,9 +83,9 @@ impl linear::Operation for Operation {
 }
 
 impl Operation {
-    /// The line of the operation, for a checker in another language, for which a compare-and-set of
-    /// a missing item is an `add`. `None`: the operation has an impossible answer, or is a read
-    /// without one.
+    /// The line of the operation, for a checker in another language. To that checker, a
+    /// compare-and-set of a missing item is an `add`. `None`: the operation has an impossible
+    /// answer, or is a read without one.
     pub(crate) fn line(&self) -> Option<Line> {
         if self.key == PASSING {
             // The other checker counts lifetimes in seconds.

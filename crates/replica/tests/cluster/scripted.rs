@@ -223,7 +223,7 @@ fn a_replica_that_cannot_read_a_request_is_passed_over() {
 }
 
 #[test]
-fn a_change_that_a_replica_may_have_taken_does_not_end_as_if_nothing_had_changed() {
+fn a_change_that_a_replica_may_have_taken_ends_as_unknown() {
     let takes_one: Script = |number| match number {
         1 => Ok(Answer::Moved(Vec::new())),
         _ => Err(ErrorCode::UNDECODABLE),

@@ -24,7 +24,7 @@ pub(super) struct LoadSection {
     /// `"drawn"`: a partner is drawn for each request; or `"fixed"`.
     #[serde(default)]
     pub(super) partners: PartnersText,
-    /// The load's own congestion control scheme, which overrides the one of `[endpoint]`.
+    /// The load's own congestion control scheme, which overrides that of `[endpoint]`.
     pub(super) cc: Option<String>,
     pub(super) credits: Option<u32>,
     pub(super) window: Option<u32>,

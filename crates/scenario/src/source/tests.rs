@@ -363,7 +363,7 @@ const IDLE: &[[&str; 4]] = &[
 ];
 
 #[test]
-fn a_key_without_effect_is_refused_and_names_the_one_that_it_needs() {
+fn a_key_without_effect_is_refused_with_the_key_that_it_needs() {
     for [old, new, key, needs] in IDLE {
         let what = complaint(old, new);
         assert!(
@@ -391,7 +391,7 @@ fn a_key_that_only_another_scheme_reads_is_refused() {
         (told("none"), Some("network.base_rtt")),
         (told("swift"), None),
         (large, None),
-        // A file that compares schemes may choose any of them.
+        // A file that compares schemes may have the options of each.
         (
             file(&switch, "swift") + "[sweep]\n'endpoint.cc' = ['dcqcn', 'none']\n",
             None,

@@ -6,8 +6,8 @@
 //! slot still has the version of this server's last write, so a server whose file was removed
 //! writes nothing more.
 //!
-//! A store does not know which process is alive, so no epoch is free: a server that follows another
-//! one takes over, and waits for its lease to end.
+//! A store does not know which process is alive, so no epoch ever counts as free. A new server
+//! makes the next epoch, and waits until its predecessor's lease has ended.
 //!
 //! A separate thread has the connection, because an endpoint stays on its thread.
 

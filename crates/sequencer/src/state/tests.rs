@@ -28,7 +28,7 @@ fn the_newer_slot_counts() {
 }
 
 #[test]
-fn a_slot_that_cannot_be_read_costs_one_raise() {
+fn a_damaged_slot_makes_no_number_come_twice() {
     let (old, new) = (state(4, 100), state(5, 140));
     let whole = file(&old, &new);
     // Any used byte of either slot, and one unused byte.

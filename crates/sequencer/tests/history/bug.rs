@@ -16,7 +16,8 @@ pub(crate) enum Bug {
 }
 
 impl Bug {
-    /// The options of a server: small blocks and short leases, so that a run has many of both.
+    /// The options of a server: small blocks and short leases, so that a run has many blocks and
+    /// leases.
     #[allow(
         clippy::needless_update,
         reason = "a build with planted bugs has one more field"

@@ -36,7 +36,7 @@ struct Question {
     request: DeferredRequest,
 }
 
-/// An answer that the endpoint is to send.
+/// An answer that the endpoint must send.
 #[derive(Debug)]
 pub(crate) struct Answer {
     bytes: Result<Vec<u8>, ErrorCode>,

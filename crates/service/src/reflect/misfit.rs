@@ -17,8 +17,8 @@ pub struct Misfit(String);
 pub(super) enum Look<'a> {
     /// Fields that their type does not have, which serde ignores: usually, they are misspelled.
     Unknown,
-    /// Also values of another type, and the missing field that this error of serde names: a type
-    /// does not show which fields are optional.
+    /// Also values of another type, and of the missing fields only the one that this error of serde
+    /// names: a type does not show which fields are optional.
     Serde(&'a str),
     /// Also values of another type, and all missing fields.
     #[cfg(feature = "fixed")]

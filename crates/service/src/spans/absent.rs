@@ -78,11 +78,11 @@ impl CallSpan {
         Self(())
     }
 
-    /// The call is one of this method.
+    /// Notes the method that the call calls.
     #[inline(always)]
     pub fn on_method(&mut self, _: &'static str) {}
 
-    /// The program has added metadata with this key.
+    /// Notes that the program has added metadata with this key.
     #[inline(always)]
     pub fn on_meta(&mut self, _: &str) {}
 
@@ -100,7 +100,7 @@ impl CallSpan {
 }
 
 impl Hops {
-    /// An attempt is sent.
+    /// Counts an attempt that is sent.
     #[inline(always)]
     pub fn on_attempt(&mut self, _: impl FnOnce() -> Option<Peer>) {}
 }

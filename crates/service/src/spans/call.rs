@@ -19,7 +19,7 @@ use super::{split, traces};
 pub struct CallSpan {
     stage: Stage,
     method: &'static str,
-    /// The program has given the call a trace by its key.
+    /// The program has added metadata with the key of traces.
     has_given: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct Hops {
 }
 
 impl Hops {
-    /// An attempt is sent.
+    /// Counts an attempt that is sent.
     pub fn on_attempt(&mut self, peer: impl FnOnce() -> Option<Peer>) {
         self.attempts += 1;
         self.peer = peer();
@@ -66,12 +66,12 @@ impl CallSpan {
         }
     }
 
-    /// The call is one of this method.
+    /// Notes the method that the call calls.
     pub fn on_method(&mut self, method: &'static str) {
         self.method = method;
     }
 
-    /// The program has added metadata with this key.
+    /// Notes that the program has added metadata with this key.
     pub fn on_meta(&mut self, key: &str) {
         self.has_given |= key == TRACE;
     }

@@ -47,8 +47,8 @@ impl Index {
         self.split
     }
 
-    /// Splits the next bucket. The caller has made sure that both halves have seen `epoch` flushes,
-    /// and that the new bucket has memory.
+    /// Splits the next bucket. The caller has applied all flushes up to `epoch` to the bucket, and
+    /// has made sure that the new bucket has memory.
     pub(crate) fn split(&mut self, memory: &mut Region, epoch: u32) {
         debug_assert!(!self.needs_group());
         let (old, new) = (self.split, (1 << self.level) + self.split);

@@ -41,8 +41,7 @@ impl Table {
         (classes.bytes(), pages * STEP)
     }
 
-    /// Whether the sweep will visit each bucket that a flush is to empty, and each item after it
-    /// has expired.
+    /// Whether the sweep will visit each bucket that a flush must empty, and each expired item.
     pub(crate) fn is_bounded(&self) -> bool {
         (0..self.index.buckets()).all(|bucket| {
             if !self.index.is_fresh(&self.memory, bucket, self.epoch) {

@@ -110,7 +110,7 @@ pub(super) type TestRpc<T> = Endpoint<Lossy<T>, StepClock, App>;
 
 /// Two endpoints with sessions between them.
 pub struct World<T: Transport> {
-    /// The clock of both.
+    /// The clock of both endpoints.
     pub clock: StepClock,
     /// One in this many packets is lost, in both directions; none if it is 0.
     pub loss: Rc<Cell<u64>>,

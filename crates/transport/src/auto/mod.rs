@@ -56,7 +56,8 @@ impl Auto {
     /// Opens an endpoint on both transports, as [`Auto::over`] does.
     ///
     /// # Errors
-    /// As [`Udp::open`]; and `InvalidInput` for options of shared memory outside their limits.
+    /// Those of [`Udp::open`], and `InvalidInput` for options of shared memory outside their
+    /// limits.
     pub fn open(options: &Options) -> io::Result<HalvesOver<Udp>> {
         Self::over(options.shm, |most| {
             Udp::open(&options.udp.clone().with_data_up_to(most))

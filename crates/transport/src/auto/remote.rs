@@ -13,10 +13,10 @@ use crate::udp::Udp;
 /// Its offers are those of `udp`, so a peer cannot tell the two apart. Its ids leave the top bit to
 /// `auto`, and it ignores that bit in the ids that it gets.
 pub trait Remote: Connect {
-    /// Whether only few of the bursts that find nothing make a system call, so that every burst of
-    /// `auto` may look at both transports. `xdp` makes a system call in one of a thousand such
-    /// bursts. But while packets come to it through the kernel, each of these bursts makes one, and
-    /// so does each burst of `auto`, even if it finds packets in shared memory.
+    /// Whether a burst that finds nothing rarely makes a system call. Then every burst of `auto`
+    /// looks at both transports. An empty burst of `xdp` makes one in a thousand times. But while
+    /// packets come to `xdp` through the kernel, each empty burst of `xdp` makes one. So each burst
+    /// of `auto` then makes one too, even if it finds packets in shared memory.
     const LOOKS_ARE_CHEAP: bool;
 
     /// Sends these packets of a lane, in order. Returns the position after the last one, as a burst

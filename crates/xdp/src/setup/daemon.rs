@@ -85,7 +85,8 @@ impl Daemon {
         })
     }
 
-    /// Ends the rules of devices, which would otherwise outlive the daemon. It makes no more.
+    /// Ends the rules of devices, which would otherwise outlive the daemon. After that, the daemon
+    /// makes no rule.
     pub fn end(&self) {
         self.rules.end();
     }

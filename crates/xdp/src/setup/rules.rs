@@ -143,7 +143,7 @@ impl Rules {
         })
     }
 
-    /// Ends all rules, and makes no more.
+    /// Ends all rules. After that, no rule can be made.
     pub(crate) fn end(&self) {
         let ended = self.live().take();
         for rule in ended.into_iter().flatten() {

@@ -53,7 +53,7 @@ fn steered_to(number: u32, homes: &[Home], queue: u32) -> Option<Steered> {
     })
 }
 
-/// As [`steered_to`], at both kinds of numbers.
+/// Like [`steered_to`], at both kinds of numbers.
 fn steered(homes: &[Home], queue: u32) -> impl Iterator<Item = Steered> {
     let numbers = [CHOSEN, OTHER].into_iter();
     numbers.filter_map(move |number| steered_to(number, homes, queue))

@@ -130,7 +130,7 @@ impl Frames {
         self.write(open, inline) && self.write(open, data)
     }
 
-    /// As [`Self::append`], for a packet of `len` bytes at the start of a line; zeros follow it.
+    /// Like [`Self::append`], for a packet of `len` bytes at the start of a line; zeros follow it.
     #[inline]
     pub(crate) fn append_line(
         &mut self,
@@ -150,7 +150,7 @@ impl Frames {
         true
     }
 
-    /// As [`Self::append_line`], for the first packets that are like `first`, as far as the last
+    /// Like [`Self::append_line`], for the first packets that are like `first`, as far as the last
     /// frame of the datagram has room for their lines. Returns their number.
     #[inline]
     pub(crate) fn append_alike(
@@ -250,7 +250,7 @@ impl Frames {
         true
     }
 
-    /// As [`Self::send`], for a packet whose line has zeros after it.
+    /// Like [`Self::send`], for a packet whose line has zeros after it.
     #[inline]
     pub(crate) fn send_line(&mut self, headers: &Stamp, line: &[u8; MAX_INLINE]) -> bool {
         self.refill_if_empty();

@@ -80,23 +80,23 @@ impl Holder {
         }
     }
 
-    /// Sends it a line; returns its answer.
+    /// Sends the process a line, and returns the answer.
     fn ask(&mut self, line: &str) -> String {
         writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
         next(&mut self.lines)
     }
 
-    /// Makes it open another endpoint, at another queue.
+    /// Makes the process open another endpoint, at another queue.
     fn open_at(&mut self, queue: u32) {
         assert_eq!(self.open(&queue.to_string()), "opened");
     }
 
-    /// Makes it open another endpoint at this place, like [`Self::try_start`].
+    /// Makes the process open another endpoint at this place, like [`Self::try_start`].
     pub(crate) fn open(&mut self, place: &str) -> String {
         self.ask(&format!("open {place}"))
     }
 
-    /// The frames that it has got so far, after it has waited for this number of them.
+    /// Waits until the process has got `wanted` frames, or for ten seconds, and returns its counts.
     fn got(&mut self, wanted: u64) -> Got {
         let line = self.ask(&wanted.to_string());
         let (frames, steered) = line.split_once(' ').unwrap();
@@ -179,8 +179,8 @@ fn become_user(user: u32) {
     }
 }
 
-/// Opens an endpoint at the place. Answers each line that has a number with the frames that it has
-/// got so far, when it has that number of them, or after ten seconds.
+/// Opens an endpoint at the place. A line with a number asks for the frames that have come: the
+/// answer follows when they are at least that many, or after ten seconds.
 fn hold(place: &str) {
     let mut halves = match open(place) {
         Ok(halves) => halves,

@@ -37,7 +37,7 @@ pub trait InC: Lookup + Sized {
     /// If `width` is not one of [`WIDTHS`], or if [`Lookup::find`] panics for a key.
     fn tight_in_c(&self, form: CForm, width: usize, keys: &[Self::Key], out: &mut [Self::Value]);
 
-    /// As [`InC::tight_in_c`], with the work of a packet handler for each item.
+    /// Like [`InC::tight_in_c`], with the work of a packet handler for each item.
     ///
     /// # Panics
     /// As [`InC::tight_in_c`].

@@ -1,4 +1,4 @@
-//! The tree, compared with the one of the standard library.
+//! The tree, compared with the `BTreeMap` of the standard library.
 
 mod agreement;
 

@@ -56,8 +56,8 @@ impl Process {
         Self::spawn_by(Command::new(std::env::current_exe()?), role, seat, params)
     }
 
-    /// As [`Process::spawn`], but starts another program, such as a profiler, with this program as
-    /// its last argument.
+    /// Like [`Process::spawn`], but starts another program, such as a profiler, with this program
+    /// as its last argument.
     ///
     /// # Errors
     /// The system cannot start another process.

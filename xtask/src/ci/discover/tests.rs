@@ -40,16 +40,17 @@ fn examples_and_loom_tests_are_found_by_crate() {
 }
 
 #[test]
-fn an_example_that_requires_a_feature_runs_unless_it_requires_dpdk() {
-    let example = |name, feature| {
-        json!({"kind": ["example"], "name": name, "src_path": name,
-        "required-features": [feature]})
-    };
-    let targets = [example("wired", "wire"), example("lone", "with-dpdk")];
-    let metadata = json!({"packages": [{"name": "x", "targets": targets}]});
-    let scripts = scripts(examples(&metadata).unwrap());
-    assert_eq!(scripts.len(), 2, "{scripts:?}");
-    assert!(scripts[1].contains("examples/wired | "), "{scripts:?}");
+fn examples_over_dpdk_run_with_its_library() {
+    let targets = json!([{"kind": ["example"], "name": "ring", "src_path": "ring.rs"}]);
+    let metadata = |package| json!({"packages": [{"name": package, "targets": targets}]});
+    for (package, has_library) in [("dunlin-dpdk", true), ("dunlin-xdp", false)] {
+        let scripts = scripts(examples(&metadata(package)).unwrap());
+        assert_eq!(scripts.len(), 2, "{scripts:?}");
+        let names_library = scripts[1].contains("export DUNLIN_DPDK_LIBRARY=");
+        assert_eq!(names_library, has_library, "{scripts:?}");
+        let program = "/debug/examples/ring | \"$XTASK\" expect ring.out";
+        assert!(scripts[1].ends_with(program), "{scripts:?}");
+    }
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn report(functions: &[Value]) -> anyhow::Result<Report> {
 }
 
 #[test]
-fn a_place_counts_once_and_any_copy_may_reach_it() {
+fn a_place_in_several_copies_counts_once_and_is_reached_by_any_of_them() {
     let report = report(&[function([3, 0], [1, 0]), function([0, 0], [0, 0])]).unwrap();
     let half = Share { reached: 1, all: 2 };
     assert_eq!((report.outcomes(), report.regions()), (half, half));

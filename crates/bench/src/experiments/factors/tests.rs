@@ -17,7 +17,7 @@ fn everything_includes_all_factors_but_control() {
 }
 
 #[test]
-fn a_slice_with_all_factors_is_compared_with_the_next_slice_without_one() {
+fn a_slice_with_all_factors_is_compared_with_the_next_one_that_lacks_a_factor() {
     let rates = [(3, 9.0), (4, 10.0), (5, 8.0), (6, 20.0), (8, 5.0), (9, 6.0)];
     let late = [(11, 1.0), (12, 3.0), (15, 4.0)];
     let pairs = pair::pairs_of(&rates.into_iter().chain(late).collect());

@@ -71,7 +71,7 @@ pub(super) fn charts(rows: &[&Row]) -> Vec<Picture> {
         x: "value",
         params: &[usual[0], usual[1], ("batched", "true")],
     };
-    // Every length has a row with the smaller tables.
+    // Only the smaller tables have a row for every length.
     let mib = |row: &&Row| row.params.get("items_mib").and_then(Value::as_u64);
     let least = rows.iter().filter_map(mib).min();
     let small: Vec<&Row> = rows

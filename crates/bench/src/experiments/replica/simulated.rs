@@ -9,7 +9,7 @@
 //! | `simulated/latency.rs` | one put at a time, and echoes |
 //! | `simulated/failover.rs` | leaders that are killed |
 //!
-//! This file has the world of both: hosts, network and sessions.
+//! This file has the world of both experiments: hosts, network and sessions.
 
 pub(super) mod failover;
 pub(super) mod latency;

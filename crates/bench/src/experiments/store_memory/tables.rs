@@ -1,5 +1,5 @@
-//! Tables by themselves: the bytes of a store's region that its items take while it grows and after
-//! it was written over, and the items that a cache loses before its log has wrapped.
+//! Measures tables without a server. A store grows and is then written over: how many bytes of its
+//! region do its items take? A cache is filled: how many items does it lose before its log wraps?
 
 use std::time::Duration;
 
@@ -117,7 +117,7 @@ fn grow(parent: &Parent) -> anyhow::Result<()> {
     let mut worst: f64 = 0.0;
     for number in 0..items.count {
         set(&mut table, number, VALUE)?;
-        // A table with few items has mostly the index with which it began.
+        // While a table has few items, most of its bytes are the index with which it began.
         if number.is_multiple_of(STEP) && table.stats().splits > 0 {
             signal::check()?;
             worst = worst.max(bytes_an_item(&table));

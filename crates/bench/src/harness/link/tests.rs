@@ -1,4 +1,4 @@
-//! The names of ends, and places as parameters of children.
+//! The name of a link's end is parsed, and a child gets the end that its parent has passed.
 
 use super::*;
 

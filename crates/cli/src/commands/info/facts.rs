@@ -41,7 +41,7 @@ impl Fact {
         self.rate(is_good, State::Improve, advice)
     }
 
-    /// Makes it a fact about a feature that does not work.
+    /// The fact, marked as one about a feature that does not work.
     pub(super) fn missing(self, advice: impl Into<String>) -> Self {
         self.rate(false, State::Missing, advice)
     }

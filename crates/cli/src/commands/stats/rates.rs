@@ -36,7 +36,8 @@ pub(crate) fn all_between<'a>(before: &'a [Snapshot], after: &'a [Snapshot]) -> 
 }
 
 impl Between<'_> {
-    /// Seconds between both, on the endpoint's clock; 0 if it has not run in between.
+    /// Seconds between the two reports, on the endpoint's clock; 0 if the endpoint has not run in
+    /// between.
     pub(crate) fn seconds(&self) -> f64 {
         let before = self.before.map_or(0, |before| before.clock_ns);
         // An interval has far fewer than 2^52 nanoseconds.

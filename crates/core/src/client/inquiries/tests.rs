@@ -72,7 +72,7 @@ fn a_running_handler_excuses_a_peer_whose_packets_come() {
 }
 
 #[test]
-fn an_absent_peer_has_not_failed_and_an_account_of_nothing_leaves_silence_to_decide() {
+fn an_absent_peer_has_not_failed_and_one_without_an_account_has_if_it_is_silent() {
     let away = Account::Away(Nanos(1));
     assert_eq!(accounts_until_failed(&away, true, 40), None);
     assert_eq!(accounts_until_failed(&Account::Nothing, true, 40), Some(1));
@@ -80,7 +80,7 @@ fn an_absent_peer_has_not_failed_and_an_account_of_nothing_leaves_silence_to_dec
 }
 
 #[test]
-fn absence_wipes_out_the_accounts_in_vain_before_it() {
+fn after_an_absence_accounts_in_vain_are_counted_anew() {
     let mut inquiries = Inquiries::default();
     for round in 0..4 * u64::from(SILENT) {
         inquiries.on_asked(session(1), &[CALL], Nanos(round));

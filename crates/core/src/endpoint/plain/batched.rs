@@ -41,7 +41,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         after
     }
 
-    /// As [`Self::keep_whole`], for the only frame of a burst. True if it is kept.
+    /// Like [`Self::keep_whole`], for the only frame of a burst. True if it is kept.
     #[inline(never)]
     pub(super) fn keep_lone(&mut self, rx: &impl Rx) -> bool {
         let first = rx.first().or_else(|| rx.whole(0));
@@ -121,7 +121,7 @@ pub(super) fn while_whole<'a>(
     frames
 }
 
-/// As [`Rx::whole`], for a frame that does not come in a row.
+/// Like [`Rx::whole`], for a frame that does not come in a row.
 #[inline(never)]
 pub(crate) fn find_whole<R: Rx>(rx: &R, index: usize) -> Option<&[u8]> {
     rx.whole(index)

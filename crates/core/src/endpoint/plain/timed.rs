@@ -31,7 +31,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// As [`Self::run_otherwise`], for the only frame of a burst. If a function of the user has
+    /// Like [`Self::run_otherwise`], for the only frame of a burst. If a function of the user has
     /// panicked, the cursor is after its packet.
     #[inline(always)]
     pub(super) fn run_lone_apart(&mut self, rx: &impl Rx, cursor: &mut Cursor) {
@@ -67,7 +67,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         })
     }
 
-    /// As [`Self::end_packet`], for a packet of a frame that several share.
+    /// Like [`Self::end_packet`], for a packet of a frame that several share.
     #[inline(never)]
     pub(super) fn end_among_others(
         &mut self,

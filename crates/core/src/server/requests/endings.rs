@@ -165,7 +165,7 @@ impl Requests {
         match request.state {
             RequestState::Done if is_old => self.free(idx, context),
             RequestState::Receiving if is_old => {
-                // The sender has stopped. A later sweep frees the error that it gets.
+                // The sender has stopped, and gets an error. A later sweep frees that answer.
                 let given_up = self.given_up(idx);
                 self.reject(idx, ErrorCode::OVERLOADED, sessions, context);
                 context.agenda.on_held();

@@ -3,7 +3,7 @@
 //!
 //! Invariants: a source names the message of one call or request, and no other, however often its
 //! entry is used again. If a call or request ends before its packet has left, its message is copied
-//! into the lane first ([`Lane::keep`](super::Lane::keep)). If a message is gone all the same,
+//! into the lane first ([`Lane::keep`](super::Lane::keep)). If a message is gone nevertheless,
 //! because a peer has answered a request that was not sent yet, the packet leaves without a header,
 //! and its peer drops it.
 //!

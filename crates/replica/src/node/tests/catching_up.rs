@@ -1,7 +1,7 @@
 //! Followers that lack dropped entries, while the leader takes writes.
 
 use super::*;
-use crate::node::drawing::DROPPED;
+use crate::node::DROPPED;
 use crate::node::tend::SLACK_FOR_FOLLOWER;
 
 /// Entries that a log keeps in these tests.

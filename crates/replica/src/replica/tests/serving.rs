@@ -11,6 +11,7 @@ use dunlin_transport::shm::{self, Shm};
 
 use super::*;
 use crate::client::{Change, Client, ClientOptions, Token};
+use crate::node::DROPPED;
 use crate::service::serve;
 use crate::wire::{Member, Members};
 use crate::work::{Saved, Work};
@@ -23,8 +24,6 @@ const SLICE: usize = 4000;
 const VALUE: usize = 100;
 /// The most bytes by which a slice may be longer: the head of the image and its last item.
 const EXCESS: usize = 400;
-/// The most entries that a turn may drop.
-const DROPPED: u64 = 1024;
 
 type ShmHalves = Halves<<Shm as Transport>::Rx, <Shm as Transport>::Tx>;
 
@@ -141,7 +140,11 @@ impl Pair {
         let (drawn, base) = (node.drawn(), node.log().base());
         let slice = drawn.unwrap_or(0).saturating_sub(self.drawn.unwrap_or(0));
         assert!(slice <= SLICE + EXCESS, "{slice} bytes in a turn");
-        assert!(base - self.base <= DROPPED, "{base} after {}", self.base);
+        assert!(
+            base - self.base <= DROPPED as u64,
+            "{base} after {}",
+            self.base
+        );
         self.slices += usize::from(slice > 0);
         (self.drawn, self.base) = (drawn, base);
     }

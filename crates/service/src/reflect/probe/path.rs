@@ -60,7 +60,7 @@ enum Way<'a> {
 /// The rest of the way, at a place that is not its end.
 enum Next<'a> {
     Step(Step, Probe<'a>),
-    /// A value is to be made here.
+    /// A value must be made here.
     Make(Probe<'a>),
 }
 

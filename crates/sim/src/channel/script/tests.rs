@@ -103,7 +103,7 @@ fn options_of_the_channel_have_an_effect() {
     let pause = Backoff {
         least: Nanos::from_millis(1),
         first: Nanos::from_millis(1),
-        factor: 1,
+        factor: 2,
         most: Nanos::from_millis(1),
     };
     alone.channel.retry = Retry { attempts: 1, pause };

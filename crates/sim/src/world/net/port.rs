@@ -112,6 +112,11 @@ impl Port {
         self.tx.front().is_some_and(|pending| pending.due <= now)
     }
 
+    /// The position after the last item that was handed over.
+    pub(super) fn handed(&self) -> TxSeq {
+        self.handed
+    }
+
     /// Takes a burst, which is read at `due`, but not before earlier bursts. Returns the position
     /// after the burst, and when the burst will be read.
     pub(super) fn hand_over(

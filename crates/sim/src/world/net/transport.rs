@@ -135,6 +135,10 @@ impl SimTx {
         if net.ports[port.0].life != life {
             return TxSeq(items.len() as u64);
         }
+        if items.is_empty() {
+            // It takes no time, and draws no random delay.
+            return net.ports[port.0].handed();
+        }
         let bytes = items.iter().map(data_len).sum();
         if net.record.is_on() {
             let at = self.half.clock.world_time();
@@ -152,10 +156,8 @@ impl SimTx {
         let reached = self.reached(items);
         let frame_bytes = net.config.frame_bytes;
         let (end, due) = net.ports[port.0].hand_over(&reached, due, frame_bytes);
-        if !items.is_empty() {
-            let port = u32::try_from(port.0).expect("ports are peers, which have 32-bit numbers");
-            net.events.push(due, Event::Dma(port, life));
-        }
+        let port = u32::try_from(port.0).expect("ports are peers, which have 32-bit numbers");
+        net.events.push(due, Event::Dma(port, life));
         end
     }
 

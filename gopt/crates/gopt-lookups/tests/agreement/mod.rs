@@ -41,7 +41,7 @@ where
     check_handler(table, keys, &expected);
 }
 
-/// As [`check`], for a table that C reads as well.
+/// Like [`check`], for a table that C reads as well.
 pub(crate) fn check_with_c<L>(table: &L, keys: &[L::Key], oracle: impl Fn(L::Key) -> L::Value)
 where
     L: InC,
@@ -87,7 +87,7 @@ fn packets<K: Copy>(keys: &[K]) -> Vec<Packet<K>> {
     keys.iter().map(&mut packet).collect()
 }
 
-/// As [`check`], with the work of a handler around each look-up.
+/// Like [`check`], with the work of a handler around each look-up.
 fn check_handler<L>(table: &L, keys: &[L::Key], expected: &[L::Value])
 where
     L: Lookup,
