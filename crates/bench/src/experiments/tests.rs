@@ -6,6 +6,8 @@ use harness::draw::{Kind, Line, Picture};
 use serde_json::{Map, json};
 
 use super::*;
+use crate::harness::case::Case;
+use crate::harness::experiment::Sweep;
 use crate::output::sample::sample;
 
 fn charts(experiment: &str, rows: &[Row]) -> Vec<Picture> {
@@ -164,4 +166,28 @@ fn a_name_stands_for_one_experiment_and_for_one_role() {
             role.name()
         );
     }
+}
+
+/// A published figure whose metric or parameters no row has would disappear without a word.
+#[test]
+fn every_published_figure_of_a_service_has_a_row_beside_it() {
+    let mut lost = Vec::new();
+    // The figures of some experiments without a service are points of a line in the charts, and
+    // `factors` counts instructions before it knows its cases.
+    let names = ["kv", "replica", "index", "sequencer"];
+    for experiment in ALL.iter().filter(|it| names.contains(&it.name)) {
+        let sweep = Sweep {
+            transports: experiment.allowed,
+            sizes: experiment.sizes,
+            are_sizes_chosen: false,
+            #[cfg(feature = "kv")]
+            items_mib: experiment.items_mib.unwrap_or(0),
+        };
+        let cases = (experiment.cases)(&sweep).unwrap();
+        let rows = || cases.iter().flat_map(Case::unmeasured);
+        let alone = experiment.published.iter();
+        let alone = alone.filter(|it| !rows().any(|row| it.is_beside(&row)));
+        lost.extend(alone.map(|it| (experiment.name, it.metric, it.what)));
+    }
+    assert!(lost.is_empty(), "{lost:?}");
 }

@@ -97,6 +97,19 @@ impl Case {
         [self.pings.len(), self.counted().rounds.len()]
     }
 
+    /// Rows with the metrics and parameters of this case, without measured values.
+    #[cfg(test)]
+    pub(crate) fn unmeasured(&self) -> Vec<Row> {
+        let metrics = self.subject.probe.metrics().iter();
+        let none = Spread::of([0.0].into_iter()).expect("there is a value");
+        let row = |metric: &Metric| Row {
+            transport: self.transport.into(),
+            params: self.params.clone(),
+            ..Row::new(self.experiment, (metric.name, metric.unit), none)
+        };
+        metrics.map(row).collect()
+    }
+
     fn counted(&self) -> Counted {
         let rounds = self.pings.len();
         let all = |reason, is_steady| Counted {
