@@ -71,6 +71,8 @@ fn plain(bytes: &[u8]) {
     let key = Request::decode_set(bytes, tag);
     assert_eq!(key.map(|key| Store::of_plain_set(bytes, key)), set);
     assert_eq!(Request::decode_set(bytes, !tag), None);
+    assert!(Request::claims_set(bytes) || set.is_none());
+    assert!(!Request::claims_set(bytes) || get.is_none());
 }
 
 /// Reads the bytes as the lines of a dump file. Each item that is read must be written as a line

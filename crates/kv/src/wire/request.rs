@@ -347,6 +347,12 @@ impl<'a> Request<'a> {
         is_get.then_some(key)
     }
 
+    /// Whether the bytes have the code of a set.
+    #[inline]
+    pub(crate) fn claims_set(bytes: &[u8]) -> bool {
+        bytes.get(1) == Some(&code::SET)
+    }
+
     /// The key, if the bytes are a set with this map's tag and without a condition, as most writes
     /// are. [`Store::of_plain_set`] reads the rest.
     #[inline]

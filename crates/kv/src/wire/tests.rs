@@ -224,8 +224,23 @@ fn wrong_requests_are_refused() {
     let mut long = encoded(&Request::Write(Store::set(b"k", b"")));
     long.resize(long.len() + MAX_VALUE, 0);
     assert!(Request::decode(&long).is_ok());
+    assert!(Request::decode_set(&long, 0x0403_0201).is_some());
     long.push(0);
     assert_eq!(Request::decode(&long), Err(Malformed));
+    assert!(Request::decode_set(&long, 0x0403_0201).is_none());
+}
+
+#[test]
+fn keys_have_1_to_250_bytes() {
+    for (len, is_good) in [(0, false), (1, true), (250, true), (251, false)] {
+        let key = vec![b'k'; len];
+        let set = Request::Write(Store::set(&key, b"value"));
+        for request in [Request::Get { key: &key }, set] {
+            let bytes = encoded(&request);
+            assert_eq!(Request::decode(&bytes).is_ok(), is_good, "{len} bytes");
+            check::message(&bytes);
+        }
+    }
 }
 
 #[test]
