@@ -248,13 +248,11 @@ impl<A> Node<A> {
         self.on_change(rng, out);
         self.propose();
         self.change_members();
-        loop {
+        self.ask();
+        while has_news(&self.raft.raft, self.committed.last()) {
+            self.take(out);
             self.ask();
             self.on_change(rng, out);
-            if !has_news(&self.raft.raft, self.committed.last()) {
-                break;
-            }
-            self.take(out);
         }
         self.apply_earlier(out);
         if self.arrived.is_some() {
@@ -400,6 +398,9 @@ impl<A> Node<A> {
     /// proposal.
     fn propose(&mut self) {
         let mut own = self.own.len();
+        if own + self.waiting.requests() == 0 {
+            return;
+        }
         let mut entries = Vec::with_capacity(own + self.waiting.requests());
         if own > 0 {
             entries.extend(self.own.drain(..).map(|it| entry_with(&it)));
