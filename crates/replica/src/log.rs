@@ -153,18 +153,22 @@ impl Log {
         usize::try_from(place).ok()
     }
 
-    /// Appends entries. They replace existing entries from the first new index on.
-    pub(crate) fn append(&mut self, entries: Vec<Entry>) {
+    /// Moves entries to the end of the log. They replace existing entries from the first new index
+    /// on.
+    pub(crate) fn append(&mut self, entries: &mut Vec<Entry>) {
         let Some(first) = entries.first() else {
             return;
         };
         let place = self.place(first.index);
         let place = place.expect("no entry before the base is written again");
         assert!(place <= self.entries.len(), "a log has no gap");
-        let replaced: u64 = self.entries.range(place..).map(size_of).sum();
-        self.entries.truncate(place);
-        self.bytes = self.bytes - replaced + entries.iter().map(size_of).sum::<u64>();
-        self.entries.extend(entries);
+        while place < self.entries.len()
+            && let Some(replaced) = self.entries.pop_back()
+        {
+            self.bytes -= size_of(&replaced);
+        }
+        self.bytes += entries.iter().map(size_of).sum::<u64>();
+        self.entries.extend(entries.drain(..));
     }
 
     /// Writes term, vote and committed index.

@@ -35,6 +35,7 @@ pub(crate) mod items;
 mod journal;
 mod lease;
 mod members;
+mod news;
 mod output;
 mod pace;
 mod patience;
@@ -46,7 +47,7 @@ mod waiting;
 
 use dunlin_core::{Nanos, Rng};
 use raft::eraftpb::{Entry, Message, MessageType};
-use raft::{Config, RawNode, Ready, SnapshotStatus, StateRole};
+use raft::{Config, RawNode, SnapshotStatus, StateRole};
 use slog::{Discard, Logger, o};
 
 use crate::log::Log;
@@ -63,6 +64,7 @@ pub use image::{Image, Restored};
 use journal::Journal;
 use lease::Lease;
 use members::Orders;
+use news::{News, committed_since, has_news};
 pub use output::Output;
 use pace::Pace;
 use planted::{lease_of, plant};
@@ -135,9 +137,9 @@ impl<A> Node<A> {
         Self {
             mute_ticks,
             raft,
+            committed: Committed::from(machine.applied()),
             machine,
             waiting: Waiting::new(options.operations),
-            committed: Committed::default(),
             pace: Pace::default(),
             journal: None,
             is_to_shorten: false,
@@ -247,14 +249,11 @@ impl<A> Node<A> {
         self.on_change(rng, out);
         self.propose();
         self.change_members();
-        loop {
+        self.ask();
+        while has_news(&self.raft.raft, self.committed.last()) {
+            self.take(out);
             self.ask();
             self.on_change(rng, out);
-            if !self.raft.has_ready() {
-                break;
-            }
-            let ready = self.raft.ready();
-            self.take(ready, out);
         }
         self.apply_earlier(out);
         if self.arrived.is_some() {
@@ -400,6 +399,9 @@ impl<A> Node<A> {
     /// proposal.
     fn propose(&mut self) {
         let mut own = self.own.len();
+        if own + self.waiting.requests() == 0 {
+            return;
+        }
         let mut entries = Vec::with_capacity(own + self.waiting.requests());
         if own > 0 {
             entries.extend(self.own.drain(..).map(|it| entry_with(&it)));
@@ -458,21 +460,23 @@ impl<A> Node<A> {
         }
     }
 
-    /// Does the work that Raft requests.
-    fn take(&mut self, mut ready: Ready, out: &mut Output<A>) {
-        for state in ready.take_read_states() {
+    /// Takes what Raft has made, and applies what it has committed.
+    fn take(&mut self, out: &mut Output<A>) {
+        let news = News::take(&mut self.raft.raft);
+        for state in self.raft.raft.read_states.drain(..) {
             self.lease
                 .on_confirmed(&state.request_ctx, self.options.tick());
             self.waiting.on_confirmed(&state.request_ctx, state.index);
         }
-        let is_restored = !ready.snapshot().is_empty();
-        let items = is_restored.then(|| self.restore(ready.snapshot()));
-        if let Some(last) = ready.committed_entries().last() {
-            self.on_committed(last.index, out);
+        let snapshot = self.raft.snap().cloned();
+        let items = snapshot.map(|it| self.restore(&it));
+        let since = self.committed.last();
+        if let Some(last) = committed_since(&self.raft.raft, since) {
+            self.on_committed(last, out);
         }
         match self.journal.is_some() {
-            true => self.save(ready, items, out),
-            false => self.keep(ready, out),
+            true => self.save(news, items, out),
+            false => self.keep(news, out),
         }
         self.note_applied();
     }

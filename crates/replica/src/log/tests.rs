@@ -19,7 +19,7 @@ fn log() -> Log {
     };
     let members = Members::new([member]).unwrap();
     let mut log = Log::new(Roster::first(&members));
-    log.append((2..=6).map(|index| entry(index, 1)).collect());
+    log.append(&mut (2..=6).map(|index| entry(index, 1)).collect());
     log
 }
 
@@ -34,7 +34,7 @@ fn read(log: &mut Log, low: u64, high: u64, most: u64) -> raft::Result<Vec<u64>>
 #[test]
 fn later_entries_replace_earlier_ones() {
     let mut log = log();
-    log.append(vec![entry(4, 2), entry(5, 2)]);
+    log.append(&mut vec![entry(4, 2), entry(5, 2)]);
     assert_eq!(log.last(), 5);
     assert_eq!([1, 3, 4].map(|index| log.term(index).unwrap()), [1, 1, 2]);
     assert!(log.term(6).is_err() && log.term(0).is_err());

@@ -1,7 +1,7 @@
 //! How far Raft has handed out committed entries. Called by `node` and `applying`.
 
 /// The last entries that are known to be committed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Committed {
     last: u64,
     /// The last one that an earlier run found.
@@ -9,6 +9,14 @@ pub(super) struct Committed {
 }
 
 impl Committed {
+    /// All entries up to this one are applied already.
+    pub(super) const fn from(applied: u64) -> Self {
+        Self {
+            last: applied,
+            earlier: applied,
+        }
+    }
+
     /// Begins a run.
     pub(super) const fn on_run(&mut self) {
         self.earlier = self.last;

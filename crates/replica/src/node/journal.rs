@@ -18,17 +18,29 @@ use crate::work::Saved;
 /// Term and vote.
 pub(super) type Promise = (u64, u64);
 
+/// The part of a write that Raft must know to be saved.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Kept {
+    /// The index of a leader's snapshot.
+    pub(super) snapshot: Option<u64>,
+    /// Index and term of the last entry.
+    pub(super) last: Option<(u64, u64)>,
+}
+
 /// A write that is not saved yet.
 #[derive(Debug)]
 struct Write {
     number: u64,
     promise: Promise,
+    kept: Kept,
     /// The node's tick count when the write began to wait, or when the disk had room again.
     begin: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct Journal {
+    /// The number of the last write.
+    number: u64,
     under_way: VecDeque<Write>,
     /// The last promise that is on the disk.
     promise: Promise,
@@ -49,6 +61,7 @@ impl Journal {
     /// The journal of a disk that has this promise.
     pub(super) const fn new(promise: Promise) -> Self {
         Self {
+            number: 0,
             under_way: VecDeque::new(),
             promise,
             ticks: 0,
@@ -88,14 +101,17 @@ impl Journal {
         last.is_none_or(|write| write.promise == self.promise)
     }
 
-    /// Notes a write that makes a promise, perhaps the same as the previous write.
-    pub(super) fn on_write(&mut self, number: u64, promise: Promise) {
-        let begin = self.ticks;
+    /// Notes a write that makes a promise, perhaps the same as the previous write. Returns its
+    /// number.
+    pub(super) fn on_write(&mut self, promise: Promise, kept: Kept) -> u64 {
+        self.number += 1;
         self.under_way.push_back(Write {
-            number,
+            number: self.number,
             promise,
-            begin,
+            kept,
+            begin: self.ticks,
         });
+        self.number
     }
 
     /// Notes that the disk was asked for a checkpoint.
@@ -103,13 +119,19 @@ impl Journal {
         self.asked += 1;
     }
 
-    /// Takes the disk's progress.
-    pub(super) fn on_saved(&mut self, saved: Saved) {
+    /// Takes the disk's progress. Returns the last entry of all writes that are now saved; after a
+    /// snapshot, only those of later entries count.
+    pub(super) fn on_saved(&mut self, saved: Saved) -> Kept {
         let had_room = !self.is_full;
         self.is_full = saved.is_full;
         self.done = saved.checkpoints;
+        let mut kept = Kept::default();
         while let Some(write) = self.under_way.pop_front_if(|it| it.number <= saved.number) {
             self.promise = write.promise;
+            match write.kept.snapshot {
+                Some(_) => kept = write.kept,
+                None => kept.last = write.kept.last.or(kept.last),
+            }
             if had_room {
                 self.patience.on_saved(self.ticks - write.begin);
             }
@@ -123,6 +145,7 @@ impl Journal {
         while let Some((_, message)) = self.held.pop_front_if(|it| it.0 <= saved.number) {
             self.free.push(message);
         }
+        kept
     }
 
     /// Takes messages that Raft has made in a term, and releases those that need not wait.

@@ -1,10 +1,10 @@
 //! Writes entries and promises into the log, both the one in memory and the one on the disk.
 
-use raft::Ready;
-use raft::eraftpb::{Entry, Message};
+use raft::eraftpb::Message;
 
 use super::Node;
-use super::journal::{Journal, promise_of};
+use super::journal::{Journal, Kept, promise_of};
+use super::news::{News, confirm, store};
 use super::output::Output;
 use crate::work::{Items, LogWrite, Saved, Work};
 
@@ -20,8 +20,8 @@ impl<A> Node<A> {
     /// Takes the progress of the disk.
     pub fn on_saved(&mut self, saved: Saved) {
         if let Some(journal) = &mut self.journal {
-            journal.on_saved(saved);
-            self.raft.on_persist_ready(saved.number);
+            let kept = journal.on_saved(saved);
+            confirm(&mut self.raft.raft, kept);
             self.note_applied();
         }
     }
@@ -49,16 +49,12 @@ impl<A> Node<A> {
 
     /// Writes entries and promises into the log in memory. Then the messages that depend on them
     /// leave.
-    pub(super) fn keep(&mut self, mut ready: Ready, out: &mut Output<A>) {
-        add(&mut out.messages, ready.take_messages());
-        let entries = self.take_entries(&mut ready, out);
-        self.raft.mut_store().append(entries);
-        add(&mut out.messages, ready.take_persisted_messages());
-        let number = ready.number();
-        // Not `advance_append`, which looks for more work at once. There is none, unless this node
-        // is the only voter; then the next run finds it.
-        self.raft.advance_append_async(ready);
-        self.raft.on_persist_ready(number);
+    pub(super) fn keep(&mut self, news: News, out: &mut Output<A>) {
+        add(&mut out.messages, news.messages);
+        #[cfg(feature = "mutants")]
+        self.answer_early(out);
+        let kept = store(&mut self.raft.raft, news.promises);
+        confirm(&mut self.raft.raft, kept);
     }
 
     /// Takes back the memory of messages that have been sent, so that Raft can reuse it.
@@ -71,15 +67,16 @@ impl<A> Node<A> {
     }
 
     /// Hands entries and promises to the disk. Messages that depend on them wait.
-    pub(super) fn save(&mut self, mut ready: Ready, items: Option<Items>, out: &mut Output<A>) {
-        let (number, term) = (ready.number(), self.term());
-        let must_write = ready.must_sync();
-        let entries = self.take_entries(&mut ready, out);
-        self.raft.mut_store().append(entries.clone());
+    pub(super) fn save(&mut self, news: News, items: Option<Items>, out: &mut Output<A>) {
+        #[cfg(feature = "mutants")]
+        self.answer_early(out);
+        let entries = self.raft.raft.raft_log.unstable.entries.clone();
+        let kept = store(&mut self.raft.raft, news.promises);
+        let term = self.term();
         let journal = self.journal.as_mut().expect("the caller has seen it");
-        if must_write {
+        if news.has_promised || kept != Kept::default() {
             let promises = self.raft.store().promises().clone();
-            journal.on_write(number, promise_of(&promises));
+            let number = journal.on_write(promise_of(&promises), kept);
             out.work.push(Work::Write(LogWrite {
                 number,
                 promises,
@@ -87,40 +84,21 @@ impl<A> Node<A> {
                 items,
             }));
         }
-        journal.send(ready.take_messages(), true, term);
         #[cfg(feature = "mutants")]
-        if self.options.shows(crate::options::Mutant::HeldHeartbeats) {
-            journal.hold(ready.take_persisted_messages());
+        if !news.are_leaders && self.options.shows(crate::options::Mutant::HeldHeartbeats) {
+            return journal.hold(news.messages);
         }
-        journal.send(ready.take_persisted_messages(), false, term);
-        let is_idle = journal.is_idle();
-        self.raft.advance_append_async(ready);
-        if is_idle {
-            self.raft.on_persist_ready(number);
-        }
-    }
-
-    /// Moves Raft's entries out, for the log in memory, which also gets the promises.
-    fn take_entries(&mut self, ready: &mut Ready, out: &mut Output<A>) -> Vec<Entry> {
-        let entries = ready.take_entries();
-        #[cfg(feature = "mutants")]
-        self.answer_early(&entries, out);
-        #[cfg(not(feature = "mutants"))]
-        let _ = out;
-        if let Some(promises) = ready.hs() {
-            self.raft.mut_store().promise(promises.clone());
-        }
-        entries
+        journal.send(news.messages, news.are_leaders, term);
     }
 
     /// Answers puts that are only in this node's log, for a planted bug.
     #[cfg(feature = "mutants")]
-    fn answer_early(&mut self, entries: &[Entry], out: &mut Output<A>) {
+    fn answer_early(&mut self, out: &mut Output<A>) {
         use crate::wire::{Answer, Operation, Request};
         if !self.leads() || !self.options.shows(crate::options::Mutant::EarlyAnswer) {
             return;
         }
-        for entry in entries {
+        for entry in &self.raft.raft.raft_log.unstable.entries {
             if let Ok(request) = Request::decode(&entry.data)
                 && matches!(request.operation, Operation::Put(_))
             {

@@ -101,6 +101,7 @@ impl<A> Waiting<A> {
     }
 
     /// The number of writes that the next run proposes.
+    #[inline]
     pub(super) const fn requests(&self) -> usize {
         self.ends.len()
     }
@@ -112,12 +113,16 @@ impl<A> Waiting<A> {
             return;
         }
         let shared = Shared::new(&self.bytes);
+        self.bytes.clear();
+        if self.ends.len() == 1 {
+            self.ends.clear();
+            return entries.push(shared.into_write());
+        }
         let mut begin = 0;
         entries.extend(self.ends.drain(..).map(|end| {
             let place = std::mem::replace(&mut begin, end)..end;
             shared.write(place)
         }));
-        self.bytes.clear();
     }
 
     /// Whether some gets wait for a question.
@@ -128,8 +133,9 @@ impl<A> Waiting<A> {
     /// Notes that the next `count` writes are in the log, after index `last`.
     pub(super) fn on_appended(&mut self, last: u64, count: usize) {
         let indices = last + 1..;
-        self.appended
-            .extend(indices.zip(self.askers.drain(..count)));
+        for it in indices.zip(self.askers.drain(..count)) {
+            self.appended.push_back(it);
+        }
     }
 
     /// Notes that Raft did not take the next writes.

@@ -136,6 +136,26 @@ impl Shared {
         }
     }
 
+    /// Makes the entry of a write from all bytes, without counting another reference.
+    pub(crate) fn into_write(self) -> Entry {
+        Entry {
+            data: self.0,
+            ..Entry::default()
+        }
+    }
+
+    /// Makes an entry from all bytes, like [`entry_of`].
+    pub(super) fn into_entry(self, term: u64, index: u64) -> Entry {
+        match self.0.get(1) == Some(&MARK) {
+            true => entry_of(term, index, &self.0),
+            false => Entry {
+                term,
+                index,
+                ..self.into_write()
+            },
+        }
+    }
+
     /// Makes an entry from a part of the bytes, like [`entry_of`].
     pub(super) fn entry(&self, term: u64, index: u64, place: Range<usize>) -> Entry {
         let bytes = &self.0[place.clone()];

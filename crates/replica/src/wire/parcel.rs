@@ -296,6 +296,9 @@ impl Source<'_> {
     fn entry(&mut self, term: u64, index: u64, data: &[u8], cursor: &Cursor<'_>) -> Entry {
         let end = self.at(cursor);
         let begin = end - data.len();
+        if self.copy.is_none() && cursor.0.is_empty() {
+            return Shared::new(data).into_entry(term, index);
+        }
         let (base, copy) = self
             .copy
             .get_or_insert_with(|| (begin, Shared::new(&self.bytes[begin..])));

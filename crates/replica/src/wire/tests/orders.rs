@@ -53,3 +53,17 @@ fn orders_and_changes_have_their_bytes() {
         assert_eq!(Change::decode(&bytes[..bytes.len() - 1]), Err(Malformed));
     }
 }
+
+#[test]
+fn a_parcel_brings_a_change_alone_and_after_a_write() {
+    let change = entry_of(5, 11, &Change::Complete.to_bytes());
+    let mut parcel = append();
+    parcel.messages.truncate(1);
+    parcel.messages[0].entries[1] = change.clone();
+    assert_eq!(Parcel::decode(&parcel.to_bytes()), Ok(parcel.clone()));
+    let message = &mut parcel.messages[0];
+    message.index = 10;
+    message.log_term = 5;
+    message.entries = vec![change].into();
+    assert_eq!(Parcel::decode(&parcel.to_bytes()), Ok(parcel));
+}
