@@ -103,8 +103,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             outbox.complete_lane(owners);
         }
         let lane = outbox.lane();
-        stats.on_transmit(1, 1, lane.requests());
         let end = self.tx.send_lone(lane, packet, owners);
+        // The peer waits for the packet, so it is counted after it left.
+        stats.on_transmit(1, 1, lane.requests());
         outbox.clear_plain(end);
     }
 

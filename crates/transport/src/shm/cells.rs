@@ -227,6 +227,19 @@ impl Cells {
         }
     }
 
+    /// Writes the last bytes of the cell `at`, so that this core gets its line.
+    ///
+    /// # Safety
+    /// The cell belongs to the caller.
+    #[inline(always)]
+    pub(super) unsafe fn claim(&self, at: usize) {
+        // SAFETY: a cell is that long.
+        unsafe {
+            let last = self.bytes_at(at).as_ptr().add(ONE_CELL - WORD);
+            last.cast::<u64>().write(0);
+        }
+    }
+
     /// Writes the header of a packet whose first cell is `at`: half of the cell, without its word.
     ///
     /// # Safety

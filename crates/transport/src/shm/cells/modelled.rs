@@ -54,6 +54,15 @@ impl Cells {
     ///
     /// # Safety
     /// None here: loom checks the accesses.
+    pub(in super::super) unsafe fn claim(&self, at: usize) {
+        // SAFETY: the bytes are an array.
+        unsafe { self.write(at, ONE_CELL - WORD, [0; WORD].as_ptr(), WORD) };
+    }
+
+    /// Does the same as in the real build.
+    ///
+    /// # Safety
+    /// None here: loom checks the accesses.
     pub(in super::super) unsafe fn write_possible_second(
         &self,
         at: usize,

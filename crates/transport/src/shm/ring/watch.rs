@@ -31,6 +31,17 @@ impl Watch {
         }
     }
 
+    /// Prefetches the cell after this one, which may lie beyond the ring.
+    ///
+    /// # Safety
+    /// The cells of the ring are alive.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(in crate::shm) unsafe fn prefetch_after(self) {
+        // SAFETY: as the caller promises.
+        dunlin_msgbuf::prefetch_line(unsafe { self.word.as_ref() }, 1);
+    }
+
     /// The address of the packet's first cell.
     #[cfg(not(loom))]
     #[inline(always)]

@@ -119,3 +119,40 @@ fn cells_are_lent_up_to_a_pause_and_not_beyond_the_room() {
     assert_eq!(push_lent(&mut ring.producer, &one), 0);
     assert!(!Lent::none().has_room() && !Lent::none().are_lent());
 }
+
+#[test]
+fn the_sender_claims_a_free_cell_after_each_packet() {
+    let mut ring = Heap::new(64, 100);
+    for _ in 0..64 {
+        ring.push(&[0xFF; ONE_CELL], &[]).expect("there is room");
+        assert!(ring.pop().is_some());
+        ring.consumer.give_back();
+    }
+    // SAFETY: the cells are this test's, and it asks for the first ones.
+    let last_byte = |ring: &Heap, at| unsafe { ring.cells().bytes(at).add(ONE_CELL - 1).read() };
+    let first = u32::try_from(AHEAD).expect("few");
+    assert_eq!(push_lent(&mut ring.producer, &Row::new(&[[7; 20]; 3])), 3);
+    for at in first - 1..first + 4 {
+        let is_claimed = (first..first + 3).contains(&at);
+        assert_eq!(last_byte(&ring, at) == 0, is_claimed, "cell {at}");
+    }
+}
+
+#[test]
+fn no_claim_reaches_a_packet_that_was_not_read() {
+    for read in 17..=20 {
+        let (mut ring, full) = (Heap::new(64, 100), [0xFF; ONE_CELL]);
+        ring.consumer.set_part(Some(1));
+        let push = |ring: &mut Heap| ring.push(&full, &[]).expect("there is room");
+        (0..63).for_each(|_| push(&mut ring));
+        for _ in 0..read {
+            assert!(ring.pop().is_some());
+            ring.consumer.give_back();
+        }
+        push(&mut ring);
+        push_lent(&mut ring.producer, &Row::new(&[full; 16]));
+        while let Some(packet) = ring.pop() {
+            assert_eq!(packet, full, "{read} cells were free");
+        }
+    }
+}
