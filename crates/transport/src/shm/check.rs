@@ -92,17 +92,7 @@ fn poll(ring: &mut Heap, times: u8) -> bool {
 /// Takes packets like a receiver that copies them in its loop. Other packets stay.
 fn take_in_place(ring: &mut Heap, times: u8) {
     let mut packets = Vec::new();
-    let watch = ring.consumer.watch();
-    // SAFETY: the cells are the ring's, which lives.
-    if let Some(len) = unsafe { watch.next() } {
-        // A flag makes the length longer than any ring.
-        let lone = match cells_of(len.min(2 * LONGEST)) {
-            1 => ring.consumer.take_lone::<1>(watch, len),
-            2 => ring.consumer.take_lone::<2>(watch, len),
-            _ => ring.consumer.take_lone::<0>(watch, len),
-        };
-        packets.extend(lone.map(|(packet, _)| packet));
-    }
+    packets.extend(ring.consumer.take_by_watch(ring.consumer.end_of_run()));
     // SAFETY: as above.
     if let Some(len) = unsafe { ring.consumer.watch().next() } {
         let cells = cells_of(len.min(2 * LONGEST)) as usize;

@@ -258,7 +258,6 @@ impl Tx for ShmTx {
         messages: impl Messages<'a>,
     ) -> TxSeq {
         if packet.size() > ONE_CELL {
-            self.end_lone_run();
             return match packet.size() {
                 ..=TWO_CELLS => self.send_lone_two(lane, packet),
                 len if len <= LANE_COPIED => self.send_lone_long(lane, packet),

@@ -5,9 +5,7 @@
 
 use std::ptr::NonNull;
 
-#[cfg(not(loom))]
-use super::super::cells::CELL;
-use super::super::cells::{Cells, ONE_CELL, cells_of, cells_of_long};
+use super::super::cells::{Cell, Cells, ONE_CELL, cells_of, cells_of_long};
 use super::super::sync::Ordering;
 use super::watch::Watch;
 use super::{ConsumerLine, LEN_SHIFT, Parked, REFERENCE, WRAP, longest_packet, low, sequence};
@@ -122,41 +120,6 @@ impl Consumer {
         self.head += u64::from(cells);
         let (at, cells) = (at as usize, cells as usize);
         Some(At { at, len, cells })
-    }
-
-    /// Takes the packet at the head if it is the only one so far. The caller has seen it there
-    /// through this watch: it has `len` bytes, and `CELLS` cells, or more than two if `CELLS` is 0.
-    /// Also returns the place of the next packet.
-    #[cfg(not(loom))]
-    #[inline(always)]
-    pub(in crate::shm) fn take_lone<const CELLS: u32>(
-        &mut self,
-        watch: Watch,
-        len: u32,
-    ) -> Option<(At, Watch)> {
-        if CELLS != 1 && len > self.longest {
-            return None;
-        }
-        let cells = cells_in::<CELLS>(len);
-        // A peer may claim that a packet of several cells begins in the ring's last cell.
-        if CELLS != 1 && cells > self.cells.count() - self.cells.index(self.head) {
-            return None;
-        }
-        let after = self.head + u64::from(cells);
-        debug_assert_eq!(watch, self.watch());
-        let next = match self.cells.index(after) < cells {
-            true => self.watch_at(after),
-            // SAFETY: the packet is not the last one before the ring's end.
-            false => unsafe { watch.later(cells as usize) },
-        };
-        // If another packet follows, both are taken as a row. A packet that has just come may be
-        // missed. SAFETY: our cells are alive.
-        if unsafe { next.has_come() } {
-            return None;
-        }
-        let (at, cells) = (self.cells.index(self.head) as usize, cells as usize);
-        self.head = after;
-        Some((At { at, len, cells }, next))
     }
 
     /// Takes packets of `len` bytes each, with `CELLS` cells each, or with more than two if `CELLS`
@@ -321,7 +284,7 @@ impl Consumer {
         }
     }
 
-    /// The address of the first cell, from the head on, at which a packet of one cell needs this
+    /// The address of the first cell, from the head on, at which a packet with that cell needs this
     /// end, because cells must be given back first or the next packet is in the next lap.
     /// [`Self::catch_up`] notes the packets that were taken before.
     #[cfg(not(loom))]
@@ -333,14 +296,26 @@ impl Consumer {
         self.cells.word_ptr(at).addr().get()
     }
 
-    /// Notes that packets of one cell were taken up to this place, from which the next packet is
+    /// Notes that packets were taken up to this place, from which the next packet is
     /// taken.
-    #[cfg(not(loom))]
     #[inline(always)]
     pub(in crate::shm) fn catch_up(&mut self, watch: Watch) {
-        let taken = watch.addr().wrapping_sub(self.watch().addr()) / CELL;
+        let taken = watch.addr().wrapping_sub(self.watch().addr()) / size_of::<Cell>();
         self.head += taken as u64;
         debug_assert_eq!(watch, self.watch());
+    }
+
+    /// Takes the packet at the head, if it is alone and lies before the address `end`, as a
+    /// receiver does that has only the watch.
+    #[cfg(any(test, fuzzing, feature = "check"))]
+    pub(in crate::shm) fn take_by_watch(&mut self, end: usize) -> Option<At> {
+        let watch = self.watch();
+        // SAFETY: our cells are alive.
+        let len = unsafe { watch.next() }.filter(|len| *len <= self.longest)?;
+        let (at, cells) = (self.cells.index(self.head) as usize, cells_of(len) as usize);
+        // SAFETY: as above, and the caller has the end from us.
+        self.catch_up(unsafe { watch.after_lone(cells, end) }?);
+        Some(At { at, len, cells })
     }
 
     /// Gives the cells of all packets taken so far back to the producer, once there are enough of

@@ -155,6 +155,22 @@ impl Dirty {
         dirty
     }
 
+    /// The word of the set that has the bit of the cell `at`.
+    pub(super) fn word_of(&self, at: usize) -> u64 {
+        self.bits[at / Self::RUN]
+    }
+
+    /// Replaces that word.
+    pub(super) fn set_word_of(&mut self, at: usize, word: u64) {
+        self.bits[at / Self::RUN] = word;
+    }
+
+    /// Notes that the tail may meet cells that hold data up to the position `until`, which is one
+    /// lap after the tail.
+    pub(super) const fn reach(&mut self, until: u64) {
+        self.until = until;
+    }
+
     /// False if the cell at this position of the tail is certainly clean.
     #[inline(always)]
     pub(super) const fn is_possible(&self, position: u64) -> bool {

@@ -15,6 +15,8 @@ use super::super::doorbell::Doorbell;
 use super::row::{Row, push_lone, push_row};
 use super::*;
 
+mod lent;
+
 const COUNT: u32 = 4;
 const LONGEST: u32 = 120;
 

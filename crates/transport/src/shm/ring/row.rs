@@ -6,6 +6,7 @@ use dunlin_wire::HEADER_LEN;
 use super::super::cells::{CELL, ONE_CELL, WORD};
 use super::super::staged::{MOST_LINES, Staged};
 use super::Producer;
+use super::lent::Lent;
 
 /// A packet: its first line, and its length in bytes.
 pub(super) type Packet = (usize, usize);
@@ -40,13 +41,11 @@ pub(super) fn push_lone(producer: &mut Producer, row: &Row, packet: Packet) -> b
     }
     match row.lines(&[packet]).len() {
         1 => {
-            let mut cells = producer.lend();
-            if !cells.has_room() {
-                return producer.push_lone(row.line(packet), row.size(packet));
+            let cells = producer.lend();
+            match cells.have(1) {
+                true => push_in(producer, cells, row, &[packet]) == 1,
+                false => producer.push_lone(row.line(packet), row.size(packet)),
             }
-            // SAFETY: the ring is alive, and the cells are given back at once.
-            unsafe { cells.push(row.line(packet), row.size(packet)) };
-            producer.take_back(&cells) == 1
         }
         ..=MOST_LINES => {
             let mut lines = [[0xEE; CELL]; MOST_LINES];
@@ -63,15 +62,30 @@ pub(super) fn push_lone(producer: &mut Producer, row: &Row, packet: Packet) -> b
 
 /// Sends packets of one cell each, one by one in lent cells, as long as cells are left. Returns
 /// their number.
-#[cfg(not(loom))]
 pub(super) fn push_lent(producer: &mut Producer, row: &Row) -> usize {
-    let mut cells = producer.lend();
-    for packet in &row.packets {
-        if !cells.has_room() {
+    let cells = producer.lend();
+    push_in(producer, cells, row, &row.packets)
+}
+
+/// Sends packets one by one in a block, as long as cells are left. Returns their number.
+pub(super) fn push_in_block(producer: &mut Producer, row: &Row) -> usize {
+    let cells = producer.lend_block();
+    push_in(producer, cells, row, &row.packets)
+}
+
+/// Sends packets in these cells, as long as cells are left, and gives the cells back. Returns the
+/// packets' number.
+pub(super) fn push_in(
+    producer: &mut Producer,
+    mut cells: Lent,
+    row: &Row,
+    packets: &[Packet],
+) -> usize {
+    for packet in packets {
+        // SAFETY: the ring is alive, and its producer is not used meanwhile.
+        if unsafe { row.push_to(&mut cells, *packet) }.is_none() {
             break;
         }
-        // SAFETY: the ring is alive, and its producer is not used meanwhile.
-        unsafe { cells.push(row.line(*packet), row.size(*packet)) };
     }
     usize::try_from(producer.take_back(&cells)).expect("few")
 }
@@ -93,6 +107,26 @@ pub(super) fn push_row(producer: &mut Producer, row: &Row) -> usize {
 }
 
 impl Row {
+    /// Sends a packet in lent cells: see [`Lent::push_any`].
+    ///
+    /// # Safety
+    /// As for that function.
+    pub(super) unsafe fn push_to(&self, cells: &mut Lent, packet: Packet) -> Option<bool> {
+        let (own, len) = (self.lines(&[packet]), self.size(packet));
+        let mut lines = [[0xEE; CELL]; MOST_LINES];
+        lines.get_mut(..own.len())?.copy_from_slice(own);
+        // SAFETY: as the caller promises.
+        unsafe {
+            match (cells.are_block(), own.len()) {
+                (false, 1) if cells.have(1) => Some(cells.push(self.line(packet), len)),
+                (false, _) => None,
+                (true, 1) => cells.push_any::<1>(&lines, len),
+                (true, 2) => cells.push_any::<2>(&lines, len),
+                (true, _) => cells.push_any::<0>(&lines, len),
+            }
+        }
+    }
+
     /// Whether all packets have one length.
     pub(super) fn is_alike(&self) -> bool {
         let mut lens = self.packets.iter().map(|(_, len)| *len);

@@ -482,7 +482,7 @@ impl Fill {
 
 /// The number of half cells that a packet of several cells has after its first cell.
 #[inline(always)]
-const fn halves_after_first(len: usize) -> usize {
+pub(super) const fn halves_after_first(len: usize) -> usize {
     (len - ONE_CELL).div_ceil(HALF)
 }
 

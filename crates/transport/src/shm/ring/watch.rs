@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 
 #[cfg(not(loom))]
 use super::super::cells::CELL;
+use super::super::cells::Cell;
 use super::super::sync::{AtomicU64, Ordering};
 use super::{LEN_SHIFT, low};
 
@@ -21,12 +22,11 @@ impl Watch {
     ///
     /// # Safety
     /// The ring has that cell.
-    #[cfg(not(loom))]
     #[inline(always)]
     pub(in crate::shm) unsafe fn later(self, cells: usize) -> Self {
         Self {
             // SAFETY: as the caller promises; the address was made from that of all cells.
-            word: unsafe { self.word.byte_add(cells * CELL) },
+            word: unsafe { self.word.cast::<Cell>().add(cells).cast() },
             sequence: self.sequence,
         }
     }
@@ -42,8 +42,26 @@ impl Watch {
         dunlin_msgbuf::prefetch_line(unsafe { self.word.as_ref() }, 1);
     }
 
+    /// The place after the packet there, which has this number of cells, if it is the only packet
+    /// so far and all of its cells lie before the address `end`. A packet that has just come may be
+    /// missed.
+    ///
+    /// # Safety
+    /// The cells of the ring are alive, and `end` is 0 or comes from `Consumer::end_of_run`.
+    #[inline(always)]
+    pub(in crate::shm) unsafe fn after_lone(self, cells: usize, end: usize) -> Option<Self> {
+        if self.addr() + (cells - 1) * size_of::<Cell>() >= end {
+            return None;
+        }
+        // SAFETY: the end is not after the ring's last cell, so the ring has the cell after the
+        // packet, too. The cells are alive.
+        unsafe {
+            let next = self.later(cells);
+            (!next.has_come()).then_some(next)
+        }
+    }
+
     /// The address of the packet's first cell.
-    #[cfg(not(loom))]
     #[inline(always)]
     pub(in crate::shm) fn addr(self) -> usize {
         self.word.addr().get()
@@ -71,7 +89,6 @@ impl Watch {
     ///
     /// # Safety
     /// The cells of the ring are alive.
-    #[cfg(not(loom))]
     #[inline(always)]
     pub(in crate::shm) unsafe fn has_come(&self) -> bool {
         // SAFETY: as the caller promises.

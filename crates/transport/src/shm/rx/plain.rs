@@ -3,27 +3,31 @@
 
 use dunlin_core::transport::Begun;
 
+use super::super::cells::cells_of_long;
 use super::super::ring::watch::Watch;
 use super::ShmRx;
 use super::rx_ring::Look;
 use super::shorts::{SHORT, TWO};
 
 /// The numbers by which [`ShmRx::begin_burst`] tells [`ShmRx::finish_burst`] the rest of a burst.
-/// Smaller numbers are the length of a short packet of several cells.
+/// Smaller numbers are the length of a short packet of more than two cells.
 const SEVERAL: u32 = SHORT + 1;
 const OTHERS: u32 = SHORT + 2;
 const ALL: u32 = SHORT + 3;
 
 impl ShmRx {
-    /// Begins a burst, and ends it if no packet has come, or only one of one cell. It is inlined
-    /// into the caller's iteration, so that such a packet waits for few instructions.
+    /// Begins a burst, and ends it if no packet has come, or only one of one or two cells. It is
+    /// inlined into the caller's iteration, so that such a packet waits for few instructions.
     #[inline(always)]
     pub(crate) fn begin_burst(&mut self) -> Begun {
         Begun::Unfinished(match self.alone.look(self.bell.has_rung()) {
             Look::Nothing => return Begun::Nothing,
             Look::OneCell(watch, len) if self.takes_one(watch, len) => return Begun::One,
-            Look::OneCell(..) => SEVERAL,
-            Look::Short(len) => len,
+            Look::Short(watch, len) if len <= TWO && self.takes_several::<2>(watch, len) => {
+                return Begun::One;
+            }
+            Look::Short(_, len) if len > TWO => len,
+            Look::OneCell(..) | Look::Short(..) => SEVERAL,
             Look::Other => OTHERS,
             Look::Thorough => ALL,
         })
@@ -62,25 +66,31 @@ impl ShmRx {
         takes
     }
 
-    /// Takes a short packet of several cells from the only ring, or several packets if more have
-    /// come.
-    #[inline(never)]
-    pub(super) fn burst_of_short(&mut self, len: u32) -> usize {
-        let Some(incoming) = self.alone.close(&mut self.rings) else {
-            return 0;
+    /// Does the same for a short packet of several cells. `CELLS` is their number, or 0 if that is
+    /// more than two.
+    #[inline(always)]
+    fn takes_several<const CELLS: usize>(&mut self, watch: Watch, len: u32) -> bool {
+        let cells = match CELLS {
+            0 => cells_of_long(len),
+            known => known,
         };
-        // The packets that this ring has shown so far belong to an earlier burst.
-        incoming.ring.give_back();
-        let shorts = &mut self.shorts;
-        let is_alone = match len {
-            ..=TWO => self.alone.take_lone::<2>(len, incoming, shorts),
-            _ => self.alone.take_lone::<0>(len, incoming, shorts),
-        };
-        if !is_alone {
-            return self.burst_of_several();
+        if !self.alone.pass(watch, len, cells) {
+            return false;
         }
         self.took(1, len.into());
-        1
+        // SAFETY: the packet is short and lies in these cells, before the ring's last.
+        unsafe { self.shorts.take_several::<CELLS>(watch.cell(), len, cells) };
+        true
+    }
+
+    /// Takes a short packet of more than two cells from the only ring, or several packets if more
+    /// have come.
+    #[inline(never)]
+    pub(super) fn burst_of_short(&mut self, len: u32) -> usize {
+        match self.alone.watch() {
+            Some(watch) if self.takes_several::<0>(watch, len) => 1,
+            _ => self.burst_of_several(),
+        }
     }
 
     /// Runs a burst that begins with short packets from the only ring.

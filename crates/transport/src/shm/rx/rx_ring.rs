@@ -8,6 +8,7 @@
 //! plain, exactly one ring is active, no packet with data elsewhere waits, and the watch is at the
 //! place of the ring's next packet; plain bursts end before any of that changes.
 
+use std::hint::cold_path;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, compiler_fence};
@@ -183,9 +184,11 @@ pub(super) struct Alone {
     pub(super) index: ChannelIdx,
     /// The place of its next packet; `None` unless bursts are plain.
     watch: Option<Watch>,
-    /// The address from which on a lone packet of one cell is taken with the help of its ring. 0 if
-    /// all of them are, and the ring knows of all packets before the watch.
+    /// The address from which on the last cell of a lone packet needs the help of its ring. 0 if
+    /// all packets do, and the ring knows of all packets before the watch.
     open_until: usize,
+    /// Longest short packet that the ring carries.
+    longest: u32,
     /// The number of the last plain burst with packets. If there was none, a number that is at
     /// least [`LATELY`] bursts in the past.
     busy: u32,
@@ -202,8 +205,8 @@ pub(super) enum Look {
     Nothing,
     /// A packet of one cell has come to this place, with this length.
     OneCell(Watch, u32),
-    /// A short packet of several cells has come, with this length.
-    Short(u32),
+    /// A short packet of several cells has come to this place, with this length.
+    Short(Watch, u32),
     /// Another kind of packet has come.
     Other,
     /// This burst is not plain: it checks everything.
@@ -219,6 +222,7 @@ impl Alone {
             index: ChannelIdx::NONE,
             watch: None,
             open_until: 0,
+            longest: 0,
             busy: bursts.wrapping_sub(LATELY),
             plain: 0,
             count: 0,
@@ -237,9 +241,13 @@ impl Alone {
         let Some((watch, len)) = self.watch.and_then(|it| Some((it, unsafe { it.next() }?))) else {
             return Look::Nothing;
         };
+        if len as usize <= ONE_CELL {
+            return Look::OneCell(watch, len);
+        }
+        // Otherwise packets of one cell would take a jump more.
+        cold_path();
         match len {
-            _ if len as usize <= ONE_CELL => Look::OneCell(watch, len),
-            _ if len <= SHORT => Look::Short(len),
+            ..=SHORT => Look::Short(watch, len),
             _ => Look::Other,
         }
     }
@@ -257,15 +265,11 @@ impl Alone {
     /// of its ring. The ring must catch up later.
     #[inline(always)]
     pub(super) fn take_one(&mut self, watch: Watch, len: u32, shorts: &mut Shorts) -> bool {
-        if watch.addr() >= self.open_until {
+        // SAFETY: plain bursts end before their ring goes, so its cells are alive, and the end is
+        // that of the ring's run.
+        let Some(next) = (unsafe { watch.after_lone(1, self.open_until) }) else {
             return false;
-        }
-        // SAFETY: the end is not after the ring's last cell.
-        let next = unsafe { watch.later(1) };
-        // SAFETY: plain bursts end before their ring goes, so its cells are alive.
-        if unsafe { next.has_come() } {
-            return false;
-        }
+        };
         // SAFETY: the packet has that cell, and the length of a packet of one cell.
         unsafe { shorts.take_one(watch.cell(), len) };
         // The next packet's burst looks at that cell, whose line the sender has claimed.
@@ -274,6 +278,29 @@ impl Alone {
         self.watch = Some(next);
         self.took(1);
         true
+    }
+
+    /// Goes past the short packet of several cells that a look has found, if it is the only one and
+    /// needs no help of its ring. Then the caller copies it.
+    #[inline(always)]
+    pub(super) fn pass(&mut self, watch: Watch, len: u32, cells: usize) -> bool {
+        if len > self.longest {
+            return false;
+        }
+        // SAFETY: plain bursts end before their ring goes, so its cells are alive, and the end is
+        // that of the ring's run.
+        let Some(next) = (unsafe { watch.after_lone(cells, self.open_until) }) else {
+            return false;
+        };
+        self.watch = Some(next);
+        self.took(1);
+        true
+    }
+
+    /// The place of the only ring's next packet, while bursts are plain.
+    #[inline(always)]
+    pub(super) const fn watch(&self) -> Option<Watch> {
+        self.watch
     }
 
     /// Takes no more packets without the only ring, which learns how many were taken so. Returns
@@ -290,31 +317,10 @@ impl Alone {
         Some(incoming)
     }
 
-    /// Lets packets of one cell be taken without the ring, as far as it permits.
+    /// Lets lone packets be taken without the ring, as far as it permits.
     pub(super) fn open(&mut self, incoming: &RxRing) {
+        self.longest = incoming.ring.longest().min(SHORT);
         self.open_until = incoming.ring.end_of_run();
-    }
-
-    /// Copies the short packet that a look has found, if it is the only one. `CELLS` is its number
-    /// of cells, or 0 for more than two. Returns whether it is the only one.
-    #[inline(always)]
-    pub(super) fn take_lone<const CELLS: u32>(
-        &mut self,
-        len: u32,
-        incoming: &mut RxRing,
-        shorts: &mut Shorts,
-    ) -> bool {
-        let Some(watch) = self.watch else {
-            return false;
-        };
-        let Some((packet, next)) = incoming.ring.take_lone::<CELLS>(watch, len) else {
-            return false;
-        };
-        // SAFETY: the ring has found the packet, so its cells lie inside.
-        unsafe { shorts.take_lone::<CELLS>(incoming.ring.cells(), packet) };
-        self.watch = Some(next);
-        self.took(1);
-        true
     }
 
     /// Notes that the burst begins with `count` short packets.

@@ -217,20 +217,6 @@ impl Shorts {
         }
     }
 
-    /// Copies the only packet of a burst out of the ring. `CELLS` is 0 if it has more than two.
-    ///
-    /// # Safety
-    /// The packet's cells are cells of the ring, and the packet is short.
-    #[inline(always)]
-    pub(super) unsafe fn take_lone<const CELLS: u32>(&mut self, ring: &Cells, packet: At) {
-        #[expect(clippy::cast_possible_truncation, reason = "a short packet has few")]
-        let cells = packet.cells as u32;
-        self.rows_mut()[0] = Row::of_one(packet.len, cells);
-        let to = self.lines();
-        // SAFETY: as the caller promises.
-        unsafe { copy_cells::<CELLS>(ring, packet.at, to, packet.cells) };
-    }
-
     /// Copies the only packet of a burst, which has `len` bytes in this cell of a ring.
     ///
     /// # Safety
@@ -242,6 +228,25 @@ impl Shorts {
         unsafe { self.lines().write(cell.cast::<Line>().read()) };
         // As in `copy_cells`.
         compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Copies the only packet of a burst, which has `len` bytes and begins in this cell of a ring.
+    /// `CELLS` is `cells`, or 0 if that is more than two.
+    ///
+    /// # Safety
+    /// The packet is short, and has this number of cells, which are alive.
+    #[inline(always)]
+    pub(super) unsafe fn take_several<const CELLS: usize>(
+        &mut self,
+        cell: NonNull<[u8; CELL]>,
+        len: u32,
+        cells: usize,
+    ) {
+        #[expect(clippy::cast_possible_truncation, reason = "a short packet has few")]
+        let row = Row::of_one(len, cells as u32);
+        self.rows_mut()[0] = row;
+        // SAFETY: there are lines for a short packet, and they do not overlap a ring.
+        unsafe { copy_from::<CELLS>(cell.cast(), self.lines(), cells) };
     }
 
     /// Copies packet number `index` of a burst, which belongs to no row, out of the ring. Returns
@@ -453,11 +458,22 @@ impl ExactSizeIterator for ShortFrames<'_> {}
 /// the first of as many lines; there may be none, and then nothing is read or written. Otherwise
 /// the same holds for `CELLS` cells.
 #[inline(always)]
-unsafe fn copy_cells<const CELLS: u32>(ring: &Cells, at: usize, to: NonNull<Line>, cells: usize) {
-    // SAFETY: the first cell begins one word before the packet's bytes. Each cell is as long as a
-    // line and does not overlap it.
+unsafe fn copy_cells<const CELLS: usize>(ring: &Cells, at: usize, to: NonNull<Line>, cells: usize) {
+    // SAFETY: the first cell begins one word before the packet's bytes.
     unsafe {
-        let first = ring.bytes_at(at).sub(WORD).cast::<Line>();
+        let first = ring.bytes_at(at).sub(WORD).cast();
+        copy_from::<CELLS>(first, to, cells);
+    }
+}
+
+/// As [`copy_cells`], for a packet whose first cell is `first`.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn copy_from<const CELLS: usize>(first: NonNull<Line>, to: NonNull<Line>, cells: usize) {
+    // SAFETY: as the caller promises. Each cell is as long as a line and does not overlap it.
+    unsafe {
         match CELLS {
             1 => to.write(first.read()),
             2 => {

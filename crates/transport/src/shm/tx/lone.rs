@@ -1,9 +1,10 @@
 //! A packet that is alone in its burst: its receiver waits for it. Called by `send_lone`.
 //!
 //! A half that sends one packet at a time mostly sends to the peer of the packet before. From the
-//! second such packet on, the peer's ring lends cells, and a packet of one cell needs neither the
-//! peer nor the ring ([`Lone`]). Invariant: cells are lent only while nothing else is sent; every
-//! other function that sends, and every change of the peers, gives them back first.
+//! second such packet on, the peer's ring lends cells, and a packet needs neither the peer nor the
+//! ring ([`Lone`]). Packets of one cell get a clean run if possible, and longer packets get a block
+//! (`lent`). Invariant: cells are lent only while nothing else is sent; every other function that
+//! sends, and every change of the peers, gives them back first.
 
 use dunlin_core::transport::{InLane, Lane, LanePacket, Messages, PeerId, TxSeq};
 
@@ -16,10 +17,13 @@ use crate::counters::Counters;
 #[derive(Debug)]
 pub(super) struct Lone {
     cells: Lent,
-    /// The peer to which the next packet can leave in a lent cell without other work, or
+    /// The peer to which the next packet can leave in a cell of a clean run without other work, or
     /// [`CLOSED`].
     open: u64,
-    /// The peer of the last lone packet of one cell. If cells are lent, they are its ring's.
+    /// The same for a block.
+    open_block: u64,
+    /// The peer of the last lone packet for which cells were wanted. If cells are lent, they are
+    /// its ring's.
     peer: PeerId,
 }
 
@@ -31,14 +35,21 @@ impl Lone {
         Self {
             cells: Lent::none(),
             open: CLOSED,
+            open_block: CLOSED,
             peer: PeerId(u32::MAX),
         }
     }
 
-    /// Whether a packet to this peer can leave in a lent cell.
+    /// Whether a packet of one cell to this peer can leave in a clean run.
     #[inline(always)]
     pub(super) fn is_open(&self, peer: PeerId) -> bool {
         self.open == u64::from(peer.0)
+    }
+
+    /// Whether a packet to this peer can leave in a block, if that has enough cells left.
+    #[inline(always)]
+    fn is_open_block(&self, peer: PeerId) -> bool {
+        self.open_block == u64::from(peer.0)
     }
 
     /// The number of packets in lent cells.
@@ -49,7 +60,7 @@ impl Lone {
 
     /// Notes that the peer is not among the unsettled ones now.
     pub(super) fn on_settled(&mut self) {
-        self.open = CLOSED;
+        (self.open, self.open_block) = (CLOSED, CLOSED);
     }
 }
 
@@ -62,7 +73,7 @@ impl ShmTx {
         }
     }
 
-    /// Sends the only packet of a burst, which fits into a cell, in a lent cell. The receiver waits
+    /// Sends the only packet of a burst, which fits into a cell, in a clean run. The receiver waits
     /// for the packet, so this function is inlined into the iteration.
     #[inline(always)]
     pub(super) fn send_lent(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
@@ -77,25 +88,56 @@ impl ShmTx {
         TxSeq(self.handed_over + self.lone.sent())
     }
 
+    /// Sends the only packet of a burst in a block. `CELLS` is its number of cells, or 0 if that is
+    /// more than two. `None`: no block is at hand for it.
+    #[inline(always)]
+    fn send_in_block<const CELLS: usize>(
+        &mut self,
+        lane: &Lane,
+        packet: LanePacket,
+    ) -> Option<TxSeq> {
+        if !self.lone.is_open_block(packet.peer()) {
+            return None;
+        }
+        let len = packet.size();
+        // SAFETY: the lent cells are a block, which is given back before the ring goes and before
+        // its producer is used.
+        let needs_care = unsafe { self.lone.cells.push_any::<CELLS>(lane.first_lines(), len)? };
+        self.counters.tx_bytes += len as u64;
+        if needs_care {
+            self.care_for_lone();
+        }
+        Some(TxSeq(self.handed_over + self.lone.sent()))
+    }
+
     /// Wakes the peer of the lent cells, which may sleep. At a pause, checks all unsettled peers
-    /// instead, and borrows more cells if none is left.
+    /// instead, and borrows more cells if few are left.
     #[cold]
     #[inline(never)]
     fn care_for_lone(&mut self) {
         if self.lone.cells.is_pause() {
             // The peer is one of those that this checks.
             self.look_again();
-            self.open_lone();
+            self.open_lone(self.lone.cells.are_block());
         } else if let Some(Some(peer)) = self.peers.get_mut(index_of(self.lone.peer)) {
             peer.ring_bell(&mut self.counters);
         }
     }
 
-    /// Sends the only packet of a burst, which fits into a cell, when no cell is at hand for it.
+    /// Sends the only packet of a burst, which fits into a cell, when no clean run is at hand for
+    /// it.
     #[inline(never)]
     pub(super) fn send_lone_anew(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
-        if self.lone.peer == packet.peer() && self.open_lone() {
-            return self.send_lent(lane, packet);
+        if let Some(sent) = self.send_in_block::<1>(lane, packet) {
+            return sent;
+        }
+        if self.lone.peer == packet.peer() && self.open_lone(false) {
+            if self.lone.is_open(packet.peer()) {
+                return self.send_lent(lane, packet);
+            }
+            if let Some(sent) = self.send_in_block::<1>(lane, packet) {
+                return sent;
+            }
         }
         self.end_lone_run();
         self.lone.peer = packet.peer();
@@ -103,9 +145,11 @@ impl ShmTx {
         sent.unwrap_or_else(|| self.send_row(lane, packet, InLane, &[]))
     }
 
-    /// Makes cells available for packets to the same peer as before. False if its ring lends none.
-    fn open_lone(&mut self) -> bool {
-        if !self.lone.cells.has_room() {
+    /// Makes cells available for packets to the same peer as before: a block if the packets have
+    /// several cells. False if its ring lends none.
+    fn open_lone(&mut self, several: bool) -> bool {
+        let (cells, least) = (&self.lone.cells, 1 + usize::from(several));
+        if !cells.have(least) || several && !cells.are_block() {
             self.end_lone_run();
         }
         let us = self.lone.peer;
@@ -117,12 +161,21 @@ impl ShmTx {
             return false;
         }
         unsettle(peer, index, &mut self.unsettled);
-        if !self.lone.cells.are_lent() {
-            self.lone.cells = peer.ring.lend();
+        let lone = &mut self.lone;
+        if !lone.cells.are_lent() {
+            lone.cells = match several {
+                true => peer.ring.lend_block(),
+                false => peer.ring.lend(),
+            };
         }
-        let has_room = self.lone.cells.has_room();
-        self.lone.open = if has_room { us.0.into() } else { CLOSED };
-        has_room
+        if !lone.cells.have(least) {
+            return false;
+        }
+        match lone.cells.are_block() {
+            true => lone.open_block = us.0.into(),
+            false => lone.open = us.0.into(),
+        }
+        true
     }
 
     /// Gives lent cells back.
@@ -135,7 +188,7 @@ impl ShmTx {
 
     #[inline(never)]
     fn give_cells_back(&mut self) {
-        self.lone.open = CLOSED;
+        self.lone.on_settled();
         let cells = std::mem::replace(&mut self.lone.cells, Lent::none());
         if let Some(Some(peer)) = self.peers.get_mut(index_of(self.lone.peer)) {
             let used = peer.ring.take_back(&cells);
@@ -187,21 +240,48 @@ impl ShmTx {
         Some(self.end_lone(index, is_due))
     }
 
-    /// Does the same for a packet of two cells.
+    /// Sends the only packet of a burst, which has two cells.
     #[inline(never)]
     pub(super) fn send_lone_two(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
-        let sent = self.send_only::<2>(lane, packet, InLane);
-        sent.unwrap_or_else(|| self.send_row(lane, packet, InLane, &[]))
+        match self.send_in_block::<2>(lane, packet) {
+            Some(sent) => sent,
+            None => self.send_several_anew::<2, 2>(lane, packet),
+        }
     }
 
     /// Does the same for a longer packet.
     #[inline(never)]
     pub(super) fn send_lone_long(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
-        let sent = self.send_only::<3>(lane, packet, InLane);
+        match self.send_in_block::<0>(lane, packet) {
+            Some(sent) => sent,
+            None => self.send_several_anew::<0, 3>(lane, packet),
+        }
+    }
+
+    /// Sends the only packet of a burst, which has several cells, when no block is at hand for it.
+    /// `CELLS` is as for [`Self::send_in_block`], and `ONLY` as for [`Self::send_only`].
+    #[inline(never)]
+    fn send_several_anew<const CELLS: usize, const ONLY: usize>(
+        &mut self,
+        lane: &Lane,
+        packet: LanePacket,
+    ) -> TxSeq {
+        if self.lone.peer == packet.peer() {
+            // Fewer cells may be left than this packet has.
+            self.end_lone_run();
+            if self.open_lone(true)
+                && let Some(sent) = self.send_in_block::<CELLS>(lane, packet)
+            {
+                return sent;
+            }
+        }
+        self.end_lone_run();
+        self.lone.peer = packet.peer();
+        let sent = self.send_only::<ONLY>(lane, packet, InLane);
         sent.unwrap_or_else(|| self.send_row(lane, packet, InLane, &[]))
     }
 
-    /// Does the same for a packet whose message may not be in the lane.
+    /// Sends the only packet of a burst, whose message may not be in the lane.
     #[inline(never)]
     pub(super) fn send_lone_message<'a>(
         &mut self,
@@ -209,6 +289,7 @@ impl ShmTx {
         packet: LanePacket,
         messages: impl Messages<'a>,
     ) -> TxSeq {
+        self.end_lone_run();
         let sent = self.send_only::<0>(lane, packet, messages);
         sent.unwrap_or_else(|| self.send_row(lane, packet, messages, &[]))
     }

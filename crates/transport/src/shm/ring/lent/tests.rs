@@ -6,16 +6,18 @@ use proptest::prelude::*;
 
 use super::super::super::check::Heap;
 use super::super::longest_packet;
-use super::super::row::{Row, push_lent};
+use super::super::row::{Row, push_in_block, push_lent};
 use super::*;
 
 #[derive(Clone, Debug)]
 enum Step {
     /// Sends packets of one cell in lent cells.
     Lent(Vec<usize>),
+    /// Sends packets of any number of cells in a block.
+    Block(Vec<usize>),
     /// Sends a packet of any length through the producer.
     Push(usize),
-    /// Takes up to this number of packets of one cell by the watch alone.
+    /// Takes up to this number of packets, each alone, by the watch.
     Ahead(usize),
     /// Takes a packet through the consumer.
     Pop,
@@ -25,11 +27,17 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => prop::collection::vec(0..=ONE_CELL, 1..40).prop_map(Step::Lent),
+        4 => prop::collection::vec(block_len(), 1..40).prop_map(Step::Block),
         1 => (0..=300_usize).prop_map(Step::Push),
         4 => (1..40_usize).prop_map(Step::Ahead),
         3 => Just(Step::Pop),
         2 => Just(Step::GiveBack),
     ]
+}
+
+/// Mostly packets of two cells, and some of every number that a lane carries.
+fn block_len() -> impl Strategy<Value = usize> {
+    prop_oneof![4 => 0..=120_usize, 1 => 0..=LONGEST]
 }
 
 /// Bytes that look like a published word of the present lap or of the next one, which is the worst
@@ -40,23 +48,15 @@ fn payload(ring: &Heap, number: usize, len: usize) -> Vec<u8> {
     word.to_le_bytes().into_iter().cycle().take(len).collect()
 }
 
-/// Takes packets of one cell as a receiver does that has only the watch and the end of its run.
+/// Takes packets, each alone, as a receiver does that has only the watch and the end of its run.
 fn take_ahead(ring: &mut Heap, most: usize) -> Vec<Vec<u8>> {
-    let (mut watch, end) = (ring.consumer.watch(), ring.consumer.end_of_run());
     let mut packets = Vec::new();
-    while packets.len() < most && watch.addr() < end {
-        // SAFETY: the cells are this test's, and the end is not after the last one.
-        unsafe {
-            let Some(len) = watch.next().filter(|len| *len as usize <= ONE_CELL) else {
-                break;
-            };
-            let cell = watch.cell().read();
-            packets.push(cell[8..][..len as usize].to_vec());
-            watch = watch.later(1);
-        }
+    while packets.len() < most
+        && let Some(packet) = ring.consumer.take_by_watch(ring.consumer.end_of_run())
+    {
+        let at = u32::try_from(packet.at).expect("a ring has few cells");
+        packets.push(ring.bytes(at, packet.len).to_vec());
     }
-    ring.consumer.catch_up(watch);
-    assert_eq!(ring.consumer.watch(), watch);
     packets
 }
 
@@ -65,16 +65,21 @@ proptest! {
 
     #[test]
     fn lent_cells_and_watches_behave_like_a_queue(
-        log in 5..8_u32,
+        log in 5..9_u32,
         steps in prop::collection::vec(step(), 1..400),
     ) {
-        let longest = longest_packet(1 << log).min(956);
+        let longest = longest_packet(1 << log).min(1100);
         let (mut ring, mut model) = (Heap::new(1 << log, longest), VecDeque::new());
         for (number, step) in steps.into_iter().enumerate() {
             match step {
                 Step::Lent(lens) => {
                     let run: Vec<_> = lens.iter().map(|len| payload(&ring, number, *len)).collect();
                     let sent = push_lent(&mut ring.producer, &Row::new(&run));
+                    model.extend(run.into_iter().take(sent));
+                }
+                Step::Block(lens) => {
+                    let run: Vec<_> = lens.iter().map(|len| payload(&ring, number, *len)).collect();
+                    let sent = push_in_block(&mut ring.producer, &Row::new(&run));
                     model.extend(run.into_iter().take(sent));
                 }
                 Step::Push(len) => {
@@ -100,6 +105,50 @@ proptest! {
 }
 
 #[test]
+fn blocks_are_full_of_packets_and_lie_in_one_word_of_the_set() {
+    let mut ring = Heap::new(128, LONGEST.try_into().expect("a short length"));
+    // The first block ends with a word of the set, and in the second, one cell stays free.
+    for fitting in [32, 31] {
+        let run: Vec<_> = (0..40_u8).map(|number| vec![number; 100]).collect();
+        assert_eq!(push_in_block(&mut ring.producer, &Row::new(&run)), fitting);
+        for packet in run.into_iter().take(fitting) {
+            assert_eq!(ring.pop(), Some(packet));
+        }
+        let lent = ring.producer.lend();
+        assert!(
+            lent.are_block(),
+            "a run with data in its cells is not clean"
+        );
+    }
+    assert!(!ring.producer.lend_block().have(2));
+}
+
+#[test]
+fn packets_in_blocks_shift_over_cells_with_data() {
+    let mut ring = Heap::new(128, LONGEST.try_into().expect("a short length"));
+    let lens = [57, 3, 180, 120, 56, 1000, 400];
+    for number in 0..if cfg!(miri) { 60 } else { 2000 } {
+        let packet = payload(&ring, number, lens[number % lens.len()]);
+        let row = Row::new(std::slice::from_ref(&packet));
+        if push_in_block(&mut ring.producer, &row) == 0 {
+            // It would pass the end of a word of the set, or the producer does not know of room.
+            assert_eq!(ring.push(&packet, &[]), Ok(()));
+        }
+        let taken = take_ahead(&mut ring, 1);
+        assert_eq!(
+            taken.into_iter().next().or_else(|| ring.pop()),
+            Some(packet)
+        );
+        assert_eq!(
+            ring.pop(),
+            None,
+            "the tail shows a packet that was not sent"
+        );
+        ring.consumer.give_back();
+    }
+}
+
+#[test]
 fn cells_are_lent_up_to_a_pause_and_not_beyond_the_room() {
     let mut ring = Heap::new(64, 100);
     let one = Row::new(&[[7; 20]]);
@@ -110,14 +159,14 @@ fn cells_are_lent_up_to_a_pause_and_not_beyond_the_room() {
         sent += expected;
     }
     assert_eq!(sent, 48, "the last 16 cells include one that stays free");
-    assert!(!ring.producer.lend().has_room());
+    assert!(!ring.producer.lend().have(1));
     for _ in 0..sent {
         assert!(ring.pop().is_some());
     }
     ring.consumer.give_back();
     // The producer reads how far the consumer is only when it needs room.
     assert_eq!(push_lent(&mut ring.producer, &one), 0);
-    assert!(!Lent::none().has_room() && !Lent::none().are_lent());
+    assert!(!Lent::none().have(1) && !Lent::none().are_lent());
 }
 
 #[test]

@@ -51,23 +51,19 @@ fn take(shorts: &mut Shorts, lens: &[usize]) -> Vec<Vec<u8>> {
 /// Takes a packet of this length as a burst of its own, after `change`.
 fn take_lone(shorts: &mut Shorts, len: usize, change: impl FnOnce(&Heap)) -> Vec<u8> {
     let mut ring = ring(&[len]);
-    let watch = ring.consumer.watch();
-    // SAFETY: the cells are this test's.
-    let seen = unsafe { watch.next() }.expect("it was just sent");
-    let consumer = &mut ring.consumer;
-    let taken = match seen {
-        ..=ONE => consumer.take_lone::<1>(watch, seen),
-        AFTER_ONE..=TWO => consumer.take_lone::<2>(watch, seen),
-        _ => consumer.take_lone::<0>(watch, seen),
-    };
-    let (packet, _) = taken.expect("the packet is alone");
+    let cell = ring.consumer.watch().cell();
+    let packet = ring
+        .consumer
+        .take_by_watch(ring.consumer.end_of_run())
+        .expect("the packet is alone");
     change(&ring);
+    let (seen, cells) = (packet.len, packet.cells);
     // SAFETY: the ring has found the packet.
     unsafe {
         match seen {
-            ..=ONE => shorts.take_lone::<1>(ring.cells(), packet),
-            AFTER_ONE..=TWO => shorts.take_lone::<2>(ring.cells(), packet),
-            _ => shorts.take_lone::<0>(ring.cells(), packet),
+            ..=ONE => shorts.take_one(cell, seen),
+            AFTER_ONE..=TWO => shorts.take_several::<2>(cell, seen, cells),
+            _ => shorts.take_several::<0>(cell, seen, cells),
         }
     }
     assert_eq!(frames(shorts, 1), [shorts.first()]);
