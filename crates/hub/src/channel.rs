@@ -294,9 +294,8 @@ impl Channel {
     pub async fn ready(&self) -> Result<(), ChannelError> {
         let until = TscClock::new().now() + self.handle.options().patience.into();
         let mut waiter = Waiter::new(self.handle.board());
-        let mut is_ordered = false;
         std::future::poll_fn(|context| {
-            waiter.wait(until, context);
+            let is_new = waiter.wait(until, context);
             let Seen {
                 state,
                 is_closed,
@@ -312,7 +311,7 @@ impl Channel {
             if passed.max(TscClock::new().now()) >= until {
                 return Poll::Ready(Err(ChannelError::NoServer(state.reasons())));
             }
-            if !std::mem::replace(&mut is_ordered, true) {
+            if is_new {
                 let order = Order::Wait(self.handle.id(), until);
                 self.handle.order(order);
             }
@@ -388,8 +387,9 @@ impl<'a> Waiter<'a> {
         Self { board, name: None }
     }
 
-    fn wait(&mut self, until: Nanos, context: &std::task::Context<'_>) {
-        self.board.wait(&mut self.name, until, context);
+    /// Returns true if the channel's thread may not know `until`.
+    fn wait(&mut self, until: Nanos, context: &std::task::Context<'_>) -> bool {
+        self.board.wait(&mut self.name, until, context)
     }
 }
 

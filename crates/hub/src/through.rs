@@ -21,6 +21,7 @@ use tower_service::Service;
 
 use crate::channel::Channel;
 use crate::error::ChannelError;
+use crate::notice::Notice;
 use crate::outgoing::{Answer, Outgoing};
 use crate::typed::outgoing;
 
@@ -69,25 +70,58 @@ pin_project! {
 struct Unsent<S> {
     call: ManuallyDrop<Option<Outgoing>>,
     service: ManuallyDrop<Option<S>>,
+    /// The name of its wait at the channel's board, if it has waited for the service.
+    waits: Option<u64>,
 }
 
-impl<S: Service<Outgoing>> Unsent<S> {
+impl<S> Unsent<S>
+where
+    S: Service<Outgoing>,
+    S::Error: Into<BoxError>,
+{
     /// Gives the call to the service, once that is ready. `None`: there is no call.
     fn poll_send(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Result<Option<S::Future>, S::Error>> {
-        let Some(service) = &mut *self.service else {
+    ) -> Poll<Result<Option<S::Future>, ThroughError>> {
+        let (Some(service), Some(call)) = (&mut *self.service, &*self.call) else {
             return Poll::Ready(Ok(None));
         };
-        ready!(service.poll_ready(context))?;
-        let Some(call) = self.call.take() else {
+        // Time that the layers take belongs to the call.
+        let deadline = call.fix_deadline();
+        if service.poll_ready(context).map_err(failed)?.is_pending() {
+            return self.wait(deadline, context);
+        }
+        if self.waits.is_some() {
+            self.end_wait();
+        }
+        let (Some(service), Some(call)) = (&mut *self.service, self.call.take()) else {
             return Poll::Ready(Ok(None));
         };
         // In a variable, the service would have to be dropped after a panic, which costs more.
         let future = service.call(call);
         *self.service = None;
         Poll::Ready(Ok(Some(future)))
+    }
+
+    /// Lets the task of a call that the layers do not take yet be woken at the call's deadline.
+    #[cold]
+    #[inline(never)]
+    fn wait(
+        &mut self,
+        deadline: Option<Nanos>,
+        context: &Context<'_>,
+    ) -> Poll<Result<Option<S::Future>, ThroughError>> {
+        let (Some(deadline), Some(call)) = (deadline, &mut *self.call) else {
+            return Poll::Pending;
+        };
+        match call.wait_until(deadline, &mut self.waits, context) {
+            Ok(()) => Poll::Pending,
+            Err(error) => {
+                self.discard();
+                Poll::Ready(Err(ThroughError::Channel(error)))
+            }
+        }
     }
 }
 
@@ -97,7 +131,16 @@ impl<S> Unsent<S> {
     #[cold]
     #[inline(never)]
     fn discard(&mut self) {
+        self.end_wait();
         drop((self.call.take(), self.service.take()));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_wait(&mut self) {
+        if let (Some(call), Some(name)) = (&*self.call, self.waits.take()) {
+            call.end_wait(name);
+        }
     }
 }
 
@@ -139,7 +182,10 @@ impl<S: Service<Outgoing>, M: Method> ThroughCall<S, M> {
         Ok(self)
     }
 
-    /// Ends the call if it has no answer this long after the layers have sent it.
+    /// Ends the call if it has no answer this long after its first poll. The time for which layers
+    /// are not ready counts, and so do repeats and hedges by layers. A layer that waits after it
+    /// has taken the call, for a pause or in a queue, ends that wait by itself; attempts after the
+    /// deadline then end immediately.
     pub fn deadline(self, span: Duration) -> Self {
         self.with(|call| call.deadline(span))
     }
@@ -176,6 +222,12 @@ impl<S: Service<Outgoing>, M: Method> ThroughCall<S, M> {
     pub fn hash<K: Hash + ?Sized>(self, key: &K) -> Self {
         self.with(|call| call.hash(key))
     }
+
+    /// Sends the call to endpoint `index` of the server that is picked: see
+    /// [`Outgoing::endpoint`].
+    pub fn endpoint(self, index: u16) -> Self {
+        self.with(|call| call.endpoint(index))
+    }
 }
 
 impl<S, M> Future for ThroughCall<S, M>
@@ -187,10 +239,9 @@ where
     type Output = Result<SuccessOf<M>, Failure<ErrorOf<M>, ThroughError>>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let failed = |error: S::Error| Failure::of(ThroughError::from(error.into()));
         let mut stage = self.project().stage;
         if let Now::Unsent { unsent } = stage.as_mut().project() {
-            let Some(future) = ready!(unsent.poll_send(context)).map_err(failed)? else {
+            let Some(future) = ready!(unsent.poll_send(context)).map_err(Failure::of)? else {
                 return Poll::Ready(Err(Failure::BadValue));
             };
             stage.set(Stage::Sent { future });
@@ -199,10 +250,15 @@ where
             unreachable!("the call has just been sent")
         };
         future.poll(context).map(|ended| {
-            let answer = ended.map_err(failed)?;
+            let answer = ended.map_err(|error| Failure::of(failed(error)))?;
             poll::read::<M, ThroughError>(&answer).map(M::Outcome::to_owned)
         })
     }
+}
+
+/// A layer's error, or the channel's.
+fn failed<E: Into<BoxError>>(error: E) -> ThroughError {
+    ThroughError::from(error.into())
 }
 
 impl<S> Carrier for Through<S>
@@ -216,6 +272,10 @@ where
         = ThroughCall<S, M>
     where
         S: 'a;
+    type Notice<'a, M: Method>
+        = Notice<M>
+    where
+        S: 'a;
 
     fn typed<'a, M: Method>(&'a self, (): (), value: &'a M::Request) -> ThroughCall<S, M> {
         let call = outgoing::<M>(&self.channel, value);
@@ -224,6 +284,7 @@ where
             unsent: Unsent {
                 call: ManuallyDrop::new(call),
                 service: ManuallyDrop::new(service),
+                waits: None,
             },
         };
         ThroughCall {
@@ -242,6 +303,10 @@ where
             Failure::Call(error) => Failure::Call(ThroughError::Channel(error)),
             _ => Failure::BadValue,
         })
+    }
+
+    fn typed_notice<'a, M: Method>(&'a self, (): (), value: &'a M::Request) -> Notice<M> {
+        Notice::new(&self.channel, value)
     }
 }
 

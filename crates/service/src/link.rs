@@ -260,21 +260,7 @@ impl<L: Link, M: Method> Future for Unary<'_, L, M> {
     }
 }
 
-/// Issues a call without waiting for its end.
-///
-/// # Errors
-/// If the value cannot be encoded, or the call is refused.
-pub fn notify<L: Link, M: Method>(
-    link: &L,
-    session: Session,
-    value: &M::Request,
-) -> Result<(), Failure<Infallible>> {
-    let request = encoded::<L, M>(link, value, &Front::new(None))?;
-    let issued = link.notify(session, ReqType(M::NUMBER), request);
-    issued.map_err(|failed| failed.into().into())
-}
-
-fn encoded<L: Link, M: Method>(
+pub(crate) fn encoded<L: Link, M: Method>(
     link: &L,
     value: &M::Request,
     front: &Front<'_>,

@@ -11,6 +11,7 @@ mod kills;
 mod limits;
 mod metadata;
 mod names;
+mod notices;
 mod options;
 mod process;
 mod runtime;
