@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use dunlin_channel::{Backoff, Counters, Pick, Retry, State};
+use dunlin_channel::{Counters, Pick, Retry, State};
 use dunlin_core::{Clock, Nanos};
 use dunlin_mailbox::Waiter as Waiting;
 use dunlin_nexus::{Resolve, TscClock};
@@ -59,8 +59,6 @@ pub struct ChannelBuilder {
     resolvers: Vec<Resolver>,
     options: ChannelOptions,
     endpoint: Option<u16>,
-    /// The pause before a repeat.
-    pause: Backoff,
 }
 
 /// Shows changes of a channel's state; of several changes since the last look, only the last. It
@@ -92,7 +90,6 @@ impl ChannelBuilder {
             resolvers: Vec::new(),
             options,
             endpoint: None,
-            pause: Retry::default().pause,
         }
     }
 
@@ -150,7 +147,7 @@ impl ChannelBuilder {
     /// refused by [`Self::open`].
     pub fn retry(mut self, retry: Retry) -> Self {
         self.options.attempts = retry.attempts;
-        self.pause = retry.pause;
+        self.options.pause = retry.pause;
         self
     }
 
@@ -192,7 +189,6 @@ impl ChannelBuilder {
         plan.addresses = self.addresses;
         plan.resolvers = self.resolvers;
         plan.endpoint = self.endpoint;
-        plan.config.retry.pause = self.pause;
         plan.check()?;
         let hub = match self.hub {
             Some(hub) => hub,

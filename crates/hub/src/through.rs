@@ -70,32 +70,29 @@ pin_project! {
 struct Unsent<S> {
     call: ManuallyDrop<Option<Outgoing>>,
     service: ManuallyDrop<Option<S>>,
-    /// The name of its wait at the channel's board, if it has waited for the service.
-    waits: Option<u64>,
+    timing: Timing,
 }
 
-impl<S> Unsent<S>
-where
-    S: Service<Outgoing>,
-    S::Error: Into<BoxError>,
-{
+/// Whether a call has a deadline that has not begun, and its wait for the layers. Not an `enum`,
+/// for the reason that `outgoing/stage.rs` gives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Timing(
+    /// 0: no deadline; 1: a deadline; above: also a wait, whose name at the channel's board is one
+    /// less.
+    u64,
+);
+
+impl<S: Service<Outgoing>> Unsent<S> {
     /// Gives the call to the service, once that is ready. `None`: there is no call.
     fn poll_send(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Result<Option<S::Future>, ThroughError>> {
-        let (Some(service), Some(call)) = (&mut *self.service, &*self.call) else {
+    ) -> Poll<Result<Option<S::Future>, S::Error>> {
+        let Some(service) = &mut *self.service else {
             return Poll::Ready(Ok(None));
         };
-        // Time that the layers take belongs to the call.
-        let deadline = call.fix_deadline();
-        if service.poll_ready(context).map_err(failed)?.is_pending() {
-            return self.wait(deadline, context);
-        }
-        if self.waits.is_some() {
-            self.end_wait();
-        }
-        let (Some(service), Some(call)) = (&mut *self.service, self.call.take()) else {
+        ready!(service.poll_ready(context))?;
+        let Some(call) = self.call.take() else {
             return Poll::Ready(Ok(None));
         };
         // In a variable, the service would have to be dropped after a panic, which costs more.
@@ -104,23 +101,47 @@ where
         Poll::Ready(Ok(Some(future)))
     }
 
-    /// Lets the task of a call that the layers do not take yet be woken at the call's deadline.
+    /// Waits until the service is ready for a call with a deadline, which counts from now on, so
+    /// time that the layers take belongs to it. Calls without a deadline do not pay for this.
     #[cold]
     #[inline(never)]
-    fn wait(
-        &mut self,
-        deadline: Option<Nanos>,
-        context: &Context<'_>,
-    ) -> Poll<Result<Option<S::Future>, ThroughError>> {
-        let (Some(deadline), Some(call)) = (deadline, &mut *self.call) else {
+    fn poll_timed(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ThroughError>>
+    where
+        S::Error: Into<BoxError>,
+    {
+        let (Some(service), Some(call)) = (&mut *self.service, &mut *self.call) else {
+            return Poll::Ready(Ok(()));
+        };
+        let deadline = call.fix_deadline();
+        if service.poll_ready(context).map_err(failed)?.is_ready() {
+            self.end_wait();
+            return Poll::Ready(Ok(()));
+        }
+        let Some(deadline) = deadline else {
             return Poll::Pending;
         };
-        match call.wait_until(deadline, &mut self.waits, context) {
-            Ok(()) => Poll::Pending,
-            Err(error) => {
+        let mut name = self.timing.name();
+        let waits = call.wait_until(deadline, &mut name, context);
+        self.timing = name.map_or(Timing::DEADLINE, |name| Timing(name + 1));
+        waits.map_or_else(
+            |error| {
                 self.discard();
                 Poll::Ready(Err(ThroughError::Channel(error)))
-            }
+            },
+            |()| Poll::Pending,
+        )
+    }
+}
+
+impl Timing {
+    const NONE: Self = Self(0);
+    const DEADLINE: Self = Self(1);
+
+    /// The name of the wait at the channel's board.
+    const fn name(self) -> Option<u64> {
+        match self.0 {
+            0 | 1 => None,
+            name => Some(name - 1),
         }
     }
 }
@@ -135,11 +156,10 @@ impl<S> Unsent<S> {
         drop((self.call.take(), self.service.take()));
     }
 
-    #[cold]
-    #[inline(never)]
     fn end_wait(&mut self) {
-        if let (Some(call), Some(name)) = (&*self.call, self.waits.take()) {
+        if let (Some(call), Some(name)) = (&*self.call, self.timing.name()) {
             call.end_wait(name);
+            self.timing = Timing::DEADLINE;
         }
     }
 }
@@ -172,6 +192,16 @@ impl<S: Service<Outgoing>, M: Method> ThroughCall<S, M> {
         }
     }
 
+    /// The call may have a deadline now.
+    fn timed(mut self) -> Self {
+        if let Stage::Unsent { unsent } = &mut self.stage
+            && unsent.timing == Timing::NONE
+        {
+            unsent.timing = Timing::DEADLINE;
+        }
+        self
+    }
+
     fn try_with<E>(
         mut self,
         change: impl FnOnce(Outgoing) -> Result<Outgoing, E>,
@@ -187,7 +217,7 @@ impl<S: Service<Outgoing>, M: Method> ThroughCall<S, M> {
     /// has taken the call, for a pause or in a queue, ends that wait by itself; attempts after the
     /// deadline then end immediately.
     pub fn deadline(self, span: Duration) -> Self {
-        self.with(|call| call.deadline(span))
+        self.timed().with(|call| call.deadline(span))
     }
 
     /// Like [`Self::deadline`], for a call made to serve a request, which has the time `left`.
@@ -210,7 +240,7 @@ impl<S: Service<Outgoing>, M: Method> ThroughCall<S, M> {
     /// For a call that a handler makes to serve a request: the call ends when the client of that
     /// request stops waiting, if it has no earlier deadline, and belongs to the same trace.
     pub fn under(self, context: &Served<'_>) -> Self {
-        self.with(|call| call.under(context))
+        self.timed().with(|call| call.under(context))
     }
 
     /// Makes room for a response of this length.
@@ -241,7 +271,11 @@ where
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut stage = self.project().stage;
         if let Now::Unsent { unsent } = stage.as_mut().project() {
-            let Some(future) = ready!(unsent.poll_send(context)).map_err(Failure::of)? else {
+            if unsent.timing != Timing::NONE {
+                ready!(unsent.poll_timed(context)).map_err(Failure::of)?;
+            }
+            let failed = |error| Failure::of(failed(error));
+            let Some(future) = ready!(unsent.poll_send(context)).map_err(failed)? else {
                 return Poll::Ready(Err(Failure::BadValue));
             };
             stage.set(Stage::Sent { future });
@@ -280,11 +314,15 @@ where
     fn typed<'a, M: Method>(&'a self, (): (), value: &'a M::Request) -> ThroughCall<S, M> {
         let call = outgoing::<M>(&self.channel, value);
         let service = call.is_some().then(|| self.service.clone());
+        let timing = match self.channel.handle.deadline() {
+            Some(_) => Timing::DEADLINE,
+            None => Timing::NONE,
+        };
         let stage = Stage::Unsent {
             unsent: Unsent {
                 call: ManuallyDrop::new(call),
                 service: ManuallyDrop::new(service),
-                waits: None,
+                timing,
             },
         };
         ThroughCall {

@@ -63,6 +63,9 @@ pub trait Link {
 }
 
 /// A request for an asynchronous service: `dunlin::ServiceRequest`, or one for another executor.
+///
+/// For Dunlin's own crates and the code that `#[service]` makes. It may change in any release.
+#[doc(hidden)]
 pub trait IncomingRequest {
     /// The request's bytes.
     fn data(&self) -> &[u8];
@@ -96,6 +99,9 @@ pub trait IncomingRequest {
 }
 
 /// Why no method runs for a request.
+///
+/// For Dunlin's own crates and the code that `#[service]` makes. It may change in any release.
+#[doc(hidden)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
     /// The service has no method of this number.
@@ -124,6 +130,9 @@ impl Refusal {
 }
 
 /// A service whose methods are futures; the attribute implements it.
+///
+/// For Dunlin's own crates and the code that `#[service]` makes. It may change in any release.
+#[doc(hidden)]
 pub trait AsyncService<R: IncomingRequest>: 'static {
     /// The service's name: the name of its trait.
     const NAME: &'static str;
