@@ -1,8 +1,8 @@
 //! One of three servers is killed, or stopped and continued, under load. Calls that are idempotent
 //! or were not transmitted end with their values, the others with an error that states that they
-//! may have run. All of them end soon, and the channel uses the server again after its return,
-//! by the number of calls that it gets. A test has one round. If the variable `DUNLIN_KILLS` sets another number, the bounds are those for
-//! a machine without other work.
+//! may have run. All of them end soon, and the channel uses the server again after its return, by
+//! the number of calls that it gets. A test has one round. If the variable `DUNLIN_KILLS` sets
+//! another number, the bounds are those for a machine without other work.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;

@@ -449,22 +449,6 @@ fn a_hedge_with_one_attempt_is_refused_and_so_are_none_and_a_queue_of_none() {
 }
 
 #[test]
-fn a_first_pause_above_the_longest_is_refused() {
-    let paused = |first: &str| {
-        Settings::default()
-            .with("channel.pause.first", first)
-            .unwrap()
-    };
-    let refused = paused("200 ms").check().unwrap_err().to_string();
-    assert_eq!(
-        refused,
-        "the program: `channel.pause.first` = 200 ms (the program) is more than \
-         `channel.pause.most` = 100 ms (default); lower the first or raise the second"
-    );
-    assert!(paused("100 ms").check().is_ok());
-}
-
-#[test]
 fn a_largest_message_that_no_budget_holds_is_refused() {
     let large = Settings::default().with("endpoint.max_message", "1 GiB");
     let refused = large.unwrap().check().unwrap_err().to_string();
