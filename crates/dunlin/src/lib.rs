@@ -133,7 +133,7 @@ pub use dunlin_xdp::{AutoXdp, Xdp};
 #[cfg(feature = "channel")]
 pub mod channel {
     pub use dunlin_hub::{
-        AddressError, AddressState, Backoff, Counters, Pick, Reasons, Retry, State, key_of,
+        AddressError, AddressState, Backoff, Counters, Notice, Pick, Reasons, Retry, State, key_of,
     };
     #[cfg(feature = "tower")]
     pub use dunlin_hub::{Through, ThroughCall, ThroughError};

@@ -115,24 +115,36 @@ impl Board {
     }
 
     /// Makes a task wait for the next change, or until `until`. `name` is the task's name from its
-    /// last wait.
-    pub(crate) fn wait(&self, name: &mut Option<u64>, until: Nanos, context: &Context<'_>) {
+    /// last wait. Returns true if the endpoint's thread may not know `until`: the task does not
+    /// wait yet, or a change of the state has woken it.
+    pub(crate) fn wait(&self, name: &mut Option<u64>, until: Nanos, context: &Context<'_>) -> bool {
         let mut shown = self.lock();
         let name = *name.get_or_insert_with(|| {
             shown.next += 1;
             shown.next
         });
+        let before = shown.waiting.len();
         shown.waiting.retain(|waiting| waiting.name != name);
+        let is_new = shown.waiting.len() == before;
         shown.waiting.push(Waiting {
             name,
             until,
             waker: context.waker().clone(),
         });
+        is_new
     }
 
     /// Removes a task that no longer waits.
     pub(crate) fn forget(&self, name: u64) {
         self.lock().waiting.retain(|waiting| waiting.name != name);
+    }
+
+    /// Times up to this one have passed, on the clock of the endpoint's thread. `None`: the channel
+    /// is closed.
+    #[cfg(feature = "tower")]
+    pub(crate) fn passed(&self) -> Option<Nanos> {
+        let shown = self.lock();
+        (!shown.is_closed).then_some(shown.passed)
     }
 
     pub(crate) fn counters(&self) -> Counters {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use dunlin_channel::{Backoff, Counters, Pick, Retry, State};
+use dunlin_channel::{Counters, Pick, Retry, State};
 use dunlin_core::{Clock, Nanos};
 use dunlin_mailbox::Waiter as Waiting;
 use dunlin_nexus::{Resolve, TscClock};
@@ -59,8 +59,6 @@ pub struct ChannelBuilder {
     resolvers: Vec<Resolver>,
     options: ChannelOptions,
     endpoint: Option<u16>,
-    /// The pause before a repeat.
-    pause: Backoff,
 }
 
 /// Shows changes of a channel's state; of several changes since the last look, only the last. It
@@ -92,7 +90,6 @@ impl ChannelBuilder {
             resolvers: Vec::new(),
             options,
             endpoint: None,
-            pause: Retry::default().pause,
         }
     }
 
@@ -150,7 +147,7 @@ impl ChannelBuilder {
     /// a pause whose factor is below 2 are refused by [`Self::open`].
     pub fn retry(mut self, retry: Retry) -> Self {
         self.options.attempts = retry.attempts;
-        self.pause = retry.pause;
+        self.options.pause = retry.pause;
         self
     }
 
@@ -192,7 +189,6 @@ impl ChannelBuilder {
         plan.addresses = self.addresses;
         plan.resolvers = self.resolvers;
         plan.endpoint = self.endpoint;
-        plan.config.retry.pause = self.pause;
         plan.check()?;
         let hub = match self.hub {
             Some(hub) => hub,
@@ -294,9 +290,8 @@ impl Channel {
     pub async fn ready(&self) -> Result<(), ChannelError> {
         let until = TscClock::new().now() + self.handle.options().patience.into();
         let mut waiter = Waiter::new(self.handle.board());
-        let mut is_ordered = false;
         std::future::poll_fn(|context| {
-            waiter.wait(until, context);
+            let is_new = waiter.wait(until, context);
             let Seen {
                 state,
                 is_closed,
@@ -312,7 +307,7 @@ impl Channel {
             if passed.max(TscClock::new().now()) >= until {
                 return Poll::Ready(Err(ChannelError::NoServer(state.reasons())));
             }
-            if !std::mem::replace(&mut is_ordered, true) {
+            if is_new {
                 let order = Order::Wait(self.handle.id(), until);
                 self.handle.order(order);
             }
@@ -388,8 +383,9 @@ impl<'a> Waiter<'a> {
         Self { board, name: None }
     }
 
-    fn wait(&mut self, until: Nanos, context: &std::task::Context<'_>) {
-        self.board.wait(&mut self.name, until, context);
+    /// Returns true if the channel's thread may not know `until`.
+    fn wait(&mut self, until: Nanos, context: &std::task::Context<'_>) -> bool {
+        self.board.wait(&mut self.name, until, context)
     }
 }
 

@@ -37,7 +37,8 @@ pub(crate) struct Letter {
     /// The largest response, in bytes, that the caller accepts.
     pub(crate) room: usize,
     pub(crate) terms: Terms,
-    /// The time that the call has from its first poll.
+    /// The time that the call has from its first poll, until [`Self::fix_deadline`] has made it
+    /// the end that `terms` has.
     pub(crate) span: Option<Duration>,
     body: Body,
     meta: Meta,
@@ -125,11 +126,26 @@ impl Letter {
     /// attempts.
     pub(crate) fn on_sent(&mut self, place: TakenPlace, now: impl FnOnce() -> Nanos) -> usize {
         self.place = Some(place);
-        let end = self.span.map(|span| now() + span.into());
-        self.terms.deadline = end.filter(|end| *end != Nanos::MAX);
-        let gap = self.front(self.terms.deadline).size();
+        let deadline = self.fix_deadline(now);
+        let gap = self.front(deadline).size();
         self.body.set_gap(gap);
         gap
+    }
+
+    /// The call begins now, unless it has begun before. Returns its deadline, which copies of the
+    /// call keep.
+    pub(crate) fn fix_deadline(&mut self, now: impl FnOnce() -> Nanos) -> Option<Nanos> {
+        if let Some(span) = self.span.take() {
+            let end = now() + span.into();
+            self.terms.deadline = Some(end).filter(|end| *end != Nanos::MAX);
+        }
+        self.terms.deadline
+    }
+
+    /// The time that the call has from now on.
+    pub(crate) fn left(&self, now: Nanos) -> Option<Duration> {
+        let until = |end: Nanos| Duration::from_nanos(end.since(now).0);
+        self.span.or_else(|| self.terms.deadline.map(until))
     }
 
     fn front(&self, left: Option<Nanos>) -> Front<'_> {
@@ -152,7 +168,7 @@ impl Letter {
     /// The request is made to serve another request: it has no more time than the other, and
     /// belongs to its trace. A request type without a bit for metadata has no trace.
     pub(crate) fn on_under(&mut self, context: &Context<'_>, now: Nanos) {
-        let left = context.shorten(self.span.map(Nanos::from), now);
+        let left = context.shorten(self.left(now).map(Nanos::from), now);
         self.span = left.map(|left| Duration::from_nanos(left.0));
         if self.req_type.0 <= MAX_TYPE {
             self.meta.under(context);

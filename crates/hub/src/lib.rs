@@ -34,6 +34,7 @@ mod hub;
 mod inbox;
 mod letter;
 mod names;
+mod notice;
 mod orders;
 mod outgoing;
 mod plan;
@@ -53,6 +54,7 @@ pub use channel::{Channel, ChannelBuilder, Watch};
 pub use dunlin_channel::{Backoff, Counters, Pick, Retry, State, key_of};
 pub use error::{AddressError, ChannelError, HubError, Reasons};
 pub use hub::{Hub, HubBuilder};
+pub use notice::Notice;
 pub use outgoing::{Answer, Outgoing, Permit};
 pub use plan::ChannelOptions;
 #[cfg(feature = "tower")]

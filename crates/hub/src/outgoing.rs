@@ -1,6 +1,8 @@
 //! A call over a channel, as a future that any thread may poll.
 
 mod stage;
+#[cfg(feature = "tower")]
+mod waiting;
 
 use std::fmt::Display;
 use std::hash::Hash;
@@ -11,14 +13,14 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use dunlin_channel::key_of;
-use dunlin_core::Clock;
+use dunlin_core::{Clock, Nanos, RpcError};
 use dunlin_mailbox::{Places, Slot, TakenPlace};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_nexus::TscClock;
 use dunlin_service::spans::{CallSpan, Hops};
-use dunlin_service::{CallFailure, Context as Served, Key, MetaError};
-use dunlin_wire::ReqType;
+use dunlin_service::{CallFailure, Context as Served, Error, Key, MetaError};
 use dunlin_wire::control::EndpointIndex;
+use dunlin_wire::{Ran, ReqType};
 
 use crate::error::ChannelError;
 use crate::handle::Handle;
@@ -114,7 +116,8 @@ impl Outgoing {
         self
     }
 
-    /// Ends the call if it has no answer this long after its first poll, repeats included.
+    /// Ends the call if it has no answer this long after its first poll, repeats included. If a
+    /// policy copies the call before ([`Self::duplicate`]), both end this long after that.
     pub fn deadline(self, span: Duration) -> Self {
         self.write(|letter| letter.span = Some(span));
         self
@@ -217,9 +220,28 @@ impl Outgoing {
     }
 
     /// Another call with the same request, for policies that repeat or hedge. `None`: this one has
-    /// been polled.
+    /// been polled. The deadline of both counts from now on, unless it does already, so all copies
+    /// end at the same time; [`Self::deadline`] gives a copy a time of its own. A policy that would
+    /// repeat a call without [time left](Self::left) gets the repeat's error, which says only that
+    /// the repeat has not run.
     pub fn duplicate(&self) -> Option<Self> {
+        self.fix_deadline();
         self.at(&self.channel)
+    }
+
+    /// The time until the deadline of a call that has not been polled. `None`: it has no deadline.
+    pub fn left(&self) -> Option<Duration> {
+        let now = TscClock::new().now();
+        let read = |slot| self.channel.mailbox().with(slot, |it| it.left(now));
+        self.stage.new_slot().and_then(read)
+    }
+
+    /// Begins the call, whose deadline counts from now on. Returns that.
+    #[inline]
+    pub(crate) fn fix_deadline(&self) -> Option<Nanos> {
+        let fix = |letter: &mut Letter| letter.fix_deadline(|| TscClock::new().now());
+        let slot = self.stage.new_slot()?;
+        self.channel.mailbox().with(slot, fix)
     }
 
     /// Whether this is a call over `channel`.
@@ -248,8 +270,16 @@ impl Outgoing {
         Some(copied)
     }
 
-    /// Sends the call, and does not wait for its end.
-    pub(crate) fn notify(mut self) -> Result<(), ChannelError> {
+    /// Sends the request, and does not wait for a response: see
+    /// [`Channel::notify`](crate::Channel::notify). Metadata, key and endpoint are those of the
+    /// call; a deadline has no effect.
+    ///
+    /// # Errors
+    /// [`ChannelError::Full`], and [`ChannelError::Endpoint`] for endpoint 65535.
+    ///
+    /// # Panics
+    /// If the call has been polled.
+    pub fn notify(mut self) -> Result<(), ChannelError> {
         let (slot, has_place) = match self.stage.now() {
             Now::New { slot, has_place } => (slot, has_place),
             Now::Refused(why) => return self.end_refused(why),
@@ -262,7 +292,7 @@ impl Outgoing {
         mailbox.with(slot, |letter| {
             letter.is_notice = true;
             letter.terms.once = true;
-            letter.span = None;
+            (letter.span, letter.terms.deadline) = (None, None);
             self.span.begin(Some(letter.req_type), letter.metadata());
             letter.on_sent(place, || TscClock::new().now());
         });
@@ -369,6 +399,11 @@ impl From<Refusal> for ChannelError {
         match why {
             Refusal::Full => Self::Full,
             Refusal::Endpoint => Self::Endpoint,
+            Refusal::Closed => Self::Closed,
+            Refusal::Late => Self::Call {
+                error: Error::Rpc(RpcError::DeadlinePassed(Ran::No)),
+                ran: Ran::No,
+            },
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use dunlin_channel::{Config, Pick, Retry};
+use dunlin_channel::{Backoff, Config, Pick, Retry};
 use dunlin_core::Nanos;
 use dunlin_wire::control::EndpointIndex;
 
@@ -32,6 +32,8 @@ pub struct ChannelOptions {
     /// Attempts at one call, including the first one and hedges: 1 to 3, and at least 2 with
     /// [`Self::hedge`].
     pub attempts: u8,
+    /// The pause before a repeat.
+    pub pause: Backoff,
     /// Time after which an idempotent call without an answer is sent to a second server as well;
     /// `None`: it is not.
     pub hedge: Option<Duration>,
@@ -39,7 +41,7 @@ pub struct ChannelOptions {
 
 impl Default for ChannelOptions {
     /// One thread, 4096 calls, 5 s of patience, no deadline, 30 s between look-ups, four endpoints,
-    /// the less busy of two servers, three attempts, no hedges.
+    /// the less busy of two servers, three attempts with pauses of 1 to 100 ms, no hedges.
     fn default() -> Self {
         Self {
             threads: 1,
@@ -50,6 +52,7 @@ impl Default for ChannelOptions {
             endpoints_per_server: Config::DEFAULT.endpoints_per_server as usize,
             pick: Config::DEFAULT.pick,
             attempts: Config::DEFAULT.retry.attempts,
+            pause: Config::DEFAULT.retry.pause,
             hedge: None,
         }
     }
@@ -81,7 +84,7 @@ impl Plan {
             pick: options.pick,
             retry: Retry {
                 attempts: options.attempts,
-                ..Config::DEFAULT.retry
+                pause: options.pause,
             },
             hedge: options.hedge.map(Nanos::from),
             // A link is a trunk, which opens more sessions by itself.

@@ -21,6 +21,7 @@ use tower_service::Service;
 
 use crate::channel::Channel;
 use crate::error::ChannelError;
+use crate::notice::Notice;
 use crate::outgoing::{Answer, Outgoing};
 use crate::typed::outgoing;
 
@@ -69,7 +70,17 @@ pin_project! {
 struct Unsent<S> {
     call: ManuallyDrop<Option<Outgoing>>,
     service: ManuallyDrop<Option<S>>,
+    timing: Timing,
 }
+
+/// Whether a call has a deadline that has not begun, and its wait for the layers. Not an `enum`,
+/// for the reason that `outgoing/stage.rs` gives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Timing(
+    /// 0: no deadline; 1: a deadline; above: also a wait, whose name at the channel's board is one
+    /// less.
+    u64,
+);
 
 impl<S: Service<Outgoing>> Unsent<S> {
     /// Gives the call to the service, once that is ready. `None`: there is no call.
@@ -89,6 +100,50 @@ impl<S: Service<Outgoing>> Unsent<S> {
         *self.service = None;
         Poll::Ready(Ok(Some(future)))
     }
+
+    /// Waits until the service is ready for a call with a deadline, which counts from now on, so
+    /// time that the layers take belongs to it. Calls without a deadline do not pay for this.
+    #[cold]
+    #[inline(never)]
+    fn poll_timed(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ThroughError>>
+    where
+        S::Error: Into<BoxError>,
+    {
+        let (Some(service), Some(call)) = (&mut *self.service, &mut *self.call) else {
+            return Poll::Ready(Ok(()));
+        };
+        let deadline = call.fix_deadline();
+        if service.poll_ready(context).map_err(failed)?.is_ready() {
+            self.end_wait();
+            return Poll::Ready(Ok(()));
+        }
+        let Some(deadline) = deadline else {
+            return Poll::Pending;
+        };
+        let mut name = self.timing.name();
+        let waits = call.wait_until(deadline, &mut name, context);
+        self.timing = name.map_or(Timing::DEADLINE, |name| Timing(name + 1));
+        waits.map_or_else(
+            |error| {
+                self.discard();
+                Poll::Ready(Err(ThroughError::Channel(error)))
+            },
+            |()| Poll::Pending,
+        )
+    }
+}
+
+impl Timing {
+    const NONE: Self = Self(0);
+    const DEADLINE: Self = Self(1);
+
+    /// The name of the wait at the channel's board.
+    const fn name(self) -> Option<u64> {
+        match self.0 {
+            0 | 1 => None,
+            name => Some(name - 1),
+        }
+    }
 }
 
 impl<S> Unsent<S> {
@@ -97,7 +152,15 @@ impl<S> Unsent<S> {
     #[cold]
     #[inline(never)]
     fn discard(&mut self) {
+        self.end_wait();
         drop((self.call.take(), self.service.take()));
+    }
+
+    fn end_wait(&mut self) {
+        if let (Some(call), Some(name)) = (&*self.call, self.timing.name()) {
+            call.end_wait(name);
+            self.timing = Timing::DEADLINE;
+        }
     }
 }
 
@@ -129,6 +192,16 @@ impl<S: Service<Outgoing>, M: Method> ThroughCall<S, M> {
         }
     }
 
+    /// The call may have a deadline now.
+    fn timed(mut self) -> Self {
+        if let Stage::Unsent { unsent } = &mut self.stage
+            && unsent.timing == Timing::NONE
+        {
+            unsent.timing = Timing::DEADLINE;
+        }
+        self
+    }
+
     fn try_with<E>(
         mut self,
         change: impl FnOnce(Outgoing) -> Result<Outgoing, E>,
@@ -139,9 +212,12 @@ impl<S: Service<Outgoing>, M: Method> ThroughCall<S, M> {
         Ok(self)
     }
 
-    /// Ends the call if it has no answer this long after the layers have sent it.
+    /// Ends the call if it has no answer this long after its first poll. The time for which layers
+    /// are not ready counts, and so do repeats and hedges by layers. A layer that waits after it
+    /// has taken the call, for a pause or in a queue, ends that wait by itself; attempts after the
+    /// deadline then end immediately.
     pub fn deadline(self, span: Duration) -> Self {
-        self.with(|call| call.deadline(span))
+        self.timed().with(|call| call.deadline(span))
     }
 
     /// Like [`Self::deadline`], for a call made to serve a request, which has the time `left`.
@@ -164,7 +240,7 @@ impl<S: Service<Outgoing>, M: Method> ThroughCall<S, M> {
     /// For a call that a handler makes to serve a request: the call ends when the client of that
     /// request stops waiting, if it has no earlier deadline, and belongs to the same trace.
     pub fn under(self, context: &Served<'_>) -> Self {
-        self.with(|call| call.under(context))
+        self.timed().with(|call| call.under(context))
     }
 
     /// Makes room for a response of this length.
@@ -175,6 +251,12 @@ impl<S: Service<Outgoing>, M: Method> ThroughCall<S, M> {
     /// The key whose server gets the call: see [`Outgoing::hash`].
     pub fn hash<K: Hash + ?Sized>(self, key: &K) -> Self {
         self.with(|call| call.hash(key))
+    }
+
+    /// Sends the call to endpoint `index` of the server that is picked: see
+    /// [`Outgoing::endpoint`].
+    pub fn endpoint(self, index: u16) -> Self {
+        self.with(|call| call.endpoint(index))
     }
 }
 
@@ -187,9 +269,12 @@ where
     type Output = Result<SuccessOf<M>, Failure<ErrorOf<M>, ThroughError>>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let failed = |error: S::Error| Failure::of(ThroughError::from(error.into()));
         let mut stage = self.project().stage;
         if let Now::Unsent { unsent } = stage.as_mut().project() {
+            if unsent.timing != Timing::NONE {
+                ready!(unsent.poll_timed(context)).map_err(Failure::of)?;
+            }
+            let failed = |error| Failure::of(failed(error));
             let Some(future) = ready!(unsent.poll_send(context)).map_err(failed)? else {
                 return Poll::Ready(Err(Failure::BadValue));
             };
@@ -199,10 +284,15 @@ where
             unreachable!("the call has just been sent")
         };
         future.poll(context).map(|ended| {
-            let answer = ended.map_err(failed)?;
+            let answer = ended.map_err(|error| Failure::of(failed(error)))?;
             poll::read::<M, ThroughError>(&answer).map(M::Outcome::to_owned)
         })
     }
+}
+
+/// A layer's error, or the channel's.
+fn failed<E: Into<BoxError>>(error: E) -> ThroughError {
+    ThroughError::from(error.into())
 }
 
 impl<S> Carrier for Through<S>
@@ -216,14 +306,23 @@ where
         = ThroughCall<S, M>
     where
         S: 'a;
+    type Notice<'a, M: Method>
+        = Notice<M>
+    where
+        S: 'a;
 
     fn typed<'a, M: Method>(&'a self, (): (), value: &'a M::Request) -> ThroughCall<S, M> {
         let call = outgoing::<M>(&self.channel, value);
         let service = call.is_some().then(|| self.service.clone());
+        let timing = match self.channel.handle.deadline() {
+            Some(_) => Timing::DEADLINE,
+            None => Timing::NONE,
+        };
         let stage = Stage::Unsent {
             unsent: Unsent {
                 call: ManuallyDrop::new(call),
                 service: ManuallyDrop::new(service),
+                timing,
             },
         };
         ThroughCall {
@@ -242,6 +341,10 @@ where
             Failure::Call(error) => Failure::Call(ThroughError::Channel(error)),
             _ => Failure::BadValue,
         })
+    }
+
+    fn typed_notice<'a, M: Method>(&'a self, (): (), value: &'a M::Request) -> Notice<M> {
+        Notice::new(&self.channel, value)
     }
 }
 

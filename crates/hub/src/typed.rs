@@ -18,6 +18,7 @@ use dunlin_wire::{ErrorCode, Ran, ReqType};
 
 use crate::channel::Channel;
 use crate::error::ChannelError;
+use crate::notice::Notice;
 use crate::outgoing::Outgoing;
 
 /// A typed call: awaiting it gives the value or a failure, dropping it cancels the call. Any thread
@@ -117,6 +118,7 @@ impl Carrier for Channel {
     type At = ();
     type Error = ChannelError;
     type Typed<'a, M: Method> = TypedCall<M>;
+    type Notice<'a, M: Method> = Notice<M>;
 
     fn typed<'a, M: Method>(&'a self, (): (), value: &'a M::Request) -> TypedCall<M> {
         TypedCall::new(self, value)
@@ -127,8 +129,11 @@ impl Carrier for Channel {
         (): (),
         value: &M::Request,
     ) -> Result<(), Failure<Infallible, ChannelError>> {
-        let call = outgoing::<M>(self, value).ok_or(Failure::BadValue)?;
-        call.notify().map_err(Failure::Call)
+        Notice::<M>::new(self, value).send()
+    }
+
+    fn typed_notice<'a, M: Method>(&'a self, (): (), value: &'a M::Request) -> Notice<M> {
+        Notice::new(self, value)
     }
 }
 

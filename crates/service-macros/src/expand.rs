@@ -287,6 +287,9 @@ fn function(krate: &syn::Path, method: &Method) -> TokenStream {
     } = method;
     let marker = &method.marker;
     if *one_way {
+        let notice = format_ident!("{name}_notice");
+        let doc =
+            format!("Prepares [`Self::{name}`] with options, such as metadata; `send` sends it.");
         return quote! {
             #(#docs)*
             ///
@@ -303,6 +306,14 @@ fn function(krate: &syn::Path, method: &Method) -> TokenStream {
                 >,
             > {
                 #krate::Carrier::typed_notify::<#marker>(&self.link, self.at, #argument)
+            }
+
+            #[doc = #doc]
+            pub fn #notice<'a>(
+                &'a self,
+                #argument: &'a #request,
+            ) -> <L as #krate::Carrier>::Notice<'a, #marker> {
+                #krate::Carrier::typed_notice::<#marker>(&self.link, self.at, #argument)
             }
         };
     }

@@ -7,8 +7,9 @@ use std::fmt::Debug;
 use dunlin_core::Session;
 
 use crate::error::{CallFailure, Error, Failure};
-use crate::link::{self, Link, Unary};
+use crate::link::{Link, Unary};
 use crate::method::Method;
+use crate::notice::Notice;
 use crate::outcome::{ErrorOf, SuccessOf};
 
 /// Carries typed calls.
@@ -24,6 +25,11 @@ pub trait Carrier {
     where
         Self: 'a;
 
+    /// A notification with options, to be sent.
+    type Notice<'a, M: Method>
+    where
+        Self: 'a;
+
     /// Makes a call.
     fn typed<'a, M: Method>(&'a self, at: Self::At, value: &'a M::Request) -> Self::Typed<'a, M>;
 
@@ -36,6 +42,13 @@ pub trait Carrier {
         at: Self::At,
         value: &M::Request,
     ) -> Result<(), Failure<Infallible, Self::Error>>;
+
+    /// Prepares a call whose end is not waited for.
+    fn typed_notice<'a, M: Method>(
+        &'a self,
+        at: Self::At,
+        value: &'a M::Request,
+    ) -> Self::Notice<'a, M>;
 }
 
 impl<L: Link> Carrier for L {
@@ -43,6 +56,10 @@ impl<L: Link> Carrier for L {
     type Error = Error;
     type Typed<'a, M: Method>
         = Unary<'a, L, M>
+    where
+        L: 'a;
+    type Notice<'a, M: Method>
+        = Notice<'a, L, M>
     where
         L: 'a;
 
@@ -55,6 +72,14 @@ impl<L: Link> Carrier for L {
         at: Session,
         value: &M::Request,
     ) -> Result<(), Failure<Infallible>> {
-        link::notify::<L, M>(self, at, value)
+        Notice::<L, M>::new(self, at, value).send()
+    }
+
+    fn typed_notice<'a, M: Method>(
+        &'a self,
+        at: Session,
+        value: &'a M::Request,
+    ) -> Notice<'a, L, M> {
+        Notice::new(self, at, value)
     }
 }

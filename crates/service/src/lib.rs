@@ -63,6 +63,7 @@ mod link;
 mod meta;
 mod metadata;
 mod method;
+mod notice;
 mod outcome;
 pub mod poll;
 #[cfg(feature = "reflect")]
@@ -87,11 +88,12 @@ pub use error::{CallFailure, Error, Failure, NotSent};
 pub use frame::{Front, META};
 pub use link::{
     AsyncService, IncomingRequest, Link, Refusal, SendService, Unary, answer, context_of,
-    message_of, notify, open, open_owned,
+    message_of, open, open_owned,
 };
 pub use meta::{Key, MAX_ENTRIES, MAX_KEY, MAX_KEYS, Meta, MetaError};
 pub use metadata::Metadata;
 pub use method::{Method, ViewOf};
+pub use notice::Notice;
 pub use outcome::{ErrorOf, Fallible, Outcome, Plain, SuccessOf, ValueOf};
 pub use trace::{NotATrace, TraceParent};
 

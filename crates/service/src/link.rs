@@ -63,6 +63,9 @@ pub trait Link {
 }
 
 /// A request for an asynchronous service: `dunlin::ServiceRequest`, or one for another executor.
+///
+/// For Dunlin's own crates and the code that `#[service]` makes. It may change in any release.
+#[doc(hidden)]
 pub trait IncomingRequest {
     /// The request's bytes.
     fn data(&self) -> &[u8];
@@ -96,6 +99,9 @@ pub trait IncomingRequest {
 }
 
 /// Why no method runs for a request.
+///
+/// For Dunlin's own crates and the code that `#[service]` makes. It may change in any release.
+#[doc(hidden)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
     /// The service has no method of this number.
@@ -124,6 +130,9 @@ impl Refusal {
 }
 
 /// A service whose methods are futures; the attribute implements it.
+///
+/// For Dunlin's own crates and the code that `#[service]` makes. It may change in any release.
+#[doc(hidden)]
 pub trait AsyncService<R: IncomingRequest>: 'static {
     /// The service's name: the name of its trait.
     const NAME: &'static str;
@@ -260,21 +269,7 @@ impl<L: Link, M: Method> Future for Unary<'_, L, M> {
     }
 }
 
-/// Issues a call without waiting for its end.
-///
-/// # Errors
-/// If the value cannot be encoded, or the call is refused.
-pub fn notify<L: Link, M: Method>(
-    link: &L,
-    session: Session,
-    value: &M::Request,
-) -> Result<(), Failure<Infallible>> {
-    let request = encoded::<L, M>(link, value, &Front::new(None))?;
-    let issued = link.notify(session, ReqType(M::NUMBER), request);
-    issued.map_err(|failed| failed.into().into())
-}
-
-fn encoded<L: Link, M: Method>(
+pub(crate) fn encoded<L: Link, M: Method>(
     link: &L,
     value: &M::Request,
     front: &Front<'_>,

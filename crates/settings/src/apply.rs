@@ -184,6 +184,12 @@ impl Settings {
                     PickRule::Hash => dunlin_hub::Pick::Hash,
                 },
                 attempts: options.attempts,
+                pause: dunlin_hub::Backoff {
+                    least: options.pause_least.into(),
+                    first: options.pause_first.into(),
+                    factor: options.pause_factor,
+                    most: options.pause_most.into(),
+                },
                 hedge: options.hedge,
             })
     }

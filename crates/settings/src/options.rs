@@ -36,6 +36,10 @@ pub(super) struct ChannelOptions {
     pub(super) endpoints_per_server: usize,
     pub(super) pick: PickRule,
     pub(super) attempts: u8,
+    pub(super) pause_least: Duration,
+    pub(super) pause_first: Duration,
+    pub(super) pause_factor: u32,
+    pub(super) pause_most: Duration,
     pub(super) hedge: Option<Duration>,
 }
 
@@ -186,6 +190,10 @@ impl Default for ChannelOptions {
             endpoints_per_server: 4,
             pick: PickRule::LeastOfTwo,
             attempts: 3,
+            pause_least: Duration::from_millis(1),
+            pause_first: Duration::from_millis(10),
+            pause_factor: 10,
+            pause_most: Duration::from_millis(100),
             hedge: None,
         }
     }

@@ -32,7 +32,7 @@ pub(super) const GROUPS: [&[Setting]; 12] = [
 ];
 
 /// Pairs of options. The first option of a pair must not be more than the second.
-pub(super) const NOT_MORE_THAN: [(&str, &str); 7] = [
+pub(super) const NOT_MORE_THAN: [(&str, &str); 9] = [
     // A link whose peer has sent Hello must not lose its place to half-open links.
     ("nexus.max_half_open", "nexus.max_links"),
     // A connection must not have more requests pending than an endpoint's queue holds.
@@ -46,6 +46,8 @@ pub(super) const NOT_MORE_THAN: [(&str, &str); 7] = [
     // The largest message must fit into the memory for large requests.
     ("endpoint.max_message", "endpoint.session_receive_budget"),
     ("endpoint.max_message", "endpoint.receive_budget"),
+    ("channel.pause.least", "channel.pause.first"),
+    ("channel.pause.first", "channel.pause.most"),
     ("replica.least_pause", "replica.most_pause"),
 ];
 

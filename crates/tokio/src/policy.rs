@@ -14,7 +14,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// idempotent calls. No other call is sent twice.
 ///
 /// A channel repeats calls by itself; this policy is for a layer above several channels, or for
-/// more attempts. Each attempt has the call's whole deadline, counted from the attempt's start.
+/// more attempts. All attempts share the deadline of the call, which is not repeated after it.
 ///
 /// ```
 /// use dunlin::Channel;
@@ -64,7 +64,11 @@ impl Repeat {
         self.left = self.left.checked_sub(1)?;
         let limit = self.next.min(self.longest);
         self.next = limit.saturating_mul(2);
-        Some(sleep(limit.mul_f64(fraction())))
+        let pause = limit.mul_f64(fraction());
+        // A repeat after the deadline would only replace this error with its own, which says that
+        // the repeat has not run.
+        let has_time = call.left().is_none_or(|left| pause < left);
+        has_time.then(|| sleep(pause))
     }
 }
 

@@ -20,15 +20,26 @@ const SLACK: f64 = 0.02;
 /// A row of the file: the most instructions, stores and loads of each side.
 pub(super) type Ceilings = Sides<u32>;
 
-/// The file: the ceilings of each row in each section.
+/// The file: the ceilings of each row in each section, and bounds on differences of rows.
 #[derive(Debug)]
-pub(super) struct Budget(BTreeMap<(String, String), Ceilings>);
+pub(super) struct Budget(BTreeMap<(String, String), Ceilings>, Vec<Extra>);
+
+/// A bound on a difference: the most instructions, of both sides together, by which a row may be
+/// above another one of its section.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Extra {
+    section: String,
+    pub(super) row: String,
+    pub(super) than: String,
+    most: u32,
+}
 
 impl Budget {
     /// Reads lines of the form `name = [[instructions, stores, loads], [the same of the server]]`,
-    /// in a section for each build. The file must contain all rows of each and no others.
+    /// in a section for each build, and of the form `name - other = instructions`. The file must
+    /// contain all rows of each and no others.
     pub(super) fn parse(text: &str, rows: impl Fn(Build) -> Vec<String>) -> anyhow::Result<Self> {
-        let mut budget = Self(BTreeMap::new());
+        let mut budget = Self(BTreeMap::new(), Vec::new());
         let mut section = "";
         for line in text.lines() {
             let line = line.split('#').next().unwrap_or_default().trim();
@@ -40,12 +51,13 @@ impl Budget {
                     "{FILE}: `{line}` is not a section; the sections are {builds:?}"
                 );
             } else if !line.is_empty() {
-                let row = budget.read(section, line)?;
                 let build = Build::ALL.into_iter().find(|it| it.name() == section);
-                ensure!(
-                    build.is_some_and(|build| rows(build).contains(&row)),
-                    "{FILE}: [{section}] has a row `{row}`, which is not counted"
-                );
+                for row in budget.read(section, line)? {
+                    ensure!(
+                        build.is_some_and(|build| rows(build).contains(&row)),
+                        "{FILE}: [{section}] has a row `{row}`, which is not counted"
+                    );
+                }
             }
         }
         for build in Build::ALL {
@@ -56,8 +68,8 @@ impl Budget {
         Ok(budget)
     }
 
-    /// Reads one row; returns its name.
-    fn read(&mut self, section: &str, line: &str) -> anyhow::Result<String> {
+    /// Reads one row, or a bound on the difference of two; returns their names.
+    fn read(&mut self, section: &str, line: &str) -> anyhow::Result<Vec<String>> {
         ensure!(!section.is_empty(), "{FILE}: `{line}` is in no section");
         let wrong = || {
             format!(
@@ -66,11 +78,31 @@ impl Budget {
             )
         };
         let (name, numbers) = line.split_once('=').with_context(wrong)?;
+        if let Some((row, than)) = name.split_once(" - ") {
+            let [row, than] = [row, than].map(|name| name.trim().to_owned());
+            self.1.push(Extra {
+                section: section.to_owned(),
+                row: row.clone(),
+                than: than.clone(),
+                most: numbers.trim().parse().with_context(wrong)?,
+            });
+            return Ok(vec![row, than]);
+        }
         let ceilings = serde_json::from_str(numbers).with_context(wrong)?;
         let name = name.trim().to_owned();
         let before = self.0.insert((section.to_owned(), name.clone()), ceilings);
         ensure!(before.is_none(), "{FILE}: [{section}] has `{name}` twice");
-        Ok(name)
+        Ok(vec![name])
+    }
+
+    /// The bounds on differences of a section's rows.
+    pub(super) fn extras(&self, build: Build) -> impl Iterator<Item = &Extra> {
+        self.all_extras().filter(move |it| it.is_of(build))
+    }
+
+    /// The bounds of all sections.
+    pub(super) fn all_extras(&self) -> impl Iterator<Item = &Extra> {
+        self.1.iter()
     }
 
     /// The ceilings of a row.
@@ -100,6 +132,25 @@ pub(super) fn excesses(
         )
     };
     numbers.map(text).collect()
+}
+
+impl Extra {
+    pub(super) fn is_of(&self, build: Build) -> bool {
+        self.section == build.name()
+    }
+
+    /// Describes the difference if it is above its bound.
+    pub(super) fn excess(&self, row: &Sides<f64>, than: &Sides<f64>) -> Option<String> {
+        let instructions = |counts: &Sides<f64>| counts.iter().map(|side| side[0]).sum::<f64>();
+        let more = instructions(row) - instructions(than);
+        (more > f64::from(self.most)).then(|| {
+            format!(
+                "OVER BUDGET: [{}] {} needs {more:.1} instructions more than {}, but may need {} \
+                 more",
+                self.section, self.row, self.than, self.most
+            )
+        })
+    }
 }
 
 /// The lower count of each pair.

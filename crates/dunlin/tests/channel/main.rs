@@ -11,6 +11,7 @@ mod kills;
 mod limits;
 mod metadata;
 mod names;
+mod notices;
 mod options;
 mod process;
 mod runtime;
@@ -35,6 +36,8 @@ use dunlin_testkit::wait::{PATIENCE, until};
 const ECHO: ReqType = ReqType(1);
 /// Answers with the request, or never, as the server's role demands.
 const HOLD: ReqType = ReqType(2);
+/// Answers with the server's address.
+const WHICH: ReqType = ReqType(3);
 
 /// The transport between client and server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use dunlin::{Auto, DeferredRequest, Rpc, SessionEvent, Ticket};
 
-use crate::{ECHO, HOLD, Way};
+use crate::{ECHO, HOLD, WHICH, Way};
 
 /// The server's treatment of requests of the type `HOLD`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +33,7 @@ pub(crate) struct Seen {
 
 struct App {
     role: Role,
+    address: String,
     held: Vec<(Ticket, DeferredRequest)>,
     seen: Arc<Seen>,
 }
@@ -85,6 +86,7 @@ pub(crate) fn serve(
     let nexus = way.nexus().bind(address).unwrap();
     let app = App {
         role,
+        address: nexus.address().to_string(),
         held: Vec::new(),
         seen,
     };
@@ -92,6 +94,9 @@ pub(crate) fn serve(
     rpc.on(ECHO, |_, request, cx| {
         let body = request.data().to_vec();
         request.reply_bytes(cx, &body);
+    });
+    rpc.on(WHICH, |app, request, cx| {
+        request.reply_bytes(cx, app.address.as_bytes());
     });
     rpc.on(HOLD, |app, request, cx| {
         app.seen.held.fetch_add(1, Ordering::Relaxed);

@@ -4,11 +4,11 @@ use std::future::{Ready, ready};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{self, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dunlin::channel::{Pick, ThroughError};
-use dunlin::service::{Context, Failure, Postcard};
-use dunlin::{Answer, ChannelError, Cx, Outgoing, Ran, service};
+use dunlin::service::{Context, Error, Failure, Postcard};
+use dunlin::{Answer, ChannelError, Cx, Outgoing, Ran, RpcError, service};
 use tower::balance::p2c::Balance;
 use tower::discover::ServiceList;
 use tower::hedge::Hedge;
@@ -34,9 +34,10 @@ fn block_on<F: Future>(future: F) -> F::Output {
     })
 }
 
-/// Repeats calls that have not run, and calls that may run twice.
+/// Repeats calls that have not run, and calls that may run twice: this many times, and each repeat
+/// with this deadline of its own, if any.
 #[derive(Clone, Debug)]
-struct Again(u32);
+struct Again(u32, Option<Duration>);
 
 impl Policy<Outgoing, Answer, ChannelError> for Again {
     type Future = Ready<()>;
@@ -52,11 +53,16 @@ impl Policy<Outgoing, Answer, ChannelError> for Again {
             Ran::Yes => false,
         };
         self.0 = self.0.checked_sub(1)?;
-        may.then(|| ready(()))
+        let has_time = self.1.is_some() || call.left().is_none_or(|left| left > SHORT / 10);
+        (may && has_time).then(|| ready(()))
     }
 
     fn clone_request(&mut self, call: &Outgoing) -> Option<Outgoing> {
-        call.duplicate()
+        let copy = call.duplicate()?;
+        Some(match self.1 {
+            Some(span) => copy.deadline(span),
+            None => copy,
+        })
     }
 }
 
@@ -151,7 +157,7 @@ fn a_policy_repeats_what_has_not_run_and_what_may_run_twice() {
         }
     });
     block_on(async {
-        let mut again = Retry::new(Again(100), channel.clone());
+        let mut again = Retry::new(Again(100, None), channel.clone());
         let call = channel.call(ECHO, b"late");
         assert_eq!(
             again
@@ -167,9 +173,14 @@ fn a_policy_repeats_what_has_not_run_and_what_may_run_twice() {
     });
     let server = starts.join().unwrap();
     let held = || server.seen.held.load(Ordering::Relaxed);
-    for (idempotent, runs) in [(false, 1), (true, 3)] {
+    // The attempts share the deadline of the call, unless the policy gives them others.
+    for (idempotent, own, runs) in [
+        (false, Some(SHORT), 1),
+        (true, None, 1),
+        (true, Some(SHORT), 3),
+    ] {
         let before = held();
-        let again = Retry::new(Again(2), channel.clone());
+        let again = Retry::new(Again(2, own), channel.clone());
         let call = channel.call(HOLD, b"").idempotent(idempotent);
         let end = block_on(again.oneshot(call.deadline(SHORT))).unwrap_err();
         assert_eq!(end.ran(), Ran::Unknown, "{end}");
@@ -197,8 +208,14 @@ fn a_hedge_sends_an_idempotent_call_twice() {
     block_on(async {
         let [period, latencies] = [Duration::from_secs(10), SHORT];
         let latencies = [u64::try_from(latencies.as_millis()).unwrap(); 8];
-        let mut hedged =
-            Hedge::new_with_mock_latencies(channel.clone(), Again(0), 4, 0.5, period, &latencies);
+        let mut hedged = Hedge::new_with_mock_latencies(
+            channel.clone(),
+            Again(0, None),
+            4,
+            0.5,
+            period,
+            &latencies,
+        );
         // One of the two attempts of each call reaches the server that answers.
         for byte in 0..2_u8 {
             let call = channel.call(HOLD, &[byte]).idempotent(true);
@@ -304,6 +321,61 @@ fn a_typed_client_goes_through_layers() {
     let end = block_on(DoublesClient::over(hasty.through(layers)).twice(&1)).unwrap_err();
     let is_channels = matches!(&end, Failure::Call(ThroughError::Channel(_)));
     assert!(is_channels && end.ran() == Ran::No, "{end}");
+}
+
+/// Whether the call's deadline passed before the request was sent.
+fn is_late<T>(end: Result<T, Failure<String, ThroughError>>) -> bool {
+    let late = RpcError::DeadlinePassed(Ran::No);
+    matches!(
+        end,
+        Err(Failure::Call(ThroughError::Channel(ChannelError::Call {
+            error: Error::Rpc(error),
+            ran: Ran::No,
+        }))) if error == late
+    )
+}
+
+#[test]
+fn a_deadline_counts_the_time_that_layers_take() {
+    let server = dunlin::Server::builder().nexus(Way::Shm.nexus());
+    let running = server
+        .poll(|_| (), DoublesPoll::register)
+        .start(ANY)
+        .unwrap();
+    let channel = Way::Shm.open(running.address());
+    let limited = ServiceBuilder::new()
+        .concurrency_limit(1)
+        .service(channel.clone());
+    let doubles = DoublesClient::over(channel.through(limited.clone()));
+    crate::block_on(channel.ready()).unwrap();
+    let mut busy = limited;
+    crate::block_on(busy.ready()).unwrap();
+    // This executor has no timers, so the channel's thread wakes the task. Later waits end too.
+    for _ in 0..3 {
+        let begin = Instant::now();
+        assert!(is_late(crate::block_on(doubles.twice(&21).deadline(SHORT))));
+        assert!((SHORT..PATIENCE / 2).contains(&begin.elapsed()));
+    }
+    // One that waits without a deadline, or with a later one, is sent once the layer is ready.
+    let calls = [doubles.twice(&21), doubles.twice(&21).deadline(PATIENCE)];
+    let mut calls = calls.map(Box::pin);
+    let mut idle = task::Context::from_waker(task::Waker::noop());
+    for call in &mut calls {
+        assert!(call.as_mut().poll(&mut idle).is_pending());
+    }
+    drop(busy);
+    let [first, second] = calls;
+    assert_eq!(crate::block_on(first).unwrap(), 42);
+    assert_eq!(crate::block_on(second).unwrap(), 42);
+    // A layer that itself waits with the call.
+    let slow = tower::service_fn(|call: Outgoing| async {
+        tokio::time::sleep(2 * SHORT).await;
+        call.await
+    });
+    let doubles = DoublesClient::over(channel.through(slow));
+    assert!(is_late(block_on(doubles.twice(&21).deadline(SHORT))));
+    until(|| channel.counters().calls == 3);
+    assert_eq!(channel.counters().attempts, 2, "no late call was sent");
 }
 
 /// A layer that passes everything on. Its clones share a count.

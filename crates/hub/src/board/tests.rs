@@ -20,6 +20,19 @@ impl Wake for Woken {
 }
 
 #[test]
+fn a_wait_that_a_change_has_ended_is_new_again() {
+    let (board, mut name) = (Board::default(), None);
+    let mut wait = || {
+        let idle = Context::from_waker(Waker::noop());
+        board.wait(&mut name, Nanos(5), &idle)
+    };
+    assert!(wait());
+    assert!(!wait(), "the thread has its time");
+    board.close();
+    assert!(wait(), "the thread may have forgotten its time");
+}
+
+#[test]
 fn a_state_that_is_shown_again_is_no_change() {
     let (board, woken) = (Board::default(), Arc::<Woken>::default());
     let waker = Waker::from(Arc::clone(&woken));

@@ -28,6 +28,10 @@ pub(super) enum Now {
 pub(super) enum Refusal {
     Full,
     Endpoint,
+    /// The hub ended while the call waited for layers.
+    Closed,
+    /// The deadline passed while the call waited for layers.
+    Late,
 }
 
 const NEW: u64 = 0;
@@ -35,7 +39,9 @@ const NEW_WITH_PLACE: u64 = 1 << 32;
 const POSTED: u64 = 2 << 32;
 const FULL: u64 = 3 << 32;
 const ENDPOINT: u64 = 4 << 32;
-const OVER: u64 = 5 << 32;
+const CLOSED: u64 = 5 << 32;
+const LATE: u64 = 6 << 32;
+const OVER: u64 = 7 << 32;
 const STEP: u64 = !0 << 32;
 
 impl Stage {
@@ -51,6 +57,8 @@ impl Stage {
             POSTED => Now::Posted(slot),
             FULL => Now::Refused(Refusal::Full),
             ENDPOINT => Now::Refused(Refusal::Endpoint),
+            CLOSED => Now::Refused(Refusal::Closed),
+            LATE => Now::Refused(Refusal::Late),
             _ => Now::Over,
         }
     }
@@ -74,6 +82,8 @@ impl From<Now> for Stage {
             Now::Posted(slot) => POSTED | of(slot),
             Now::Refused(Refusal::Full) => FULL,
             Now::Refused(Refusal::Endpoint) => ENDPOINT,
+            Now::Refused(Refusal::Closed) => CLOSED,
+            Now::Refused(Refusal::Late) => LATE,
             Now::Over => OVER,
         })
     }

@@ -98,6 +98,34 @@ pub(super) const CHANNEL: &[Setting] = &[
     )
     .within(1..=3),
     channel(
+        "channel.pause.least",
+        MILLIS,
+        |channel| &mut channel.pause_least,
+        "shortest pause before a repeat",
+    )
+    .within(US..=HOUR),
+    channel(
+        "channel.pause.first",
+        MILLIS,
+        |channel| &mut channel.pause_first,
+        "bound of the random pause before a call's first repeat",
+    )
+    .within(US..=HOUR),
+    channel(
+        "channel.pause.factor",
+        Unit::Count,
+        |channel| &mut channel.pause_factor,
+        "factor by which the bound grows with each further repeat",
+    )
+    .within(2..=1000),
+    channel(
+        "channel.pause.most",
+        MILLIS,
+        |channel| &mut channel.pause_most,
+        "longest pause before a repeat",
+    )
+    .within(US..=HOUR),
+    channel(
         "channel.hedge",
         MILLIS,
         |channel| &mut channel.hedge,

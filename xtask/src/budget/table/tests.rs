@@ -45,6 +45,43 @@ fn a_malformed_budget_is_refused_with_the_place() {
 }
 
 #[test]
+fn a_difference_of_two_rows_has_a_bound_for_both_sides_together() {
+    let rows = |build| match build {
+        Build::Typed => vec!["less".to_owned(), "more".to_owned()],
+        _ => Vec::new(),
+    };
+    let file = "[typed]\nless = [[1, 1, 1], [1, 1, 1]]\nmore = [[9, 9, 9], [9, 9, 9]]\n\
+                more - less = 10 # why\n";
+    let budget = Budget::parse(file, rows).unwrap();
+    assert_eq!(budget.extras(Build::Layer).count(), 0);
+    let [bound] = budget.extras(Build::Typed).collect::<Vec<_>>()[..] else {
+        panic!("it has one bound");
+    };
+    let excess = |client, server| {
+        let less = [[100.0, 1.0, 1.0], [200.0, 1.0, 1.0]];
+        bound.excess(&[[client, 99.0, 99.0], [server, 99.0, 99.0]], &less)
+    };
+    assert_eq!(excess(98.0, 212.0), None);
+    assert_eq!(
+        excess(98.5, 212.0).as_deref(),
+        Some(
+            "OVER BUDGET: [typed] more needs 10.5 instructions more than less, but may need 10 more"
+        )
+    );
+    for (part, instead, why) in [
+        (
+            "more - less",
+            "more - least",
+            "`least`, which is not counted",
+        ),
+        ("= 10 #", "= ten #", "whole numbers"),
+    ] {
+        let error = Budget::parse(&file.replacen(part, instead, 1), rows).unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
+    }
+}
+
+#[test]
 fn a_count_above_its_ceiling_is_named_with_row_side_and_both_numbers() {
     let ceilings = [[400, 50, 60], [300, 40, 50]];
     let at = |stores| {

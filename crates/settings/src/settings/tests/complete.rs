@@ -246,3 +246,19 @@ fn a_field_holds_the_ends_of_its_range() {
         }
     }
 }
+
+#[test]
+fn a_first_pause_above_the_longest_is_refused() {
+    let paused = |first: &str| {
+        Settings::default()
+            .with("channel.pause.first", first)
+            .unwrap()
+    };
+    let refused = paused("200 ms").check().unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "the program: `channel.pause.first` = 200 ms (the program) is more than \
+         `channel.pause.most` = 100 ms (default); lower the first or raise the second"
+    );
+    assert!(paused("100 ms").check().is_ok());
+}
