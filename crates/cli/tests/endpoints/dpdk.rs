@@ -68,7 +68,7 @@ fn large_messages_pass_between_processes_over_the_driver_of_af_xdp() {
     let args = [&ping[..], &ALLOW, &over].concat();
     // The driver has no interrupts. If a busy machine keeps one end waiting for longer than the
     // other looks for packets, both sleep between packets, congestion control takes the wait for a
-    // queue, and some calls miss their deadline; ends that spin had all answers in each of six such runs.
+    // queue, and some calls miss their deadline. Ends that spin had all answers in six such runs.
     // With gaps in the pool, at least three quarters of the calls of every run missed it.
     let mut summaries = Vec::new();
     for _ in 0..5 {
