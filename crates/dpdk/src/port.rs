@@ -89,6 +89,8 @@ impl Port {
         } = parts;
         let mut reserve = pool.tx_packets();
         pool.refill(&mut reserve, 1);
+        let tally = Tally::default();
+        tally.on(Event::Interrupts, u64::from(bell.fd().is_some()));
         Self {
             home: Home {
                 address: SocketAddr::new(site.ip, 0),
@@ -111,7 +113,7 @@ impl Port {
             room: Arc::new(Room::new(site.most_in_inboxes())),
             is_polled: AtomicBool::new(false),
             sleepers: Sleepers::new(bell),
-            tally: Tally::default(),
+            tally,
             link: Link::default(),
             site,
         }

@@ -97,4 +97,4 @@ impl Drop for Own {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

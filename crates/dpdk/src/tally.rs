@@ -27,9 +27,10 @@ const OWN: [&str; OWN_COUNT] = [
     "link_downs",
     "rx_rules",
     "rx_rules_refused",
+    "device_interrupts",
 ];
 
-const OWN_COUNT: usize = 11;
+const OWN_COUNT: usize = 12;
 
 const COUNT: usize = DROPS.len() + OWN.len() + REFUSALS.len();
 
@@ -78,9 +79,11 @@ pub(crate) enum Event {
     /// An endpoint shares a queue with others, because no queue was free, or the device has no
     /// rules.
     Unruled,
+    /// The device was opened, and has interrupts.
+    Interrupts,
 }
 
-const _: () = assert!(Event::Unruled as usize + 1 == OWN_COUNT);
+const _: () = assert!(Event::Interrupts as usize + 1 == OWN_COUNT);
 
 /// The counters.
 #[derive(Debug, Default)]

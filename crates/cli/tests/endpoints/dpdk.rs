@@ -66,8 +66,10 @@ fn large_messages_pass_between_processes_over_the_driver_of_af_xdp() {
     let ping = ["ping", "-c", "10", "-s", "1000000", "-i", "10ms", "-d", "5"];
     let over = ["--json", "--transport", &near, &address];
     let args = [&ping[..], &ALLOW, &over].concat();
-    // The driver's rings are short, so on a busy machine some calls of some runs miss their
-    // deadline. With gaps in the pool, at least three quarters of the calls of every run missed it.
+    // The driver has no interrupts. If a busy machine keeps one end waiting for longer than the
+    // other looks for packets, both sleep between packets, congestion control takes the wait for a
+    // queue, and some calls miss their deadline. Ends that spin had all answers in six such runs.
+    // With gaps in the pool, at least three quarters of the calls of every run missed it.
     let mut summaries = Vec::new();
     for _ in 0..5 {
         let out = left.run(|| run(&args));

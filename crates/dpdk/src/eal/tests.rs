@@ -1,6 +1,7 @@
 //! The arguments, and the checks before the attempt, without DPDK.
 
 use super::*;
+use crate::rules::tests::FUNCTIONS;
 
 fn strings(list: &[&str]) -> Vec<String> {
     list.iter().map(|&it| it.to_owned()).collect()
@@ -68,9 +69,22 @@ fn faults_that_are_known_before_the_start_prevent_it() {
 }
 
 #[test]
-fn other_arguments_are_refused_and_the_error_shows_both() {
+fn a_failed_start_is_final() {
     let failed = Outcome::Failed("it was so".to_owned());
     let earlier = strings(&["--no-huge"]);
-    let error = again(&earlier, &failed, &earlier).unwrap_err();
-    assert_eq!(error.to_string(), "it was so");
+    for given in [&earlier[..], &[]] {
+        let error = again(&earlier, &failed, given).unwrap_err();
+        assert_eq!(error.to_string(), "it was so");
+    }
+}
+
+#[test]
+fn other_arguments_are_refused_and_the_error_shows_both() {
+    let [earlier, later] = ["64", "128"].map(|megabytes| strings(&["--no-huge", "-m", megabytes]));
+    let running = Outcome::Running(&FUNCTIONS);
+    assert!(again(&earlier, &running, &earlier).is_ok());
+    let error = again(&earlier, &running, &later).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    let said = error.to_string();
+    assert!(said.contains("64") && said.contains("128"), "{said}");
 }

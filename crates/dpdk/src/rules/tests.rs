@@ -186,7 +186,7 @@ unsafe extern "C" fn empty(_: *const c_void) -> u32 {
     0
 }
 
-static FUNCTIONS: Functions = Functions {
+pub(crate) static FUNCTIONS: Functions = Functions {
     version,
     start,
     open,

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use dunlin_core::transport::{Halves, Transport};
+use dunlin_core::transport::{Halves, PeerId, Transport};
 use dunlin_core::{
-    Config, Done, Endpoint, EndpointNum, Nanos, Request, Session, SessionOptions, Tag,
+    Config, Done, Endpoint, EndpointNum, Nanos, Request, RpcError, Session, SessionOptions, Tag,
 };
 use dunlin_testkit::clock::WallClock;
 use dunlin_testkit::wait::PATIENCE;
@@ -25,6 +25,8 @@ const PATIENT: Nanos = Nanos::from_secs(30);
 struct Calls {
     done: u64,
     wrong: u64,
+    /// Those whose peer has failed.
+    failed: u64,
 }
 
 /// Two endpoints with a session between them.
@@ -32,6 +34,8 @@ pub(crate) struct Echo<A: Transport, B: Transport> {
     client: Endpoint<A, WallClock, Calls>,
     server: Endpoint<B, WallClock, ()>,
     session: Session,
+    /// The server for the client, and the client for the server.
+    peers: [PeerId; 2],
 }
 
 /// An endpoint as the control plane would describe it: one of another host.
@@ -58,6 +62,10 @@ fn answer(_: &mut (), request: Request<'_>, cx: &mut dunlin_core::Cx<'_>) {
 
 fn complete(calls: &mut Calls, done: Done, _: &mut dunlin_core::Cx<'_>) {
     calls.done += 1;
+    if matches!(done.result, Err(RpcError::PeerFailed(_))) {
+        calls.failed += 1;
+        return;
+    }
     let (tag, response) = (done.tag.0, done.response.data());
     let mut bytes = response.iter().enumerate();
     let is_right = bytes.all(|(at, byte)| *byte == filling(tag, at));
@@ -68,8 +76,33 @@ fn complete(calls: &mut Calls, done: Done, _: &mut dunlin_core::Cx<'_>) {
     }
 }
 
+/// Opens a session. `peers`: the server for the client, and the client for the server.
+fn open<A: Transport, B: Transport>(
+    client: &mut Endpoint<A, WallClock, Calls>,
+    server: &mut Endpoint<B, WallClock, ()>,
+    [to_server, to_client]: [PeerId; 2],
+) -> Session {
+    let session = client.lifecycle().open(&SessionOptions::DEFAULT).unwrap();
+    let offer = client.lifecycle().offer_of(session).unwrap();
+    let (_, answer) = server.lifecycle().accept(to_client, &offer).unwrap();
+    let opened = client.lifecycle().opened(session, to_server, &answer);
+    opened.unwrap();
+    session
+}
+
 impl<A: Connect, B: Connect> Echo<A, B> {
-    pub(crate) fn new(mut near: Halves<A::Rx, A::Tx>, mut far: Halves<B::Rx, B::Tx>) -> Self {
+    /// Two endpoints that wait for each other for long: on a busy machine, packets may wait longer
+    /// for a processor than a peer may otherwise be silent.
+    pub(crate) fn new(near: Halves<A::Rx, A::Tx>, far: Halves<B::Rx, B::Tx>) -> Self {
+        Self::with_patience(near, far, PATIENT)
+    }
+
+    /// As [`Self::new`], but a peer that is silent for this time has failed.
+    pub(crate) fn with_patience(
+        mut near: Halves<A::Rx, A::Tx>,
+        mut far: Halves<B::Rx, B::Tx>,
+        silence: Nanos,
+    ) -> Self {
         let (pending, offer) = A::offer(&mut near.rx, &mut near.tx, &info(2)).unwrap();
         let offer = B::whole(A::parts(offer)).unwrap();
         let (to_client, answer_to) = B::accept(&mut far.rx, &mut far.tx, &info(1), offer).unwrap();
@@ -77,10 +110,8 @@ impl<A: Connect, B: Connect> Echo<A, B> {
         let to_server = A::complete(&mut near.rx, &mut near.tx, pending, answer_to).unwrap();
         let config = || Config {
             hugepages: false,
-            // On a busy machine, packets may wait for a processor for longer than the default
-            // allows a peer to be silent.
-            failure_timeout: PATIENT,
-            response_hold: PATIENT,
+            failure_timeout: silence,
+            response_hold: silence,
             ..Config::default()
         };
         let clock = WallClock::start();
@@ -90,16 +121,46 @@ impl<A: Connect, B: Connect> Echo<A, B> {
         let mut server = Endpoint::new((), clock, far, config(), 2, None, number()).unwrap();
         server.on(ECHO, answer);
         client.on_completion(complete);
-        let session = client.lifecycle().open(&SessionOptions::DEFAULT).unwrap();
-        let offer = client.lifecycle().offer_of(session).unwrap();
-        let (_, answer) = server.lifecycle().accept(to_client, &offer).unwrap();
-        let opened = client.lifecycle().opened(session, to_server, &answer);
-        opened.unwrap();
+        let peers = [to_server, to_client];
         Self {
+            session: open(&mut client, &mut server, peers),
             client,
             server,
-            session,
+            peers,
         }
+    }
+
+    /// Opens another session after the first one has failed.
+    pub(crate) fn open_again(&mut self) {
+        self.session = open(&mut self.client, &mut self.server, self.peers);
+    }
+
+    /// Makes calls of `len` bytes while another program takes a turn after each of both sides,
+    /// until all of them and their session have failed.
+    pub(crate) fn fail_while(&mut self, len: usize, mut turn: impl FnMut()) {
+        let begin = Instant::now();
+        for number in 0..TOGETHER {
+            self.call(len, number);
+        }
+        while self.client.app().failed < TOGETHER || self.client.session_count() > 0 {
+            self.client.run_once();
+            turn();
+            self.server.run_once();
+            turn();
+            assert!(begin.elapsed() < PATIENCE, "the session does not fail");
+        }
+        let ended = std::mem::take(self.client.with().0);
+        assert_eq!((ended.failed, ended.wrong), (TOGETHER, 0));
+    }
+
+    fn call(&mut self, len: usize, number: u64) {
+        let [mut request, response] = [(); 2].map(|()| self.client.buf(len).unwrap());
+        let bytes = request.data_mut().iter_mut().enumerate();
+        bytes.for_each(|(at, byte)| *byte = filling(number, at));
+        let session = self.session;
+        let (_, mut cx) = self.client.with();
+        cx.call(session, ECHO, request, response, Tag(number))
+            .unwrap();
     }
 
     /// Makes `count` calls of `len` bytes, and checks the answers.
@@ -112,13 +173,7 @@ impl<A: Connect, B: Connect> Echo<A, B> {
         let (before, begin, mut made) = (self.client.app().done, Instant::now(), 0);
         while self.client.app().done < before + count {
             while made < count && made < self.client.app().done - before + TOGETHER {
-                let [mut request, response] = [(); 2].map(|()| self.client.buf(len).unwrap());
-                let bytes = request.data_mut().iter_mut().enumerate();
-                bytes.for_each(|(at, byte)| *byte = filling(made, at));
-                let session = self.session;
-                let (_, mut cx) = self.client.with();
-                cx.call(session, ECHO, request, response, Tag(made))
-                    .unwrap();
+                self.call(len, made);
                 made += 1;
             }
             self.client.run_once();
@@ -130,7 +185,8 @@ impl<A: Connect, B: Connect> Echo<A, B> {
                 "calls of {len} bytes do not end"
             );
         }
-        assert_eq!(self.client.app().wrong, 0, "calls of {len} bytes");
+        let calls = self.client.app();
+        assert_eq!((calls.wrong, calls.failed), (0, 0), "calls of {len} bytes");
     }
 
     /// Makes a single call, of `len` bytes. Returns the time from the last packet that
@@ -138,12 +194,7 @@ impl<A: Connect, B: Connect> Echo<A, B> {
     pub(crate) fn silence_after(&mut self, len: usize) -> Duration {
         let (_, before) = self.client.pool_use();
         let done = self.client.app().done;
-        let [mut request, response] = [(); 2].map(|()| self.client.buf(len).unwrap());
-        let bytes = request.data_mut().iter_mut().enumerate();
-        bytes.for_each(|(at, byte)| *byte = filling(0, at));
-        let session = self.session;
-        let (_, mut cx) = self.client.with();
-        cx.call(session, ECHO, request, response, Tag(0)).unwrap();
+        self.call(len, 0);
         let (begin, mut arrived, mut last) = (Instant::now(), 0, Instant::now());
         loop {
             self.client.run_once();

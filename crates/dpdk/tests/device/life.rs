@@ -15,7 +15,7 @@ use dunlin_testkit::wait::until;
 use dunlin_transport::connect::{Arm, Connect};
 
 use crate::memif::{packet_to, silent_peer};
-use crate::{open, options, pair};
+use crate::{open, options, pair, relay};
 
 /// The role that reports frames at a socket, whose name follows.
 const REPORTS: &str = "reports at ";
@@ -39,6 +39,7 @@ pub(crate) fn play(role: &str) {
         }
         role if role.starts_with(REPORTS) => report_frames(&role[REPORTS.len()..]),
         "sleeps" => sleep(),
+        "fails in a hole" => relay::fail_in_a_hole(),
         "has rights of its file" => refuse_libraries(),
         _ => panic!("no such role"),
     }

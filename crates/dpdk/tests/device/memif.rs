@@ -110,6 +110,7 @@ fn endpoints_of_one_device_talk_without_it_in_long_frames() {
     // It has no rules, so both endpoints share one queue, and the counters show that.
     assert_eq!(count(&far.rx, "rx_rules"), 0);
     assert_eq!(count(&far.rx, "rx_rules_refused"), 2);
+    assert_eq!(count(&far.rx, "device_interrupts"), 0);
     Echo::<Dpdk, Dpdk>::new(near, far).all_lengths();
 }
 

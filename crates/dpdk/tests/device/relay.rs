@@ -4,7 +4,9 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use dunlin_core::Nanos;
 use dunlin_dpdk::{Bare, Dpdk};
+use dunlin_testkit::child::Child;
 
 use crate::echo::Echo;
 use crate::{open, pair};
@@ -43,6 +45,17 @@ struct Relay {
 }
 
 impl Relay {
+    /// A relay without faults between two devices.
+    fn between(left: &str, right: &str) -> Self {
+        Self {
+            near: Bare::open(left).unwrap(),
+            far: Bare::open(right).unwrap(),
+            there: Way::default(),
+            back: Way::default(),
+            fault: None,
+        }
+    }
+
     fn turn(&mut self) {
         self.there.carry(self.fault, &mut self.near, &mut self.far);
         self.back.carry(self.fault, &mut self.far, &mut self.near);
@@ -118,13 +131,7 @@ fn calls_survive_loss_reordering_changed_packets_and_a_black_hole() {
     // The relay's devices are bare, so their addresses have no effect.
     let (_far, [right, far]) = pair::devices(16, place);
     let near = open(&near);
-    let mut relay = Relay {
-        near: Bare::open(&left).unwrap(),
-        far: Bare::open(&right).unwrap(),
-        there: Way::default(),
-        back: Way::default(),
-        fault: None,
-    };
+    let mut relay = Relay::between(&left, &right);
     let mut echo = Echo::<Dpdk, Dpdk>::new(near, open(&far));
     echo.calls_while(40, 1000, || relay.turn());
     for fault in [Fault::Loss, Fault::Delay, Fault::Change] {
@@ -143,4 +150,36 @@ fn calls_survive_loss_reordering_changed_packets_and_a_black_hole() {
     relay.fault = Some(Fault::Hole(Instant::now() + HOLE));
     echo.calls_while(40, 1000, || relay.turn());
     assert!(relay.met() > before, "no packet met the black hole");
+}
+
+/// The time after which a silent peer has failed.
+const SILENCE: Nanos = Nanos::from_secs(1);
+
+/// Longer than any test.
+const FOREVER: Duration = Duration::from_secs(3600);
+
+/// Plays a client, a server, and a relay between them that loses all datagrams until the session
+/// has failed.
+pub(crate) fn fail_in_a_hole() {
+    let place = |number: u32| format!("ip=10.82.17.{number}/24");
+    let (_near, [near, left]) = pair::devices(1, place);
+    let (_far, [right, far]) = pair::devices(2, place);
+    let near = open(&near);
+    let mut relay = Relay::between(&left, &right);
+    let mut echo = Echo::<Dpdk, Dpdk>::with_patience(near, open(&far), SILENCE);
+    for _ in 0..2 {
+        echo.calls_while(40, 1000, || relay.turn());
+        relay.fault = Some(Fault::Hole(Instant::now() + FOREVER));
+        echo.fail_while(1000, || relay.turn());
+        relay.fault = None;
+        echo.open_again();
+    }
+    echo.calls_while(40, 1000, || relay.turn());
+}
+
+#[test]
+#[ignore = "needs DPDK"]
+fn a_lasting_black_hole_fails_the_session_and_another_one_works_after_it() {
+    // A process has room for few devices.
+    assert_eq!(Child::start("fails in a hole").line(), "done");
 }

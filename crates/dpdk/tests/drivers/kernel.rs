@@ -6,6 +6,7 @@ use std::os::fd::RawFd;
 use std::process::Command;
 use std::time::Duration;
 
+use dunlin_core::Nanos;
 use dunlin_core::transport::{Halves, Rx};
 use dunlin_dpdk::{Dpdk, DpdkRx, DpdkTx};
 use dunlin_testkit::network::{Host, Network};
@@ -17,11 +18,17 @@ use crate::echo::Echo;
 use crate::{open, pair};
 
 /// An endpoint at a device whose other end is the interface `tap` of a namespace, where the kernel
-/// has the address that ends in 1. `prefix` is the beginning of both addresses.
-fn at_tap(host: &Host, number: u8, prefix: &str, bits: u8) -> (Halves<DpdkRx, DpdkTx>, String) {
+/// has the address that ends in 1. `prefix` is the beginning of both addresses; `options` are
+/// further ones of the device.
+fn at_tap(
+    host: &Host,
+    number: u8,
+    (prefix, bits): (&str, u8),
+    options: &str,
+) -> (Halves<DpdkRx, DpdkTx>, String) {
     let interface = format!("tap{number}");
     let device = format!(
-        "net_tap{number},iface={interface};ip={prefix}2/{bits};{}",
+        "net_tap{number},iface={interface};ip={prefix}2/{bits}{options};{}",
         pair::ARGUMENTS
     );
     let dpdk = host.run(|| open(&device));
@@ -32,10 +39,10 @@ fn at_tap(host: &Host, number: u8, prefix: &str, bits: u8) -> (Halves<DpdkRx, Dp
     (dpdk, interface)
 }
 
-/// An endpoint of `udp` at the kernel's address, which ends in 1.
-fn at_kernel(host: &Host, prefix: &str) -> Halves<UdpRx, UdpTx> {
+/// An endpoint of `udp` at an address of the kernel.
+fn at_kernel(host: &Host, ip: &str) -> Halves<UdpRx, UdpTx> {
     let options = udp::Options {
-        ip: format!("{prefix}1").parse().unwrap(),
+        ip: ip.parse().unwrap(),
         allow_peers: "0.0.0.0/0, ::/0".parse().unwrap(),
         ..udp::Options::default()
     };
@@ -48,8 +55,8 @@ fn echo(number: u8, prefix: &str, bits: u8, is_dpdk_client: bool) {
         return;
     };
     let host = &network.right;
-    let (dpdk, interface) = at_tap(host, number, prefix, bits);
-    let udp = at_kernel(host, prefix);
+    let (dpdk, interface) = at_tap(host, number, (prefix, bits), "");
+    let udp = at_kernel(host, &format!("{prefix}1"));
     if is_dpdk_client {
         Echo::<Dpdk, Udp>::new(dpdk, udp).all_lengths();
     } else {
@@ -105,6 +112,37 @@ fn udp_calls_dpdk_in_ipv6() {
     echo(4, "fd83:4::", 64, false);
 }
 
+/// Makes calls between a device at the right host and the kernel's address at the left host. The
+/// right host's kernel forwards their packets, and is the device's gateway.
+fn echo_through_gateway(number: u8, prefix: &str, bits: u8, is_v6: bool) {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (left, right) = (&network.left, &network.right);
+    let gateway = format!(",gw={prefix}1");
+    let (dpdk, _) = at_tap(right, number, (prefix, bits), &gateway);
+    let (switch, via, far) = match is_v6 {
+        true => ("ipv6/conf/all/forwarding", right.address_6, left.address_6),
+        false => ("ipv4/ip_forward", right.address, left.address),
+    };
+    let switch = format!("/proc/sys/net/{switch}");
+    right.run(|| std::fs::write(switch, "1")).unwrap();
+    left.ip(&format!("route add {prefix}0/{bits} via {via}"))
+        .unwrap();
+    let udp = at_kernel(left, far);
+    let mut echo = Echo::<Dpdk, Udp>::new(dpdk, udp);
+    echo.all_lengths();
+    // No question for the far address has stayed without an answer.
+    assert_eq!(echo.details("tx_unanswered")[0], 0);
+}
+
+#[test]
+#[ignore = "needs DPDK"]
+fn dpdk_calls_udp_through_a_gateway() {
+    echo_through_gateway(9, "10.83.9.", 24, false);
+    echo_through_gateway(10, "fd83:10::", 64, true);
+}
+
 #[test]
 #[ignore = "needs DPDK"]
 fn calls_survive_a_link_that_is_down_for_a_while() {
@@ -113,8 +151,8 @@ fn calls_survive_a_link_that_is_down_for_a_while() {
     };
     let host = &network.right;
     let prefix = "10.83.5.";
-    let (dpdk, interface) = at_tap(host, 5, prefix, 24);
-    let mut echo = Echo::<Dpdk, Udp>::new(dpdk, at_kernel(host, prefix));
+    let (dpdk, interface) = at_tap(host, 5, (prefix, 24), "");
+    let mut echo = Echo::<Dpdk, Udp>::new(dpdk, at_kernel(host, &format!("{prefix}1")));
     echo.calls(10, 32);
     host.ip(&format!("link set {interface} down")).unwrap();
     std::thread::scope(|scope| {
@@ -130,14 +168,35 @@ fn calls_survive_a_link_that_is_down_for_a_while() {
 
 #[test]
 #[ignore = "needs DPDK"]
+fn a_link_that_stays_down_fails_the_session_and_another_one_works_after_it() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let host = &network.right;
+    let prefix = "10.83.11.";
+    let (dpdk, interface) = at_tap(host, 11, (prefix, 24), "");
+    let udp = at_kernel(host, &format!("{prefix}1"));
+    let mut echo = Echo::<Dpdk, Udp>::with_patience(dpdk, udp, Nanos::from_secs(1));
+    for _ in 0..2 {
+        echo.calls(10, 32);
+        host.ip(&format!("link set {interface} down")).unwrap();
+        echo.fail_while(32, || {});
+        host.ip(&format!("link set {interface} up")).unwrap();
+        echo.open_again();
+    }
+    echo.calls(10, 32);
+}
+
+#[test]
+#[ignore = "needs DPDK"]
 fn calls_survive_a_black_hole_and_a_neighbour_that_becomes_another() {
     let Some(network) = Network::new() else {
         return;
     };
     let host = &network.right;
     let prefix = "10.83.8.";
-    let (dpdk, interface) = at_tap(host, 8, prefix, 24);
-    let mut echo = Echo::<Dpdk, Udp>::new(dpdk, at_kernel(host, prefix));
+    let (dpdk, interface) = at_tap(host, 8, (prefix, 24), "");
+    let mut echo = Echo::<Dpdk, Udp>::new(dpdk, at_kernel(host, &format!("{prefix}1")));
     echo.calls(10, 32);
     // The kernel's packets go to an address that no host has.
     let away =
@@ -185,7 +244,7 @@ fn a_device_with_interrupts_wakes_an_endpoint_without_the_keeper() {
         return;
     };
     let host = &network.right;
-    let (mut dpdk, _) = at_tap(host, 6, "10.83.6.", 24);
+    let (mut dpdk, _) = at_tap(host, 6, ("10.83.6.", 24), "");
     let to = dpdk.rx.local_addr();
     let socket = host.run(|| UdpSocket::bind("10.83.6.1:0")).unwrap();
     let mut fds = Vec::new();
@@ -195,6 +254,8 @@ fn a_device_with_interrupts_wakes_an_endpoint_without_the_keeper() {
         panic!("the device has no interrupts: {fds:?}")
     };
     assert_eq!(Dpdk::least_spin(&dpdk.rx), Duration::ZERO);
+    let details = dpdk.rx.details();
+    assert!(details.contains(&("device_interrupts", 1)), "{details:?}");
     // The keeper may take the packet before `poll` looks, so further packets are sent.
     until(|| {
         until(|| {
