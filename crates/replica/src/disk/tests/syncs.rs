@@ -1,5 +1,5 @@
-//! A disk whose syncs take long or fail. Writes that come meanwhile share the next sync. The writing
-//! thread ends at the first failure, and the replica panics when it next polls the disk.
+//! A disk whose syncs take long or fail. Writes that come during a sync share the next one. After a
+//! failure, the writing thread ends, and the replica panics when it next polls the disk.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
