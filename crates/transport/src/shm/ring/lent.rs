@@ -47,9 +47,9 @@ unsafe impl Send for Lent {}
 /// at such a pause.
 const PAUSE: usize = if cfg!(loom) { 2 } else { 16 };
 
-/// After each packet of a clean run, while its peer works, a sender claims the line of the cell this
-/// far after it. Such a line comes back to the sender sooner than one of which both cores have a
-/// copy from the lap before (`docs/decisions/common-path.md`). The consumer prefetches the second
+/// After each packet of a clean run, while its peer works, a sender claims the line of the cell
+/// this far after it. Such a line comes back to the sender sooner than one of which both cores have
+/// a copy from the lap before (`docs/decisions/common-path.md`). The consumer prefetches the second
 /// cell after each packet; if it had to wait for that line later, its answer would wait, too.
 const AHEAD: usize = if cfg!(loom) { 1 } else { 4 };
 
