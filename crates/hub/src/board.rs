@@ -1,6 +1,7 @@
 //! The board on which the endpoint's thread shows the state of a channel, and the tasks that wait
 //! for a change of it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -47,16 +48,19 @@ struct Shown {
     is_closed: bool,
     /// Times up to this one have passed, on the clock of the endpoint's thread.
     passed: Nanos,
-    waiting: Vec<Waiting>,
+    /// Tasks by name. Many calls may wait for layers, so none of them looks at all others.
+    waiting: BTreeMap<u64, Waiting>,
+    /// The times for which tasks wait, with their names.
+    times: BTreeSet<(Nanos, u64)>,
     /// The name that the next waiting task gets.
     next: u64,
 }
 
-/// A task that waits for a change, or for a time.
+/// A task that waits for a time, and perhaps for a change before.
 #[derive(Debug)]
 struct Waiting {
-    name: u64,
     until: Nanos,
+    ends_by_change: bool,
     waker: Waker,
 }
 
@@ -92,7 +96,8 @@ impl Default for Board {
             state,
             is_closed: false,
             passed: Nanos::ZERO,
-            waiting: Vec::new(),
+            waiting: BTreeMap::new(),
+            times: BTreeSet::new(),
             next: 0,
         };
         Self {
@@ -116,27 +121,52 @@ impl Board {
 
     /// Makes a task wait for the next change, or until `until`. `name` is the task's name from its
     /// last wait. Returns true if the endpoint's thread may not know `until`: the task does not
-    /// wait yet, or a change of the state has woken it.
+    /// wait yet, or for a later time, or a change of the state has woken it.
     pub(crate) fn wait(&self, name: &mut Option<u64>, until: Nanos, context: &Context<'_>) -> bool {
+        self.add(name, until, true, context)
+    }
+
+    /// Like [`Self::wait`], for a task that no change of the state wakes, except for the channel's
+    /// end.
+    #[cfg(feature = "tower")]
+    pub(crate) fn sleep(
+        &self,
+        name: &mut Option<u64>,
+        until: Nanos,
+        context: &Context<'_>,
+    ) -> bool {
+        self.add(name, until, false, context)
+    }
+
+    fn add(
+        &self,
+        name: &mut Option<u64>,
+        until: Nanos,
+        ends_by_change: bool,
+        context: &Context<'_>,
+    ) -> bool {
+        let waiting = Waiting {
+            until,
+            ends_by_change,
+            waker: context.waker().clone(),
+        };
         let mut shown = self.lock();
         let name = *name.get_or_insert_with(|| {
             shown.next += 1;
             shown.next
         });
-        let before = shown.waiting.len();
-        shown.waiting.retain(|waiting| waiting.name != name);
-        let is_new = shown.waiting.len() == before;
-        shown.waiting.push(Waiting {
-            name,
-            until,
-            waker: context.waker().clone(),
-        });
-        is_new
+        let before = shown.remove(name);
+        shown.times.insert((until, name));
+        shown.waiting.insert(name, waiting);
+        drop(shown);
+        before.is_none_or(|before| until < before.until)
     }
 
     /// Removes a task that no longer waits.
     pub(crate) fn forget(&self, name: u64) {
-        self.lock().waiting.retain(|waiting| waiting.name != name);
+        // Without the lock, because the drop of a waker may run any code.
+        let waiting = self.lock().remove(name);
+        drop(waiting);
     }
 
     /// Times up to this one have passed, on the clock of the endpoint's thread. `None`: the channel
@@ -177,7 +207,7 @@ impl Board {
         }
         shown.version += 1;
         shown.state = state;
-        wake(shown, |_| true);
+        wake(shown, |waiting| waiting.ends_by_change);
     }
 
     pub(crate) fn close(&self) {
@@ -192,10 +222,16 @@ impl Board {
     pub(crate) fn on_time(&self, now: Nanos) -> Option<Nanos> {
         let mut shown = self.lock();
         shown.passed = now;
-        wake(shown, |until| until <= now);
-        let shown = self.lock();
-        let times = shown.waiting.iter().map(|waiting| waiting.until);
-        times.filter(|until| *until != Nanos::MAX).min()
+        let mut due = Vec::new();
+        while let Some(&(until, name)) = shown.times.first()
+            && until <= now
+        {
+            due.extend(shown.remove(name));
+        }
+        let next = shown.times.first().map(|first| first.0);
+        drop(shown);
+        wake_all(due);
+        next.filter(|until| *until != Nanos::MAX)
     }
 
     fn lock(&self) -> MutexGuard<'_, Shown> {
@@ -203,14 +239,28 @@ impl Board {
     }
 }
 
-/// Wakes tasks after it has released the lock, because a waker may run any code.
-fn wake(mut shown: MutexGuard<'_, Shown>, which: impl Fn(Nanos) -> bool) {
-    let due = shown.waiting.extract_if(.., |waiting| which(waiting.until));
-    let due: Vec<Waker> = due.map(|waiting| waiting.waker).collect();
+impl Shown {
+    fn remove(&mut self, name: u64) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&name)?;
+        self.times.remove(&(waiting.until, name));
+        Some(waiting)
+    }
+}
+
+/// Wakes tasks after a change.
+fn wake(mut shown: MutexGuard<'_, Shown>, which: impl Fn(&Waiting) -> bool) {
+    let names = shown.waiting.iter().filter(|(_, waiting)| which(waiting));
+    let names: Vec<u64> = names.map(|(name, _)| *name).collect();
+    let due: Vec<Waiting> = names.iter().filter_map(|it| shown.remove(*it)).collect();
     drop(shown);
-    for waker in due {
+    wake_all(due);
+}
+
+/// Wakes tasks. The caller does not have the lock, because a waker may run any code.
+fn wake_all(due: Vec<Waiting>) {
+    for waiting in due {
         // A waker is code of the program, and its panic must affect only its own task.
-        let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        let _ = catch_unwind(AssertUnwindSafe(|| waiting.waker.wake()));
     }
 }
 

@@ -101,35 +101,35 @@ impl<S: Service<Outgoing>> Unsent<S> {
         Poll::Ready(Ok(Some(future)))
     }
 
-    /// Waits until the service is ready for a call with a deadline, which counts from now on, so
-    /// time that the layers take belongs to it. Calls without a deadline do not pay for this.
+    /// Begins a call with a deadline, which counts from now on, so time that the layers take
+    /// belongs to it. Calls without a deadline do not pay for this.
     #[cold]
     #[inline(never)]
-    fn poll_timed(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ThroughError>>
-    where
-        S::Error: Into<BoxError>,
-    {
-        let (Some(service), Some(call)) = (&mut *self.service, &mut *self.call) else {
-            return Poll::Ready(Ok(()));
-        };
-        let deadline = call.fix_deadline();
-        if service.poll_ready(context).map_err(failed)?.is_ready() {
-            self.end_wait();
-            return Poll::Ready(Ok(()));
+    fn begin(&mut self) {
+        self.end_wait();
+        if let Some(call) = &*self.call {
+            call.fix_deadline();
         }
-        let Some(deadline) = deadline else {
-            return Poll::Pending;
+    }
+
+    /// Makes a call with a deadline wait until then, if the service does not become ready before.
+    /// `Some`: that time has passed.
+    #[cold]
+    #[inline(never)]
+    fn wait(&mut self, context: &mut Context<'_>) -> Option<ChannelError> {
+        let call = self.call.as_mut().filter(|_| self.timing != Timing::NONE)?;
+        let Some(deadline) = call.fix_deadline() else {
+            // The channel has refused the call, or its deadline is beyond all times.
+            let refusal = call.refusal()?;
+            self.discard();
+            return Some(refusal);
         };
         let mut name = self.timing.name();
         let waits = call.wait_until(deadline, &mut name, context);
         self.timing = name.map_or(Timing::DEADLINE, |name| Timing(name + 1));
-        waits.map_or_else(
-            |error| {
-                self.discard();
-                Poll::Ready(Err(ThroughError::Channel(error)))
-            },
-            |()| Poll::Pending,
-        )
+        let late = waits.err()?;
+        self.discard();
+        Some(late)
     }
 }
 
@@ -272,10 +272,16 @@ where
         let mut stage = self.project().stage;
         if let Now::Unsent { unsent } = stage.as_mut().project() {
             if unsent.timing != Timing::NONE {
-                ready!(unsent.poll_timed(context)).map_err(Failure::of)?;
+                unsent.begin();
             }
             let failed = |error| Failure::of(failed(error));
-            let Some(future) = ready!(unsent.poll_send(context)).map_err(failed)? else {
+            let Poll::Ready(sent) = unsent.poll_send(context) else {
+                return match unsent.wait(context) {
+                    Some(late) => Poll::Ready(Err(Failure::of(ThroughError::Channel(late)))),
+                    None => Poll::Pending,
+                };
+            };
+            let Some(future) = sent.map_err(failed)? else {
                 return Poll::Ready(Err(Failure::BadValue));
             };
             stage.set(Stage::Sent { future });

@@ -147,7 +147,8 @@ pub fn read(mut from: impl Read, mut show: impl FnMut(&[u8], &[u8])) -> Result<u
 /// the disk.
 ///
 /// # Errors
-/// Errors of the system and of `fill`. An earlier file of that name is then unchanged.
+/// Errors of the system and of `fill`. An earlier file of that name is then unchanged, unless only
+/// the sync of the new name has failed.
 pub fn write_file<E: From<io::Error>>(
     path: &Path,
     fill: impl FnOnce(&mut Writer<BufWriter<File>>) -> Result<(), E>,
@@ -162,10 +163,11 @@ pub fn write_file<E: From<io::Error>>(
     }
     let (out, count) = writer.end()?;
     out.get_ref().sync_all()?;
-    fs::rename(draft, path)?;
     // The new name survives a power failure, too.
     let folder = path.parent().unwrap_or(Path::new(""));
-    File::open(Path::new(".").join(folder))?.sync_all()?;
+    let folder = File::open(Path::new(".").join(folder))?;
+    fs::rename(draft, path)?;
+    folder.sync_all()?;
     Ok(count)
 }
 

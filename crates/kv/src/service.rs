@@ -104,6 +104,7 @@ fn run_together(
     let keys = &mut keys[..requests.len()];
     // A bit for each request of these kinds.
     let sets = sets_of(requests);
+    const { assert!(BATCH == u32::BITS as usize, "a bit for each request") };
     let gets = !sets & u32::MAX >> (BATCH - keys.len()).min(BATCH - 1);
     let (mut others, tag) = (0, partition.tag());
     for number in ones(sets) {

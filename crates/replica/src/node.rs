@@ -119,6 +119,9 @@ impl<A> Node<A> {
             max_inflight_msgs: options.appends,
             check_quorum: true,
             pre_vote: true,
+            // `news` keeps no account for these limits; `Options` has others.
+            max_uncommitted_size: u64::MAX,
+            max_committed_size_per_ready: u64::MAX,
             // Followers learn of a commit from the next append or heartbeat. A separate message for
             // each commit, with its answer, would double the messages of a put.
             skip_bcast_commit: true,

@@ -356,6 +356,12 @@ fn a_deadline_counts_the_time_that_layers_take() {
         assert!(is_late(crate::block_on(doubles.twice(&21).deadline(SHORT))));
         assert!((SHORT..PATIENCE / 2).contains(&begin.elapsed()));
     }
+    // No server has this endpoint, so the call is over before the layer is ready.
+    let nowhere = doubles.twice(&21).endpoint(u16::MAX).deadline(PATIENCE);
+    assert!(matches!(
+        crate::block_on(nowhere),
+        Err(Failure::Call(ThroughError::Channel(ChannelError::Endpoint)))
+    ));
     // One that waits without a deadline, or with a later one, is sent once the layer is ready.
     let calls = [doubles.twice(&21), doubles.twice(&21).deadline(PATIENCE)];
     let mut calls = calls.map(Box::pin);

@@ -7,7 +7,7 @@ use dunlin_core::{Clock, Nanos};
 use dunlin_nexus::TscClock;
 
 use super::Outgoing;
-use super::stage::Refusal;
+use super::stage::{Now, Refusal};
 use crate::error::ChannelError;
 use crate::orders::Order;
 
@@ -24,7 +24,7 @@ impl Outgoing {
         context: &Context<'_>,
     ) -> Result<(), ChannelError> {
         let board = self.channel.board();
-        let is_new = board.wait(name, deadline, context);
+        let is_new = board.sleep(name, deadline, context);
         let why = match board.passed() {
             None => Refusal::Closed,
             Some(passed) if passed.max(TscClock::new().now()) >= deadline => Refusal::Late,
@@ -38,6 +38,14 @@ impl Outgoing {
         };
         self.refuse(why);
         self.end_refused(why)
+    }
+
+    /// Ends a call that the channel refused when it was made.
+    pub(crate) fn refusal(&mut self) -> Option<ChannelError> {
+        match self.stage.now() {
+            Now::Refused(why) => self.end_refused::<()>(why).err(),
+            _ => None,
+        }
     }
 
     /// Ends the wait of the task with this name.

@@ -1,10 +1,11 @@
 //! News of Raft: entries, promises and messages, and the place up to which it has committed.
 //!
-//! `RawNode` would hand these out as a `Ready`, with a copy of every entry, and another one of
-//! every committed entry. These copies and their release were a tenth of a put's instructions. Here
-//! the log moves the entries out of Raft (`persist.rs`), and committed entries are read where they
-//! lie (`applying.rs`). The steps and their order are those of `RawNode`. Called by `node` and
-//! `persist`.
+//! `RawNode` would hand these out as a `Ready`, with a copy of every new entry, and another one,
+//! without its bytes, of every committed entry. These copies and their release were a tenth of a
+//! put's instructions. Here the log takes the entries over from Raft, and committed entries are
+//! read where they lie (`applying.rs`). The steps and their order are those of `RawNode`, without
+//! its account of uncommitted and committed bytes, for which `node` sets no limits. Called by
+//! `node` and `persist`.
 
 use raft::eraftpb::{HardState, Message};
 use raft::{Raft, StateRole};

@@ -7,7 +7,7 @@
 //! at the end of the ring, which counts as written. So from one lap after the last long packet on,
 //! a packet of one cell costs only one comparison here.
 //!
-//! Called by `ring` and `run`.
+//! Called by `ring`, `run`, `lent` and `messages`.
 
 use super::super::staged::MOST_LINES;
 

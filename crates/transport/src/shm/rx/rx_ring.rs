@@ -272,7 +272,7 @@ impl Alone {
         };
         // SAFETY: the packet has that cell, and the length of a packet of one cell.
         unsafe { shorts.take_one(watch.cell(), len) };
-        // The next packet's burst looks at that cell, whose line the sender has claimed.
+        // The next packet's burst looks at that cell, whose line the sender may have claimed.
         // SAFETY: as above.
         unsafe { next.prefetch_after() };
         self.watch = Some(next);

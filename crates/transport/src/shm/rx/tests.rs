@@ -70,9 +70,14 @@ fn a_sender_that_settles_wakes_a_receiver_that_parked_just_then() {
 
 #[test]
 fn a_sender_of_lone_packets_that_settles_wakes_a_receiver_that_parked_just_then() {
+    // One, two and several cells.
+    [32, 80, 200].into_iter().for_each(settle_after_parking);
+}
+
+fn settle_after_parking(len: usize) {
     let (mut a, mut b, peer) = connected();
     let mut pool = Pool::new(PoolConfig::default()).expect("memory for a pool");
-    let message = pool.alloc(32).expect("memory");
+    let message = pool.alloc(len).expect("memory");
     let mut lane = Lane::new(a.tx.lane());
     let mut send = |a: &mut End| {
         assert!(lane.push(peer, [0; 3], &message));
@@ -97,9 +102,13 @@ fn a_sender_of_lone_packets_that_settles_wakes_a_receiver_that_parked_just_then(
     }
 }
 
-/// Each other packet leaves in a lent cell, and none of these is the last before a pause.
 #[test]
 fn a_sender_of_pairs_of_lone_packets_looks_again_at_a_receiver_that_parked_just_then() {
+    [32, 80, 200].into_iter().for_each(look_again_after_pairs);
+}
+
+/// Each other packet leaves in lent cells, and none of these is the last before a pause.
+fn look_again_after_pairs(len: usize) {
     let (mut sender, mut receivers) = (open(), [open(), open(), open()]);
     let info = |n| PeerInfo::of_this_host(EndpointUid([n; 16]));
     let mut connect = |(n, receiver): (u8, &mut End)| {
@@ -109,7 +118,7 @@ fn a_sender_of_pairs_of_lone_packets_looks_again_at_a_receiver_that_parked_just_
     let mut numbered = (1..).zip(&mut receivers);
     let peers = [(); 3].map(|()| connect(numbered.next().expect("three")));
     let mut pool = Pool::new(PoolConfig::default()).expect("memory for a pool");
-    let message = pool.alloc(32).expect("memory");
+    let message = pool.alloc(len).expect("memory");
     let mut lane = Lane::new(sender.tx.lane());
     let mut send = |to: usize, parks: bool| {
         assert!(lane.push(peers[to], [0; 3], &message));

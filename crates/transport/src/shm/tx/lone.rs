@@ -118,7 +118,10 @@ impl ShmTx {
         if self.lone.cells.is_pause() {
             // The peer is one of those that this checks.
             self.look_again();
-            self.open_lone(self.lone.cells.are_block());
+            // If none is left, the next packet knows which kind it needs.
+            if self.lone.cells.have(1) {
+                self.open_lone(self.lone.cells.are_block());
+            }
         } else if let Some(Some(peer)) = self.peers.get_mut(index_of(self.lone.peer)) {
             peer.ring_bell(&mut self.counters);
         }

@@ -141,10 +141,15 @@ fn lone_packets_one_by_one_fill_many_laps() {
 
 #[test]
 fn a_receiver_that_parks_between_lone_packets_is_woken() {
+    // One, two and several cells.
+    [32, 80, 200].into_iter().for_each(park_between);
+}
+
+fn park_between(len: usize) {
     let mut world = World::new();
     for sleep in 1..40 {
         for _ in 0..sleep {
-            world.send(0, 32, 1);
+            world.send(0, len, 1);
             world.receive(0);
         }
         let end = &mut world.receivers[0];
@@ -153,7 +158,7 @@ fn a_receiver_that_parks_between_lone_packets_is_woken() {
             Arm::Wait,
             "all packets were taken"
         );
-        world.send(0, 32, 1);
+        world.send(0, len, 1);
         assert_eq!(world.sender.tx.counters().wakeups_sent, sleep);
         let end = &mut world.receivers[0];
         Shm::disarm(&mut end.rx, &mut end.tx);
