@@ -129,12 +129,16 @@ fn every_operation<T: Open>() {
     kv.delete(b"n", None).unwrap();
     assert_eq!(kv.delete(b"n", None), Err(Error::Absent));
     assert_eq!(kv.get(b"").unwrap_err(), Error::BadKey);
+    assert_eq!(kv.get(&[b'k'; 251]).unwrap_err(), Error::BadKey);
+    assert!(kv.get(&[b'k'; 250]).unwrap().is_none());
     let too_long = vec![0; MAX_VALUE + 1];
     assert_eq!(kv.store(&Store::set(b"k", &too_long)), Err(Error::TooLong));
 
     let figures = kv.figures().unwrap();
     assert_eq!(figures.len(), 3);
     assert_eq!(figures.iter().map(|it| it.items).sum::<u64>(), 1);
+    kv.flush(1000).unwrap();
+    assert!(kv.get(b"name").unwrap().is_some(), "not yet");
     kv.flush(0).unwrap();
     assert!(kv.get(b"name").unwrap().is_none());
 }

@@ -104,6 +104,24 @@ fn no_cut_of_the_corpus_changes_the_answers() {
 }
 
 #[test]
+fn a_flush_may_have_a_delay() {
+    let (mut server, mut connection) = (alone(), Connection::new(None));
+    let mut at = |seconds: u32, bytes: &[u8]| {
+        connection.receive(bytes);
+        connection.run(&mut server, Seconds(NOW.0 + seconds));
+        let seen = String::from_utf8_lossy(connection.output()).into_owned();
+        connection.sent(connection.output().len());
+        seen
+    };
+    assert_eq!(
+        at(0, b"set a 0 0 1\r\nx\r\nflush_all 10\r\n"),
+        "STORED\r\nOK\r\n"
+    );
+    assert_eq!(at(9, b"get a\r\n"), "VALUE a 0 1\r\nx\r\nEND\r\n");
+    assert_eq!(at(11, b"get a\r\n"), "END\r\n");
+}
+
+#[test]
 fn a_value_may_come_byte_by_byte() {
     let bytes = b"set a 0 0 5\r\nab\r\nc\r\nget a\r\n";
     let seen = answers(1, bytes, || 1, || 1);
