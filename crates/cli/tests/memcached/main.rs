@@ -146,7 +146,17 @@ fn users_and_flushes_are_refused_as_the_options_say() {
         users,
         "--no-flush-all",
     ];
-    let server = Server::start(&[&serve[..], &front].concat());
+    let auth = format!("kv.auth_file={users}");
+    let options = [
+        "--memcached",
+        "127.0.0.1:0",
+        "--set",
+        &auth,
+        "--set",
+        "kv.flush_all=off",
+        "--set",
+        "kv.max_connections=7",
+    ];
     let commands = "get a\r\nset a 0 0 10\r\nann secret\r\nflush_all\r\nget a\r\nquit\r\n";
     let answers = [
         "CLIENT_ERROR unauthenticated",
@@ -154,7 +164,18 @@ fn users_and_flushes_are_refused_as_the_options_say() {
         "CLIENT_ERROR flush_all not allowed",
         "END\r\n",
     ];
-    assert_eq!(ask(tcp(server.door(0)), commands), answers.join("\r\n"));
+    for front in [&front[..], &options] {
+        let server = Server::start(&[&serve[..], front].concat());
+        assert_eq!(ask(tcp(server.door(0)), commands), answers.join("\r\n"));
+        let login = "set a 0 0 10\r\nann secret\r\nstats settings\r\nquit\r\n";
+        let has_option = ask(tcp(server.door(0)), login).contains("STAT maxconns 7\r\n");
+        assert_eq!(has_option, front == options);
+        server.end();
+    }
+    let socket = file.with_extension("socket");
+    let option = format!("kv.memcached_socket={}", socket.display());
+    let server = Server::start(&[&serve[..], &["--set", &option]].concat());
+    assert_eq!(server.door(0), socket.to_str().unwrap());
     server.end();
     std::fs::write(&file, "ann\n").unwrap();
     let output = dunlin(&["memcached", "-m", "1", "-Y", users]).output();
@@ -214,6 +235,39 @@ fn the_items_of_a_running_server_are_copied() {
     );
     assert!(item["ttl"].as_u64().unwrap() > 900, "{item}");
     assert_eq!(kv(&["get", "k16"]).0.unwrap()["ttl"], 0);
+    // Items that the server cannot have are named and counted. A key of UTF-8 is ordinary.
+    let long = "x".repeat(900_000);
+    let odd = [
+        "set \u{e4} 0 0 1 noreply\r\nu\r\nms YSBi 1 b q\r\ns\r\n",
+        "set long 0 0 900000 noreply\r\n",
+        &long,
+        "\r\nmn\r\nquit\r\n",
+    ]
+    .concat();
+    assert_eq!(ask(tcp(from.door(0)), &odd), "MN\r\n");
+    let small = Server::start(&["kv", "serve", "--memory", "3MiB", "--listen", "127.0.0.1:0"]);
+    let load = [
+        "kv",
+        "load",
+        "--from",
+        from.door(0),
+        "--server",
+        small.native(),
+        "--json",
+    ];
+    let output = dunlin(&load).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&shown["loaded"], &shown["bad"]),
+        (&501.into(), &2.into()),
+        "{errors}"
+    );
+    assert!(
+        errors.contains("`a b`") && errors.contains("`long`"),
+        "{errors}"
+    );
+    assert_eq!(output.status.code(), Some(1));
     // A native server is not memcached.
     let (_, errors) = kv(&["load", "--from", to.native()]);
     assert!(errors.contains(to.native()), "{errors}");

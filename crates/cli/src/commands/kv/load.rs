@@ -3,6 +3,7 @@
 //! A file is read twice. The first time, each line is checked and nothing is written, so a dump
 //! that is truncated or changed is refused as a whole; in a list, bad lines are named and skipped.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use dunlin::kv::dump::{Item, Reader};
 use dunlin::kv::store::Verb;
-use dunlin::kv::{Connections, Store};
+use dunlin::kv::{Connections, Error, Store};
 use dunlin::settings::Configurable;
 use harness::progress::Progress;
 use harness::signal;
@@ -22,7 +23,7 @@ use super::server::ServerArgs;
 use super::source::Source;
 use crate::say::print;
 
-/// The most bad lines that are named; further ones are only counted.
+/// The most bad lines or items that are named; further ones are only counted.
 const NAMED: u64 = 10;
 
 /// The marks of a dump. A list has none, so a file with one of them is a dump even if its first
@@ -50,9 +51,19 @@ pub(super) struct Args {
 struct Counts {
     loaded: u64,
     expired: u64,
+    /// Bad lines, and items that the server can never have.
     bad: u64,
     /// Items that left memcached before they were read.
     gone: u64,
+}
+
+impl Counts {
+    fn leave_out(&mut self, key: &[u8], why: impl Display) {
+        self.bad += 1;
+        if self.bad <= NAMED {
+            eprintln!("dunlin: `{}`: {why}", key.escape_ascii());
+        }
+    }
 }
 
 /// Loads the items.
@@ -89,7 +100,7 @@ pub(super) fn run<T: Configurable>(
     }
     match bad {
         0 => Ok(()),
-        bad => Err(anyhow!("{bad} bad lines were left out")),
+        bad => Err(anyhow!("{bad} bad lines or items were left out")),
     }
 }
 
@@ -160,10 +171,13 @@ fn copy<T: Configurable>(from: &str, kv: &mut Connections<T>) -> anyhow::Result<
     let mut source = Source::open(from)?;
     let progress = Progress::start(source.items()?, 1);
     let mut counts = Counts::default();
-    while let Some((items, gone)) = source.next_items()? {
-        progress.advance(items.len() as u64);
-        counts.gone += gone;
-        for item in &items {
+    while let Some(read) = source.next_items()? {
+        progress.advance(read.items.len() as u64);
+        counts.gone += read.gone;
+        for key in &read.nameless {
+            counts.leave_out(key, "only base64 could name this key");
+        }
+        for item in &read.items {
             signal::check()?;
             store(item, kv, &mut counts)?;
         }
@@ -193,7 +207,15 @@ fn store<T: Configurable>(
         lifetime,
         if_version: None,
     });
-    written.with_context(|| format!("`{}`", item.key.escape_ascii()))?;
-    counts.loaded += 1;
+    match written {
+        // Such an item would stop the next attempt, too.
+        Err(refused) if matches!(refused.error(), Error::TooLong | Error::BadKey) => {
+            counts.leave_out(&item.key, refused);
+        }
+        written => {
+            written.with_context(|| format!("`{}`", item.key.escape_ascii()))?;
+            counts.loaded += 1;
+        }
+    }
     Ok(())
 }

@@ -29,6 +29,16 @@ pub(super) struct Source {
     is_over: bool,
 }
 
+/// The items of a part of the list, and those that are missing.
+#[derive(Default)]
+pub(super) struct Part {
+    pub(super) items: Vec<Item>,
+    /// The number of items that left before they were read.
+    pub(super) gone: u64,
+    /// Keys with spaces or control characters, which only base64 could name.
+    pub(super) nameless: Vec<Vec<u8>>,
+}
+
 impl Source {
     /// Connects to a memcached.
     ///
@@ -71,12 +81,11 @@ impl Source {
         }
     }
 
-    /// The next items, and the number of items that left before they were read; `None`: there are
-    /// no more.
+    /// The next items; `None`: there are no more.
     ///
     /// # Errors
     /// It does not list its items, or is not memcached.
-    pub(super) fn next_items(&mut self) -> anyhow::Result<Option<(Vec<Item>, u64)>> {
+    pub(super) fn next_items(&mut self) -> anyhow::Result<Option<Part>> {
         if !std::mem::replace(&mut self.is_begun, true) {
             let command = b"lru_crawler metadump all\r\n";
             self.list.get_mut().write_all(command)?;
@@ -93,9 +102,16 @@ impl Source {
         if listed.is_empty() {
             return Ok(None);
         }
-        let items = self.read_items(&listed)?;
-        let gone = (listed.len() - items.len()) as u64;
-        Ok(Some((items, gone)))
+        let is_named = |byte: &u8| *byte > b' ' && *byte != 0x7f;
+        let (named, others): (Vec<_>, Vec<_>) = listed
+            .into_iter()
+            .partition(|(key, _)| key.iter().all(is_named));
+        let items = self.read_items(&named)?;
+        Ok(Some(Part {
+            gone: (named.len() - items.len()) as u64,
+            items,
+            nameless: others.into_iter().map(|(key, _)| key).collect(),
+        }))
     }
 
     /// Reads items by `mg`.
@@ -103,13 +119,7 @@ impl Source {
         let mut commands = Vec::new();
         for (key, _) in listed {
             commands.extend_from_slice(b"mg ");
-            match key.iter().all(u8::is_ascii_graphic) {
-                true => commands.extend_from_slice(key),
-                false => bail!(
-                    "the key `{}` has bytes that the text protocol cannot name",
-                    key.escape_ascii()
-                ),
-            }
+            commands.extend_from_slice(key);
             commands.extend_from_slice(b" v f\r\n");
         }
         self.read.get_mut().write_all(&commands)?;
