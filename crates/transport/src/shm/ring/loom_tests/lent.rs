@@ -70,7 +70,8 @@ fn sent_by(
 #[test]
 fn packets_in_a_clean_run_come_in_order() {
     in_lent_cells(RUN, &[], &[&[1; 56], &[2; 30]]);
-    in_lent_cells(RUN, &[|| vec![0], || vec![1]], &[&[2; 8]]);
+    // A clean run ends before the ring's last cell, which the last packet's claim reaches.
+    in_lent_cells(RUN, &[|| vec![0]], &[&[2; 8]]);
 }
 
 #[test]
