@@ -102,7 +102,7 @@ impl<S: Service<Outgoing>> Unsent<S> {
     }
 
     /// Begins a call with a deadline, which counts from now on, so time that the layers take
-    /// belongs to it. Calls without a deadline do not pay for this.
+    /// belongs to it. Calls without a deadline only compare a word.
     #[cold]
     #[inline(never)]
     fn begin(&mut self) {

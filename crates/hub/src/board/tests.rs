@@ -32,6 +32,39 @@ fn a_wait_that_a_change_has_ended_is_new_again() {
     assert!(wait(), "the thread may have forgotten its time");
 }
 
+#[cfg(feature = "tower")]
+#[test]
+fn only_times_and_the_end_wake_a_task_that_sleeps() {
+    let (board, woken) = (Board::default(), Arc::<Woken>::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let (context, wakes) = (Context::from_waker(&waker), || {
+        woken.0.load(Ordering::Relaxed)
+    });
+    let mut names = [None; 3];
+    for (name, until) in names.iter_mut().zip([5, 9, 9]) {
+        assert!(board.sleep(name, Nanos(until), &context));
+    }
+    assert!(
+        board.sleep(&mut names[1], Nanos(7), &context),
+        "an earlier time"
+    );
+    assert!(
+        !board.sleep(&mut names[1], Nanos(8), &context),
+        "a later one"
+    );
+    board.show(ChannelState {
+        state: State::Ready,
+        addresses: Vec::new(),
+    });
+    assert_eq!(wakes(), 0);
+    assert_eq!(board.on_time(Nanos(5)), Some(Nanos(8)));
+    assert_eq!(wakes(), 1);
+    board.forget(names[1].expect("it waited"));
+    assert_eq!(board.on_time(Nanos(6)), Some(Nanos(9)));
+    board.close();
+    assert_eq!(wakes(), 2, "the task that was forgotten does not wait");
+}
+
 #[test]
 fn a_state_that_is_shown_again_is_no_change() {
     let (board, woken) = (Board::default(), Arc::<Woken>::default());
