@@ -26,7 +26,8 @@ pub enum ChannelError {
     NoQueue,
     /// The option `attempts` of the channel is 0, so it could make no call.
     NoAttempt,
-    /// The factor of the channel's pauses (`channel.pause.factor`) is below 2, so its pauses would not grow.
+    /// The factor of the channel's pauses (`channel.pause.factor`) is below 2, so they would not
+    /// grow.
     NoGrowth,
     /// The channel hedges, but may make only one attempt at a call, so it would never hedge.
     NeverHedges,
