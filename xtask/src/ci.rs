@@ -204,7 +204,7 @@ fn untimed() -> Vec<Step> {
             "miri shm",
             15,
             format!(
-                "{MIRI} -p dunlin-transport --lib -- shm::copy shm::ring::dirty shm::ring::lent \
+                "{MIRI} -p dunlin-transport --lib -- shm::copy shm::ring::lent \
                  shm::ring::tests shm::rx::shorts shm::rx::longs --skip any_ --skip behaves_"
             ),
         ),

@@ -1,11 +1,13 @@
 //! A server in a thread of the test.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use dunlin::{Auto, DeferredRequest, Rpc, SessionEvent, Ticket};
+use dunlin::{Auto, DeferredRequest, Nexus, NexusError, Rpc, SessionEvent, Ticket};
 
 use crate::{ECHO, HOLD, WHICH, Way};
 
@@ -74,6 +76,23 @@ impl Drop for Server {
     }
 }
 
+/// Binds a nexus, perhaps to the address that an ended server had. For a moment, the kernel may
+/// refuse such an address: a process that another test has just forked has copies of all
+/// descriptors, so also of the ended server's, until it runs its program.
+fn bind(way: Way, address: &str) -> Nexus {
+    let until = Instant::now() + Duration::from_secs(5);
+    loop {
+        match way.nexus().bind(address) {
+            Err(NexusError::Listen { source, .. })
+                if source.kind() == ErrorKind::AddrInUse && Instant::now() < until =>
+            {
+                std::thread::yield_now();
+            }
+            bound => return bound.unwrap(),
+        }
+    }
+}
+
 /// Serves until it is stopped.
 pub(crate) fn serve(
     way: Way,
@@ -83,7 +102,7 @@ pub(crate) fn serve(
     stopped: &AtomicBool,
     started: impl FnOnce(SocketAddr),
 ) {
-    let nexus = way.nexus().bind(address).unwrap();
+    let nexus = bind(way, address);
     let app = App {
         role,
         address: nexus.address().to_string(),

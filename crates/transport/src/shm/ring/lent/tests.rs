@@ -24,12 +24,17 @@ enum Step {
     GiveBack,
 }
 
+/// One more than the most packets of a step, and than the most steps. Miri takes 30 ms for a
+/// packet.
+const MOST: usize = if cfg!(miri) { 8 } else { 40 };
+const STEPS: usize = if cfg!(miri) { 40 } else { 400 };
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => prop::collection::vec(0..=ONE_CELL, 1..40).prop_map(Step::Lent),
-        4 => prop::collection::vec(block_len(), 1..40).prop_map(Step::Block),
+        4 => prop::collection::vec(0..=ONE_CELL, 1..MOST).prop_map(Step::Lent),
+        4 => prop::collection::vec(block_len(), 1..MOST).prop_map(Step::Block),
         1 => (0..=300_usize).prop_map(Step::Push),
-        4 => (1..40_usize).prop_map(Step::Ahead),
+        4 => (1..MOST).prop_map(Step::Ahead),
         3 => Just(Step::Pop),
         2 => Just(Step::GiveBack),
     ]
@@ -61,12 +66,12 @@ fn take_ahead(ring: &mut Heap, most: usize) -> Vec<Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 256 }))]
 
     #[test]
     fn lent_cells_and_watches_behave_like_a_queue(
-        log in 5..9_u32,
-        steps in prop::collection::vec(step(), 1..400),
+        log in 5..if cfg!(miri) { 6 } else { 9_u32 },
+        steps in prop::collection::vec(step(), 1..STEPS),
     ) {
         let longest = longest_packet(1 << log).min(1100);
         let (mut ring, mut model) = (Heap::new(1 << log, longest), VecDeque::new());
@@ -127,7 +132,7 @@ fn blocks_are_full_of_packets_and_lie_in_one_word_of_the_set() {
 fn packets_in_blocks_shift_over_cells_with_data() {
     let mut ring = Heap::new(128, LONGEST.try_into().expect("a short length"));
     let lens = [57, 3, 180, 120, 56, 1000, 400];
-    for number in 0..if cfg!(miri) { 60 } else { 2000 } {
+    for number in 0..if cfg!(miri) { 20 } else { 2000 } {
         let packet = payload(&ring, number, lens[number % lens.len()]);
         let row = Row::new(std::slice::from_ref(&packet));
         if push_in_block(&mut ring.producer, &row) == 0 {
