@@ -79,7 +79,7 @@ fn table(args: &Args, seen: &Seen, faults: &[Fault]) {
         seen.growth_kib()
     );
     for rest in &seen.still {
-        println!("the machine stood still for {rest:?}, so a phase's latencies do not count");
+        println!("the machine stood still for {rest:?} in a phase: its latencies do not count");
     }
     for why in &seen.ended {
         println!("an attacker ended before its time: {why}");

@@ -319,7 +319,7 @@ impl Driver {
 /// Puts a thing at its index.
 fn put<T>(places: &mut Vec<Option<T>>, index: usize, thing: T) {
     if index >= places.len() {
-        // As small as it can be, because a program may have thousands of channels.
+        // Begins with as few places as possible: a program may have thousands of channels.
         if index >= places.capacity() {
             let more = (index + 1).max(2 * places.len()) - places.len();
             places.reserve_exact(more);

@@ -1,4 +1,4 @@
-//! A request as its handler has it, on the executor's threads.
+//! A request in the hands of its handler, which runs on the executor's threads.
 
 use std::sync::Arc;
 
@@ -52,8 +52,8 @@ impl OffloadedRequest {
         self.body = None;
         let desk = self.owner.desk();
         desk.mailbox().with(self.slot, write);
-        // Returns false if the client has given the request up. The dispatcher then finds the slot
-        // in the mailbox's list.
+        // The mailbox returns false if the client has given the request up. Nothing needs to be
+        // done then: the dispatcher will find the slot in the mailbox's list.
         desk.mailbox().end(self.slot);
         if self.lease.leave() {
             desk.release(self.slot);

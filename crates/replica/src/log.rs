@@ -328,8 +328,8 @@ impl Storage for Log {
             return Err(StorageError::Unavailable.into());
         }
         let entries = self.entries.range(low..high);
-        // Raft lets the storage answer asynchronously only if it wants entries to send. Of all
-        // others it looks at index, term and kind alone. The node applies them from this log.
+        // Raft allows an asynchronous answer only if it wants entries to send. Of any other entry,
+        // it looks only at index, term and kind: the node applies entries, and reads this log.
         if !context.can_async() {
             return Ok(entries.map(without_data).collect());
         }
@@ -374,9 +374,9 @@ impl Storage for Log {
     }
 }
 
-/// The place before the first entry. A process that joins needs a snapshot, because it does not
-/// know which members vote. So its log begins before the cluster's first place, where no leader has
-/// entries to send.
+/// The place before the first entry. A process that joins does not know which members vote, so it
+/// needs a snapshot. Its log therefore begins before the cluster's first place: no leader has the
+/// entries in between, so the leader sends a snapshot.
 pub(crate) fn first_base(roster: &Roster) -> IndexAndTerm {
     match roster.has_voters() {
         true => FIRST_BASE,
@@ -384,7 +384,8 @@ pub(crate) fn first_base(roster: &Roster) -> IndexAndTerm {
     }
 }
 
-/// The fields of an entry that Raft looks at. A copy of its data would count references.
+/// The fields of an entry that Raft looks at. Even a cheap clone of its data would change a
+/// reference count.
 fn without_data(entry: &Entry) -> Entry {
     Entry {
         entry_type: entry.entry_type,

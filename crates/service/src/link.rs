@@ -202,8 +202,8 @@ impl<'a, L: Link, M: Method> Unary<'a, L, M> {
         self
     }
 
-    /// Like [`Self::deadline`], for a call that a handler makes to serve a request whose client
-    /// waits for the time `left`.
+    /// Like [`Self::deadline`], for a call that a handler makes to serve a request: `left` is how
+    /// much longer the client of that request waits.
     pub fn within(mut self, left: Option<Nanos>) -> Self {
         self.options.deadline = left;
         self
@@ -226,8 +226,8 @@ impl<'a, L: Link, M: Method> Unary<'a, L, M> {
         Ok(self)
     }
 
-    /// For a call that a handler makes to serve a request: the call ends when the client of that
-    /// request stops waiting, if it has no earlier deadline, and belongs to the same trace.
+    /// For a call that a handler makes to serve a request. The call belongs to that request's
+    /// trace, and ends at the latest when that request's client stops waiting.
     pub fn under(mut self, context: &Context<'_>) -> Self {
         self.options.deadline = context.shorten(self.options.deadline, self.link.now());
         if trace_under(context).is_some() {

@@ -3,10 +3,10 @@
 //! as its first and its last bytes, which may overlap, and a shorter one as three bytes, which may
 //! be the same. Copies of up to 32 bytes are made in the same way.
 
-/// The length from which on a text is not short.
+/// The smallest length of a text that is not short.
 const SHORT: usize = 16;
 
-/// The length from which on the C library copies a text.
+/// The smallest length of a text that the C library copies.
 const LONG: usize = 2 * SHORT + 1;
 
 /// Whether a key may contain a byte.
@@ -38,7 +38,7 @@ pub(crate) fn fit_keys(bytes: &[u8]) -> bool {
     are_letters || fit_one_by_one(bytes)
 }
 
-/// Whether the first `len` of these bytes are letters, from 1 to 8.
+/// Whether the first `len` of these bytes are letters; `len` is from 1 to 8.
 #[inline]
 pub(crate) const fn begin_with_letters(bytes: [u8; 8], len: usize) -> bool {
     let beyond = beyond_letters(u64::from_le_bytes(bytes));

@@ -4,9 +4,9 @@
 //!
 //! A key is remembered by 15 bits of its hash, in a line of 32 keys that the hash selects; a new
 //! key replaces the oldest one of its line. One new key in a thousand is mistaken for a remembered
-//! one, which only lets its item stay longer. There is room, on the heap, for up to one key in 512
-//! bytes of the region. The share of remembered keys among those of new items tells whether most
-//! requests that miss belong to scans.
+//! one, which only lets its item stay longer. The heap has room for at most one key for each 512
+//! bytes of the region. If few of the keys of new items are remembered, most requests that miss
+//! belong to scans.
 
 /// Keys of a line, which is a cache line.
 const LINE: usize = 32;
@@ -21,7 +21,7 @@ const HALVED_AT: u32 = 1 << 12;
 #[derive(Debug)]
 pub(crate) struct Departed {
     lines: Box<[[u16; LINE]]>,
-    /// The keys that were recently looked for, and those of them that were remembered.
+    /// The number of keys that were recently looked for, and of those that were remembered.
     asked: u32,
     returned: u32,
 }

@@ -17,7 +17,7 @@ use dunlin_packet::{Header, Home, Mac, Stamp};
 /// Longest payload of a datagram. The kernel accepts only a few pieces for a packet, and `frames`
 /// uses at most four.
 const LONGEST: u32 = 16_000;
-/// Most changes that one look follows.
+/// The most changes that one call of [`Ways::look`] handles.
 const CHANGES: u32 = 64;
 
 /// Why the kernel sends a packet.
@@ -67,13 +67,13 @@ pub(crate) struct Form {
     pub(crate) header: Header,
     /// The headers of the last datagram.
     stamp: Stamp,
-    /// Most bytes of a payload that holds several packets; 0 if none may.
+    /// Most payload bytes of a datagram with several packets; 0 if packets never share one.
     pub(crate) datagram: usize,
     /// Most bytes of a packet.
     pub(crate) longest: usize,
     /// Most bytes of a packet that fits a line of a lane.
     pub(crate) line: usize,
-    /// The same if packets leave alone; 0 if they share datagrams.
+    /// Equal to `line` if each packet has a datagram of its own; 0 if packets may share one.
     pub(crate) short: usize,
 }
 
@@ -182,7 +182,7 @@ impl Ways {
         way.form.as_mut()
     }
 
-    /// Keeps the last headers of a copy of a peer's form.
+    /// Keeps the headers of the last datagram, which `copy` has: a copy of the peer's form.
     #[inline]
     pub(crate) fn keep_stamp(&mut self, peer: PeerId, copy: &Form) {
         let way = self.way_mut(peer);

@@ -77,8 +77,8 @@ const WAYS: [(Way, u32); 4] = [
     (Way::Many(TOGETHER), 4),
 ];
 
-/// How the native client sends gets. Each way has the number of TCP connections that together have
-/// as many gets in flight, and the number of gets that the client begins together.
+/// How the native client sends gets: the way, the number of TCP connections that would have the
+/// same number of gets in flight, and the number of gets that the client begins at once.
 const NATIVE_WAYS: [(Way, u32, usize); 5] = [
     (Way::Single, 1, 1),
     (Way::Single, 16, 1),

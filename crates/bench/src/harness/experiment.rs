@@ -42,7 +42,7 @@ pub struct Experiment {
     pub usual_runs: u32,
     /// True if `all` runs it.
     pub is_in_all: bool,
-    /// True if another build can measure its cases one by one.
+    /// True if `dunlin bench compare` can measure its cases with another build, one by one.
     pub is_compared: bool,
     /// Its part of the page of results; `None` if its rows are in other parts.
     pub section: Option<Section>,
@@ -123,7 +123,8 @@ impl Experiment {
     /// Its cases, over the chosen transports and with the chosen sizes.
     ///
     /// # Errors
-    /// [`harness::signal::Interrupted`]; or a count that must be made beforehand failed.
+    /// [`harness::signal::Interrupted`], or the instructions that a case shows could not be
+    /// counted.
     pub fn cases(&self, selection: &Selection) -> anyhow::Result<Vec<Case>> {
         selection.use_ends()?;
         let sweep = Sweep {

@@ -51,7 +51,7 @@ impl<T: Open> Pair<T> {
             endpoint: Some(SERVER),
             ..ConnectOptions::default()
         };
-        // With this session, the next one gets a different number at each end.
+        // Only the client has this session, so the next one gets different numbers at the two ends.
         client.connect("127.0.0.1:1").unwrap();
         let session = client.connect_with(nexus.address(), &options).unwrap();
         let mut pair = Self {
@@ -183,7 +183,7 @@ fn assert_small(all: &[Seen]) {
             && seen.number("dunlin.request_type") == 1
             && seen.number("dunlin.message_size") == small
     };
-    // When the first small request left, only one endpoint may have known that it is traced.
+    // The last one: when the first left, perhaps only one of the endpoints was traced yet.
     let request = all.iter().rfind(is_small).unwrap();
     assert_eq!(request.number("dunlin.packet"), 0);
     // Each call has its number.
@@ -248,7 +248,7 @@ fn assert_errors(all: &[Seen]) {
 
 fn dissects_a_live_run<T: Open>(name: &str) {
     let path = temporary(name);
-    // A tracer asks every nexus of a process.
+    // `dunlin trace` traces every nexus of a process, so no other test may run meanwhile.
     let alone = alone();
     let (large, [client, server]) = trace::<T>(&path);
     assert_ne!(client, server);

@@ -1,5 +1,5 @@
-//! A server that a command starts, in a process of its own, and commands of its clients. The
-//! process is killed when the value is dropped.
+//! A server process that a `dunlin` command starts, and commands of clients that run against it.
+//! Dropping the [`Server`] kills the process.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 

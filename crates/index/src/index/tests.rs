@@ -132,7 +132,7 @@ fn scans_of_many_items_continue_chunk_by_chunk() {
     assert_eq!((total.items, total.sum), (count, count * (count - 1) / 2));
     assert_eq!(index.total(Range::ALL, 7).sum, 21);
     assert_eq!(index.total(Range::ALL, 0), Total::default());
-    // Exactly as many items as chunks have, and none after them.
+    // The range has exactly the items of two full chunks, so the third chunk is empty.
     let end = (2 * CHUNK as u64).to_be_bytes();
     let range = Range::new(&[0; 8], &end);
     assert_eq!(index.total(range, u64::MAX).items, 2 * CHUNK as u64);

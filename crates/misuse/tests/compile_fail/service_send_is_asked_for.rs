@@ -1,4 +1,4 @@
-//! Without the option `send`, a service has no server for the threads of a runtime.
+//! Without the option `send`, a service's server cannot run on the threads of a runtime.
 
 use dunlin::service::{Context, Fixed};
 use dunlin::{Offload, Spawn, service};

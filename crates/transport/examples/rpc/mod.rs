@@ -1,5 +1,5 @@
-//! The work of the counted programs: a client and a server, over the transport that the program
-//! chooses.
+//! The work of the programs whose instructions `cargo xtask budget` counts: a client and a server,
+//! over the transport that the program chooses.
 //!
 //! The client's part is in [`client_turn`], the server's in [`server_turn`].
 
@@ -30,7 +30,7 @@ struct Client {
     completed: u64,
 }
 
-/// Both halves of an endpoint's transport, and the endpoint's number for the other side.
+/// Both halves of an endpoint's transport, and the [`PeerId`] under which it knows the other side.
 pub(crate) type End<T> = (Halves<<T as Transport>::Rx, <T as Transport>::Tx>, PeerId);
 type ClientRpc<T> = Endpoint<T, Ticks, Client>;
 type ServerRpc<T> = Endpoint<T, Ticks, ()>;

@@ -20,7 +20,7 @@ fn reads_strangers(endpoint: &mut Endpoint) -> bool {
     })
 }
 
-/// Options of endpoints that receive in either way, at one address and at all.
+/// Options of endpoints that receive at one address or at all addresses, each with and without ECN.
 fn all_options() -> impl Iterator<Item = Options> {
     let ips = [Ipv4Addr::LOCALHOST, Ipv4Addr::UNSPECIFIED];
     let ways = [Ecn::Off, Ecn::On];
@@ -106,10 +106,10 @@ fn an_offer_unties_because_the_peer_may_send_before_its_answer_has_come() {
     assert!(!reads_strangers(&mut b));
 }
 
-/// The kernel reports to a tied socket that its peer's port is closed. That must cost no packet to
-/// the next peer at the same port, and count nothing as corrupt.
+/// The kernel reports to a tied socket that its peer's port is closed. Because of that report, no
+/// packet to the next peer at that port may be lost, and nothing may be counted as corrupt.
 #[test]
-fn the_end_of_a_peer_is_no_error_of_a_packet() {
+fn a_closed_port_loses_no_later_packet_and_counts_no_corrupt_one() {
     let (mut a, mut b, to_b) = pair(&Options::default());
     let (to_a, _) = connect(&mut b, &mut a);
     b.send(&packets(to_a, 1, 56));

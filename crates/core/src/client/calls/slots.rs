@@ -106,7 +106,7 @@ impl Calls {
         }
     }
 
-    /// After a change of the call's state, notes whether a whole response ends the call.
+    /// After a change of the call's state, notes whether a response of one packet ends the call.
     pub(super) fn settle(&mut self, idx: CallIdx) {
         let call = self.at(idx);
         let (at, plain) = (call.at(), is_plain(call.state));
@@ -208,7 +208,7 @@ impl Calls {
     }
 }
 
-/// Whether a whole response ends a call in this state.
+/// Whether a response of one packet ends a call in this state.
 fn is_plain(state: CallState) -> bool {
     matches!(state, CallState::Sent | CallState::Accepted)
 }

@@ -282,7 +282,7 @@ fn a_short_message_is_copied_and_does_not_wait_for_the_transport() {
             assert_eq!(pair.done().last(), Some(&(Tag(tag), Ok(message))));
         }
         let held = pair.server.rpc.pool_use();
-        assert!(held.1 <= 5, "no response was set aside: {held:?}");
+        assert!(held.1 <= 5, "the server has set responses aside: {held:?}");
         pair.assert_clean();
     }
 }

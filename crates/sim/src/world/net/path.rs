@@ -26,7 +26,7 @@ impl Net {
         Some(Happening::Sent(port))
     }
 
-    /// Reads from their msgbufs the frames of `port` that are due by `until`.
+    /// Reads the frames of `port` that are due by `until` from their msgbufs.
     pub(super) fn read_bursts(&mut self, port: PortId, until: Nanos) {
         while self.read_frame(port, until) {}
     }
@@ -179,8 +179,8 @@ impl Net {
         }
     }
 
-    /// Whether a burst of losses takes this frame to `host`: a burst that begins with this frame,
-    /// or an earlier one.
+    /// Whether this frame, which goes to `host`, is lost in a burst of losses. The burst begins
+    /// with this frame (`begins`: its length), or began with an earlier frame.
     fn is_in_burst(&mut self, host: HostId, begins: Option<u32>) -> bool {
         let losing = &mut self.hosts[host.0].losing;
         *losing = (*losing).max(begins.unwrap_or(0));

@@ -191,8 +191,9 @@ proptest! {
                     let run: Vec<_> = lens.iter().map(|len| payload(number as u64, *len)).collect();
                     let empty = model.is_empty();
                     let sent = ring.push_run(&run, short);
-                    // A run refuses packets only if a single packet would be refused as well, or if
-                    // its first packet is too long for the ring or for the cells before its end.
+                    // A run sends nothing only if the ring may lack room even for a single packet,
+                    // or if the run's first packet is too long for the ring or for the cells before
+                    // the ring's end.
                     let long = lens[0] > ONE_CELL;
                     prop_assert!(sent > 0 || long || !empty || ring.lags());
                     model.extend(run.into_iter().take(sent));
@@ -255,7 +256,7 @@ proptest! {
 }
 
 #[test]
-fn a_packet_without_its_message_has_no_header() {
+fn a_packet_whose_message_has_the_wrong_length_leaves_with_a_header_of_zeros() {
     let mut ring = Heap::new(64, 900);
     let mut lines = [[0xEE; CELL]; MOST_LINES];
     assert_eq!(ring.producer.push_messages(&lines[..7], 400, |_| &[]), 1);
@@ -270,7 +271,7 @@ fn a_packet_without_its_message_has_no_header() {
 
 #[test]
 fn a_packet_that_would_pass_the_end_of_the_ring_or_is_too_long_is_not_taken() {
-    // A packet in the ring's last cell is not taken by the watch.
+    // The valid packets end before the ring's last cell, where the watch takes no packet.
     let two = [(61, 100, true), (63, 100, false), (61, 110, false)];
     let three = [(60, 140, true), (62, 140, false), (60, 150, false)];
     for (at, len, is_taken) in two.into_iter().chain(three) {
@@ -382,8 +383,8 @@ fn data_that_looks_like_a_word_is_not_taken_for_a_packet() {
 
 #[test]
 fn a_run_over_dirty_cells_leaves_nothing_that_looks_like_a_packet() {
-    // Every continuation cell claims to be a packet of a coming lap. Miri takes minutes for as many
-    // laps and rounds.
+    // Every continuation cell claims to be a packet of a coming lap. Miri would take minutes for
+    // the full number of laps and rounds.
     let (laps, rounds) = if cfg!(miri) { (2_u64, 20) } else { (6, 200) };
     for lap in 1..laps {
         let mut ring = Heap::new(64, 900);
