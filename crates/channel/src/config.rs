@@ -5,7 +5,7 @@ use dunlin_core::Nanos;
 use crate::backoff::Backoff;
 use crate::pick::Pick;
 
-/// Most attempts at a call. The configuration cannot exceed it.
+/// The most attempts at a call. The configuration cannot exceed it.
 pub const MAX_ATTEMPTS: usize = 3;
 
 /// How failed attempts are repeated. Fixed rules decide which ones may be repeated.
@@ -40,17 +40,17 @@ pub struct Config {
     pub lookup: Option<Nanos>,
     /// The shortest time between a look-up and the next one that a lost link causes.
     pub lookup_pause: Nanos,
-    /// Most links to one server.
+    /// The most links to one server.
     pub links_per_server: usize,
-    /// Most links to one endpoint of a server; 1 if the driver's links have as much room as they
-    /// need.
+    /// The most links to one endpoint of a server; 1 if the driver's links have as much room as
+    /// they need.
     pub links_per_endpoint: usize,
     /// Number of endpoints of one server, from the first, to which the channel connects for calls
     /// that name no endpoint.
     pub endpoints_per_server: u32,
-    /// Most calls that have not ended.
+    /// The most calls that have not ended.
     pub calls: usize,
-    /// Most addresses; further ones are ignored.
+    /// The most addresses; further ones are ignored.
     pub addresses: usize,
     /// The planted bug that the machine shows.
     #[cfg(feature = "mutants")]

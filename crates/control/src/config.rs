@@ -20,28 +20,28 @@ pub struct PlaneConfig {
     pub backoff_max: Nanos,
     /// How long the side that made a connection keeps it without sessions.
     pub linger: Nanos,
-    /// Most connections that other processes have made and that have sent Hello. Once three
+    /// The most connections that other processes have made and that have sent Hello. Once three
     /// quarters of these places are taken, each origin has the same share of all places.
     pub max_links: usize,
-    /// Most incoming connections on which the other side has not sent Hello, in addition to
+    /// The most incoming connections on which the other side has not sent Hello, in addition to
     /// `max_links`.
     pub max_half_open: usize,
-    /// Most remote addresses to which this process connects.
+    /// The most remote addresses to which this process connects.
     pub max_routes: usize,
-    /// Most sessions that this process is connecting.
+    /// The most sessions that this process is connecting.
     pub max_attempts: usize,
-    /// Most look-ups over one connection that wait for their answer; further attempts wait at this
-    /// side.
+    /// The most look-ups over one connection that wait for their answer; further attempts wait at
+    /// this side.
     pub max_lookups: usize,
-    /// Most requests for a session, over one connection, that endpoints have not answered.
+    /// The most requests for a session, over one connection, that endpoints have not answered.
     pub max_pending_per_link: usize,
-    /// Most requests for a session that one endpoint has not answered, not counting requests whose
-    /// peers must prove an address.
+    /// The most requests for a session that one endpoint has not answered, not counting requests
+    /// whose peers must prove an address.
     pub max_pending_per_endpoint: usize,
-    /// Most requests for a session whose peers must prove an address, over all endpoints. Once
+    /// The most requests for a session whose peers must prove an address, over all endpoints. Once
     /// three quarters of these places are taken, each origin has the same share of all places.
     pub max_unproven: usize,
-    /// Most sessions over one connection.
+    /// The most sessions over one connection.
     pub max_sessions_per_link: usize,
 }
 

@@ -88,7 +88,7 @@ pub use failures::Overdue;
 pub use stages::Wish;
 pub use steps::{Answer, Completion, Step, WrongStage};
 
-/// Most retries for a session that was granted and could not be completed.
+/// The most retries for a session that was granted and could not be completed.
 pub const MAX_RETRIES: u32 = 3;
 
 /// The handshakes of one endpoint. `F` stands for a descriptor, `P` for an offer that a transport

@@ -12,7 +12,7 @@ use super::types::{LinkId, Proving};
 #[cfg(test)]
 mod tests;
 
-/// Most challenges that are sent for a session. Together they have 96 bytes, and the Connect or
+/// The most challenges that are sent for a session. Together they have 96 bytes, and the Connect or
 /// Accept that offered the address has at least 75: so this side sends fewer than three times the
 /// bytes that it received. The other side answers at most this number of challenges.
 pub(super) const SENDINGS: u8 = 3;

@@ -10,40 +10,40 @@ use crate::law::Check;
 use crate::scheme::{Bypasses, Scheme};
 use crate::time::Nanos;
 
-/// Most concurrent requests of a session in one direction (rule S1).
+/// The most concurrent requests of a session in one direction (rule S1).
 pub const MAX_WINDOW: u32 = 64;
 /// Concurrent requests of a session in one direction, unless a session asks for another number
 /// (eRPC §4.3).
 pub const DEFAULT_WINDOW: u32 = 8;
 /// Packets in flight of a session, unless the session asks for another number (eRPC §6.4 uses 32).
 pub const DEFAULT_CREDITS: u32 = 32;
-/// Most packets in flight of a session.
+/// The most packets in flight of a session.
 pub const MAX_CREDITS: u32 = 4096;
-/// Most packets of a message, less than the numbers that CR and RFR can name (rule W7).
+/// The most packets of a message, less than the numbers that CR and RFR can name (rule W7).
 pub const MAX_PACKETS: u32 = (1 << 24) - 1;
 /// Largest message that an endpoint accepts, unless configured otherwise: 16 MiB (design §8).
 pub const DEFAULT_MAX_MESSAGE: u32 = 16 << 20;
-/// Most requests that one call of a batch handler gets: two RX bursts' worth of packed frames.
+/// The most requests that one call of a batch handler gets: two RX bursts' worth of packed frames.
 pub const MAX_BATCH: usize = 64;
-/// Most idle iterations between two readings of the clock, less one (design §3).
+/// The most idle iterations between two readings of the clock, less one (design §3).
 pub const IDLE_CLOCK_MASK: u32 = 63;
 /// Longest time between two clock readings while the endpoint is idle, unless one iteration lasts
 /// longer: half of the error that a round-trip sample may have (rule S10).
 pub const IDLE_CLOCK_GAP: Nanos = Nanos::from_micros(1);
-/// Most live calls that one loss scan visits; the next scan continues there.
+/// The most live calls that one loss scan visits; the next scan continues there.
 pub const SCAN_LIMIT: usize = 1024;
 /// The number of parts in which a large table of requests is swept, so that each sweep is short.
 pub const SWEEP_PARTS: usize = 64;
-/// Most requests in each part of a table that is swept in fewer parts.
+/// The most requests in each part of a table that is swept in fewer parts.
 pub const SWEEP_LIMIT: usize = 256;
 /// How often a client must be able to ask for a response while it is held: two answers in a row may
 /// be lost.
 pub const ASKS_PER_HOLD: u64 = 3;
-/// Most request types, and so the largest size of the handler table, which the type indexes.
+/// The most request types, and so the largest size of the handler table, which the type indexes.
 pub const MAX_REQ_TYPES: usize = 1 << 16;
-/// Most slots of the timing wheel.
+/// The most slots of the timing wheel.
 pub const MAX_WHEEL_SLOTS: u64 = 1 << 12;
-/// Most sessions of an endpoint: a handle holds the index and a generation.
+/// The most sessions of an endpoint: a handle holds the index and a generation.
 pub const MAX_SESSIONS: usize = 1 << 24;
 
 const _: () = {
@@ -61,7 +61,7 @@ pub struct Config {
     pub max_sessions: usize,
     /// Largest window of a session; the endpoint lowers larger ones to it.
     pub max_window: u32,
-    /// Most credits of a session; the endpoint lowers larger numbers to it.
+    /// The most credits of a session; the endpoint lowers larger numbers to it.
     pub max_credits: u32,
     /// Calls of a session that may wait for a slot or a credit; `call` refuses further ones.
     pub backlog: u32,

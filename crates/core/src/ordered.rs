@@ -8,7 +8,7 @@
 //! control plane and the tables of large messages use these types; the path of ordinary packets
 //! does not.
 
-/// Most entries of a run.
+/// The most entries of a run.
 const RUN: usize = 32;
 
 /// Values by key, in the order of the keys.

@@ -28,10 +28,10 @@ pub use lane::{
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct PeerId(pub u32);
 
-/// Most inline bytes before a packet's data: the header and the longest extension.
+/// The most inline bytes before a packet's data: the header and the longest extension.
 pub const MAX_INLINE: usize = HEADER_LEN + MAX_EXTENSION;
 
-/// Most frames that one [`Rx::burst`] makes visible.
+/// The most frames that one [`Rx::burst`] makes visible.
 pub const RX_BURST: usize = 32;
 
 /// One packet to send: inline bytes, then the bytes that `data` names (perhaps none).
@@ -246,7 +246,7 @@ pub trait Transport {
 /// The limits of a transport, which an endpoint must know before it opens sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Most data bytes in one packet, without header and extension.
+    /// The most data bytes in one packet, without header and extension.
     pub data_size: u32,
     /// Packets that the RX queue holds before it overflows (eRPC §4.3.1: |RQ|).
     pub rx_queue: u32,

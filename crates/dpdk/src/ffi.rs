@@ -26,7 +26,7 @@ pub(crate) struct Wish {
     pub(crate) mtu: u16,
     /// Bytes of Ethernet around a packet.
     pub(crate) around: u16,
-    /// Most queues of received packets.
+    /// The most queues of received packets.
     pub(crate) queues: u16,
     /// Whether packets to groups are wanted: 0 or 1.
     pub(crate) groups: u8,

@@ -67,7 +67,7 @@ impl Room {
 pub(crate) struct Inbox {
     /// The address of the endpoint.
     home: Home,
-    /// Most packets; 0 once the endpoint is closed.
+    /// The most packets; 0 once the endpoint is closed.
     capacity: AtomicUsize,
     /// Shared with the other inboxes of the device.
     room: Arc<Room>,

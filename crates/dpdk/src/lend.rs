@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use dunlin_core::transport::TxSeq;
 
-/// Most packets whose bytes the device may have at a time: as many as a queue has descriptors, of
-/// which each such packet takes two.
+/// The most packets whose bytes the device may have at a time: as many as a queue has descriptors,
+/// of which each such packet takes two.
 pub(crate) const MOST: usize = 512;
 
 /// Packets whose bytes are lent, oldest first.

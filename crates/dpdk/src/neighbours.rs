@@ -27,7 +27,7 @@ const LATER_MS: u64 = 1_000;
 const FIRST_ASKS: u32 = 6;
 /// Number of questions without an answer after which a known address is forgotten.
 const ASKS: u32 = 3;
-/// Most packets that wait for one neighbour.
+/// The most packets that wait for one neighbour.
 pub(crate) const HELD: usize = 32;
 /// Time for which packets wait.
 const HELD_MS: u64 = 3_000;

@@ -33,7 +33,7 @@ use crate::tally::{Event, NAMES, Tally};
 
 pub(crate) use seat::Seat;
 
-/// Most bursts that a thread receives for other endpoints at once.
+/// The most bursts that a thread receives for other endpoints at once.
 const MOST_BURSTS: usize = 8;
 
 /// A device that endpoints share.

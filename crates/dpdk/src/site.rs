@@ -42,9 +42,9 @@ pub struct Site {
     /// data of shorter packets are copied, and those of all packets if this is 0 or if the device
     /// cannot read msgbufs.
     pub lend: u32,
-    /// Most queues for received packets. Each queue but the first serves one endpoint, by a rule of
-    /// the device (rte_flow); all other endpoints share the first. Such rules are not tested on a
-    /// device, because no driver with rules was available.
+    /// The most queues for received packets. Each queue but the first serves one endpoint, by a
+    /// rule of the device (rte_flow); all other endpoints share the first. Such rules are not
+    /// tested on a device, because no driver with rules was available.
     pub queues: u16,
     /// Arguments for DPDK itself. All devices of a process have the same arguments.
     pub arguments: Vec<String>,
@@ -74,18 +74,18 @@ const LONGEST: u16 = 32_700;
 const _: () = assert!(SHORTEST as usize == MIN_DATAGRAM_BYTES as usize + IPV6 + UDP);
 const _: () = assert!(LONGEST as usize + MAX_HEADER <= 1 << 15);
 
-/// Most packets that an endpoint holds: 32 that it has received, 32 that it fills to send them, and
-/// 192 in the pool's cache for its thread.
+/// The most packets that an endpoint holds: 32 that it has received, 32 that it fills to send them,
+/// and 192 in the pool's cache for its thread.
 const EACH: u32 = 64 + 192;
 
-/// Most packets whose data an endpoint lends to its device at a time.
+/// The most packets whose data an endpoint lends to its device at a time.
 const LENT: u32 = 512;
 const _: () = assert!(LENT as usize == crate::lend::MOST);
 
 /// Packets of the thread that keeps the device: 32 in reserve, and 192 in the pool's cache for it.
 const KEEPER: u32 = 32 + 192;
 
-/// Most queues for received packets.
+/// The most queues for received packets.
 const MOST_QUEUES: u16 = 64;
 
 /// The form of the text.
@@ -113,12 +113,12 @@ impl Site {
         }
     }
 
-    /// Most packets that wait until neighbours answer with their hardware addresses.
+    /// The most packets that wait until neighbours answer with their hardware addresses.
     pub(crate) fn most_held(&self) -> usize {
         self.packets as usize / 8
     }
 
-    /// Most packets in the inboxes of all endpoints.
+    /// The most packets in the inboxes of all endpoints.
     pub(crate) fn most_in_inboxes(&self) -> usize {
         self.packets as usize / 4
     }

@@ -24,7 +24,8 @@ pub(crate) struct Way {
     pub(crate) header: Header,
     /// The headers of the last datagram.
     stamp: Stamp,
-    /// Most bytes of a packet, and of a datagram with several; 0 if packets do not share datagrams.
+    /// The most bytes of a packet, and of a datagram with several; 0 if packets do not share
+    /// datagrams.
     pub(crate) most: usize,
     pub(crate) limit: u32,
     /// Whether the header has the address of the neighbour.

@@ -20,7 +20,7 @@ use crate::thread::Thread;
 /// Any free port, on all addresses of this host.
 const LISTEN: &str = "0.0.0.0:0";
 
-/// Most calls that have not ended, over all channels of a thread.
+/// The most calls that have not ended, over all channels of a thread.
 const CALLS: u32 = 1 << 20;
 
 /// A nexus and endpoint threads, shared by channels. Clones are handles of the same hub. Its

@@ -20,7 +20,7 @@ use dunlin_channel::LinkId;
 use dunlin_core::Nanos;
 use dunlin_wire::control::Serving;
 
-/// Most sessions whose room one member takes.
+/// The most sessions whose room one member takes.
 const MAX_LINES: u32 = 8;
 
 /// If a trunk has several members, each leaves one slot in this many to the others.
@@ -162,7 +162,7 @@ impl<S: Copy + PartialEq> Trunk<S> {
         least.map(|(at, _)| at)
     }
 
-    /// Most attempts that a member may have at once.
+    /// The most attempts that a member may have at once.
     fn most(&self) -> u32 {
         let room: u32 = self.lines.iter().map(|line| line.window).sum();
         self.share_of(room.min(MAX_LINES * self.widest()))

@@ -42,7 +42,7 @@ pub(crate) enum Interest {
     Write,
 }
 
-/// Most events that one wait can report.
+/// The most events that one wait can report.
 const WAIT_BATCH: usize = 64;
 
 /// Room for the results of one wait, kept between waits.

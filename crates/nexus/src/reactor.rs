@@ -29,10 +29,10 @@ use crate::streams::{LINKS, Streams};
 
 const BELL: u64 = 0;
 
-/// Most connections that are accepted in one turn, before existing ones are served.
+/// The most connections that are accepted in one turn, before existing ones are served.
 const ACCEPT_TURN: usize = 64;
 
-/// Most turns for reading the bytes that came before the end of a connection.
+/// The most turns for reading the bytes that came before the end of a connection.
 const LAST_TURNS: usize = 64;
 
 /// While input keeps coming, the plane learns the time after at most this many waits.

@@ -40,11 +40,11 @@ use crate::transports::Open;
 use handshakes::{Handshakes, Ways};
 use offers::place_of;
 
-/// Most addresses of one server that are tried.
+/// The most addresses of one server that are tried.
 const MAX_ADDRESSES: usize = 8;
 
-/// Most messages of the control thread that are handled between two iterations of the protocol. A
-/// peer that asks for sessions as fast as they are refused keeps the mailbox full; other peers'
+/// The most messages of the control thread that are handled between two iterations of the protocol.
+/// A peer that asks for sessions as fast as they are refused keeps the mailbox full; other peers'
 /// packets must not wait until it is empty.
 const MAX_EVENTS: usize = 16;
 

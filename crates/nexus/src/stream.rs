@@ -17,14 +17,14 @@ use crate::ffi::Interest;
 use crate::ffi::socket::{self, MAX_FDS};
 use output::Output;
 
-/// Most bytes that wait to be sent. Only messages from this process's endpoints to a peer that does
-/// not read can reach this limit.
+/// The most bytes that wait to be sent. Only messages from this process's endpoints to a peer that
+/// does not read can reach this limit.
 const MAX_QUEUED: usize = 4 << 20;
 
 /// While more bytes than this wait to be sent, the stream reads no more of the peer's questions.
 pub(crate) const MAX_WAITING: usize = 256 << 10;
 
-/// Most bytes that one stream reads in a turn, before other streams have their turn: 73 of the
+/// The most bytes that one stream reads in a turn, before other streams have their turn: 73 of the
 /// shortest messages. The answers take most of the time, with up to 4 KiB for each question of 18
 /// bytes; copying and sending 57 answers takes a tenth of a millisecond.
 pub(crate) const READ_TURN: usize = 1024;

@@ -27,7 +27,7 @@ use crate::doorbell::Doorbell;
 pub struct WorkerOptions {
     /// The number of threads; 0 makes a nexus without workers, which rejects background requests.
     pub threads: usize,
-    /// Most jobs of one endpoint that may be under way; further requests are rejected as
+    /// The most jobs of one endpoint that may be under way; further requests are rejected as
     /// overloaded.
     pub queue: usize,
     /// How long a thread without work polls for jobs before it sleeps.

@@ -20,7 +20,7 @@ use float::Float;
 #[cfg(feature = "reflect")]
 pub(crate) use float::{fits_f32, not_finite};
 
-/// Most levels of options, lists, maps and enumerations in a message: the limit of serde_json.
+/// The most levels of options, lists, maps and enumerations in a message: the limit of serde_json.
 pub(crate) const LEVELS: u8 = 128;
 
 /// Elements without bytes that a message may have.

@@ -14,13 +14,13 @@ use crate::metadata::{Metadata, is_key, is_trace};
 use crate::short;
 use crate::trace::{self, TraceParent};
 
-/// Most entries of a request.
+/// The most entries of a request.
 pub const MAX_KEYS: usize = 32;
 
-/// Most bytes of all entries of a request, with 3 for each entry.
+/// The most bytes of all entries of a request, with 3 for each entry.
 pub const MAX_ENTRIES: usize = 1016;
 
-/// Most bytes of a key.
+/// The most bytes of a key.
 pub const MAX_KEY: usize = 64;
 
 /// The key whose value is a [`TraceParent`], in binary.

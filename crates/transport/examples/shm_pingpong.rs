@@ -24,7 +24,7 @@ const RUNS: usize = if cfg!(debug_assertions) { 3 } else { 7 };
 const ROUND_TRIPS: u64 = 300_000;
 const PACKETS: u64 = 4_000_000;
 const RING: usize = 2048;
-/// Most packets in flight. The sender waits until the receiver has reported earlier ones.
+/// The most packets in flight. The sender waits until the receiver has reported earlier ones.
 const WINDOW: u64 = 1536;
 const ACK_EVERY: u64 = 256;
 

@@ -32,10 +32,10 @@ use crate::counters::Counters;
 /// Names an endpoint, uniquely over all processes and restarts.
 pub use dunlin_wire::control::EndpointUid;
 
-/// Most bytes in an [`Offer`]; the control message that carries it has this much room.
+/// The most bytes in an [`Offer`]; the control message that carries it has this much room.
 pub const MAX_OFFER_BYTES: usize = 256;
 
-/// Most descriptors in an [`Offer`].
+/// The most descriptors in an [`Offer`].
 pub const MAX_OFFER_FDS: usize = 4;
 
 /// The data that endpoints exchange through the control plane so that packets can flow.
@@ -218,7 +218,7 @@ pub trait Connect: Transport {
         of_kind(Self::KIND, parts).ok_or(ConnectError::Unreachable)
     }
 
-    /// Most data bytes in a packet to and from this peer, if that is less than the limit of the
+    /// The most data bytes in a packet to and from this peer, if that is less than the limit of the
     /// endpoint. Both sides compute the same number.
     fn data_size(_rx: &Self::Rx, _tx: &Self::Tx, _peer: PeerId) -> u32 {
         u32::MAX

@@ -48,7 +48,7 @@ pub const LENGTH_LEN: usize = 4;
 /// Largest value of that length: version, type and body of the largest message.
 pub const MAX_FRAME_BODY: usize = 4096;
 
-/// Most bytes of a whole frame; a buffer of this size can hold and encode every message.
+/// The most bytes of a whole frame; a buffer of this size can hold and encode every message.
 pub const MAX_FRAME: usize = LENGTH_LEN + MAX_FRAME_BODY;
 
 /// Smallest value of the length: version and type.

@@ -7,7 +7,7 @@ use crate::ReqNum;
 #[cfg(test)]
 mod tests;
 
-/// Most words of a bitmap.
+/// The most words of a bitmap.
 pub const MAX_BITMAP_WORDS: u32 = 4;
 
 /// Packets that a bitmap of full length covers.
@@ -17,7 +17,7 @@ pub const MAX_BITMAP_BITS: u32 = MAX_BITMAP_WORDS * u64::BITS;
 /// bitmaps cover all of them.
 pub const MAX_AHEAD: u32 = 2 * MAX_BITMAP_BITS;
 
-/// Most bytes between header and data: four bitmap words.
+/// The most bytes between header and data: four bitmap words.
 pub const MAX_EXTENSION: usize = 32;
 
 /// Bytes that a challenge carries (rule C13).

@@ -10,10 +10,10 @@ mod tests;
 /// The type of the request: the lowest number that no method of a service can have.
 pub const HEALTH: ReqType = ReqType(32_512);
 
-/// Most bytes of a service's name in a question.
+/// The most bytes of a service's name in a question.
 pub const MAX_HEALTH_QUESTION: usize = 255;
 
-/// Most bytes of an answer.
+/// The most bytes of an answer.
 pub const MAX_HEALTH_ANSWER: usize = 256;
 
 /// Whether a server can take requests.

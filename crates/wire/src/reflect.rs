@@ -17,7 +17,7 @@ pub const TO_MESSAGE: ReqType = ReqType(32_514);
 /// Asks for the JSON of a response ([`JsonQuestion`], [`JsonAnswer`]).
 pub const TO_JSON: ReqType = ReqType(32_515);
 
-/// Most bytes of a method's name in a question.
+/// The most bytes of a method's name in a question.
 pub const MAX_METHOD_NAME: usize = 255;
 
 /// The flag of a method that has no answer.

@@ -54,7 +54,7 @@ pub struct Options {
     /// `RLIMIT_MEMLOCK` permits less, the region is smaller; [`XdpRx::details`] has its size. The
     /// endpoints of a queue share one region, and the first of them determines its size.
     pub umem_bytes: u64,
-    /// Most endpoints of this process at the queue. Each has the same share of the region, even
+    /// The most endpoints of this process at the queue. Each has the same share of the region, even
     /// while there are fewer endpoints. The first endpoint of a queue determines the number of
     /// shares.
     pub endpoints: u32,

@@ -308,7 +308,7 @@ fn check_mode(has: Mode, wanted: Mode) -> io::Result<()> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Region {
     pub(crate) bytes: u64,
-    /// Most endpoints of the queue.
+    /// The most endpoints of the queue.
     pub(crate) shares: u32,
     pub(crate) copying: Copying,
 }

@@ -24,7 +24,7 @@ use crate::ways::OwnMac;
 use arrivals::{Arrivals, NextPacket, WHOLE};
 use dunlin_packet::{Datagram, Home, REFUSALS, Refused, Seen, Written};
 
-/// Most packets that a burst looks at one by one, including those that it refuses.
+/// The most packets that a burst looks at one by one, including those that it refuses.
 const MOST_LOOKS: usize = 3 * RX_BURST;
 
 /// Names of the counters of this half, before those of [`REFUSALS`]. The first one is not a counter

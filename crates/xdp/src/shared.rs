@@ -23,7 +23,7 @@ pub(crate) struct Shares {
     pub(crate) bytes: u64,
     /// Number of shares.
     pub(crate) count: usize,
-    /// Most entries that wait in an inbox.
+    /// The most entries that wait in an inbox.
     pub(crate) frames: usize,
 }
 

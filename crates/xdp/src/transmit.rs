@@ -23,7 +23,7 @@ use crate::ways::{FALLS, Fall, Form, Ways};
 use burst::Burst;
 use frames::{Frames, Open};
 
-/// Most packets that are sorted by peer at once.
+/// The most packets that are sorted by peer at once.
 const WINDOW: usize = 1024;
 const _: () = assert!(
     WINDOW >= LANE_LINES,

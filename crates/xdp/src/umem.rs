@@ -31,7 +31,7 @@ pub const FRAME: usize = 4096;
 /// Fewest frames of a region. With fewer, a burst would have to wait for the kernel before its end.
 pub const MIN_FRAMES: u32 = 128;
 
-/// Most frames of a region: 4 GiB.
+/// The most frames of a region: 4 GiB.
 pub const MAX_FRAMES: u32 = 1 << 20;
 
 /// The memory of all frames.

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::roads::{Change, Road, Roads, Tables};
 
-/// Most looks between two questions. Sixty-four bursts pass between two looks, so a question, which
-/// takes the kernel some microseconds, comes once in four thousand bursts.
+/// The most looks between two questions. Sixty-four bursts pass between two looks, so a question,
+/// which takes the kernel some microseconds, comes once in four thousand bursts.
 const MOST: u32 = 64;
 
 /// Whether packets came through the socket.

@@ -67,11 +67,11 @@ pub(crate) struct Form {
     pub(crate) header: Header,
     /// The headers of the last datagram.
     stamp: Stamp,
-    /// Most payload bytes of a datagram with several packets; 0 if packets never share one.
+    /// The most payload bytes of a datagram with several packets; 0 if packets never share one.
     pub(crate) datagram: usize,
-    /// Most bytes of a packet.
+    /// The most bytes of a packet.
     pub(crate) longest: usize,
-    /// Most bytes of a packet that fits a line of a lane.
+    /// The most bytes of a packet that fits a line of a lane.
     pub(crate) line: usize,
     /// Equal to `line` if each packet has a datagram of its own; 0 if packets may share one.
     pub(crate) short: usize,

@@ -64,7 +64,7 @@ pub trait Peering<T: Transport> {
     /// then prove that they reach it there (rule C13).
     fn must_prove(&self, halves: HalvesMut<'_, T>, peer: PeerId) -> bool;
 
-    /// Most data bytes in a packet to and from this peer.
+    /// The most data bytes in a packet to and from this peer.
     fn data_size(&self, halves: HalvesMut<'_, T>, peer: PeerId) -> u32;
 
     /// Gives up an offer that will get no answer.

@@ -8,7 +8,7 @@
 use crate::handle::SlotIdx;
 use crate::session::slots::SlotRange;
 
-/// Most slots that keep an entry: together 64 KiB.
+/// The most slots that keep an entry: together 64 KiB.
 const MOST: usize = 512;
 
 /// The slots that keep an entry.

@@ -15,7 +15,7 @@ use crate::time::Clock;
 use crate::transfer::reassembly::Arrived;
 use crate::transport::Tx;
 
-/// Most requests that may wait because a batch handler has not finished them. Together they may
+/// The most requests that may wait because a batch handler has not finished them. Together they may
 /// hold one part in `SHARE_WAITING` of the receive budget.
 const MOST_WAITING: usize = 16;
 const SHARE_WAITING: u64 = 16;

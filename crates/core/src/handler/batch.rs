@@ -33,7 +33,7 @@ pub(crate) struct BatchEntry {
     pub(crate) session: Session,
     pub(crate) frame: usize,
     pub(crate) data: Range<usize>,
-    /// Most bytes of the answer. The response's buffer may have more.
+    /// The most bytes of the answer. The response's buffer may have more.
     pub(crate) max_response: usize,
     pub(crate) inbound: RequestIdx,
     pub(crate) answer: Answer,

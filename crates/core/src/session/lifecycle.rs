@@ -21,7 +21,7 @@ pub struct SessionOffer {
     pub window: u32,
     /// Packets in flight.
     pub credits: u32,
-    /// Most data bytes in a packet.
+    /// The most data bytes in a packet.
     pub data_size: u32,
     /// Largest message in bytes.
     pub max_message: u32,
@@ -154,7 +154,7 @@ pub struct SessionInfo {
     pub keeps_code_rules: bool,
     /// Largest message in bytes.
     pub max_message: u32,
-    /// Most data bytes in a packet: a message up to this length is a single packet.
+    /// The most data bytes in a packet: a message up to this length is a single packet.
     pub data_size: u32,
     /// Bytes of memory for partly arrived large requests of the peer (rule S14).
     pub receiving: u64,

@@ -12,11 +12,11 @@ pub(crate) struct Terms {
     pub(crate) peer: PeerId,
     /// Concurrent requests in each direction, a power of two.
     pub(crate) window: u32,
-    /// Most data bytes in a packet.
+    /// The most data bytes in a packet.
     pub(crate) data_size: u32,
     /// Largest message in bytes.
     pub(crate) max_message: u32,
-    /// Most packets in flight.
+    /// The most packets in flight.
     pub(crate) credits: u32,
     /// Start of the request numbers.
     pub(crate) first_req: ReqNum,

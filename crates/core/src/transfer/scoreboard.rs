@@ -22,7 +22,7 @@ use crate::transfer::packet_set::PacketSet;
 use crate::transfer::probes::{Probe, Probes};
 use crate::transfer::progress::Progress;
 
-/// Most doublings of the reordering window.
+/// The most doublings of the reordering window.
 const MAX_REORDER: u32 = 10;
 
 /// After this many true losses in a row, the window is halved.

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 
 use dunlin_core::transport::RX_BURST;
 
-/// Most packets of a burst.
+/// The most packets of a burst.
 pub(crate) const BATCH: usize = RX_BURST;
 
 /// A packet, which belongs to its holder. It must go back by [`Pool::free_one`], or to the device.

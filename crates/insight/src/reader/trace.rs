@@ -14,9 +14,9 @@ use super::snapshot::Snapshot;
 use super::source::{ReadError, read_head, words};
 use crate::layout::{self, WORD, header, slot, trace};
 
-/// Most slots of a ring.
+/// The most slots of a ring.
 const MAX_SLOTS: u64 = 1 << 20;
-/// Most packets that one call reads.
+/// The most packets that one call reads.
 const CHUNK: u64 = 512;
 /// Number of slots that writers may be overwriting while a reader reads.
 const MARGIN: u64 = 64;

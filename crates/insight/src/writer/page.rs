@@ -18,7 +18,8 @@ use crate::values::{Gauges, Row};
 
 /// Bytes reserved for the text, more than the names need.
 const TEXT_LEN: usize = 8 << 10;
-/// Most endpoints of a nexus that can be visible at the same time. Unused blocks take no memory.
+/// The most endpoints of a nexus that can be visible at the same time. Unused blocks take no
+/// memory.
 const BLOCKS: usize = 1024;
 /// Number of packets in the ring. The ring takes memory only while an endpoint is traced.
 const SLOTS: usize = 1 << 15;

@@ -26,7 +26,7 @@ const OTHER: u64 = 1 << 33;
 /// The tag of a free place. No call has it, because no table has such a high place.
 const FREE: u64 = u64::MAX;
 
-/// Most clients of one endpoint.
+/// The most clients of one endpoint.
 pub(crate) const MAX_CLIENTS: usize = 1 << (48 - CLIENT_SHIFT);
 
 /// The purpose of a call, which determines what happens at its end.

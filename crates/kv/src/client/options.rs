@@ -16,7 +16,7 @@ pub struct Options {
     pub deadline: Nanos,
     /// Bytes of a value for which a get makes room. A longer value takes a second call.
     pub expected_value: u32,
-    /// Most bytes of an answer to a get of many keys.
+    /// The most bytes of an answer to a get of many keys.
     pub multi_answer: u32,
     /// The pause after a session could not be made. It doubles with each further failure.
     pub least_pause: Nanos,

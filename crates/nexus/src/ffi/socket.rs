@@ -12,7 +12,7 @@ use libc::{c_int, c_void};
 
 use super::{check, owned};
 
-/// Most descriptors in one message; the kernel's own limit is 253.
+/// The most descriptors in one message; the kernel's own limit is 253.
 pub(crate) const MAX_FDS: usize = 16;
 
 /// Space for the control data of [`MAX_FDS`] descriptors, with its header and padding.

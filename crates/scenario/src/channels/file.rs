@@ -184,7 +184,7 @@ impl Default for Server {
 /// The most calls of a run: each costs memory, and the checkers look at all of them.
 const MOST_CALLS: f64 = 1e6;
 
-/// Most clients, and most servers.
+/// The most clients, and most servers.
 const HOSTS: RangeInclusive<usize> = 1..=100;
 
 impl File {

@@ -11,10 +11,10 @@ use super::value::{no_json, parse, refuse_empty};
 use super::worded::Worded;
 use crate::bounded::Watch;
 
-/// Most bytes of text that become a `Value`, which takes up to 80 times as many.
+/// The most bytes of text that become a `Value`, which takes up to 80 times as many.
 const LONGEST: usize = 1 << 20;
 
-/// Most bytes of text for each byte of a message of a fixed layout, if it is large.
+/// The most bytes of text for each byte of a message of a fixed layout, if it is large.
 #[cfg(feature = "fixed")]
 const TEXT_OF_BYTE: usize = 8;
 

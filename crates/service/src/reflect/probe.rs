@@ -15,10 +15,10 @@ use super::kind::{Begun, Content, Field, Kind, Parts, Types, Variant};
 pub(crate) use path::Form;
 use path::{Probe, Seen, Step};
 
-/// Most questions about one type. Parts of it that need more are `any`.
+/// The most questions about one type. Parts of it that need more are `any`.
 const MOST: usize = 20_000;
 
-/// Most steps from a type to one of its parts. Deeper parts are `any`.
+/// The most steps from a type to one of its parts. Deeper parts are `any`.
 const DEEPEST: usize = 64;
 
 /// Tuples of serde have at most this many elements; longer ones are arrays.

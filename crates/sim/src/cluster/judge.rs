@@ -63,7 +63,7 @@ struct Proofs {
     sessions: BTreeSet<(SessionNum, u32)>,
 }
 
-/// Most challenges for one session (rule C13).
+/// The most challenges for one session (rule C13).
 const CHALLENGES: u32 = 3;
 
 impl Judge {

@@ -34,7 +34,7 @@ pub struct RpcNode {
     control: Control,
     /// Whether sessions are paced.
     paced: bool,
-    /// Most bytes of requests that may have arrived in part.
+    /// The most bytes of requests that may have arrived in part.
     budget: u64,
 }
 

@@ -69,7 +69,7 @@ pub struct Workload {
     pub calls: u32,
     /// Calls that each process issues over the sound network.
     pub calm_calls: u32,
-    /// Most calls issued at the same time.
+    /// The most calls issued at the same time.
     pub burst: u64,
     /// Longest time between two bursts.
     pub gap: Nanos,

@@ -53,11 +53,11 @@ impl Wrong {
 
 /// Longest run: more virtual time than any user simulates.
 const LONGEST: Nanos = Nanos::from_secs(3600);
-/// Most points of the series over time.
+/// The most points of the series over time.
 const MOST_POINTS: u64 = 1 << 22;
 /// Fastest cable, in bytes per second: the time of a byte is counted in whole picoseconds.
 const FASTEST: u64 = 1_000_000_000_000;
-/// Most cables from one rack to all spines together.
+/// The most cables from one rack to all spines together.
 const MOST_WAYS: usize = 1 << 12;
 /// Approximate bytes of an endpoint without sessions.
 const ENDPOINT_BYTES: u64 = 400_000;

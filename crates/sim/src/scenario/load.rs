@@ -78,9 +78,9 @@ impl Default for Arrivals {
     }
 }
 
-/// Most endpoints. Endpoints and frames have 32-bit numbers.
+/// The most endpoints. Endpoints and frames have 32-bit numbers.
 const MOST_ENDPOINTS: usize = 1 << 20;
-/// Most arrivals of an open loop, over all clients: more than any run can complete.
+/// The most arrivals of an open loop, over all clients: more than any run can complete.
 const MOST_ARRIVALS: u128 = 1 << 32;
 
 /// A key of a load, and its fault.

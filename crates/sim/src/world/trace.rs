@@ -23,7 +23,7 @@ struct Line {
 }
 
 impl Trace {
-    /// Most lines kept.
+    /// The most lines kept.
     pub const CAPACITY: usize = 50_000;
 
     /// A trace that keeps its lines only if `on`.

@@ -22,10 +22,10 @@ pub(super) const WORD: usize = 8;
 /// Bytes of half a cell, which one or two moves copy.
 pub(super) const HALF: usize = CELL / 2;
 
-/// Most bytes of a packet that takes one cell.
+/// The most bytes of a packet that takes one cell.
 pub(super) const ONE_CELL: usize = CELL - WORD;
 
-/// Most bytes of a packet that takes two cells.
+/// The most bytes of a packet that takes two cells.
 pub(super) const TWO_CELLS: usize = 2 * CELL - WORD;
 
 /// The number of cells that a packet of `len` bytes takes.

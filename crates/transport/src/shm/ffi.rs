@@ -20,7 +20,7 @@ const CONTROL: usize = 128;
 #[repr(C, align(8))]
 struct Control([u8; CONTROL]);
 
-/// Most ready descriptors that [`ready`] reports at once.
+/// The most ready descriptors that [`ready`] reports at once.
 const READY: i32 = 32;
 
 /// Makes anonymous shared memory of `len` bytes, all zeros, whose size no process can change.

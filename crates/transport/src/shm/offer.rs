@@ -53,7 +53,7 @@ pub(super) struct Message {
     pub(super) cells: u32,
     /// The bit that the receiver of this message sets in the sender's doorbell.
     pub(super) bit: u16,
-    /// Most data bytes of a packet that the sender accepts.
+    /// The most data bytes of a packet that the sender accepts.
     pub(super) data_size: u32,
     /// The channel.
     pub(super) id: ChannelId,

@@ -16,12 +16,12 @@ use super::ring::longest_packet;
 /// The options of shared memory at an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Most data bytes in one packet. Two endpoints use the smaller of their values.
+    /// The most data bytes in one packet. Two endpoints use the smaller of their values.
     pub data_size: u32,
     /// Cells of 64 bytes in each ring of the channels that this endpoint makes: a power of two
     /// from 64 to 65 536. A channel takes 128 bytes a cell.
     pub cells: u32,
-    /// Most peers, from 1 to 4096.
+    /// The most peers, from 1 to 4096.
     pub max_peers: u32,
     /// Whether to trust peers in other processes as if they were threads of this one. Packets
     /// longer than a cell are then validated in place, without a copy. A peer that changes a packet
@@ -104,7 +104,7 @@ pub(super) const CELLS: RangeInclusive<u32> = 64..=65_536;
 /// Data bytes that a packet may have.
 const DATA_SIZES: RangeInclusive<u32> = 1..=1 << 20;
 
-/// Most bytes of a packet in addition to its data.
+/// The most bytes of a packet in addition to its data.
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
 pub(super) const INLINE: u32 = MAX_INLINE as u32;
 

@@ -15,10 +15,10 @@ use dunlin_msgbuf::{BufRef, Extent, PeerBytes, PeerRegion, RegionId, regions};
 
 use super::ffi::{self, Received};
 
-/// Most regions of one side that the other side maps.
+/// The most regions of one side that the other side maps.
 const MOST: usize = 1024;
 
-/// Most messages that are taken from a line at once.
+/// The most messages that are taken from a line at once.
 const MESSAGES: u32 = 512;
 
 /// First byte of a message about a new region. A message that begins with 1 only wakes.

@@ -185,7 +185,7 @@ impl Producer {
         unsafe { self.push_slowly(head, name.as_ptr(), name.len(), REFERENCE) }
     }
 
-    /// Most bytes that a packet in the ring may have.
+    /// The most bytes that a packet in the ring may have.
     #[cfg(not(loom))]
     pub(super) const fn longest(&self) -> u32 {
         self.longest

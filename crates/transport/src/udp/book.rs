@@ -67,7 +67,7 @@ impl Book {
         })
     }
 
-    /// Most data bytes in one packet.
+    /// The most data bytes in one packet.
     pub fn data_size(&self) -> u32 {
         self.data_size
     }

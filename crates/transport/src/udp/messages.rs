@@ -17,7 +17,7 @@ use super::block::Block;
 use super::cmsg::SegmentSize;
 use super::ffi::{self, Errno};
 
-/// Most packets in a window.
+/// The most packets in a window.
 pub(super) const WINDOW: usize = 128;
 /// Packets up to this size are copied: one piece costs the kernel less than two.
 const COPY_BYTES: usize = 512;

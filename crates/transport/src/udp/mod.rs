@@ -44,7 +44,7 @@ pub use self::rx::UdpRx;
 use self::socket::Socket;
 pub use self::tx::UdpTx;
 
-/// Most bytes in a packet apart from its data.
+/// The most bytes in a packet apart from its data.
 #[expect(clippy::cast_possible_truncation, reason = "56 bytes")]
 const MAX_FRAMING: u32 = MAX_INLINE as u32;
 

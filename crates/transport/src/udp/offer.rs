@@ -15,7 +15,7 @@ use crate::connect::{ConnectError, MAX_OFFER_BYTES, Offer};
 
 /// Version of the layout. Offers of other versions count as malformed.
 const VERSION: u8 = 1;
-/// Most addresses in an offer.
+/// The most addresses in an offer.
 const MAX_ADDRESSES: usize = 4;
 const FIXED_BYTES: usize = 10;
 const ADDRESS_BYTES: usize = 1 + 2 + 16;

@@ -51,17 +51,17 @@ pub struct Options {
     /// Networks in which a peer may offer an address other than the one from which it connects.
     /// Packets go there once the peer has proven that they reach it (rules C12 and C13).
     pub allow_peers: Networks,
-    /// Most data bytes in one packet, without header and extension.
+    /// The most data bytes in one packet, without header and extension.
     pub data_size: u32,
-    /// Most data bytes for peers at a loopback address, where no link has an MTU of 1500 and the
-    /// cost of a packet hardly depends on its size. The endpoint lowers this until the receive
+    /// The most data bytes for peers at a loopback address, where no link has an MTU of 1500 and
+    /// the cost of a packet hardly depends on its size. The endpoint lowers this until the receive
     /// buffer has room for [`WINDOWS_BUFFERED`] default windows of such packets, but not below
     /// `data_size`.
     pub loopback_data_size: u32,
-    /// Most bytes of a datagram that holds several packets. `None`: the bytes that fit an MTU of
-    /// 1500 (1472 with IPv4, 1452 with IPv6). For a peer whose full packets are larger, the limit
-    /// is one full packet. A packet is never split: a packet above the limit is sent alone, and the
-    /// kernel fragments it if necessary.
+    /// The most bytes of a datagram that holds several packets. `None`: the bytes that fit an MTU
+    /// of 1500 (1472 with IPv4, 1452 with IPv6). For a peer whose full packets are larger, the
+    /// limit is one full packet. A packet is never split: a packet above the limit is sent alone,
+    /// and the kernel fragments it if necessary.
     pub datagram_bytes: Option<u32>,
     /// Whether several packets to one peer share a datagram.
     pub pack: bool,
@@ -87,7 +87,7 @@ pub struct Options {
     /// full mistakes that state for the empty network. An endpoint that has this round trip also
     /// sends the packets of large responses no faster than `line_rate`, so set both.
     pub base_rtt: Nanos,
-    /// Most peers at a time.
+    /// The most peers at a time.
     pub max_peers: u32,
 }
 
@@ -118,7 +118,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Most bytes of a datagram that holds several packets, from an endpoint at this address.
+    /// The most bytes of a datagram that holds several packets, from an endpoint at this address.
     pub(super) fn datagram_from(&self, ip: IpAddr) -> u32 {
         let fits_mtu_1500 = match ip {
             IpAddr::V4(_) => 1500 - 20 - 8,

@@ -8,10 +8,10 @@
 //! last has 1 to S bytes, there are at most [`MAX_SEGMENTS`] of them, and together they have at
 //! most [`MAX_MESSAGE_BYTES`]. No I/O; called by `tx` with the lengths of consecutive packets.
 
-/// Most datagrams in one message (`UDP_MAX_SEGMENTS` of older kernels).
+/// The most datagrams in one message (`UDP_MAX_SEGMENTS` of older kernels).
 pub(super) const MAX_SEGMENTS: u32 = 64;
 
-/// Most bytes in one message, and in one datagram: 65 535 less the headers of IPv6 and UDP.
+/// The most bytes in one message, and in one datagram: 65 535 less the headers of IPv6 and UDP.
 pub(super) const MAX_MESSAGE_BYTES: u32 = 65_535 - 48;
 
 /// Where the next packet goes.
@@ -28,8 +28,8 @@ pub(super) enum Fit {
 /// The limits of the datagrams and messages for one peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Shape {
-    /// Most bytes in a datagram that holds several packets, or that shares its message with other
-    /// datagrams. A single packet may be longer.
+    /// The most bytes in a datagram that holds several packets, or that shares its message with
+    /// other datagrams. A single packet may be longer.
     pub(super) datagram: u32,
     /// Whether several packets may share a datagram.
     pub(super) pack: bool,
@@ -45,7 +45,7 @@ pub(super) struct Packer {
     total: u32,
     /// Bytes of the datagram so far.
     current: u32,
-    /// Most bytes of the datagram: the segment size once the message has two datagrams.
+    /// The most bytes of the datagram: the segment size once the message has two datagrams.
     limit: u32,
     /// Datagrams of the message so far.
     segments: u32,

@@ -47,7 +47,7 @@ pub(super) struct Peer {
     pub(super) addr: RawAddr,
     /// The limits of its datagrams.
     pub(super) shape: Shape,
-    /// Most bytes in one packet: a longer datagram does not fit the peer's buffers.
+    /// The most bytes in one packet: a longer datagram does not fit the peer's buffers.
     pub(super) max_packet: u32,
     /// Data bytes per packet, in both directions.
     pub(super) data_size: u32,
@@ -64,9 +64,9 @@ pub(super) struct Peer {
 pub struct Reach {
     /// The address. An IPv4 address has its own form even if the socket is an IPv6 one.
     pub address: SocketAddr,
-    /// Most bytes of a datagram that holds several packets.
+    /// The most bytes of a datagram that holds several packets.
     pub datagram: u32,
-    /// Most bytes in one packet.
+    /// The most bytes in one packet.
     pub packet: u32,
     /// Whether several packets may share a datagram.
     pub pack: bool,

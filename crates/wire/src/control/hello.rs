@@ -3,7 +3,7 @@
 use super::codec::{Reader, Writer};
 use super::{BootId, ControlError, Features, Field, Incarnation};
 
-/// Most bytes of the name of a UNIX socket: the room in `sockaddr_un` on Linux.
+/// The most bytes of the name of a UNIX socket: the room in `sockaddr_un` on Linux.
 pub const MAX_UNIX_NAME: u8 = 108;
 
 /// A process's identity, its first message on every connection.

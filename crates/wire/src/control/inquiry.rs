@@ -7,7 +7,7 @@ use super::codec::{Reader, Writer};
 use super::{ControlError, Field, SessionRef};
 use crate::ReqNum;
 
-/// Most requests that one inquiry names: the slots of the largest window.
+/// The most requests that one inquiry names: the slots of the largest window.
 pub const MAX_INQUIRED: usize = 1 << super::MAX_WINDOW_LOG2;
 
 /// Bytes of a request's number.

@@ -3,7 +3,7 @@
 use super::codec::{Reader, Writer};
 use super::{ControlError, Field};
 
-/// Most bytes of one part.
+/// The most bytes of one part.
 pub const MAX_INSIGHT: usize = 4000;
 
 /// Asks for a part of the counters file.

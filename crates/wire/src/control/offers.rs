@@ -9,10 +9,10 @@ use super::{ControlError, Field};
 /// Most offers in one message.
 pub const MAX_OFFERS: usize = 4;
 
-/// Most bytes of one offer.
+/// The most bytes of one offer.
 pub const MAX_OFFER_BYTES: usize = 256;
 
-/// Most descriptors that go with one offer.
+/// The most descriptors that go with one offer.
 pub const MAX_OFFER_FDS: u8 = 4;
 
 /// The kind of transport of an offer. This is the only table of kinds.

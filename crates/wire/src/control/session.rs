@@ -11,16 +11,16 @@ pub const MAX_WINDOW_LOG2: u8 = 6;
 /// Fewest data bytes per packet that a session may have.
 pub const MIN_DATA_SIZE: u32 = 16;
 
-/// Most data bytes per packet that a session may have: 1 MiB.
+/// The most data bytes per packet that a session may have: 1 MiB.
 pub const MAX_DATA_SIZE: u32 = 1 << 20;
 
 /// Bytes of the largest message that any session may have: 1 GiB.
 pub const MAX_MESSAGE: u32 = 1 << 30;
 
-/// Most packets of one message: cumulative packet numbers have 24 bits (rule W7).
+/// The most packets of one message: cumulative packet numbers have 24 bits (rule W7).
 pub const MAX_PACKETS: u32 = (1 << 24) - 1;
 
-/// Most bytes of the explanation in a refusal.
+/// The most bytes of the explanation in a refusal.
 pub const MAX_DETAIL: u8 = 128;
 
 /// One side of a session that is being opened.

@@ -15,7 +15,7 @@ const MARK: [u8; 4] = *b"dxs\x03";
 
 /// Bytes of a request.
 pub(crate) const REQUEST: usize = 80;
-/// Most bytes of an answer.
+/// The most bytes of an answer.
 pub(crate) const ANSWER: usize = 1024;
 
 /// A queue of an interface, as the process sees it.

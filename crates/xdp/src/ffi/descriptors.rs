@@ -8,7 +8,7 @@ use libc::c_void;
 
 use super::{check, socklen};
 
-/// Most descriptors in one message.
+/// The most descriptors in one message.
 pub(crate) const MOST: usize = 5;
 
 /// Room for the control data of these descriptors, aligned like a control header.

@@ -19,16 +19,16 @@ use crate::ring::{Consumer, Desc};
 use crate::shared::SharedRings;
 use crate::umem::{FRAME, Hand, Ledger, Part, Piece};
 
-/// Most pieces of a packet: 64 KB, and one piece more.
+/// The most pieces of a packet: 64 KB, and one piece more.
 const PIECES: u32 = 17;
-/// Most bytes of a packet of several pieces.
+/// The most bytes of a packet of several pieces.
 pub(crate) const WHOLE: usize = PIECES as usize * FRAME;
 
-/// Most entries whose places and frames are kept until later, so that the lock of the fill ring is
-/// taken once for many packets.
+/// The most entries whose places and frames are kept until later, so that the lock of the fill ring
+/// is taken once for many packets.
 const MOST_KEPT: u32 = 32;
 
-/// Most packets of a burst.
+/// The most packets of a burst.
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
 const MOST_SHOWN: u32 = RX_BURST as u32;
 
@@ -91,7 +91,7 @@ impl Arrivals {
         }
     }
 
-    /// Most packets that the kernel can keep for us.
+    /// The most packets that the kernel can keep for us.
     pub(crate) fn capacity(&self) -> u32 {
         self.rx.capacity().min(self.hand.part().count()) - self.most_kept
     }

@@ -29,7 +29,7 @@ use crate::socket::{self, Copying};
 use crate::umem::Umem;
 use dunlin_packet::Home;
 
-/// Most connections of one user, and of all users together.
+/// The most connections of one user, and of all users together.
 pub(super) const MOST_OF_USER: u32 = 128;
 const MOST: u32 = 1024;
 

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::ffi::ethtool;
 use entry::{ALL, ANYWHERE, COUNT, END, FlowRule, ONE};
 
-/// Most rules of a device that are looked at.
+/// The most rules of a device that are looked at.
 const MOST: usize = 1 << 14;
 
 /// Attempts to read a list of rules that another program lengthens meanwhile.

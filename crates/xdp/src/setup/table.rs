@@ -29,8 +29,8 @@ pub struct Grant {
     pub ports: RangeInclusive<u16>,
     /// The interface's queues.
     pub queues: RangeInclusive<u32>,
-    /// Most bytes of a queue's region of frames, which the daemon pins whatever the user's limit
-    /// is.
+    /// The most bytes of a queue's region of frames, which the daemon pins whatever the user's
+    /// limit is.
     pub umem_bytes: u64,
     /// Whether the daemon asks the device to put the packets of each endpoint into the endpoint's
     /// queue, by a rule that ends with the endpoint. Devices without rules, and grants of a VLAN,
@@ -188,7 +188,7 @@ impl Grant {
     }
 }
 
-/// Most bytes of a region that one of these grants permits.
+/// The most bytes of a region that one of these grants permits.
 fn most_bytes(grants: &[&Grant]) -> u64 {
     let bytes = grants.iter().map(|grant| grant.umem_bytes);
     bytes.max().unwrap_or(0)

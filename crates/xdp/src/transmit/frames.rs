@@ -17,15 +17,15 @@ use crate::shared::SharedRings;
 use crate::umem::{FRAME, Supply};
 use dunlin_packet::{Header, Stamp, Sum};
 
-/// Most frames of one datagram.
+/// The most frames of one datagram.
 pub(crate) const PIECES: usize = 4;
 
 /// Frames that the kernel may have before a burst takes the sent ones back. A smaller number
 /// keeps fewer frames in use, so more of them stay in the processor's caches.
 const UNCLAIMED: usize = 32;
 
-/// Most kicks at the end of an endpoint, for packets that the kernel does not take at once, and the
-/// pause after each.
+/// The most kicks at the end of an endpoint, for packets that the kernel does not take at once, and
+/// the pause after each.
 const LAST_KICKS: u32 = 50;
 const BETWEEN_KICKS: Duration = Duration::from_millis(1);
 

@@ -10,7 +10,7 @@ use dunlin_xdp::{Mode, Options, Xdp};
 use crate::ends::{Echo, End, at, meet};
 
 const ENDPOINTS: u32 = 8;
-/// Most packets that may wait for one of them.
+/// The most packets that may wait for one of them.
 const SHARE: usize = 64;
 
 /// Options of one of eight endpoints at a host's queue.

@@ -14,7 +14,7 @@ use crate::session::line::Line;
 use crate::session::table::Sessions;
 use crate::time::Nanos;
 
-/// Most doublings of the timeout.
+/// The most doublings of the timeout.
 const MAX_BACKOFF: u8 = 6;
 /// Attempts before the client asks the peer over the control plane.
 const MIN_ATTEMPTS: u8 = 3;

@@ -19,8 +19,8 @@ use crate::time::Nanos;
 /// UDP, sending them takes some 20 µs, and a request that arrives meanwhile has to wait.
 pub(super) const ITERATION_BYTES: usize = 64 << 10;
 
-/// Most bytes that a session sends in one turn; at least one packet. A turn also ends with the last
-/// packet of a response.
+/// The most bytes that a session sends in one turn; at least one packet. A turn also ends with the
+/// last packet of a response.
 const TURN_BYTES: usize = 16 << 10;
 
 /// The same, if the packets wait for the NIC. Messages of this length then end one after the other.
@@ -32,12 +32,12 @@ const LIMITED_TURN_BYTES: usize = 64 << 10;
 /// short.
 pub(super) const LEAST_CHARGE: usize = 1 << 10;
 
-/// Most parts in the queue of one session. A paced client asks for at most 512 packets ahead, four
-/// per RFR, so it sends at most this number of RFRs. The limit is low because each RFR is compared
-/// with all parts.
+/// The most parts in the queue of one session. A paced client asks for at most 512 packets ahead,
+/// four per RFR, so it sends at most this number of RFRs. The limit is low because each RFR is
+/// compared with all parts.
 const MOST_PARTS: usize = 128;
 
-/// Most parts that one RFR may overlap or add, for the same reason.
+/// The most parts that one RFR may overlap or add, for the same reason.
 const MOST_STEPS: usize = 8;
 
 /// Consecutive packets of one response that one RFR has asked for.

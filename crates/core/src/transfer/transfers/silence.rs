@@ -23,7 +23,7 @@ const FIRST_PROBE: Nanos = Nanos::from_micros(250);
 const PROBES: u8 = 3;
 /// Time by which a packet may arrive later than others while no round trip is known.
 const FIRST_WINDOW: Nanos = Nanos::from_micros(10);
-/// Most doublings of the timeout.
+/// The most doublings of the timeout.
 const MAX_BACKOFF: u8 = 6;
 
 impl Transfers {

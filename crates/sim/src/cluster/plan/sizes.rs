@@ -11,7 +11,7 @@ use crate::world::rng::{Ppm, Rng};
 /// Least packets of a huge message: more than a sender may send ahead of the first missing packet
 /// (rule W7).
 const LEAST_HUGE: u64 = MAX_AHEAD as u64 + 1;
-/// Most packets of a message.
+/// The most packets of a message.
 const MOST_PACKETS: u64 = 590;
 /// One in this many messages is huge, until the process has sent its number of huge ones.
 const HUGE_EVERY: u64 = 20;
@@ -23,11 +23,11 @@ const ANSWER_PACKETS: u64 = 4;
 pub struct Sizes {
     /// Data bytes per packet.
     pub data_size: u64,
-    /// Most bytes of a small message.
+    /// The most bytes of a small message.
     pub small: u64,
     /// Share of the messages that fill a whole number of packets, give or take a byte.
     pub large: Ppm,
-    /// Most packets of such a message.
+    /// The most packets of such a message.
     pub packets: u64,
     /// Number of huge messages that remain.
     pub huge: u32,

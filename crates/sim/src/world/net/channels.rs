@@ -61,7 +61,7 @@ enum State {
     Left,
 }
 
-/// Most ports: the low half of a [`PeerId`] is the port, the upper half makes it unique.
+/// The most ports: the low half of a [`PeerId`] is the port, the upper half makes it unique.
 const PORTS: u32 = 1 << 16;
 /// Frames to this port reach no process.
 pub(super) const NOWHERE: PeerId = PeerId(PORTS - 1);

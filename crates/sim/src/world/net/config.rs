@@ -15,7 +15,7 @@ pub struct NetConfig {
     pub line_rate: u64,
     /// Time that a bit needs from one end of a cable to the other.
     pub cable: Nanos,
-    /// Most bytes that wait in a NIC.
+    /// The most bytes that wait in a NIC.
     pub nic_bytes: u64,
     /// Whether frames wait in their endpoint's queue while the NIC has no room, and endpoints take
     /// turns, as with a real NIC. If not, the NIC drops such frames.
@@ -27,9 +27,9 @@ pub struct NetConfig {
     /// Bytes that a frame takes on a cable in addition to its own: headers of lower layers,
     /// checksum, gap.
     pub frame_overhead: u32,
-    /// Most frames that a port holds for its endpoint.
+    /// The most frames that a port holds for its endpoint.
     pub rx_queue: u32,
-    /// Most data bytes in one packet.
+    /// The most data bytes in one packet.
     pub data_size: u32,
     /// Packets to the same port from one burst share a frame of up to this many bytes.
     pub frame_bytes: usize,

@@ -258,7 +258,7 @@ impl Consumer {
         self.next_long(at, word)
     }
 
-    /// Most bytes that a packet may have.
+    /// The most bytes that a packet may have.
     pub(in crate::shm) const fn longest(&self) -> u32 {
         self.longest
     }

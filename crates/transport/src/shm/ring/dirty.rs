@@ -14,7 +14,7 @@ use super::super::staged::MOST_LINES;
 /// Bits of a word of the set.
 const BITS: u32 = u64::BITS;
 
-/// Most cells of a packet in a row. Rows come from lanes.
+/// The most cells of a packet in a row. Rows come from lanes.
 const CELLS: usize = MOST_LINES;
 
 /// At index `n`, the pattern of consecutive packets of `n` cells each: one bit per cell, which is
@@ -43,7 +43,7 @@ pub(super) struct Dirty {
 }
 
 impl Dirty {
-    /// Most cells that [`Self::on_run`] takes at once.
+    /// The most cells that [`Self::on_run`] takes at once.
     pub(super) const RUN: usize = BITS as usize;
 
     /// A set for this number of cells, all clean.

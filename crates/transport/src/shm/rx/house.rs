@@ -9,7 +9,7 @@ use super::super::doorbell::MAX_BITS;
 use super::super::ring::Parked;
 use super::{RxRing, ShmRx};
 
-/// Most active rings that cost less to poll than to park.
+/// The most active rings that cost less to poll than to park.
 const FEW: usize = 8;
 
 /// Parked rings that one round checks. With 4096 rings, each has its turn within 16 000 bursts,

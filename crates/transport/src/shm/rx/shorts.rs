@@ -70,7 +70,7 @@ struct Row {
     len: u32,
 }
 
-/// Most cells of a short packet.
+/// The most cells of a short packet.
 const SHORT_CELLS: usize = 17;
 
 /// Lines of the packets of a burst.

@@ -29,11 +29,11 @@ pub(super) struct Waiting {
     last_other: u32,
 }
 
-/// Most packets that may wait.
+/// The most packets that may wait.
 const MOST: usize = 1024;
 
-/// Most frames of one burst whose data lies elsewhere. The other packets wait, so a small packet is
-/// delayed by no more than this many copies of large data.
+/// The most frames of one burst whose data lies elsewhere. The other packets wait, so a small
+/// packet is delayed by no more than this many copies of large data.
 const SHOWN: usize = 2;
 
 /// For this many bursts after one with a packet whose data was in a ring, a burst shows only one
