@@ -1,6 +1,6 @@
 //! Congestion control as the protocol sees it (design §7): the schemes, their input and their
 //! output. A scheme gets a session's answers, losses and timeouts, and sets the session's rate;
-//! `congestion/pacing.rs` enforces that rate.
+//! `congestion/pacer/pacing.rs` enforces that rate.
 //!
 //! A session at line rate pays one comparison for its scheme: the scheme gets only answers with a
 //! round-trip sample or a congestion mark (eRPC §5.2.2). Only REQ and RFR are paced; CR, RESP and
@@ -11,7 +11,7 @@
 //! | `constants.rs` | every constant of every scheme, with its source |
 //! | `timely.rs`, `dcqcn.rs`, `swift.rs` | the schemes: plain state machines without packets |
 //! | `flow.rs` | the scheme of each session, and when its next packet may leave |
-//! | `congestion/pacing.rs`, `congestion/wheel.rs` | packets that wait for their time |
+//! | `congestion/pacer/pacing.rs`, `congestion/wheel.rs` | packets that wait for their time |
 //! | `congestion/egress.rs` | until when the NIC is busy with packets of large responses |
 
 use std::fmt::Debug;
@@ -24,7 +24,6 @@ mod dcqcn;
 pub(crate) mod egress;
 pub(crate) mod flow;
 pub(crate) mod pacer;
-pub(crate) mod pacing;
 mod swift;
 mod timely;
 pub(crate) mod wheel;

@@ -118,7 +118,6 @@ fn echo(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
 fn host(clock: &StepClock, config: Config, seed: u64, has_workers: bool, lane: usize) -> Host {
     let config = Config {
         readable_buffers: true,
-        check: Check::Event,
         ..config
     };
     let end = End {
@@ -219,27 +218,42 @@ fn register(rpc: &mut TestRpc) {
     clippy::new_without_default,
     reason = "a test says what it expects by failing"
 )]
+/// The same, with checks of the laws after each event.
+fn checked(config: Config) -> Config {
+    Config {
+        check: Check::Event,
+        ..config
+    }
+}
+
 impl Pair {
     /// A pair with default options.
     pub fn new() -> Self {
         Self::with(Config::default(), SessionOptions::default())
     }
 
-    /// A pair of endpoints with `config` whose session has `options`.
+    /// A pair of endpoints with `config` whose session has `options`. They check their laws after
+    /// each event.
     pub fn with(config: Config, options: SessionOptions) -> Self {
-        Self::made(config, options, true, 0)
+        Self::made(checked(config), options, true, 0)
+    }
+
+    /// A pair of endpoints that check their laws as often as `config` says.
+    pub fn checked_as(config: Config) -> Self {
+        Self::made(config, SessionOptions::default(), true, 0)
     }
 
     /// A pair with default options whose endpoints stage packets of every length that fits into a
     /// lane.
     pub fn with_long_lanes() -> Self {
-        let (config, options) = (Config::default(), SessionOptions::default());
+        let (config, options) = (checked(Config::default()), SessionOptions::default());
         Self::made(config, options, true, LANE_PACKET)
     }
 
     /// A pair with default options whose endpoints have no worker threads.
     pub fn without_workers() -> Self {
-        Self::made(Config::default(), SessionOptions::default(), false, 0)
+        let (config, options) = (checked(Config::default()), SessionOptions::default());
+        Self::made(config, options, false, 0)
     }
 
     fn made(config: Config, options: SessionOptions, workers: bool, lane: usize) -> Self {

@@ -19,7 +19,8 @@ use super::tree::{File, Tree};
 
 /// A part, with its types that have no state (plain values, and proofs that borrow) and its owners.
 struct Part {
-    /// A file; or a folder, without a slash at its end, together with the file of its name.
+    /// A file or a folder, without a slash at its end, together with the folder or the file of its
+    /// name.
     path: &'static str,
     /// Types whose fields may be visible and whose methods may return `&mut`.
     values: &'static [&'static str],
@@ -151,7 +152,7 @@ const PARTS: &[Part] = &[
     },
     Part {
         path: "crates/core/src/transfer/reassembly.rs",
-        values: &["Arrived", "CreditReturn"],
+        values: &["Arrived", "CreditReturn", "Run"],
         owners: &[],
     },
     Part {
@@ -238,7 +239,8 @@ fn beyond(most: usize, found: Vec<Finding>, whose: &str) -> impl Iterator<Item =
 
 impl Part {
     fn has(&self, file: &File) -> bool {
-        let rest = file.path.strip_prefix(self.path);
+        let folder = self.path.strip_suffix(".rs").unwrap_or(self.path);
+        let rest = file.path.strip_prefix(folder);
         rest.is_some_and(|rest| rest.is_empty() || rest == ".rs" || rest.starts_with('/'))
     }
 }

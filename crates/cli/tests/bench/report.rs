@@ -319,6 +319,17 @@ fn the_picture_of_the_readme_is_what_its_command_draws() {
 }
 
 #[test]
+fn the_picture_of_the_readme_has_only_valid_rows() {
+    for name in SHOWN {
+        let rows = std::fs::read_to_string(format!("{RESULTS}/{name}.jsonl")).unwrap();
+        for row in rows.lines() {
+            let value: Value = serde_json::from_str(row).unwrap();
+            assert_eq!(value["valid"], Value::Bool(true), "{name}: {row}");
+        }
+    }
+}
+
+#[test]
 fn rows_that_cannot_be_read_are_exit_code_1_and_leave_no_page() {
     let (rows, page) = (temporary("bad.jsonl"), temporary("bad.html"));
     std::fs::write(&rows, "{\"experiment\": 7}\n").unwrap();

@@ -1,7 +1,7 @@
 //! A flow: the scheme of a session with congestion control, and the time at which its next packet
 //! may leave.
 //!
-//! A flow lives as long as its session has a scheme. `congestion/pacing.rs` makes flows, and
+//! A flow lives as long as its session has a scheme. `congestion/pacer/pacing.rs` makes flows, and
 //! `congestion/pacer.rs` keeps and calls them.
 
 use super::dcqcn::Dcqcn;

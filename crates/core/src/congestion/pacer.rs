@@ -212,5 +212,6 @@ impl Pacer {
     }
 }
 
+mod pacing;
 #[cfg(test)]
 mod tests;

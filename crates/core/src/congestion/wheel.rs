@@ -12,7 +12,7 @@
 //!
 //! Invariants: no entry leaves before its time; a look finds every entry whose time was at least a
 //! slot's width ago; all slots with entries are within the horizon after `cursor`; entries of a
-//! slot leave in the order in which they were inserted. Called by `congestion/pacing.rs`.
+//! slot leave in the order in which they were inserted. Called by `congestion/pacer/pacing.rs`.
 
 use dunlin_wire::ReqNum;
 

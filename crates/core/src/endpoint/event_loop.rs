@@ -30,13 +30,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use dunlin_msgbuf::PeerBytes;
-use dunlin_wire::{PacketType, peek_session};
+use dunlin_wire::PacketType;
 
 use crate::context::Context;
 use crate::endpoint::dispatch::{Dispatched, Position};
 use crate::endpoint::prefetch::prefetch;
 use crate::endpoint::rpc::{Endpoint, Engine};
-use crate::handle::SessionIdx;
 use crate::handler::context::Cx;
 use crate::handler::table::Handlers;
 use crate::law::Check;
@@ -179,11 +178,10 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         };
         let is_due = due <= self.engine.core.context.moment.now();
         let Self { rx, engine } = self;
-        let numbers = (0..frames).filter_map(|index| peek_session(rx.frame(index).bytes));
-        let sessions = numbers.map(|number| SessionIdx(number.0));
+        let frames = (0..frames).map(|index| rx.frame(index).bytes);
         engine
             .core
-            .check_after_event(sessions, alert || called || is_due);
+            .check_after_event(frames, alert || called || is_due);
         progress
     }
 

@@ -8,7 +8,7 @@
 
 use crate::config::SCAN_LIMIT;
 use crate::error::CloseReason;
-use crate::handle::{CallIdx, SessionIdx};
+use crate::handle::CallIdx;
 use crate::law::Law;
 use crate::protocol::Core;
 use crate::protocol::laws::{Parts, Share};
@@ -47,19 +47,22 @@ impl Core {
         }
     }
 
-    /// Checks the laws of these sessions, which a burst's packets have named; of all sessions, if
-    /// `is_all`.
+    /// Checks the laws of the sessions that the packets of these frames have named; of all
+    /// sessions, if `is_all`.
     #[cold]
     #[inline(never)]
-    pub(crate) fn check_after_event(
+    pub(crate) fn check_after_event<'a>(
         &mut self,
-        sessions: impl Iterator<Item = SessionIdx>,
+        frames: impl Iterator<Item = &'a [u8]>,
         mut is_all: bool,
     ) {
         let mut found = Ok(());
-        for session in sessions {
+        for mut frame in frames {
             is_all |= self.laws.on_frame();
-            found = found.and_then(|()| Parts::of(self).check(Share::Session(session)));
+            while let Some((session, rest)) = self.sessions.named_by(frame) {
+                found = found.and_then(|()| Parts::of(self).check(Share::Session(session)));
+                frame = rest;
+            }
         }
         if is_all {
             found = found.and_then(|()| Parts::of(self).check(Share::All));

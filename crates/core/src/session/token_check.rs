@@ -1,7 +1,7 @@
 //! Finds the session of a packet (rules W5 to W8, W11): its header must be valid, the session open,
 //! and the token right.
 
-use dunlin_wire::{Flags, HEADER_LEN, Header, HeaderError, PacketType};
+use dunlin_wire::{Flags, HEADER_LEN, Header, HeaderError, PacketType, peek_session};
 
 use crate::handle::SessionIdx;
 use crate::observe::counters::DropReason;
@@ -123,6 +123,17 @@ impl Sessions {
             data,
             len,
         }
+    }
+
+    /// The session that the packet at the start of `bytes` names, open or not, and the bytes after
+    /// that packet in its frame: none if no packet can be recognised.
+    pub(crate) fn named_by<'a>(&self, bytes: &'a [u8]) -> Option<(SessionIdx, &'a [u8])> {
+        let number = peek_session(bytes)?;
+        let rest = self.find_header(bytes).ok().and_then(|found| {
+            let len = found.start + found.data_len as usize;
+            bytes.get(len..)
+        });
+        Some((SessionIdx(number.0), rest.unwrap_or_default()))
     }
 
     /// The header at the start of `bytes`.

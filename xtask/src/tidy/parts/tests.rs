@@ -29,6 +29,28 @@ fn fields_that_others_see_are_found() {
 }
 
 #[test]
+fn a_part_that_is_a_file_has_the_files_of_its_folder() {
+    let part = Part {
+        path: "crates/core/src/pacer.rs",
+        values: &[],
+        owners: &[],
+    };
+    let code = "struct A { pub a: u8 }";
+    for (path, count) in [
+        ("crates/core/src/pacer.rs", 1),
+        ("crates/core/src/pacer/wheel.rs", 1),
+        ("crates/core/src/pacers.rs", 0),
+    ] {
+        let tree = Tree::of(&[("crates/core/src/pacer.rs", ""), (path, code)]);
+        assert_eq!(
+            check_parts(&tree, std::slice::from_ref(&part)).len(),
+            count,
+            "{path}"
+        );
+    }
+}
+
+#[test]
 fn functions_that_give_state_away_are_found() {
     for code in [
         "impl A { pub(crate) fn slot(&mut self) -> &mut Slot { self.find() } }",

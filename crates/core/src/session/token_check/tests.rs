@@ -216,3 +216,24 @@ fn data_that_lies_elsewhere_must_have_the_length_that_the_header_names() {
     );
     assert_eq!(stats.counters().drops.size, 3);
 }
+
+#[test]
+fn every_packet_of_a_frame_names_its_session() {
+    let (mut sessions, session) = table(true);
+    let whole = frame(&request(&sessions, session, 5), 5);
+    let unknown = Header {
+        session: SessionNum(3),
+        ..request(&sessions, session, 0)
+    };
+    let bytes = [whole.clone(), whole, frame(&unknown, 0), vec![9]].concat();
+    let (mut rest, mut named) = (bytes.as_slice(), Vec::new());
+    while let Some((session, after)) = sessions.named_by(rest) {
+        named.push(session.0);
+        rest = after;
+    }
+    let own = session.index().0;
+    assert_eq!(named, [own, own, 3], "the length of the third is unknown");
+    // Nothing was counted, and the packets can still be read.
+    let mut stats = Stats::default();
+    assert!(sessions.next_packet(&bytes, CAME, &mut stats).is_some());
+}

@@ -297,15 +297,20 @@ fn a_session_that_waits_can_get_another_token() {
 #[cfg(feature = "mutants")]
 #[test]
 fn a_broken_law_ends_the_sessions_once_and_the_endpoint_goes_on() {
-    use dunlin_core::{Check, Law};
+    for check in [dunlin_core::Check::Event, dunlin_core::Check::Sweep] {
+        a_broken_law_ends_the_sessions_once(check);
+    }
+}
 
+#[cfg(feature = "mutants")]
+fn a_broken_law_ends_the_sessions_once(check: dunlin_core::Check) {
     let config = Config {
-        check: Check::Event,
+        check,
         mutant: Some(dunlin_core::mutant::Mutant::CallLeaked),
         ..Config::default()
     };
     let sweep = config.response_hold;
-    let mut pair = Pair::with(config, SessionOptions::default());
+    let mut pair = Pair::checked_as(config);
     let server = &mut pair.server.rpc;
     let other = server.lifecycle().open(&SessionOptions::default()).unwrap();
     assert!(
@@ -314,9 +319,13 @@ fn a_broken_law_ends_the_sessions_once_and_the_endpoint_goes_on() {
     );
     pair.call(ECHO, b"x", 1);
     pair.run();
-    pair.pass(sweep);
+    // A sweep checks one session, or the sums over all of them, in turn: here, of the two sessions
+    // that the server had.
+    for _ in 0..3 {
+        pair.pass(sweep);
+    }
     let server = &mut pair.server.rpc;
-    let reason = CloseReason::Inconsistent(Law::Calls);
+    let reason = CloseReason::Inconsistent(dunlin_core::Law::Calls);
     let session = pair.back;
     let ended = SessionEvent::Closed { session, reason };
     assert!(
