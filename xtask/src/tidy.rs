@@ -11,6 +11,7 @@ mod graph;
 mod homes;
 mod layout;
 mod links;
+mod listed;
 mod manifests;
 mod names;
 mod one_thing;
@@ -147,6 +148,7 @@ fn conventions(root: &Path, tree: &Tree, old: &Old) -> anyhow::Result<Vec<Findin
     findings.extend(rules::check(tree));
     findings.extend(design::check(tree));
     findings.extend(links::check(tree));
+    findings.extend(listed::check(tree));
     findings.extend(book::check(tree));
     findings.extend(paths::check(tree));
     findings.extend(names::check(tree));

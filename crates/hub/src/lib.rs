@@ -5,6 +5,8 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `channel.rs`, `handle.rs`, `outgoing.rs`, `typed.rs` | the handle, and a call as a future |
+//! | `notice.rs` | typed notifications |
+//! | `plan.rs` | the addresses and options of a channel, for its thread |
 //! | `tower.rs`, `through.rs` | channels as tower services, and typed clients over layers |
 //! | `hub.rs` | the nexus and endpoint threads |
 //! | `letter.rs`, `body.rs` | between callers and a thread: a call, and the bytes of its request |
@@ -12,7 +14,7 @@
 //! | `inbox.rs` | the events that a thread has not handled yet |
 //! | `figures.rs` | the figures that tools show |
 //! | `resolve.rs`, `names.rs` | the sources of addresses: fixed ones, names, resolvers |
-//! | `thread.rs` | a turn of a thread |
+//! | `thread.rs`, `waking.rs` | a turn of a thread, and when it wakes tasks |
 //! | `driver.rs`, `driver/links.rs` | a channel's machine over the endpoint: calls, links |
 //! | `trunk.rs`, `trunks.rs` | the sessions of a thread, which its channels share |
 //!

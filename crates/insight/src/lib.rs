@@ -5,6 +5,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `layout.rs`, `values.rs`, `place.rs` | the format: the place and the meaning of each value |
+//! | `ffi.rs` | memory that processes share |
 //! | `writer/page.rs` | the file of a nexus, with one block for each endpoint |
 //! | `writer/recorder.rs` | packets, into a ring in the same file |
 //! | `reader/snapshot.rs` | the values of one moment, from untrusted bytes |

@@ -5,14 +5,20 @@
 //!
 //! | file | its subject |
 //! |---|---|
+//! | `nexus.rs`, `limits.rs` | the nexus, and the descriptors that it may use |
+//! | `rpc.rs`, `transports.rs` | an endpoint as users see it, over any transport |
 //! | `reactor.rs` | the control thread |
 //! | `listeners.rs` | the sockets at which other processes connect |
-//! | `stream.rs` | one control connection |
+//! | `stream.rs`, `streams.rs` | one control connection, and all of them |
 //! | `mailbox.rs`, `doorbell.rs` | messages between the control thread and the endpoints |
 //! | `idle.rs` | how an endpoint's thread blocks |
+//! | `workers.rs` | the threads of background handlers |
+//! | `clock.rs` | the real clock |
 //! | `publisher.rs` | an endpoint's counters in the memory file of its process (`dunlin_insight`) |
 //! | `pulse.rs` | whether the endpoint's thread runs, as other threads see it |
 //! | `resolve.rs` | how servers are found |
+//! | `events.rs` | events for programs with a `tracing` subscriber |
+//! | `ffi.rs` | system calls |
 
 mod clock;
 mod doorbell;

@@ -18,6 +18,7 @@
 //! | `node.rs` | Raft, its log and its items, without input and output |
 //! | `replica.rs` | a node's seat in a cluster, and its sessions with the others |
 //! | `service.rs` | handlers of an endpoint |
+//! | `options.rs` | the options of a replica |
 //! | `client.rs` | the client as a machine, driven by the owner of an endpoint |
 //! | `lanes.rs` | sessions by address, for replicas and clients |
 //! | `connection.rs` | a client that blocks, over an endpoint of a nexus (feature `nexus`) |

@@ -43,6 +43,7 @@
 //! | `error.rs` | how typed calls fail |
 //! | `poll.rs` | stubs and glue on `Cx` |
 //! | `link.rs` | the same for futures, on any executor |
+//! | `notice.rs` | notifications on a session |
 //! | `reflect.rs`, `reflect/` | methods and messages as JSON |
 //! | `check.rs` | reading and writing the front of a request, checked by tests and fuzzing |
 //! | `carrier.rs` | where the calls of a client go: to a session, or over a channel |
