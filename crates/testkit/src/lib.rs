@@ -1,5 +1,5 @@
-//! Endpoints in one thread with a clock, a network and workers that a test moves; only integration
-//! tests and fuzz targets use them.
+//! Endpoints in one thread with a clock, a network and workers that a test moves, for integration
+//! tests and fuzz targets; and small tools for every test, such as addresses and directories.
 //!
 //! | module | what it owns |
 //! |---|---|

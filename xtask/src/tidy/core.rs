@@ -5,7 +5,8 @@
 //!
 //! A view lends some parts of a `Core` for events that concern all of these parts. It must not
 //! become a second `Core`, so the methods of each view and the functions that borrow it are bounded
-//! too.
+//! too. The engine of an endpoint, which has the core, the handlers and the transport, is bounded
+//! in the same way.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
@@ -26,7 +27,12 @@ const FILES: usize = 4;
 const METHODS: usize = 40;
 
 /// The views, each with the most methods and functions with an argument `&mut` of it.
-const VIEWS: [(&str, usize); 3] = [("Server", 22), ("Inquirer", 4), ("Lent", 34)];
+const VIEWS: [(&str, usize); 4] = [
+    ("Server", 22),
+    ("Inquirer", 4),
+    ("Lent", 34),
+    ("Engine", 76),
+];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let is_source = |file: &&File| file.path.starts_with(CRATE) && !is_test(&file.path);

@@ -133,8 +133,8 @@ fn an_address_without_a_server_is_exit_code_1_with_advice() {
                 .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
         }
     });
-    let nobody = "127.0.0.1:1".to_owned();
-    for address in [&nobody, &addresses[0], &addresses[1]] {
+    let absent = "127.0.0.1:1".to_owned();
+    for address in [&absent, &addresses[0], &addresses[1]] {
         let patience = ["--set", "session.patience=0.3 s"];
         let (lines, code, said) = ping(address, &patience);
         assert_eq!((code, lines.len()), (Some(1), 0), "{said}");

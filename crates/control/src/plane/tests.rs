@@ -173,7 +173,7 @@ fn a_deadline_ends_an_attempt_with_the_last_known_reason() {
     let patience = Nanos::from_millis(300);
     let silent = world.connect(client, server, FIRST, patience);
     let no_such = world.connect(client, server, EndpointIndex(5), patience);
-    let nobody = world.connect(client, 99, FIRST, patience);
+    let absent = world.connect(client, 99, FIRST, patience);
     world.run(Nanos::from_millis(299));
     assert_eq!(world.seen(client, silent), Some(Seen::Connecting));
     world.run(Nanos::from_millis(2));
@@ -188,7 +188,7 @@ fn a_deadline_ends_an_attempt_with_the_last_known_reason() {
         Some(Seen::Failed(ConnectFailure::TimedOut(last)))
     );
     assert_eq!(
-        failed(nobody),
+        failed(absent),
         Some(Seen::Failed(ConnectFailure::Unreachable))
     );
 }

@@ -125,11 +125,11 @@ fn a_deadline_and_a_refusal_are_told_apart() {
                 panic!("{error}");
             };
             assert_eq!(last, Some(RefuseCode::NoSuchEndpoint));
-            let nobody = ConnectOptions {
+            let absent = ConnectOptions {
                 patience,
                 ..ConnectOptions::default()
             };
-            let session = rpc.connect_with("127.0.0.1:1", &nobody).unwrap();
+            let session = rpc.connect_with("127.0.0.1:1", &absent).unwrap();
             let error = rpc.wait_connected(session).unwrap_err();
             assert!(
                 matches!(error, ConnectError::Failed(ConnectFailure::Unreachable)),

@@ -84,10 +84,10 @@ fn a_packet_beyond_the_peer_s_buffers_is_not_sent() {
 #[test]
 fn a_peer_that_was_released_or_never_was_gets_nothing() {
     let (mut a, mut b, to_b) = pair(&ethernet());
-    let nobody = PeerId(77);
+    let absent = PeerId(77);
     a.halves
         .tx
-        .burst(&[bare(nobody, 9), bare(to_b, 10), bare(nobody, 9)]);
+        .burst(&[bare(absent, 9), bare(to_b, 10), bare(absent, 9)]);
     assert_eq!(b.take_frames(1), [[0x5A; 10]]);
     assert_eq!(a.counters().tx_dropped_peer, 2);
     Udp::release(&mut a.halves.rx, &mut a.halves.tx, to_b);

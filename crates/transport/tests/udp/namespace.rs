@@ -150,18 +150,18 @@ fn packets_to_a_host_that_does_not_exist_fill_the_queue_and_are_dropped() {
     let mut a = open(&network.left, &small);
     let mut b = open(&network.right, &Options::default());
     let advertise = Some(NOBODY.parse().unwrap());
-    let mut nobody = open(
+    let mut absent = open(
         &network.right,
         &Options {
             advertise,
             ..Options::default()
         },
     );
-    let (to_nobody, _) = connect(&mut a, &mut nobody);
+    let (to_absent, _) = connect(&mut a, &mut absent);
     let (to_b, _) = connect(&mut a, &mut b);
     let start = Instant::now();
     for _ in 0..200 {
-        a.send(&packets(to_nobody, 64, 1464));
+        a.send(&packets(to_absent, 64, 1464));
     }
     assert!(start.elapsed() < Duration::from_secs(5));
     let counters = a.counters();

@@ -96,7 +96,7 @@ fn a_failure_names_the_command_that_replays_it() {
 fn a_planted_bug_is_found_and_its_report_has_its_name_and_a_trace() {
     use crate::cluster::mutants::Mutant;
     let mutants = Mutant::all();
-    assert!(mutants.len() >= 12, "the issue asks for twelve");
+    assert!(mutants.len() >= 12, "{} planted bugs", mutants.len());
     let options = Options {
         mutant: mutants.first().copied(),
         trace: false,
