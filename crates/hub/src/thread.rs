@@ -229,6 +229,9 @@ impl Thread {
                 Order::Wait(id, until) => {
                     self.touch(id, now, |driver, _| driver.on_wait(until));
                 }
+                Order::Late(id) => {
+                    self.touch(id, now, |driver, _| driver.on_late());
+                }
                 Order::Stop => self.is_stopped = true,
                 #[cfg(test)]
                 Order::Panic => panic!("a planted panic"),
