@@ -20,7 +20,7 @@ fn peers_are_measured_in_the_order_of_the_table_and_once() {
     assert_eq!(some.peers(), [Name::Tcp, Name::Quinn]);
     assert_eq!(some.sizes(32), [8]);
     let aims = parse("--aims").unwrap();
-    assert_eq!((aims.sizes(32), aims.rounds()), (vec![32], 7));
+    assert_eq!((aims.sizes(32), aims.rounds()), (vec![32], 11));
     assert_eq!(parse("--aims --rounds 9").unwrap().rounds(), 9);
 }
 

@@ -15,9 +15,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
   cargo run --release -p peers -- --size 32 --json peers.json
   cargo run --release -p peers -- --aims
 
-With `--aims`, use a machine that does nothing else: about two minutes. An aim is `MISSED`, or
+With `--aims`, use a machine that does nothing else: about five minutes. An aim is `MISSED`, or
 `INVALID` if one of its rows has fewer than 7 rounds in the machine's most frequent state; then give
-more, such as `--rounds 15`. System calls are counted by `perf`, if it is installed and may count
+more, such as `--rounds 21`. System calls are counted by `perf`, if it is installed and may count
 (as root, or with `kernel.perf_event_paranoid` = -1); without it, their aims are left out.
 
 The first run builds for some minutes. Ctrl-C ends a run and prints what was measured so far.
@@ -43,7 +43,7 @@ pub(crate) struct Args {
         conflicts_with = "aims"
     )]
     pub(crate) only: Vec<Name>,
-    /// Measures only what the aims of channels and servers need: their peers, at 32 B, in 7 rounds.
+    /// Measures only what the aims of channels and servers need: their peers, at 32 B.
     /// After the rows, a table has each aim as a ratio, asked and reached
     #[arg(long)]
     pub(crate) aims: bool,
@@ -57,7 +57,7 @@ pub(crate) struct Args {
         conflicts_with = "aims"
     )]
     sizes: Vec<usize>,
-    /// How often each is measured; the table shows medians. 5 by default, 7 with `--aims`
+    /// How often each is measured; the table shows medians. 5 by default, 11 with `--aims`
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
     /// Milliseconds of each measurement
@@ -137,7 +137,7 @@ impl Args {
 
     /// How often each peer is measured.
     pub(crate) fn rounds(&self) -> u32 {
-        self.rounds.unwrap_or(if self.aims { 7 } else { 5 })
+        self.rounds.unwrap_or(if self.aims { 11 } else { 5 })
     }
 }
 
