@@ -8,8 +8,14 @@
 //! Exit codes: the measuring program's; 1, it cannot be built; 2, wrong arguments; 130, Ctrl-C.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+#[path = "../measure/src/aims.rs"]
+mod aims;
 #[path = "../measure/src/args.rs"]
-#[expect(dead_code, reason = "the program that is built does what is asked for")]
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the program that is built does what is asked for")
+)]
 mod args;
 
 use std::os::unix::process::CommandExt;

@@ -1,5 +1,7 @@
 //! Arguments that the command line accepts, and arguments that it refuses before anything is built.
 
+mod aims;
+
 use clap::error::ErrorKind;
 
 use super::*;
@@ -13,10 +15,13 @@ fn parse(line: &str) -> Result<Args, clap::Error> {
 fn peers_are_measured_in_the_order_of_the_table_and_once() {
     let all = parse("").unwrap();
     assert_eq!(all.peers().len(), 13);
-    assert_eq!(all.sizes, [32, 1024, 65536]);
+    assert_eq!((all.sizes(8), all.rounds()), (vec![32, 1024, 65536], 5));
     let some = parse("--only quinn,tcp --only tcp --size 8").unwrap();
     assert_eq!(some.peers(), [Name::Tcp, Name::Quinn]);
-    assert_eq!(some.sizes, [8]);
+    assert_eq!(some.sizes(32), [8]);
+    let aims = parse("--aims").unwrap();
+    assert_eq!((aims.sizes(32), aims.rounds()), (vec![32], 11));
+    assert_eq!(parse("--aims --rounds 9").unwrap().rounds(), 9);
 }
 
 #[test]
@@ -24,7 +29,7 @@ fn the_examples_of_the_help_are_command_lines() {
     let begin = "cargo run --release -p peers";
     let lines = EXAMPLES.lines().map(str::trim);
     let lines: Vec<&str> = lines.filter_map(|line| line.strip_prefix(begin)).collect();
-    assert_eq!(lines.len(), 4);
+    assert_eq!(lines.len(), 5);
     for ours in lines {
         parse(ours.strip_prefix(" -- ").unwrap_or(ours)).unwrap();
     }
@@ -40,6 +45,8 @@ fn wrong_arguments_are_refused_before_anything_is_built() {
         ("--size 65544", ErrorKind::ValueValidation),
         ("--rounds 0", ErrorKind::ValueValidation),
         ("--span 60001", ErrorKind::ValueValidation),
+        ("--aims --size 8", ErrorKind::ArgumentConflict),
+        ("--aims --only tcp", ErrorKind::ArgumentConflict),
         ("--loud", ErrorKind::UnknownArgument),
         ("tcp", ErrorKind::UnknownArgument),
     ] {

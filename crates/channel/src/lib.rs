@@ -5,6 +5,10 @@
 //! their times, and carries out the [`Action`]s that the machine returns. The machine never sees a
 //! message. With the same calls and the same seed, it does the same.
 //!
+//! [`Trunks`] is a second one, for the sessions that several channels share: a link of a machine is
+//! a member of a trunk, and the trunk decides which member's request goes next, and when a session
+//! opens and ends.
+//!
 //! Invariants:
 //! - A call ends exactly once, unless it is cancelled; then the driver gets no end.
 //! - A call that is not idempotent is repeated only if it provably has not run (`repeat.rs`).
@@ -34,6 +38,8 @@ mod repeat;
 mod repeats;
 mod slab;
 mod timers;
+mod trunk;
+mod trunks;
 mod types;
 
 pub use backoff::Backoff;
@@ -45,6 +51,8 @@ pub use key::key_of;
 pub use machine::Machine;
 pub use pick::{Pick, seed_of, weight};
 pub use repeats::{Failures, Repeats};
+pub use trunk::{Destination, Facts, Member, Said};
+pub use trunks::{Loss, Sessions, TrunkId, Trunks};
 pub use types::{
     Action, AddressView, CallEnd, Failure, Full, Opened, Outcome, Reason, State, Terms, Why,
 };

@@ -139,6 +139,13 @@ impl Machine {
         Ok(call)
     }
 
+    /// Counts a call that has ended at its deadline before the driver could begin it.
+    pub const fn on_late(&mut self) {
+        self.counters.calls += 1;
+        self.counters.failed += 1;
+        self.counters.expired += 1;
+    }
+
     /// Cancels a call, even if it has ended already. The driver no longer gets the call's end, nor
     /// the attempts at the call that it has not taken yet.
     pub fn on_cancel(&mut self, id: CallId, now: Nanos) {

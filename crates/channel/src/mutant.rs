@@ -60,6 +60,14 @@ dunlin_core::mutants! {
         KeyIsPosition = "key-is-position",
         /// Servers often have equal weights for a key, and the last of them owns it.
         WeightsCoarse = "weights-coarse",
+        /// Of the channels that wait for a shared session, the last one gets the next turn.
+        LastWaitsLeast = "last-waits-least",
+        /// The first channel that is dropped ends the sessions that others share with it.
+        FirstDropEndsAll = "first-drop-ends-all",
+        /// The sessions of a trunk stay when its last channel is dropped.
+        SessionsOutlive = "sessions-outlive",
+        /// The end of an attempt gives no turn to the channels that wait for its session.
+        RoomForgotten = "room-forgotten",
     }
     differences {}
     breaches {}
@@ -77,6 +85,17 @@ impl Mutant {
                 | Self::FirstAlwaysDrawn
                 | Self::KeyIsPosition
                 | Self::WeightsCoarse
+        )
+    }
+
+    /// Whether the bug is in the trunks, which need several channels.
+    pub const fn is_of_trunks(self) -> bool {
+        matches!(
+            self,
+            Self::LastWaitsLeast
+                | Self::FirstDropEndsAll
+                | Self::SessionsOutlive
+                | Self::RoomForgotten
         )
     }
 }

@@ -163,6 +163,11 @@ impl Driver {
         Some(id)
     }
 
+    /// A call has ended at its deadline, before it was posted.
+    pub(crate) const fn on_late(&mut self) {
+        self.machine.on_late();
+    }
+
     /// The caller has dropped its call.
     pub(crate) fn on_drop(&mut self, id: CallId, around: &mut Around<'_>) {
         if let Some(seat) = self.take_seat(id) {

@@ -5,7 +5,7 @@ use std::io;
 
 use dunlin_channel::{Failure, Fault, Why};
 use dunlin_control::ConnectFailure;
-use dunlin_core::{CloseReason, OpenError, RpcError};
+use dunlin_core::{CallErrorKind, CloseReason, OpenError, RpcError};
 use dunlin_nexus::{EndpointError, NexusError};
 use dunlin_service::{Error, MetaError};
 use dunlin_wire::Ran;
@@ -98,6 +98,24 @@ impl ChannelError {
             | Self::Closed
             | Self::Hub(_) => Ran::No,
         }
+    }
+
+    /// Notes whether an earlier attempt of the same call ran, for code that repeats calls: the
+    /// error of the last attempt concerns only that one. Afterwards [`Self::ran`] answers for all
+    /// attempts. An error that is only for calls that have not run becomes [`Self::Call`] if an
+    /// earlier attempt may have run.
+    pub fn on_earlier(&mut self, earlier: Ran) {
+        let joined = self.ran().join(earlier);
+        if joined == self.ran() {
+            return;
+        }
+        let error = match self {
+            Self::Call { error, .. } => *error,
+            Self::Full => Error::Refused(CallErrorKind::Overloaded),
+            Self::Closed => Error::gone(joined),
+            _ => Error::NoSession,
+        };
+        *self = Self::Call { error, ran: joined };
     }
 
     /// The end of a call whose thread has panicked.

@@ -29,6 +29,9 @@ pub(crate) struct Inbox {
     pub(crate) figures: Figures,
     /// The time at which the thread must wake up, if it blocks.
     pub(crate) wakeup: Nanos,
+    /// While a server drains: the endpoint's usual limit for the time between two questions for a
+    /// late answer.
+    pub(crate) calm: Option<Nanos>,
 }
 
 impl Inbox {
@@ -40,6 +43,7 @@ impl Inbox {
             serving: Vec::new(),
             figures: Figures::default(),
             wakeup: Nanos::MAX,
+            calm: None,
         }
     }
 

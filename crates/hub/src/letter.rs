@@ -40,6 +40,9 @@ pub(crate) struct Letter {
     /// The time that the call has from its first poll, until [`Self::fix_deadline`] has made it
     /// the end that `terms` has.
     pub(crate) span: Option<Duration>,
+    /// The time at which the client of the served request stops waiting; no deadline of the call
+    /// is later. [`Nanos::MAX`]: there is none. Read only for calls with a deadline.
+    limit: Nanos,
     body: Body,
     meta: Meta,
     /// The request has a front, because the call is typed or has metadata.
@@ -63,6 +66,7 @@ impl Default for Letter {
             room: 0,
             terms: Terms::default(),
             span: None,
+            limit: Nanos::MAX,
             body: Body::default(),
             meta: Meta::default(),
             has_front: false,
@@ -90,6 +94,7 @@ impl Letter {
         self.room = room;
         self.terms = Terms::default();
         self.span = span;
+        self.limit = Nanos::MAX;
         self.end = None;
         self.is_notice = false;
         self.hops = Hops::default();
@@ -101,6 +106,7 @@ impl Letter {
         self.room = of.room;
         self.terms = of.terms;
         self.span = of.span;
+        self.limit = of.limit;
         self.has_front = of.has_front;
         self.meta.clone_from(&of.meta);
         let message = of.body.message();
@@ -136,7 +142,7 @@ impl Letter {
     /// call keep.
     pub(crate) fn fix_deadline(&mut self, now: impl FnOnce() -> Nanos) -> Option<Nanos> {
         if let Some(span) = self.span.take() {
-            let end = now() + span.into();
+            let end = self.limit.min(now() + span.into());
             self.terms.deadline = Some(end).filter(|end| *end != Nanos::MAX);
         }
         self.terms.deadline
@@ -145,7 +151,8 @@ impl Letter {
     /// The time that the call has from now on.
     pub(crate) fn left(&self, now: Nanos) -> Option<Duration> {
         let until = |end: Nanos| Duration::from_nanos(end.since(now).0);
-        self.span.or_else(|| self.terms.deadline.map(until))
+        let fixed = self.terms.deadline.map(until);
+        self.span.map(|span| span.min(until(self.limit))).or(fixed)
     }
 
     fn front(&self, left: Option<Nanos>) -> Front<'_> {
@@ -165,11 +172,19 @@ impl Letter {
         Ok(())
     }
 
-    /// The request is made to serve another request: it has no more time than the other, and
-    /// belongs to its trace. A request type without a bit for metadata has no trace.
-    pub(crate) fn on_under(&mut self, context: &Context<'_>, now: Nanos) {
-        let left = context.shorten(self.left(now).map(Nanos::from), now);
-        self.span = left.map(|left| Duration::from_nanos(left.0));
+    /// The request is made to serve another request: it ends with the other one at the latest, even
+    /// if its first poll comes late, and belongs to its trace. A request type without a bit for
+    /// metadata has no trace.
+    pub(crate) fn on_under(&mut self, context: &Context<'_>) {
+        if let Some(end) = context.deadline {
+            self.limit = end.min(self.limit);
+            match &mut self.terms.deadline {
+                Some(fixed) => *fixed = end.min(*fixed),
+                None => {
+                    self.span.get_or_insert(Duration::MAX);
+                }
+            }
+        }
         if self.req_type.0 <= MAX_TYPE {
             self.meta.under(context);
             self.has_front |= !self.meta.is_empty();

@@ -16,9 +16,10 @@
 //! | `resolve.rs`, `names.rs` | the sources of addresses: fixed ones, names, resolvers |
 //! | `thread.rs`, `waking.rs` | a turn of a thread, and when it wakes tasks |
 //! | `driver.rs`, `driver/links.rs` | a channel's machine over the endpoint: calls, links |
-//! | `trunk.rs`, `trunks.rs` | the sessions of a thread, which its channels share |
+//! | `trunks.rs` | the sessions of a thread, which its channels share |
 //!
-//! `dunlin_channel` decides to which server a call goes, and whether it is repeated.
+//! `dunlin_channel` decides to which server a call goes, whether it is repeated, and whose call is
+//! the next one on a shared session.
 //! `dunlin_mailbox` brings a call to its thread, and its end back.
 //!
 //! Invariant: a call ends once, or is dropped; the error of a call that was not transmitted never
@@ -46,7 +47,6 @@ mod thread;
 mod through;
 #[cfg(feature = "tower")]
 mod tower;
-mod trunk;
 mod trunks;
 mod typed;
 mod waking;

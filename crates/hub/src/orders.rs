@@ -24,6 +24,8 @@ pub(crate) enum Order {
     Name(Arc<str>, Option<Vec<String>>),
     /// A task waits for a change of a channel's state, until this time.
     Wait(u32, Nanos),
+    /// A call of a channel has ended at its deadline, before it was posted.
+    Late(u32),
     /// The thread ends.
     Stop,
     /// The thread must panic, as if it had met a bug of ours.

@@ -25,6 +25,7 @@ use dunlin_wire::{Ran, ReqType};
 use crate::error::ChannelError;
 use crate::handle::Handle;
 use crate::letter::Letter;
+use crate::orders::Order;
 
 use stage::{Now, Refusal, Stage};
 
@@ -178,7 +179,7 @@ impl Outgoing {
     /// For a call that a handler makes to serve a request: the call's deadline is at most that of
     /// the request, and the call belongs to the same trace.
     pub fn under(self, context: &Served<'_>) -> Self {
-        self.write(|letter| letter.on_under(context, TscClock::new().now()));
+        self.write(|letter| letter.on_under(context));
         self
     }
 
@@ -376,8 +377,10 @@ impl Outgoing {
     /// Ends a call that is not sent.
     fn end_refused<T>(&mut self, why: Refusal) -> Result<T, ChannelError> {
         self.stage = Now::Over.into();
-        if matches!(why, Refusal::Full) {
-            self.channel.board().on_full();
+        match why {
+            Refusal::Full => self.channel.board().on_full(),
+            Refusal::Late => self.channel.order(Order::Late(self.channel.id())),
+            Refusal::Endpoint | Refusal::Closed => {}
         }
         let refused = Err(why.into());
         self.span.begin(None, None);

@@ -22,7 +22,7 @@ use crate::letter::{self, Letter};
 use crate::names::Names;
 use crate::orders::Order;
 use crate::resolve::{LookUp, Resolver};
-use crate::trunks::Trunks;
+use crate::trunks::{self, Ends, Trunks};
 use crate::waking::{Step, Waking};
 
 /// Iterations for which a thread that is stopping waits for its calls to end.
@@ -229,6 +229,9 @@ impl Thread {
                 Order::Wait(id, until) => {
                     self.touch(id, now, |driver, _| driver.on_wait(until));
                 }
+                Order::Late(id) => {
+                    self.touch(id, now, |driver, _| driver.on_late());
+                }
                 Order::Stop => self.is_stopped = true,
                 #[cfg(test)]
                 Order::Panic => panic!("a planted panic"),
@@ -328,7 +331,7 @@ impl Thread {
     /// ready.
     fn on_serving(&mut self, now: Nanos) {
         for news in std::mem::take(&mut self.rpc.app_mut().serving) {
-            self.trunks.on_serving(&news, &mut self.rpc);
+            trunks::on_serving(&mut self.trunks, &news, &mut self.rpc);
             for (channel, link) in self.trunks.members_of(news.session) {
                 self.touch(channel, now, |driver, _| {
                     driver.on_serving(link, &news, now);
@@ -348,7 +351,10 @@ impl Thread {
     }
 
     fn on_connected(&mut self, session: Session, now: Nanos) {
-        let Some((members, facts)) = self.trunks.on_connected(session, &self.rpc) else {
+        let Ok(info) = self.rpc.session_info(session) else {
+            return;
+        };
+        let Some((members, facts)) = self.trunks.on_opened(session, info.window) else {
             return;
         };
         for (channel, link) in members {
@@ -360,7 +366,8 @@ impl Thread {
 
     fn on_closed(&mut self, session: Session, reason: CloseReason, now: Nanos) {
         let rpc = &mut self.rpc;
-        let Some(loss) = self.trunks.on_closed(session, reason, rpc, now) else {
+        let ended = (session, reason);
+        let Some(loss) = trunks::on_closed(&mut self.trunks, ended, rpc, now) else {
             return;
         };
         for (channel, link) in loss.members.iter().copied() {
@@ -374,7 +381,7 @@ impl Thread {
     /// were any.
     fn on_turns(&mut self, now: Nanos) -> bool {
         let mut were_any = false;
-        while let Some((channel, link)) = self.trunks.next_turn(&mut self.rpc, now) {
+        while let Some((channel, link)) = self.trunks.next_turn(&mut Ends(&mut self.rpc), now) {
             were_any = true;
             self.touch(channel, now, |driver, around| driver.on_turn(link, around));
         }

@@ -175,6 +175,9 @@ pub struct Unary<'a, L: Link, M: Method> {
     session: Session,
     value: &'a M::Request,
     options: CallOptions,
+    /// The time at which the client of the served request stops waiting; no deadline of the call
+    /// is later. [`Nanos::MAX`]: there is none. Read only for calls with a deadline.
+    limit: Nanos,
     room: usize,
     /// `None`: the call has no metadata.
     meta: Option<Meta>,
@@ -189,6 +192,7 @@ impl<'a, L: Link, M: Method> Unary<'a, L, M> {
             session,
             value,
             options: CallOptions::default(),
+            limit: Nanos::MAX,
             room: M::Outcome::ROOM,
             meta: None,
             call: None,
@@ -205,7 +209,7 @@ impl<'a, L: Link, M: Method> Unary<'a, L, M> {
     /// Like [`Self::deadline`], for a call that a handler makes to serve a request: `left` is how
     /// much longer the client of that request waits.
     pub fn within(mut self, left: Option<Nanos>) -> Self {
-        self.options.deadline = left;
+        self.options.deadline = left.or(self.options.deadline);
         self
     }
 
@@ -229,14 +233,22 @@ impl<'a, L: Link, M: Method> Unary<'a, L, M> {
     /// For a call that a handler makes to serve a request. The call belongs to that request's
     /// trace, and ends at the latest when that request's client stops waiting.
     pub fn under(mut self, context: &Context<'_>) -> Self {
-        self.options.deadline = context.shorten(self.options.deadline, self.link.now());
+        if let Some(end) = context.deadline {
+            self.limit = end.min(self.limit);
+            self.options.deadline.get_or_insert(Nanos::MAX);
+        }
         if trace_under(context).is_some() {
             self.meta.get_or_insert_default().under(context);
         }
         self
     }
 
-    fn begin(&self) -> Result<L::Call, Failure<Infallible>> {
+    fn begin(&mut self) -> Result<L::Call, Failure<Infallible>> {
+        if let Some(span) = &mut self.options.deadline
+            && self.limit != Nanos::MAX
+        {
+            *span = self.limit.since(self.link.now()).min(*span);
+        }
         let options = self.options;
         let front = match &self.meta {
             None => Front::new(options.deadline),

@@ -15,6 +15,9 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 ///
 /// A channel repeats calls by itself; this policy is for a layer above several channels, or for
 /// more attempts. All attempts share the deadline of the call, which is not repeated after it.
+/// `ran()` of the last error answers for all attempts: `Unknown` if any of them may have run. That
+/// holds for repeats; tower's `Hedge` returns the first end of two attempts, which says nothing
+/// about the other one.
 ///
 /// ```
 /// use dunlin::Channel;
@@ -31,6 +34,8 @@ pub struct Repeat {
     /// The limit for the next wait.
     next: Duration,
     longest: Duration,
+    /// Whether an attempt of this call has run. Tower clones the policy for each call.
+    ran: Ran,
 }
 
 impl Repeat {
@@ -41,6 +46,7 @@ impl Repeat {
             left: repeats,
             next: Duration::from_millis(1),
             longest: Duration::from_millis(100),
+            ran: Ran::No,
         }
     }
 
@@ -51,9 +57,18 @@ impl Repeat {
         self
     }
 
-    /// The wait before a repeat; `None`: the call is not repeated. `ran` is whether the call ran.
-    fn repeat(&mut self, call: &Outgoing, ran: Ran) -> Option<Sleep> {
-        let may = match ran {
+    /// The wait before a repeat; `None`: the call is not repeated. `error` is that of the last
+    /// attempt, and gets the facts about the earlier ones; `None`: it is an error of a layer, which
+    /// does not say whether the call ran.
+    fn repeat(&mut self, call: &Outgoing, error: Option<&mut ChannelError>) -> Option<Sleep> {
+        self.ran = self.ran.join(match error {
+            Some(error) => {
+                error.on_earlier(self.ran);
+                error.ran()
+            }
+            None => Ran::Unknown,
+        });
+        let may = match self.ran {
             Ran::No => true,
             Ran::Unknown => call.is_idempotent(),
             Ran::Yes => false,
@@ -65,8 +80,7 @@ impl Repeat {
         let limit = self.next.min(self.longest);
         self.next = limit.saturating_mul(2);
         let pause = limit.mul_f64(fraction());
-        // A repeat after the deadline would only replace this error with its own, which says that
-        // the repeat has not run.
+        // A repeat after the deadline would only replace this error with its own.
         let has_time = call.left().is_none_or(|left| pause < left);
         has_time.then(|| sleep(pause))
     }
@@ -87,8 +101,7 @@ impl retry::Policy<Outgoing, Answer, ChannelError> for Repeat {
         call: &mut Outgoing,
         end: &mut Result<Answer, ChannelError>,
     ) -> Option<Sleep> {
-        let ran = end.as_ref().err()?.ran();
-        self.repeat(call, ran)
+        self.repeat(call, Some(end.as_mut().err()?))
     }
 
     fn clone_request(&mut self, call: &Outgoing) -> Option<Outgoing> {
@@ -102,9 +115,7 @@ impl retry::Policy<Outgoing, Answer, BoxError> for Repeat {
     type Future = Sleep;
 
     fn retry(&mut self, call: &mut Outgoing, end: &mut Result<Answer, BoxError>) -> Option<Sleep> {
-        let error = end.as_ref().err()?.downcast_ref();
-        let ran = error.map_or(Ran::Unknown, ChannelError::ran);
-        self.repeat(call, ran)
+        self.repeat(call, end.as_mut().err()?.downcast_mut())
     }
 
     fn clone_request(&mut self, call: &Outgoing) -> Option<Outgoing> {

@@ -5,11 +5,20 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
+/// Bytes of a message, by default.
+const SIZES: [usize; 3] = [32, 1024, 65536];
+
 pub(crate) const EXAMPLES: &str = "Examples:
   cargo run --release -p peers
   cargo run --release -p peers -- --only dunlin-udp,tonic --rounds 9
   cargo run --release -p peers -- --only dunlin-shm,dunlin-shm-server --size 32
   cargo run --release -p peers -- --size 32 --json peers.json
+  cargo run --release -p peers -- --aims
+
+With `--aims`, use a machine that does nothing else: about five minutes. An aim is `MISSED`, or
+`INVALID` if one of its rows has fewer than 7 rounds in the machine's most frequent state; then give
+more, such as `--rounds 21`. System calls are counted by `perf`, if it is installed and may count
+(as root, or with `kernel.perf_event_paranoid` = -1); without it, their aims are left out.
 
 The first run builds for some minutes. Ctrl-C ends a run and prints what was measured so far.
 
@@ -27,20 +36,30 @@ pub(crate) const LARGEST: usize = 64 << 10;
 )]
 pub(crate) struct Args {
     /// Measures only these peers
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        conflicts_with = "aims"
+    )]
     pub(crate) only: Vec<Name>,
+    /// Measures only what the aims of channels and servers need: their peers, at 32 B.
+    /// After the rows, a table has each aim as a ratio, asked and reached
+    #[arg(long)]
+    pub(crate) aims: bool,
     /// Bytes of a request and of its response, multiples of 8
     #[arg(
         long = "size",
         value_name = "BYTES",
         value_delimiter = ',',
-        default_values_t = [32, 1024, 65536],
-        value_parser = size
+        default_values_t = SIZES,
+        value_parser = size,
+        conflicts_with = "aims"
     )]
-    pub(crate) sizes: Vec<usize>,
-    /// How often each is measured; the table shows medians
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) rounds: u32,
+    sizes: Vec<usize>,
+    /// How often each is measured; the table shows medians. 5 by default, 11 with `--aims`
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: Option<u32>,
     /// Milliseconds of each measurement
     #[arg(
         long,
@@ -96,12 +115,29 @@ pub(crate) enum Name {
 impl Args {
     /// The peers that were named, or all, in the order of the table.
     pub(crate) fn peers(&self) -> Vec<Name> {
-        let mut all = Name::value_variants().to_vec();
-        all.retain(|name| match self.only.is_empty() {
+        self.peers_of(|name| match self.only.is_empty() {
             true => name.is_usual(),
-            false => self.only.contains(name),
-        });
-        all
+            false => self.only.contains(&name),
+        })
+    }
+
+    /// The peers for which `is_measured` is true, in the order of the table.
+    pub(crate) fn peers_of(&self, is_measured: impl Fn(Name) -> bool) -> Vec<Name> {
+        let all = Name::value_variants().iter().copied();
+        all.filter(|name| is_measured(*name)).collect()
+    }
+
+    /// The sizes of messages; `of_aims` with `--aims`.
+    pub(crate) fn sizes(&self, of_aims: usize) -> Vec<usize> {
+        match self.aims {
+            true => vec![of_aims],
+            false => self.sizes.clone(),
+        }
+    }
+
+    /// How often each peer is measured.
+    pub(crate) fn rounds(&self) -> u32 {
+        self.rounds.unwrap_or(if self.aims { 11 } else { 5 })
     }
 }
 

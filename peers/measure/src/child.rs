@@ -134,6 +134,11 @@ impl Process {
         Ok(Self { child, lines, what })
     }
 
+    /// The number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The child's next line, within `limit`; `None`: the user has stopped everything.
     ///
     /// # Errors

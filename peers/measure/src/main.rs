@@ -5,6 +5,7 @@
 //! it.
 #![forbid(unsafe_code)]
 
+mod aims;
 mod args;
 mod child;
 mod cpu;
@@ -15,6 +16,7 @@ mod plan;
 mod progress;
 mod row;
 mod state;
+mod system_calls;
 mod table;
 mod work;
 
@@ -65,10 +67,14 @@ fn measure(args: &Args) -> anyhow::Result<ExitCode> {
         _ => None,
     };
     let plan = Plan {
-        peers: args.peers(),
-        sizes: args.sizes.clone(),
-        rounds: args.rounds,
+        peers: match args.aims {
+            true => args.peers_of(aims::need),
+            false => args.peers(),
+        },
+        sizes: args.sizes(aims::SIZE),
+        rounds: args.rounds(),
         span: Duration::from_millis(args.span),
+        counts: system_calls::are_counted(),
     };
     let results = plan.run(&stop);
     let json = row::json(&results.rows)?;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use crate::args::Name;
@@ -12,9 +13,13 @@ use crate::ping::round_trip;
 use crate::progress::Progress;
 use crate::row::{self, Row};
 use crate::state::State;
+use crate::system_calls;
 
 /// Calls in flight where the rate is measured.
 pub(crate) const MANY: usize = 64;
+
+/// The time before and after a count of system calls for which its client makes calls.
+const AROUND: Duration = Duration::from_millis(200);
 
 /// How long a process may take in addition to the measurement itself.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -26,6 +31,8 @@ pub(crate) struct Plan {
     pub(crate) sizes: Vec<usize>,
     pub(crate) rounds: u32,
     pub(crate) span: Duration,
+    /// Whether system calls are counted.
+    pub(crate) counts: bool,
 }
 
 /// One measurement: a peer, a size and a number of calls in flight.
@@ -47,11 +54,14 @@ pub(crate) struct Results {
     pub(crate) rounds: u32,
 }
 
-/// The report of a client, and the ping-pongs before and after its measurement, in ns.
+/// The report of a client, with the ping-pongs before and after its measurement, in ns.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
     pub(crate) report: Report,
     pub(crate) pings: Vec<f64>,
+    /// System calls of both sides a call, in a run of its own with many calls in flight; `None`:
+    /// not counted.
+    pub(crate) system_calls: Option<f64>,
 }
 
 type Samples = BTreeMap<PlanCase, Vec<Sample>>;
@@ -132,9 +142,36 @@ impl Plan {
             };
             drop(client);
             let pings = before.into_iter().chain(round_trip(processors)).collect();
-            let sample = Sample { report, pings };
+            let mut sample = Sample {
+                report,
+                pings,
+                system_calls: None,
+            };
+            if self.counts && inflight > 1 {
+                sample.system_calls = self.count(name, &address, &server, load, stop)?;
+            }
             samples.entry(place).or_default().push(sample);
         }
         Ok(())
+    }
+
+    /// Counts the system calls for each call of a client. The count is a run of its own, so that it
+    /// disturbs no figure.
+    fn count(
+        &self,
+        name: Name,
+        address: &str,
+        server: &Process,
+        load: [usize; 2],
+        stop: &AtomicBool,
+    ) -> anyhow::Result<Option<f64>> {
+        let span = self.span + 2 * AROUND;
+        let mut client = Process::call(name, address, server, load, span)?;
+        thread::sleep(AROUND);
+        let counted = system_calls::per_second([server.id(), client.id()], self.span);
+        let report: Option<Report> = client.receive(PATIENCE + span, stop)?;
+        Ok(counted
+            .zip(report)
+            .map(|(of_second, report)| of_second / report.calls_per_s))
     }
 }

@@ -5,7 +5,6 @@ use harness::state::Condition;
 use serde::Serialize;
 
 use crate::args::Name;
-use crate::load::Report;
 use crate::plan::{PlanCase, Sample};
 use crate::state::{self, State};
 
@@ -22,7 +21,7 @@ pub(crate) struct Row {
     pub(crate) min: f64,
     pub(crate) max: f64,
     /// The number of rounds from which the three values come.
-    runs: usize,
+    pub(crate) runs: usize,
     /// False if no round was measured in the machine's most frequent state.
     pub(crate) valid: bool,
     /// The state of the machine in those rounds.
@@ -36,24 +35,26 @@ pub(crate) struct Params {
 }
 
 /// A figure of a report: name, unit, value.
-type Metric = (&'static str, &'static str, fn(&Report) -> f64);
+type Metric = (&'static str, &'static str, fn(&Sample) -> Option<f64>);
 
 /// With one call in flight.
 const LATENCY: [Metric; 2] = [
-    ("rtt_p50", "ns", |report| report.median_ns),
-    ("rtt_p99", "ns", |report| report.p99_ns),
+    ("rtt_p50", "ns", |sample| Some(sample.report.median_ns)),
+    ("rtt_p99", "ns", |sample| Some(sample.report.p99_ns)),
 ];
 
 /// With many calls in flight.
-const RATE: [Metric; 2] = [
-    ("rpc_per_s", "1/s", |report| report.calls_per_s),
-    ("cpu_per_million", "s", |report| report.cpu_s),
+const RATE: [Metric; 3] = [
+    ("rpc_per_s", "1/s", |sample| Some(sample.report.calls_per_s)),
+    ("cpu_per_million", "s", |sample| Some(sample.report.cpu_s)),
+    ("system_calls", "1", |sample| sample.system_calls),
 ];
 
 /// A figure of every row.
-const LOST: Metric = ("lost", "1", |report| {
+const LOST: Metric = ("lost", "1", |sample| {
     // Counts of a run are small enough for a float to hold exactly.
-    u32::try_from(report.lost).map_or(f64::MAX, f64::from)
+    let lost = u32::try_from(sample.report.lost);
+    Some(lost.map_or(f64::MAX, f64::from))
 });
 
 /// The figures of a peer at a size.
@@ -65,9 +66,9 @@ pub(crate) fn of(
 ) -> Vec<Row> {
     let (samples, state, valid) = state::counted(samples, state);
     let PlanCase { size, inflight, .. } = place;
-    let metrics = if inflight == 1 { LATENCY } else { RATE };
-    let row = |(metric, unit, read): Metric| {
-        let mut values: Vec<f64> = samples.iter().map(|it| read(&it.report)).collect();
+    let metrics = if inflight == 1 { &LATENCY[..] } else { &RATE };
+    let row = |&(metric, unit, read): &Metric| {
+        let mut values: Vec<f64> = samples.iter().filter_map(|it| read(it)).collect();
         values.sort_by(f64::total_cmp);
         Some(Row {
             experiment: "peers",
@@ -83,7 +84,7 @@ pub(crate) fn of(
             state,
         })
     };
-    metrics.into_iter().chain([LOST]).filter_map(row).collect()
+    metrics.iter().chain([&LOST]).filter_map(row).collect()
 }
 
 /// All rows as lines.

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::fs;
 
+use crate::aims::{self, Figure, Reached};
+use crate::args::Name;
 use crate::plan::{MANY, Results};
 use crate::row::Row;
 
@@ -22,17 +24,36 @@ pub(crate) fn render(results: &Results) -> String {
             let title = format!("{} B each way", first.params.size);
             let _ = writeln!(
                 text,
-                "\n{title:<18}{:>12}{:>13}{:>12}{:>22}{:>12}",
-                "median", "p99", "calls/s", "(least to most)", "CPU s/M"
+                "\n{title:<24}{:>12}{:>13}{:>12}{:>22}{:>12}{:>11}",
+                "median", "p99", "calls/s", "(least to most)", "CPU s/M", "sys/call"
             );
         }
         line(&mut text, &rows[..end]);
         rows = &rows[end..];
     }
+    text += &aims::render(|name, figure| reached(&results.rows, name, figure)).unwrap_or_default();
     for failure in &results.failures {
         let _ = writeln!(text, "not measured: {failure}");
     }
     text
+}
+
+/// The figure of a peer for its aims.
+fn reached(rows: &[Row], name: Name, figure: Figure) -> Option<Reached> {
+    let metric = match figure {
+        Figure::Median => "rtt_p50",
+        Figure::Rate => "rpc_per_s",
+        Figure::Cpu => "cpu_per_million",
+        Figure::SystemCalls => "system_calls",
+    };
+    let name = name.text();
+    let is_it =
+        |row: &&Row| row.transport == name && row.metric == metric && row.params.size == aims::SIZE;
+    let row = rows.iter().find(is_it)?;
+    Some(Reached {
+        median: row.median,
+        valid_rounds: if row.valid { row.runs } else { 0 },
+    })
 }
 
 fn heading(results: &Results) -> String {
@@ -67,9 +88,12 @@ fn line(text: &mut String, rows: &[Row]) {
     });
     let cpu = find("cpu_per_million");
     let cpu = cpu.map_or_else(|| "-".to_owned(), |row| format!("{:.2}", row.median));
+    let system_calls = find("system_calls");
+    let system_calls =
+        system_calls.map_or_else(|| "-".to_owned(), |row| format!("{:.3}", row.median));
     let _ = write!(
         text,
-        "{:<18}{:>12}{:>13}{calls:>12}{range:>22}{cpu:>12}",
+        "{:<24}{:>12}{:>13}{calls:>12}{range:>22}{cpu:>12}{system_calls:>11}",
         rows[0].transport,
         time("rtt_p50"),
         time("rtt_p99")

@@ -64,9 +64,10 @@ fn one_seed_is_one_run() {
 fn each_planted_bug_is_found() {
     use dunlin_channel::mutant::Mutant;
     let mut lost = Vec::new();
-    // The runs of `dunlin-sim` judge shares, which need more calls than these runs have.
+    // The runs of `dunlin-sim` judge shares, which need more calls than these runs have. They also
+    // judge trunks, which need several channels.
     let all = Mutant::ALL.iter().copied();
-    for mutant in all.filter(|mutant| !mutant.is_of_shares()) {
+    for mutant in all.filter(|mutant| !mutant.is_of_shares() && !mutant.is_of_trunks()) {
         let find = |seed| World::new(seed, |config| config.mutant = Some(mutant)).run();
         let found = (1..=200).find_map(|seed| Some((seed, find(seed).err()?)));
         match found {

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel as queue};
 use std::time::Duration;
 
 use dunlin::service::{Context, Failure, META, Meta, MetaError, Peers, Postcard, poll};
@@ -12,7 +13,7 @@ use dunlin::{
     Running, Server, Tag, Tasks, service,
 };
 
-use crate::{WAYS, Way, block_on};
+use crate::{PATIENCE, WAYS, Way, block_on};
 
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -35,7 +36,22 @@ trait Mirror {
     /// The facts about a call that the handler makes to serve this one.
     #[method(2)]
     fn pass(nothing: ()) -> Facts;
+
+    /// The time that calls have left which the handler makes to serve this one, and polls later.
+    #[method(3)]
+    fn pass_late(nothing: ()) -> Vec<u64>;
+
+    /// Sends notifications to serve this call.
+    #[method(4)]
+    fn tell(nothing: ()) -> ();
+
+    /// Keeps the trace.
+    #[notify(5)]
+    fn told(nothing: ());
 }
+
+/// The time from the creation of a late call to its first poll.
+const LATE: Duration = Duration::from_millis(50);
 
 fn facts(context: &Context<'_>, at: &impl Peers, now: Nanos) -> Facts {
     let pairs = context.metadata().iter();
@@ -56,6 +72,18 @@ struct Futures {
     cx: Caller,
     onward: Option<Channel>,
     asked: Arc<AtomicU64>,
+    told: Option<Sender<String>>,
+}
+
+impl Futures {
+    /// Clients of the other server: over a channel, and on a session.
+    async fn others(&self) -> (MirrorClient<Channel>, MirrorClient<Caller>) {
+        let onward = self.onward.clone().unwrap();
+        let address = onward.state().addresses[0].address.clone();
+        let session = self.cx.connect(address).await.unwrap();
+        let on_session = MirrorClient::new(self.cx.clone(), session);
+        (MirrorClient::over(onward), on_session)
+    }
 }
 
 impl Mirror for Futures {
@@ -70,6 +98,42 @@ impl Mirror for Futures {
         let passed = next.facts(&()).deadline(long).under(&context).await;
         passed.unwrap()
     }
+
+    async fn pass_late(&self, (): (), context: Context<'_>) -> Vec<u64> {
+        let (over, on) = self.others().await;
+        let long = DEADLINE * 100;
+        let over = [
+            over.facts(&()).under(&context),
+            over.facts(&()).under(&context).deadline(long),
+            over.facts(&()).deadline(long).under(&context),
+        ];
+        let on = [
+            on.facts(&()).under(&context),
+            on.facts(&()).under(&context).deadline(long),
+            on.facts(&()).deadline(long).under(&context).within(None),
+        ];
+        self.cx.sleep(LATE).await;
+        let mut left = Vec::new();
+        for call in over {
+            left.push(call.await.unwrap().4);
+        }
+        for call in on {
+            left.push(call.await.unwrap().4);
+        }
+        left
+    }
+
+    async fn tell(&self, (): (), context: Context<'_>) {
+        let (over, on) = self.others().await;
+        over.told_notice(&()).under(&context).send().unwrap();
+        on.told_notice(&()).under(&context).send().unwrap();
+    }
+
+    async fn told(&self, (): (), context: Context<'_>) {
+        let trace = context.metadata().trace_parent().map(|it| it.to_string());
+        let told = self.told.as_ref().unwrap();
+        told.send(trace.unwrap_or_default()).unwrap();
+    }
 }
 
 struct Polled;
@@ -82,9 +146,25 @@ impl MirrorPoll for Polled {
     fn pass(&mut self, (): (), _: &mut Cx<'_>, _: Context<'_>) -> Facts {
         Facts::default()
     }
+
+    fn pass_late(&mut self, (): (), _: &mut Cx<'_>, _: Context<'_>) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn tell(&mut self, (): (), _: &mut Cx<'_>, _: Context<'_>) {}
+
+    fn told(&mut self, (): (), _: &mut Cx<'_>, _: Context<'_>) {}
 }
 
 fn futures(way: Way, onward: Option<Channel>) -> (Running, Arc<AtomicU64>) {
+    telling(way, onward, None)
+}
+
+fn telling(
+    way: Way,
+    onward: Option<Channel>,
+    told: Option<Sender<String>>,
+) -> (Running, Arc<AtomicU64>) {
     let asked = Arc::<AtomicU64>::default();
     let ours = Arc::clone(&asked);
     let server = Server::builder().nexus(way.nexus()).service(move |thread| {
@@ -92,6 +172,7 @@ fn futures(way: Way, onward: Option<Channel>) -> (Running, Arc<AtomicU64>) {
             cx: thread.caller(),
             onward: onward.clone(),
             asked: Arc::clone(&ours),
+            told: told.clone(),
         })
     });
     (server.start("127.0.0.1:0").unwrap(), asked)
@@ -190,6 +271,40 @@ fn a_call_for_a_request_has_its_deadline_and_its_trace() {
         let (_, trace, _, _, left) = block_on(mirror.pass(&())).unwrap();
         assert_eq!(trace, "");
         assert!(left > 10_000_000, "{left}");
+    }
+}
+
+#[test]
+fn a_late_call_for_a_request_ends_with_the_request() {
+    for way in WAYS {
+        let (second, _) = futures(way, None);
+        let (first, _) = futures(way, Some(way.open(second.address())));
+        let mirror = MirrorClient::over(way.open(first.address()));
+        let all = block_on(mirror.pass_late(&()).deadline(DEADLINE)).unwrap();
+        // The time between the creation of a call and its first poll belongs to its request.
+        let most = u64::try_from((DEADLINE - LATE).as_micros()).unwrap();
+        assert!(all.iter().all(|left| (1..=most).contains(left)), "{all:?}");
+    }
+}
+
+#[test]
+fn a_notification_for_a_request_has_its_trace() {
+    for way in WAYS {
+        let (told, traces) = queue();
+        let (second, _) = telling(way, None, Some(told));
+        let (first, _) = futures(way, Some(way.open(second.address())));
+        let mirror = MirrorClient::over(way.open(first.address()));
+        for trace in [TRACE, ""] {
+            let call = mirror.tell(&());
+            let call = match trace {
+                "" => call,
+                trace => call.meta("traceparent", trace).unwrap(),
+            };
+            block_on(call).unwrap();
+            for _ in 0..2 {
+                assert_eq!(traces.recv_timeout(PATIENCE).unwrap(), trace);
+            }
+        }
     }
 }
 

@@ -380,8 +380,12 @@ fn a_deadline_counts_the_time_that_layers_take() {
     });
     let doubles = DoublesClient::over(channel.through(slow));
     assert!(is_late(block_on(doubles.twice(&21).deadline(SHORT))));
-    until(|| channel.counters().calls == 3);
-    assert_eq!(channel.counters().attempts, 2, "no late call was sent");
+    // Two calls were sent. Three ended while they waited for the layer, and one after it.
+    until(|| channel.counters().calls == 6);
+    let counters = channel.counters();
+    assert_eq!(counters.attempts, 2, "no late call was sent");
+    assert_eq!((counters.answered, counters.failed), (2, 4));
+    assert_eq!(counters.expired, 4);
 }
 
 /// A layer that passes everything on. Its clones share a count.

@@ -6,6 +6,7 @@ use dunlin_msgbuf::{AllocError, MAX_MESSAGE, MsgBuf};
 use dunlin_wire::Ran;
 
 use super::{Around, Attempt, Driver, Issued, put};
+use crate::trunks::Ends;
 
 impl Driver {
     /// Issues an attempt, or lets it wait for its link's turn. If the link is gone, the attempt
@@ -17,7 +18,8 @@ impl Driver {
         match self.links.trunk(link) {
             Some(trunk) if self.links.has_waiting(link) || !around.trunks.takes(trunk, member) => {
                 self.links.wait(link, attempt.id);
-                around.trunks.on_wait(trunk, member, around.rpc, around.now);
+                let ends = &mut Ends(around.rpc);
+                around.trunks.on_wait(trunk, member, ends, around.now);
             }
             _ => self.issue(index, around),
         }
@@ -32,7 +34,8 @@ impl Driver {
         let issued = session.ok_or(gone).and_then(|session| {
             let issued = self.try_issue(index, &attempt, session, around);
             issued.inspect_err(|_| {
-                around.trunks.on_attempt_end(member, session, around.rpc);
+                let ends = &mut Ends(around.rpc);
+                around.trunks.on_attempt_end(member, session, ends);
             })
         });
         match issued {
@@ -55,7 +58,7 @@ impl Driver {
         if let Some(issued) = attempt.issued {
             let member = self.member(attempt.link);
             let trunks = &mut *around.trunks;
-            trunks.on_attempt_end(member, issued.session, around.rpc);
+            trunks.on_attempt_end(member, issued.session, &mut Ends(around.rpc));
         }
     }
 
@@ -122,7 +125,8 @@ impl Driver {
             && let Some(trunk) = self.links.trunk(link)
         {
             let member = self.member(link);
-            around.trunks.on_wait(trunk, member, around.rpc, around.now);
+            let ends = &mut Ends(around.rpc);
+            around.trunks.on_wait(trunk, member, ends, around.now);
         }
     }
 

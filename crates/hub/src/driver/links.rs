@@ -4,7 +4,9 @@
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use dunlin_channel::{AddressId, AddressView, AttemptId, LinkId, Opened, Reason, State};
+use dunlin_channel::{
+    AddressId, AddressView, AttemptId, Facts, LinkId, Member, Opened, Reason, State, TrunkId,
+};
 use dunlin_core::{CloseReason, Nanos, RpcError};
 use dunlin_nexus::{ConnectError, PeerServing};
 use dunlin_wire::Ran;
@@ -13,8 +15,7 @@ use dunlin_wire::control::Serving;
 use super::{Around, Driver, put};
 use crate::board::{AddressState, ChannelState};
 use crate::error::AddressError;
-use crate::trunk::{Facts, Member};
-use crate::trunks::{Loss, TrunkId};
+use crate::trunks::{self, Loss};
 
 #[derive(Debug)]
 struct Link {
@@ -222,7 +223,8 @@ impl Driver {
             None => self.any_endpoint(address, &name, around),
         };
         let place = (name, endpoint);
-        match around.trunks.join(place, self.member(id), around.rpc) {
+        let ends = &mut trunks::Ends(around.rpc);
+        match around.trunks.join(place, self.member(id), ends) {
             Ok((trunk, facts)) => {
                 let link = Link {
                     id,
@@ -272,7 +274,8 @@ impl Driver {
     pub(super) fn disconnect(&mut self, id: LinkId, around: &mut Around<'_>) {
         if let Some(link) = self.links.remove(id) {
             let member = self.member(id);
-            around.trunks.leave(link.trunk, member, around.rpc);
+            let ends = &mut trunks::Ends(around.rpc);
+            around.trunks.leave(link.trunk, member, ends);
             self.end_waiting(link, CloseReason::Disconnected, around.now);
         }
     }

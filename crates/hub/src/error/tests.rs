@@ -55,6 +55,19 @@ fn every_error_says_if_the_call_ran() {
 }
 
 #[test]
+fn an_error_with_an_earlier_attempt_answers_for_both() {
+    for ran in [Ran::No, Ran::Yes, Ran::Unknown] {
+        for mut error in errors() {
+            let (before, text) = (error.ran(), error.to_string());
+            error.on_earlier(ran);
+            assert_eq!(error.ran(), before.join(ran), "{error:?}");
+            // An error that has not changed keeps its text.
+            assert_eq!(error.to_string() == text, error.ran() == before);
+        }
+    }
+}
+
+#[test]
 fn the_end_of_a_call_says_whether_any_attempt_ran() {
     let reasons = || Reasons::default();
     for ran in [Ran::No, Ran::Yes, Ran::Unknown] {

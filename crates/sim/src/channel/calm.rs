@@ -72,10 +72,13 @@ impl Plan {
             channel: Config {
                 pick,
                 lookup: Some(Nanos::from_millis(100)),
+                links_per_endpoint: 1,
                 ..Config::DEFAULT
             },
             servers: vec![server; servers],
             clients: 1,
+            channels: 1,
+            drops: None,
             calls: u32::try_from(calls).unwrap_or(u32::MAX),
             in_flight: 0,
             first_key: 0,

@@ -1,86 +1,52 @@
-//! A client: a channel's machine, driven over an endpoint. It issues the calls of its plan.
+//! A client: a process with an endpoint, and channels that share its sessions.
 //!
-//! Invariant: every attempt that the machine hands out is, until it ends, a call of the endpoint,
-//! whose tag is the attempt's number. Called by the world, and by `stage`, which stands in for a
-//! nexus. `client/drops.rs` has the callers that drop their calls, `client/picks.rs` the judge of
-//! picks, `client/load.rs` the functions for drills, and `client/late.rs` a planted bug.
+//! | file | what it owns |
+//! |---|---|
+//! | `client/channel.rs` | a channel's machine, and its calls |
+//! | `client/attempts.rs` | the attempts of a channel, on shared sessions |
+//! | `client/around.rs` | the parts that the channels of a client share |
+//! | `client/lines.rs` | the sessions, which the trunks of `dunlin_channel` order |
+//! | `client/turns.rs`, `client/picks.rs` | the judges of turns and of picks |
+//! | `client/drops.rs`, `client/load.rs` | callers that drop their calls; functions for drills |
+//! | `client/late.rs` | a planted bug |
+//!
+//! Called by the world, and by `stage`, which stands in for a nexus.
 
+mod around;
+mod attempts;
+mod channel;
 mod drops;
 mod late;
+mod lines;
 mod load;
 mod picks;
+mod turns;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use dunlin_channel::{Opened, Said};
+use dunlin_core::{CloseReason, Cx, Nanos, Session};
+use dunlin_wire::control::Serving;
 
-use dunlin_channel::{
-    Action, AttemptId, CallEnd, CallId, Counters, Fault, LinkId, Machine, Opened, Outcome, State,
-    Terms,
-};
-use dunlin_core::{CallOptions, CloseReason, Cx, Done, HandleError, Nanos, RpcError, Session, Tag};
-
-use dunlin_wire::ErrorCode;
-
-use self::late::{Late, is_lost};
-use self::picks::{Before, Picks};
+use self::around::Around;
+pub(super) use self::channel::Channel;
+use self::late::Late;
+use self::lines::{Inbox, Lines};
 use super::bug::Bug;
-use super::desk::{Desk, Order};
+use super::desk::{Desk, Line};
 use super::ledger::Shared;
 use super::plan::{self, Plan};
-use super::server::{CALL, index};
 use crate::world::net::{NetHandle, PortId, SimEndpoint, SimTransport, take_reports};
 use crate::world::rng::Rng;
 
-/// Completions that the machine has not received yet.
-#[derive(Default)]
-pub(super) struct Inbox {
-    done: Vec<Done>,
-}
-
-struct Attempt {
-    id: AttemptId,
-    name: usize,
-    link: LinkId,
-    call: dunlin_core::CallId,
-    is_cancelled: bool,
-}
-
-/// An open session.
-struct Link {
-    session: Session,
-    server: usize,
-    is_draining: bool,
-}
-
 pub(super) struct Client {
-    rpc: SimEndpoint<Inbox>,
-    machine: Machine,
     port: PortId,
-    desk: Desk,
-    ledger: Shared,
-    rng: Rng,
-    now: Nanos,
-    is_closed: bool,
-    connecting: BTreeMap<LinkId, usize>,
-    links: BTreeMap<LinkId, Link>,
-    listed: Vec<String>,
-    /// The endpoint's usual longest time before it asks for a late answer. Set while a server
-    /// drains, because the endpoint then asks more often.
-    calm: Option<Nanos>,
-    /// The time since which an open link leads to a listed server that is not draining.
-    ready: Option<Nanos>,
-    /// Outcomes to report a second time, as a fault.
-    again: VecDeque<(AttemptId, Outcome)>,
+    around: Around,
+    channels: Vec<Channel>,
+    /// A channel that the program drops during the run, and the time at which it does.
+    drops: Option<(usize, Nanos)>,
     /// Completions that a planted bug holds back.
     late: Late,
-    /// The attempts under way, by tag.
-    attempts: BTreeMap<u64, Attempt>,
-    names: BTreeMap<CallId, usize>,
-    tags: u64,
-    /// When the next calls begin.
-    begin: VecDeque<Nanos>,
-    cancel: BTreeSet<(Nanos, usize, CallId)>,
-    plan: Plan,
-    picks: Picks,
+    has_late: bool,
+    ledger: Shared,
 }
 
 impl Client {
@@ -92,381 +58,158 @@ impl Client {
         mut rng: Rng,
     ) -> Self {
         let seed = rng.next_u64();
-        let app = Inbox::default();
-        let mut rpc = SimTransport::endpoint(net, port, app, plan::endpoint(), seed);
+        let mut rpc = SimTransport::endpoint(net, port, Inbox::default(), plan::endpoint(), seed);
         rpc.on_completion(|app, done, _: &mut Cx<'_>| app.done.push(done));
-        let mut at = plan.begin;
-        let begin = (0..plan.calls).map(|_| {
-            at += Nanos(rng.exponential(plan.gap.0));
-            at
+        let channels = (0..plan.channels).map(|index| {
+            let shared = (desk.clone(), ledger.clone());
+            Channel::open(index, port, plan, shared, rng.fork())
         });
+        let channels = channels.collect();
         Self {
-            rpc,
-            machine: Machine::new(plan.channel, seed, Nanos::ZERO),
             port,
-            desk,
-            ledger,
-            begin: begin.collect(),
-            rng,
-            now: Nanos::ZERO,
-            is_closed: false,
-            connecting: BTreeMap::new(),
-            listed: Vec::new(),
-            calm: None,
-            ready: None,
-            again: VecDeque::new(),
+            around: Around::new(Lines::new(rpc, (desk, port)), plan),
+            channels,
+            drops: plan.drops,
             late: Late::default(),
-            links: BTreeMap::new(),
-            attempts: BTreeMap::new(),
-            names: BTreeMap::new(),
-            tags: 0,
-            cancel: BTreeSet::new(),
-            plan: plan.clone(),
-            picks: Picks::new(plan),
+            has_late: plan.bug == Some(Bug::LateEndOfLost),
+            ledger,
         }
     }
 
     pub(super) fn run_once(&mut self) {
-        self.rpc.run_once();
-        self.now = self.now.max(self.rpc.now());
-        take_reports(&mut self.rpc);
-        let mut ended = std::mem::take(&mut self.rpc.app_mut().done);
-        if self.plan.bug == Some(Bug::LateEndOfLost) {
-            self.late.delay_lost(&mut ended, self.now);
+        let around = &mut self.around;
+        let rpc = around.lines.rpc();
+        rpc.run_once();
+        around.now = around.now.max(rpc.now());
+        take_reports(rpc);
+        let mut ended = std::mem::take(&mut rpc.app_mut().done);
+        if self.has_late {
+            self.late.delay_lost(&mut ended, around.now);
         }
         for done in ended {
-            self.on_done(done);
+            let channel = &mut self.channels[channel::index_of(done.tag)];
+            channel.on_done(done, around);
         }
-        if self.again.len() > 4
-            && let Some((id, outcome)) = self.again.pop_front()
+        self.drop_due();
+        self.take_turns();
+        for channel in &mut self.channels {
+            channel.turn(&mut self.around);
+        }
+        while self.take_turns() {
+            for channel in &mut self.channels {
+                channel.settle(&mut self.around);
+            }
+        }
+        if let Some(what) = self.around.turns.take_violation() {
+            self.ledger.borrow_mut().violate(what);
+        }
+    }
+
+    /// Issues attempts that wait, while there is room. True if there were any.
+    fn take_turns(&mut self) -> bool {
+        let mut were_any = false;
+        let Self {
+            around, channels, ..
+        } = self;
+        while let Some(member) = around.trunks.next_turn(&mut around.lines, around.now) {
+            were_any = true;
+            channels[member.0 as usize].on_turn(member.1, around);
+        }
+        were_any
+    }
+
+    fn drop_due(&mut self) {
+        if let Some((channel, _)) = self.drops.take_if(|(_, at)| *at <= self.around.now)
+            && let Some(channel) = self.channels.get_mut(channel)
         {
-            self.machine.on_end(id, outcome, self.now);
+            channel.close(self.around.now);
         }
-        self.begin_due();
-        self.cancel_due();
-        self.settle();
-    }
-
-    /// Checks that no call is late.
-    pub(super) fn check(&mut self, now: Nanos) {
-        let is_ready = self.links.values().any(|link| self.may_be_picked(link));
-        self.ready = is_ready.then(|| self.ready.unwrap_or(now));
-        let (patience, ready) = (self.plan.channel.patience, self.ready);
-        let mut ledger = self.ledger.borrow_mut();
-        ledger.check(self.port.0, now, patience, ready);
-        for attempt in self.attempts.values() {
-            ledger.check_attempt(attempt.name, self.port.0, attempt.link, now);
-        }
-    }
-
-    fn may_be_picked(&self, link: &Link) -> bool {
-        let mut mates = self
-            .links
-            .values()
-            .filter(|mate| mate.server == link.server);
-        let name = link.server.to_string();
-        mates.all(|mate| !mate.is_draining) && self.listed.contains(&name)
     }
 
     pub(super) fn next_wakeup(&mut self) -> Nanos {
-        let machine = self.machine.next_wakeup();
-        let begin = match self.names.len() < self.plan.in_flight {
-            true => Some(self.now),
-            false => self.begin.front().copied(),
-        };
-        let cancel = self.cancel.first().map(|(at, ..)| *at);
-        let own = machine.into_iter().chain(begin).chain(cancel).min();
-        self.rpc.next_wakeup().min(own.unwrap_or(Nanos::MAX))
+        let now = self.around.now;
+        let own = self.channels.iter().filter_map(|it| it.next_wakeup(now));
+        let drops = self.drops.map(|(_, at)| at);
+        let next = own.chain(drops).min().unwrap_or(Nanos::MAX);
+        let around = &mut self.around;
+        let next = next.min(around.trunks.next_wakeup());
+        around.lines.rpc().next_wakeup().min(next)
     }
 
     pub(super) fn rpc(&mut self) -> &mut SimEndpoint<Inbox> {
-        &mut self.rpc
+        self.around.lines.rpc()
     }
 
-    pub(super) fn counters(&self) -> Counters {
-        *self.machine.counters()
+    pub(super) fn channels(&mut self) -> &mut [Channel] {
+        &mut self.channels
     }
 
-    /// Describes an address that does not serve although no fault is left, if there is one.
-    pub(super) fn ill(&self) -> Option<String> {
-        let mut views = self.machine.addresses();
-        let is_ill = |state| matches!(state, State::Connecting | State::Gone);
-        let ill = views.find(|view| is_ill(view.state));
-        ill.map(|view| format!("port {}: no fault is left, and {view:?}", self.port.0))
-    }
-
-    /// Number of attempts that have not ended.
-    pub(super) fn under_way(&self) -> usize {
-        self.attempts.len()
+    /// Describes a session that is left although no channel is, if there is one.
+    pub(super) fn left_over(&self) -> Option<String> {
+        let are_closed = self.channels.iter().all(Channel::is_closed);
+        let left = (self.around.lines.len(), self.around.trunks.sessions());
+        let port = self.port.0;
+        (are_closed && left != (0, 0))
+            .then(|| format!("port {port}: no channel is left, but {left:?} sessions are"))
     }
 
     // Events from the stage.
 
-    /// Handles the opening of a link, which the client may no longer want.
-    pub(super) fn on_opened(&mut self, link: LinkId, session: Session, opened: &Opened) {
-        let Some(server) = self.connecting.remove(&link) else {
-            self.end_session(session);
-            return self.order(Order::Disconnected(session));
+    /// Handles the opening of a session, which the client may no longer want.
+    pub(super) fn on_opened(&mut self, line: Line, session: Session, opened: &Opened) {
+        let around = &mut self.around;
+        if !around.lines.on_opened(line, session) {
+            return;
+        }
+        let said = said(opened.server, opened.draining);
+        around.trunks.on_serving(line, said, &mut around.lines);
+        let Some((members, facts)) = around.trunks.on_opened(line, opened.window) else {
+            return;
         };
-        let entry = Link {
-            session,
-            server,
-            is_draining: false,
-        };
-        self.links.insert(link, entry);
-        self.machine.on_opened(link, opened, self.now);
-    }
-
-    /// Handles a link that could not be opened, or that is lost.
-    pub(super) fn on_closed(&mut self, link: LinkId, reason: CloseReason) {
-        self.connecting.remove(&link);
-        if let Some(entry) = self.links.remove(&link) {
-            self.rpc.lifecycle().close(entry.session, reason);
-        }
-        self.hurry();
-        self.machine.on_closed(link, reason, self.now);
-    }
-
-    pub(super) fn on_draining(&mut self, link: LinkId) {
-        if let Some(entry) = self.links.get_mut(&link) {
-            entry.is_draining = true;
-        }
-        self.hurry();
-        self.machine.on_serving(link, true, 1, self.now);
-    }
-
-    pub(super) fn on_names(&mut self, names: Option<&[String]>) {
-        match names {
-            Some(names) => {
-                self.listed = names.to_vec();
-                let names = names.iter().map(String::as_str);
-                self.machine.on_addresses(names, self.now);
-            }
-            None => self.machine.on_lookup_failed(self.now),
+        for (channel, link) in members {
+            self.channels[channel as usize].on_opened(link, &facts, around.now);
         }
     }
 
+    /// Handles a session that could not be opened, or that is lost.
+    pub(super) fn on_closed(&mut self, line: Line, reason: CloseReason) {
+        let around = &mut self.around;
+        around.lines.on_lost(line, reason);
+        let loss = around.trunks.on_closed(line, &mut around.lines, around.now);
+        for (channel, link) in loss.map(|loss| loss.members).unwrap_or_default() {
+            self.channels[channel as usize].on_closed(link, reason, around);
+        }
+    }
+
+    pub(super) fn on_draining(&mut self, line: Line, server: u64) {
+        let around = &mut self.around;
+        let said = said(server, true);
+        around.trunks.on_serving(line, said, &mut around.lines);
+        for (channel, link) in around.trunks.members_of(line) {
+            self.channels[channel as usize].on_draining(link, around.now);
+        }
+    }
+
+    pub(super) fn on_names(&mut self, channel: usize, names: Option<&[String]>) {
+        self.channels[channel].on_names(names, self.around.now);
+    }
+
+    /// Closes every channel.
     pub(super) fn close(&mut self) {
-        self.is_closed = true;
-        self.machine.close(self.now);
-    }
-
-    // Calls.
-
-    fn begin_due(&mut self) {
-        while self.begin.front().is_some_and(|at| *at <= self.now) {
-            self.begin.pop_front();
-            self.begin_call();
-        }
-        while self.names.len() < self.plan.in_flight {
-            self.begin_call();
+        for channel in &mut self.channels {
+            channel.close(self.around.now);
         }
     }
+}
 
-    fn begin_call(&mut self) {
-        let (now, rng, plan) = (self.now, &mut self.rng, &self.plan);
-        let own = rng
-            .chance(plan.deadlines)
-            .then(|| now + Nanos(rng.exponential(50_000_000)));
-        let key = plan.draw_key(rng);
-        let terms = Terms {
-            idempotent: rng.chance(plan.idempotent),
-            once: plan.notices && key.is_multiple_of(4),
-            deadline: own.or(plan.channel.deadline.map(|span| now + span)),
-            key: Some(key),
-            endpoint: None,
-        };
-        let before = Before::of(&self.machine);
-        let Ok(call) = self.machine.on_call(terms, now) else {
-            return;
-        };
-        let mut ledger = self.ledger.borrow_mut();
-        let times = (now, ledger.calm());
-        if let Err(what) = self.picks.on_call(&before, &self.machine, key, times) {
-            ledger.violate(what);
-        }
-        let name = ledger.begin(self.port.0, terms, now);
-        drop(ledger);
-        self.names.insert(call, name);
-        if rng.chance(plan.cancels) {
-            let at = now + Nanos(rng.exponential(5_000_000));
-            self.cancel.insert((at, name, call));
-        }
-    }
-
-    /// Carries out the machine's actions.
-    fn settle(&mut self) {
-        while let Some(action) = self.machine.poll(self.now) {
-            match action {
-                Action::Connect { link, address, .. } => self.connect(link, address),
-                Action::Disconnect { link } => self.disconnect(link),
-                Action::Send {
-                    attempt,
-                    call,
-                    link,
-                    deadline,
-                } => {
-                    self.send(attempt, call, link, deadline);
-                }
-                Action::Cancel { attempt } => self.cancel_attempt(attempt),
-                Action::End { call, end } => {
-                    let name = self.names.remove(&call);
-                    self.end(name.expect("the machine has named it"), end);
-                }
-                Action::LookUp => self.order(Order::LookUp),
-            }
-        }
-    }
-
-    fn end(&self, name: usize, end: CallEnd) {
-        let goes_on = |attempt: &Attempt| attempt.name == name && !attempt.is_cancelled;
-        if self.attempts.values().any(goes_on) {
-            self.violate(format!(
-                "call {name} has ended, but an attempt at it continues"
-            ));
-        }
-        let patience = self.plan.channel.patience;
-        self.ledger.borrow_mut().end(name, end, self.now, patience);
-    }
-
-    fn order(&self, order: Order) {
-        self.desk.borrow_mut().push((self.port, order));
-    }
-
-    fn connect(&mut self, link: LinkId, address: dunlin_channel::AddressId) {
-        let mut views = self.machine.addresses();
-        let view = views.find(|view| view.id == address);
-        let server = view.and_then(|view| view.name.parse().ok());
-        let server = server.expect("names are numbers");
-        self.connecting.insert(link, server);
-        self.order(Order::Connect(link, server));
-    }
-
-    fn disconnect(&mut self, link: LinkId) {
-        self.connecting.remove(&link);
-        let Some(Link { session, .. }) = self.links.remove(&link) else {
-            return;
-        };
-        self.hurry();
-        let is_used = self.attempts.values().any(|attempt| attempt.link == link);
-        if is_used && !self.is_closed {
-            self.violate(format!("{link:?} is disconnected with calls under way"));
-        }
-        self.end_session(session);
-        self.order(Order::Disconnected(session));
-    }
-
-    /// Ends a session, unless it has already ended.
-    fn end_session(&mut self, session: Session) {
-        if self.rpc.disconnect(session) == Err(HandleError::WrongEndpoint) {
-            self.violate(format!("{session:?} is of another endpoint"));
-        }
-    }
-
-    fn send(&mut self, id: AttemptId, call: CallId, link: LinkId, deadline: Option<Nanos>) {
-        let Some(name) = self.names.get(&call).copied() else {
-            return self.violate(format!("a call that has ended is sent: {call:?}"));
-        };
-        let live = self.attempts.values().filter(|it| it.name == name).count();
-        let most = usize::from(self.plan.channel.retry.attempts);
-        let now = self.now;
-        let mut ledger = self.ledger.borrow_mut();
-        ledger.send(name, (live, most), deadline, now);
-        drop(ledger);
-        let Some(entry) = self.links.get(&link) else {
-            return self.violate(format!("a request goes over {link:?}, which is not open"));
-        };
-        let session = entry.session;
-        if !self.may_be_picked(entry) {
-            self.violate(format!(
-                "a request goes to a server that drains or left: {link:?}"
-            ));
-        }
-        let bufs = (
-            self.rpc.cx().copy(&(name as u64).to_le_bytes()),
-            self.rpc.buf(8),
-        );
-        let (Ok(request), Ok(response)) = bufs else {
-            return self.violate("there is no memory for a request".to_owned());
-        };
-        self.tags += 1;
-        let options = CallOptions {
-            deadline: deadline.map(|end| end.since(self.now)),
-        };
-        let taken = self
-            .rpc
-            .call_with(session, CALL, request, response, Tag(self.tags), options);
-        match taken {
-            Ok(call) => {
-                self.machine.on_issued(id);
-                self.attempts.insert(
-                    self.tags,
-                    Attempt {
-                        id,
-                        name,
-                        link,
-                        call,
-                        is_cancelled: false,
-                    },
-                );
-            }
-            Err(refused) => {
-                let fault = Fault::NotTaken(refused.kind);
-                self.on_end(id, name, Outcome::Failed(fault));
-            }
-        }
-    }
-
-    fn on_done(&mut self, done: Done) {
-        let Some(attempt) = self.attempts.remove(&done.tag.0) else {
-            return self.violate(format!("no attempt has the tag {:?}", done.tag));
-        };
-        let outcome = match done.result {
-            Ok(()) => {
-                let answer = done.response.data().first_chunk();
-                let answer = answer.map(|name| index(u64::from_le_bytes(*name)));
-                if answer != Some(attempt.name) {
-                    self.violate(format!("call {} has another's answer", attempt.name));
-                }
-                Outcome::Answered
-            }
-            Err(error) => Outcome::Failed(Fault::of(error)),
-        };
-        self.on_end(attempt.id, attempt.name, outcome);
-        if self.rng.chance(self.plan.cancels) {
-            self.drop_call(attempt.name);
-        }
-    }
-
-    fn on_end(&mut self, id: AttemptId, name: usize, outcome: Outcome) {
-        let shutting_down = Fault::Sent(RpcError::rejected(ErrorCode::SHUTTING_DOWN, true));
-        let is_free = match outcome {
-            Outcome::Answered => false,
-            Outcome::Failed(Fault::NotTaken(_) | Fault::NotSent(_)) => {
-                self.ledger.borrow_mut().take_back(name);
-                true
-            }
-            Outcome::Failed(fault) if fault == shutting_down => {
-                self.ledger.borrow_mut().take_back(name);
-                true
-            }
-            Outcome::Failed(_) => false,
-        };
-        if matches!(outcome, Outcome::Answered | Outcome::Failed(Fault::Sent(_))) {
-            self.ledger.borrow_mut().leave(name);
-        }
-        if self.attempts.values().all(|attempt| attempt.name != name) {
-            let is_lost = matches!(outcome, Outcome::Failed(Fault::Sent(error)) if is_lost(error));
-            let ends = (is_free, is_lost);
-            self.ledger.borrow_mut().idle(name, self.now, ends);
-        }
-        if self.rng.one_in(5) {
-            self.again.push_back((id, outcome));
-        }
-        self.machine.on_end(id, outcome, self.now);
-    }
-
-    fn violate(&self, what: String) {
-        self.ledger.borrow_mut().violate(what);
+/// The announcement of a server with one endpoint.
+const fn said(process: u64, draining: bool) -> Said {
+    Said {
+        process,
+        serving: Serving {
+            draining,
+            endpoints: 1,
+            health: None,
+        },
     }
 }

@@ -5,18 +5,22 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use dunlin_channel::LinkId;
 use dunlin_core::Session;
 
 use crate::world::net::PortId;
 
+/// The number of a session, which its client gives it. The stage opens the session later.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Line(pub(super) u64);
+
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Order {
-    /// Open a session to a server, for this link.
-    Connect(LinkId, usize),
+    /// Open a session to a server, with this number.
+    Connect(Line, usize),
     /// The client has ended its session.
     Disconnected(Session),
-    LookUp,
+    /// Look the servers up, for this channel of the client.
+    LookUp(usize),
 }
 
 pub(super) type Desk = Rc<RefCell<Vec<(PortId, Order)>>>;

@@ -90,10 +90,13 @@ impl Drill {
             channel: Config {
                 lookup: Some(Nanos::from_secs(1)),
                 patience: PATIENCE,
+                links_per_endpoint: 1,
                 ..Config::DEFAULT
             },
             servers: vec![server; self.servers()],
             clients: 1,
+            channels: 1,
+            drops: None,
             calls: 0,
             in_flight: CALLS,
             keys: 0,
@@ -238,10 +241,12 @@ impl Drainage {
         self.run.stage().world.cluster.ledger.borrow().ended()
     }
 
-    fn client(&mut self) -> &mut super::client::Client {
+    fn client(&mut self) -> &mut super::client::Channel {
         let port = PortId(self.drill.servers());
-        let client = self.run.stage().client(port);
-        client.expect("the client's process does not end")
+        let channels = self.run.stage().channels(port);
+        channels
+            .first_mut()
+            .expect("the client's process does not end")
     }
 }
 

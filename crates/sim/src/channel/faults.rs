@@ -152,7 +152,7 @@ impl Stage {
             self.schedule(now + after, Event::Lost(at, reason));
             let made = self.sessions[at];
             let mut ledger = self.world.cluster.ledger.borrow_mut();
-            ledger.fail(made.client.0, made.link, now + within);
+            ledger.fail((made.client.0, made.line), now + within);
         }
     }
 

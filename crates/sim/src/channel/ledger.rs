@@ -8,9 +8,11 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use dunlin_channel::{CallEnd, LinkId, Terms, Why};
+use dunlin_channel::{CallEnd, Terms, Why};
 use dunlin_core::Nanos;
 use dunlin_wire::Ran;
+
+use super::desk::Line;
 
 #[derive(Clone, Debug)]
 struct Call {
@@ -41,9 +43,9 @@ pub(super) struct Ledger {
     begun: BTreeMap<usize, u64>,
     /// The price that each client has paid for repeats so far, in tenths of a repeat.
     paid: BTreeMap<usize, u64>,
-    /// For each client and link to a failed server, the time by which the client must know of the
-    /// failure.
-    failed: BTreeMap<(usize, LinkId), Nanos>,
+    /// For each session with a failed server, which is one of the client at a port, the time by
+    /// which the client must know of the failure.
+    failed: BTreeMap<(usize, Line), Nanos>,
     /// The time at which the last fault so far is over.
     calm: Nanos,
     tally: Tally,
@@ -184,16 +186,16 @@ impl Ledger {
         self.calm
     }
 
-    /// Notes that a server has failed, and that the client of this link must know it by the time
+    /// Notes that a server has failed, and that the client of this session must know it by the time
     /// `by`.
-    pub(super) fn fail(&mut self, client: usize, link: LinkId, by: Nanos) {
-        let first = self.failed.entry((client, link)).or_insert(by);
+    pub(super) fn fail(&mut self, session: (usize, Line), by: Nanos) {
+        let first = self.failed.entry(session).or_insert(by);
         *first = by.min(*first);
     }
 
-    /// Checks a call with an attempt in flight over this link.
-    pub(super) fn check_attempt(&mut self, name: usize, client: usize, link: LinkId, now: Nanos) {
-        let failed = self.failed.get(&(client, link)).copied();
+    /// Checks a call with an attempt in flight on this session.
+    pub(super) fn check_attempt(&mut self, name: usize, session: (usize, Line), now: Nanos) {
+        let failed = self.failed.get(&session).copied();
         if let Some(by) = failed.filter(|by| now > *by + LATE) {
             let what = format!(
                 "at {} ns an attempt at call {name} continues, although its server has failed, \

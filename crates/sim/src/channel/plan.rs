@@ -13,9 +13,13 @@ pub(super) struct Plan {
     pub(super) channel: Config,
     pub(super) servers: Vec<ServerPlan>,
     pub(super) clients: usize,
-    /// Calls of each client that begin at random times.
+    /// Number of channels of each client, which share its sessions.
+    pub(super) channels: usize,
+    /// A channel that each client drops while its others go on, and the time at which it does.
+    pub(super) drops: Option<(usize, Nanos)>,
+    /// Calls of each channel that begin at random times.
     pub(super) calls: u32,
-    /// Further calls that each client keeps in flight: when one ends, another begins.
+    /// Further calls that each channel keeps in flight: when one ends, another begins.
     pub(super) in_flight: usize,
     /// Number of different keys of calls, which begin with `first_key`; 0: each call has its own.
     pub(super) keys: u64,
@@ -28,7 +32,7 @@ pub(super) struct Plan {
     pub(super) window: u32,
     /// The time at which the first calls begin.
     pub(super) begin: Nanos,
-    /// Mean time between two calls of a client.
+    /// Mean time between two calls of a channel.
     pub(super) gap: Nanos,
     pub(super) idempotent: Ppm,
     pub(super) deadlines: Ppm,
@@ -72,6 +76,8 @@ pub(super) fn endpoint() -> dunlin_core::Config {
     }
 }
 
+/// The most channels of a client.
+pub(super) const MOST_CHANNELS: usize = 4;
 /// Faults strike until this time.
 pub(super) const CHAOS: Nanos = Nanos::from_millis(1500);
 /// From this time on, every server must serve again.
@@ -103,22 +109,28 @@ impl Plan {
                 .then(|| Nanos::from_millis(rng.log_between(1, 800))),
             lookup: Some(Nanos::from_millis(rng.between(100, 500))),
             lookup_pause: Nanos::from_millis(rng.between(0, 100)),
-            links_per_server: 1 + rng.index(3),
+            // A link is a trunk, which opens more sessions by itself.
+            links_per_endpoint: 1,
             ..Config::DEFAULT
         };
         channel.retry.attempts = *rng.pick(&[1, 2, 3]);
         let servers = (0..rng.between(1, 4)).map(|_| ServerPlan::draw(rng, storm));
+        let servers = servers.collect();
+        let channels = *rng.pick(&[1, 1, 2, 3]);
         Self {
             channel,
-            servers: servers.collect(),
+            servers,
             clients: 1 + rng.index(2),
+            channels,
+            drops: (channels > 1 && rng.one_in(2))
+                .then(|| (rng.index(channels), Nanos(rng.below(CHAOS.0)))),
             calls: if storm { 250 } else { 60 },
             in_flight: 0,
             keys: *rng.pick(&[0, 8, 40]),
             first_key: 0,
             notices: true,
             versions: true,
-            window: 8,
+            window: *rng.pick(&[2, 8]),
             begin: Nanos::ZERO,
             gap: if storm {
                 Nanos::from_micros(500)

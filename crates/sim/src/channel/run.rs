@@ -13,7 +13,7 @@ use dunlin_core::Nanos;
 use super::faults::Fault;
 use super::plan::{CHAOS, END, Plan, SETTLE};
 use super::shares::Judged;
-use super::stage::{Event, Members, Stage};
+use super::stage::{Event, Members, Stage, process};
 use crate::world::net::{FaultRates, Net, PortId};
 use crate::world::rng::Rng;
 use crate::world::{Act, World};
@@ -160,20 +160,26 @@ impl Run {
             .set_rates(FaultRates::NONE);
         self.stage.heal();
         self.run_until(SETTLE)?;
-        self.each(|client| client.ill().map_or(Ok(()), Err))?;
+        self.each(|channel| channel.ill().map_or(Ok(()), Err))?;
         if self.stage.rng.one_in(2) {
-            self.each(|client| {
-                client.close();
-                Ok(())
-            })?;
-            self.clients().for_each(|port| self.stage.world.poke(port));
+            for port in self.clients() {
+                if let Some(client) = self.stage.client(port) {
+                    client.close();
+                }
+                self.stage.world.poke(port);
+            }
         }
         self.run_until(END)?;
-        self.each(|client| match client.under_way() {
+        self.each(|channel| match channel.under_way() {
             0 => Ok(()),
             left => Err(format!("{left} attempts have not ended")),
         })?;
-        self.each(|client| client.judge_shares())?;
+        for port in self.clients() {
+            let client = self.stage.client(port);
+            client.and_then(|it| it.left_over()).map_or(Ok(()), Err)?;
+        }
+        let now = self.stage.world.now();
+        self.each(|channel| channel.judge_shares(now))?;
         self.stage.world.cluster.ledger.borrow_mut().check_all();
         self.check()
     }
@@ -185,17 +191,22 @@ impl Run {
 
     /// Number of calls that clients will begin.
     pub(super) fn not_begun(&mut self) -> usize {
-        let clients = self.clients();
-        let to_begin = |port| self.stage.client(port).map_or(0, |it| it.to_begin());
-        clients.into_iter().map(to_begin).sum()
+        let mut to_begin = 0;
+        for port in self.clients() {
+            let channels = self.stage.channels(port).iter();
+            to_begin += channels.map(|it| it.to_begin()).sum::<usize>();
+        }
+        to_begin
     }
 
     /// The number of calls that have not begun or not ended, and of attempts in flight.
     pub(super) fn left(&mut self) -> usize {
         let mut left = self.stage.world.cluster.ledger.borrow().open();
         for port in self.clients() {
-            let client = self.stage.client(port);
-            left += client.map_or(0, |client| client.to_begin() + client.under_way());
+            let channels = self.stage.channels(port).iter();
+            left += channels
+                .map(|it| it.to_begin() + it.under_way())
+                .sum::<usize>();
         }
         left
     }
@@ -207,12 +218,13 @@ impl Run {
 
     fn each(
         &mut self,
-        mut visit: impl FnMut(&mut super::client::Client) -> Result<(), String>,
+        mut visit: impl FnMut(&mut super::client::Channel) -> Result<(), String>,
     ) -> Result<(), String> {
         for port in self.clients() {
-            if let Some(client) = self.stage.client(port) {
-                visit(client)?;
-            }
+            self.stage
+                .channels(port)
+                .iter_mut()
+                .try_for_each(&mut visit)?;
         }
         Ok(())
     }
@@ -223,8 +235,8 @@ impl Run {
             let next = self.stage.next().unwrap_or(end).max(now);
             let step = next.min(now + STEP).min(end);
             self.stage.world.run_until(step);
-            self.each(|client| {
-                client.check(step);
+            self.each(|channel| {
+                channel.check(step);
                 Ok(())
             })?;
             self.check()?;
@@ -242,13 +254,14 @@ impl Run {
             Event::Strike(fault) if stage.world.now() < self.chaos => stage.strike(fault),
             // The world is now without faults, so none strikes.
             Event::Strike(_) => {}
-            Event::Connect(client, link, server) => stage.connect(client, link, server),
-            Event::LookedUp(client) => stage.look_up(client),
+            Event::Connect(client, line, server) => stage.connect(client, line, server),
+            Event::LookedUp(client, channel) => stage.look_up(client, channel),
             Event::Lost(at, reason) => stage.lose(at, reason),
             Event::Draining(at) => {
                 let made = stage.sessions[at];
+                let server = process(made.server, made.life);
                 if let Some(client) = stage.client(made.client).filter(|_| made.is_open) {
-                    client.on_draining(made.link);
+                    client.on_draining(made.line, server);
                 }
                 stage.world.poke(made.client);
             }
@@ -267,9 +280,9 @@ impl Run {
     pub(super) fn report(&mut self) -> Report {
         let (mut counters, mut judged) = (Counters::default(), Judged::default());
         for port in self.clients() {
-            if let Some(client) = self.stage.client(port) {
-                counters = counters.plus(&client.counters());
-                judged = judged.plus(client.judged());
+            for channel in self.stage.channels(port) {
+                counters = counters.plus(&channel.counters());
+                judged = judged.plus(channel.judged());
             }
         }
         Report {

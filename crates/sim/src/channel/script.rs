@@ -139,6 +139,8 @@ impl Script {
             channel: self.channel,
             servers: servers.collect(),
             clients: self.clients,
+            channels: 1,
+            drops: None,
             calls: u32::try_from(calls).unwrap_or(u32::MAX),
             in_flight: 0,
             keys: self.keys,

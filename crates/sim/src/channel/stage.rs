@@ -5,12 +5,12 @@
 //! Invariant: a record in `sessions` is open until its client has ended the session, or learns that
 //! the session is gone. Called by `run` and `faults`.
 
-use dunlin_channel::{LinkId, Opened};
+use dunlin_channel::Opened;
 use dunlin_core::transport::PeerId;
 use dunlin_core::{CloseReason, Nanos, Session, SessionOffer, SessionOptions};
 
-use super::client::Client;
-use super::desk::{Desk, Order};
+use super::client::{Channel, Client};
+use super::desk::{Desk, Line, Order};
 use super::ledger::Shared;
 use super::plan::{Plan, ServerPlan};
 use super::server::{self, ServerRpc};
@@ -85,8 +85,8 @@ impl Node for Member {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     Strike(super::faults::Fault),
-    Connect(PortId, LinkId, usize),
-    LookedUp(PortId),
+    Connect(PortId, Line, usize),
+    LookedUp(PortId, usize),
     /// A client learns that its session is gone.
     Lost(usize, CloseReason),
     /// A client learns that a server is draining.
@@ -99,7 +99,7 @@ pub(super) enum Event {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Made {
     pub(super) client: PortId,
-    pub(super) link: LinkId,
+    pub(super) line: Line,
     near: Session,
     pub(super) server: usize,
     pub(super) life: u32,
@@ -149,13 +149,13 @@ impl Stage {
         for (client, order) in orders {
             let (now, rng) = (self.world.now(), &mut self.rng);
             match order {
-                Order::Connect(link, server) => {
+                Order::Connect(line, server) => {
                     let at = now + Nanos::from_micros(rng.log_between(50, 5_000));
-                    self.schedule(at, Event::Connect(client, link, server));
+                    self.schedule(at, Event::Connect(client, line, server));
                 }
-                Order::LookUp => {
+                Order::LookUp(channel) => {
                     let at = now + Nanos::from_micros(rng.log_between(50, 300_000));
-                    self.schedule(at, Event::LookedUp(client));
+                    self.schedule(at, Event::LookedUp(client, channel));
                 }
                 Order::Disconnected(near) => self.on_disconnected(client, near),
             }
@@ -179,6 +179,10 @@ impl Stage {
         }
     }
 
+    pub(super) fn channels(&mut self, port: PortId) -> &mut [Channel] {
+        self.client(port).map_or(&mut [], Client::channels)
+    }
+
     pub(super) fn server(&mut self, server: usize) -> Option<&mut ServerRpc> {
         match self.world.node(PortId(server))? {
             Member::Server(rpc) => Some(rpc),
@@ -187,13 +191,13 @@ impl Stage {
     }
 
     /// Carries out a client's order.
-    pub(super) fn connect(&mut self, client: PortId, link: LinkId, server: usize) {
+    pub(super) fn connect(&mut self, client: PortId, line: Line, server: usize) {
         match self.make(client, server) {
             Some((near, far)) => {
                 let life = self.world.life(PortId(server));
                 self.sessions.push(Made {
                     client,
-                    link,
+                    line,
                     near,
                     server,
                     life,
@@ -201,19 +205,19 @@ impl Stage {
                     is_open: true,
                 });
                 let opened = Opened {
-                    server: server as u64 | u64::from(life) << 32,
+                    server: process(server, life),
                     endpoint: 0,
                     endpoints: 1,
                     window: self.world.cluster.plan.window,
                     draining: false,
                 };
                 if let Some(client) = self.client(client) {
-                    client.on_opened(link, near, &opened);
+                    client.on_opened(line, near, &opened);
                 }
             }
             None => {
                 if let Some(client) = self.client(client) {
-                    client.on_closed(link, CloseReason::Refused);
+                    client.on_closed(line, CloseReason::Refused);
                 }
             }
         }
@@ -253,7 +257,7 @@ impl Stage {
         }
         let made = *made;
         if let Some(client) = self.client(made.client) {
-            client.on_closed(made.link, reason);
+            client.on_closed(made.line, reason);
         }
         self.world.poke(made.client);
         let then = self.world.now() + Nanos::from_millis(1);
@@ -275,15 +279,20 @@ impl Stage {
         self.world.poke(PortId(server));
     }
 
-    pub(super) fn look_up(&mut self, client: PortId) {
+    pub(super) fn look_up(&mut self, client: PortId, channel: usize) {
         let names: Vec<String> = (0..self.listed.len())
             .filter(|server| self.listed[*server])
             .map(|server| server.to_string())
             .collect();
         let fails = self.rng.one_in(6);
         if let Some(client) = self.client(client) {
-            client.on_names((!fails).then_some(&names));
+            client.on_names(channel, (!fails).then_some(&names));
         }
         self.world.poke(client);
     }
+}
+
+/// The number of a server's process.
+pub(super) fn process(server: usize, life: u32) -> u64 {
+    server as u64 | u64::from(life) << 32
 }

@@ -29,11 +29,12 @@ fn only_calls_that_may_run_twice_are_repeated_after_they_ran() {
     let channel = Way::Shm.open(&server);
     block_on(channel.ready()).unwrap();
     let begun = || seen.begun.load(Ordering::SeqCst);
-    // All attempts share the call's deadline.
-    for (idempotent, runs) in [(false, 1), (true, 1)] {
-        let (before, again) = (begun(), Retry::new(Repeat::up_to(2), channel.clone()));
+    // Each attempt ends at a deadline of its own, and may have run.
+    for (idempotent, runs) in [(false, 1), (true, 3)] {
+        let channels = [(); 3].map(|()| channel.clone());
+        let (before, turns) = (begun(), Turns::new(channels, Some(SHORT)));
         let call = channel.call(HANG, b"").idempotent(idempotent);
-        let end = block_on(again.oneshot(call.deadline(SHORT))).unwrap_err();
+        let end = block_on(Retry::new(Repeat::up_to(2), turns).oneshot(call)).unwrap_err();
         assert_eq!(end.ran(), Ran::Unknown, "{end}");
         assert_eq!(begun() - before, runs);
     }
@@ -48,18 +49,62 @@ fn only_calls_that_may_run_twice_are_repeated_after_they_ran() {
 }
 
 #[test]
+fn no_call_is_repeated_after_its_deadline() {
+    let (handlers, seen) = (runtime(), Arc::<Seen>::default());
+    let server = Way::Shm.serve(1, &worker(&seen), handlers.handle());
+    let channel = Way::Shm.open(&server);
+    block_on(channel.ready()).unwrap();
+    let again = Retry::new(Repeat::up_to(2), channel.clone());
+    let call = channel.call(HANG, b"").idempotent(true).deadline(SHORT);
+    let end = block_on(again.oneshot(call)).unwrap_err();
+    assert_eq!(end.ran(), Ran::Unknown, "{end}");
+    // A repeat would be another call of the channel, even if it is late and is not sent.
+    let last = block_on(channel.call(RUN, &[5, 0])).unwrap();
+    assert_eq!(last.data(), [5]);
+    while channel.counters().answered == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(channel.counters().calls, 2);
+}
+
+/// A channel to an address without a server: each attempt ends at once, and has not run.
+fn nowhere() -> Channel {
+    let hub = dunlin::Hub::builder().listen("127.0.0.1:0");
+    let channel = hub.start().unwrap().channel().patience(Duration::ZERO);
+    channel.address(free_port()).open().unwrap()
+}
+
+/// The error of the last attempt says that this attempt has not run. An earlier one may have.
+#[test]
+fn the_error_after_repeats_answers_for_all_attempts() {
+    let (handlers, seen) = (runtime(), Arc::<Seen>::default());
+    let server = Way::Shm.serve(1, &worker(&seen), handlers.handle());
+    let channel = Way::Shm.open(&server);
+    block_on(channel.ready()).unwrap();
+    let call = || channel.call(HANG, b"").idempotent(true);
+    let turns = || Turns::new([channel.clone(), nowhere(), nowhere()], Some(SHORT));
+    let end = block_on(Retry::new(Repeat::up_to(2), turns()).oneshot(call())).unwrap_err();
+    assert_eq!(end.ran(), Ran::Unknown, "{end}");
+    assert!(matches!(end, ChannelError::Call { .. }), "{end}");
+    // The same with a layer between the policy and the channel.
+    let timed = Timeout::new(turns(), 10 * SHORT);
+    let end = block_on(Retry::new(Repeat::up_to(2), timed).oneshot(call())).unwrap_err();
+    let end = end.downcast::<ChannelError>().unwrap();
+    assert_eq!(end.ran(), Ran::Unknown, "{end}");
+    assert_eq!(seen.begun.load(Ordering::SeqCst), 2);
+    // If no attempt has run, the last error is returned unchanged.
+    let turns = Turns::new([(); 3].map(|()| nowhere()), Some(SHORT));
+    let end = block_on(Retry::new(Repeat::up_to(2), turns).oneshot(call())).unwrap_err();
+    assert!(matches!(end, ChannelError::NoServer(_)), "{end}");
+}
+
+#[test]
 fn a_call_that_has_not_run_is_repeated() {
-    // At these addresses there is no server, so each attempt ends at once, and has not run.
-    let nowhere = || {
-        let hub = dunlin::Hub::builder().listen("127.0.0.1:0");
-        let channel = hub.start().unwrap().channel().patience(Duration::ZERO);
-        channel.address(free_port()).open().unwrap()
-    };
     let (handlers, seen) = (runtime(), Arc::<Seen>::default());
     let server = Way::Shm.serve(1, &worker(&seen), handlers.handle());
     let channels = [nowhere(), nowhere(), Way::Shm.open(&server)];
     let first = channels[0].clone();
-    let turns = Turns { channels, next: 0 };
+    let turns = Turns::new(channels, None);
     let call = first.call(RUN, &[5, 0]);
     let repeats = Repeat::up_to(2).backoff(SHORT, SHORT);
     let answer = block_on(Retry::new(repeats, turns).oneshot(call)).unwrap();
@@ -67,11 +112,22 @@ fn a_call_that_has_not_run_is_repeated() {
     assert_eq!(seen.run.load(Ordering::SeqCst), 1);
 }
 
-/// Sends each attempt over the next channel.
+/// Sends each attempt over the next channel, with a deadline of its own if there is a `span`.
 #[derive(Clone)]
 struct Turns {
     channels: [Channel; 3],
     next: usize,
+    span: Option<Duration>,
+}
+
+impl Turns {
+    fn new(channels: [Channel; 3], span: Option<Duration>) -> Self {
+        Self {
+            channels,
+            next: 0,
+            span,
+        }
+    }
 }
 
 impl Service<dunlin::Outgoing> for Turns {
@@ -89,6 +145,10 @@ impl Service<dunlin::Outgoing> for Turns {
     fn call(&mut self, call: dunlin::Outgoing) -> dunlin::Outgoing {
         let next = self.next;
         self.next += 1;
+        let call = match self.span {
+            Some(span) => call.deadline(span),
+            None => call,
+        };
         Service::call(&mut self.channels[next], call)
     }
 }

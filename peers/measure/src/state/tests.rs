@@ -13,6 +13,7 @@ fn samples(pings: &[[f64; 2]]) -> Vec<Sample> {
             lost: 0,
         },
         pings: pings.to_vec(),
+        system_calls: None,
     };
     pings.iter().map(sample).collect()
 }

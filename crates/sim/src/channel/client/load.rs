@@ -1,14 +1,8 @@
-//! The load of a drill: a client that makes calls until it stops, and hurries while a server
-//! drains.
+//! The load of a drill: a channel that makes calls until it stops.
 
-use dunlin_core::Nanos;
+use super::channel::Channel;
 
-use super::Client;
-
-/// The longest time after which a client asks for late answers while a server drains.
-const HURRY: Nanos = Nanos::from_millis(20);
-
-impl Client {
+impl Channel {
     /// Whether calls may go to this server.
     pub(in crate::channel) fn is_ready(&self, server: usize) -> bool {
         let mut links = self.links.values();
@@ -29,18 +23,5 @@ impl Client {
     /// Number of calls that have not ended.
     pub(in crate::channel) fn calls(&self) -> usize {
         self.names.len()
-    }
-
-    /// Makes the endpoint ask for late answers more often while a server drains, as a hub does.
-    pub(super) fn hurry(&mut self) {
-        let drains = self.links.values().any(|link| link.is_draining);
-        match (drains, self.calm) {
-            (true, None) => self.calm = Some(self.rpc.cx().ask_within(HURRY)),
-            (false, Some(calm)) => {
-                self.rpc.cx().ask_within(calm);
-                self.calm = None;
-            }
-            _ => {}
-        }
     }
 }

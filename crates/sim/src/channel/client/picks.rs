@@ -18,7 +18,7 @@ use dunlin_core::Nanos;
 
 use super::super::plan::{Plan, ServerPlan};
 use super::super::shares::{self, Judged};
-use super::Client;
+use super::channel::Channel;
 
 /// A ready server, and the number of attempts outstanding there.
 type Ready = (usize, u32);
@@ -204,11 +204,11 @@ impl Picks {
     }
 }
 
-impl Client {
+impl Channel {
     /// Judges the shares of the calls so far.
-    pub(in crate::channel) fn judge_shares(&mut self) -> Result<(), String> {
+    pub(in crate::channel) fn judge_shares(&mut self, now: Nanos) -> Result<(), String> {
         let calm = self.ledger.borrow().calm();
-        self.picks.end_span(self.now, calm)
+        self.picks.end_span(now, calm)
     }
 
     /// The number of judgements of shares.

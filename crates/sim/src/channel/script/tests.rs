@@ -14,7 +14,7 @@ fn script(idempotent: Ppm, strikes: &[Strike]) -> Script {
         fails: Ppm::NEVER,
     };
     Script {
-        seed: 7,
+        seed: 8,
         end: SECOND,
         channel: Config {
             lookup: Some(Nanos::from_millis(50)),

@@ -2,9 +2,8 @@
 
 use std::sync::LazyLock;
 
-use dunlin_channel::{Action, Config, Machine};
-
 use super::*;
+use crate::{Action, Config, Machine};
 
 const NOW: Nanos = Nanos::ZERO;
 

@@ -1,5 +1,5 @@
-//! The sessions with one endpoint of one server, which all channels of a thread share. Without
-//! input or output; `trunks.rs` makes and ends the sessions.
+//! The sessions with one endpoint of one server, which all channels of a thread share. `trunks.rs`
+//! brings the events, and has the driver make and end the sessions.
 //!
 //! A channel's link is a *member* of its trunk. A member whose attempts find no room waits for its
 //! turn, and each turn is one attempt. So a call waits for at most one attempt of each other
@@ -16,9 +16,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use dunlin_channel::LinkId;
 use dunlin_core::Nanos;
 use dunlin_wire::control::Serving;
+
+use crate::handle::LinkId;
+#[cfg(feature = "mutants")]
+use crate::mutant::Mutant;
 
 /// The most sessions whose room one member takes.
 const MAX_LINES: u32 = 8;
@@ -30,27 +33,29 @@ const RESERVED: u32 = 8;
 const GROW_AGAIN: Nanos = Nanos::from_millis(100);
 
 /// A link of a channel: the channel's number, and the link.
-pub(crate) type Member = (u32, LinkId);
+pub type Member = (u32, LinkId);
 
 /// The server and the endpoint to which a trunk leads.
-pub(crate) type Destination = (Box<str>, u16);
+pub type Destination = (Box<str>, u16);
 
 /// Facts about an open trunk, for its members.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts {
-    pub(crate) endpoint: u16,
+pub struct Facts {
+    /// The endpoint at its other end.
+    pub endpoint: u16,
     /// Number of requests that one session takes at the same time.
-    pub(crate) window: u32,
+    pub window: u32,
     /// The services that the server has announced.
-    pub(crate) said: Option<Said>,
+    pub said: Option<Said>,
 }
 
 /// The services of a server.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Said {
+pub struct Said {
     /// The number of its process.
-    pub(crate) process: u64,
-    pub(crate) serving: Serving,
+    pub process: u64,
+    /// Its services.
+    pub serving: Serving,
 }
 
 /// A trunk whose sessions have the handle `S`.
@@ -66,6 +71,8 @@ pub(crate) struct Trunk<S> {
     is_broken: bool,
     /// The trunk opens no further session before this time.
     grow_from: Nanos,
+    #[cfg(feature = "mutants")]
+    mutant: Option<Mutant>,
 }
 
 /// A session.
@@ -95,9 +102,23 @@ impl<S: Copy + PartialEq> Trunk<S> {
             said: None,
             is_broken: false,
             grow_from: Nanos::ZERO,
+            #[cfg(feature = "mutants")]
+            mutant: None,
         };
         trunk.on_line(first);
         trunk
+    }
+
+    /// Plants a bug, or none.
+    #[cfg(feature = "mutants")]
+    pub(crate) const fn with(mut self, mutant: Option<Mutant>) -> Self {
+        self.mutant = mutant;
+        self
+    }
+
+    #[cfg(feature = "mutants")]
+    fn shows(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
     }
 
     // Questions.
@@ -201,6 +222,10 @@ impl<S: Copy + PartialEq> Trunk<S> {
 
     pub(crate) fn on_leave(&mut self, member: Member) {
         let standing = self.members.remove(&member);
+        #[cfg(feature = "mutants")]
+        if self.shows(Mutant::FirstDropEndsAll) {
+            self.members.clear();
+        }
         if standing.is_some_and(|standing| standing.waits) {
             self.turns.retain(|other| *other != member);
         }
@@ -211,6 +236,10 @@ impl<S: Copy + PartialEq> Trunk<S> {
         if let Some(standing) = self.members.get_mut(&member)
             && !std::mem::replace(&mut standing.waits, true)
         {
+            #[cfg(feature = "mutants")]
+            if self.shows(Mutant::LastWaitsLeast) {
+                return self.turns.push_front(member);
+            }
             self.turns.push_back(member);
         }
     }
@@ -305,6 +334,8 @@ impl<S: Copy + PartialEq> Trunk<S> {
     pub(crate) fn take_useless(&mut self) -> Option<S> {
         let is_useless = |line: &Line<S>| line.issued == 0 || !self.is_broken;
         let may_end = self.is_broken || self.members.is_empty();
+        #[cfg(feature = "mutants")]
+        let may_end = may_end && (self.is_broken || !self.shows(Mutant::SessionsOutlive));
         let at = self.lines.iter().position(is_useless).filter(|_| may_end)?;
         Some(self.lines.swap_remove(at).session)
     }
