@@ -1,5 +1,5 @@
-//! Aims: figures that the rows of an experiment should reach. A line for each, below the table, says
-//! which are reached. Rows that are not valid are not judged.
+//! Aims: figures that the rows of an experiment should reach. A line for each, below the table,
+//! says which are reached. Rows that are not valid are not judged.
 
 use harness::row::Row;
 
