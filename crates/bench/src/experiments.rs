@@ -120,7 +120,7 @@ pub fn roles() -> impl Iterator<Item = Role> {
 
 /// The lines that follow a table of these rows.
 pub fn lines(rows: &[Row]) -> Vec<String> {
-    let findings = ALL.iter().flat_map(|it| (it.findings)(rows));
+    let findings = ALL.iter().flat_map(|it| it.lines(rows));
     ratios::lines(rows).into_iter().chain(findings).collect()
 }
 

@@ -1,5 +1,7 @@
-//! Charts and ratios of rows, and the figures that papers have published.
+//! Charts, ratios and aims of rows, and the figures that papers have published.
 
+#[cfg(feature = "kv")]
+pub(crate) mod aims;
 pub(crate) mod chart;
 pub mod papers;
 pub(crate) mod ratios;

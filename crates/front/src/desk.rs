@@ -165,6 +165,10 @@ impl Server for Serving<'_> {
         self.hall.process()
     }
 
+    fn on_reset(&mut self) {
+        self.hall.on_reset();
+    }
+
     fn on_authentication(&mut self, is_known: bool) {
         self.hall.on_authentication(is_known);
     }

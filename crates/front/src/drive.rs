@@ -23,6 +23,24 @@ const QUIET: u32 = 4;
 /// again. The last turn may exceed it.
 const MOST_TURNS: Nanos = Nanos::from_micros(50);
 
+/// Iterations since the last look at the sockets.
+#[derive(Default, Debug)]
+struct Gap {
+    iterations: u32,
+}
+
+impl Gap {
+    /// Counts an iteration. True if the next look is due.
+    fn on_iteration(&mut self, is_quiet: bool) -> bool {
+        self.iterations += if is_quiet { QUIET } else { 1 };
+        let is_due = self.iterations >= BETWEEN;
+        if is_due {
+            self.iterations = 0;
+        }
+        is_due
+    }
+}
+
 impl Front {
     /// Serves the endpoint and the sockets until `is_done`, which it calls after each iteration.
     /// Sets the clock of the endpoint's table.
@@ -51,7 +69,7 @@ impl Front {
         // After a wait that the endpoint has not ended, the next wait begins at once: the thread
         // spins only after packets. An endpoint that never blocks never sets this.
         let mut is_calm = false;
-        let mut since_look = 0;
+        let mut gap = Gap::default();
         while !is_done() {
             let progress = rpc.iterate(|_| {
                 is_calm = true;
@@ -66,15 +84,13 @@ impl Front {
                 self.turn(rpc.app_mut(), time);
             } else if is_calm && !self.has_errands(rpc.last_now()) {
                 self.rest(rpc, &mut is_done)?;
-                since_look = 0;
+                gap = Gap::default();
                 continue;
             }
             if self.has_errands(rpc.last_now()) {
                 self.send_errands(rpc);
             }
-            since_look += if is_quiet { QUIET } else { 1 };
-            if since_look >= BETWEEN {
-                since_look = 0;
+            if gap.on_iteration(is_quiet) {
                 self.look_now(rpc, Duration::ZERO)?;
             }
         }
@@ -131,3 +147,6 @@ impl Front {
         Ok(is_called)
     }
 }
+
+#[cfg(test)]
+mod tests;

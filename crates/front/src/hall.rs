@@ -75,6 +75,8 @@ struct Post {
 #[derive(Default, Debug)]
 struct Counts {
     open: AtomicU64,
+    /// Clients that have numbers.
+    numbered: AtomicU64,
     total: AtomicU64,
     rejected: AtomicU64,
     read: AtomicU64,
@@ -123,8 +125,9 @@ impl Hall {
             self.counts.rejected.fetch_add(1, Relaxed);
             return None;
         }
+        self.counts.total.fetch_add(1, Relaxed);
         let guest = Arc::new(Guest {
-            number: self.counts.total.fetch_add(1, Relaxed) + 1,
+            number: self.counts.numbered.fetch_add(1, Relaxed) + 1,
             address,
             last_command: AtomicU32::new(now.0),
         });
@@ -176,6 +179,21 @@ impl Hall {
 
     pub(crate) fn on_written(&self, bytes: usize) {
         self.counts.written.fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// Resets all counts except those of the present.
+    pub(crate) fn on_reset(&self) {
+        let counts = &self.counts;
+        for count in [
+            &counts.total,
+            &counts.rejected,
+            &counts.read,
+            &counts.written,
+            &counts.auth_attempts,
+            &counts.auth_failures,
+        ] {
+            count.store(0, Relaxed);
+        }
     }
 
     pub(crate) fn on_authentication(&self, is_known: bool) {

@@ -106,10 +106,15 @@ impl Channels {
 
     /// Reads the items of `keys`, in the same order. All servers that own some of them are asked at
     /// the same time.
+    /// The error of an item is [`Error::MessageTooLong`], if its value fits into no message of its
+    /// server.
     ///
     /// # Errors
     /// [`ServerError`] of one of the servers.
-    pub async fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Item>>, ServerError> {
+    pub async fn get_many(
+        &self,
+        keys: &[&[u8]],
+    ) -> Result<Vec<Result<Option<Item>, Error>>, ServerError> {
         let list = self.shared.list();
         let mut groups: Vec<(&Arc<Server>, Vec<usize>)> = Vec::new();
         for (at, key) in keys.iter().enumerate() {
@@ -126,7 +131,7 @@ impl Channels {
             let items = self.shared.many(server, &keys).await;
             items.map_err(|error| server.error(error))
         });
-        let mut items = vec![None; keys.len()];
+        let mut items = vec![Ok(None); keys.len()];
         for ((_, group), found) in groups.iter().zip(all(asked).await) {
             for (at, item) in group.iter().zip(found?) {
                 items[*at] = item;

@@ -120,10 +120,12 @@ impl<T: Open> Connection<T> {
     }
 
     /// Reads the items of `keys`, in the same order. The keys may belong to different partitions.
+    /// The error of an item is [`Error::MessageTooLong`], if its value fits into no message of its
+    /// server.
     ///
     /// # Errors
     /// [`Error`].
-    pub fn get_many(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<Item>>, Error> {
+    pub fn get_many(&mut self, keys: &[&[u8]]) -> Result<Vec<Result<Option<Item>, Error>>, Error> {
         let token = self.token();
         let (client, mut cx) = self.rpc.with();
         client.begin_multi(keys, token, None, &mut cx)?;

@@ -120,10 +120,15 @@ impl<T: Open> Connections<T> {
 
     /// Reads the items of `keys`, in the same order. All servers that own some of them are asked at
     /// the same time.
+    /// The error of an item is [`Error::MessageTooLong`], if its value fits into no message of its
+    /// server.
     ///
     /// # Errors
     /// [`ServerError`].
-    pub fn get_many(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<Item>>, ServerError> {
+    pub fn get_many(
+        &mut self,
+        keys: &[&[u8]],
+    ) -> Result<Vec<Result<Option<Item>, Error>>, ServerError> {
         let token = self.token();
         let (fleet, mut cx) = self.rpc.with();
         fleet.begin_multi(keys, token, None, &mut cx)?;

@@ -308,6 +308,11 @@ fn on_multi<App: Host>(app: &mut App, request: RpcRequest<'_>, cx: &mut Cx<'_>) 
     let (partition, now) = (app.partition(), cx.now());
     match Keys::decode(request.data()) {
         Ok((tag, keys)) => {
+            let keys = match cx.session_info(request.session()) {
+                Ok(session) => keys.within(session.max_message),
+                // The session has ended, and with it the need for an answer.
+                Err(_) => keys,
+            };
             partition.on_batch(keys.len(), now);
             request.reply_bytes(cx, partition.run_multi((tag, &keys), now));
         }

@@ -166,7 +166,7 @@ fn long_values<T: Open>() {
     let keys: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
     let items = kv.get_many(&keys).unwrap();
     for (len, item) in lengths.iter().zip(items) {
-        assert!(item.unwrap().value == value(*len), "{len} bytes");
+        assert!(item.unwrap().unwrap().value == value(*len), "{len} bytes");
     }
 }
 
@@ -207,7 +207,8 @@ fn many_keys<T: Open>() {
     let items = kv.get_many(&asked).unwrap();
     for (number, item) in items.into_iter().enumerate() {
         let expected = is_written(number).then(|| vec![keys[number][0]; 100 + number % 50]);
-        assert_eq!(item.map(|item| item.value), expected, "key {number}");
+        let value = item.unwrap().map(|item| item.value);
+        assert_eq!(value, expected, "key {number}");
     }
     assert!(kv.get_many(&[]).unwrap().is_empty());
     let figures = kv.figures().unwrap();
@@ -268,7 +269,7 @@ fn a_client_survives_a_server_that_restarts_with_other_partitions() {
     assert!(
         items
             .into_iter()
-            .all(|item| item.unwrap().value == b"after")
+            .all(|item| item.unwrap().unwrap().value == b"after")
     );
     assert_eq!(kv.map().unwrap().partitions(), 2);
     drop(later.join().unwrap());

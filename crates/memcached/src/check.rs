@@ -5,14 +5,24 @@
 
 use dunlin_store::{Config, MAX_VALUE, Mode, Region, Seconds, Seed, Table};
 
+use std::sync::Arc;
+
+use crate::binary::{Opening, opening};
 use crate::{
     Alone, BurstRun, Connection, Errand, MAX_KEYS_LINE, OUTPUT_MARK, Partition, Process, Server,
-    Standing, Wants, answers as answers_of,
+    Standing, Users, Wants, answers as answers_of,
 };
 
 /// The most bytes that an answer adds past the mark: a value, its line, and the lines of a dump or
 /// of statistics.
 const MOST_BEYOND_MARK: usize = MAX_VALUE + 64 * 1024;
+
+/// A file of users, and the command by which one of them logs in.
+const USERS: &[u8] = b"ann:secret\nbob:hidden\n";
+const LOGIN: &[u8] = b"set a 0 0 10\r\nann secret\r\n";
+
+/// The answer to it.
+const WELCOME: &[u8] = b"STORED\r\n";
 
 /// The time in all checks.
 const NOW: Seconds = Seconds(1_800_000_000);
@@ -112,11 +122,21 @@ impl Server for Threads {
 pub fn answers(
     partitions: usize,
     bytes: &[u8],
+    cut: impl FnMut() -> usize,
+    take: impl FnMut() -> usize,
+) -> Vec<u8> {
+    answers_to(Connection::new(None), partitions, bytes, cut, take)
+}
+
+/// [`answers`], of this connection.
+fn answers_to(
+    mut connection: Connection,
+    partitions: usize,
+    bytes: &[u8],
     mut cut: impl FnMut() -> usize,
     mut take: impl FnMut() -> usize,
 ) -> Vec<u8> {
     let mut server = Threads::new(partitions, Mode::Cache, 256 * 1024);
-    let mut connection = Connection::new(None);
     let (mut rest, mut seen) = (bytes, Vec::new());
     loop {
         let piece = cut().clamp(1, rest.len().max(1)).min(rest.len());
@@ -171,6 +191,46 @@ pub fn any_cut(bytes: &[u8]) {
             || next.next().unwrap_or(1),
         );
         assert!(whole == slow, "a slow client has other answers");
+    }
+}
+
+/// Checks a server with users. A client that has logged in gets the answers of a server without
+/// users. Any other client changes no item, and no cut changes its answers.
+///
+/// # Panics
+/// If that is not so.
+pub fn any_login(bytes: &[u8]) {
+    let (cuts, bytes) = bytes.split_at(bytes.len().min(8));
+    let users = Users::read(USERS).map(Arc::new).expect("two lines");
+    let guarded = || Connection::new(Some(Arc::clone(&users)));
+    let ask = |bytes: &[u8], next: &mut dyn FnMut() -> usize| {
+        answers_to(guarded(), 1, bytes, next, || usize::MAX)
+    };
+    let mut next = cuts.iter().cycle().map(|cut| usize::from(*cut));
+    let mut cut = || next.next().unwrap_or(1);
+    let seen = ask(bytes, &mut || usize::MAX);
+    assert!(
+        seen == ask(bytes, &mut cut),
+        "a cut has changed the answers"
+    );
+    // A client of another protocol is known by its first bytes, so it cannot log in first.
+    if opening(bytes) != Opening::Text {
+        return;
+    }
+    let whole = answers(1, bytes, || usize::MAX, || usize::MAX);
+    let let_in = ask(&[LOGIN, bytes].concat(), &mut cut);
+    assert!(
+        let_in.strip_prefix(WELCOME) == Some(&whole[..]),
+        "a login has changed the answers"
+    );
+    let (mut server, mut stranger) = (server(Mode::Cache, 256 * 1024), guarded());
+    let has = |word: &[u8]| bytes.windows(word.len()).any(|it| it == word);
+    if !has(b"secret") && !has(b"hidden") {
+        stranger.receive(bytes);
+        stranger.run(&mut server, NOW);
+        let figures = server.partition().figures();
+        assert_eq!(figures, crate::Figures::default().with_table(figures.table));
+        assert_eq!(figures.table.writes + figures.table.gets, 0);
     }
 }
 

@@ -176,6 +176,20 @@ table_figures! {
     laps by most,
 }
 
+/// A table's figures, of which those that count begin at `base`.
+pub(crate) fn since(base: &Stats, now: Stats) -> Stats {
+    Stats {
+        gets: now.gets - base.gets,
+        hits: now.hits - base.hits,
+        writes: now.writes - base.writes,
+        evicted: now.evicted - base.evicted,
+        crowded: now.crowded - base.crowded,
+        expired: now.expired - base.expired,
+        flushed: now.flushed - base.flushed,
+        ..now
+    }
+}
+
 fn sum(one: u64, other: u64) -> u64 {
     one.saturating_add(other)
 }

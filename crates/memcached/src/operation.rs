@@ -65,7 +65,8 @@ pub enum Operation<'a> {
         /// The second.
         at: Seconds,
     },
-    /// Resets the counts of commands in all partitions; the tables' own counts go on.
+    /// Resets the counts in all partitions, for memcached's clients; the table's own counts, which
+    /// other tools show, go on.
     Reset,
 }
 

@@ -9,9 +9,9 @@ mod dump;
 mod look;
 mod write;
 
-use dunlin_store::{BATCH, DeleteError, Key, Seconds, Table, Version, WriteError};
+use dunlin_store::{BATCH, DeleteError, Key, Seconds, Stats, Table, Version, WriteError};
 
-use crate::figures::Figures;
+use crate::figures::{self, Figures};
 use crate::operation::{Answer, Expiry, Found, Operation};
 
 pub(crate) use dump::item_size;
@@ -21,6 +21,8 @@ pub(crate) use look::LongValue;
 #[derive(Default, Debug)]
 pub struct Ledger {
     figures: Figures,
+    /// The table's figures when a client last reset them.
+    base: Stats,
 }
 
 /// A table and its ledger, borrowed for operations.
@@ -82,7 +84,10 @@ impl Partition<'_> {
                 see(&Answer::Done)
             }
             Operation::Reset => {
-                self.ledger.figures = Figures::default();
+                *self.ledger = Ledger {
+                    figures: Figures::default(),
+                    base: self.table.stats(),
+                };
                 see(&Answer::Done)
             }
         }
@@ -106,10 +111,11 @@ impl Partition<'_> {
         self.table.ahead(&mut batch[..len]);
     }
 
-    /// The figures of commands and table.
+    /// The figures of commands and table, since a client last reset them.
     #[must_use]
     pub fn figures(&self) -> Figures {
-        self.ledger.figures.with_table(self.table.stats())
+        let table = figures::since(&self.ledger.base, self.table.stats());
+        self.ledger.figures.with_table(table)
     }
 
     fn key<'a>(&self, key: &'a [u8]) -> Key<'a> {

@@ -48,6 +48,9 @@ pub trait Server {
         false
     }
 
+    /// Resets the counts of connections and their bytes.
+    fn on_reset(&mut self) {}
+
     /// Notes that a client has tried to authenticate.
     fn on_authentication(&mut self, is_known: bool) {
         let _ = is_known;
@@ -81,6 +84,11 @@ impl Server for Alone {
 
     fn process(&self) -> Process {
         self.process.clone()
+    }
+
+    fn on_reset(&mut self) {
+        self.process.auth_attempts = 0;
+        self.process.auth_failures = 0;
     }
 
     fn on_authentication(&mut self, is_known: bool) {

@@ -56,6 +56,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     charts: show::charts,
     published: show::PUBLISHED,
     findings: show::findings,
+    aims: show::AIMS,
     ..Experiment::BASE
 };
 
@@ -97,19 +98,20 @@ const OPEN: [Metric; 5] = [
 ];
 
 /// The values of [`Disturbed`]; the values of echoes follow them.
-const DISTURBED: [Metric; 3] = [
-    beside("rtt_p50", 3),
-    beside("rtt_p999", 4),
+const DISTURBED: [Metric; 4] = [
+    undisturbed("rtt_p50", 4),
+    undisturbed("rtt_p999", 5),
     Metric::alone("p999_over_echo", "ns"),
+    Metric::alone("echo_p999_beside", "ns"),
 ];
 
-const fn beside(name: &'static str, index: usize) -> Metric {
+const fn undisturbed(name: &'static str, index: usize) -> Metric {
     Metric {
         name,
         unit: "ns",
         against: Against::Own {
             index,
-            name: "echoes beside the same work",
+            name: "echoes without other work",
         },
     }
 }
@@ -148,7 +150,8 @@ struct Closed(Service);
 struct Open(Service, u8);
 
 /// The latencies of gets, one at a time, while the index grows, items expire, and values of 1 MiB
-/// are written and read.
+/// are written and read. The echoes that they are compared with come before that work begins;
+/// `echo_p999_beside` shows how much it disturbs echoes.
 struct Disturbed(Service);
 
 fn cases(sweep: &Sweep<'_>) -> Vec<Case> {
@@ -388,23 +391,34 @@ impl Probe for Disturbed {
     }
 
     fn overhead(&self) -> Duration {
-        Service::overhead(2)
+        Service::overhead(3)
     }
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
-        let step = |what| Step {
+        let step = |what, beside| Step {
             pace: Pace::Closed {
                 window: 1,
                 batch: 1,
             },
             is_timed: true,
-            beside: true,
-            ..closed(what, span / 2)
+            beside,
+            ..closed(what, span / 3)
         };
-        let steps = vec![step(What::Echo), step(What::Kv)];
+        let steps = vec![
+            step(What::Echo, false),
+            step(What::Echo, true),
+            step(What::Kv, true),
+        ];
         let (run, mut measurement) = self.0.run(steps, Duration::ZERO)?;
-        let [echo, kv] = [0, 1].map(|index: usize| run.outcomes[index]);
-        measurement.values = vec![kv.p50, kv.p999, kv.p999 - echo.p999, echo.p50, echo.p999];
+        let [alone, echo, kv] = [0, 1, 2].map(|index: usize| run.outcomes[index]);
+        measurement.values = vec![
+            kv.p50,
+            kv.p999,
+            kv.p999 - alone.p999,
+            echo.p999,
+            alone.p50,
+            alone.p999,
+        ];
         Ok(measurement)
     }
 }

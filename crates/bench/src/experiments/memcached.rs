@@ -20,6 +20,7 @@ use crate::harness::resident::Resident;
 use crate::harness::subject;
 use crate::harness::subject::side::Side;
 use crate::harness::transport::Transport;
+use crate::output::aims::{Aim, Bound, Of};
 use crate::output::chart::{bar, bars, colour, word};
 use harness::draw::{Picture, zero_based};
 use harness::process::Process;
@@ -60,8 +61,62 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
                is a server without one.",
     }),
     charts,
+    aims: AIMS,
     ..Experiment::BASE
 };
+
+/// Aims of both clients, next to memcached's figures.
+const AIMS: &[Aim] = &[
+    Aim {
+        metric: "gets_per_cpu_s",
+        transport: "tcp",
+        params: &[("way", "pipelined")],
+        of: Of::Ratio,
+        bound: Bound::AtLeast(1.5),
+    },
+    Aim {
+        metric: "gets_per_cpu_s",
+        transport: "tcp",
+        params: &[("client", "text"), ("way", "single"), ("connections", "1")],
+        of: Of::Ratio,
+        bound: Bound::AtLeast(1.0),
+    },
+    Aim {
+        metric: "rtt_p50",
+        transport: "tcp",
+        params: &[("client", "text"), ("way", "single"), ("connections", "1")],
+        of: Of::Ratio,
+        bound: Bound::Spread,
+    },
+    Aim {
+        metric: "gets_per_s",
+        transport: "auto",
+        params: &[("way", "single"), ("connections", "1")],
+        of: Of::Ratio,
+        bound: Bound::AtLeast(20.0),
+    },
+    Aim {
+        metric: "gets_per_s",
+        transport: "udp",
+        params: &[("way", "single"), ("connections", "1")],
+        of: Of::Ratio,
+        bound: Bound::AtLeast(1.5),
+    },
+    Aim {
+        metric: "gets_per_s",
+        transport: "udp",
+        params: &[("way", "single"), ("connections", "16"), ("batch", "16")],
+        of: Of::Ratio,
+        bound: Bound::AtLeast(5.0),
+    },
+    Aim {
+        metric: "gets_per_s",
+        transport: "auto",
+        params: &[("idle_connections", "10000")],
+        of: Of::Ratio,
+        bound: Bound::AtLeast(0.97),
+    },
+];
 
 /// Gets that are sent together, in commands of their own or as keys of one command.
 const TOGETHER: u32 = 100;

@@ -13,6 +13,7 @@ use crate::harness::experiment::{Experiment, Section};
 use crate::harness::items::{Items, Mix, VALUE};
 use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
 use crate::harness::resident::Resident;
+use crate::output::aims::{Aim, Bound, Of};
 use crate::output::chart::{Wanted, baseline_line, chart, measured_line, unlike, word};
 use harness::draw::{Axis, Picture, Scale};
 use harness::process::Process;
@@ -42,8 +43,27 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     }),
     charts,
     findings,
+    aims: AIMS,
     ..Experiment::BASE
 };
+
+/// Aims of batched gets.
+const AIMS: &[Aim] = &[
+    Aim {
+        metric: "ops_per_s",
+        transport: "none",
+        params: &[("popularity", "uniform"), ("gets", "100"), ("batch", "32")],
+        of: Of::Ratio,
+        bound: Bound::AtLeast(0.6),
+    },
+    Aim {
+        metric: "ops_per_s",
+        transport: "none",
+        params: &[("popularity", "uniform"), ("gets", "100"), ("batch", "32")],
+        of: Of::Over("batch", "1"),
+        bound: Bound::AtLeast(1.5),
+    },
+];
 
 /// Operations whose memory is fetched together.
 const BATCHES: [usize; 6] = [1, 2, 4, 8, 16, 32];

@@ -168,6 +168,27 @@ fn a_name_stands_for_one_experiment_and_for_one_role() {
     }
 }
 
+/// An aim whose metric or parameters no row has would judge nothing.
+#[cfg(feature = "kv")]
+#[test]
+fn every_aim_has_a_row() {
+    let mut lost = Vec::new();
+    for experiment in ALL.iter().filter(|it| !it.aims.is_empty()) {
+        let sweep = Sweep {
+            transports: experiment.allowed,
+            sizes: experiment.sizes,
+            are_sizes_chosen: false,
+            items_mib: experiment.items_mib.unwrap_or(0),
+        };
+        let cases = (experiment.cases)(&sweep).unwrap();
+        let rows = || cases.iter().flat_map(Case::unmeasured);
+        let alone = experiment.aims.iter();
+        let alone = alone.filter(|it| !rows().any(|row| it.is_for(&row)));
+        lost.extend(alone.map(|it| (experiment.name, it.metric, it.params)));
+    }
+    assert!(lost.is_empty(), "{lost:?}");
+}
+
 /// A published figure whose metric or parameters no row has would disappear without a word.
 #[test]
 fn every_published_figure_of_a_service_has_a_row_beside_it() {

@@ -10,6 +10,8 @@ use harness::row::Row;
 use super::case::Case;
 use super::selection::Selection;
 use super::transport::Transport;
+#[cfg(feature = "kv")]
+use crate::output::aims::{self, Aim};
 use crate::output::papers::Published;
 
 /// An experiment.
@@ -52,6 +54,9 @@ pub struct Experiment {
     pub published: &'static [Published],
     /// Makes the lines below the table that depend on several rows.
     pub findings: fn(&[Row]) -> Vec<String>,
+    /// Aims of its rows.
+    #[cfg(feature = "kv")]
+    pub(crate) aims: &'static [Aim],
 }
 
 /// A part of the page of results: its title, and the facts that a reader needs to judge the
@@ -97,6 +102,8 @@ impl Experiment {
         charts: |_| Vec::new(),
         published: &[],
         findings: |_| Vec::new(),
+        #[cfg(feature = "kv")]
+        aims: &[],
     };
 
     /// Its name in rows.
@@ -148,6 +155,18 @@ impl Experiment {
             [] => format!("{} is measured without a transport", self.name),
             names => format!("{} is measured over {}", self.name, names.join(" and ")),
         })
+    }
+
+    /// The lines about its rows among these: what depends on several rows, and which aims are
+    /// reached.
+    pub(crate) fn lines(&self, rows: &[Row]) -> Vec<String> {
+        let lines = (self.findings)(rows);
+        #[cfg(feature = "kv")]
+        let lines = {
+            let own: Vec<Row> = rows.iter().filter(|row| self.owns(row)).cloned().collect();
+            [lines, aims::lines(self.aims, &own)].concat()
+        };
+        lines
     }
 
     /// Its charts of these rows, without empty charts.

@@ -3,6 +3,7 @@
 #![cfg(feature = "kv")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod copies;
 #[path = "../program/mod.rs"]
 mod program;
 mod servers;

@@ -211,6 +211,28 @@ fn messages_too_short_for_bursts_between_threads_are_refused() {
     assert!(errors.contains("endpoint.max_message is 65536"), "{errors}");
 }
 
+#[test]
+fn a_server_without_addresses_listens_on_the_loopback_address_at_the_given_port() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port().to_string();
+    drop(free);
+    let server = Server::start(&["memcached", "-m", "8", "-p", &port, "-F"]);
+    assert_eq!(server.door(0), format!("127.0.0.1:{port}"));
+    assert_eq!(server.greeting["memcached"].as_array().unwrap().len(), 1);
+    let other = format!("127.0.0.2:{port}");
+    assert!(
+        TcpStream::connect(other).is_err(),
+        "it listens at another address"
+    );
+    let commands = "set a 0 0 1\r\nx\r\nflush_all\r\nflush_all noreply\r\nget a\r\nquit\r\n";
+    assert_eq!(
+        ask(tcp(server.door(0)), commands),
+        "STORED\r\nCLIENT_ERROR flush_all not allowed\r\nVALUE a 0 1\r\nx\r\nEND\r\n"
+    );
+    let settings = ask(tcp(server.door(0)), "stats settings\r\nquit\r\n");
+    assert!(settings.contains("STAT flush_enabled no\r\n"), "{settings}");
+}
+
 /// `kv load --from` takes a running server for a memcached.
 #[test]
 fn the_items_of_a_running_server_are_copied() {

@@ -30,9 +30,10 @@ impl Shared {
         &self,
         server: &Server,
         keys: &[&[u8]],
-    ) -> Result<Vec<Option<Item>>, Error> {
+    ) -> Result<Vec<Result<Option<Item>, Error>>, Error> {
         let deadline = self.deadline();
-        let mut items = vec![None; keys.len()];
+        let mut items = vec![Ok(None); keys.len()];
+        let mut most_asked = usize::MAX;
         let (mut pending, mut alone): (Vec<usize>, Vec<usize>) =
             ((0..keys.len()).collect(), Vec::new());
         while !pending.is_empty() {
@@ -40,7 +41,7 @@ impl Shared {
                 Err(Error::Unavailable) if self.misses(server).await => break,
                 map => map?,
             };
-            let groups = groups(&map, keys, &std::mem::take(&mut pending));
+            let groups = groups(&map, keys, &std::mem::take(&mut pending), most_asked);
             let asked = groups.iter().map(|(endpoint, group)| {
                 let keys: Vec<&[u8]> = group.iter().map(|at| keys[*at]).collect();
                 self.some(server, &map, (*endpoint, keys), deadline)
@@ -49,12 +50,18 @@ impl Shared {
                 let records = match records {
                     // The partition of these keys is down.
                     Err(Error::Unavailable) if self.misses(server).await => continue,
+                    // The server may accept requests for fewer keys.
+                    Err(Error::MessageTooLong) if group.len() > 1 => {
+                        let asked = Keys::size(group.iter().map(|at| keys[*at]));
+                        most_asked = most_asked.min(asked / 2);
+                        Vec::new()
+                    }
                     records => records?,
                 };
                 pending.extend(&group[records.len().min(group.len())..]);
                 for (at, record) in group.iter().zip(records) {
                     match record {
-                        Record::Item(item) => items[*at] = item,
+                        Record::Item(item) => items[*at] = Ok(item),
                         Record::Alone => alone.push(*at),
                     }
                 }
@@ -66,8 +73,10 @@ impl Shared {
         });
         for (at, found) in alone.iter().zip(all(asked).await) {
             items[*at] = match found {
-                Err(Error::Unavailable) if self.misses(server).await => None,
-                found => found?.map(Found::into_item),
+                Err(Error::Unavailable) if self.misses(server).await => Ok(None),
+                // The server has a longer value than it can send. That concerns no other key.
+                Err(error @ Error::MessageTooLong) => Err(error),
+                found => Ok(found?.map(Found::into_item)),
             };
         }
         Ok(items)
@@ -134,19 +143,27 @@ impl Shared {
     }
 }
 
-/// Groups some of the keys by the endpoints of their partitions, at most [`MAX_KEYS`] in a group.
-fn groups(map: &Map, keys: &[&[u8]], some: &[usize]) -> Vec<(u16, Vec<usize>)> {
-    let mut groups: Vec<(u16, Vec<usize>)> = Vec::new();
+/// Groups some of the keys by the endpoints of their partitions. A group has one key, or at most
+/// [`MAX_KEYS`] whose request has at most `most_asked` bytes.
+fn groups(map: &Map, keys: &[&[u8]], some: &[usize], most_asked: usize) -> Vec<(u16, Vec<usize>)> {
+    let mut groups: Vec<(u16, Vec<usize>, usize)> = Vec::new();
     for at in some {
-        let endpoint = map.place(keys[*at]).endpoint;
-        let is_it =
-            |group: &&mut (u16, Vec<usize>)| group.0 == endpoint && group.1.len() < MAX_KEYS;
+        let (endpoint, size) = (map.place(keys[*at]).endpoint, Keys::size_of(keys[*at]));
+        let is_it = |(to, group, asked): &&mut (u16, Vec<usize>, usize)| {
+            *to == endpoint && group.len() < MAX_KEYS && *asked + size <= most_asked
+        };
         match groups.iter_mut().find(is_it) {
-            Some((_, group)) => group.push(*at),
-            None => groups.push((endpoint, vec![*at])),
+            Some((_, group, asked)) => {
+                group.push(*at);
+                *asked += size;
+            }
+            None => groups.push((endpoint, vec![*at], Keys::size([].into_iter()) + size)),
         }
     }
+    let groups = groups.into_iter();
     groups
+        .map(|(endpoint, group, _)| (endpoint, group))
+        .collect()
 }
 
 /// A future, or its output once it has ended.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use dunlin_core::RpcError;
+use dunlin_core::{CallErrorKind, RpcError};
 use dunlin_hub::{Answer as Bytes, Channel, ChannelBuilder, ChannelError, State};
 use dunlin_service::Error as CallError;
 use dunlin_store::Mode;
@@ -235,6 +235,10 @@ fn failed(error: &ChannelError, is_read: bool) -> Failed {
             error if error.ran() == Ran::No || is_read => Error::Unavailable,
             _ => Error::Unknown,
         },
+        ChannelError::Call {
+            error: CallError::Refused(CallErrorKind::TooLarge { .. }),
+            ..
+        } => Error::MessageTooLong,
         ChannelError::Full => Error::NoBuffer,
         error if error.ran() == Ran::No || is_read => Error::Unavailable,
         _ => Error::Unknown,

@@ -29,8 +29,9 @@ pub enum Reply {
     Counted(u64, u64),
     /// A delete, touch or flush has succeeded.
     Done,
-    /// The items of a get of many keys, in the order of the keys.
-    Items(Vec<Option<Item>>),
+    /// The items of a get of many keys, in the order of the keys. An error concerns one key:
+    /// [`Error::MessageTooLong`], if its value does not fit into a message of the server.
+    Items(Vec<Result<Option<Item>, Error>>),
     /// The figures of a partition.
     Figures(Box<Figures>),
     /// Keys of a partition, and the place at which the scan continues, if it does.
@@ -210,7 +211,7 @@ impl Reply {
         }
     }
 
-    pub(crate) fn items(self) -> Result<Vec<Option<Item>>, Error> {
+    pub(crate) fn items(self) -> Result<Vec<Result<Option<Item>, Error>>, Error> {
         match self {
             Self::Items(items) => Ok(items),
             _ => Err(Error::Incompatible),

@@ -55,10 +55,11 @@ impl Client {
             token,
             ends: ends.collect(),
             keys: keys.concat(),
-            items: vec![None; keys.len()],
+            items: vec![Ok(None); keys.len()],
             routes,
             pending: (0..count).collect(),
             calls: 0,
+            most_asked: usize::MAX,
             failed: None,
             deadline,
             misses,
@@ -107,6 +108,19 @@ impl Client {
                 get.pending.extend(indices);
             }
             self.end_if_over(multi);
+        }
+    }
+
+    /// Handles a request that is longer than the server accepts. Keys of a get of many are asked
+    /// for again, with fewer in a request; any other request fails.
+    pub(super) fn on_too_large(&mut self, place: u32, limit: u32, cx: &mut Cx<'_>) {
+        match &self.calls.get_mut(place).job {
+            Job::Keys(multi, keys) if keys.len() > 1 => {
+                self.multis.get_mut(*multi).most_asked = limit as usize;
+                self.dissolve(place, cx);
+                self.is_stirred = true;
+            }
+            _ => self.fail(place, Error::MessageTooLong, cx),
         }
     }
 
@@ -192,7 +206,7 @@ impl Client {
         let get = self.multis.get_mut(multi);
         match record {
             Answer::Found(item) => {
-                get.items[usize::from(index)] = Some(Item::of(item));
+                get.items[usize::from(index)] = Ok(Some(Item::of(item)));
             }
             Answer::Refused(Status::Alone) => {
                 get.calls += 1;
@@ -215,9 +229,11 @@ impl Client {
         get.calls -= 1;
         match result {
             Ok(Reply::Found(found)) => {
-                get.items[usize::from(part.key)] = Some(found.into_item());
+                get.items[usize::from(part.key)] = Ok(Some(found.into_item()));
             }
             Ok(_) => {}
+            // The server has a longer value than it can send. That concerns no other key.
+            Err(error @ Error::MessageTooLong) => get.items[usize::from(part.key)] = Err(error),
             Err(error) => get.fail(error),
         }
         self.end_if_over(part.multi);

@@ -9,7 +9,7 @@ use dunlin_store::route;
 use super::end::Item;
 use super::options::Token;
 use crate::error::Error;
-use crate::wire::{MAX_KEYS, Map};
+use crate::wire::{Keys, MAX_KEYS, Map};
 
 /// A get of many keys.
 #[derive(Debug)]
@@ -18,13 +18,15 @@ pub(super) struct Multi {
     pub(super) keys: Vec<u8>,
     /// Where each key ends in `keys`.
     pub(super) ends: Vec<u32>,
-    pub(super) items: Vec<Option<Item>>,
+    pub(super) items: Vec<Result<Option<Item>, Error>>,
     /// The hashes that route the keys, each computed once; empty until a map has several
     /// partitions.
     pub(super) routes: Vec<u64>,
     /// Keys that are in no call.
     pub(super) pending: Vec<u16>,
     pub(super) calls: usize,
+    /// The most bytes of a request, as the server has said.
+    pub(super) most_asked: usize,
     pub(super) failed: Option<Error>,
     pub(super) deadline: Nanos,
     /// Whether keys of partitions that are down count as missing.
@@ -80,18 +82,22 @@ impl Multi {
         u16::try_from(self.ends.len()).expect("a get has at most 65 535 keys")
     }
 
-    /// Takes pending keys of one partition, at most [`MAX_KEYS`].
+    /// Takes pending keys of one partition: one, or as many as a request may have.
     pub(super) fn take_group(&mut self, map: &Map) -> Option<(u16, Vec<u16>)> {
         let first = *self.pending.first()?;
         self.learn_routes(map);
         let partition = self.partition(first, map);
         let is_in = |multi: &Self, index: &u16| multi.partition(*index, map) == partition;
-        let mut group = Vec::new();
+        let (mut group, mut asked) = (Vec::new(), Keys::size([].into_iter()));
         let pending = std::mem::take(&mut self.pending);
         for index in pending {
-            match group.len() < MAX_KEYS && is_in(self, &index) {
-                true => group.push(index),
-                false => self.pending.push(index),
+            let with_it = asked + Keys::size_of(self.key(index));
+            let has_room = group.is_empty() || group.len() < MAX_KEYS && with_it <= self.most_asked;
+            if has_room && is_in(self, &index) {
+                group.push(index);
+                asked = with_it;
+            } else {
+                self.pending.push(index);
             }
         }
         Some((partition, group))

@@ -260,8 +260,8 @@ impl Client {
             RpcError::Rejected(ErrorCode::UNDECODABLE | ErrorCode::UNKNOWN_TYPE, _) => {
                 self.fail(place, Error::Incompatible, cx);
             }
-            RpcError::TooLarge { .. }
-            | RpcError::Rejected(ErrorCode::TOO_LARGE | ErrorCode::RESPONSE_TOO_LARGE, _) => {
+            RpcError::TooLarge { limit } => self.on_too_large(place, limit, cx),
+            RpcError::Rejected(ErrorCode::TOO_LARGE | ErrorCode::RESPONSE_TOO_LARGE, _) => {
                 self.fail(place, Error::MessageTooLong, cx);
             }
             RpcError::DeadlinePassed(_) if call.is_read => {

@@ -18,6 +18,8 @@ pub(super) enum Issued {
     /// The call must wait.
     Later,
     No(Error),
+    /// The server accepts requests of at most this number of bytes.
+    TooLarge(u32),
 }
 
 impl Client {
@@ -40,6 +42,7 @@ impl Client {
             Issued::Yes => {}
             Issued::Later => self.wait(place),
             Issued::No(error) => self.fail(place, error, cx),
+            Issued::TooLarge(limit) => self.on_too_large(place, limit, cx),
         }
     }
 
@@ -194,7 +197,7 @@ impl Client {
         cx.recycle([refused.response]);
         match refused.kind {
             CallErrorKind::Overloaded | CallErrorKind::NoSession => Issued::Later,
-            CallErrorKind::TooLarge { .. } => Issued::No(Error::MessageTooLong),
+            CallErrorKind::TooLarge { limit } => Issued::TooLarge(limit),
             CallErrorKind::WrongEndpoint => {
                 unreachable!("a client is driven by the endpoint that has its sessions")
             }

@@ -72,7 +72,7 @@ impl Fleet {
         let groups = self.groups(keys);
         let get = self.gets.insert(Get {
             token,
-            items: vec![None; keys.len()],
+            items: vec![Ok(None); keys.len()],
             // One more, so that the get does not end before all of its servers were asked.
             left: groups.len() + 1,
             failed: None,

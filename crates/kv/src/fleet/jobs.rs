@@ -2,6 +2,7 @@
 //! by its place, so programs may choose any tokens.
 
 use crate::client::{Item, Token};
+use crate::error::Error;
 use crate::fleet::types::ServerError;
 
 /// An operation, as a client sees it.
@@ -30,7 +31,7 @@ impl Job {
 #[derive(Debug)]
 pub(super) struct Get {
     pub(super) token: Token,
-    pub(super) items: Vec<Option<Item>>,
+    pub(super) items: Vec<Result<Option<Item>, Error>>,
     /// The number of servers that have not answered.
     pub(super) left: usize,
     pub(super) failed: Option<ServerError>,

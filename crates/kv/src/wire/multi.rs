@@ -36,7 +36,12 @@ impl std::fmt::Debug for Cursor<'_> {
 impl<'a> Keys<'a> {
     /// The bytes of a request for these keys.
     pub fn size(keys: impl Iterator<Item = &'a [u8]>) -> usize {
-        REQUEST + keys.map(|key| 1 + key.len()).sum::<usize>()
+        REQUEST + keys.map(Self::size_of).sum::<usize>()
+    }
+
+    /// The bytes that one key takes in a request.
+    pub(crate) const fn size_of(key: &[u8]) -> usize {
+        1 + key.len()
     }
 
     /// Writes a request for `count` keys, at most [`MAX_KEYS`], whose answer may have `limit`
@@ -92,6 +97,13 @@ impl<'a> Keys<'a> {
     #[must_use]
     pub const fn limit(&self) -> u32 {
         self.limit
+    }
+
+    /// The same keys, for an answer that also has at most this number of bytes.
+    #[must_use]
+    pub(crate) fn within(self, limit: u32) -> Self {
+        let limit = self.limit.min(limit);
+        Self { limit, ..self }
     }
 
     /// The number of keys, at least one.

@@ -245,7 +245,10 @@ impl Town {
             Ok(Reply::Missing) => Outcome::Missing,
             Ok(Reply::Written(_)) => Outcome::Written,
             Ok(Reply::Found(found)) => Outcome::found(found.value()),
-            Ok(Reply::Items(items)) => Outcome::Many(items.iter().map(Option::is_some).collect()),
+            Ok(Reply::Items(items)) => {
+                let are_found = items.into_iter().map(|item| item.unwrap().is_some());
+                Outcome::Many(are_found.collect())
+            }
             Ok(other) => panic!("{other:?}"),
             Err(error) => Outcome::Failed(ServerError::error(&error)),
         };

@@ -327,7 +327,7 @@ impl ClientNode {
             _ if begun.keys.is_empty() => {}
             Ok(Reply::Items(items)) => {
                 for (asked, item) in begun.keys.iter().zip(items) {
-                    let outcome = match item {
+                    let outcome = match item.unwrap() {
                         Some(item) => self.found(asked.key, &item.value, item.version),
                         None => Outcome::Absent,
                     };

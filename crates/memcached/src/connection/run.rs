@@ -128,6 +128,9 @@ impl Connection {
                         say("CLIENT_ERROR flush_all not allowed", self.output.end());
                     }
                 } else {
+                    if matches!(ask, Ask::Reset) {
+                        server.on_reset();
+                    }
                     let may_copy = self.may_copy();
                     let started = start(&mut self.output, &ask, (line, b""), may_copy, server, now);
                     if let Started::Long(copying) = started {

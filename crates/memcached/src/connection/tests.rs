@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dunlin_store::{Mode, Seconds};
 use proptest::prelude::*;
 
-use crate::check::{Threads, answers, any_cut, any_errands, server};
+use crate::check::{Threads, answers, any_cut, any_errands, any_login, server};
 use crate::{
     Alone, Connection, Errand, INPUT_MARK, MAX_KEYS_LINE, MAX_WAITING, OUTPUT_MARK, Server, Users,
     Wants,
@@ -15,6 +15,7 @@ mod copies;
 mod full;
 mod lost;
 mod parts;
+mod reset;
 
 const NOW: Seconds = Seconds(1_800_000_000);
 
@@ -90,7 +91,9 @@ proptest! {
         cuts in proptest::collection::vec(any::<u8>(), 8),
         pieces in proptest::collection::vec(piece(), 0..30),
     ) {
-        any_cut(&[cuts, pieces.concat()].concat());
+        let bytes = [cuts, pieces.concat()].concat();
+        any_cut(&bytes);
+        any_login(&bytes);
     }
 }
 
@@ -100,6 +103,7 @@ fn no_cut_of_the_corpus_changes_the_answers() {
     assert!(inputs.len() >= 8);
     for input in inputs {
         any_cut(&input);
+        any_login(&input);
     }
 }
 

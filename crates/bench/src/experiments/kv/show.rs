@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{EXPERIMENT, sim};
+use crate::output::aims::{Aim, Bound, Of};
 use crate::output::chart::{Wanted, by_transport, chart, unlike, word};
 use crate::output::papers::{Beside, Param, Published};
 use harness::draw::{Axis, Picture, Scale};
@@ -35,6 +36,76 @@ const MEASURED: &[Published] = &[
         value: 5_000.0,
         what: "HERD, 6 cores at 26 M/s",
         source: "HERD, §5.4, figure 11",
+    },
+];
+
+/// Aims of the service, next to the echoes of the same run.
+pub(super) const AIMS: &[Aim] = &[
+    Aim {
+        metric: "bound_ratio",
+        transport: "shm",
+        params: &[
+            ("popularity", "uniform"),
+            ("batched", "true"),
+            ("items_mib", "1024"),
+            ("gets", "95"),
+        ],
+        of: Of::Value,
+        bound: Bound::AtLeast(0.9),
+    },
+    Aim {
+        metric: "ops_per_s",
+        transport: "shm",
+        params: &[
+            ("popularity", "uniform"),
+            ("batched", "true"),
+            ("items_mib", "1024"),
+            ("gets", "50"),
+        ],
+        of: Of::Over("gets", "95"),
+        bound: Bound::AtLeast(0.9),
+    },
+    Aim {
+        metric: "latency_p99",
+        transport: "shm",
+        params: &[("load", "50")],
+        of: Of::Ratio,
+        bound: Bound::AtMost(1.5),
+    },
+    Aim {
+        metric: "latency_p99",
+        transport: "udp",
+        params: &[("load", "50")],
+        of: Of::Ratio,
+        bound: Bound::AtMost(1.5),
+    },
+    Aim {
+        metric: "p999_over_echo",
+        transport: "shm",
+        params: &[],
+        of: Of::Value,
+        bound: Bound::AtMost(50e3),
+    },
+    Aim {
+        metric: "p999_over_echo",
+        transport: "udp",
+        params: &[],
+        of: Of::Value,
+        bound: Bound::AtMost(50e3),
+    },
+    Aim {
+        metric: "most_per_least",
+        transport: "sim",
+        params: &[("figure", "14"), ("popularity", "zipf")],
+        of: Of::Value,
+        bound: Bound::AtMost(1.5),
+    },
+    Aim {
+        metric: "ops_per_s",
+        transport: "sim",
+        params: &[("figure", "14"), ("popularity", "zipf")],
+        of: Of::Ratio,
+        bound: Bound::AtLeast(0.95),
     },
 ];
 

@@ -32,7 +32,8 @@ Examples:
   dunlin kv flush --after 30
   dunlin kv dump items.txt                   all items; --resume continues an interrupted dump
   dunlin kv load items.txt                   such a file, or lines with key, tab and value
-  dunlin kv load --from 127.0.0.1:11211      the items of a running memcached
+  dunlin kv load --from 127.0.0.1:11211      the items of a running memcached;
+                                             --skip-existing resumes it after an interruption
   dunlin kv shell                            these commands, one per line, over one connection
 
 A value that begins with a dash comes after `--`. A write that fails has not happened, unless its
@@ -292,7 +293,8 @@ pub(super) fn line(value: &Value) -> anyhow::Result<()> {
     print(&format!("{value}\n"))
 }
 
-/// Shows items. A key without an item is an error, reported after all items are shown.
+/// Shows items. A key without an item, or whose item cannot be read, is an error, reported after
+/// all items are shown.
 fn get<T: Configurable>(
     kv: &mut Connections<T>,
     keys: &[String],
@@ -300,23 +302,29 @@ fn get<T: Configurable>(
 ) -> anyhow::Result<()> {
     let bytes: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
     let items = kv.get_many(&bytes)?;
-    let mut missing = Vec::new();
-    for (key, item) in keys.iter().zip(&items) {
-        match (json, item) {
-            (true, item) => line(&show::item(key, item.as_ref()))?,
-            (false, Some(item)) => write_value(key, item, keys.len() > 1)?,
-            (false, None) => {}
+    let (mut missing, mut failed) = (Vec::new(), Vec::new());
+    for (key, item) in keys.iter().zip(items) {
+        match (json, &item) {
+            (true, Ok(item)) => line(&show::item(key, item.as_ref()))?,
+            (true, Err(why)) => line(&json!({ "key": key, "error": why.to_string() }))?,
+            (false, Ok(Some(item))) => write_value(key, item, keys.len() > 1)?,
+            (false, _) => {}
         }
-        if item.is_none() {
-            missing.push(format!("`{key}`"));
+        match item {
+            Ok(Some(_)) => {}
+            Ok(None) => missing.push(format!("`{key}`")),
+            Err(why) => failed.push(format!("the key `{key}`: {why}")),
         }
     }
-    match missing.is_empty() {
-        true => Ok(()),
-        false => Err(anyhow!(
+    if !missing.is_empty() {
+        failed.push(format!(
             "there is no item with the key {}",
             missing.join(", ")
-        )),
+        ));
+    }
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(anyhow!("{}", failed.join("; "))),
     }
 }
 

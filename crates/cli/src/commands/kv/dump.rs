@@ -174,6 +174,7 @@ impl Dump {
         let mut bytes = Vec::new();
         // If a key has no item, the item has left the table since the scan.
         for (key, item) in keys.iter().zip(items) {
+            let item = item.with_context(|| format!("the key `{}`", key.escape_ascii()))?;
             let Some(item) = item else { continue };
             let start = bytes.len();
             let expires = match item.lifetime {

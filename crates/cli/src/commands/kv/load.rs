@@ -2,6 +2,9 @@
 //!
 //! A file is read twice. The first time, each line is checked and nothing is written, so a dump
 //! that is truncated or changed is refused as a whole; in a list, bad lines are named and skipped.
+//!
+//! The list of a memcached has no stable order, so no place in it could be noted for later. With
+//! `--skip-existing`, each item is added, and those that the server already has stay as they are.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -42,6 +45,9 @@ pub(super) struct Args {
     /// Resumes from this line of the file
     #[arg(long, value_name = "N", default_value = "1", conflicts_with = "from")]
     from_line: u64,
+    /// Leaves the items as they are that the server already has; resumes a copy with --from
+    #[arg(long)]
+    skip_existing: bool,
     #[command(flatten)]
     pub(super) server: ServerArgs,
 }
@@ -51,6 +57,8 @@ pub(super) struct Args {
 struct Counts {
     loaded: u64,
     expired: u64,
+    /// Items that the server already had.
+    kept: u64,
     /// Bad lines, and items that the server can never have.
     bad: u64,
     /// Items that left memcached before they were read.
@@ -76,21 +84,33 @@ pub(super) fn run<T: Configurable>(
     is_json: bool,
 ) -> anyhow::Result<()> {
     signal::watch()?;
+    let verb = match args.skip_existing {
+        true => Verb::Add,
+        false => Verb::Set,
+    };
     let counts = match (&args.path, &args.from) {
-        (Some(file), _) => load_file(file, args.from_line, kv)?,
-        (None, Some(from)) => copy(from, kv).with_context(|| from.clone())?,
+        (Some(file), _) => load_file(file, args.from_line, verb, kv)?,
+        (None, Some(from)) => copy(from, verb, kv).with_context(|| from.clone())?,
         (None, None) => bail!("a file or --from is needed"),
     };
     let Counts {
         loaded,
         expired,
+        kept,
         bad,
         gone,
     } = counts;
     match is_json {
-        true => line(&json!({ "loaded": loaded, "expired": expired, "bad": bad, "gone": gone }))?,
+        true => line(&json!({
+            "loaded": loaded, "expired": expired, "kept": kept, "bad": bad, "gone": gone,
+        }))?,
         false => {
-            let others: String = [(expired, "have expired"), (gone, "were gone")]
+            let others = [
+                (kept, "were there already"),
+                (expired, "have expired"),
+                (gone, "were gone"),
+            ];
+            let others: String = others
                 .iter()
                 .filter(|(count, _)| *count > 0)
                 .map(|(count, what)| format!(", {count} {what}"))
@@ -107,6 +127,7 @@ pub(super) fn run<T: Configurable>(
 fn load_file<T: Configurable>(
     path: &Path,
     from_line: u64,
+    verb: Verb,
     kv: &mut Connections<T>,
 ) -> anyhow::Result<Counts> {
     let name = path.display().to_string();
@@ -133,7 +154,7 @@ fn load_file<T: Configurable>(
             eprintln!("dunlin: {}", go_on());
             return Err(stopped.into());
         }
-        store(&item, kv, &mut counts).with_context(go_on)?;
+        store(&item, verb, kv, &mut counts).with_context(go_on)?;
     }
     Ok(counts)
 }
@@ -166,11 +187,32 @@ fn check(path: &Path) -> anyhow::Result<(u64, u64)> {
     Ok((reader.sum().items(), bad))
 }
 
-/// Copies the items of a memcached.
-fn copy<T: Configurable>(from: &str, kv: &mut Connections<T>) -> anyhow::Result<Counts> {
+/// Copies the items of a memcached. If that ends too early, says how to resume it.
+fn copy<T: Configurable>(
+    from: &str,
+    verb: Verb,
+    kv: &mut Connections<T>,
+) -> anyhow::Result<Counts> {
+    let mut counts = Counts::default();
+    let copied = copy_items(from, verb, kv, &mut counts);
+    if copied.is_err() && counts.loaded + counts.kept > 0 {
+        // The program shows no error after a signal, because the user has sent it.
+        eprintln!(
+            "dunlin: {} items are loaded; `--skip-existing` loads the others",
+            counts.loaded
+        );
+    }
+    copied.map(|()| counts)
+}
+
+fn copy_items<T: Configurable>(
+    from: &str,
+    verb: Verb,
+    kv: &mut Connections<T>,
+    counts: &mut Counts,
+) -> anyhow::Result<()> {
     let mut source = Source::open(from)?;
     let progress = Progress::start(source.items()?, 1);
-    let mut counts = Counts::default();
     while let Some(read) = source.next_items()? {
         progress.advance(read.items.len() as u64);
         counts.gone += read.gone;
@@ -179,15 +221,16 @@ fn copy<T: Configurable>(from: &str, kv: &mut Connections<T>) -> anyhow::Result<
         }
         for item in &read.items {
             signal::check()?;
-            store(item, kv, &mut counts)?;
+            store(item, verb, kv, counts)?;
         }
     }
-    Ok(counts)
+    Ok(())
 }
 
 /// Writes an item, unless it has expired.
 fn store<T: Configurable>(
     item: &Item,
+    verb: Verb,
     kv: &mut Connections<T>,
     counts: &mut Counts,
 ) -> anyhow::Result<()> {
@@ -200,7 +243,7 @@ fn store<T: Configurable>(
         at => u32::try_from(at - now()).unwrap_or(u32::MAX),
     };
     let written = kv.store(&Store {
-        verb: Verb::Set,
+        verb,
         key: &item.key,
         value: &item.value,
         flags: item.flags,
@@ -208,6 +251,7 @@ fn store<T: Configurable>(
         if_version: None,
     });
     match written {
+        Err(refused) if refused.error() == Error::Present => counts.kept += 1,
         // Such an item would stop the next attempt, too.
         Err(refused) if matches!(refused.error(), Error::TooLong | Error::BadKey) => {
             counts.leave_out(&item.key, refused);

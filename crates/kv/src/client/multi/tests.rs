@@ -26,6 +26,7 @@ fn get_of(count: u16, routes: Vec<u64>) -> Multi {
         routes,
         pending: (0..count).collect(),
         calls: 0,
+        most_asked: usize::MAX,
         failed: None,
         deadline: Nanos::MAX,
         misses: false,

@@ -1,6 +1,6 @@
 //! The state of the endpoint that calls: the service's client, echoes, and the flow of operations.
 
-use dunlin::kv::{Client, End, Reply, Request, Store, Token};
+use dunlin::kv::{Client, End, Error, Item, Reply, Request, Store, Token};
 use dunlin::{Cx, Done, MsgBuf, Session, Tag};
 
 use super::super::server::ECHOES;
@@ -160,8 +160,8 @@ impl App {
             }
             (Ok(Reply::Written(_)), [operation]) => !operation.is_get,
             (Ok(Reply::Items(found)), many) => {
-                let is_right = |(found, it): (&Option<dunlin::kv::Item>, &Operation)| {
-                    let found = found.as_ref();
+                let is_right = |(found, it): (&Result<Option<Item>, Error>, &Operation)| {
+                    let found = found.as_ref().ok().and_then(Option::as_ref);
                     found.is_some_and(|found| items::is_value(&found.value, it.number))
                 };
                 found.len() == many.len() && found.iter().zip(many).all(is_right)

@@ -32,7 +32,8 @@ fn one_core_and_six_have_the_rates_of_the_paper() {
 
 /// HERD §5.7, figure 14: the load of the six cores under Zipf 0.99. The ratio depends on the keys,
 /// because a single key has 5.6 % of all requests: the first five sets of keys have 1.75, 1.37,
-/// 1.35, 1.47 and 1.38. Experiments take another set for each round; here, one set is enough.
+/// 1.35, 1.47 and 1.38. Experiments take another set for each round and judge the median, as this
+/// does for three of them. No set costs rate.
 #[test]
 fn skewed_keys_cost_no_rate_and_load_cores_as_in_the_paper() {
     let zipf = Mix {
@@ -40,14 +41,16 @@ fn skewed_keys_cost_no_rate_and_load_cores_as_in_the_paper() {
         ..Mix::USUAL
     };
     let uniform = rate(CORES, Mix::USUAL);
-    let skewed = cluster::run(&Shape {
-        seed: 2,
-        ..shape(CORES, zipf, ALL_ITEMS)
-    })
-    .unwrap();
-    let of = |pick: fn(f64, f64) -> f64| skewed.by_core.iter().copied().reduce(pick).unwrap();
-    let (ratio, share) = (of(f64::max) / of(f64::min), skewed.per_s / uniform);
-    assert_eq!(skewed.by_core.len(), usize::from(CORES));
-    assert!(ratio > 1.0 && ratio <= 1.5, "{ratio}");
-    assert!(share >= 0.95, "{share}");
+    let mut ratios = [1, 2, 5].map(|seed| {
+        let shape = shape(CORES, zipf, ALL_ITEMS);
+        let skewed = cluster::run(&Shape { seed, ..shape }).unwrap();
+        let of = |pick: fn(f64, f64) -> f64| skewed.by_core.iter().copied().reduce(pick).unwrap();
+        let (ratio, share) = (of(f64::max) / of(f64::min), skewed.per_s / uniform);
+        assert_eq!(skewed.by_core.len(), usize::from(CORES));
+        assert!(share >= 0.95, "seed {seed}: {share}");
+        ratio
+    });
+    ratios.sort_by(f64::total_cmp);
+    println!("most loaded over least loaded core: {ratios:.2?}");
+    assert!(ratios[0] > 1.0 && ratios[1] <= 1.5, "{ratios:?}");
 }

@@ -1,0 +1,74 @@
+//! Aims that rows reach and miss.
+
+use serde_json::json;
+
+use super::*;
+use crate::output::sample::sample;
+
+fn row(gets: u32, median: f64) -> Row {
+    let params = json!({"gets": gets, "batch": 16});
+    Row {
+        params: params.as_object().cloned().unwrap_or_default(),
+        median,
+        ..sample()
+    }
+}
+
+const AIM: Aim = Aim {
+    metric: "rtt_p50",
+    transport: "shm",
+    params: &[("gets", "50")],
+    of: Of::Value,
+    bound: Bound::AtMost(300.0),
+};
+
+fn judged(of: Of, bound: Bound, rows: &[Row]) -> Vec<String> {
+    lines(&[Aim { of, bound, ..AIM }], rows)
+}
+
+#[test]
+fn a_value_or_a_ratio_has_a_bound() {
+    let rows = [row(50, 280.0), row(95, 700.0)];
+    assert_eq!(
+        judged(Of::Value, AIM.bound, &rows),
+        ["reached: 280.000, at most 300  latency shm rtt_p50, batch 16, gets 50"]
+    );
+    let ratio = judged(Of::Ratio, Bound::AtLeast(2.5), &rows);
+    assert_eq!(
+        ratio,
+        ["missed: 2.000, at least 2.5  latency shm rtt_p50 / raw, batch 16, gets 50"]
+    );
+}
+
+#[test]
+fn a_row_is_compared_with_the_one_that_differs_in_one_parameter() {
+    let over = Of::Over("gets", "95");
+    let rows = [row(50, 90.0), row(100, 10.0), row(95, 100.0)];
+    assert_eq!(
+        judged(over, Bound::AtLeast(0.9), &rows),
+        [
+            "reached: 0.900, at least 0.9  latency shm rtt_p50 / that with gets 95, batch 16, \
+             gets 50"
+        ]
+    );
+    let invalid = Row {
+        valid: false,
+        ..rows[2].clone()
+    };
+    let line = judged(over, Bound::AtLeast(0.9), &[rows[0].clone(), invalid]);
+    assert!(line[0].starts_with("not judged"), "{line:?}");
+    assert!(judged(over, Bound::AtLeast(0.9), &rows[..2]).is_empty());
+}
+
+#[test]
+fn a_spread_may_reach_the_baseline() {
+    let with = |min, baseline| Row {
+        min,
+        baseline: Some(baseline),
+        ..row(50, 110.0)
+    };
+    for (min, verdict) in [(100.0, "reached"), (101.0, "missed")] {
+        let line = judged(Of::Ratio, Bound::Spread, &[with(min, 100.0)]);
+        assert!(line[0].starts_with(verdict), "{line:?}");
+    }
+}

@@ -1,0 +1,179 @@
+//! Gets of many keys from a server that accepts only short messages: requests and answers are
+//! split, and a value that fits into no message is an error of its key alone.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{JoinHandle, Thread};
+
+use dunlin_hub::Hub;
+use dunlin_kv::{Channels, Connection, Error, FleetOptions, Item, Map, Options, Partition, serve};
+use dunlin_nexus::{Nexus, Open, Rpc};
+use dunlin_store::{Config, Mode, Region, SLICE, Seconds, Seed, Table, Write, route};
+use dunlin_transport::auto::Auto;
+use dunlin_transport::shm::Shm;
+
+/// The most bytes of a message that the server accepts and sends.
+const MOST: u32 = 4096;
+
+/// Partitions of the server.
+const PARTITIONS: u16 = 2;
+
+/// The result of a get of many keys.
+type Items = Vec<Result<Option<Item>, Error>>;
+
+/// A server with a thread for each partition.
+struct Server {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts a server with the items of [`items`].
+    fn start<T: Open>() -> Self {
+        let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+        let address = nexus.address();
+        let stop = Arc::<AtomicBool>::default();
+        let (ready, opened) = std::sync::mpsc::channel();
+        let start = |number| {
+            let (nexus, stopped, ready) = (nexus.clone(), Arc::clone(&stop), ready.clone());
+            std::thread::spawn(move || {
+                let builder = nexus.endpoint_builder::<T>().index(number);
+                let builder = builder.config(|config| {
+                    config.pool_bytes = 64 << 20;
+                    config.max_message = MOST;
+                });
+                let mut rpc: Rpc<T, Partition> = builder.build(partition(number)).unwrap();
+                serve(&mut rpc);
+                ready.send(()).unwrap();
+                rpc.run_until(|_| stopped.load(Ordering::Relaxed));
+            })
+        };
+        let threads: Vec<JoinHandle<()>> = (0..PARTITIONS).map(start).collect();
+        threads.iter().for_each(|_| opened.recv().unwrap());
+        Self {
+            address,
+            stop,
+            threads,
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            thread.join().unwrap();
+        }
+    }
+}
+
+/// Makes a partition with its items. Other protocols, such as memcached's, can write values that
+/// are longer than a message.
+fn partition(number: u16) -> Partition {
+    let config = Config {
+        mode: Mode::Store,
+        seed: Seed::new([17, number.into()]),
+        first_version: 1,
+    };
+    let table = Table::new(Region::new(16 << 20).unwrap(), config).unwrap();
+    let map = Map::new(7, Mode::Store, 0..PARTITIONS).unwrap();
+    let mut partition = Partition::new(table, map.clone(), number);
+    for (key, value) in items() {
+        if map.partition_of(route(&key)) == number {
+            let table = partition.lend();
+            let hashed = table.key(&key).unwrap();
+            let (write, now) = (Write::set(&value), Seconds(1));
+            table.write(&hashed, &write, now).unwrap();
+        }
+    }
+    partition
+}
+
+/// Values that fit into a message alone, but not together, with keys of the longest kind, which do
+/// not fit together into a request; and two values that are longer than a message.
+fn items() -> Vec<(Vec<u8>, Vec<u8>)> {
+    let item = |number: usize| {
+        let len = match number {
+            17 => SLICE / 4,
+            42 => 3 * SLICE,
+            _ => 10 * number,
+        };
+        let key = format!("{number:0250}").into_bytes();
+        (key, vec![number.to_le_bytes()[0]; len])
+    };
+    (0..300).map(item).collect()
+}
+
+/// Checks the result of a get of the keys of all items, and of one that has no item.
+fn check(found: Items) {
+    let mut found = found.into_iter();
+    for (number, (_, value)) in items().into_iter().enumerate() {
+        let found = found.next().unwrap().map(|item| item.unwrap().value);
+        match number {
+            17 | 42 => assert_eq!(found, Err(Error::MessageTooLong), "key {number}"),
+            _ => assert!(found == Ok(value), "key {number}"),
+        }
+    }
+    assert_eq!(found.next(), Some(Ok(None)));
+    assert_eq!(found.next(), None);
+}
+
+fn with_keys<R>(get: impl FnOnce(&[&[u8]]) -> R) -> R {
+    let items = items();
+    let mut keys: Vec<&[u8]> = items.iter().map(|(key, _)| &**key).collect();
+    keys.push(b"missing");
+    get(&keys)
+}
+
+fn over_a_connection<T: Open>() {
+    let server = Server::start::<T>();
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let builder = nexus.endpoint_builder::<T>();
+    let mut kv = Connection::open(builder, server.address, Options::DEFAULT).unwrap();
+    // The first get begins before the client knows the server's limit.
+    for _ in 0..2 {
+        check(with_keys(|keys| kv.get_many(keys)).unwrap());
+    }
+}
+
+#[test]
+fn a_server_with_short_messages_answers_every_key() {
+    over_a_connection::<Shm>();
+    over_a_connection::<Auto>();
+}
+
+#[test]
+fn a_server_with_short_messages_answers_every_key_over_channels() {
+    let server = Server::start::<Auto>();
+    let hub = Hub::builder().listen("127.0.0.1:0").start().unwrap();
+    let name = server.address.to_string();
+    let kv = Channels::open(&hub, [&*name], FleetOptions::DEFAULT).unwrap();
+    for _ in 0..2 {
+        check(with_keys(|keys| block_on(kv.get_many(keys))).unwrap());
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
