@@ -162,7 +162,7 @@ fn real_cases(transports: &[Transport]) -> Vec<Case> {
         let minutes = [
             replicas.clone(),
             outstanding,
-            ("minutes", many::MINUTES.into()),
+            ("minutes", many::minutes()),
         ];
         for kills in killed::KILLS {
             let params = [replicas.clone(), ("kills", kills.into())];
