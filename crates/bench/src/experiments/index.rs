@@ -59,11 +59,11 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
                scans, one operation of a hundred sums the values of 128 keys instead. The baseline \
                exchanges echoes of the same lengths between the same processes. bound_ratio is the \
                rate of gets over the rate of a service that does an echo and then a get by the \
-               tree's own crate, one after the other. Rows with scans in workers need a processor for each \
-               thread, so they mean little on a machine with two. Simulated rows have the paper's \
-               network, its 16 threads and its 64 clients with two operations each; gets and scans \
-               cost what they cost on this machine's tree. In the baseline of these rows, all 16 \
-               threads dispatch.",
+               tree's own crate, one after the other. Rows with scans in workers need a processor \
+               for each thread, so they mean little on a machine with two. Simulated rows have the \
+               paper's network, its 16 threads and its 64 clients with two operations each; gets \
+               and scans cost what they cost on this machine's tree. In the baseline of these \
+               rows, all 16 threads dispatch.",
     }),
     charts,
     published: PUBLISHED,
