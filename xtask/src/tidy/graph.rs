@@ -38,6 +38,7 @@ const SAFE: &[&str] = &[
     "crates/memcached/src/lib.rs",
     "crates/kv/src/lib.rs",
     "crates/keys/src/lib.rs",
+    "crates/folder/src/lib.rs",
     "crates/replica/src/lib.rs",
     "crates/front/src/lib.rs",
     "crates/index/src/lib.rs",

@@ -159,11 +159,7 @@ fn real_cases(transports: &[Transport]) -> Vec<Case> {
     for &transport in transports {
         let name = transport.name();
         let [replicas, outstanding] = params(MANY);
-        let minutes = [
-            replicas.clone(),
-            outstanding,
-            ("minutes", many::MINUTES.into()),
-        ];
+        let minutes = [replicas.clone(), outstanding, ("minutes", many::minutes())];
         for kills in killed::KILLS {
             let params = [replicas.clone(), ("kills", kills.into())];
             cases.push(Case::new(
@@ -259,6 +255,7 @@ fn run(
     let mut cluster = Cluster::start(&members::Params {
         setting: other,
         alone,
+        is_leader_often: outstanding == 1,
     })?;
     let params = client::Params {
         setting,

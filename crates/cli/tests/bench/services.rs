@@ -79,6 +79,27 @@ fn replicas_are_measured_in_memory_and_on_a_disk() {
     }
 }
 
+/// In a build for tests, these cases are short.
+#[test]
+fn killed_leaders_and_a_calm_load_are_measured() {
+    let only = ["--only", "kills=0,2", "--only", "minutes=0,0.05"];
+    let only = [&only[..], &["--only", "outstanding=32"]].concat();
+    let args = ["replica", "--transport", "shm", "--seconds", "20"];
+    let (rows, said) = rows(&[&args[..], &only].concat());
+    let killed = of(&rows, "failover_p50");
+    assert_eq!(killed.len(), 1, "{said}");
+    assert_eq!(killed[0]["params"], json!({ "replicas": 3, "kills": 2 }));
+    assert_eq!(killed[0]["baseline_name"], "the shortest election time-out");
+    let worst = values(&rows, "failover_worst").next();
+    let least = values(&rows, "failover_p50").next();
+    assert!(least > Some(0.0) && worst >= least, "{least:?} {worst:?}");
+    let is_calm = |row: &&Value| row["params"]["minutes"] == 0.05;
+    let calm: Vec<&Value> = rows.iter().filter(is_calm).collect();
+    let metrics: Vec<&Value> = calm.iter().map(|row| &row["metric"]).collect();
+    assert_eq!(metrics, ["elections", "puts_per_s", "put_p99"], "{said}");
+    assert!(calm[1]["median"].as_f64() > Some(0.0), "{said}");
+}
+
 #[test]
 fn the_ordered_index_is_measured_against_echoes_and_its_tree() {
     let args = ["index", "--transport", "shm", "--seconds", "2"];

@@ -21,6 +21,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use dunlin_folder::{make, sync_names};
+
 use super::files::Files;
 use super::newer::NewerPart;
 use super::store::{Limits, Loss, Store};
@@ -286,25 +288,6 @@ fn is_unused(path: &Path) -> io::Result<bool> {
         }
     }
     Ok(true)
-}
-
-/// Makes a directory and its missing parents, and syncs their names, so that they survive a power
-/// failure.
-fn make(path: &Path) -> io::Result<()> {
-    let above = path.ancestors();
-    let missing = above.take_while(|it| !it.as_os_str().is_empty() && !it.exists());
-    let missing: Vec<&Path> = missing.collect();
-    fs::create_dir_all(path)?;
-    for made in missing {
-        let parent = made.parent().filter(|it| !it.as_os_str().is_empty());
-        sync_names(parent.unwrap_or(Path::new(".")))?;
-    }
-    Ok(())
-}
-
-/// Syncs the names in a directory, by syncing the directory.
-fn sync_names(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
 }
 
 impl fmt::Display for DiskError {

@@ -8,6 +8,7 @@ mod drawing;
 mod limits;
 mod members;
 mod messages;
+mod slices;
 
 use std::collections::BTreeMap;
 

@@ -9,6 +9,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use dunlin_folder::sync_names;
+
 use super::Disk;
 
 /// A directory.
@@ -22,19 +24,13 @@ pub struct Files {
 const PREFIX: &str = "epoch-";
 
 impl Files {
-    /// Opens the directory at a path, and makes it if it does not exist. A new directory's name is
-    /// synced, so that it survives a power failure.
+    /// Opens the directory at a path, and makes it if it does not exist. Its name is synced each
+    /// time, because a process that was killed may have made the directory without a sync.
     ///
     /// # Errors
     /// It cannot be made.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        let above = folder.ancestors();
-        let is_missing = |it: &&Path| !it.as_os_str().is_empty() && !it.exists();
-        let missing: Vec<&Path> = above.take_while(is_missing).collect();
-        fs::create_dir_all(folder)?;
-        for made in missing {
-            sync_names(made.parent().unwrap_or(Path::new("")))?;
-        }
+        dunlin_folder::make(folder)?;
         Ok(Self {
             folder: folder.to_owned(),
             own: None,
@@ -48,11 +44,6 @@ impl Files {
     fn file(&self) -> io::Result<&File> {
         self.own.as_ref().ok_or(io::ErrorKind::NotFound.into())
     }
-}
-
-/// Syncs the names in a directory; the working directory has the empty path.
-fn sync_names(folder: &Path) -> io::Result<()> {
-    File::open(Path::new(".").join(folder))?.sync_all()
 }
 
 impl Disk for Files {

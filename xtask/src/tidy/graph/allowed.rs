@@ -142,6 +142,10 @@ pub(super) const RULES: &[Rule] = &[
         libraries: Some(&[]),
         ..rule("dunlin-keys", &[])
     },
+    Rule {
+        libraries: Some(&[]),
+        ..rule("dunlin-folder", &[])
+    },
     rule(FOR_TESTS, &["dunlin-wire", "dunlin-msgbuf", "dunlin-core"]),
     rule(
         "dunlin-sim",
@@ -201,7 +205,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         libraries: Some(&["bytes", "protobuf", "raft", "raft-engine", "slog"]),
-        optional: &["dunlin-nexus", "dunlin-sim", "dunlin-transport"],
+        optional: &["dunlin-folder", "dunlin-nexus", "dunlin-sim", "dunlin-transport"],
         ..rule(
             "dunlin-replica",
             &["dunlin-wire", "dunlin-msgbuf", "dunlin-core", "dunlin-keys"],
@@ -218,6 +222,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         libraries: Some(&[]),
         optional: &[
+            "dunlin-folder",
             "dunlin-local",
             "dunlin-nexus",
             "dunlin-replica",

@@ -36,7 +36,7 @@ const BLOCK: u32 = 1024;
 struct Params {
     setting: Setting,
     scans: Scans,
-    /// How long to measure direct gets from the tree.
+    /// How long to measure gets by the tree's own crate.
     alone: Duration,
 }
 
@@ -44,7 +44,7 @@ struct Params {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Found {
     pub(super) address: SocketAddr,
-    /// Direct gets per second from the tree; 0 if they were not measured.
+    /// Gets per second by the tree's own crate; 0 if they were not measured.
     pub(super) tree_per_s: f64,
 }
 
@@ -96,12 +96,11 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     let asked = listen_to_parent();
     let (index, tree_per_s) = apart(|| {
         params.setting.seat.take()?;
-        let index = tree::fill();
         let rate = match params.alone.is_zero() {
             true => 0.0,
-            false => tree::rate(&index, params.alone)?,
+            false => tree::rate(params.alone)?,
         };
-        Ok((index, rate))
+        Ok((tree::fill(), rate))
     })?;
     let mut rpc: Rpc<T, Index> = params.setting.open(index.clone())?;
     match params.scans {

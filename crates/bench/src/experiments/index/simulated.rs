@@ -48,8 +48,11 @@ const OUTSTANDING: usize = 2;
 const SPAN: Nanos = Nanos::from_millis(10);
 const WARM_UP: Nanos = Nanos::from_millis(1);
 
-/// The times and the rate of gets have a baseline; the costs on the tree have none.
-const METRICS: [Metric; 5] = [
+/// Simulated time of echoes, one at a time.
+const ECHOES: Nanos = Nanos::from_millis(30);
+
+/// The times and the rate of gets have a baseline; the costs on the tree and the echo have none.
+const METRICS: [Metric; 6] = [
     Metric {
         name: "get_p99",
         unit: "ns",
@@ -67,6 +70,7 @@ const METRICS: [Metric; 5] = [
     },
     Metric::alone("tree_get", "ns"),
     Metric::alone("tree_scan", "ns"),
+    Metric::alone("echo_p50", "ns"),
 ];
 
 /// The paper's CX3 cluster. The time until a NIC reads a packet is set so that an echo takes 2.1
@@ -143,6 +147,7 @@ impl Probe for Threads {
             times.per_s,
             cost(costs.get),
             cost(costs.scan),
+            echo(self.seed)?,
         ]
         .into())
     }
@@ -188,18 +193,41 @@ fn run(scans: Scans, costs: Costs, seed: u64) -> anyhow::Result<Times> {
         Some(_) => THREADS - WORKERS,
         None => THREADS,
     };
-    let net = Net::untraced(cx3(), seed);
     let processes = Processes {
         dispatch,
         pool,
         costs,
         seed,
     };
+    measure(processes, CLIENTS, OUTSTANDING, SPAN)
+}
+
+/// The median time in ns of an echo, which shows whether the network is the paper's: a get that
+/// costs nothing, by one client of one thread.
+fn echo(seed: u64) -> anyhow::Result<f64> {
+    let processes = Processes {
+        dispatch: 1,
+        pool: None,
+        costs: Costs::NONE,
+        seed,
+    };
+    Ok(measure(processes, 1, 1, ECHOES)?.p50)
+}
+
+/// Lets clients work, each with this number of operations in flight.
+fn measure(
+    processes: Processes,
+    clients: usize,
+    outstanding: usize,
+    span: Nanos,
+) -> anyhow::Result<Times> {
+    let (dispatch, seed) = (processes.dispatch, processes.seed);
+    let net = Net::untraced(cx3(), seed);
     let mut world = World::new(&net, processes, seed);
     let server = world.add_host();
     let hosts: Vec<_> = (0..CLIENT_HOSTS).map(|_| world.add_host()).collect();
     let threads: Vec<PortId> = (0..dispatch).map(|_| world.add_port(server)).collect();
-    let clients = (0..CLIENTS).map(|client| world.add_port(hosts[client % CLIENT_HOSTS]));
+    let clients = (0..clients).map(|client| world.add_port(hosts[client % CLIENT_HOSTS]));
     let clients: Vec<PortId> = clients.collect();
     for port in threads.iter().chain(&clients) {
         world.act(Act::Boot(*port));
@@ -208,33 +236,33 @@ fn run(scans: Scans, costs: Costs, seed: u64) -> anyhow::Result<Times> {
         connect(&mut world, *client, *thread).context("no memory for sessions")?;
     }
     for client in &clients {
-        of_client(&mut world, *client)?.begin(OUTSTANDING)?;
+        of_client(&mut world, *client)?.begin(outstanding)?;
         world.poke(*client);
     }
     world.run_until(WARM_UP);
     for client in &clients {
         of_client(&mut world, *client)?.forget();
     }
-    world.run_until(WARM_UP + SPAN);
+    world.run_until(WARM_UP + span);
     let mut all = Vec::new();
     for client in &clients {
         all.append(&mut of_client(&mut world, *client)?.take_times()?);
     }
-    times_of(all)
+    times_of(all, span)
 }
 
 #[expect(
     clippy::cast_precision_loss,
     reason = "nanoseconds of a get, and counts of gets, are far below 2^53"
 )]
-fn times_of(mut all: Vec<Nanos>) -> anyhow::Result<Times> {
+fn times_of(mut all: Vec<Nanos>, span: Nanos) -> anyhow::Result<Times> {
     anyhow::ensure!(all.len() > 10_000, "only {} gets have ended", all.len());
     all.sort_unstable();
     let at = |percent: usize| all[(all.len() - 1) * percent / 100].0 as f64;
     Ok(Times {
         p50: at(50),
         p99: at(99),
-        per_s: all.len() as f64 / (SPAN.0 as f64 / 1e9),
+        per_s: all.len() as f64 / (span.0 as f64 / 1e9),
     })
 }
 

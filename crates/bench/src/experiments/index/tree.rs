@@ -1,4 +1,5 @@
-//! The items of all rows, and the costs of gets and scans directly on the tree.
+//! The items of all rows, the rate of gets by the tree's own crate, and the costs of gets and scans
+//! directly on an index.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use anyhow::ensure;
 use dunlin::Rng;
 use dunlin::index::{Index, Range, Start};
+use scc::{Guard, TreeIndex};
 
 use harness::sys;
 
@@ -38,6 +40,14 @@ pub(super) struct Costs {
     pub(super) scan: Duration,
 }
 
+impl Costs {
+    /// The costs of a server that does nothing.
+    pub(super) const NONE: Self = Self {
+        get: Duration::ZERO,
+        scan: Duration::ZERO,
+    };
+}
+
 /// The costs, which the first simulation measures for all.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SharedCosts(Rc<OnceCell<Costs>>);
@@ -53,8 +63,8 @@ impl SharedCosts {
         }
         let index = fill();
         let costs = Costs {
-            get: cost(&index, SPAN, get)?,
-            scan: cost(&index, SPAN, scan)?,
+            get: cost(SPAN, |number| get(&index, number))?,
+            scan: cost(SPAN, |number| scan(&index, number))?,
         };
         Ok(*self.0.get_or_init(|| costs))
     }
@@ -82,28 +92,34 @@ pub(super) fn fill() -> Index {
     index
 }
 
-/// Direct gets from the tree per second of processor time.
+/// Gets per second of processor time from a tree of the index's kind with all items, by the tree's
+/// own crate: the items are in nodes as they are, without the lengths and handles of the index.
 ///
 /// # Errors
 /// The system shows no processor time, or the tree is wrong.
-pub(super) fn rate(index: &Index, span: Duration) -> anyhow::Result<f64> {
-    Ok(1.0 / cost(index, span, get)?.as_secs_f64())
+pub(super) fn rate(span: Duration) -> anyhow::Result<f64> {
+    let tree = TreeIndex::new();
+    for number in 0..ITEMS {
+        let inserted = tree.insert_sync(key_of(number), value_of(number));
+        ensure!(inserted.is_ok(), "two items have the same key");
+    }
+    let get = |number| {
+        let found = tree.peek(&key_of(number), &Guard::new()).copied();
+        found == Some(value_of(number))
+    };
+    Ok(1.0 / cost(span, get)?.as_secs_f64())
 }
 
 /// The time of an operation on a random key, including the drawing of the key, which the service
 /// also pays.
-fn cost(
-    index: &Index,
-    span: Duration,
-    operate: impl Fn(&Index, u32) -> bool,
-) -> anyhow::Result<Duration> {
+fn cost(span: Duration, operate: impl Fn(u32) -> bool) -> anyhow::Result<Duration> {
     let mut rng = Rng::new(7);
     let (mut operations, mut took) = (0, Duration::ZERO);
     let begin = sys::thread_time()?;
     while took < span {
         let mut wrong = 0_u32;
         for _ in 0..BLOCK {
-            wrong += u32::from(!operate(index, rng.below(ITEMS)));
+            wrong += u32::from(!operate(rng.below(ITEMS)));
         }
         ensure!(
             wrong == 0,

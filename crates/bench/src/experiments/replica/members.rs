@@ -1,6 +1,12 @@
 //! The process with all replicas: three endpoints on one thread, each with its replica, in turn.
 //! The same endpoints answer the echoes of the baseline, so echoes wait as long for their turn.
 //!
+//! One put at a time waits for the leader and one follower, so the leader then has a turn before
+//! that of each follower: the other follower does not delay the answer. Over UDP, this saved an
+//! eighth of the processor time from a put to its answer, with the client on the same thread. With
+//! 32 puts in flight, all replicas have one turn each: the leader's bursts are then longer, and the
+//! rate over shared memory was a tenth higher.
+//!
 //! The time of a put at the leader begins when its handler takes the request, and ends when the
 //! leader has applied its entry, as in the paper's program.
 
@@ -50,6 +56,8 @@ pub(super) struct Params {
     pub(super) setting: Setting,
     /// How long to measure Raft by itself, before the replicas start.
     pub(super) alone: Duration,
+    /// Whether the leader has a turn before that of each follower.
+    pub(super) is_leader_often: bool,
 }
 
 /// Where the replicas are.
@@ -227,12 +235,17 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
         alone_p50,
     })?;
     let mut recorder = Recorder::skipping(WARMING_PUTS);
-    serve_until(&mut seats, &mut recorder, &asked);
-    let elections = seats[leader].term() - term;
+    seats.swap(0, leader);
+    let order: &[usize] = match params.is_leader_often {
+        true => &[0, 1, 0, 2],
+        false => &[0, 1, 2],
+    };
+    serve_until(&mut seats, order, &mut recorder, &asked);
+    let elections = seats[0].term() - term;
     parent.say(&Seen {
         leader: [0.5, 0.99].map(|it| recorder.quantile(it)),
         elections,
-        side: Side::read(&mut seats[leader].rpc)?,
+        side: Side::read(&mut seats[0].rpc)?,
     })
 }
 
@@ -275,11 +288,16 @@ fn elect<T: Medium>(seats: &mut [Seated<T>]) -> anyhow::Result<usize> {
     }
 }
 
-fn serve_until<T: Medium>(seats: &mut [Seated<T>], recorder: &mut Recorder, asked: &AtomicBool) {
+fn serve_until<T: Medium>(
+    seats: &mut [Seated<T>],
+    order: &[usize],
+    recorder: &mut Recorder,
+    asked: &AtomicBool,
+) {
     while !asked.load(Ordering::Relaxed) {
         for _ in 0..BLOCK {
-            for seat in &mut *seats {
-                seat.turn(recorder);
+            for place in order {
+                seats[*place].turn(recorder);
             }
         }
     }

@@ -222,6 +222,11 @@ fn a_snapshot_of_a_leader_ends_an_image_that_is_under_way() {
 
 /// The members of a cluster, and a GiB of items with values of this length.
 pub(super) fn gib(value: usize, members: u64) -> (Roster, Machine) {
+    items_of((1 << 30) / (value as u64 + 40), value, members)
+}
+
+/// The members of a cluster, and this number of items with values of this length.
+pub(super) fn items_of(count: u64, value: usize, members: u64) -> (Roster, Machine) {
     let member = |id| Member {
         id,
         address: format!("node-{id}"),
@@ -230,7 +235,6 @@ pub(super) fn gib(value: usize, members: u64) -> (Roster, Machine) {
     let mut machine = Machine::new(1, roster.cluster());
     machine.apply(2, &Request::OPEN.to_bytes()).unwrap();
     let client = 2_u64.wrapping_add(roster.cluster());
-    let count = (1 << 30) / (value as u64 + 40);
     for number in 1..=count {
         let name = Name {
             client,

@@ -2,6 +2,13 @@
 
 use super::*;
 
+#[test]
+fn an_echo_takes_as_long_as_on_the_papers_network() {
+    let echo = echo(1).unwrap();
+    println!("echo: {echo} ns");
+    assert!((2_050.0..2_150.0).contains(&echo), "{echo} ns");
+}
+
 /// With costs like the paper's, scans in workers keep gets fast.
 #[test]
 fn workers_halve_the_99th_percentile_of_gets() {
