@@ -51,7 +51,7 @@ use harness::process::Role;
 use harness::row::Row;
 
 use crate::harness::experiment::Experiment;
-use crate::output::ratios;
+use crate::output::{aims, ratios};
 
 /// All experiments, in the order of the help, of `all` and of the page.
 pub static ALL: &[Experiment] = &[
@@ -121,7 +121,8 @@ pub fn roles() -> impl Iterator<Item = Role> {
 /// The lines that follow a table of these rows.
 pub fn lines(rows: &[Row]) -> Vec<String> {
     let findings = ALL.iter().flat_map(|it| (it.findings)(rows));
-    ratios::lines(rows).into_iter().chain(findings).collect()
+    let lines = ratios::lines(rows).into_iter().chain(findings);
+    lines.chain(aims::lines(rows)).collect()
 }
 
 /// Draws every chart for which these rows have values.

@@ -1,5 +1,6 @@
-//! Charts and ratios of rows, and the figures that papers have published.
+//! Charts, ratios and aims of rows, and the figures that papers have published.
 
+pub mod aims;
 pub(crate) mod chart;
 pub mod papers;
 pub(crate) mod ratios;

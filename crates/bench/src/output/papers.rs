@@ -104,7 +104,8 @@ impl Published {
 }
 
 impl Param {
-    fn is(self, value: Option<&Value>) -> bool {
+    /// Whether the value of a row is this one.
+    pub(super) fn is(self, value: Option<&Value>) -> bool {
         match self {
             Number(number) => value.and_then(Value::as_f64) == Some(number),
             Word(word) => match value {
