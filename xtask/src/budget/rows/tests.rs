@@ -88,3 +88,12 @@ fn the_programs_of_services_run_each_part_and_kind() {
     let numbers = ["0 60 6000", "1 60 6000", "2 60 6000", "2 1 6000"];
     assert_eq!(runs(Build::Sequencer), numbers);
 }
+
+#[test]
+fn packets_of_one_row_over_each_device_share_datagrams() {
+    for build in [Build::Xdp, Build::Dpdk] {
+        let rows = of(build);
+        let runs: Vec<_> = rows.iter().map(|row| row.args().join(" ")).collect();
+        assert_eq!(runs, ["32 32 4 6000", "32 1 4 6000", "32 32 4 6000 packed"]);
+    }
+}
