@@ -65,8 +65,9 @@ fn the_programs_over_dpdk_and_xdp_run_messages_of_32_bytes() {
             .map(|row| row.args().join(" "))
             .collect::<Vec<_>>()
     };
-    assert_eq!(runs_of(Build::Dpdk), ["32 32 4 6000", "32 1 4 6000"]);
-    assert_eq!(runs_of(Build::Xdp), ["32 32 4 6000", "32 1 4 6000"]);
+    let runs = ["32 32 4 6000", "32 1 4 6000", "32 32 4 6000 packed"];
+    assert_eq!(runs_of(Build::Dpdk), runs);
+    assert_eq!(runs_of(Build::Xdp), runs);
 }
 
 #[test]
@@ -87,13 +88,4 @@ fn the_programs_of_services_run_each_part_and_kind() {
     assert_eq!(runs(Build::Index), ["60 6000", "1 6000"]);
     let numbers = ["0 60 6000", "1 60 6000", "2 60 6000", "2 1 6000"];
     assert_eq!(runs(Build::Sequencer), numbers);
-}
-
-#[test]
-fn packets_of_one_row_over_each_device_share_datagrams() {
-    for build in [Build::Xdp, Build::Dpdk] {
-        let rows = of(build);
-        let runs: Vec<_> = rows.iter().map(|row| row.args().join(" ")).collect();
-        assert_eq!(runs, ["32 32 4 6000", "32 1 4 6000", "32 32 4 6000 packed"]);
-    }
 }
