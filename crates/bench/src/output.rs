@@ -1,7 +1,6 @@
 //! Charts, ratios and aims of rows, and the figures that papers have published.
 
-#[cfg(feature = "kv")]
-pub(crate) mod aims;
+pub mod aims;
 pub(crate) mod chart;
 pub mod papers;
 pub(crate) mod ratios;

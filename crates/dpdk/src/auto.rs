@@ -5,10 +5,11 @@
 use std::io;
 
 use dunlin_core::transport::{Lane, LanePacket, TxSeq};
-use dunlin_transport::auto::{Auto, HalvesOver, Remote};
-use dunlin_transport::shm;
+use dunlin_transport::auto::{Auto, HalvesOver, OpenRemote, OpenedRemote, Remote};
+use dunlin_transport::{shm, udp};
 
 use crate::open::{Dpdk, Options};
+use crate::receive::DpdkRx;
 use crate::transmit::DpdkTx;
 
 /// Shared memory and DPDK as one transport.
@@ -24,11 +25,25 @@ pub struct AutoOptions {
 }
 
 impl Remote for Dpdk {
-    const LOOKS_ARE_CHEAP: bool = true;
+    fn looks_are_cheap(_: &DpdkRx) -> bool {
+        true
+    }
 
     #[inline]
     fn send_staged(tx: &mut DpdkTx, lane: &Lane, packets: &[LanePacket]) -> TxSeq {
         tx.send_staged(lane, packets, &[])
+    }
+}
+
+/// The transport of an `auto` endpoint whose program chooses it at run time; the options of UDP are
+/// the endpoint's.
+impl OpenRemote for Options {
+    fn open(&self, udp: udp::Options) -> io::Result<OpenedRemote> {
+        let halves = Dpdk::open(&Self {
+            udp,
+            ..self.clone()
+        })?;
+        Ok(OpenedRemote::new::<Dpdk>("shm+dpdk", halves))
     }
 }
 

@@ -153,7 +153,9 @@ pub mod transport {
         AutoOptions as AutoDpdkOptions, Options as DpdkOptions, Site as DpdkSite,
         library as dpdk_library,
     };
-    pub use dunlin_transport::auto::Options as AutoOptions;
+    pub use dunlin_transport::auto::{
+        OpenRemote, OpenedRemote, Options as AutoOptions, RemoteOptions,
+    };
     pub use dunlin_transport::counters::Counters;
     pub use dunlin_transport::networks::{Networks, NoNetwork};
     pub use dunlin_transport::shm::{OpenError as ShmOpenError, Options as ShmOptions};

@@ -116,7 +116,7 @@ impl Publisher {
         let (pool_bytes, pool_buffers) = rpc.pool_use();
         let (rx, tx) = rpc.lifecycle().halves_mut();
         let transport = T::counters(rx, tx);
-        let details = &mut self.details;
+        let (label, details) = (T::label(tx), &mut self.details);
         T::details(rx, tx, &mut |name, count| {
             if let Some(at) = detail_names().position(|known| known == name) {
                 details[at] = count;
@@ -129,7 +129,7 @@ impl Publisher {
         }
         let mut out = block.write(&Head {
             index,
-            transport: T::LABEL,
+            transport: label,
             clock_ns: now.0,
             rows,
         });

@@ -34,6 +34,11 @@ pub trait Open: Connect + 'static {
     /// Its name for operators: at most eight letters.
     const LABEL: &'static str;
 
+    /// The name of an endpoint whose options may have chosen another transport than its type.
+    fn label(_tx: &Self::Tx) -> &'static str {
+        Self::LABEL
+    }
+
     /// The default options of an endpoint whose nexus has these addresses.
     fn defaults(nexus: &Reach) -> Self::Options;
 
@@ -83,7 +88,12 @@ impl Open for Auto {
         auto::Options {
             shm: Shm::defaults(nexus),
             udp: Udp::defaults(nexus),
+            remote: None,
         }
+    }
+
+    fn label(tx: &Self::Tx) -> &'static str {
+        tx.remote().label().unwrap_or(Self::LABEL)
     }
 
     fn open_halves(options: auto::Options) -> Opened<Self> {

@@ -17,7 +17,7 @@ use crate::options::DpdkOptions;
 use crate::options::ServerOptions;
 #[cfg(feature = "channel")]
 use crate::options::{ChannelOptions, PickRule};
-use crate::options::{KvOptions, NexusOptions, ReplicaOptions, SequencerOptions};
+use crate::options::{KvOptions, NexusOptions, RemoteName, ReplicaOptions, SequencerOptions};
 #[cfg(feature = "xdp")]
 use crate::options::{XdpMode, XdpOptions};
 use crate::setting::{FieldOf, Lens};
@@ -50,6 +50,14 @@ impl Configurable for Auto {
     fn configure(settings: &Settings, options: &mut AutoOptions) {
         Shm::configure(settings, &mut options.shm);
         Udp::configure(settings, &mut options.udp);
+        let mut own = RemoteName::default();
+        settings.fill(&mut own, |field| match field {
+            FieldOf::Auto(lens) => Some(lens),
+            _ => None,
+        });
+        if let Some(name) = own.remote {
+            options.remote = settings.remote(&name);
+        }
     }
 }
 

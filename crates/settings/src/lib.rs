@@ -33,6 +33,7 @@ mod file;
 mod kubernetes;
 mod nearest;
 mod options;
+mod remote;
 mod setting;
 mod settings;
 mod table;

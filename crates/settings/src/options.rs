@@ -24,6 +24,13 @@ pub(super) struct NexusOptions {
     pub(super) workers: WorkerOptions,
 }
 
+/// The transport of an `auto` endpoint for peers of other hosts.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct RemoteName {
+    /// `None`: UDP.
+    pub(super) remote: Option<String>,
+}
+
 /// Options of a [`HubBuilder`](dunlin_hub::HubBuilder) and its channels.
 #[derive(Clone, Debug)]
 pub(super) struct ChannelOptions {

@@ -13,8 +13,8 @@ use dunlin_transport::udp::Options as UdpOptions;
 
 use crate::field::Field;
 use crate::options::{
-    ChannelOptions, DpdkOptions, KvOptions, NexusOptions, ReplicaOptions, SequencerOptions,
-    ServerOptions, XdpOptions,
+    ChannelOptions, DpdkOptions, KvOptions, NexusOptions, RemoteName, ReplicaOptions,
+    SequencerOptions, ServerOptions, XdpOptions,
 };
 use crate::value::Value;
 
@@ -58,6 +58,8 @@ pub(super) enum Unit {
     Path,
     /// A device of DPDK, with its address.
     Device,
+    /// A transport for peers of other hosts.
+    Remote,
     /// A list of networks.
     Networks,
 }
@@ -87,6 +89,7 @@ pub(super) enum FieldOf {
     Nexus(Lens<NexusOptions>),
     Endpoint(Lens<Config>),
     Idle(Lens<Idle>),
+    Auto(Lens<RemoteName>),
     Shm(Lens<ShmOptions>),
     Udp(Lens<UdpOptions>),
     Xdp(Lens<XdpOptions>),
@@ -145,6 +148,7 @@ impl Setting {
             | Unit::Interface
             | Unit::Path
             | Unit::Device
+            | Unit::Remote
             | Unit::Networks => "",
             Unit::Count => "count",
             Unit::Bytes => "B",
@@ -169,6 +173,7 @@ impl Setting {
             FieldOf::Nexus(lens) => lens(&mut NexusOptions::default()).read(),
             FieldOf::Endpoint(lens) => lens(&mut Config::default()).read(),
             FieldOf::Idle(lens) => lens(&mut Idle::default()).read(),
+            FieldOf::Auto(lens) => lens(&mut RemoteName::default()).read(),
             FieldOf::Shm(lens) => lens(&mut ShmOptions::default()).read(),
             FieldOf::Udp(lens) => lens(&mut UdpOptions::default()).read(),
             FieldOf::Session(lens) => lens(&mut ConnectOptions::default()).read(),

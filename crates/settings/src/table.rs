@@ -16,9 +16,10 @@ mod transports;
 use crate::setting::Setting;
 
 /// The rows, by group.
-pub(super) const GROUPS: [&[Setting]; 12] = [
+pub(super) const GROUPS: [&[Setting]; 13] = [
     nexus::NEXUS,
     endpoint::ENDPOINT,
+    transports::AUTO,
     transports::SHM,
     transports::UDP,
     transports::XDP,

@@ -71,6 +71,9 @@ impl Setting {
             Unit::Device => fault_of_device(text)
                 .is_none()
                 .then(|| Value::Text(text.to_owned())),
+            Unit::Remote => crate::remote::fault(text)
+                .is_none()
+                .then(|| Value::Text(text.to_owned())),
             Unit::Interface => is_interface(text).then(|| Value::Text(text.to_owned())),
             Unit::Path => text.starts_with('/').then(|| Value::Text(text.to_owned())),
             Unit::Networks => {
@@ -111,6 +114,7 @@ impl Setting {
             Unit::Interface => "an interface's name".to_owned(),
             Unit::Path => "a path from / on".to_owned(),
             Unit::Device => "a device and its address".to_owned(),
+            Unit::Remote => "xdp[:INTERFACE[:QUEUE]]; dpdk[:DEVICE;ip=ADDRESS/BITS]".to_owned(),
             Unit::Networks => "networks, such as 10.1.0.0/16, 2001:db8::/32".to_owned(),
             _ => {
                 let [least, most] = [self.numbers.least, self.numbers.most];
@@ -152,6 +156,7 @@ impl Setting {
     pub(super) fn fault(&self, text: &str) -> Option<String> {
         match self.unit {
             Unit::Device => fault_of_device(text.trim()),
+            Unit::Remote => crate::remote::fault(text.trim()),
             _ => None,
         }
     }
@@ -173,6 +178,7 @@ impl Setting {
                 | Unit::Interface
                 | Unit::Path
                 | Unit::Device
+                | Unit::Remote
                 | Unit::Networks
         ) {
             return None;
@@ -294,20 +300,20 @@ fn switch(text: &str) -> Option<bool> {
 }
 
 /// True if the kernel permits an interface of this name.
-fn is_interface(text: &str) -> bool {
+pub(super) fn is_interface(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'/' && byte != b':';
     (1..16).contains(&text.len()) && text.bytes().all(is_plain)
 }
 
 /// Why a text does not name a device of DPDK.
 #[cfg(feature = "dpdk")]
-fn fault_of_device(text: &str) -> Option<String> {
+pub(super) fn fault_of_device(text: &str) -> Option<String> {
     text.parse::<dunlin_dpdk::Site>().err()
 }
 
 /// Without the transport, any text is a device.
 #[cfg(not(feature = "dpdk"))]
-fn fault_of_device(text: &str) -> Option<String> {
+pub(super) fn fault_of_device(text: &str) -> Option<String> {
     text.is_empty().then(|| "it is empty".to_owned())
 }
 

@@ -5,12 +5,12 @@
 //!
 //! ```text
 //! cargo run --release -p dunlin-xdp --features wire --example xdp_rpc -- \
-//!     32 [IN_FLIGHT] [SESSIONS] [COUNT]
+//!     32 [IN_FLIGHT] [SESSIONS] [COUNT] [packed]
 //! ```
 //!
-//! Messages have 32 bytes each way. With one request in flight, packets may share datagrams, which
-//! must not cost a lone packet anything; with more, each packet has a datagram of its own. The last
-//! printed line is the number of counted RPCs.
+//! Messages have 32 bytes each way. Packets may share datagrams if one request is in flight, which
+//! must not cost a lone packet anything, or with the word `packed`. Otherwise each has a datagram
+//! of its own. The last printed line is the number of counted RPCs.
 
 #[path = "../../transport/examples/rpc/apart.rs"]
 mod apart;
@@ -63,8 +63,7 @@ impl<S: Turn> Rx for WiredRx<S> {
 }
 
 fn main() {
-    let plan = plan_of_32_bytes();
-    let packs = plan.in_flight == 1;
+    let (plan, packs) = plan_of_32_bytes();
     let ([a, b], wire) = joined(packs).expect("there are sockets and memory");
     let wire = Rc::new(RefCell::new(wire));
     let [(a, to_b), (b, to_a)] = acquainted(a, b);

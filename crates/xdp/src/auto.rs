@@ -6,10 +6,11 @@
 use std::io;
 
 use dunlin_core::transport::{Lane, LanePacket, TxSeq};
-use dunlin_transport::auto::{Auto, HalvesOver, Remote};
-use dunlin_transport::shm;
+use dunlin_transport::auto::{Auto, HalvesOver, OpenRemote, OpenedRemote, Remote};
+use dunlin_transport::{shm, udp};
 
 use crate::open::{Options, Xdp};
+use crate::receive::XdpRx;
 use crate::transmit::XdpTx;
 
 /// Shared memory, AF_XDP and the kernel's socket as one transport.
@@ -25,11 +26,25 @@ pub struct AutoOptions {
 }
 
 impl Remote for Xdp {
-    const LOOKS_ARE_CHEAP: bool = true;
+    fn looks_are_cheap(_: &XdpRx) -> bool {
+        true
+    }
 
     #[inline]
     fn send_staged(tx: &mut XdpTx, lane: &Lane, packets: &[LanePacket]) -> TxSeq {
         tx.send_staged(lane, packets)
+    }
+}
+
+/// The transport of an `auto` endpoint whose program chooses it at run time; the options of UDP are
+/// the endpoint's.
+impl OpenRemote for Options {
+    fn open(&self, udp: udp::Options) -> io::Result<OpenedRemote> {
+        let halves = Xdp::open(&Self {
+            udp,
+            ..self.clone()
+        })?;
+        Ok(OpenedRemote::new::<Xdp>("shm+xdp", halves))
     }
 }
 

@@ -38,6 +38,8 @@ enum Load {
         sessions: u32,
         has_deadline: bool,
     },
+    /// Messages of 32 bytes, this number in flight over four sessions. Packets share datagrams.
+    Packed { in_flight: u32 },
     /// Typed calls with this number of keys of metadata.
     Typed { keys: u32 },
     /// Typed RPCs of a face of the program.
@@ -62,6 +64,7 @@ impl Row {
                 sessions,
                 has_deadline,
             } => (vec![size, in_flight, sessions], has_deadline),
+            Load::Packed { in_flight } => (vec![32, in_flight, 4], false),
             Load::Typed { keys } => (vec![keys], false),
             Load::Kv { gets, in_flight } => (vec![gets, in_flight], false),
             Load::Service { kind, in_flight } => {
@@ -71,14 +74,19 @@ impl Row {
         };
         let numbers = numbers.into_iter().map(u64::from).chain([COUNT]);
         let deadline = has_deadline.then(|| "deadline".to_owned());
-        numbers.map(|it| it.to_string()).chain(deadline).collect()
+        let packed = matches!(self.load, Load::Packed { .. }).then(|| "packed".to_owned());
+        let words = deadline.into_iter().chain(packed);
+        numbers.map(|it| it.to_string()).chain(words).collect()
     }
 
     /// The unit of work that its numbers refer to.
     pub(super) fn per(&self) -> &'static str {
         match self.load {
             Load::Plain { in_flight: 0, .. } => "iteration",
-            Load::Plain { .. } | Load::Typed { .. } | Load::Layered { .. } => "RPC",
+            Load::Plain { .. }
+            | Load::Packed { .. }
+            | Load::Typed { .. }
+            | Load::Layered { .. } => "RPC",
             Load::Kv { .. } | Load::Service { .. } => "operation",
         }
     }
@@ -89,9 +97,13 @@ pub(super) fn of(build: Build) -> Vec<Row> {
     match build {
         Build::Measured | Build::Plain => over_shm(),
         Build::Typed => (0..=KEYS).map(with_metadata).collect(),
-        Build::Faces | Build::Xdp | Build::Dpdk => {
-            let mut rows = over_shm();
-            rows.retain(|row| matches!(&*row.name, "batch-32" | "one-32"));
+        Build::Faces => few_over_shm(),
+        Build::Xdp | Build::Dpdk => {
+            let mut rows = few_over_shm();
+            rows.push(Row {
+                name: "packed-32".to_owned(),
+                load: Load::Packed { in_flight: BATCH },
+            });
             rows
         }
         Build::Layer => ["plain", "layer", "channel", "channel-layer"]
@@ -150,6 +162,13 @@ fn of_service(name: &str, kind: Option<u32>, in_flight: u32) -> Row {
         name: name.to_owned(),
         load: Load::Service { kind, in_flight },
     }
+}
+
+/// The situations of programs that count more than an endpoint over shared memory.
+fn few_over_shm() -> Vec<Row> {
+    let mut rows = over_shm();
+    rows.retain(|row| matches!(&*row.name, "batch-32" | "one-32"));
+    rows
 }
 
 fn over_shm() -> Vec<Row> {

@@ -21,11 +21,38 @@ use crate::harness::subject::side::Side;
 use crate::harness::subject::{ANSWER, Loss, Medium, Report, SINK, over_lossy, server};
 use crate::harness::transport::Transport;
 use crate::harness::{subject, work};
+use crate::output::aims::{Aim, Bound};
 use crate::output::chart::{Wanted, by_transport, chart};
 use crate::output::papers::{Beside, Param, Published};
 use harness::draw::{Axis, Picture, Scale};
 use harness::process::{Parent, Role};
 use harness::row::Row;
+
+/// The aims over transports that bypass the kernel.
+const AIMS: &[Aim] = &[
+    Aim::of_rounds(("gbps", "xdp"), &[("size", "1048576")], Bound::AtLeast(0.8)),
+    Aim::of_rounds(("gbps", "xdp"), &[("size", "8388608")], Bound::AtLeast(0.8)),
+    Aim::of_rounds(
+        ("gbps", "xdp:native"),
+        &[("size", "1048576")],
+        Bound::AtLeast(0.8),
+    ),
+    Aim::of_rounds(
+        ("gbps", "xdp:native"),
+        &[("size", "8388608")],
+        Bound::AtLeast(0.8),
+    ),
+    Aim::of_rounds(
+        ("gbps", "dpdk"),
+        &[("size", "1048576")],
+        Bound::AtLeast(0.8),
+    ),
+    Aim::of_rounds(
+        ("gbps", "dpdk"),
+        &[("size", "8388608")],
+        Bound::AtLeast(0.8),
+    ),
+];
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "bandwidth",
@@ -54,6 +81,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     }),
     charts,
     published: PUBLISHED,
+    aims: AIMS,
     ..Experiment::BASE
 };
 

@@ -20,6 +20,7 @@ use crate::harness::subject::pipeline::{Choice, Pipeline};
 use crate::harness::subject::side::Side;
 use crate::harness::subject::{Medium, Report, Server, Setting, over, pipeline, server};
 use crate::harness::transport::Transport;
+use crate::output::aims::{Aim, Bound};
 use crate::output::chart::{Wanted, bar, bars, by_transport, chart, colour};
 use harness::draw::{Axis, Picture, Scale, zero_based};
 use harness::process::{Parent, Process, Role};
@@ -27,6 +28,12 @@ use harness::row::Row;
 use harness::row::Spread;
 use harness::seat::{Seat, Seats};
 use harness::signal;
+
+/// The aims over transports that bypass the kernel.
+const AIMS: &[Aim] = &[
+    Aim::of_rounds(("rtt_first", "xdp"), &[], Bound::AtMost(1.3)),
+    Aim::of_rounds(("rtt_first", "xdp:native"), &[], Bound::AtMost(1.3)),
+];
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "idle",
@@ -50,6 +57,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
                papers' threads poll, and never sleep.",
     }),
     charts,
+    aims: AIMS,
     ..Experiment::BASE
 };
 

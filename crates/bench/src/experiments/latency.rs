@@ -20,6 +20,7 @@ use crate::harness::subject::side::Side;
 use crate::harness::subject::{ECHO, Medium, Report, over_link, server};
 use crate::harness::transport::Transport;
 use crate::harness::{rtt, subject, ticks, work};
+use crate::output::aims::{Aim, Bound};
 use crate::output::chart::{Wanted, by_transport, chart};
 use crate::output::papers::{Beside, Param, Published};
 use harness::draw::{Axis, Picture, Scale};
@@ -43,8 +44,20 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     }),
     charts,
     published: PUBLISHED,
+    aims: AIMS,
     ..Experiment::BASE
 };
+
+/// The aims over transports that bypass the kernel.
+const AIMS: &[Aim] = &[
+    Aim::of_rounds(("rtt_p50", "xdp"), &[("size", "32")], Bound::AtMost(1.15)),
+    Aim::of_rounds(
+        ("rtt_p50", "xdp:native"),
+        &[("size", "32")],
+        Bound::AtMost(1.15),
+    ),
+    Aim::of_rounds(("rtt_p50", "dpdk"), &[("size", "32")], Bound::AtMost(1.3)),
+];
 
 /// Figures of the paper.
 const PUBLISHED: &[Published] = &[

@@ -16,8 +16,15 @@ use crate::harness::subject::pipeline::{self, Choice, Pipeline};
 use crate::harness::subject::side::Side;
 use crate::harness::subject::{self, Medium, Report, Setting, over, server};
 use crate::harness::transport::Transport;
+use crate::output::aims::{Aim, Bound};
 use harness::process::{Parent, Process, Role};
 use harness::seat::Seat;
+
+/// The aims over transports that bypass the kernel.
+const AIMS: &[Aim] = &[
+    Aim::of_rounds(("others_per_s", "xdp"), &[], Bound::AtLeast(0.9)),
+    Aim::of_rounds(("others_per_s", "xdp:native"), &[], Bound::AtLeast(0.9)),
+];
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "queue",
@@ -34,6 +41,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
                of 32 bytes, 60 in flight for each. One server stops; the figure is the rate of \
                the seven others, and the baseline their rate while all eight serve.",
     }),
+    aims: AIMS,
     ..Experiment::BASE
 };
 

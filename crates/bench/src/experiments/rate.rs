@@ -27,6 +27,7 @@ use crate::harness::subject::side::Side;
 use crate::harness::subject::{Medium, Report, Server, Setting, over_link, pipeline, server};
 use crate::harness::transport::Transport;
 use crate::harness::work;
+use crate::output::aims::{Aim, Bound};
 use crate::output::chart::{Wanted, by_transport, chart, word};
 use crate::output::papers::{Beside, Param, Published};
 use harness::draw::{Axis, Picture, Scale};
@@ -56,8 +57,33 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     }),
     charts,
     published: PUBLISHED,
+    aims: AIMS,
     ..Experiment::BASE
 };
+
+/// The aims over transports that bypass the kernel.
+const AIMS: &[Aim] = &[
+    Aim::of_rounds(
+        ("rpc_per_s", "xdp"),
+        &[("size", "32"), ("batch", "16"), ("packing", "false")],
+        Bound::AtLeast(0.75),
+    ),
+    Aim::of_rounds(
+        ("rpc_per_s", "xdp"),
+        &[("size", "32"), ("batch", "16"), ("packing", "true")],
+        Bound::AtLeast(1.2),
+    ),
+    Aim::of_rounds(
+        ("rpc_per_s", "xdp:native"),
+        &[("size", "32"), ("batch", "16"), ("packing", "false")],
+        Bound::AtLeast(0.75),
+    ),
+    Aim::of_rounds(
+        ("rpc_per_s", "xdp:native"),
+        &[("size", "32"), ("batch", "16"), ("packing", "true")],
+        Bound::AtLeast(1.2),
+    ),
+];
 
 /// Figures of the paper.
 const PUBLISHED: &[Published] = &[

@@ -169,7 +169,7 @@ fn a_name_stands_for_one_experiment_and_for_one_role() {
 }
 
 /// An aim whose metric or parameters no row has would judge nothing.
-#[cfg(feature = "kv")]
+#[cfg(feature = "full")]
 #[test]
 fn every_aim_has_a_row() {
     let mut lost = Vec::new();

@@ -55,7 +55,6 @@ pub struct Experiment {
     /// Makes the lines below the table that depend on several rows.
     pub findings: fn(&[Row]) -> Vec<String>,
     /// Aims of its rows.
-    #[cfg(feature = "kv")]
     pub(crate) aims: &'static [Aim],
 }
 
@@ -102,7 +101,6 @@ impl Experiment {
         charts: |_| Vec::new(),
         published: &[],
         findings: |_| Vec::new(),
-        #[cfg(feature = "kv")]
         aims: &[],
     };
 
@@ -160,13 +158,8 @@ impl Experiment {
     /// The lines about its rows among these: what depends on several rows, and which aims are
     /// reached.
     pub(crate) fn lines(&self, rows: &[Row]) -> Vec<String> {
-        let lines = (self.findings)(rows);
-        #[cfg(feature = "kv")]
-        let lines = {
-            let own: Vec<Row> = rows.iter().filter(|row| self.owns(row)).cloned().collect();
-            [lines, aims::lines(self.aims, &own)].concat()
-        };
-        lines
+        let own: Vec<Row> = rows.iter().filter(|row| self.owns(row)).cloned().collect();
+        [(self.findings)(rows), aims::lines(self.aims, &own)].concat()
     }
 
     /// Its charts of these rows, without empty charts.

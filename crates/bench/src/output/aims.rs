@@ -2,12 +2,16 @@
 //! says which are reached. Rows that are not valid are not judged.
 
 use harness::row::Row;
+use serde_json::{Map, Value};
 
-use super::chart::word;
+use super::chart::{word, word_of};
+
+/// The valid rounds that [`Of::RatioOfRounds`] needs.
+const ROUNDS: usize = 7;
 
 /// A figure of some rows, and its bound.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Aim {
+pub struct Aim {
     pub(crate) metric: &'static str,
     pub(crate) transport: &'static str,
     /// The parameters of the rows; others may have any value.
@@ -18,41 +22,119 @@ pub(crate) struct Aim {
 
 /// The figure of a row.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Of {
+pub enum Of {
     /// The row's value.
     Value,
     /// Its value over that of its baseline.
     Ratio,
+    /// The same, and seven rounds of the row are valid.
+    RatioOfRounds,
     /// Its value over that of the row whose parameter has this value, and that is otherwise the
     /// same.
     Over(&'static str, &'static str),
 }
 
 /// The limit of a figure.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Bound {
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Bound {
+    /// This, or more.
     AtLeast(f64),
+    /// This, or less.
     AtMost(f64),
     /// The baseline's value, or any that the row's spread reaches.
     Spread,
 }
 
+/// The aims for the rate over memif, beside eRPC over its own transport there, of datagrams with
+/// one packet and with several.
+const OVER_ERPC: [Aim; 2] = [
+    over_erpc(&[("size", "32"), ("packing", "false")], 1.5),
+    over_erpc(&[("size", "32"), ("packing", "true")], 2.5),
+];
+
+const fn over_erpc(params: &'static [(&'static str, &'static str)], least: f64) -> Aim {
+    Aim::of_rounds(("rpc_per_s", "dpdk"), params, Bound::AtLeast(least))
+}
+
+/// The bound for the ratio of a row of `bench compare` to this other program.
+pub fn of_other(what: [&str; 2], params: &Map<String, Value>, other: &str) -> Option<Bound> {
+    let is_for = |aim: &&Aim| aim.is_of(what, &|name| params.get(name).map(word_of));
+    let aim = OVER_ERPC.iter().find(is_for);
+    aim.filter(|_| other.contains("erpc-dpdk"))
+        .map(|aim| aim.bound)
+}
+
+impl Bound {
+    /// The judgement of a ratio from this number of valid rounds.
+    pub fn judge(self, ratio: f64, rounds: usize) -> String {
+        let is_reached = match self {
+            Self::AtLeast(least) => ratio >= least,
+            Self::AtMost(most) => ratio <= most,
+            Self::Spread => ratio <= 1.0,
+        };
+        let verdict = match is_reached {
+            _ if rounds < ROUNDS => return self.too_few(ratio, rounds),
+            true => "reached",
+            false => "missed",
+        };
+        format!("{verdict}: {ratio:.3}, {}", self.wanted())
+    }
+
+    fn too_few(self, ratio: f64, rounds: usize) -> String {
+        let wanted = self.wanted();
+        format!("not judged, {rounds} of {ROUNDS} valid rounds: {ratio:.3}, {wanted}")
+    }
+
+    fn wanted(self) -> String {
+        match self {
+            Self::AtLeast(least) => format!("at least {least}"),
+            Self::AtMost(most) => format!("at most {most}"),
+            Self::Spread => "at most 1 within the spread".into(),
+        }
+    }
+}
+
 impl Aim {
+    /// The aim for the ratio of a row to its baseline, from seven valid rounds.
+    pub(crate) const fn of_rounds(
+        (metric, transport): (&'static str, &'static str),
+        params: &'static [(&'static str, &'static str)],
+        bound: Bound,
+    ) -> Self {
+        Self {
+            metric,
+            transport,
+            params,
+            of: Of::RatioOfRounds,
+            bound,
+        }
+    }
+
+    fn is_of(&self, what: [&str; 2], param: &dyn Fn(&str) -> Option<String>) -> bool {
+        let has = |(name, value): &(&str, &str)| param(name).as_deref() == Some(*value);
+        what == [self.metric, self.transport] && self.params.iter().all(has)
+    }
+
     /// True if the row is of this kind.
     pub(crate) fn is_for(&self, row: &Row) -> bool {
-        let has = |(name, value): &(&str, &str)| word(row, name).as_deref() == Some(*value);
-        row.metric == self.metric && row.transport == self.transport && self.params.iter().all(has)
+        let [_, metric, transport] = row.what();
+        self.is_of([metric, transport], &|name| word(row, name))
     }
 
     /// The line for a row; `None` if the row has no such figure.
     fn line(&self, row: &Row, rows: &[Row]) -> Option<String> {
         let mut name = format!("{} {} {}", row.experiment, row.transport, row.metric);
         let (mut figure, mut is_valid) = (row.median, row.valid);
+        // Other aims need only a valid row.
+        let mut rounds = ROUNDS;
         match self.of {
             Of::Value => {}
-            Of::Ratio => {
+            Of::Ratio | Of::RatioOfRounds => {
                 figure = row.ratio?;
                 name += &format!(" / {}", row.baseline_name.as_deref()?);
+                if matches!(self.of, Of::RatioOfRounds) {
+                    rounds = row.runs;
+                }
             }
             Of::Over(param, value) => {
                 let other = rows
@@ -63,25 +145,22 @@ impl Aim {
                 name += &format!(" / that with {param} {value}");
             }
         }
-        let (is_reached, wanted) = match self.bound {
-            Bound::AtLeast(least) => (figure >= least, format!("at least {least}")),
-            Bound::AtMost(most) => (figure <= most, format!("at most {most}")),
-            Bound::Spread => (
-                row.min <= row.baseline?,
-                "at most 1 within the spread".into(),
-            ),
-        };
-        let verdict = match (is_valid, is_reached) {
-            (false, _) => "not judged, the row is invalid",
-            (true, true) => "reached",
-            (true, false) => "missed",
+        let judgement = match self.bound {
+            _ if !is_valid => {
+                let wanted = self.bound.wanted();
+                format!("not judged, the row is invalid: {figure:.3}, {wanted}")
+            }
+            Bound::Spread if row.min <= row.baseline? => {
+                format!("reached: {figure:.3}, {}", self.bound.wanted())
+            }
+            bound => bound.judge(figure, rounds),
         };
         let params = row.params.iter().map(|(param, _)| {
             let value = word(row, param).unwrap_or_default();
             format!(", {param} {value}")
         });
         let params: String = params.collect();
-        Some(format!("{verdict}: {figure:.3}, {wanted}  {name}{params}"))
+        Some(format!("{judgement}  {name}{params}"))
     }
 }
 

@@ -79,10 +79,15 @@ impl Published {
 
 /// A parameter of a row as text.
 pub(crate) fn word(row: &Row, name: &str) -> Option<String> {
-    Some(match row.params.get(name)? {
+    row.params.get(name).map(word_of)
+}
+
+/// A parameter as text.
+pub(crate) fn word_of(value: &Value) -> String {
+    match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
-    })
+    }
 }
 
 /// A remark after a ratio of two rows: empty if they may be compared.

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod dpdk;
+mod faces;
 mod health;
 mod kubernetes;
 mod past_kernel;

@@ -14,7 +14,7 @@ fn serve(host: &Host, transport: &str) -> (Running, String) {
 }
 
 /// Datagrams that the kernel's network stack has delivered in the namespace.
-fn datagrams(host: &Host) -> u64 {
+pub(super) fn datagrams(host: &Host) -> u64 {
     let table = host.run(|| std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap());
     let line = table.lines().filter(|line| line.starts_with("Udp:")).nth(1);
     line.unwrap()

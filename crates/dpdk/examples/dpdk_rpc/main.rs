@@ -4,11 +4,12 @@
 //!
 //! ```text
 //! cargo run --release -p dunlin-dpdk --example dpdk_rpc -- \
-//!     32 [IN_FLIGHT] [SESSIONS] [COUNT]
+//!     32 [IN_FLIGHT] [SESSIONS] [COUNT] [packed]
 //! ```
 //!
-//! Messages have 32 bytes each way, and each packet has a datagram of its own: packets may share
-//! datagrams only if one request is in flight. The last printed line is the number of counted RPCs.
+//! Messages have 32 bytes each way. Packets may share datagrams if one request is in flight, or
+//! with the word `packed`. Otherwise each has a datagram of its own. The last printed line is the
+//! number of counted RPCs.
 
 #[path = "../../../transport/examples/rpc/apart.rs"]
 mod apart;
@@ -25,8 +26,7 @@ use ends::ends;
 use rpc::run;
 
 fn main() {
-    let plan = plan_of_32_bytes();
-    let packs = plan.in_flight == 1;
+    let (plan, packs) = plan_of_32_bytes();
     let ((near, to_far), (far, to_near)) = ends(packs);
     let ends = ((apart(near), to_far), (apart(far), to_near));
     println!(

@@ -236,7 +236,7 @@ impl Endpoint {
             index: words[block::INDEX],
             transport: transport
                 .iter()
-                .filter(|byte| byte.is_ascii_alphanumeric())
+                .filter(|byte| byte.is_ascii_alphanumeric() || **byte == b'+')
                 .map(|byte| char::from(*byte))
                 .collect(),
             written_ns: words[block::WRITTEN],

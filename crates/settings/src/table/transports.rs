@@ -1,5 +1,5 @@
-//! Rows of the transports. `Auto` has the rows of `shm` and `udp`, `Xdp` the rows of `xdp` and
-//! `udp`, and `Dpdk` the rows of `dpdk` and `udp`.
+//! Rows of the transports. `Auto` has the rows of `auto`, `shm` and `udp`, `Xdp` the rows of `xdp`
+//! and `udp`, and `Dpdk` the rows of `dpdk` and `udp`.
 
 use dunlin_core::transport::MAX_INLINE;
 use dunlin_transport::shm::Options as ShmOptions;
@@ -43,6 +43,15 @@ const fn dpdk(
 ) -> Setting {
     Setting::new(name, unit, FieldOf::Dpdk(lens), meaning)
 }
+
+pub(super) const AUTO: &[Setting] = &[Setting::new(
+    "auto.remote",
+    Unit::Remote,
+    FieldOf::Auto(|auto| &mut auto.remote),
+    "transport of an `auto` endpoint for peers that it does not reach by shared memory; its own \
+     options, and those of `udp`, hold for it too",
+)
+.words(&["udp"])];
 
 pub(super) const SHM: &[Setting] = &[
     shm(

@@ -11,20 +11,23 @@ use dunlin_core::transport::{
 
 use crate::rpc::Plan;
 
-/// Reads the program's arguments: message size, which must be 32; requests in flight; sessions; and
-/// RPCs.
-pub(crate) fn plan_of_32_bytes() -> Plan {
+/// Reads the program's arguments: message size, which must be 32; requests in flight; sessions;
+/// RPCs; and perhaps the word `packed`. The second result says whether packets may share datagrams:
+/// after that word, or if one request is in flight.
+pub(crate) fn plan_of_32_bytes() -> (Plan, bool) {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize, default: u64| {
         let text = args.get(at);
         text.map_or(default, |text| text.parse().expect("a number"))
     };
     assert_eq!(number(0, 32), 32, "messages have 32 bytes");
-    Plan {
+    let plan = Plan {
         in_flight: usize::try_from(number(1, 32)).expect("few"),
         sessions: usize::try_from(number(2, 4)).expect("few"),
         count: number(3, 100_000),
-    }
+    };
+    let packs = plan.in_flight == 1 || args.get(4).is_some_and(|word| word == "packed");
+    (plan, packs)
 }
 
 /// A side, as the profile names it.

@@ -14,7 +14,9 @@
 //!
 //! [`PeerId`]: dunlin_core::transport::PeerId
 
+mod chosen;
 mod connect;
+mod erased;
 mod offer;
 mod released;
 mod remote;
@@ -27,25 +29,28 @@ use std::marker::PhantomData;
 
 use dunlin_core::transport::{Halves, Limits, Transport};
 
+pub use self::chosen::{Chosen, ChosenRx, ChosenTx, OpenRemote, OpenedRemote, RemoteOptions};
 pub use self::remote::Remote;
 pub use self::rx::AutoRx;
 pub use self::tx::AutoTx;
 use crate::shm::{self, Shm};
-use crate::udp::{self, Udp};
+use crate::udp;
 
-/// Options of both transports.
+/// Options of its transports.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Options {
     /// Shared memory. If it cannot be opened, the endpoint uses UDP alone.
     pub shm: shm::Options,
-    /// UDP.
+    /// UDP, for peers of other hosts.
     pub udp: udp::Options,
+    /// Another transport for peers of other hosts, which has the options in `udp` too; `None`: UDP.
+    pub remote: Option<RemoteOptions>,
 }
 
 /// Shared memory and UDP as one transport; or shared memory and another transport that can talk to
 /// peers over UDP.
 #[derive(Clone, Copy, Debug)]
-pub struct Auto<R = Udp>(PhantomData<fn() -> R>);
+pub struct Auto<R = Chosen>(PhantomData<fn() -> R>);
 
 impl<R: Remote> Transport for Auto<R> {
     type Rx = AutoRx<R>;
@@ -56,11 +61,12 @@ impl Auto {
     /// Opens an endpoint on both transports, as [`Auto::over`] does.
     ///
     /// # Errors
-    /// Those of [`Udp::open`], and `InvalidInput` for options of shared memory outside their
-    /// limits.
-    pub fn open(options: &Options) -> io::Result<HalvesOver<Udp>> {
+    /// Those of [`Udp::open`](crate::udp::Udp::open) or of the other transport, and `InvalidInput`
+    /// for options of shared memory outside their limits.
+    pub fn open(options: &Options) -> io::Result<HalvesOver<Chosen>> {
         Self::over(options.shm, |most| {
-            Udp::open(&options.udp.clone().with_data_up_to(most))
+            let udp = options.udp.clone().with_data_up_to(most);
+            Chosen::open(options.remote.as_ref(), udp)
         })
     }
 }

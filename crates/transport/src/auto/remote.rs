@@ -17,7 +17,7 @@ pub trait Remote: Connect {
     /// looks at both transports. An empty burst of `xdp` makes one in a thousand times. But while
     /// packets come to `xdp` through the kernel, each empty burst of `xdp` makes one. So each burst
     /// of `auto` then makes one too, even if it finds packets in shared memory.
-    const LOOKS_ARE_CHEAP: bool;
+    fn looks_are_cheap(rx: &Self::Rx) -> bool;
 
     /// Sends these packets of a lane, in order. Returns the position after the last one, as a burst
     /// does.
@@ -25,7 +25,9 @@ pub trait Remote: Connect {
 }
 
 impl Remote for Udp {
-    const LOOKS_ARE_CHEAP: bool = false;
+    fn looks_are_cheap(_: &Self::Rx) -> bool {
+        false
+    }
 
     #[inline]
     fn send_staged(tx: &mut Self::Tx, lane: &Lane, packets: &[LanePacket]) -> TxSeq {

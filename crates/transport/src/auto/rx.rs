@@ -6,14 +6,14 @@
 
 use dunlin_core::transport::{Frame, Rx};
 
+use super::chosen::Chosen;
 use super::remote::Remote;
 use crate::shm::{ShmRx, ShortFrames};
 use crate::turns::Turns;
-use crate::udp::Udp;
 
 /// The receiving half of an `auto` endpoint.
 #[derive(Debug)]
-pub struct AutoRx<R: Remote = Udp> {
+pub struct AutoRx<R: Remote = Chosen> {
     /// `None` if the system refused to open shared memory.
     pub(super) shm: Option<ShmRx>,
     pub(super) remote: R::Rx,
@@ -31,13 +31,13 @@ enum Source {
 impl<R: Remote> AutoRx<R> {
     pub(super) fn new(shm: Option<ShmRx>, remote: R::Rx) -> Self {
         Self {
-            shm,
-            remote,
-            turns: if R::LOOKS_ARE_CHEAP {
+            turns: if R::looks_are_cheap(&remote) {
                 Turns::with_cheap_looks()
             } else {
                 Turns::new()
             },
+            shm,
+            remote,
             source: Source::Remote,
         }
     }

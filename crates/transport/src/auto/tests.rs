@@ -19,7 +19,7 @@ fn peer(same_host: bool) -> PeerInfo {
 
 fn without_shm() -> Halves<AutoRx, AutoTx> {
     let why = io::Error::other("no memory");
-    Auto::without_shm(Udp::open(&udp::Options::default()).unwrap(), why)
+    Auto::without_shm(Chosen::open(None, udp::Options::default()).unwrap(), why)
 }
 
 #[test]

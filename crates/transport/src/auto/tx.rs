@@ -8,19 +8,19 @@ use dunlin_core::transport::{
     LANE_LINES, Lane, LanePacket, Messages, Path, PeerId, Tx, TxItem, TxSeq,
 };
 
+use super::chosen::Chosen;
 use super::offer::Offered;
 use super::released::{Released, SentPositions};
 use super::remote::Remote;
 use super::uses::{Uses, is_remote};
 use crate::shm::ShmTx;
-use crate::udp::Udp;
 
 /// Room for the packets over UDP that a mixed burst contains.
 const MIXED: usize = 128;
 
 /// The sending half of an `auto` endpoint.
 #[derive(Debug)]
-pub struct AutoTx<R: Remote = Udp> {
+pub struct AutoTx<R: Remote = Chosen> {
     /// `None` if the system refused to open shared memory.
     pub(super) shm: Option<ShmTx>,
     pub(super) remote: R::Tx,

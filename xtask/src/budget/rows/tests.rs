@@ -65,8 +65,9 @@ fn the_programs_over_dpdk_and_xdp_run_messages_of_32_bytes() {
             .map(|row| row.args().join(" "))
             .collect::<Vec<_>>()
     };
-    assert_eq!(runs_of(Build::Dpdk), ["32 32 4 6000", "32 1 4 6000"]);
-    assert_eq!(runs_of(Build::Xdp), ["32 32 4 6000", "32 1 4 6000"]);
+    let runs = ["32 32 4 6000", "32 1 4 6000", "32 32 4 6000 packed"];
+    assert_eq!(runs_of(Build::Dpdk), runs);
+    assert_eq!(runs_of(Build::Xdp), runs);
 }
 
 #[test]

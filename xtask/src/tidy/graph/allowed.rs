@@ -205,7 +205,12 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         libraries: Some(&["bytes", "protobuf", "raft", "raft-engine", "slog"]),
-        optional: &["dunlin-folder", "dunlin-nexus", "dunlin-sim", "dunlin-transport"],
+        optional: &[
+            "dunlin-folder",
+            "dunlin-nexus",
+            "dunlin-sim",
+            "dunlin-transport",
+        ],
         ..rule(
             "dunlin-replica",
             &["dunlin-wire", "dunlin-msgbuf", "dunlin-core", "dunlin-keys"],

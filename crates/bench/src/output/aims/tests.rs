@@ -72,3 +72,32 @@ fn a_spread_may_reach_the_baseline() {
         assert!(line[0].starts_with(verdict), "{line:?}");
     }
 }
+
+#[test]
+fn a_ratio_of_rounds_needs_seven_valid_ones() {
+    let with = |runs, valid| Row {
+        runs,
+        valid,
+        ..row(50, 100.0)
+    };
+    for (row, verdict) in [
+        (with(7, true), "reached: 2.000, at least 1.5"),
+        (with(6, true), "not judged, 6 of 7 valid rounds: 2.000, "),
+        (with(9, false), "not judged, the row is invalid: 2.000, "),
+    ] {
+        let line = judged(Of::RatioOfRounds, Bound::AtLeast(1.5), &[row]);
+        assert!(line[0].starts_with(verdict), "{line:?}");
+    }
+}
+
+#[test]
+fn the_aim_against_another_program_depends_on_the_program() {
+    let of = |packing: bool, other| {
+        let params = json!({"batch": 3, "packing": packing, "size": 32});
+        of_other(["rpc_per_s", "dpdk"], params.as_object().unwrap(), other)
+    };
+    let erpc = "peer:target/erpc/erpc-dpdk-shipped";
+    assert_eq!(of(true, erpc), Some(Bound::AtLeast(2.5)));
+    assert_eq!(of(false, erpc), Some(Bound::AtLeast(1.5)));
+    assert_eq!(of(true, "../old/dunlin"), None);
+}

@@ -9,6 +9,7 @@ use super::Compared;
 use super::program::Program;
 use super::tally::{self, Comparison, Tried, Verdict};
 use dunlin_bench::harness::selection::word;
+use dunlin_bench::output::aims;
 use harness::figure::figure;
 use harness::machine::{self, Origin};
 use harness::row::Spread;
@@ -118,6 +119,9 @@ fn row<'a>(
 /// The table, and remarks for the reader below it.
 pub(super) fn text(rows: &[Row<'_>], notes: &[String]) -> String {
     let mut text = table::layout(HEADINGS, FIRST_NUMBER, rows.iter().map(cells));
+    for line in rows.iter().filter_map(aim) {
+        text += &format!("\n{line}");
+    }
     for note in notes {
         text += &format!("\nnote: {note}");
     }
@@ -129,6 +133,27 @@ pub(super) fn text(rows: &[Row<'_>], notes: &[String]) -> String {
     }
     text.extend(others);
     text + &format!("\nmachine: {}\n", machine::describe())
+}
+
+/// The judgement of a row that has an aim.
+fn aim(row: &Row<'_>) -> Option<String> {
+    let what = [row.metric.as_str(), row.transport];
+    let bound = aims::of_other(what, row.params, row.with)?;
+    let judged = bound.judge(row.ratio?.median, row.rounds);
+    let params = row
+        .params
+        .iter()
+        .map(|(name, value)| format!(" {name} {}", word(value)));
+    let params: String = params.collect();
+    let Row {
+        experiment,
+        transport,
+        with,
+        ..
+    } = row;
+    Some(format!(
+        "{judged}  {experiment} {transport}{params}, with {with}"
+    ))
 }
 
 fn cells(row: &Row<'_>) -> [String; HEADINGS.len()] {

@@ -49,7 +49,7 @@ fn page() -> (Arc<Page>, Block) {
 fn fill(block: &mut Block, number: u64) {
     let mut out = block.write(&Head {
         index: 3,
-        transport: "shm",
+        transport: "shm+dpdk",
         clock_ns: number,
         rows: 1,
     });
@@ -111,7 +111,7 @@ fn written_values_are_read() {
     let [endpoint] = &snapshot.endpoints[..] else {
         panic!("{snapshot:?}")
     };
-    assert_eq!((endpoint.index, &endpoint.transport[..]), (3, "shm"));
+    assert_eq!((endpoint.index, &endpoint.transport[..]), (3, "shm+dpdk"));
     assert_eq!(endpoint.counters.get("rx_frames"), 1);
     assert_eq!(endpoint.drops.total(), 1);
     assert_eq!(endpoint.gauges.total(), Gauges::NAMES.len() as u64);

@@ -28,9 +28,10 @@ const NO_OPTIONS: [&str; 3] = [
 ];
 
 /// Fields whose names differ from the names of their rows.
-const RENAMED: [(&str, &str); 15] = [
+const RENAMED: [(&str, &str); 16] = [
     ("builder.config.", "endpoint."),
     ("builder.idle", "endpoint.idle"),
+    ("builder.transport.remote", "auto.remote"),
     ("builder.transport.shm.", "shm."),
     ("builder.transport.udp.", "udp."),
     ("past_kernel.transport.", "xdp."),
@@ -151,6 +152,7 @@ fn other_value(setting: &Setting) -> String {
         Unit::Networks => vec![Value::Text("10.1.0.0/16".to_owned())],
         Unit::Address => vec![Value::Text("localhost:7".to_owned())],
         Unit::Interface => vec![Value::Text("eth7".to_owned())],
+        Unit::Remote => vec![Value::Text("xdp:eth7".to_owned())],
         Unit::Path => vec![Value::Text("/run/it.sock".to_owned())],
         Unit::Device => vec![Value::Text("net_null0;ip=10.0.0.2/24".to_owned())],
         Unit::Word => setting
