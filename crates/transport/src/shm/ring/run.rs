@@ -385,10 +385,8 @@ impl Fill {
         self.show(at, len);
     }
 
-    /// Does the same for a packet of a row.
-    ///
     /// # Safety
-    /// The cell is free.
+    /// As for [`Self::whole`], which does the same for a packet that is in no row.
     #[inline(always)]
     unsafe fn settled(self, place: usize, bytes: &[u8; ONE_CELL], len: usize) {
         // SAFETY: the cell is the caller's.
