@@ -279,10 +279,10 @@ fn store(to: &mut [u8; CHUNK], words: [u64; CHUNK / 8]) {
 /// Copies a chunk, with a load for each word and a store for each pair.
 #[inline(always)]
 fn chunk(to: &mut [u8; CHUNK], from: &[u8; CHUNK]) {
+    let pairs = [Pair::load::<0, _>(from), Pair::load::<PAIR, _>(from)];
     let (places, _) = to.as_chunks_mut();
-    let (from, _) = from.as_chunks::<PAIR>();
-    for (place, from) in places.iter_mut().zip(from) {
-        Pair::load::<0, PAIR>(from).store(place);
+    for (place, pair) in places.iter_mut().zip(pairs) {
+        pair.store(place);
     }
 }
 

@@ -11,7 +11,7 @@
 use std::hint::select_unpredictable;
 use std::ptr::NonNull;
 
-use super::sync::AtomicU64;
+use super::sync::{AtomicU64, Ordering};
 
 /// Bytes of a cell.
 pub(super) const CELL: usize = 64;
@@ -128,6 +128,23 @@ impl Cells {
         &self.cell(at).word
     }
 
+    /// The number of cells from `first` on whose packets, of `step` cells each, all have this word.
+    /// At most `most` cells are looked at, a multiple of `step`, before the ring's end.
+    #[inline(always)]
+    pub(super) fn run_of(&self, first: usize, most: usize, step: usize, word: u64) -> usize {
+        debug_assert!(first + most <= self.mask as usize + 1 && most.is_multiple_of(step));
+        // SAFETY: these are cells of the ring, which outlive us, or the place after its last.
+        unsafe {
+            let (first, mut at) = (self.first.add(first), self.first.add(first));
+            let end = first.add(most);
+            // Acquire: the packets' bytes were written before their words.
+            while at != end && at.as_ref().word.load(Ordering::Acquire) == word {
+                at = at.add(step);
+            }
+            at.offset_from_unsigned(first)
+        }
+    }
+
     #[inline(always)]
     fn cell(&self, at: usize) -> &Cell {
         debug_assert!(at <= self.mask as usize);
@@ -180,6 +197,16 @@ impl Cells {
     pub(super) unsafe fn write_whole(&self, at: usize, from: &[u8; ONE_CELL]) {
         // SAFETY: the cell has room for that many bytes after its word.
         unsafe { super::copy::whole(from, self.bytes_at(at).as_ptr()) };
+    }
+
+    /// Writes a packet that fills the cell `at` and was stored some time ago.
+    ///
+    /// # Safety
+    /// The cell belongs to the caller.
+    #[inline(always)]
+    pub(super) unsafe fn write_settled(&self, at: usize, from: &[u8; ONE_CELL]) {
+        // SAFETY: the cell has room for that many bytes after its word.
+        unsafe { super::copy::settled(from, self.bytes_at(at).as_ptr()) };
     }
 
     /// As [`Self::write_second`] for a packet of `len` bytes, if it has a second cell. Otherwise,

@@ -76,6 +76,28 @@ pub(super) unsafe fn whole(from: &[u8; ONE_CELL], to: *mut u8) {
     }
 }
 
+/// Copies a packet that fills a cell, as [`whole`] does, with wider loads: for a packet that was
+/// stored some time ago. No store crosses a half of the cell's line: with two stores of half a line
+/// that overlap, packets between two cores take a tenth longer.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(super) unsafe fn settled(from: &[u8; ONE_CELL], to: *mut u8) {
+    if !WIDE {
+        // SAFETY: as the caller promises.
+        return unsafe { whole(from, to) };
+    }
+    let first = *from.first_chunk::<WORD>().expect("it is longer");
+    let pair = Pair::load_stored::<WORD, _>(from);
+    // SAFETY: a word, a pair and the packet's last half of a line are written, at any alignment.
+    unsafe {
+        half(from.as_ptr(), to, ONE_CELL - HALF);
+        to.add(WORD).cast::<Pair>().write_unaligned(pair);
+        to.cast::<[u8; WORD]>().write(first);
+    }
+}
+
 /// Copies this number of halves of a line, with zeros after them. No jump depends on the number.
 ///
 /// # Safety

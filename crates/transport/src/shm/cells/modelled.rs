@@ -54,6 +54,15 @@ impl Cells {
     ///
     /// # Safety
     /// None here: loom checks the accesses.
+    pub(in super::super) unsafe fn write_settled(&self, at: usize, from: &[u8; ONE_CELL]) {
+        // SAFETY: the bytes are an array.
+        unsafe { self.write(at, 0, from.as_ptr(), from.len()) };
+    }
+
+    /// Does the same as in the real build.
+    ///
+    /// # Safety
+    /// None here: loom checks the accesses.
     pub(in super::super) unsafe fn claim(&self, at: usize) {
         // SAFETY: the bytes are an array.
         unsafe { self.write(at, ONE_CELL - WORD, [0; WORD].as_ptr(), WORD) };

@@ -1,7 +1,8 @@
 //! Copies of every length, at every alignment of both ends, write no other byte.
 
 use super::{
-    CELL, HALF, ONE_CELL, SHORT, WORD, by_calls, halves, header, many_halves, message, short, whole,
+    CELL, HALF, ONE_CELL, SHORT, WORD, by_calls, halves, header, many_halves, message, settled,
+    short, whole,
 };
 
 /// Miri, which is slow, tests fewer alignments.
@@ -10,13 +11,15 @@ const STEP: usize = if cfg!(miri) { 4 } else { 1 };
 #[test]
 fn a_copy_of_a_cell_writes_the_cell_and_nothing_more() {
     let source: [u8; ONE_CELL] = std::array::from_fn(|at| u8::try_from(at + 1).unwrap());
-    for shift in (0..9).step_by(STEP) {
-        let mut target = vec![0_u8; 2 * ONE_CELL];
-        // SAFETY: the vector is longer than the shift and the packet together.
-        unsafe { whole(&source, target.as_mut_ptr().add(shift)) };
-        assert_eq!(target[shift..shift + ONE_CELL], source);
-        assert!(target[..shift].iter().all(|&byte| byte == 0));
-        assert!(target[shift + ONE_CELL..].iter().all(|&byte| byte == 0));
+    for copy in [whole, settled] {
+        for shift in (0..9).step_by(STEP) {
+            let mut target = vec![0_u8; 2 * ONE_CELL];
+            // SAFETY: the vector is longer than the shift and the packet together.
+            unsafe { copy(&source, target.as_mut_ptr().add(shift)) };
+            assert_eq!(target[shift..shift + ONE_CELL], source);
+            assert!(target[..shift].iter().all(|&byte| byte == 0));
+            assert!(target[shift + ONE_CELL..].iter().all(|&byte| byte == 0));
+        }
     }
 }
 

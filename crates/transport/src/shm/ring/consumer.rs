@@ -138,15 +138,11 @@ impl Consumer {
         }
         let (ring, cells) = (self.cells, cells_in::<CELLS>(len) as usize);
         let most = most.min((ring.count() as usize - first) / cells);
-        let (mut at, end) = (first, first + most * cells);
         // Flags are the bits above the length, so the comparison also excludes flags.
         let word = sequence(&ring, self.head) | u64::from(len) << LEN_SHIFT;
-        // Acquire: the packets' bytes were written before their words.
-        while at < end && ring.word_at(at).load(Ordering::Acquire) == word {
-            at += cells;
-        }
-        self.head += (at - first) as u64;
-        (first, (at - first) / cells)
+        let taken = ring.run_of(first, most * cells, cells, word);
+        self.head += taken as u64;
+        (first, taken / cells)
     }
 
     /// Takes packets of up to `longest` bytes, whatever their lengths: those that have come, up to

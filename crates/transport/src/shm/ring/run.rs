@@ -73,7 +73,7 @@ impl Producer {
         self.clean(self.tail);
         for (place, line) in lines[..count].iter().enumerate().rev() {
             // SAFETY: there is room for it, so the cell is free.
-            unsafe { fill.whole(place, line.last_chunk().expect("a line is longer"), len) };
+            unsafe { fill.settled(place, line.last_chunk().expect("a line is longer"), len) };
         }
         count
     }
@@ -385,6 +385,15 @@ impl Fill {
         self.show(at, len);
     }
 
+    /// # Safety
+    /// As for [`Self::whole`], which does the same for a packet that is in no row.
+    #[inline(always)]
+    unsafe fn settled(self, place: usize, bytes: &[u8; ONE_CELL], len: usize) {
+        // SAFETY: the cell is the caller's.
+        unsafe { self.cells.write_settled(self.first + place, bytes) };
+        self.show(self.first + place, len);
+    }
+
     /// Writes a packet of one cell, and nothing after it.
     ///
     /// # Safety
@@ -463,12 +472,9 @@ impl Fill {
         let at = self.first + place;
         // SAFETY: the cells are the caller's, and as many as the lines.
         unsafe {
-            match (HALVES, rest) {
-                (1 | 2, [second, ..]) => self.cells.write_second(at, second, HALVES * HALF),
-                (0, _) => self.cells.write_rest(at, rest.as_ptr(), halves),
-                _ => self.cells.write_rest(at, rest.as_ptr(), HALVES),
-            }
-            self.whole(place, first.last_chunk().expect("a line is longer"), len);
+            let halves = if HALVES == 0 { halves } else { HALVES };
+            self.cells.write_rest(at, rest.as_ptr(), halves);
+            self.settled(place, first.last_chunk().expect("a line is longer"), len);
         }
     }
 

@@ -6,6 +6,7 @@ use dunlin_msgbuf::{BufRef, Pool, PoolConfig};
 
 use crate::connect::{Arm, Connect, EndpointUid, PeerInfo, meet};
 use crate::shm::ffi;
+use crate::shm::options::INLINE;
 use crate::shm::ring::Parked;
 use crate::shm::{Options, Shm, ShmRx, ShmTx};
 
@@ -137,6 +138,34 @@ fn look_again_after_pairs(len: usize) {
     assert_eq!(send(0, true), 0, "the mark was not there yet");
     let mut pairs = [1, 1, 2, 2].into_iter().cycle().take(40);
     assert!(pairs.any(|to| send(to, false) == 1), "it sleeps on");
+}
+
+#[test]
+fn a_lone_packet_that_is_longer_than_its_ring_carries_closes_the_ring() {
+    let options = Options {
+        data_size: 100,
+        ..Options::default()
+    };
+    let mut ends = [(); 2].map(|()| Shm::open(options).expect("memory can be shared here"));
+    let [a, b] = &mut ends;
+    let info = |n| PeerInfo::of_this_host(EndpointUid([n; 16]));
+    let met = meet::<Shm>([a, b], &[info(1), info(2)]).expect("the ends fit each other");
+    let channel = a.tx.channels.channel(met[0]).expect("it is live");
+    let longest = options.data_size + INLINE;
+    // SAFETY: the channel's own producer is never used, and `a` keeps the channel.
+    let mut producer = unsafe { channel.producer(2 * longest) };
+    let mut send = |len: u32| {
+        let bytes = vec![7; len as usize];
+        // SAFETY: the bytes are a slice, outside of the ring.
+        unsafe { producer.push(&bytes, bytes.as_ptr(), 0) }.expect("there is room");
+        b.rx.burst()
+    };
+    // After the first packet that is alone, the next ones are taken without the ring.
+    for _ in 0..3 {
+        assert_eq!(send(longest), 1);
+    }
+    assert_eq!(send(longest + 1), 0);
+    assert_eq!(b.rx.counters().rx_corrupt, 1);
 }
 
 /// Undoes everything that peers have written into a doorbell, as any peer can.
