@@ -38,6 +38,8 @@ enum Load {
         sessions: u32,
         has_deadline: bool,
     },
+    /// Messages of 32 bytes, whose calls a collection of futures polls.
+    Joined { in_flight: u32 },
     /// Typed calls with this number of keys of metadata.
     Typed { keys: u32 },
     /// Typed RPCs of a face of the program.
@@ -55,30 +57,37 @@ impl Row {
         if let Load::Layered { face } = self.load {
             return vec![face.to_owned(), COUNT.to_string()];
         }
-        let (numbers, has_deadline) = match self.load {
+        let (numbers, word) = match self.load {
             Load::Plain {
                 size,
                 in_flight,
                 sessions,
                 has_deadline,
-            } => (vec![size, in_flight, sessions], has_deadline),
-            Load::Typed { keys } => (vec![keys], false),
-            Load::Kv { gets, in_flight } => (vec![gets, in_flight], false),
-            Load::Service { kind, in_flight } => {
-                (kind.into_iter().chain([in_flight]).collect(), false)
+            } => {
+                let word = has_deadline.then_some("deadline");
+                (vec![size, in_flight, sessions], word)
             }
-            Load::Layered { .. } => (Vec::new(), false),
+            Load::Joined { in_flight } => (vec![32, in_flight, 4], Some("joined")),
+            Load::Typed { keys } => (vec![keys], None),
+            Load::Kv { gets, in_flight } => (vec![gets, in_flight], None),
+            Load::Service { kind, in_flight } => {
+                (kind.into_iter().chain([in_flight]).collect(), None)
+            }
+            Load::Layered { .. } => (Vec::new(), None),
         };
         let numbers = numbers.into_iter().map(u64::from).chain([COUNT]);
-        let deadline = has_deadline.then(|| "deadline".to_owned());
-        numbers.map(|it| it.to_string()).chain(deadline).collect()
+        let numbers = numbers.map(|it| it.to_string());
+        numbers.chain(word.map(str::to_owned)).collect()
     }
 
     /// The unit of work that its numbers refer to.
     pub(super) fn per(&self) -> &'static str {
         match self.load {
             Load::Plain { in_flight: 0, .. } => "iteration",
-            Load::Plain { .. } | Load::Typed { .. } | Load::Layered { .. } => "RPC",
+            Load::Plain { .. }
+            | Load::Joined { .. }
+            | Load::Typed { .. }
+            | Load::Layered { .. } => "RPC",
             Load::Kv { .. } | Load::Service { .. } => "operation",
         }
     }
@@ -89,11 +98,16 @@ pub(super) fn of(build: Build) -> Vec<Row> {
     match build {
         Build::Measured | Build::Plain => over_shm(),
         Build::Typed => (0..=KEYS).map(with_metadata).collect(),
-        Build::Faces | Build::Xdp | Build::Dpdk => {
-            let mut rows = over_shm();
-            rows.retain(|row| matches!(&*row.name, "batch-32" | "one-32"));
+        Build::Faces => {
+            let joined = Row {
+                name: "joined-32".to_owned(),
+                load: Load::Joined { in_flight: BATCH },
+            };
+            let mut rows = of_32_bytes();
+            rows.push(joined);
             rows
         }
+        Build::Xdp | Build::Dpdk => of_32_bytes(),
         Build::Layer => ["plain", "layer", "channel", "channel-layer"]
             .map(of_face)
             .into(),
@@ -116,6 +130,12 @@ pub(super) fn of(build: Build) -> Vec<Row> {
         ],
         Build::Large => vec![of_service("request", None, 1)],
     }
+}
+
+fn of_32_bytes() -> Vec<Row> {
+    let mut rows = over_shm();
+    rows.retain(|row| matches!(&*row.name, "batch-32" | "one-32"));
+    rows
 }
 
 fn with_metadata(keys: u32) -> Row {
