@@ -151,7 +151,8 @@ fn calls_in_a_collection_of_futures_end_in_every_way() {
                     let mut dropped = FuturesUnordered::from_iter([call(NEVER, b"dropped")]);
                     assert!(futures::poll!(dropped.next()).is_pending());
                     drop(dropped);
-                    let words: [_; 40] = std::array::from_fn(|at| [round, at as u8]);
+                    let words: [_; 40] =
+                        std::array::from_fn(|at| [round, u8::try_from(at).unwrap()]);
                     let calls = words.map(|word| call(ECHO, &word));
                     let calls: Vec<_> = FuturesUnordered::from_iter(calls).collect().await;
                     let answers = calls.into_iter().map(|reply| reply.unwrap());
