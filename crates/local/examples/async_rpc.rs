@@ -3,11 +3,13 @@
 //! under callgrind. The messages are the same as in `shm_rpc`, which uses the poll API.
 //!
 //! ```text
-//! cargo run --release -p dunlin-local --example async_rpc -- 32 [IN_FLIGHT] [SESSIONS] [COUNT]
+//! cargo run --release -p dunlin-local --example async_rpc -- \
+//!     32 [IN_FLIGHT] [SESSIONS] [COUNT] [joined]
 //! ```
 //!
-//! Messages have 32 bytes each way. The client has a task for each request in flight, and the
-//! server a future for each request. The last printed line is the number of counted RPCs.
+//! Messages have 32 bytes each way. The client has a task for each request in flight, or with
+//! `joined` one task for all, in which `join_all` polls a future for each. The server has a future
+//! for each request. The last printed line is the number of counted RPCs.
 
 #[path = "../../transport/examples/rpc/message.rs"]
 mod message;
@@ -24,6 +26,8 @@ use dunlin_testkit::session::connect;
 use dunlin_transport::connect::{EndpointUid, PeerInfo, meet};
 use dunlin_transport::shm::{Options, Shm};
 use dunlin_wire::ReqType;
+use futures::FutureExt;
+use futures::future::join_all;
 
 use message::{answer_with, ask, check, sum_of};
 
@@ -55,12 +59,15 @@ fn main() {
         request.reply_with(SIZE, |out| answer_with::<SIZE>(out, sum))
     });
     let state = Rc::new(Client::default());
-    for slot in 0..in_flight {
+    let cx = client.caller();
+    let calls = (0..in_flight).map(|slot| {
         let session = sessions[slot % sessions.len()];
         let bufs = [(); 2].map(|()| client.endpoint().buf(SIZE).expect("there is memory"));
-        let cx = client.caller();
-        let calls = one_at_a_time(cx.clone(), session, bufs, Rc::clone(&state));
-        cx.spawn(calls);
+        one_at_a_time(cx.clone(), session, bufs, Rc::clone(&state))
+    });
+    match std::env::args().any(|argument| argument == "joined") {
+        true => cx.spawn(join_all(calls.collect::<Vec<_>>()).map(drop)),
+        false => calls.for_each(|calls| cx.spawn(calls)),
     }
     let done = count(WARM_UP, argument(3, 100_000), || {
         client_turn(&mut client);

@@ -51,6 +51,7 @@ impl<T: Transport, C: Clock> Bare<T, C> {
         let state = &self.endpoint.app().state;
         if !state.is_idle() {
             state.settle();
+            state.wake_others();
             let (tasks, mut cx) = self.endpoint.with();
             tasks.poll_ready(&mut cx, |_| {});
         }

@@ -17,7 +17,6 @@ use crate::calls::{Calls, Look, NO_TAG, NO_TASK};
 use crate::failed::Failed;
 use crate::lent;
 use crate::state::State;
-use crate::task::MAIN;
 
 const ENDED: &str = "a call that has ended has its msgbufs";
 const OVER: &str = "a call was polled after it had ended";
@@ -117,7 +116,8 @@ impl Call {
 
     /// Issues the call without waiting for its result.
     pub(super) fn notify(mut self) -> Result<(), Failed> {
-        if !self.issue(NO_TASK) {
+        let calls = &self.state.as_deref().expect(OVER).calls;
+        if !self.issue(calls.tag(NO_TASK)) {
             return Err(self.failed());
         }
         drop(self.state.take());
@@ -128,9 +128,9 @@ impl Call {
     /// refuses the call; [`Self::failed`] then has the reason.
     #[inline]
     fn begin(&mut self, context: &Context<'_>) -> bool {
-        let current = &self.state.as_deref().expect(OVER).current;
-        match Calls::nameable(current, context) {
-            Some(task) => self.issue(task),
+        let state = self.state.as_deref().expect(OVER);
+        match Calls::nameable(&state.current, context) {
+            Some(task) => self.issue(state.calls.tag(task)),
             None => self.issue_elsewhere(context),
         }
     }
@@ -139,21 +139,22 @@ impl Call {
     #[cold]
     #[inline(never)]
     fn issue_elsewhere(&mut self, context: &Context<'_>) -> bool {
-        let issued = self.issue(MAIN);
-        if issued && let Some(state) = self.state.as_deref() {
-            let current = &state.current;
-            state.calls.await_elsewhere(self.tag, current, context);
+        let state = self.state.as_deref().expect(OVER);
+        let tag = state.calls.tag_elsewhere(&state.current, context);
+        let issued = self.issue(tag);
+        if !issued && let Some(state) = self.state.as_deref() {
+            state.calls.forget(tag);
         }
         issued
     }
 
-    /// Issues the call with this task in its tag.
+    /// Issues the call with this tag.
     #[inline(always)]
-    fn issue(&mut self, task: u32) -> bool {
+    fn issue(&mut self, tag: Tag) -> bool {
         let state = self.state.as_deref().expect(OVER);
         match state.lent.is_there() {
-            true => self.issue_lent::<true>(task),
-            false => self.issue_outside(task),
+            true => self.issue_lent::<true>(tag),
+            false => self.issue_outside(tag),
         }
     }
 
@@ -161,10 +162,9 @@ impl Call {
     /// function would take 26 instructions more. `WITHIN` (a poll) changes no behaviour: it makes
     /// two copies of this code, so that the compiler inlines both.
     #[inline(always)]
-    fn issue_lent<const WITHIN: bool>(&mut self, task: u32) -> bool {
+    fn issue_lent<const WITHIN: bool>(&mut self, tag: Tag) -> bool {
         let state = self.state.as_deref().expect(OVER);
         let issued = state.lent.with(|cx| {
-            let tag = state.calls.tag(task);
             let request = self.request.take().expect("a new call has its request");
             let response = match self.response.take() {
                 Some(response) => response,
@@ -198,10 +198,10 @@ impl Call {
     /// Issues the call while no future is polled by the endpoint.
     #[cold]
     #[inline(never)]
-    fn issue_outside(&mut self, task: u32) -> bool {
+    fn issue_outside(&mut self, tag: Tag) -> bool {
         let state = Rc::clone(self.state.as_ref().expect(OVER));
         let mut issued = false;
-        if !state.lend_port(&mut || issued = self.issue_lent::<false>(task)) {
+        if !state.lend_port(&mut || issued = self.issue_lent::<false>(tag)) {
             let request = self.request.take().expect("a new call has its request");
             let (response, error) = (self.response.take(), Error::gone(Ran::No));
             state.calls.fail(request, response, error);
@@ -258,22 +258,23 @@ impl Future for Call {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         if this.request.is_some() {
-            if this.begin(context) {
-                return Poll::Pending;
-            }
-            return Poll::Ready(Err(this.failed()));
+            return match this.begin(context) {
+                true => Poll::Pending,
+                false => Poll::Ready(Err(this.failed())),
+            };
         }
-        loop {
-            let state = this.state.as_deref().expect(OVER);
-            if let Some((request, response)) = state.calls.take(this.tag) {
+        let state = this.state.as_deref().expect(OVER);
+        if let Some((request, response)) = state.calls.take(this.tag) {
+            drop(this.state.take());
+            return Poll::Ready(Ok(Reply::new(request, response)));
+        }
+        match state.calls.look(this.tag, &state.current, context) {
+            Look::Waits => Poll::Pending,
+            Look::Ended(request, response) => {
                 drop(this.state.take());
-                return Poll::Ready(Ok(Reply::new(request, response)));
+                Poll::Ready(Ok(Reply::new(request, response)))
             }
-            match state.calls.look(this.tag, &state.current, context) {
-                Look::Waits => return Poll::Pending,
-                Look::Offered => {}
-                Look::Failed => return Poll::Ready(Err(this.failed())),
-            }
+            Look::Failed => Poll::Ready(Err(this.failed())),
         }
     }
 }

@@ -3,34 +3,40 @@
 //!
 //! An ordinary call has no entry in a table. Its tag names the task that waits for it. When the
 //! response comes, it is *offered*: the task is polled at once, and its future finds the response
-//! by the tag and takes it. A call becomes a *stray* if its future waits in a task other than the
-//! one that issued it, or is dropped; if the call fails; or if the poll does not take the response.
-//! A stray has an entry in the table until it is settled.
+//! by the tag and takes it. Each other call is a *stray*, which has an entry in a table until it is
+//! settled (`strays.rs`). A call is a stray from the start if no tag can name the task that polls
+//! its future: this is a task of another executor, of `FuturesUnordered`, or of `block_on`. A call
+//! becomes a stray if its future waits in a task other than the one that issued it, or is dropped;
+//! if the call fails; or if the poll does not take the response.
 //!
 //! Invariants: no two unsettled calls have the same tag; a result is offered only while its task is
 //! polled.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::task::Context;
 
-use dunlin_core::{Cx, Done, RpcError, Tag};
+use dunlin_core::{Cx, Done, Tag};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_service::Error;
 
 use crate::failed::Failed;
+use crate::strays::{Ended, Named, Numbered, Stray};
 use crate::task::MAIN;
 use crate::wake::{Current, WakeBy};
 
 /// A tag has the task in these lower bits, and the number of the call in the upper ones. The same
-/// number returns after 2^44 calls, by which time the earlier call is assumed to have ended.
+/// number returns after 2^44 calls, by which time the earlier call is assumed to have ended. The
+/// tag of a call that was a stray from the start has the number of its entry instead.
 const TASK_BITS: u32 = 20;
 
 /// The task in the tags of calls whose result no future waits for.
 pub(super) const NO_TASK: u32 = (1 << TASK_BITS) - 1;
 
-/// Tags name only tasks below this one.
-const FIRST_UNNAMED: u32 = NO_TASK - 1;
+/// The task in the tags of calls that are strays from the start.
+const ELSEWHERE: u32 = NO_TASK - 1;
+
+/// Tags name only tasks between `MAIN` and this one.
+const FIRST_UNNAMED: u32 = ELSEWHERE - 1;
 
 /// The tag of no call.
 pub(super) const NO_TAG: Tag = Tag(FIRST_UNNAMED as u64);
@@ -45,8 +51,12 @@ pub(super) struct Calls {
     ended: Cell<u64>,
     /// The last call that failed, until its future takes it.
     failed: Cell<Option<Failed>>,
-    has_strays: Cell<bool>,
-    strays: RefCell<HashMap<u64, Stray>>,
+    /// Strays whose tags have the task `ELSEWHERE`.
+    numbered: RefCell<Numbered>,
+    /// Whether `named` has an entry.
+    has_named: Cell<bool>,
+    /// All other strays.
+    named: RefCell<Named>,
 }
 
 /// The response for which a task is polled now. All other results are strays.
@@ -62,40 +72,13 @@ struct Offer {
     response: Cell<Option<MsgBuf>>,
 }
 
-/// The result of a call, and its msgbufs.
-struct Ended {
-    request: MsgBuf,
-    response: MsgBuf,
-    result: Result<(), RpcError>,
-}
-
 /// The state of a call whose response was not offered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Look {
     Waits,
-    /// Its response is offered now.
-    Offered,
+    /// The call has its response; these are the request and the response.
+    Ended(MsgBuf, MsgBuf),
     /// [`Calls::take_failed`] gives the reason.
     Failed,
-}
-
-/// A call for which the task in its tag does not wait, or no longer waits.
-enum Stray {
-    /// The call runs, and this future waits for it.
-    Awaited(WakeBy),
-    /// The call runs, and its future was dropped.
-    Abandoned,
-    Ended(Ended),
-}
-
-impl From<Done> for Ended {
-    fn from(done: Done) -> Self {
-        Self {
-            request: done.request,
-            response: done.response,
-            result: done.result,
-        }
-    }
 }
 
 impl Default for Offer {
@@ -128,6 +111,14 @@ impl Offer {
     }
 }
 
+/// The entry in the tag of a call that was a stray from the start.
+const fn entry_of(tag: Tag) -> Option<usize> {
+    match task_of(tag) == ELSEWHERE {
+        true => Some((tag.0 >> TASK_BITS) as usize),
+        false => None,
+    }
+}
+
 /// The task in a tag.
 #[inline]
 #[expect(
@@ -148,7 +139,9 @@ impl Calls {
     /// tag can name it.
     #[inline]
     pub(super) fn nameable(current: &Current, context: &Context<'_>) -> Option<u32> {
-        current.task(context).filter(|task| *task < FIRST_UNNAMED)
+        let task = current.task(context)?;
+        // One comparison, because 0 becomes the largest number.
+        (task.wrapping_sub(MAIN + 1) < FIRST_UNNAMED - (MAIN + 1)).then_some(task)
     }
 
     /// A tag for a call that is about to be issued, with the task that waits for its end.
@@ -169,31 +162,54 @@ impl Calls {
         self.offer.take(tag)
     }
 
+    /// A tag for a call that is about to be issued, for which the future that is polled with this
+    /// context waits. No tag can name its task. If the call is not issued, [`Self::forget`] must be
+    /// called.
+    pub(super) fn tag_elsewhere(&self, current: &Current, context: &Context<'_>) -> Tag {
+        // No cell is borrowed here, because this clones a waker, which is foreign code.
+        let mut future = WakeBy::None;
+        future.note(current, context);
+        let mut numbered = self.numbered.borrow_mut();
+        let entry = numbered.reserve();
+        numbered.put(entry, Stray::Awaited(future));
+        Tag((entry as u64) << TASK_BITS | u64::from(ELSEWHERE))
+    }
+
+    /// Forgets a call that was not issued.
+    pub(super) fn forget(&self, tag: Tag) {
+        let settled = self.take_stray(tag);
+        self.release(tag);
+        drop(settled);
+    }
+
     /// Looks for a call that is not offered. If it has not ended, the future that is polled with
     /// this context waits for it.
     #[cold]
     #[inline(never)]
     pub(super) fn look(&self, tag: Tag, current: &Current, context: &Context<'_>) -> Look {
-        if !self.has_strays.get() && current.task(context) == Some(task_of(tag)) {
+        let task = task_of(tag);
+        if task != ELSEWHERE && !self.has_named.get() && current.task(context) == Some(task) {
             return Look::Waits;
         }
-        let ended = matches!(self.strays.borrow().get(&tag.0), Some(Stray::Ended(_)));
-        if ended && let Some(Stray::Ended(ended)) = self.settle(tag) {
-            return self.give(tag, ended);
-        }
-        self.await_elsewhere(tag, current, context);
+        let mut future = match self.take_stray(tag) {
+            Some(Stray::Ended(ended)) => {
+                self.release(tag);
+                return self.give(ended);
+            }
+            Some(Stray::Awaited(future)) => future,
+            Some(Stray::Abandoned) | None => WakeBy::None,
+        };
+        // No cell is borrowed here, because this clones and drops wakers, which are foreign code.
+        future.note(current, context);
+        self.put_stray(tag, Stray::Awaited(future));
         Look::Waits
     }
 
     /// Gives the result of a call to its future.
-    fn give(&self, tag: Tag, ended: Ended) -> Look {
+    fn give(&self, ended: Ended) -> Look {
         let (request, response) = (ended.request, ended.response);
         match ended.result {
-            Ok(()) => {
-                self.set_offer_aside();
-                self.offer.set(tag, request, response);
-                Look::Offered
-            }
+            Ok(()) => Look::Ended(request, response),
             Err(error) => {
                 self.fail(request, Some(response), Error::Rpc(error));
                 Look::Failed
@@ -221,19 +237,6 @@ impl Calls {
         self.failed.take()
     }
 
-    /// Notes which future waits for a call, because the tag does not name it.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn await_elsewhere(&self, tag: Tag, current: &Current, context: &Context<'_>) {
-        let mut future = match self.settle(tag) {
-            Some(Stray::Awaited(future)) => future,
-            _ => WakeBy::None,
-        };
-        // No cell is borrowed here, because this clones and drops wakers, which are foreign code.
-        future.note(current, context);
-        self.insert(tag, Stray::Awaited(future));
-    }
-
     /// Takes the result of a call that has ended. Returns the task to poll for it, after which
     /// [`Self::end_offer`] must be called. If a future elsewhere waits for the call, calls `wake`
     /// with it.
@@ -249,10 +252,10 @@ impl Calls {
             return Self::end_unknown(done, cx);
         }
         self.ended.set(ended + 1);
-        if done.result.is_err() || self.has_strays.get() {
+        let task = task_of(done.tag);
+        if done.result.is_err() || self.has_named.get() || task >= FIRST_UNNAMED {
             return self.end_stray(done, cx, wake);
         }
-        let task = task_of(done.tag);
         self.offer.set(done.tag, done.request, done.response);
         Some(task)
     }
@@ -268,15 +271,18 @@ impl Calls {
     #[inline(never)]
     fn end_stray(&self, done: Done, cx: &mut Cx<'_>, wake: impl FnOnce(WakeBy)) -> Option<u32> {
         let (tag, task) = (done.tag, task_of(done.tag));
-        let settled = self.settle(tag);
-        if task == NO_TASK || matches!(settled, Some(Stray::Abandoned)) {
+        if task == NO_TASK {
             cx.recycle([done.request, done.response]);
             return None;
         }
-        self.insert(tag, Stray::Ended(done.into()));
-        match settled {
+        match self.put_stray(tag, Stray::Ended(done.into())) {
             Some(Stray::Awaited(future)) => wake(future),
-            _ if task == MAIN => wake(WakeBy::Task(MAIN)),
+            Some(Stray::Abandoned) => {
+                if let Some(Stray::Ended(ended)) = self.take_stray(tag) {
+                    cx.recycle([ended.request, ended.response]);
+                }
+                self.release(tag);
+            }
             _ => return Some(task),
         }
         None
@@ -284,31 +290,16 @@ impl Calls {
 
     /// Ends the offer: its task has been polled.
     #[inline]
-    pub(super) fn end_offer(&self, cx: &mut Cx<'_>, wake: impl FnOnce(WakeBy)) {
+    pub(super) fn end_offer(&self) {
         if self.offer.tag.get() != NO_TAG {
-            self.keep_offer(cx, wake);
+            self.keep_offer();
         }
     }
 
-    /// Keeps a result that the poll did not take, if a future waits for it; otherwise recycles its
-    /// msgbufs.
+    /// Keeps a result that the poll did not take: the call is a stray from here on.
     #[cold]
     #[inline(never)]
-    fn keep_offer(&self, cx: &mut Cx<'_>, wake: impl FnOnce(WakeBy)) {
-        let tag = self.offer.tag.get();
-        let task = task_of(tag);
-        if task == NO_TASK {
-            let unwanted = self.offer.take(tag);
-            return cx.recycle(unwanted.into_iter().flat_map(|(a, b)| [a, b]));
-        }
-        self.set_offer_aside();
-        if task == MAIN {
-            wake(WakeBy::Task(MAIN));
-        }
-    }
-
-    /// If a response is offered, makes its call a stray, which keeps the response.
-    fn set_offer_aside(&self) {
+    fn keep_offer(&self) {
         let tag = self.offer.tag.get();
         if let Some((request, response)) = self.offer.take(tag) {
             let ended = Ended {
@@ -316,7 +307,7 @@ impl Calls {
                 response,
                 result: Ok(()),
             };
-            self.insert(tag, Stray::Ended(ended));
+            self.put_stray(tag, Stray::Ended(ended));
         }
     }
 
@@ -327,22 +318,47 @@ impl Calls {
         if offered.is_some() {
             return offered;
         }
-        if let Some(Stray::Ended(ended)) = self.settle(tag) {
-            return Some((ended.request, ended.response));
+        match self.take_stray(tag) {
+            Some(Stray::Ended(ended)) => {
+                self.release(tag);
+                Some((ended.request, ended.response))
+            }
+            _ => {
+                self.put_stray(tag, Stray::Abandoned);
+                None
+            }
         }
-        self.insert(tag, Stray::Abandoned);
-        None
     }
 
-    fn insert(&self, tag: Tag, stray: Stray) {
-        self.has_strays.set(true);
-        self.strays.borrow_mut().insert(tag.0, stray);
+    /// Notes the state of a stray; returns the state before.
+    fn put_stray(&self, tag: Tag, stray: Stray) -> Option<Stray> {
+        match entry_of(tag) {
+            Some(entry) => self.numbered.borrow_mut().put(entry, stray),
+            None => {
+                self.has_named.set(true);
+                self.named.borrow_mut().put(tag, stray)
+            }
+        }
     }
 
-    fn settle(&self, tag: Tag) -> Option<Stray> {
-        let mut strays = self.strays.borrow_mut();
-        let stray = strays.remove(&tag.0);
-        self.has_strays.set(!strays.is_empty());
+    /// Takes the state of a stray. The entry of a numbered one remains its own.
+    fn take_stray(&self, tag: Tag) -> Option<Stray> {
+        if let Some(entry) = entry_of(tag) {
+            return self.numbered.borrow_mut().take(entry);
+        }
+        if !self.has_named.get() {
+            return None;
+        }
+        let mut named = self.named.borrow_mut();
+        let stray = named.take(tag);
+        self.has_named.set(!named.is_empty());
         stray
+    }
+
+    /// Frees the entry of a call that is settled.
+    fn release(&self, tag: Tag) {
+        if let Some(entry) = entry_of(tag) {
+            self.numbered.borrow_mut().release(entry);
+        }
     }
 }

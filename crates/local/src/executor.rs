@@ -10,17 +10,19 @@
 use std::rc::Rc;
 use std::task::Context;
 
-use dunlin_core::{Cx, Request, Ticket};
-use dunlin_wire::ReqType;
+use dunlin_core::{Cx, Refuse, Request, Ticket};
+use dunlin_wire::{ErrorCode, ReqType};
 
+use crate::request::Parts;
+use crate::served::Served;
 use crate::spawn::Handlers;
 use crate::state::State;
-use crate::task::{MAIN, Origin, Spawned, Task, TaskTable};
+use crate::task::{HandlerSlot, MAIN, Origin, Spawned, Task, TaskTable};
 
 /// The futures of a `Local`, in their tasks.
 #[derive(Default)]
 pub(super) struct Executor {
-    served: Vec<Box<dyn Handlers>>,
+    served: Vec<Served>,
     /// Indices into `served`, by request type.
     by_type: Vec<u32>,
     tasks: TaskTable,
@@ -30,11 +32,19 @@ pub(super) struct Executor {
     queue: Vec<u32>,
 }
 
-/// A poll in progress. Dropping this drops the future, because it has panicked.
+/// A poll in progress. Dropping this drops the future, because it has panicked. It has few fields,
+/// because all of them stay in registers while the future is polled; `State` knows the task.
 struct Polling<'a, 'b> {
     executor: &'a mut Executor,
-    task: u32,
     state: &'a State,
+    cx: &'a mut Cx<'b>,
+}
+
+/// The first poll of a request's future. Dropping this drops the future, because it has panicked.
+struct FirstPoll<'a, 'b> {
+    executor: &'a mut Executor,
+    request: &'a Request<'a>,
+    state: &'a Rc<State>,
     cx: &'a mut Cx<'b>,
 }
 
@@ -49,30 +59,96 @@ impl Executor {
         self.tasks.len()
     }
 
-    /// Registers the handlers of a type, which `make` makes for their index.
-    pub(super) fn serve<H: Handlers + 'static>(
+    /// Registers the handlers of a type.
+    pub(super) fn serve(
         &mut self,
         req_type: ReqType,
-        make: impl FnOnce(usize) -> H,
+        handlers: impl Handlers + 'static,
+        state: &State,
     ) {
-        let place = self.served.len();
-        self.served.push(Box::new(make(place)));
-        let index = usize::from(req_type.0);
-        if self.by_type.len() <= index {
-            self.by_type.resize(index + 1, u32::MAX);
+        let index = self.served.len();
+        let served = Served::new(handlers, index, &mut self.tasks, &state.remote);
+        self.served.push(served);
+        let at = usize::from(req_type.0);
+        if self.by_type.len() <= at {
+            self.by_type.resize(at + 1, u32::MAX);
         }
-        self.by_type[index] = u32::try_from(place).expect("request types are 16 bits");
+        self.by_type[at] = u32::try_from(index).expect("request types are 16 bits");
     }
 
-    /// Makes the future of a request, and polls it. While the `Local` is being dropped, it serves
-    /// no requests: they end without an answer.
+    /// Makes the future of a request, and polls it. If it is not ready, its task polls it from then
+    /// on. A panic propagates to the endpoint, after the future was dropped. While the `Local` is
+    /// being dropped, it serves no requests: they end without an answer.
     #[inline]
     pub(super) fn begin(&mut self, request: Request<'_>, state: &Rc<State>, cx: &mut Cx<'_>) {
-        let index = self.by_type.get(usize::from(request.req_type().0));
-        let served = index.and_then(|index| self.served.get_mut(*index as usize));
-        if let Some(handlers) = served {
-            handlers.begin(request, &mut self.tasks, state, cx);
+        // What is rare is another function, so that few registers have to be saved here.
+        match Parts::again(state, &request, cx) {
+            Some(parts) => self.begin_with(parts, &request, state, cx),
+            None => self.begin_anew(request, state, cx),
         }
+    }
+
+    /// Like [`Self::begin`], without the memory of another request.
+    #[cold]
+    #[inline(never)]
+    fn begin_anew(&mut self, request: Request<'_>, state: &Rc<State>, cx: &mut Cx<'_>) {
+        match Parts::anew(state, &request, cx) {
+            Ok(parts) => self.begin_with(parts, &request, state, cx),
+            Err(_) => request.refuse(cx, ErrorCode::OVERLOADED),
+        }
+    }
+
+    #[inline(always)]
+    fn begin_with(
+        &mut self,
+        parts: Box<Parts>,
+        request: &Request<'_>,
+        state: &Rc<State>,
+        cx: &mut Cx<'_>,
+    ) {
+        let mut first = FirstPoll {
+            executor: self,
+            request,
+            state,
+            cx,
+        };
+        let is_over = first.run(parts);
+        // It has not panicked.
+        std::mem::forget(first);
+        if is_over {
+            // Other code may have the request now.
+            request.keep_unanswered(cx);
+            return;
+        }
+        self.keep(request, state, cx);
+    }
+
+    /// Keeps a request's future, which waits, in its place.
+    #[inline(never)]
+    fn keep(&mut self, request: &Request<'_>, state: &State, cx: &mut Cx<'_>) {
+        let kept = request.keep_unanswered(cx);
+        let Some(served) = find(&mut self.served, &self.by_type, request.req_type()) else {
+            return;
+        };
+        let task = served.next_task();
+        served.occupy(&mut self.tasks, &state.remote);
+        if let Some(ticket) = kept {
+            self.tasks.assign(ticket, task);
+        }
+    }
+
+    /// Drops the future whose first poll has panicked. If other code has the request now, that code
+    /// may still answer it.
+    #[cold]
+    #[inline(never)]
+    fn after_first(&mut self, request: &Request<'_>, state: &State, cx: &mut Cx<'_>) {
+        state.on_panic();
+        if let Some(served) = find(&mut self.served, &self.by_type, request.req_type()) {
+            let task = served.next_task();
+            let waker = &self.tasks.at(task).waker;
+            state.contain(|| state.poll(task, waker, cx, |_| served.remove_next()));
+        }
+        request.keep_unanswered(cx);
     }
 
     /// Takes a spawned future over, and polls it for the first time.
@@ -108,11 +184,10 @@ impl Executor {
     fn poll_task<const WITHIN: bool>(&mut self, task: u32, state: &State, cx: &mut Cx<'_>) {
         let mut polling = Polling {
             executor: self,
-            task,
             state,
             cx,
         };
-        polling.run::<WITHIN>();
+        polling.run::<WITHIN>(task);
         std::mem::forget(polling);
     }
 
@@ -121,31 +196,32 @@ impl Executor {
     /// future stays.
     pub(super) fn give_up(&mut self, ticket: Ticket, state: &State, cx: &mut Cx<'_>) {
         if let Some(task) = self.tasks.of(ticket) {
-            self.remove(task, state, cx);
+            self.remove(task, false, state, cx);
         }
     }
 
-    /// Drops a task's future, if it has one. A future that panics while it is dropped is gone as
-    /// well.
+    /// Drops a task's future, if it has one, and frees its place. A future that panics while it is
+    /// dropped is gone as well. `has_panicked`: a poll of the future has panicked.
     #[cold]
     #[inline(never)]
-    fn remove(&mut self, task: u32, state: &State, cx: &mut Cx<'_>) {
+    fn remove(&mut self, task: u32, has_panicked: bool, state: &State, cx: &mut Cx<'_>) {
         let Task { waker, place, .. } = self.tasks.at(task);
         let (served, vacant) = (&mut self.served, &mut self.vacant);
-        let mut remove = || match place {
-            Origin::Spawned(future) => {
-                if let Some(future) = future.take() {
-                    vacant.push(task);
-                    drop(future);
+        let is_whole = state.contain(|| {
+            state.poll(task, waker, cx, |_| match place {
+                Origin::Spawned(future) => {
+                    if let Some(future) = future.take() {
+                        vacant.push(task);
+                        drop(future);
+                    }
                 }
-            }
-            Origin::Handler {
-                served: index,
-                slot,
-            } => served[*index].remove(*slot),
-            Origin::Main => {}
-        };
-        if !state.contain(|| state.poll(task, waker, cx, |_| remove())) {
+                Origin::Handler(HandlerSlot { served: at, slot }) => {
+                    served[*at].remove(*slot, task, has_panicked);
+                }
+                Origin::Main => {}
+            });
+        });
+        if !is_whole {
             state.on_panic();
         }
     }
@@ -153,10 +229,10 @@ impl Executor {
     /// Drops the future of a task, which has panicked.
     #[cold]
     #[inline(never)]
-    fn after_panic(&mut self, task: u32, state: &State, cx: &mut Cx<'_>) {
+    fn after_panic(&mut self, state: &State, cx: &mut Cx<'_>) {
         state.on_panic();
-        self.remove(task, state, cx);
-        state.calls.end_offer(cx, |future| state.wake(future));
+        self.remove(state.current.last(), true, state, cx);
+        state.calls.end_offer();
     }
 
     /// Polls the tasks that were woken. Returns true if the task of `block_on` is one of them.
@@ -194,16 +270,60 @@ impl Executor {
     }
 }
 
-impl Polling<'_, '_> {
+/// The handlers of a type.
+#[inline(always)]
+fn find<'a>(
+    served: &'a mut [Served],
+    by_type: &[u32],
+    req_type: ReqType,
+) -> Option<&'a mut Served> {
+    let index = by_type.get(usize::from(req_type.0))?;
+    served.get_mut(*index as usize)
+}
+
+impl FirstPoll<'_, '_> {
+    /// Makes the future and polls it. Returns whether it is over.
     #[inline(always)]
-    fn run<const WITHIN: bool>(&mut self) {
+    fn run(&mut self, parts: Box<Parts>) -> bool {
         let Self {
             executor,
-            task,
+            request,
             state,
             cx,
         } = self;
-        let task = *task;
+        let Executor {
+            served,
+            by_type,
+            tasks,
+            ..
+        } = &mut **executor;
+        let Some(served) = find(served, by_type, request.req_type()) else {
+            return true;
+        };
+        let task = served.next_task();
+        let Some(Task { waker, .. }) = tasks.find(task) else {
+            return true;
+        };
+        state.poll(task, waker, cx, |context| served.begin(parts, context))
+    }
+}
+
+impl Drop for FirstPoll<'_, '_> {
+    /// Inlined, so that the fields need not be in memory while the future is polled.
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.executor.after_first(self.request, self.state, self.cx);
+    }
+}
+
+impl Polling<'_, '_> {
+    #[inline(always)]
+    fn run<const WITHIN: bool>(&mut self, task: u32) {
+        let Self {
+            executor,
+            state,
+            cx,
+        } = self;
         let Some(Task { waker, place, .. }) = executor.tasks.find(task) else {
             return;
         };
@@ -216,10 +336,9 @@ impl Polling<'_, '_> {
                     *place = Origin::Spawned(None);
                 }
             }
-            Origin::Handler {
-                served: index,
-                slot,
-            } => served[*index].poll(*slot, context),
+            Origin::Handler(HandlerSlot { served: at, slot }) => {
+                served[*at].poll(*slot, task, context);
+            }
             Origin::Spawned(None) | Origin::Main => {}
         });
     }
@@ -229,6 +348,6 @@ impl Drop for Polling<'_, '_> {
     /// Inlined, so that the fields need not be in memory while the future is polled.
     #[inline(always)]
     fn drop(&mut self) {
-        self.executor.after_panic(self.task, self.state, self.cx);
+        self.executor.after_panic(self.state, self.cx);
     }
 }

@@ -1,5 +1,6 @@
 //! A request as an asynchronous handler gets it: with its own copy of the bytes, which it may keep.
 
+use std::hint::cold_path;
 use std::rc::Rc;
 
 use dunlin_core::{Cx, Nanos, Refuse, Request, Session, Ticket};
@@ -36,6 +37,83 @@ pub(super) struct Parts {
 }
 
 impl Parts {
+    /// The request with a copy of its bytes, and its ticket, in the memory of the request before.
+    /// `None` if that memory is in use, or if there is no memory for the bytes.
+    #[inline(always)]
+    pub(super) fn again(
+        state: &Rc<State>,
+        request: &Request<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Option<Box<Self>> {
+        let mut parts = state.last_request.take()?;
+        if parts.begin(state, request, cx).is_err() {
+            cold_path();
+            state.last_request.set(Some(parts));
+            return None;
+        }
+        Some(parts)
+    }
+
+    /// Like [`Self::again`], in any memory.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    #[inline(always)]
+    pub(super) fn anew(
+        state: &Rc<State>,
+        request: &Request<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<Box<Self>, AllocError> {
+        let mut parts = match state.used_request() {
+            Some(parts) => parts,
+            None => Self::allocate(request, cx),
+        };
+        parts.begin(state, request, cx)?;
+        Ok(parts)
+    }
+
+    fn allocate(request: &Request<'_>, cx: &Cx<'_>) -> Box<Self> {
+        Box::new(Self {
+            state: None,
+            body: None,
+            session: request.session(),
+            req_type: request.req_type(),
+            ticket: request.ticket(cx),
+            span: RequestSpan::default(),
+        })
+    }
+
+    /// Begins another request.
+    ///
+    /// # Errors
+    /// If there is no memory for its bytes.
+    #[inline(always)]
+    fn begin(
+        &mut self,
+        state: &Rc<State>,
+        request: &Request<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), AllocError> {
+        let copied = self.body.as_mut().map(|body| body.fill(request.data()));
+        if copied != Some(Ok(())) {
+            self.copy(request.data(), cx)?;
+        }
+        self.session = request.session();
+        self.req_type = request.req_type();
+        self.ticket = request.ticket(cx);
+        // There is no old value to drop.
+        std::mem::forget(self.state.replace(Rc::clone(state)));
+        Ok(())
+    }
+
+    /// Copies the bytes of a request into another msgbuf.
+    #[inline(never)]
+    fn copy(&mut self, bytes: &[u8], cx: &mut Cx<'_>) -> Result<(), AllocError> {
+        cx.recycle(self.body.take());
+        self.body = Some(cx.copy(bytes)?);
+        Ok(())
+    }
+
     /// Keeps the memory for another request.
     #[inline(always)]
     fn keep(mut self: Box<Self>) -> Option<Rc<State>> {
@@ -52,44 +130,16 @@ impl Parts {
 }
 
 impl OwnedRequest {
-    /// The request with a copy of its bytes, and its ticket.
-    ///
-    /// # Errors
-    /// If there is no memory.
+    /// A request that has arrived.
     #[inline]
-    pub(super) fn new(
-        state: &Rc<State>,
-        request: &Request<'_>,
-        cx: &mut Cx<'_>,
-    ) -> Result<Self, AllocError> {
-        let mut parts = match state.used_request() {
-            Some(parts) => parts,
-            None => Self::allocate(request, cx),
-        };
-        let copied = parts.body.as_mut().map(|body| body.fill(request.data()));
-        if copied != Some(Ok(())) {
-            cx.recycle(parts.body.take());
-            parts.body = Some(cx.copy(request.data())?);
-        }
-        parts.session = request.session();
-        parts.req_type = request.req_type();
-        parts.ticket = request.ticket(cx);
-        // There is no old value to drop.
-        std::mem::forget(parts.state.replace(Rc::clone(state)));
-        Ok(Self(Some(parts)))
+    pub(super) const fn of(parts: Box<Parts>) -> Self {
+        Self(Some(parts))
     }
 
-    #[cold]
-    #[inline(never)]
-    fn allocate(request: &Request<'_>, cx: &Cx<'_>) -> Box<Parts> {
-        Box::new(Parts {
-            state: None,
-            body: None,
-            session: request.session(),
-            req_type: request.req_type(),
-            ticket: request.ticket(cx),
-            span: RequestSpan::default(),
-        })
+    /// The state of this request's endpoint.
+    #[inline]
+    pub(super) fn shared_state(&self) -> Rc<State> {
+        Rc::clone(self.parts().state.as_ref().expect(HERE))
     }
 
     /// Begins the span of a request of this method.
@@ -109,11 +159,13 @@ impl OwnedRequest {
     }
 
     /// The request type that the client gave.
+    #[inline]
     pub fn req_type(&self) -> ReqType {
         self.parts().req_type
     }
 
     /// The session on which the request came. The handler may call back on it.
+    #[inline]
     pub fn session(&self) -> Session {
         self.parts().session
     }

@@ -60,7 +60,7 @@ pub(super) struct State {
     dropped_with: Cell<Option<ErrorCode>>,
     /// Memory of the last request that is over. Most requests are over before the next one arrives,
     /// so they do not need the list.
-    last_request: Cell<Option<Box<Parts>>>,
+    pub(super) last_request: Cell<Option<Box<Parts>>>,
     /// Memory of further requests that are over.
     #[expect(clippy::vec_box, reason = "a request is moved as its box")]
     requests: RefCell<Vec<Box<Parts>>>,
@@ -150,7 +150,6 @@ impl State {
     }
 
     /// Returns the memory of an earlier request, if there is any, for a new one.
-    #[inline]
     pub(super) fn used_request(&self) -> Option<Box<Parts>> {
         match self.last_request.take() {
             Some(parts) => Some(parts),
@@ -257,12 +256,14 @@ impl State {
         }
     }
 
-    /// Wakes the futures of other executors.
+    /// Wakes the futures of other executors, in the order of their events.
     pub(super) fn wake_others(&self) {
-        loop {
-            let waker = self.others.borrow_mut().pop();
-            let Some(waker) = waker else { return };
-            waker.wake();
+        let mut wakers = self.others.take();
+        wakers.drain(..).for_each(Waker::wake);
+        // Kept so that its memory is reused, unless a waker has woken another one meanwhile.
+        let mut others = self.others.borrow_mut();
+        if others.is_empty() {
+            *others = wakers;
         }
     }
 

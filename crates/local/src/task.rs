@@ -23,14 +23,20 @@ pub(super) struct Task {
     ticket: Option<Ticket>,
 }
 
+/// A place for a handler's future.
+#[derive(Clone, Copy)]
+pub(super) struct HandlerSlot {
+    /// The index of the handler in the executor.
+    pub(super) served: usize,
+    /// The number of the place among those of its handler.
+    pub(super) slot: usize,
+}
+
 /// Where a task's future is stored.
 pub(super) enum Origin {
     /// In `block_on`.
     Main,
-    Handler {
-        served: usize,
-        slot: usize,
-    },
+    Handler(HandlerSlot),
     Spawned(Option<Spawned>),
 }
 

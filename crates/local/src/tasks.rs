@@ -41,8 +41,8 @@ impl Tasks {
             let future = span.run(|| handler(request, caller));
             span.around(future)
         };
-        let make = |index| Serving::new(handler, index);
-        self.executor.serve(req_type, make);
+        let handlers = Serving::new(handler);
+        self.executor.serve(req_type, handlers, &self.state);
     }
 
     /// Polls tasks that something other than a packet woke; `main` polls the future of `block_on`.
@@ -72,11 +72,11 @@ pub(super) fn on_given_up(tasks: &mut Tasks, ticket: Ticket, cx: &mut Cx<'_>) {
 
 /// The continuation: offers the result of a call to the task that waits for it.
 pub(super) fn on_done(tasks: &mut Tasks, done: Done, cx: &mut Cx<'_>) {
-    let state = &*tasks.state;
-    let wake = |future| state.wake(future);
-    if let Some(task) = state.calls.end(done, cx, wake) {
-        tasks.executor.poll(task, state, cx);
-        state.calls.end_offer(cx, wake);
+    let Tasks { state, executor } = tasks;
+    let state = &**state;
+    if let Some(task) = state.calls.end(done, cx, |future| state.wake(future)) {
+        executor.poll(task, state, cx);
+        state.calls.end_offer();
     }
 }
 

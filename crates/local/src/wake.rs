@@ -43,6 +43,11 @@ impl Current {
         self.data.set(waker.data());
     }
 
+    /// The task that was polled last.
+    pub(super) const fn last(&self) -> u32 {
+        self.task.get()
+    }
+
     /// The task that is polled with this context; `None` if it is not one of ours.
     #[inline]
     pub(super) fn task(&self, context: &Context<'_>) -> Option<u32> {

@@ -40,6 +40,8 @@ enum Load {
     },
     /// Messages of 32 bytes, this number in flight over four sessions. Packets share datagrams.
     Packed { in_flight: u32 },
+    /// Messages of 32 bytes, whose calls a collection of futures polls.
+    Joined { in_flight: u32 },
     /// Typed calls with this number of keys of metadata.
     Typed { keys: u32 },
     /// Typed RPCs of a face of the program.
@@ -57,26 +59,28 @@ impl Row {
         if let Load::Layered { face } = self.load {
             return vec![face.to_owned(), COUNT.to_string()];
         }
-        let (numbers, has_deadline) = match self.load {
+        let (numbers, word) = match self.load {
             Load::Plain {
                 size,
                 in_flight,
                 sessions,
                 has_deadline,
-            } => (vec![size, in_flight, sessions], has_deadline),
-            Load::Packed { in_flight } => (vec![32, in_flight, 4], false),
-            Load::Typed { keys } => (vec![keys], false),
-            Load::Kv { gets, in_flight } => (vec![gets, in_flight], false),
-            Load::Service { kind, in_flight } => {
-                (kind.into_iter().chain([in_flight]).collect(), false)
+            } => {
+                let word = has_deadline.then_some("deadline");
+                (vec![size, in_flight, sessions], word)
             }
-            Load::Layered { .. } => (Vec::new(), false),
+            Load::Packed { in_flight } => (vec![32, in_flight, 4], Some("packed")),
+            Load::Joined { in_flight } => (vec![32, in_flight, 4], Some("joined")),
+            Load::Typed { keys } => (vec![keys], None),
+            Load::Kv { gets, in_flight } => (vec![gets, in_flight], None),
+            Load::Service { kind, in_flight } => {
+                (kind.into_iter().chain([in_flight]).collect(), None)
+            }
+            Load::Layered { .. } => (Vec::new(), None),
         };
         let numbers = numbers.into_iter().map(u64::from).chain([COUNT]);
-        let deadline = has_deadline.then(|| "deadline".to_owned());
-        let packed = matches!(self.load, Load::Packed { .. }).then(|| "packed".to_owned());
-        let words = deadline.into_iter().chain(packed);
-        numbers.map(|it| it.to_string()).chain(words).collect()
+        let numbers = numbers.map(|it| it.to_string());
+        numbers.chain(word.map(str::to_owned)).collect()
     }
 
     /// The unit of work that its numbers refer to.
@@ -85,6 +89,7 @@ impl Row {
             Load::Plain { in_flight: 0, .. } => "iteration",
             Load::Plain { .. }
             | Load::Packed { .. }
+            | Load::Joined { .. }
             | Load::Typed { .. }
             | Load::Layered { .. } => "RPC",
             Load::Kv { .. } | Load::Service { .. } => "operation",
@@ -97,9 +102,17 @@ pub(super) fn of(build: Build) -> Vec<Row> {
     match build {
         Build::Measured | Build::Plain => over_shm(),
         Build::Typed => (0..=KEYS).map(with_metadata).collect(),
-        Build::Faces => few_over_shm(),
+        Build::Faces => {
+            let joined = Row {
+                name: "joined-32".to_owned(),
+                load: Load::Joined { in_flight: BATCH },
+            };
+            let mut rows = of_32_bytes();
+            rows.push(joined);
+            rows
+        }
         Build::Xdp | Build::Dpdk => {
-            let mut rows = few_over_shm();
+            let mut rows = of_32_bytes();
             rows.push(Row {
                 name: "packed-32".to_owned(),
                 load: Load::Packed { in_flight: BATCH },
@@ -128,6 +141,12 @@ pub(super) fn of(build: Build) -> Vec<Row> {
         ],
         Build::Large => vec![of_service("request", None, 1)],
     }
+}
+
+fn of_32_bytes() -> Vec<Row> {
+    let mut rows = over_shm();
+    rows.retain(|row| matches!(&*row.name, "batch-32" | "one-32"));
+    rows
 }
 
 fn with_metadata(keys: u32) -> Row {
@@ -162,13 +181,6 @@ fn of_service(name: &str, kind: Option<u32>, in_flight: u32) -> Row {
         name: name.to_owned(),
         load: Load::Service { kind, in_flight },
     }
-}
-
-/// The situations of programs that count more than an endpoint over shared memory.
-fn few_over_shm() -> Vec<Row> {
-    let mut rows = over_shm();
-    rows.retain(|row| matches!(&*row.name, "batch-32" | "one-32"));
-    rows
 }
 
 fn over_shm() -> Vec<Row> {

@@ -1,14 +1,15 @@
 //! Calls as futures.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dunlin::{
-    AsyncError, CallErrorKind, ConnectFailure, ConnectOptions, ErrorCode, Nexus, NotConnected, Ran,
-    ReqType, RpcError, Session,
+    AsyncError, CallErrorKind, ConnectFailure, ConnectOptions, ErrorCode, Local, Nexus,
+    NotConnected, Ran, ReqType, RpcError, Session, Shm,
 };
 use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{Either, join_all, select};
+use futures::stream::{FuturesUnordered, StreamExt};
 
 use crate::{ECHO, NEVER, PATIENCE, beside, client, echo, local};
 
@@ -122,6 +123,48 @@ fn dropping_a_call_cancels_it_and_its_msgbufs_return() {
         |local| local.counters().requests_received,
     );
     assert_eq!(cancelled, 201);
+}
+
+/// A collection polls each of its futures with a waker of its own.
+#[test]
+fn calls_in_a_collection_of_futures_end_in_every_way() {
+    beside(
+        echo,
+        |address| {
+            let (mut local, session) = client(address);
+            let in_use = local.pool_use().1;
+            local.block_on(|cx| async move {
+                let call = |kind, word: &[u8]| cx.call(session, kind, cx.copy(word).unwrap());
+                for round in 0..3_u8 {
+                    let late = call(NEVER, b"late").deadline(Duration::from_millis(1));
+                    let mut late = FuturesUnordered::from_iter([late]);
+                    let failed = late.next().await.unwrap().unwrap_err();
+                    let passed = AsyncError::Rpc(RpcError::DeadlinePassed(Ran::Unknown));
+                    assert_eq!(
+                        (failed.error, failed.request.data()),
+                        (passed, &b"late"[..])
+                    );
+                    let refused = cx.call(Session::NONE, ECHO, cx.copy(b"refused").unwrap());
+                    let mut refused = FuturesUnordered::from_iter([refused]);
+                    let failed = refused.next().await.unwrap().unwrap_err();
+                    assert_eq!(failed.error, AsyncError::Refused(CallErrorKind::NoSession));
+                    let mut dropped = FuturesUnordered::from_iter([call(NEVER, b"dropped")]);
+                    assert!(futures::poll!(dropped.next()).is_pending());
+                    drop(dropped);
+                    let words: [_; 40] =
+                        std::array::from_fn(|at| [round, u8::try_from(at).unwrap()]);
+                    let calls = words.map(|word| call(ECHO, &word));
+                    let calls: Vec<_> = FuturesUnordered::from_iter(calls).collect().await;
+                    let answers = calls.into_iter().map(|reply| reply.unwrap());
+                    let mut answers: Vec<_> = answers.map(|it| it.data().to_vec()).collect();
+                    answers.sort_unstable();
+                    assert_eq!(answers, words);
+                }
+            });
+            wait_for_msgbufs(&mut local, in_use);
+        },
+        |_| (),
+    );
 }
 
 #[test]
@@ -298,16 +341,17 @@ fn a_call_that_is_dropped_when_its_response_is_there_gives_its_msgbufs_back() {
             });
             // If the response had not come by then, the call was cancelled, and its end gives the
             // msgbufs back.
-            let deadline = std::time::Instant::now() + PATIENCE;
-            while local.pool_use().1 > in_use {
-                assert!(
-                    std::time::Instant::now() < deadline,
-                    "{:?}",
-                    local.pool_use()
-                );
-                local.turn();
-            }
+            wait_for_msgbufs(&mut local, in_use);
         },
         |_| (),
     );
+}
+
+/// Runs the endpoint until no more than `in_use` msgbufs are out.
+fn wait_for_msgbufs(local: &mut Local<Shm>, in_use: usize) {
+    let deadline = Instant::now() + PATIENCE;
+    while local.pool_use().1 > in_use {
+        assert!(Instant::now() < deadline, "{:?}", local.pool_use());
+        local.turn();
+    }
 }

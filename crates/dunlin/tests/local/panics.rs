@@ -3,14 +3,15 @@
 
 use std::cell::RefCell;
 use std::panic::resume_unwind;
+use std::pin::Pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use dunlin::{AsyncError, Call, Caller, ErrorCode, RpcError};
+use dunlin::{AsyncError, Call, Caller, ErrorCode, Nexus, OwnedRequest, RpcError};
 use futures::FutureExt;
 
-use crate::{ECHO, NESTED, PANIC, PATIENCE, beside, client, echo};
+use crate::{ECHO, NESTED, PANIC, PATIENCE, beside, client, echo, local};
 
 fn handler_failed() -> AsyncError {
     AsyncError::Rpc(RpcError::rejected(ErrorCode::HANDLER_FAILED, true))
@@ -125,4 +126,49 @@ fn a_response_survives_the_panic_of_the_future_that_it_wakes() {
         },
         |_| (),
     );
+}
+
+/// A future that panics when it is dropped.
+struct PanicsAtEnd<F>(Pin<Box<F>>);
+
+impl<F: Future> Future for PanicsAtEnd<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        self.0.as_mut().poll(context)
+    }
+}
+
+impl<F> Drop for PanicsAtEnd<F> {
+    fn drop(&mut self) {
+        resume_unwind(Box::new("as asked"));
+    }
+}
+
+#[test]
+fn the_place_of_a_future_that_panics_at_its_end_is_used_again() {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut local = local(&nexus);
+    let waits = |request: OwnedRequest, cx: Caller| async move {
+        cx.sleep(Duration::from_nanos(1)).await;
+        request.reply(b"waited")
+    };
+    local.serve(PANIC, move |request, cx| {
+        PanicsAtEnd(Box::pin(waits(request, cx)))
+    });
+    local.serve(ECHO, |request, _| {
+        PanicsAtEnd(Box::pin(async move { request.reply(b"at once") }))
+    });
+    let session = local.connect(nexus.address()).unwrap();
+    local.block_on(|cx| async move {
+        for _ in 0..5 {
+            let call = |kind| cx.call(session, kind, cx.copy(b"x").unwrap());
+            assert_eq!(call(PANIC).await.unwrap().data(), b"waited");
+            assert_eq!(call(ECHO).await.unwrap().data(), b"at once");
+        }
+    });
+    assert_eq!(local.panics(), 10);
+    // One for `block_on`, one for ECHO, and two for PANIC: one is free while the other is in use.
+    let tasks = local.inspect(|endpoint| format!("{:?}", endpoint.app()));
+    assert_eq!(tasks, "Tasks { tasks: 4, .. }");
 }

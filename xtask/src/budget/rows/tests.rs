@@ -33,10 +33,10 @@ fn the_typed_program_runs_with_each_number_of_keys() {
 }
 
 #[test]
-fn the_program_with_futures_runs_batches_and_one_at_a_time() {
+fn the_program_with_futures_runs_batches_one_at_a_time_and_joined_calls() {
     let rows = of(Build::Faces);
     let runs: Vec<_> = rows.iter().map(|row| row.args().join(" ")).collect();
-    assert_eq!(runs, ["32 32 4 6000", "32 1 4 6000"]);
+    assert_eq!(runs, ["32 32 4 6000", "32 1 4 6000", "32 32 4 6000 joined"]);
 }
 
 #[test]
