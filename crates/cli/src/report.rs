@@ -88,9 +88,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 fn summary(rows: &[Row]) -> String {
     let sections = experiments::with_section().filter(|it| rows.iter().any(|row| it.owns(row)));
     let invalid = rows.iter().filter(|row| !row.valid).count();
+    let few = rows.iter().filter(|row| row.shortage().is_some()).count();
     let (sections, all) = (sections.count(), experiments::with_section().count());
     format!(
-        "{} rows, {invalid} of them invalid, in {sections} of {all} sections",
+        "{} rows, {invalid} of them invalid and {few} of too few rounds, in {sections} of {all} \
+         sections",
         rows.len()
     )
 }

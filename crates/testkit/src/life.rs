@@ -18,15 +18,19 @@ mod net;
 mod record;
 mod world;
 
+use dunlin_core::transport::{LANE_PACKET, MAX_INLINE};
 use dunlin_core::{Bypasses, Config, Nanos, Scheme};
 use dunlin_wire::ReqNum;
 
 use crate::session;
 use dunlin_core::config::MAX_WINDOW;
 use letter::Mode;
-use net::DATA_SIZE;
+use net::{DATA_SIZES, Device};
 use record::Recorder;
 use world::{Order, World};
+
+/// Room for the longest answer.
+const MOST_ROOM: usize = 2048;
 
 const WINDOWS: [u32; 4] = [1, 2, 8, MAX_WINDOW];
 
@@ -49,47 +53,90 @@ const SPANS: [Nanos; 8] = [
 
 /// Runs the steps in the bytes, and panics if the endpoint breaks a promise.
 pub fn endpoint(bytes: &[u8]) {
-    live(bytes, host::config(), &Recorder::default());
+    live(bytes, &Variant::usual(), &Recorder::default());
+}
+
+/// An endpoint and the way in which its transport takes staged packets.
+#[derive(Clone, Debug)]
+struct Variant {
+    config: Config,
+    /// Longest staged packet.
+    longest: usize,
+    /// Whether packets that are alike are sent as a row.
+    rows: bool,
+}
+
+impl Variant {
+    /// An endpoint with every path, on a transport that takes staged packets of any length.
+    fn usual() -> Self {
+        Self {
+            config: host::config(),
+            longest: LANE_PACKET,
+            rows: true,
+        }
+    }
+
+    /// The same, with or without the common path and lanes.
+    fn with(self, common: bool, lanes: bool) -> Self {
+        let bypasses = Bypasses {
+            common,
+            lanes,
+            ..self.config.bypasses
+        };
+        let config = Config {
+            bypasses,
+            ..self.config
+        };
+        Self { config, ..self }
+    }
 }
 
 /// Runs the steps with each of two variants of an endpoint that must behave alike, and panics at
 /// the first difference: in the packets, in the events of users and their order, in counters,
-/// histograms, msgbufs and sessions. One of the variants has only the general path, or no lanes.
+/// histograms, msgbufs and sessions. One of the variants has only the general path, sends no rows,
+/// or has no lanes. A lane copies messages of any length that the queue lends, so calls may end
+/// earlier; therefore the queue is compared with lanes whose packets have one line, which the queue
+/// copies too.
 pub fn variants(bytes: &[u8]) {
-    let usual = host::config().bypasses;
-    for bypasses in [
-        Bypasses {
-            common: false,
-            ..usual
-        },
-        Bypasses {
-            lanes: false,
-            ..usual
-        },
+    let usual = Variant::usual();
+    let listed = Variant {
+        rows: false,
+        ..Variant::usual()
+    };
+    let short = Variant {
+        longest: MAX_INLINE,
+        ..Variant::usual()
+    };
+    for pair in [
+        [usual.clone().with(false, true), usual.clone()],
+        [listed.with(false, true), usual],
+        [short.clone().with(true, false), short],
     ] {
-        let other = Config {
-            bypasses,
-            ..host::config()
-        };
-        if let Some(difference) = compare(bytes, [other, host::config()]) {
+        if let Some(difference) = compare(bytes, &pair) {
             panic!("{difference}");
         }
     }
 }
 
-/// The first difference between runs with two configurations.
-fn compare(bytes: &[u8], configs: [Config; 2]) -> Option<String> {
-    let [first, second] = configs.map(|config| {
+/// The first difference between runs of two variants.
+fn compare(bytes: &[u8], variants: &[Variant; 2]) -> Option<String> {
+    let [first, second] = variants.each_ref().map(|variant| {
         let record = Recorder::on();
-        live(bytes, config, &record);
+        live(bytes, variant, &record);
         record.take()
     });
     record::difference(&first, &second)
 }
 
-fn live(bytes: &[u8], config: Config, record: &Recorder) {
+fn live(bytes: &[u8], variant: &Variant, record: &Recorder) {
+    let config = variant.config.clone();
     let mut input = Input(bytes);
     let setup = input.byte();
+    let device = Device {
+        data_size: DATA_SIZES[usize::from(setup >> 3 & 1)],
+        longest_staged: variant.longest,
+        rows: variant.rows,
+    };
     let options = session::options(WINDOWS[usize::from(setup % 4)], 1 + u32::from(setup >> 4));
     let second = input.byte();
     let config = Config {
@@ -102,7 +149,7 @@ fn live(bytes: &[u8], config: Config, record: &Recorder) {
         first_req: ReqNum(if setup & 4 != 0 { WRAP_SOON } else { 0 }),
         ..config
     };
-    let mut world = World::new(options, &config, record.clone());
+    let mut world = World::new(options, &config, device, record.clone());
     while !input.0.is_empty() {
         step(&mut world, &mut input);
         world.check();
@@ -175,11 +222,7 @@ fn call(world: &mut World, host: usize, input: &mut Input<'_>) {
             mode: Mode::from_byte(kind >> 3),
             len: usize::from(u16::from(size) * scale),
             answer_len: u16::from(size) * double * answer_scale,
-            room: if rest & 32 != 0 {
-                16
-            } else {
-                16 * DATA_SIZE as usize
-            },
+            room: if rest & 32 != 0 { 16 } else { MOST_ROOM },
             deadline,
         },
     );

@@ -1,6 +1,8 @@
 //! Packets as a transport in memory handles them.
 
-use dunlin_core::transport::TxItem;
+use dunlin_core::transport::{
+    LANE_COPIED, LANE_LINE, LANE_WORD, Lane, LanePacket, Messages, TxItem,
+};
 use dunlin_wire::{HEADER_LEN, Header};
 
 /// The bytes of a packet at this moment.
@@ -20,4 +22,27 @@ pub fn bytes_of(item: &TxItem) -> Vec<u8> {
 pub fn front_of(bytes: &[u8]) -> Option<usize> {
     let header = Header::decode(bytes).ok()?;
     Some(HEADER_LEN + header.extension_len())
+}
+
+/// The packets of a lane that are all like the first, as a transport without a list of them gets
+/// them. A packet whose message is gone has no header.
+pub fn packets_alike<'a>(
+    lane: &'a Lane,
+    first: LanePacket,
+    messages: impl Messages<'a>,
+) -> impl Iterator<Item = Vec<u8>> {
+    let (lines, size) = (lane.all_lines(), first.size());
+    let each = lines.len() / lane.len();
+    let bytes_at = move |(place, lines): (usize, &'a [[u8; LANE_LINE]])| {
+        let own = &lines.as_flattened()[LANE_WORD..];
+        if size <= LANE_COPIED {
+            return own[..size].to_vec();
+        }
+        let message = lane.message(place, messages);
+        match HEADER_LEN + message.len() == size {
+            true => [&own[..HEADER_LEN], message].concat(),
+            false => vec![0; size],
+        }
+    };
+    lines.chunks_exact(each).enumerate().map(bytes_at)
 }

@@ -47,7 +47,7 @@ struct Params {
 impl Probe for UdpRtt {
     fn name(&self) -> &'static str {
         match self.is_connected {
-            false => "raw UDP ping-pong",
+            false => "raw UDP ping-pong, not connected",
             true => "raw UDP ping-pong, connected",
         }
     }

@@ -3,7 +3,8 @@
 //!
 //! A ping-pong before and after each measurement shows the state of the machine. The rows of a case
 //! use only the rounds in one state of the machine: the state with the most rounds. A round that
-//! fails leaves no values; if half of the rounds fail, the rows are not valid.
+//! fails leaves no values; if half of the rounds fail, the rows are not valid. If fewer than
+//! [`ENOUGH`] rounds count, the rows are not measured, and say so.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use anyhow::bail;
 use serde_json::{Map, Value};
 
 use super::probe::{Against, Measurement, Metric, Probe};
-use harness::row::{Row, Spread};
+use harness::row::{ENOUGH, Row, Spread};
 use harness::signal;
 use harness::state::{Condition, Reason, states, steady};
 
@@ -164,6 +165,7 @@ impl Case {
                 && self.has_enough_rounds()
                 && judge.is_plausible(rounds)
                 && !self.is_overloaded(rounds),
+            measured: Some(!self.is_timed() || rounds.len() >= ENOUGH),
             state: counted.state,
             ..Row::new(self.experiment, (metric.name, metric.unit), spread)
         };

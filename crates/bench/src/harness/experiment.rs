@@ -94,7 +94,7 @@ impl Experiment {
         #[cfg(feature = "kv")]
         items_mib: None,
         usual_time: Duration::from_secs(60),
-        usual_runs: 5,
+        usual_runs: 7,
         is_in_all: true,
         is_compared: true,
         section: None,

@@ -36,8 +36,9 @@ Examples:
   dunlin bench latency --realtime       on a machine that also does other work (as root)
 
 Each experiment starts its own client and server processes. Each figure is the median of --runs
-rounds. Its baseline is measured right before it in each round; the last column is their ratio. A
-row is invalid if its baseline shows that the machine was disturbed; run it again when the machine
+rounds, 7 by default. Its baseline is measured right before it in each round. A row of which fewer
+than 7 rounds count says \"not measured\" and how many there were. A row is invalid if its baseline
+shows that the machine was disturbed; run it again when the machine
 is quiet. Ctrl-C shows what was measured so far. Processes that spin run on the first two
 processors. Even with --realtime, the system gives 5 % of their time to other threads, which shows
 in the largest round trips.

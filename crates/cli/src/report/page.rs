@@ -9,7 +9,7 @@ use dunlin_bench::experiments;
 use dunlin_bench::harness::experiment::{Experiment, Section};
 use harness::draw::{self, escape};
 use harness::machine::Origin;
-use harness::row::Row;
+use harness::row::{ENOUGH, Row};
 
 /// The style of the page around the charts.
 const STYLE: &str = include_str!("page/page.css");
@@ -81,6 +81,15 @@ fn head(out: &mut String, rows: &[Row], measured: &[Part]) {
             "<p class=\"warning\">{} of {} rows are marked invalid: their baselines show that the \
              machine was disturbed. They are drawn hollow or pale, and may be wrong.</p>",
             invalid,
+            rows.len()
+        );
+    }
+    let few = rows.iter().filter(|row| row.shortage().is_some()).count();
+    if few > 0 {
+        let _ = writeln!(
+            out,
+            "<p class=\"warning\">{few} of {} rows are marked \"not measured\": fewer than \
+             {ENOUGH} of their rounds count.</p>",
             rows.len()
         );
     }

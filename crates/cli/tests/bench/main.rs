@@ -20,7 +20,7 @@ mod xdp;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-const FIELDS: [&str; 15] = [
+const FIELDS: [&str; 16] = [
     "experiment",
     "transport",
     "params",
@@ -34,6 +34,7 @@ const FIELDS: [&str; 15] = [
     "baseline_name",
     "ratio",
     "valid",
+    "measured",
     "state",
     "run",
 ];

@@ -10,7 +10,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `report.rs` | the first difference, for a reader |
-//! | `shares.rs` | whether a variant's own path was taken often enough |
+//! | `shares.rs` | whether a variant's own paths were taken often enough |
 //!
 //! Called by `bin/seeds` and by tests.
 
@@ -21,7 +21,9 @@ use std::fmt;
 use std::ops::Range;
 
 pub use report::{Difference, Side};
-pub use shares::{Shares, Taken, TakesPath};
+pub use shares::{Count, OwnPath, Shares, Taken};
+
+use dunlin_core::transport::MAX_INLINE;
 
 use crate::cluster::mutants::Mutant;
 use crate::cluster::plan::Plan;
@@ -35,18 +37,15 @@ pub struct Variant {
     pub name: &'static str,
     /// Changes the plan of a seed for this variant.
     pub prepare: fn(&mut Plan),
-    /// Counts the packets that took this variant's own path, if it has one.
-    pub path: Option<TakesPath>,
-    /// Least percentage of the packets that must take that path in seeds without loss.
-    pub least: u64,
+    /// Paths that only this variant has, for all or for some of its packets.
+    pub paths: &'static [OwnPath],
 }
 
 /// The general path, which is the specification of every other one.
 const GENERAL: Variant = Variant {
     name: "general",
     prepare: |_| {},
-    path: None,
-    least: 95,
+    paths: &[],
 };
 
 /// Two variants that must behave alike.
@@ -76,19 +75,39 @@ pub const COMMON: Comparison = Comparison {
     sides: [
         Variant {
             name: "general path",
-            prepare: |plan| plan.endpoint.bypasses.common = false,
+            prepare: |plan| {
+                plan.endpoint.bypasses.common = false;
+                plan.net.hand_over.rows = false;
+            },
             ..GENERAL
         },
         Variant {
             name: "common path",
             prepare: |plan| plan.endpoint.bypasses.common = true,
-            path: Some(|counters| Taken {
-                packets: counters.rx_plain,
-                of: counters.rx_plain + counters.rx_declined,
-            }),
-            ..GENERAL
+            paths: &[PLAIN, FROM_MSGBUFS],
         },
     ],
+};
+
+/// Packets on the common path.
+const PLAIN: OwnPath = OwnPath {
+    name: "common path",
+    count: Count::Endpoints(|counters| Taken {
+        packets: counters.rx_plain,
+        of: counters.rx_plain + counters.rx_declined,
+    }),
+    least: [95, 50],
+};
+
+/// Staged packets whose messages are too long to be copied into the lane: the transport copies them
+/// from their msgbufs.
+const FROM_MSGBUFS: OwnPath = OwnPath {
+    name: "messages from msgbufs, among long ones",
+    count: Count::Network(|staged| Taken {
+        packets: staged.from_msgbufs,
+        of: staged.long_alike,
+    }),
+    least: [0, 10],
 };
 
 /// The general path, which queues short packets like all others, against a path that stages them.
@@ -97,34 +116,86 @@ pub const LANES: Comparison = Comparison {
     sides: [
         Variant {
             name: "queue",
-            prepare: |plan| plan.endpoint.bypasses.lanes = false,
+            prepare: |plan| {
+                plan.endpoint.bypasses.lanes = false;
+                calm_if_copied(plan);
+            },
             ..GENERAL
         },
         Variant {
             name: "lanes",
-            prepare: |plan| plan.endpoint.bypasses.lanes = true,
-            path: Some(|counters| Taken {
-                packets: counters.tx_staged,
-                of: counters.tx_staged + counters.tx_unstaged,
-            }),
-            // Short packets that follow a longer message in their iteration are queued.
-            least: 60,
+            prepare: |plan| {
+                plan.endpoint.bypasses.lanes = true;
+                calm_if_copied(plan);
+            },
+            paths: &[STAGED, IN_ROWS, MIDDLE, LONG],
         },
     ],
+};
+
+/// A lane copies long messages that the queue lends until they have left. So a call that ends in
+/// the iteration in which its packet leaves again, or a response that is replaced then, waits with
+/// the queue alone. Plans with short staged packets, which both copy, keep their faults; the others
+/// have a transport that reads everything at once, and nothing that makes a call end early.
+fn calm_if_copied(plan: &mut Plan) {
+    if plan.net.hand_over.longest_staged > MAX_INLINE {
+        plan.net.hand_over.at_once = true;
+        plan.calm();
+    }
+}
+
+/// Staged packets. Those that follow a longer message in their iteration are queued.
+const STAGED: OwnPath = OwnPath {
+    name: "staged",
+    count: Count::Endpoints(|counters| Taken {
+        packets: counters.tx_staged,
+        of: counters.tx_staged + counters.tx_unstaged,
+    }),
+    least: [60, 50],
+};
+
+/// Staged packets in rows of several that are alike.
+const IN_ROWS: OwnPath = OwnPath {
+    name: "in rows, among staged ones",
+    count: Count::Network(|staged| Taken {
+        packets: staged.in_rows,
+        of: staged.all,
+    }),
+    least: [5, 5],
+};
+
+/// Staged packets that are longer than a line, and hold their messages.
+const MIDDLE: OwnPath = OwnPath {
+    name: "longer than a line, among staged ones",
+    count: Count::Network(|staged| Taken {
+        packets: staged.middle,
+        of: staged.all,
+    }),
+    least: [5, 5],
+};
+
+/// Staged packets whose messages may lie elsewhere.
+const LONG: OwnPath = OwnPath {
+    name: "longer than four lines, among staged ones",
+    count: Count::Network(|staged| Taken {
+        packets: staged.long,
+        of: staged.all,
+    }),
+    least: [5, 5],
 };
 
 /// All comparisons.
 pub const COMPARISONS: &[Comparison] = &[REPEATED, COMMON, LANES];
 
 /// Two runs that were equal.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Same {
     /// The report, which is the same for both.
     pub report: Report,
     /// How many facts were compared.
     pub facts: usize,
-    /// The packets that took each variant's own path.
-    pub taken: [Option<Taken>; 2],
+    /// The packets that took each variant's own paths.
+    pub taken: [Vec<Taken>; 2],
 }
 
 /// The reason why two runs are not equal.
@@ -216,14 +287,19 @@ fn run(
     (result, recorder.take())
 }
 
-/// Counts the packets of all processes that took the variant's own path; `None` if it has none.
-fn taken(variant: &Variant, record: &Recorded) -> Option<Taken> {
-    let path = variant.path?;
-    let mut taken = Taken::default();
-    for counters in &record.ended {
-        taken += path(counters);
-    }
-    Some(taken)
+/// Counts the packets of all processes that took each of the variant's own paths.
+fn taken(variant: &Variant, record: &Recorded) -> Vec<Taken> {
+    let of_path = |path: &OwnPath| match path.count {
+        Count::Endpoints(count) => {
+            let mut taken = Taken::default();
+            for counters in &record.ended {
+                taken += count(counters);
+            }
+            taken
+        }
+        Count::Network(count) => count(&record.staged),
+    };
+    variant.paths.iter().map(of_path).collect()
 }
 
 fn plan_of(variant: &Variant, seed: u64) -> Plan {

@@ -4,6 +4,7 @@
 //! frames are each common in plans, so that they often coincide; otherwise a bug that needs three
 //! of them would hardly ever show. Called by `run`.
 
+use dunlin_core::transport::{LANE_PACKET, MAX_INLINE};
 use dunlin_core::{Bypasses, Check, Config, Nanos, Scheme};
 use dunlin_wire::ReqNum;
 
@@ -11,10 +12,11 @@ use crate::cluster::Kind;
 use crate::cluster::mutants::Mutant;
 use crate::world::Act;
 use crate::world::hostile::Attack;
-use crate::world::net::{Fabric, FaultRates, HostId, Marking, NetConfig, PortId};
+use crate::world::net::{Fabric, FaultRates, HandOver, HostId, Marking, NetConfig, PortId};
 use crate::world::packets;
 use crate::world::rng::{Ppm, Rng};
 
+mod changes;
 mod sizes;
 
 pub use sizes::Sizes;
@@ -144,6 +146,8 @@ const HANDSHAKES: u64 = 0x6861_6e64_7368_616b;
 const LATE: u64 = 0x6c61_7465_0000_0000;
 /// Seeds the random stream for handlers that take longer than the failure timeout.
 const SLOTH: u64 = 0x736c_6f74_6800_0000;
+/// Seeds the random stream for the ways in which packets are handed over.
+const HAND_OVER: u64 = 0x6861_6e64_206f_7665;
 /// Seeds the random stream for addresses.
 const ELSEWHERE: u64 = 0x656c_7365_7768_6572;
 /// Sessions to every other process in crowded runs: more than the number of offers that may be
@@ -174,7 +178,8 @@ impl Plan {
         } else {
             FaultRates::draw(rng)
         };
-        let net = draw_net(rng);
+        let mut net = draw_net(rng);
+        net.hand_over = draw_hand_over(&mut Rng::new(seed ^ HAND_OVER));
         let data_size = u64::from(net.data_size);
         let mut plan = Self {
             net,
@@ -216,43 +221,6 @@ impl Plan {
         plan
     }
 
-    /// Changes the plan so that handlers take longer than the failure timeout and nothing else
-    /// fails: endpoints forget no response, give up no large request, and accept sessions in time.
-    fn slow_down(&mut self, rng: &mut Rng) {
-        self.patience = self.patience.max(Nanos::from_secs(2));
-        self.linger = self.linger.max(Nanos::from_secs(2));
-        self.endpoint.failure_timeout = Nanos(rng.log_between(20_000_000, 40_000_000));
-        self.endpoint.response_hold = NEVER_FORGET;
-        let work = &mut self.workload;
-        work.sloth = Some(self.endpoint.failure_timeout.times(4));
-        work.sizes.large = Ppm::NEVER;
-        work.sizes.small = work.sizes.small.min(work.sizes.data_size);
-        work.sizes.huge = 0;
-        work.kinds.extend([Kind::Slow; 2]);
-    }
-
-    /// Changes the plan to many short echoes in quick succession: the usual work of an endpoint,
-    /// for which the common path is made. Faults, acts and attacks stay the same.
-    fn hasten(&mut self, rng: &mut Rng) {
-        self.endpoint.bypasses = Bypasses::default();
-        self.paced = false;
-        if rng.one_in(2) {
-            self.endpoint.scheme = Some(Scheme::None);
-        }
-        let work = &mut self.workload;
-        work.calls = u32::try_from(rng.between(200, 400)).unwrap_or(400);
-        work.burst = *rng.pick(&[8, 30]);
-        work.gap = Nanos(rng.log_between(500, 20_000));
-        work.sizes.small = work.sizes.small.min(work.sizes.data_size);
-        work.sizes.large = *rng.pick(&[Ppm::NEVER, Ppm::NEVER, Ppm(20_000)]);
-        work.sizes.huge = 0;
-        work.kinds = vec![Kind::Echo; 24];
-        work.kinds.push(Kind::Empty);
-        work.kinds.push(*rng.pick(&Kind::ALL));
-        work.windows = vec![*rng.pick(&[1, 8, 16, 64])];
-        work.credits = vec![*rng.pick(&[8, 32, 256])];
-    }
-
     /// All processes.
     pub fn processes(&self) -> usize {
         self.hosts.iter().sum()
@@ -283,6 +251,19 @@ fn draw_net(rng: &mut Rng) -> NetConfig {
     };
     net.cpu.iteration = Nanos(rng.between(50, 500));
     net
+}
+
+/// Draws how packets are handed over: as over shared memory, as with other transports, or with
+/// limits between.
+fn draw_hand_over(rng: &mut Rng) -> HandOver {
+    let most = LANE_PACKET as u64;
+    let any = rng.between(MAX_INLINE as u64, most);
+    let longest = *rng.pick(&[MAX_INLINE as u64, any, most, most]);
+    HandOver {
+        longest_staged: usize::try_from(longest).unwrap_or(LANE_PACKET),
+        rows: !rng.one_in(4),
+        at_once: rng.one_in(4),
+    }
 }
 
 /// Draws the fabric: one switch in half of the seeds, and two tiers in the others. Spine cables may

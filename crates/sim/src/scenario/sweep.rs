@@ -4,7 +4,7 @@
 //!
 //! A [`Case`] is one run: a point of the grid and a seed. [`Case::run`] measures it, and
 //! [`Row::faults`] names the measurements that miss their limits. Invariant: a row depends only on
-//! its case and scheme. Called by the program `control` and by tests.
+//! its case and scheme. Called by the program `congestion` and by tests.
 
 mod cases;
 mod limits;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dunlin_core::{Counters, Nanos};
 
-use super::net::PortId;
+use super::net::{PortId, StagedPackets};
 
 /// One event of a run.
 pub(crate) trait Fact {
@@ -48,6 +48,7 @@ pub(crate) struct Record {
     kept: Range<usize>,
     lines: Vec<Line>,
     ended: Vec<Counters>,
+    staged: StagedPackets,
 }
 
 /// A fact as text.
@@ -70,6 +71,8 @@ pub(crate) struct Recorded {
     pub(crate) lines: Vec<Line>,
     /// The counters of every endpoint at its end.
     pub(crate) ended: Vec<Counters>,
+    /// The packets that all endpoints have staged.
+    pub(crate) staged: StagedPackets,
 }
 
 impl Recorder {
@@ -117,6 +120,13 @@ impl Recorder {
         }
     }
 
+    /// Counts packets that an endpoint has staged.
+    pub(crate) fn count_staged(&self, packets: StagedPackets) {
+        if let Some(record) = &self.0 {
+            lock(record).staged += packets;
+        }
+    }
+
     /// Takes the content out; the record is empty afterwards.
     pub(crate) fn take(&self) -> Recorded {
         let record = match &self.0 {
@@ -127,6 +137,7 @@ impl Recorder {
             after: record.after,
             lines: record.lines,
             ended: record.ended,
+            staged: record.staged,
         }
     }
 }

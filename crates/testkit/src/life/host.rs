@@ -14,7 +14,7 @@ use dunlin_wire::{ErrorCode, ReqType};
 
 use super::ledger::{Ledger, Terms};
 use super::letter::{Letter, Mode, write_answer};
-use super::net::{DATA_SIZE, Inbox, JOBS, MAX_MESSAGE, Net, NetRx, NetTx, Outgoing};
+use super::net::{Device, Inbox, JOBS, MAX_MESSAGE, Net, NetRx, NetTx, Outgoing};
 use super::record::{self, Fact};
 use crate::clock::StepClock;
 use crate::workers::StepWorkers;
@@ -45,6 +45,8 @@ pub(super) type SharedLedger = Arc<Mutex<Ledger>>;
 /// The user's state of one host.
 pub(super) struct App {
     me: usize,
+    /// The most data bytes in one packet.
+    data_size: usize,
     ledger: SharedLedger,
     clock: StepClock,
     pub(super) held: Vec<(DeferredRequest, Letter)>,
@@ -89,10 +91,16 @@ pub(super) struct Host {
 }
 
 impl Host {
-    pub(super) fn new(me: usize, ledger: &SharedLedger, clock: &StepClock, config: Config) -> Self {
+    pub(super) fn new(
+        me: usize,
+        ledger: &SharedLedger,
+        clock: &StepClock,
+        config: Config,
+        device: Device,
+    ) -> Self {
         let (inbox, jobs) = (Inbox::default(), StepWorkers::new(JOBS));
         let record = ledger.lock().expect("it is new").record.clone();
-        let out = Rc::new(RefCell::new(Outgoing::new(me, record)));
+        let out = Rc::new(RefCell::new(Outgoing::new(me, device, record)));
         let halves = Halves {
             rx: NetRx {
                 inbox: Rc::clone(&inbox),
@@ -101,13 +109,14 @@ impl Host {
             },
             tx: NetTx(Rc::clone(&out)),
             limits: Limits {
-                data_size: DATA_SIZE,
+                data_size: device.data_size,
                 rx_queue: 1024,
                 line_rate: 1 << 30,
             },
         };
         let app = App {
             me,
+            data_size: device.data_size as usize,
             ledger: Arc::clone(ledger),
             clock: clock.clone(),
             held: Vec::new(),
@@ -183,7 +192,7 @@ fn register(rpc: &mut Endpoint<Net, StepClock, App>, me: usize, ledger: &SharedL
     rpc.on(req_type(NESTED), nested);
     rpc.on_batch(req_type(BATCH), batch);
     let ledger = Arc::clone(ledger);
-    let room = DATA_SIZE as usize;
+    let room = rpc.app().data_size;
     rpc.on_background(req_type(BACKGROUND), room, move |req| {
         let letter = ledger
             .lock()
@@ -246,7 +255,7 @@ fn batch(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
         }
         let len = usize::from(letter.answer_len);
         let fits = item.reply(len, |out| write_answer(letter.id, out));
-        let fits = fits.is_ok() == (len <= DATA_SIZE as usize);
+        let fits = fits.is_ok() == (len <= app.data_size);
         app.ledger()
             .demand(fits, "a batch item's response has another size");
     }
@@ -306,6 +315,7 @@ fn call(app: &App, cx: &mut Cx<'_>, session: Session, mode: Mode) -> Option<Tag>
         len,
         answer_len: 30,
         room,
+        limit: MAX_MESSAGE,
         deadline: Nanos::MAX,
     });
     let (mut request, response) = (cx.buf(len).ok()?, cx.buf(room).ok()?);

@@ -8,7 +8,7 @@ use dunlin_core::{Done, Nanos, RpcError, Session};
 use dunlin_wire::{ErrorCode, Header, PacketType, Ran, SessionNum, Token};
 
 use super::letter::{LETTER_LEN, Letter, Mode, write_answer};
-use super::net::{DATA_SIZE, MAX_MESSAGE, REFERRED_LEN};
+use super::net::{MAX_MESSAGE, REFERRED_LEN};
 use super::record::{Fact, Recorder};
 
 /// One session, seen from both hosts.
@@ -31,6 +31,8 @@ pub(super) struct Terms {
     pub(super) answer_len: u16,
     /// Bytes that the response buffer holds.
     pub(super) room: usize,
+    /// Longest answer of batch and background handlers.
+    pub(super) limit: u32,
     pub(super) deadline: Nanos,
 }
 
@@ -314,7 +316,11 @@ fn may_reject(call: &CallRecord, code: ErrorCode) -> bool {
         ErrorCode::UNKNOWN_TYPE => !kind_is_known(call.terms.kind),
         ErrorCode::RESPONSE_TOO_LARGE => {
             let has_limit = matches!(call.terms.kind, BACKGROUND | BATCH);
-            let limit = if has_limit { DATA_SIZE } else { MAX_MESSAGE };
+            let limit = if has_limit {
+                call.terms.limit
+            } else {
+                MAX_MESSAGE
+            };
             u32::from(call.terms.answer_len) > limit
         }
         // While a large request is arriving, its sender may stop, or the budget may be exhausted.

@@ -10,13 +10,26 @@ use std::sync::atomic::AtomicU32;
 use dunlin_msgbuf::PeerBytes;
 use dunlin_wire::{Flags, Header};
 
-use super::record::{Fact, Recorder};
-use crate::packet::{bytes_of, front_of};
+use super::record::{Fact, Recorder, is_headless};
+use crate::packet::{bytes_of, front_of, packets_alike};
 use dunlin_core::transport::{
-    Frame, Lane, MAX_INLINE, PeerId, RX_BURST, Rx, Transport, Tx, TxItem, TxSeq,
+    Frame, Lane, LanePacket, Messages, PeerId, RX_BURST, Rx, Transport, Tx, TxItem, TxSeq,
 };
 
-pub(super) const DATA_SIZE: u32 = 128;
+/// The transport of both hosts, and how it takes staged packets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Device {
+    /// The most data bytes in one packet.
+    pub(super) data_size: u32,
+    /// Longest packet that it takes from a lane.
+    pub(super) longest_staged: usize,
+    /// Whether it takes lanes whose packets are alike without a list of them.
+    pub(super) rows: bool,
+}
+
+/// The data bytes per packet: few, so that many messages have several packets, or as many as the
+/// longest staged packet has.
+pub(super) const DATA_SIZES: [u32; 2] = [128, 1024];
 /// The largest message; some steps ask for more.
 pub(super) const MAX_MESSAGE: u32 = 1900;
 /// The number by which each of the two endpoints names the other.
@@ -92,11 +105,15 @@ impl NetRx {
 }
 
 /// Packets that a host has sent.
-#[derive(Default)]
 pub(super) struct Outgoing {
-    /// Items that were handed over and not read yet, each with its bytes at that time.
-    pending: VecDeque<(TxItem, Vec<u8>)>,
+    device: Device,
+    /// Packets that were handed over and not read yet: their bytes at that time, and the item if
+    /// the device reads that later. Staged packets were copied.
+    pending: VecDeque<(Option<TxItem>, Vec<u8>)>,
     taken: u64,
+    /// Whether the host has got forged packets since its last burst. They may answer requests
+    /// that have not left, which then leave without headers (`docs/decisions/lanes.md`).
+    pub(super) attacked: bool,
     /// Whether the device reads nothing.
     pub(super) stuck: bool,
     /// Packets that are on their way.
@@ -109,21 +126,51 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(super) fn new(host: usize, record: Recorder) -> Self {
+    pub(super) fn new(host: usize, device: Device, record: Recorder) -> Self {
         Self {
+            device,
+            pending: VecDeque::new(),
+            taken: 0,
+            attacked: false,
+            stuck: false,
+            flight: Vec::new(),
             record,
             host,
-            ..Self::default()
+            history: VecDeque::new(),
         }
+    }
+
+    /// Takes a packet, which has these bytes now.
+    fn take(&mut self, peer: PeerId, item: Option<TxItem>, bytes: Vec<u8>) {
+        assert_eq!(peer, PEER);
+        assert!(self.attacked || !is_headless(&bytes), "a message is gone");
+        self.record.note(|| Fact::Sent(self.host, bytes.clone()));
+        self.pending.push_back((item, bytes));
+        self.taken += 1;
+    }
+
+    /// Ends a burst, and returns the position after it.
+    fn end_burst(&mut self) -> TxSeq {
+        self.attacked = false;
+        if !self.stuck {
+            self.catch_up();
+        }
+        TxSeq(self.taken)
     }
 
     /// Makes the device read everything that was handed over.
     pub(super) fn catch_up(&mut self) {
         while let Some((item, then)) = self.pending.pop_front() {
-            let now = bytes_of(&item);
+            let now = item.map_or_else(|| then.clone(), |item| bytes_of(&item));
             assert_eq!(now, then, "a msgbuf changed before the transport was done");
+            if item.is_none() && is_headless(&now) {
+                // Its receiver would drop it.
+                continue;
+            }
             let header = Header::decode(&now).expect("an endpoint sends valid headers");
-            let len = header.data_len(DATA_SIZE).expect("a packet exists") as usize;
+            let len = header
+                .data_len(self.device.data_size)
+                .expect("a packet exists") as usize;
             let lead = dunlin_wire::HEADER_LEN + header.extension_len();
             assert_eq!(lead + len, now.len(), "a packet is as long as it says");
             if self.history.len() == HISTORY {
@@ -144,27 +191,41 @@ impl Tx for NetTx {
     fn burst(&mut self, items: &[TxItem]) -> TxSeq {
         let mut out = self.0.borrow_mut();
         for item in items {
-            assert_eq!(item.peer, PEER);
-            let bytes = bytes_of(item);
-            out.record.note(|| Fact::Sent(out.host, bytes.clone()));
-            out.pending.push_back((*item, bytes));
+            out.take(item.peer, Some(*item), bytes_of(item));
         }
-        out.taken += items.len() as u64;
-        if !out.stuck {
-            out.catch_up();
-        }
-        TxSeq(out.taken)
+        out.end_burst()
     }
 
     fn lane(&self) -> usize {
-        MAX_INLINE
+        self.0.borrow().device.longest_staged
+    }
+
+    fn takes_alike(&self, _packet: LanePacket) -> bool {
+        self.0.borrow().device.rows
+    }
+
+    fn send_alike<'a>(
+        &mut self,
+        lane: &'a Lane,
+        first: LanePacket,
+        messages: impl Messages<'a>,
+    ) -> TxSeq {
+        if !self.takes_alike(first) {
+            return self.send(lane, &[]);
+        }
+        let mut out = self.0.borrow_mut();
+        for bytes in packets_alike(lane, first, messages) {
+            out.take(first.peer(), None, bytes);
+        }
+        out.end_burst()
     }
 
     fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
-        let staged = lane.packets().iter();
-        let staged = staged.filter_map(|packet| lane.to_item(*packet));
-        let all: Vec<_> = staged.chain(items.iter().copied()).collect();
-        self.burst(&all)
+        for packet in lane.packets() {
+            let bytes = lane.bytes(*packet).to_vec();
+            self.0.borrow_mut().take(packet.peer(), None, bytes);
+        }
+        self.burst(items)
     }
 
     fn done(&mut self) -> TxSeq {

@@ -5,6 +5,8 @@
 
 use proptest::prelude::*;
 
+use super::Variant;
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 5000, failure_persistence: None, ..ProptestConfig::default()
@@ -57,13 +59,9 @@ fn random_inputs(count: usize) -> impl Iterator<Item = Vec<u8>> {
 
 #[test]
 fn a_variant_that_is_a_nanosecond_slower_differs() {
-    let config = super::host::config();
-    let slower = dunlin_core::Config {
-        ack_delay: config.ack_delay + dunlin_core::Nanos(1),
-        ..config.clone()
-    };
-    let mut inputs = random_inputs(100);
-    let found = inputs.find_map(|bytes| super::compare(&bytes, [config.clone(), slower.clone()]));
+    let mut pair = [Variant::usual(), Variant::usual()];
+    pair[1].config.ack_delay += dunlin_core::Nanos(1);
+    let found = random_inputs(100).find_map(|bytes| super::compare(&bytes, &pair));
     let difference = found.unwrap();
     assert!(difference.contains("wake-up: "), "{difference}");
 }
@@ -91,16 +89,12 @@ fn every_planted_difference_is_found_and_named() {
     for (mutant, what) in expected {
         // The endpoint's own checks are off, because they would find some of the differences before
         // the comparison does.
-        let general = dunlin_core::Config {
-            check: dunlin_core::Check::Never,
-            ..super::host::config()
-        };
-        let planted = dunlin_core::Config {
-            mutant: Some(mutant),
-            ..general.clone()
-        };
-        let found = random_inputs(INPUTS)
-            .find_map(|bytes| super::compare(&bytes, [general.clone(), planted.clone()]));
+        let mut pair = [Variant::usual(), Variant::usual()];
+        for variant in &mut pair {
+            variant.config.check = dunlin_core::Check::Never;
+        }
+        pair[1].config.mutant = Some(mutant);
+        let found = random_inputs(INPUTS).find_map(|bytes| super::compare(&bytes, &pair));
         let difference = found.unwrap_or_else(|| panic!("{} is not found", mutant.name()));
         let (_, different) = difference.split_once("  first: ").unwrap();
         assert!(different.contains(what), "{}: {difference}", mutant.name());
@@ -110,7 +104,6 @@ fn every_planted_difference_is_found_and_named() {
 #[cfg(feature = "mutants")]
 #[test]
 fn every_planted_bug_is_found() {
-    use dunlin_core::Config;
     use dunlin_core::Rng;
     use dunlin_core::mutant::Mutant;
 
@@ -135,11 +128,9 @@ fn every_planted_bug_is_found() {
         let found = (0..INPUTS).find(|_| {
             let len = 800 + (rng.next_u32() % 800) as usize;
             let bytes: Vec<u8> = (0..len).map(|_| rng.next_u32().to_be_bytes()[0]).collect();
-            let config = Config {
-                mutant: Some(*mutant),
-                ..super::host::config()
-            };
-            std::panic::catch_unwind(|| super::live(&bytes, config, &super::Recorder::default()))
+            let mut planted = Variant::usual();
+            planted.config.mutant = Some(*mutant);
+            std::panic::catch_unwind(|| super::live(&bytes, &planted, &super::Recorder::default()))
                 .is_err()
         });
         match found {

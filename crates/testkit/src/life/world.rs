@@ -1,6 +1,8 @@
 //! Two hosts, the frames between them, a slow control plane, and the faults that can strike them.
 //! Every step of an input is one call of a function here; any order of calls is valid.
 
+mod faults;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -8,7 +10,7 @@ use super::challenges::Challenges;
 use super::host::{Host, SharedLedger, req_type};
 use super::ledger::{Ledger, Terms};
 use super::letter::{LETTER_LEN, Mode, write_answer};
-use super::net::{Datagram, PEER};
+use super::net::{Datagram, Device, PEER};
 use super::record::{Fact, Recorder};
 use crate::clock::StepClock;
 use dunlin_core::{
@@ -37,6 +39,8 @@ pub(super) struct World {
     clock: StepClock,
     ledger: SharedLedger,
     hosts: [Host; 2],
+    /// The most data bytes in one packet.
+    data_size: u32,
     options: SessionOptions,
     record: Recorder,
     /// Sessions whose opener has not received the answer yet.
@@ -49,14 +53,20 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(options: SessionOptions, config: &Config, record: Recorder) -> Self {
+    pub(super) fn new(
+        options: SessionOptions,
+        config: &Config,
+        device: Device,
+        record: Recorder,
+    ) -> Self {
         let clock = StepClock::at(Nanos(1_000_000));
         let ledger = SharedLedger::new(Ledger::new(record.clone()).into());
-        let hosts = [0, 1].map(|me| Host::new(me, &ledger, &clock, config.clone()));
+        let hosts = [0, 1].map(|me| Host::new(me, &ledger, &clock, config.clone(), device));
         let mut world = Self {
             clock,
             ledger,
             hosts,
+            data_size: device.data_size,
             options,
             record,
             opening: VecDeque::new(),
@@ -187,6 +197,7 @@ impl World {
             len: order.len,
             answer_len: if short { 0 } else { order.answer_len },
             room: response.capacity(),
+            limit: self.data_size,
             deadline: order.deadline.map_or(Nanos::MAX, |span| self.now() + span),
         });
         ledger.letter(id).write(request.data_mut());
@@ -253,89 +264,6 @@ impl World {
         }
         self.run(0);
         self.run(1);
-    }
-
-    fn take_flight(&mut self, from: usize, which: usize) -> Option<Datagram> {
-        let flight = &mut self.hosts[from].out.borrow_mut().flight;
-        let len = flight.len();
-        (len != 0).then(|| flight.remove(which % len))
-    }
-
-    fn arrive(&mut self, at: usize, datagram: Datagram) {
-        self.hosts[at].inbox.borrow_mut().push_back(datagram);
-    }
-
-    pub(super) fn deliver(&mut self, from: usize, which: usize) {
-        if let Some(mut datagram) = self.take_flight(from, which) {
-            datagram.congestion = which >= 128;
-            self.arrive(1 - from, datagram);
-        }
-    }
-
-    pub(super) fn lose(&mut self, from: usize, which: usize) {
-        let _lost = self.take_flight(from, which);
-    }
-
-    pub(super) fn lose_all(&mut self, from: usize) {
-        self.hosts[from].out.borrow_mut().flight.clear();
-    }
-
-    /// Delivers a frame that was sent some time ago, even if it was delivered before.
-    pub(super) fn duplicate(&mut self, from: usize, which: usize) {
-        if let Some(bytes) = self.sent(from, which) {
-            let congestion = false;
-            self.arrive(1 - from, Datagram { bytes, congestion });
-        }
-    }
-
-    /// Delivers all packets that are in flight in one frame (rule W11).
-    pub(super) fn pack(&mut self, from: usize) {
-        let flight = std::mem::take(&mut self.hosts[from].out.borrow_mut().flight);
-        let bytes: Vec<u8> = flight
-            .into_iter()
-            .flat_map(|datagram| datagram.bytes)
-            .collect();
-        if !bytes.is_empty() {
-            let congestion = false;
-            self.arrive(1 - from, Datagram { bytes, congestion });
-        }
-    }
-
-    fn sent(&self, from: usize, which: usize) -> Option<Vec<u8>> {
-        let out = self.hosts[from].out.borrow();
-        let len = out.history.len();
-        (len != 0).then(|| out.history[which % len].clone())
-    }
-
-    /// Delivers a copy of a frame at `to`, with changed header bytes.
-    pub(super) fn mutate(
-        &mut self,
-        from: usize,
-        which: usize,
-        to: usize,
-        changes: [(usize, u8); 2],
-    ) {
-        let Some(real) = self.sent(from, which) else {
-            return;
-        };
-        let mut bytes = real.clone();
-        for (place, change) in changes {
-            bytes[place % dunlin_wire::HEADER_LEN] ^= change;
-        }
-        self.ledger.lock().expect(SOUND).taint_copy(&real, &bytes);
-        self.arrive_forged(to, bytes);
-    }
-
-    /// Delivers bytes that no host sent.
-    pub(super) fn inject(&mut self, to: usize, bytes: Vec<u8>) {
-        self.ledger.lock().expect(SOUND).taint(&bytes);
-        self.arrive_forged(to, bytes);
-    }
-
-    fn arrive_forged(&mut self, to: usize, bytes: Vec<u8>) {
-        self.challenges.on_forged(to, &bytes);
-        let congestion = false;
-        self.arrive(to, Datagram { bytes, congestion });
     }
 
     pub(super) fn pass(&mut self, span: Nanos) {

@@ -43,12 +43,19 @@ pub struct Row {
     /// False if the baseline is implausible for this machine, or if no round stayed in one state of
     /// the machine.
     pub valid: bool,
+    /// False if fewer than [`ENOUGH`] rounds count, and the figure depends on the machine. `None`
+    /// in rows of older programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<bool>,
     /// The state of the machine.
     #[serde(default = "Condition::of_older", deserialize_with = "condition")]
     pub state: Condition,
     /// The program and the machine that measured the figure.
     pub run: Origin,
 }
+
+/// Fewest rounds of a measurement. A row with fewer is a first look, and says so.
+pub const ENOUGH: usize = 7;
 
 /// Reads the state of a row. Some older programs wrote `null`.
 fn condition<'de, D: Deserializer<'de>>(from: D) -> Result<Condition, D::Error> {
@@ -77,6 +84,7 @@ impl Row {
             baseline_name: None,
             ratio: None,
             valid: true,
+            measured: None,
             state: Condition::Without(Reason::NotMeasured),
             run: Origin::here().clone(),
         }
@@ -92,6 +100,14 @@ impl Row {
             ratio: Some(ratio).filter(|it| it.is_finite()),
             ..self
         }
+    }
+
+    /// The reason why enough rounds are needed and missing, in words; `None` if nothing is missing.
+    #[must_use]
+    pub fn shortage(&self) -> Option<String> {
+        let is_fixed = self.state == Condition::Without(Reason::NotMeasured);
+        let measured = self.measured.unwrap_or(is_fixed || self.runs >= ENOUGH);
+        (!measured).then(|| format!("not measured: {} of {ENOUGH} rounds", self.runs))
     }
 
     /// Experiment, metric and transport.

@@ -74,12 +74,15 @@ fn cells(row: &Row) -> [String; HEADINGS.len()] {
         row.state
             .state()
             .map_or_else(String::new, |state| figure(state.ping_ns, "ns")),
-        if row.valid {
-            String::new()
-        } else {
-            "INVALID".to_owned()
-        },
+        remark(row),
     ]
+}
+
+/// The reasons for which a reader should not rely on a row.
+fn remark(row: &Row) -> String {
+    let invalid = (!row.valid).then(|| "INVALID".to_owned());
+    let reasons: Vec<String> = invalid.into_iter().chain(row.shortage()).collect();
+    reasons.join(", ")
 }
 
 #[cfg(test)]

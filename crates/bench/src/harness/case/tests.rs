@@ -363,3 +363,32 @@ fn without_ping_pongs_rows_have_no_state() {
     let unknown = Condition::Without(Reason::NotMeasured);
     assert!(rows.iter().all(|row| row.state == unknown && row.valid));
 }
+
+#[test]
+fn a_row_is_measured_if_enough_rounds_count_or_its_figure_is_fixed() {
+    for (rounds_run, measured) in [(6, false), (7, true)] {
+        let mut cases = [case(&[5.0; 7], &[1.0; 7], true)];
+        run(&mut cases, rounds(rounds_run)).unwrap();
+        let row = &cases[0].rows()[0];
+        assert_eq!((row.measured, row.valid), (Some(measured), true));
+    }
+    let (fixed, _) = failing(&[Some(1.0)], false);
+    let mut cases = [fixed];
+    run(&mut cases, rounds(1)).unwrap();
+    assert_eq!(cases[0].rows()[0].measured, Some(true));
+}
+
+/// Seven rounds, of which one was measured in another state.
+#[test]
+fn rounds_of_other_states_do_not_count_towards_a_measurement() {
+    let mut cases = [case(&[5.0; 7], &[1.0; 7], true)];
+    let mut played = 0;
+    let mut ping = || {
+        played += 1;
+        Ok(Some(if played <= 3 { 500.0 } else { 100.0 }))
+    };
+    plan::run(&mut cases, rounds(7), &mut ping).unwrap();
+    let row = &cases[0].rows()[0];
+    assert_eq!((row.runs, row.measured), (6, Some(false)));
+    assert_eq!(row.shortage().unwrap(), "not measured: 6 of 7 rounds");
+}

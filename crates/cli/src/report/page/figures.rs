@@ -8,6 +8,8 @@ use harness::draw::escape;
 use harness::figure::figure;
 use harness::row::Row;
 
+use super::tables::doubts;
+
 /// A key figure.
 struct Key {
     name: &'static str,
@@ -71,7 +73,10 @@ pub(super) fn tiles(out: &mut String, rows: &[Row]) {
             (Some(ratio), Some(name)) => format!("{ratio:.2} × {}", escape(name)),
             _ => "no baseline".to_owned(),
         };
-        let doubt = if row.valid { "" } else { " · invalid" };
+        let doubt = match doubts(row).as_str() {
+            "" => String::new(),
+            doubts => format!(" · {doubts}"),
+        };
         let _ = writeln!(
             out,
             "<div class=\"tile\"><span>{}</span><strong>{}</strong><em>{beside}{doubt}</em></div>",

@@ -69,7 +69,10 @@ pub(super) fn all(out: &mut String, rows: &[&Row]) {
         let ratio = row.ratio.map(|it| format!("{it:.2}")).unwrap_or_default();
         let numbers = [median, min, max, row.runs.to_string(), baseline, ratio];
         let class = if row.valid { "" } else { " class=\"invalid\"" };
-        let doubt = if row.valid { "" } else { " (invalid)" };
+        let doubt = match doubts(row).as_str() {
+            "" => String::new(),
+            doubts => format!(" ({doubts})"),
+        };
         let _ = write!(
             out,
             "<tr{class}><td>{}</td><td>{}</td><td>{}{doubt}</td>",
@@ -103,8 +106,18 @@ fn here(published: &Published, row: &Row) -> String {
     let others: String = others
         .map(|(name, value)| format!(", {}", named(name, value)))
         .collect();
-    let doubt = if row.valid { "" } else { ", invalid" };
+    let doubt = match doubts(row).as_str() {
+        "" => String::new(),
+        doubts => format!(", {doubts}"),
+    };
     escape(&format!("{}{others}: {value}{doubt}", row.transport))
+}
+
+/// The reasons for which a reader should not rely on a row.
+pub(super) fn doubts(row: &Row) -> String {
+    let invalid = (!row.valid).then(|| "invalid".to_owned());
+    let doubts: Vec<String> = invalid.into_iter().chain(row.shortage()).collect();
+    doubts.join(", ")
 }
 
 fn params(row: &Row) -> String {

@@ -42,16 +42,15 @@ fn run_many(comparison: &Comparison, arguments: &Arguments) -> bool {
     let (mut run, mut unlike, mut facts) = (0_u64, 0_u64, 0_u64);
     let mut shares = comparison
         .sides
-        .map(|variant| variant.path.map(|_| Shares::default()));
+        .map(|variant| vec![Shares::default(); variant.paths.len()]);
     for seed in seeds_of(arguments, start) {
         run += 1;
         match compare_seed(seed, comparison, arguments.mutant) {
             Ok(same) => {
                 facts += same.facts as u64;
-                for (shares, taken) in shares.iter_mut().zip(same.taken) {
-                    if let (Some(shares), Some(taken)) = (shares, taken) {
-                        shares.add(taken, &same.report.frames, same.report.proofs);
-                    }
+                let taken = same.taken.into_iter().flatten();
+                for (shares, taken) in shares.iter_mut().flatten().zip(taken) {
+                    shares.add(taken, &same.report.frames, same.report.proofs);
                 }
             }
             Err(found) => {
@@ -76,14 +75,14 @@ fn run_many(comparison: &Comparison, arguments: &Arguments) -> bool {
     print_shares(comparison, &shares) && unlike == 0
 }
 
-/// Returns whether each variant with a path of its own has used it often enough.
-fn print_shares(comparison: &Comparison, shares: &[Option<Shares>; 2]) -> bool {
+/// Returns whether each variant has used all paths of its own often enough.
+fn print_shares(comparison: &Comparison, shares: &[Vec<Shares>; 2]) -> bool {
     let mut enough = true;
-    for (variant, shares) in comparison.sides.iter().zip(shares) {
-        let Some(shares) = shares else { continue };
-        eprintln!("{:?} used its path: {shares}", variant.name);
-        if let Err(why) = shares.judge(variant.least) {
-            eprintln!("{:?} proves nothing: {why}", variant.name);
+    let paths = comparison.sides.iter().flat_map(|side| side.paths);
+    for (path, shares) in paths.zip(shares.iter().flatten()) {
+        eprintln!("{}: {shares}", path.name);
+        if let Err(why) = shares.judge(path.least) {
+            eprintln!("{:?} proves nothing: {why}", path.name);
             enough = false;
         }
     }

@@ -1,7 +1,7 @@
 //! The share of packets that took a path: a comparison of two paths proves nothing if hardly any
 //! packet takes one of them.
 //!
-//! Invariant: only a variant that defines how to count its path is judged. Filled by `differential`
+//! Invariant: a variant that has no path of its own is not judged. Filled by `differential`
 //! and `bin/seeds`.
 
 use std::fmt;
@@ -9,17 +9,34 @@ use std::ops::AddAssign;
 
 use dunlin_core::Counters;
 
-use crate::world::net::NetCounters;
+use crate::world::net::{NetCounters, StagedPackets};
 
-/// Reads from an endpoint's counters how many packets took a path.
-pub type TakesPath = fn(&Counters) -> Taken;
+/// A path that only one of two variants has.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnPath {
+    /// Its name in a report.
+    pub name: &'static str,
+    /// Counts the packets that took it.
+    pub count: Count,
+    /// Least percentages of the packets that must take it: in seeds without loss, and in all seeds.
+    pub least: [u64; 2],
+}
+
+/// Reads how many packets took a path.
+#[derive(Clone, Copy, Debug)]
+pub enum Count {
+    /// From the counters of an endpoint.
+    Endpoints(fn(&Counters) -> Taken),
+    /// From those of the network.
+    Network(fn(&StagedPackets) -> Taken),
+}
 
 /// How many of the packets that could take a path did so.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Taken {
     /// Packets on the path.
     pub packets: u64,
-    /// Packets that could have taken it: all small ones.
+    /// Packets that could have taken it.
     pub of: u64,
 }
 
@@ -60,9 +77,6 @@ pub struct Shares {
     pub all: Taken,
 }
 
-/// Least percentage of the packets that must take the path, over all seeds.
-const LEAST: u64 = 50;
-
 impl Shares {
     /// Adds a seed, with the number of addresses that were proven in it.
     pub fn add(&mut self, taken: Taken, frames: &NetCounters, proofs: u64) {
@@ -72,13 +86,12 @@ impl Shares {
         }
     }
 
-    /// Checks that enough packets took the path. `sound`: the least percentage in seeds without
-    /// loss.
+    /// Checks that enough packets took the path. The least percentages are those of
+    /// [`OwnPath::least`].
     ///
     /// # Errors
     /// If the path was taken by too few packets for the comparison to prove anything.
-    pub fn judge(&self, sound: u64) -> Result<(), String> {
-        let all = LEAST;
+    pub fn judge(&self, [sound, all]: [u64; 2]) -> Result<(), String> {
         if !self.sound.is_at_least(sound) {
             let what = self.sound;
             return Err(format!(

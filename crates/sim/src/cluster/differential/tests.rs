@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use dunlin_core::{Counters, Nanos};
 
 use super::{
-    Comparison, Difference, GENERAL, REPEATED, Same, Taken, Unlike, Variant, compare_seed,
-    first_difference,
+    Comparison, Count, Difference, GENERAL, OwnPath, REPEATED, Same, Taken, Unlike, Variant,
+    compare_seed, first_difference,
 };
 use crate::cluster::Kind;
 use crate::cluster::plan::Plan;
@@ -119,15 +119,21 @@ fn a_variant_that_does_not_repeat_itself_is_named() {
 
 #[test]
 fn the_packets_of_a_path_are_counted_in_all_processes() {
-    let every: fn(&Counters) -> Taken = |counters| Taken {
-        packets: counters.rx_packets,
-        of: counters.rx_packets + counters.tx_packets,
-    };
+    const EVERY: &[OwnPath] = &[OwnPath {
+        name: "every packet",
+        count: Count::Endpoints(|counters| Taken {
+            packets: counters.rx_packets,
+            of: counters.rx_packets + counters.tx_packets,
+        }),
+        least: [0, 0],
+    }];
     let mut comparison = REPEATED;
-    comparison.sides[1].path = Some(every);
+    comparison.sides[1].paths = EVERY;
     let same = compare_seed(1, &comparison, None).unwrap_or_else(|unlike| panic!("{unlike}"));
-    assert_eq!(same.taken[0], None, "a variant without a path has no share");
-    let taken = same.taken[1].unwrap();
+    assert_eq!(same.taken[0], [], "a variant without a path has no share");
+    let [taken] = same.taken[1][..] else {
+        panic!("{:?}", same.taken)
+    };
     // Frames hold several packets, and a process that dies leaves some unread.
     assert!(
         taken.packets > same.report.frames.delivered / 2,

@@ -25,6 +25,8 @@ pub struct Sizes {
     pub data_size: u64,
     /// The most bytes of a small message.
     pub small: u64,
+    /// Whether all small messages have that length, so that packets are alike.
+    pub alike: bool,
     /// Share of the messages that fill a whole number of packets, give or take a byte.
     pub large: Ppm,
     /// The most packets of such a message.
@@ -45,6 +47,7 @@ impl Sizes {
         Self {
             data_size,
             small: *rng.pick(&[16, 40, 100, 600, 1500]),
+            alike: false,
             large: *rng.pick(&[Ppm::NEVER, Ppm(20_000), Ppm::percent(10), Ppm::percent(30)]),
             packets: *rng.pick(&[2, 4, 16, 60]),
             huge,
@@ -68,6 +71,8 @@ impl Sizes {
             rng.between(LEAST_HUGE, MOST_PACKETS)
         } else if rng.chance(self.large) {
             rng.log_between(1, self.packets)
+        } else if self.alike {
+            return self.small;
         } else {
             return rng.between(least, self.small.max(least));
         };

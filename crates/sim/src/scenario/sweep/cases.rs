@@ -1,6 +1,6 @@
 //! The grids: the points that the sweep runs.
 //!
-//! Called by the program `control` and by tests.
+//! Called by the program `congestion` and by tests.
 
 use super::{Case, Family};
 

@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use dunlin_core::Nanos;
+use dunlin_core::transport::LANE_PACKET;
 
 use super::fabric::Fabric;
 
@@ -35,12 +36,26 @@ pub struct NetConfig {
     pub frame_bytes: usize,
     /// The shortest and the longest time until a burst is read from memory.
     pub dma: (Nanos, Nanos),
+    /// How endpoints hand packets over.
+    pub hand_over: HandOver,
     /// Cost of moving frames, for the endpoint's thread.
     pub cpu: CpuCosts,
     /// Bytes of a frame that undetected damage may hit; see `faults::damage`.
     pub reach: Range<usize>,
     /// Describes a frame for the trace, because the network itself cannot read it.
     pub describe: fn(&[u8]) -> String,
+}
+
+/// How endpoints hand packets over to their NIC.
+#[derive(Clone, Copy, Debug)]
+pub struct HandOver {
+    /// Longest packet that is staged, in bytes.
+    pub longest_staged: usize,
+    /// Whether staged packets that are alike are handed over as a row, without a list of them.
+    pub rows: bool,
+    /// Whether the data of every packet is copied when it is handed over, so that its msgbuf is
+    /// needed no longer. If not, the NIC reads it later.
+    pub at_once: bool,
 }
 
 /// Costs of an endpoint's thread.
@@ -69,6 +84,11 @@ impl Default for NetConfig {
             data_size: 1024,
             frame_bytes: 1472,
             dma: (Nanos(200), Nanos(2000)),
+            hand_over: HandOver {
+                longest_staged: LANE_PACKET,
+                rows: true,
+                at_once: false,
+            },
             cpu: CpuCosts {
                 iteration: Nanos(50),
                 packet: Nanos(50),

@@ -1,17 +1,17 @@
 //! The facts of a network: packets that endpoints hand over, frames that leave and arrive. Made by
 //! `path` and `transport`.
 
-use dunlin_core::transport::TxItem;
 use dunlin_wire::HEADER_LEN;
 
 use super::address::PortId;
+use super::packet::Packet;
 use crate::world::packets::describe;
 use crate::world::record::{Fact, See};
 
 /// One event of a packet or a frame.
 pub(super) enum FrameFact<'a> {
     /// An endpoint hands a packet to its transport; the time is that of its thread's clock.
-    Hands(&'a TxItem),
+    Hands(&'a Packet),
     /// A frame leaves the memory of a host.
     Sends { to: PortId, frame: &'a [u8] },
     /// A frame lies in an RX queue.
@@ -25,11 +25,11 @@ pub(super) enum FrameFact<'a> {
 impl Fact for FrameFact<'_> {
     fn show(&self, see: &mut impl See) {
         match self {
-            Self::Hands(item) => {
+            Self::Hands(packet) => {
                 see.kind("hands");
-                see.number("to", item.peer.0.into());
-                see.number("length", packet_len(item) as u64);
-                see.bytes("header", header_of(item));
+                see.number("to", packet.item.peer.0.into());
+                see.number("length", packet.len() as u64);
+                see.bytes("header", packet.header());
             }
             Self::Sends { to, frame } => {
                 see.kind("sends");
@@ -53,10 +53,10 @@ impl Fact for FrameFact<'_> {
 
     fn words(&self) -> String {
         match self {
-            Self::Hands(item) => {
-                let (to, packet) = (item.peer.0, describe(header_of(item)));
-                let len = packet_len(item);
-                format!("hands over {len} bytes to {to}: {packet}")
+            Self::Hands(packet) => {
+                let (to, len) = (packet.item.peer.0, packet.len());
+                let described = describe(packet.header());
+                format!("hands over {len} bytes to {to}: {described}")
             }
             Self::Sends { to, frame } => format!("sends to {}: {}", to.0, describe(frame)),
             Self::Receives { from, frame, .. } => {
@@ -64,13 +64,4 @@ impl Fact for FrameFact<'_> {
             }
         }
     }
-}
-
-/// The header of a packet, wherever the packet's data lies.
-fn header_of(item: &TxItem) -> &[u8] {
-    &item.inline[..(item.inline_len as usize).min(HEADER_LEN)]
-}
-
-fn packet_len(item: &TxItem) -> usize {
-    item.inline_len as usize + item.data.len()
 }

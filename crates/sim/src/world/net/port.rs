@@ -7,12 +7,11 @@
 use std::collections::VecDeque;
 
 use dunlin_core::Nanos;
-use dunlin_core::transport::{TxItem, TxSeq};
-use dunlin_msgbuf::regions;
-use dunlin_wire::{HEADER_LEN, Header};
+use dunlin_core::transport::TxSeq;
 
 use crate::world::clock::SimClock;
 use crate::world::net::channels::port_of;
+use crate::world::net::packet::Packet;
 use crate::world::net::{HostId, PortId};
 
 /// One endpoint's NIC queues.
@@ -27,9 +26,9 @@ pub(super) struct Port {
     /// Frames for the endpoint, with their congestion marks.
     pub(super) rx: VecDeque<(Vec<u8>, bool)>,
     tx: VecDeque<Pending>,
-    /// Items handed over by the present process.
+    /// Packets handed over by the present process.
     handed: TxSeq,
-    /// Items read from memory.
+    /// Packets read from memory.
     pub(super) done: TxSeq,
     /// When the last burst handed over will be read.
     last_dma: Nanos,
@@ -54,9 +53,9 @@ pub struct Traffic {
 
 #[derive(Debug)]
 struct Pending {
-    item: TxItem,
+    packet: Packet,
     due: Nanos,
-    /// Whether the item goes into the same frame as the previous one.
+    /// Whether the packet goes into the same frame as the previous one.
     joins: bool,
 }
 
@@ -102,7 +101,7 @@ impl Port {
         self.done = TxSeq(0);
     }
 
-    /// Whether any item that was handed over has not been read yet.
+    /// Whether any packet that was handed over has not left yet.
     pub(super) fn is_sending(&self) -> bool {
         !self.tx.is_empty()
     }
@@ -112,43 +111,50 @@ impl Port {
         self.tx.front().is_some_and(|pending| pending.due <= now)
     }
 
-    /// The position after the last item that was handed over.
+    /// The position after the last packet that was handed over.
     pub(super) fn handed(&self) -> TxSeq {
         self.handed
     }
 
-    /// Takes a burst, which is read at `due`, but not before earlier bursts. Returns the position
-    /// after the burst, and when the burst will be read.
+    /// Takes a burst, which leaves at `due`, but not before earlier bursts. The msgbufs are read at
+    /// that time, or, with `at_once`, now. Returns the position after the burst, and when the burst
+    /// leaves.
     pub(super) fn hand_over(
         &mut self,
-        items: &[TxItem],
+        row: impl IntoIterator<Item = Packet>,
         due: Nanos,
-        frame_bytes: usize,
+        (frame_bytes, at_once): (usize, bool),
     ) -> (TxSeq, Nanos) {
         self.last_dma = self.last_dma.max(due);
         let mut room: Option<(u32, usize)> = None;
-        for item in items {
-            let len = packet_len(item);
-            let joins = matches!(room, Some((to, left)) if to == item.peer.0 && len <= left);
+        for mut packet in row {
+            let (len, peer) = (packet.len(), packet.item.peer.0);
+            let joins = matches!(room, Some((to, left)) if to == peer && len <= left);
             let left = match room {
                 Some((_, left)) if joins => left - len,
                 _ => frame_bytes.saturating_sub(len),
             };
-            room = Some((item.peer.0, left));
+            room = Some((peer, left));
+            if at_once {
+                packet.read();
+            }
             self.tx.push_back(Pending {
-                item: *item,
+                packet,
                 due: self.last_dma,
                 joins,
             });
+            self.handed.0 += 1;
         }
-        self.handed.0 += items.len() as u64;
+        if at_once {
+            self.done = self.handed;
+        }
         (self.handed, self.last_dma)
     }
 
     /// Reads the next frame that is due by `until` into `bytes`.
     pub(super) fn next_frame(&mut self, until: Nanos, mut bytes: Vec<u8>) -> Option<Outgoing> {
         let first = self.tx.front().filter(|pending| pending.due <= until)?;
-        let to = PortId(port_of(first.item.peer));
+        let to = PortId(port_of(first.packet.item.peer));
         bytes.clear();
         let mut out = Outgoing {
             to,
@@ -158,8 +164,8 @@ impl Port {
         };
         let mut take = true;
         while take && let Some(pending) = self.tx.pop_front() {
-            out.append(&pending.item);
-            self.done.0 += 1;
+            out.append(pending.packet);
+            self.done = self.done.max(TxSeq(self.handed.0 - self.tx.len() as u64));
             take = self
                 .tx
                 .front()
@@ -170,28 +176,10 @@ impl Port {
 }
 
 impl Outgoing {
-    fn append(&mut self, item: &TxItem) {
-        self.bytes
-            .extend_from_slice(&item.inline[..item.inline_len as usize]);
-        self.data += u32::try_from(data_len(item)).unwrap_or(u32::MAX);
-        if item.data.is_empty() {
-            return;
-        }
-        if let Err(why) = regions::read(item.data, &mut self.bytes) {
-            self.problems
-                .push(format!("msgbuf released before done: {why}"));
-        }
+    fn append(&mut self, mut packet: Packet) {
+        self.data += u32::try_from(packet.data_len()).unwrap_or(u32::MAX);
+        packet.read();
+        packet.append_to(&mut self.bytes);
+        self.problems.extend(packet.problem);
     }
-}
-
-/// Bytes of a message in a packet: in its data, or, for a short message, after the header.
-pub(super) fn data_len(item: &TxItem) -> usize {
-    let inline = &item.inline[..item.inline_len as usize];
-    let front =
-        Header::decode(inline).map_or(HEADER_LEN, |header| HEADER_LEN + header.extension_len());
-    inline.len().saturating_sub(front) + item.data.len()
-}
-
-fn packet_len(item: &TxItem) -> usize {
-    item.inline_len as usize + item.data.len()
 }

@@ -1,7 +1,9 @@
 //! The contract of a transport, for the simulated one: DMA time, `done`, `flush`, ECN.
 
 use dunlin_core::Nanos;
-use dunlin_core::transport::{Halves, Lane, MAX_INLINE, PeerId, Rx, Tx, TxItem, TxSeq};
+use dunlin_core::transport::{
+    Halves, Lane, MAX_INLINE, Messages, PeerId, Rx, Source, Tx, TxItem, TxSeq,
+};
 use dunlin_msgbuf::{BufRef, MsgBuf, Pool, PoolConfig};
 
 use super::{
@@ -56,6 +58,63 @@ fn a_burst_is_done_at_its_dma_time_and_arrives_later() {
     run(&net, Nanos(2200));
     assert_eq!(a.tx.done(), TxSeq(1));
     run(&net, Nanos(10_000));
+    assert_eq!(b.rx.burst(), 1);
+    assert_eq!(b.rx.frame(0).bytes[24..], *b"hello");
+    assert_eq!(net.borrow().violation(), None);
+}
+
+/// Finds every message in the same buffer.
+#[derive(Clone, Copy)]
+struct Same<'a>(&'a MsgBuf);
+
+impl<'a> Messages<'a> for Same<'a> {
+    fn message(self, _: Source) -> &'a [u8] {
+        self.0.data()
+    }
+}
+
+/// Lanes of packets that are alike, sent as a row and with a list, give the same frames.
+#[test]
+fn a_row_leaves_like_listed_packets() {
+    for len in [0, 5, 32, 33, 256, 257, 1024] {
+        let (_pool, buf) = message(&vec![7; len]);
+        let frames = [false, true].map(|as_row| {
+            let (net, [mut a, mut b]) = network(NetConfig::default());
+            let mut lane = Lane::new(a.tx.lane());
+            for word in 1..=3 {
+                assert!(lane.push(PeerId(1), [word; 3], &buf), "{len}");
+            }
+            let (_, first) = lane.alike().unwrap();
+            assert!(a.tx.takes_alike(first));
+            let end = match as_row {
+                true => a.tx.send_alike(&lane, first, Same(&buf)),
+                false => a.tx.send(&lane, &[]),
+            };
+            assert_eq!(end, TxSeq(3));
+            a.tx.flush();
+            run(&net, Nanos(100_000));
+            let count = b.rx.burst();
+            let frames: Vec<_> = (0..count).map(|at| b.rx.frame(at).bytes.to_vec()).collect();
+            frames.concat()
+        });
+        let packet = |word: u64| [&[word; 3].map(u64::to_le_bytes).concat(), buf.data()].concat();
+        assert_eq!(frames[0], [1, 2, 3].map(packet).concat(), "{len}");
+        assert_eq!(frames[0], frames[1], "{len}");
+    }
+}
+
+/// As over shared memory: the msgbuf is free as soon as the packet has been handed over.
+#[test]
+fn a_burst_that_is_read_at_once_is_done_at_once() {
+    let mut config = NetConfig::default();
+    config.hand_over.at_once = true;
+    let (net, [mut a, mut b]) = network(config);
+    let (_pool, mut buf) = message(b"hello");
+    assert_eq!(a.tx.burst(&[item(buf.lend())]), TxSeq(1));
+    assert_eq!(a.tx.done(), TxSeq(1));
+    buf.revoke();
+    buf.fill(b"other").unwrap();
+    run(&net, Nanos(100_000));
     assert_eq!(b.rx.burst(), 1);
     assert_eq!(b.rx.frame(0).bytes[24..], *b"hello");
     assert_eq!(net.borrow().violation(), None);

@@ -2,12 +2,11 @@
 //!
 //! Invariant: the halves of a killed process do nothing. Called by the endpoint.
 
-use std::borrow::Cow;
 use std::rc::Rc;
 
 use dunlin_core::transport::{
-    Frame, Halves, Lane, Limits, MAX_INLINE, Path, PeerId, RX_BURST, Rx, Transport, Tx, TxItem,
-    TxSeq,
+    Begun, Frame, Halves, Lane, LanePacket, Limits, Messages, Path, PeerId, RX_BURST, Rx,
+    Transport, Tx, TxItem, TxSeq,
 };
 use dunlin_core::{Account, BytesPerSec, CloseReason, Config, Endpoint, Nanos, Report, Scheme};
 use dunlin_wire::HEADER_LEN;
@@ -15,7 +14,7 @@ use dunlin_wire::HEADER_LEN;
 use crate::world::clock::SimClock;
 use crate::world::net::channels::{Channels, NOWHERE};
 use crate::world::net::fact::FrameFact;
-use crate::world::net::port::data_len;
+use crate::world::net::packet::{Packet, StagedPackets, add_alike, add_listed};
 use crate::world::net::{CpuCosts, Event, NetHandle, PortId};
 
 /// The transport, whose halves are [`SimRx`] and [`SimTx`].
@@ -41,8 +40,8 @@ pub struct SimRx {
 pub struct SimTx {
     half: Half,
     channels: Channels,
-    /// Memory for the items of a burst with staged packets, which later bursts reuse.
-    row: Vec<TxItem>,
+    /// The packets of a burst that is being handed over.
+    row: Vec<Packet>,
 }
 
 #[derive(Clone, Debug)]
@@ -127,35 +126,43 @@ impl SimTransport {
 }
 
 impl SimTx {
-    /// Hands items over to the NIC.
-    fn hand_over(&mut self, items: &[TxItem]) -> TxSeq {
+    /// Hands the packets of the row over to the NIC.
+    fn hand_over(&mut self, staged: StagedPackets) -> TxSeq {
         let mut net = self.half.net.borrow_mut();
         let net = &mut *net;
         let (port, life) = (self.half.port, self.half.life);
+        let row = &mut self.row;
         if net.ports[port.0].life != life {
-            return TxSeq(items.len() as u64);
+            let end = TxSeq(row.len() as u64);
+            row.clear();
+            return end;
         }
-        if items.is_empty() {
+        if row.is_empty() {
             // It takes no time, and draws no random delay.
             return net.ports[port.0].handed();
         }
-        let bytes = items.iter().map(data_len).sum();
+        let bytes = row.iter().map(Packet::data_len).sum();
         if net.record.is_on() {
             let at = self.half.clock.world_time();
-            for item in items {
-                net.record.note(at, port, &FrameFact::Hands(item));
+            for packet in &*row {
+                net.record.note(at, port, &FrameFact::Hands(packet));
             }
+            net.record.count_staged(staged);
         }
-        self.half.charge(&net.config.cpu, items.len(), bytes);
+        self.half.charge(&net.config.cpu, row.len(), bytes);
         let (least, most) = net.config.dma;
         let delay = match least == most {
             true => least,
             false => Nanos(net.rng.between(least.0, most.0)),
         };
         let due = self.half.clock.world_time() + delay;
-        let reached = self.reached(items);
-        let frame_bytes = net.config.frame_bytes;
-        let (end, due) = net.ports[port.0].hand_over(&reached, due, frame_bytes);
+        // Those whose peers are gone get an address without a process.
+        let reaches = |packet: &&mut Packet| self.channels.reaches(packet.item.peer);
+        for packet in row.iter_mut().filter(|packet| !reaches(packet)) {
+            packet.item.peer = NOWHERE;
+        }
+        let how = (net.config.frame_bytes, net.config.hand_over.at_once);
+        let (end, due) = net.ports[port.0].hand_over(row.drain(..), due, how);
         let port = u32::try_from(port.0).expect("ports are peers, which have 32-bit numbers");
         net.events.push(due, Event::Dma(port, life));
         end
@@ -164,22 +171,6 @@ impl SimTx {
     /// The peers that the endpoint knows.
     pub(crate) const fn channels(&self) -> &Channels {
         &self.channels
-    }
-
-    /// Returns the packets. Those whose peers are gone get an address without a process.
-    fn reached<'a>(&self, items: &'a [TxItem]) -> Cow<'a, [TxItem]> {
-        let reaches = |item: &TxItem| self.channels.reaches(item.peer);
-        if items.iter().all(reaches) {
-            return Cow::Borrowed(items);
-        }
-        let reroute = |item: &TxItem| match reaches(item) {
-            true => *item,
-            false => TxItem {
-                peer: NOWHERE,
-                ..*item
-            },
-        };
-        Cow::Owned(items.iter().map(reroute).collect())
     }
 
     /// The peers, for the handshake to change.
@@ -212,6 +203,29 @@ impl Rx for SimRx {
         count
     }
 
+    fn begin(&mut self) -> Begun {
+        match self.burst() {
+            0 => Begun::Nothing,
+            1 => Begun::One,
+            count => Begun::Unfinished(u32::try_from(count).expect("a burst is short")),
+        }
+    }
+
+    fn finish(&mut self, begun: u32) -> usize {
+        begun as usize
+    }
+
+    fn first(&self) -> Option<&[u8]> {
+        self.lined_up(0).next()
+    }
+
+    fn lined_up(&self, first: usize) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
+        let rest = self.burst.get(first..).unwrap_or_default();
+        let marked = rest.iter().position(|(_, congestion)| *congestion);
+        let plain = &rest[..marked.unwrap_or(rest.len())];
+        plain.iter().map(|(bytes, _)| bytes.as_slice())
+    }
+
     fn frame(&self, index: usize) -> Frame<'_> {
         let (bytes, congestion) = &self.burst[index];
         Frame {
@@ -224,27 +238,35 @@ impl Rx for SimRx {
 
 impl Tx for SimTx {
     fn burst(&mut self, items: &[TxItem]) -> TxSeq {
-        self.hand_over(items)
+        self.row.extend(items.iter().copied().map(Packet::from));
+        self.hand_over(StagedPackets::default())
     }
 
     fn lane(&self) -> usize {
-        MAX_INLINE
+        self.half.net.borrow().config.hand_over.longest_staged
+    }
+
+    fn takes_alike(&self, _packet: LanePacket) -> bool {
+        self.half.net.borrow().config.hand_over.rows
+    }
+
+    fn send_alike<'a>(
+        &mut self,
+        lane: &'a Lane,
+        packet: LanePacket,
+        messages: impl Messages<'a>,
+    ) -> TxSeq {
+        if !self.takes_alike(packet) {
+            return self.send(lane, &[]);
+        }
+        let staged = add_alike(lane, packet, messages, &mut self.row);
+        self.hand_over(staged)
     }
 
     fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
-        let mut row = std::mem::take(&mut self.row);
-        let staged = lane.packets().iter();
-        row.clear();
-        row.extend(staged.filter_map(|packet| lane.to_item(*packet)));
-        row.extend_from_slice(items);
-        assert_eq!(
-            row.len(),
-            lane.len() + items.len(),
-            "a packet is too long for the lane"
-        );
-        let end = self.hand_over(&row);
-        self.row = row;
-        end
+        let staged = add_listed(lane, &mut self.row);
+        self.row.extend(items.iter().copied().map(Packet::from));
+        self.hand_over(staged)
     }
 
     /// The path to a peer, computed from the rates and latencies of the fabric. The round trip is

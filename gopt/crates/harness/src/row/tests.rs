@@ -105,3 +105,29 @@ fn a_row_says_why_it_has_no_state() {
     assert_eq!(of(&null).unwrap(), Condition::of_older());
     assert!(of(&text.replace("not measured", "unknown")).is_err());
 }
+
+/// Older rows have no field for it; figures that do not depend on the machine need no rounds.
+#[test]
+fn an_older_row_of_too_few_rounds_is_not_measured() {
+    let state = Condition::Steady(State {
+        ping_ns: 110.0,
+        min: 100.0,
+        max: 120.0,
+        left_out: 0,
+    });
+    let of = |runs, state| Row {
+        runs,
+        state,
+        ..sample()
+    };
+    let text = serde_json::to_string(&of(6, state)).unwrap();
+    assert!(!text.contains("measured"), "{text}");
+    let read: Row = serde_json::from_str(&text).unwrap();
+    assert_eq!(read.shortage().unwrap(), "not measured: 6 of 7 rounds");
+    assert_eq!(of(7, state).shortage(), None);
+    assert_eq!(
+        of(1, Condition::Without(Reason::NotMeasured)).shortage(),
+        None
+    );
+    assert!(of(1, Condition::of_older()).shortage().is_some());
+}

@@ -20,23 +20,23 @@ fn shares(sound: (u64, u64), lossy: (u64, u64)) -> Shares {
 
 #[test]
 fn a_path_that_is_taken_often_enough_passes() {
-    assert_eq!(shares((95, 100), (5, 100)).judge(95), Ok(()));
+    assert_eq!(shares((95, 100), (5, 100)).judge([95, 50]), Ok(()));
 }
 
 #[test]
 fn a_path_that_is_rare_without_loss_proves_nothing() {
-    let why = shares((94, 100), (100, 100)).judge(95).unwrap_err();
+    let why = shares((94, 100), (100, 100)).judge([95, 50]).unwrap_err();
     assert!(why.contains("94.0 %") && why.contains("95 %"), "{why}");
 }
 
 #[test]
 fn a_path_that_is_rare_in_all_seeds_proves_nothing() {
-    let why = shares((100, 100), (99, 300)).judge(95).unwrap_err();
+    let why = shares((100, 100), (99, 300)).judge([95, 50]).unwrap_err();
     assert!(why.contains("49.7 %") && why.contains("50 %"), "{why}");
 }
 
 #[test]
 fn a_path_that_no_packet_took_or_could_take_proves_nothing() {
-    assert!(shares((0, 100), (0, 100)).judge(95).is_err());
-    assert!(shares((0, 0), (100, 100)).judge(95).is_err());
+    assert!(shares((0, 100), (0, 100)).judge([95, 50]).is_err());
+    assert!(shares((0, 0), (100, 100)).judge([95, 50]).is_err());
 }

@@ -9,6 +9,7 @@ fn lengths_meet_the_borders_of_packets() {
     let mut sizes = Sizes {
         data_size: 64,
         small: 40,
+        alike: false,
         large: Ppm::percent(30),
         packets: 16,
         huge: 2,
