@@ -30,24 +30,24 @@ use harness::row::Row;
 
 /// The aims over transports that bypass the kernel.
 const AIMS: &[Aim] = &[
-    Aim::of_rounds(("gbps", "xdp"), &[("size", "1048576")], Bound::AtLeast(0.8)),
-    Aim::of_rounds(("gbps", "xdp"), &[("size", "8388608")], Bound::AtLeast(0.8)),
-    Aim::of_rounds(
+    Aim::of_ratio(("gbps", "xdp"), &[("size", "1048576")], Bound::AtLeast(0.8)),
+    Aim::of_ratio(("gbps", "xdp"), &[("size", "8388608")], Bound::AtLeast(0.8)),
+    Aim::of_ratio(
         ("gbps", "xdp:native"),
         &[("size", "1048576")],
         Bound::AtLeast(0.8),
     ),
-    Aim::of_rounds(
+    Aim::of_ratio(
         ("gbps", "xdp:native"),
         &[("size", "8388608")],
         Bound::AtLeast(0.8),
     ),
-    Aim::of_rounds(
+    Aim::of_ratio(
         ("gbps", "dpdk"),
         &[("size", "1048576")],
         Bound::AtLeast(0.8),
     ),
-    Aim::of_rounds(
+    Aim::of_ratio(
         ("gbps", "dpdk"),
         &[("size", "8388608")],
         Bound::AtLeast(0.8),

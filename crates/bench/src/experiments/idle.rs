@@ -31,8 +31,8 @@ use harness::signal;
 
 /// The aims over transports that bypass the kernel.
 const AIMS: &[Aim] = &[
-    Aim::of_rounds(("rtt_first", "xdp"), &[], Bound::AtMost(1.3)),
-    Aim::of_rounds(("rtt_first", "xdp:native"), &[], Bound::AtMost(1.3)),
+    Aim::of_ratio(("rtt_first", "xdp"), &[], Bound::AtMost(1.3)),
+    Aim::of_ratio(("rtt_first", "xdp:native"), &[], Bound::AtMost(1.3)),
 ];
 
 pub(super) const EXPERIMENT: Experiment = Experiment {

@@ -50,13 +50,13 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 /// The aims over transports that bypass the kernel.
 const AIMS: &[Aim] = &[
-    Aim::of_rounds(("rtt_p50", "xdp"), &[("size", "32")], Bound::AtMost(1.15)),
-    Aim::of_rounds(
+    Aim::of_ratio(("rtt_p50", "xdp"), &[("size", "32")], Bound::AtMost(1.15)),
+    Aim::of_ratio(
         ("rtt_p50", "xdp:native"),
         &[("size", "32")],
         Bound::AtMost(1.15),
     ),
-    Aim::of_rounds(("rtt_p50", "dpdk"), &[("size", "32")], Bound::AtMost(1.3)),
+    Aim::of_ratio(("rtt_p50", "dpdk"), &[("size", "32")], Bound::AtMost(1.3)),
 ];
 
 /// Figures of the paper.

@@ -22,8 +22,8 @@ use harness::seat::Seat;
 
 /// The aims over transports that bypass the kernel.
 const AIMS: &[Aim] = &[
-    Aim::of_rounds(("others_per_s", "xdp"), &[], Bound::AtLeast(0.9)),
-    Aim::of_rounds(("others_per_s", "xdp:native"), &[], Bound::AtLeast(0.9)),
+    Aim::of_ratio(("others_per_s", "xdp"), &[], Bound::AtLeast(0.9)),
+    Aim::of_ratio(("others_per_s", "xdp:native"), &[], Bound::AtLeast(0.9)),
 ];
 
 pub(super) const EXPERIMENT: Experiment = Experiment {

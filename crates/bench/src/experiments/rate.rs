@@ -63,22 +63,22 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 /// The aims over transports that bypass the kernel.
 const AIMS: &[Aim] = &[
-    Aim::of_rounds(
+    Aim::of_ratio(
         ("rpc_per_s", "xdp"),
         &[("size", "32"), ("batch", "16"), ("packing", "false")],
         Bound::AtLeast(0.75),
     ),
-    Aim::of_rounds(
+    Aim::of_ratio(
         ("rpc_per_s", "xdp"),
         &[("size", "32"), ("batch", "16"), ("packing", "true")],
         Bound::AtLeast(1.2),
     ),
-    Aim::of_rounds(
+    Aim::of_ratio(
         ("rpc_per_s", "xdp:native"),
         &[("size", "32"), ("batch", "16"), ("packing", "false")],
         Bound::AtLeast(0.75),
     ),
-    Aim::of_rounds(
+    Aim::of_ratio(
         ("rpc_per_s", "xdp:native"),
         &[("size", "32"), ("batch", "16"), ("packing", "true")],
         Bound::AtLeast(1.2),

@@ -10,7 +10,6 @@ use harness::row::Row;
 use super::case::Case;
 use super::selection::Selection;
 use super::transport::Transport;
-#[cfg(feature = "kv")]
 use crate::output::aims::{self, Aim};
 use crate::output::papers::Published;
 

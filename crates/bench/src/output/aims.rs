@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::chart::{word, word_of};
 
-/// The valid rounds that [`Of::RatioOfRounds`] needs.
+/// The valid rounds that a row of `bench compare` needs.
 const ROUNDS: usize = 7;
 
 /// A figure of some rows, and its bound.
@@ -27,8 +27,6 @@ pub enum Of {
     Value,
     /// Its value over that of its baseline.
     Ratio,
-    /// The same, and seven rounds of the row are valid.
-    RatioOfRounds,
     /// Its value over that of the row whose parameter has this value, and that is otherwise the
     /// same.
     Over(&'static str, &'static str),
@@ -53,7 +51,7 @@ const OVER_ERPC: [Aim; 2] = [
 ];
 
 const fn over_erpc(params: &'static [(&'static str, &'static str)], least: f64) -> Aim {
-    Aim::of_rounds(("rpc_per_s", "dpdk"), params, Bound::AtLeast(least))
+    Aim::of_ratio(("rpc_per_s", "dpdk"), params, Bound::AtLeast(least))
 }
 
 /// The bound for the ratio of a row of `bench compare` to this other program.
@@ -65,38 +63,31 @@ pub fn of_other(what: [&str; 2], params: &Map<String, Value>, other: &str) -> Op
 }
 
 impl Bound {
-    /// The judgement of a ratio from this number of valid rounds.
-    pub fn judge(self, ratio: f64, rounds: usize) -> String {
-        let is_reached = match self {
-            Self::AtLeast(least) => ratio >= least,
-            Self::AtMost(most) => ratio <= most,
-            Self::Spread => ratio <= 1.0,
-        };
-        let verdict = match is_reached {
-            _ if rounds < ROUNDS => return self.too_few(ratio, rounds),
-            true => "reached",
-            false => "missed",
-        };
-        format!("{verdict}: {ratio:.3}, {}", self.wanted())
+    /// The judgement of a ratio of `bench compare` from this number of valid rounds.
+    pub fn judge_rounds(self, ratio: f64, rounds: usize) -> String {
+        let shortage = format!("{rounds} of {ROUNDS} valid rounds");
+        self.judge(ratio, Some(shortage).filter(|_| rounds < ROUNDS))
     }
 
-    fn too_few(self, ratio: f64, rounds: usize) -> String {
-        let wanted = self.wanted();
-        format!("not judged, {rounds} of {ROUNDS} valid rounds: {ratio:.3}, {wanted}")
-    }
-
-    fn wanted(self) -> String {
-        match self {
-            Self::AtLeast(least) => format!("at least {least}"),
-            Self::AtMost(most) => format!("at most {most}"),
-            Self::Spread => "at most 1 within the spread".into(),
-        }
+    /// The judgement of a figure; `shortage`: the reason why it cannot be judged.
+    fn judge(self, figure: f64, shortage: Option<String>) -> String {
+        let (is_reached, wanted) = match self {
+            Self::AtLeast(least) => (figure >= least, format!("at least {least}")),
+            Self::AtMost(most) => (figure <= most, format!("at most {most}")),
+            Self::Spread => (figure <= 1.0, "at most 1 within the spread".into()),
+        };
+        let verdict = match (shortage, is_reached) {
+            (Some(shortage), _) => format!("not judged, {shortage}"),
+            (None, true) => "reached".to_owned(),
+            (None, false) => "missed".to_owned(),
+        };
+        format!("{verdict}: {figure:.3}, {wanted}")
     }
 }
 
 impl Aim {
-    /// The aim for the ratio of a row to its baseline, from seven valid rounds.
-    pub(crate) const fn of_rounds(
+    /// The aim for the ratio of a row to its baseline.
+    pub(crate) const fn of_ratio(
         (metric, transport): (&'static str, &'static str),
         params: &'static [(&'static str, &'static str)],
         bound: Bound,
@@ -105,7 +96,7 @@ impl Aim {
             metric,
             transport,
             params,
-            of: Of::RatioOfRounds,
+            of: Of::Ratio,
             bound,
         }
     }
@@ -124,37 +115,27 @@ impl Aim {
     /// The line for a row; `None` if the row has no such figure.
     fn line(&self, row: &Row, rows: &[Row]) -> Option<String> {
         let mut name = format!("{} {} {}", row.experiment, row.transport, row.metric);
-        let (mut figure, mut is_valid) = (row.median, row.valid);
-        // Other aims need only a valid row.
-        let mut rounds = ROUNDS;
+        let (mut figure, mut short) = (row.median, shortage(row));
         match self.of {
             Of::Value => {}
-            Of::Ratio | Of::RatioOfRounds => {
+            Of::Ratio => {
                 figure = row.ratio?;
                 name += &format!(" / {}", row.baseline_name.as_deref()?);
-                if matches!(self.of, Of::RatioOfRounds) {
-                    rounds = row.runs;
-                }
             }
             Of::Over(param, value) => {
                 let other = rows
                     .iter()
                     .find(|other| is_same_but(row, other, param, value))?;
                 figure = row.median / other.median;
-                is_valid &= other.valid;
+                short = short.or_else(|| shortage(other));
                 name += &format!(" / that with {param} {value}");
             }
         }
-        let judgement = match self.bound {
-            _ if !is_valid => {
-                let wanted = self.bound.wanted();
-                format!("not judged, the row is invalid: {figure:.3}, {wanted}")
-            }
-            Bound::Spread if row.min <= row.baseline? => {
-                format!("reached: {figure:.3}, {}", self.bound.wanted())
-            }
-            bound => bound.judge(figure, rounds),
-        };
+        if matches!(self.bound, Bound::Spread) {
+            // The smallest value decides, as a ratio to the baseline.
+            figure = row.min / row.baseline?;
+        }
+        let judgement = self.bound.judge(figure, short);
         let params = row.params.iter().map(|(param, _)| {
             let value = word(row, param).unwrap_or_default();
             format!(", {param} {value}")
@@ -162,6 +143,12 @@ impl Aim {
         let params: String = params.collect();
         Some(format!("{judgement}  {name}{params}"))
     }
+}
+
+/// The reason why a row cannot be judged.
+fn shortage(row: &Row) -> Option<String> {
+    let invalid = (!row.valid).then(|| "the row is invalid".to_owned());
+    invalid.or_else(|| row.shortage())
 }
 
 /// The lines of aims for rows of one experiment.

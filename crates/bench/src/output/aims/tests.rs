@@ -10,6 +10,7 @@ fn row(gets: u32, median: f64) -> Row {
     Row {
         params: params.as_object().cloned().unwrap_or_default(),
         median,
+        runs: 7,
         ..sample()
     }
 }
@@ -74,7 +75,7 @@ fn a_spread_may_reach_the_baseline() {
 }
 
 #[test]
-fn a_ratio_of_rounds_needs_seven_valid_ones() {
+fn a_row_of_too_few_rounds_is_not_judged() {
     let with = |runs, valid| Row {
         runs,
         valid,
@@ -82,12 +83,20 @@ fn a_ratio_of_rounds_needs_seven_valid_ones() {
     };
     for (row, verdict) in [
         (with(7, true), "reached: 2.000, at least 1.5"),
-        (with(6, true), "not judged, 6 of 7 valid rounds: 2.000, "),
+        (
+            with(6, true),
+            "not judged, not measured: 6 of 7 rounds: 2.000, ",
+        ),
         (with(9, false), "not judged, the row is invalid: 2.000, "),
     ] {
-        let line = judged(Of::RatioOfRounds, Bound::AtLeast(1.5), &[row]);
+        let line = judged(Of::Ratio, Bound::AtLeast(1.5), &[row]);
         assert!(line[0].starts_with(verdict), "{line:?}");
     }
+    let compared = Bound::AtLeast(1.5).judge_rounds(1.6, 5);
+    assert_eq!(
+        compared,
+        "not judged, 5 of 7 valid rounds: 1.600, at least 1.5"
+    );
 }
 
 #[test]

@@ -139,7 +139,7 @@ pub(super) fn text(rows: &[Row<'_>], notes: &[String]) -> String {
 fn aim(row: &Row<'_>) -> Option<String> {
     let what = [row.metric.as_str(), row.transport];
     let bound = aims::of_other(what, row.params, row.with)?;
-    let judged = bound.judge(row.ratio?.median, row.rounds);
+    let judged = bound.judge_rounds(row.ratio?.median, row.rounds);
     let params = row
         .params
         .iter()
