@@ -12,7 +12,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 
 /// Makes a directory and its missing parents, and syncs their names. If the directory exists
-/// already, syncs its name, unless this process may not read its parent.
+/// already, syncs its name, unless its parent may not be read or cannot be synced.
 ///
 /// # Errors
 /// A directory cannot be made, or a name cannot be synced.
@@ -36,6 +36,13 @@ pub fn sync_names(path: &Path) -> io::Result<()> {
     File::open(Path::new(".").join(path))?.sync_all()
 }
 
+/// Refusals of a sync that do not matter for a directory that exists already.
+const UNSYNCED: [ErrorKind; 3] = [
+    ErrorKind::PermissionDenied,
+    ErrorKind::InvalidInput,
+    ErrorKind::ReadOnlyFilesystem,
+];
+
 fn make_with(path: &Path, sync: &mut impl FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
     let Some(parent) = path.parent() else {
         // The root and the working directory have no name to sync.
@@ -43,8 +50,8 @@ fn make_with(path: &Path, sync: &mut impl FnMut(&Path) -> io::Result<()>) -> io:
     };
     if path.is_dir() {
         return match sync(parent) {
-            // Another process has made the directory, or this one could not have synced it.
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
+            // This function has not made the directory: it would have removed it.
+            Err(error) if UNSYNCED.contains(&error.kind()) => Ok(()),
             synced => synced,
         };
     }
@@ -54,7 +61,12 @@ fn make_with(path: &Path, sync: &mut impl FnMut(&Path) -> io::Result<()>) -> io:
         Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => {}
         made => made?,
     }
-    sync(parent)
+    sync(parent).inspect_err(|error| {
+        // The next start would find the directory, and not mind this error.
+        if UNSYNCED.contains(&error.kind()) {
+            drop(fs::remove_dir(path));
+        }
+    })
 }
 
 #[cfg(test)]

@@ -49,10 +49,17 @@ fn the_next_start_syncs_the_name_that_a_killed_one_has_left() {
 #[test]
 fn a_parent_that_may_not_be_read_is_only_needed_for_a_new_name() {
     let folder = Folder::new("unreadable-names");
-    let mut refuse = |_: &Path| Err(ErrorKind::PermissionDenied.into());
-    make_with(&folder.join("a"), &mut refuse).unwrap_err();
-    assert!(folder.join("a").is_dir());
-    make_with(&folder.join("a"), &mut refuse).unwrap();
+    for kind in UNSYNCED {
+        let (path, mut refuse) = (folder.join("a"), |_: &Path| Err(kind.into()));
+        make_with(&path, &mut refuse).unwrap_err();
+        assert!(!path.exists(), "the next start would not mind the refusal");
+        fs::create_dir(&path).unwrap();
+        make_with(&path, &mut refuse).unwrap();
+        fs::remove_dir(&path).unwrap();
+    }
+    fs::create_dir(folder.join("a")).unwrap();
+    let mut fail = |_: &Path| Err(ErrorKind::StorageFull.into());
+    make_with(&folder.join("a"), &mut fail).unwrap_err();
 }
 
 #[test]

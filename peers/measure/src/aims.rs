@@ -101,16 +101,40 @@ pub(crate) fn need(peer: Name) -> bool {
     AIMS.iter().any(needs)
 }
 
-/// A line for each aim whose rows were measured; `None`: there is none.
-pub(crate) fn render(find: impl Fn(Name, Figure) -> Option<Reached>) -> Option<String> {
-    let lines: Vec<String> = AIMS.iter().filter_map(|aim| aim.line(&find)).collect();
+/// A line for each aim.
+pub(crate) fn render(find: impl Fn(Name, Figure) -> Option<Reached>) -> String {
+    let lines: String = AIMS.iter().map(|aim| aim.line(&find)).collect();
     let title = format!("aims at {SIZE} B");
-    let head = format!("\n{title:<64}{:>10}{:>10}\n", "asked", "reached");
-    (!lines.is_empty()).then(|| head + &lines.concat())
+    format!("\n{title:<64}{:>10}{:>10}\n{lines}", "asked", "reached")
 }
 
 impl Aim {
-    fn line(&self, find: impl Fn(Name, Figure) -> Option<Reached>) -> Option<String> {
+    fn line(&self, find: impl Fn(Name, Figure) -> Option<Reached>) -> String {
+        let (sign, limit) = match self.limit {
+            AtMost(limit) => ("≤", limit),
+            AtLeast(limit) => ("≥", limit),
+        };
+        let (what, limit_text) = (self.what(), format!("{sign} {limit:.3}"));
+        let judged = match self.ratio(find) {
+            None => format!("{:>10}  INVALID: not measured", ""),
+            Some((ratio, rounds)) => {
+                let is_reached = match self.limit {
+                    AtMost(limit) => ratio <= limit,
+                    AtLeast(limit) => ratio >= limit,
+                };
+                let verdict = match (rounds < ROUNDS, is_reached) {
+                    (true, _) => format!("  INVALID: {rounds} valid rounds, not {ROUNDS}"),
+                    (false, true) => String::new(),
+                    (false, false) => "  MISSED".to_owned(),
+                };
+                format!("{ratio:>10.3}{verdict}")
+            }
+        };
+        format!("{what:<64}{limit_text:>10}{judged}\n")
+    }
+
+    /// The ratio, and the valid rounds of the row that has fewest; `None`: a row is missing.
+    fn ratio(&self, find: impl Fn(Name, Figure) -> Option<Reached>) -> Option<(f64, usize)> {
         let own = find(self.of, self.figure)?;
         let (mut base, mut rounds) = (0.0, own.valid_rounds);
         for (factor, other) in self.over {
@@ -122,18 +146,7 @@ impl Aim {
             [] => own.median,
             _ => own.median / base,
         };
-        let (sign, limit, is_reached) = match self.limit {
-            AtMost(limit) => ("≤", limit, ratio <= limit),
-            AtLeast(limit) => ("≥", limit, ratio >= limit),
-        };
-        let judged = match (rounds < ROUNDS, is_reached) {
-            (true, _) => format!("  INVALID: {rounds} valid rounds, not {ROUNDS}"),
-            (false, true) => String::new(),
-            (false, false) => "  MISSED".to_owned(),
-        };
-        let limit = format!("{sign} {limit:.3}");
-        let what = self.what();
-        Some(format!("{what:<64}{limit:>10}{ratio:>10.3}{judged}\n"))
+        Some((ratio, rounds))
     }
 
     fn what(&self) -> String {

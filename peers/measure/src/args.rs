@@ -18,7 +18,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 With `--aims`, use a machine that does nothing else: about five minutes. An aim is `MISSED`, or
 `INVALID` if one of its rows has fewer than 7 rounds in the machine's most frequent state; then give
 more, such as `--rounds 21`. System calls are counted by `perf`, if it is installed and may count
-(as root, or with `kernel.perf_event_paranoid` = -1); without it, their aims are left out.
+(as root, or with `kernel.perf_event_paranoid` = -1); without it, their aims are `INVALID`.
 
 The first run builds for some minutes. Ctrl-C ends a run and prints what was measured so far.
 

@@ -74,11 +74,11 @@ fn measure(args: &Args) -> anyhow::Result<ExitCode> {
         sizes: args.sizes(aims::SIZE),
         rounds: args.rounds(),
         span: Duration::from_millis(args.span),
-        counts: system_calls::are_counted(),
+        counts: args.aims && system_calls::are_counted(),
     };
     let results = plan.run(&stop);
     let json = row::json(&results.rows)?;
-    let text = table::render(&results);
+    let text = table::render(&results, args.aims);
     match (file, &args.json) {
         (Some(mut file), _) => {
             file.write_all(json.as_bytes())?;

@@ -9,7 +9,7 @@ use crate::plan::{MANY, Results};
 use crate::row::Row;
 
 /// The table, with the failures below it.
-pub(crate) fn render(results: &Results) -> String {
+pub(crate) fn render(results: &Results, aims: bool) -> String {
     let mut text = heading(results);
     let mut size = None;
     let mut rows = results.rows.as_slice();
@@ -31,7 +31,9 @@ pub(crate) fn render(results: &Results) -> String {
         line(&mut text, &rows[..end]);
         rows = &rows[end..];
     }
-    text += &aims::render(|name, figure| reached(&results.rows, name, figure)).unwrap_or_default();
+    if aims {
+        text += &aims::render(|name, figure| reached(&results.rows, name, figure));
+    }
     for failure in &results.failures {
         let _ = writeln!(text, "not measured: {failure}");
     }

@@ -56,6 +56,11 @@ impl Shared {
                         most_asked = most_asked.min(asked / 2);
                         Vec::new()
                     }
+                    // That concerns no other key.
+                    Err(error @ Error::MessageTooLong) => {
+                        items[group[0]] = Err(error);
+                        continue;
+                    }
                     records => records?,
                 };
                 pending.extend(&group[records.len().min(group.len())..]);

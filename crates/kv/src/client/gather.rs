@@ -111,12 +111,12 @@ impl Client {
         }
     }
 
-    /// Handles a request that is longer than the server accepts. Keys of a get of many are asked
-    /// for again, with fewer in a request; any other request fails.
-    pub(super) fn on_too_large(&mut self, place: u32, limit: u32, cx: &mut Cx<'_>) {
+    /// Handles a request that is too long, or whose response would be. Keys of a get of many are
+    /// asked for again, in requests of at most `most` bytes; any other request fails.
+    pub(super) fn on_too_large(&mut self, place: u32, most: usize, cx: &mut Cx<'_>) {
         match &self.calls.get_mut(place).job {
             Job::Keys(multi, keys) if keys.len() > 1 => {
-                self.multis.get_mut(*multi).most_asked = limit as usize;
+                self.multis.get_mut(*multi).most_asked = most;
                 self.dissolve(place, cx);
                 self.is_stirred = true;
             }
@@ -240,10 +240,16 @@ impl Client {
     }
 
     /// Notes that a call for keys has failed.
-    pub(super) fn on_keys_failed(&mut self, multi: u32, error: Option<Error>) {
+    pub(super) fn on_keys_failed(&mut self, multi: u32, keys: &[u16], error: Option<Error>) {
         let get = self.multis.get_mut(multi);
         get.calls -= 1;
-        get.fail(error.unwrap_or(Error::Incompatible));
+        match (keys, error) {
+            // A message for this key alone is too long. That concerns no other key.
+            ([key], Some(error @ Error::MessageTooLong)) => {
+                get.items[usize::from(*key)] = Err(error);
+            }
+            (_, error) => get.fail(error.unwrap_or(Error::Incompatible)),
+        }
         self.end_if_over(multi);
     }
 

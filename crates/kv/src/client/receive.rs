@@ -260,9 +260,11 @@ impl Client {
             RpcError::Rejected(ErrorCode::UNDECODABLE | ErrorCode::UNKNOWN_TYPE, _) => {
                 self.fail(place, Error::Incompatible, cx);
             }
-            RpcError::TooLarge { limit } => self.on_too_large(place, limit, cx),
+            RpcError::TooLarge { limit } => self.on_too_large(place, limit as usize, cx),
             RpcError::Rejected(ErrorCode::TOO_LARGE | ErrorCode::RESPONSE_TOO_LARGE, _) => {
-                self.fail(place, Error::MessageTooLong, cx);
+                let request = self.calls.get_mut(place).request.as_ref();
+                let asked = request.map_or(0, |request| request.data().len());
+                self.on_too_large(place, asked / 2, cx);
             }
             RpcError::DeadlinePassed(_) if call.is_read => {
                 self.fail(place, Error::DeadlinePassed, cx);
@@ -346,7 +348,7 @@ impl Client {
                 self.ends.push(End { token, result });
             }
             Job::Part(part) | Job::Long(Owner::Part(part), _) => self.on_part(part, result),
-            Job::Keys(multi, _) => self.on_keys_failed(multi, result.err()),
+            Job::Keys(multi, keys) => self.on_keys_failed(multi, &keys, result.err()),
             Job::Greeting => {}
         }
     }

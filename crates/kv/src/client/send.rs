@@ -42,7 +42,7 @@ impl Client {
             Issued::Yes => {}
             Issued::Later => self.wait(place),
             Issued::No(error) => self.fail(place, error, cx),
-            Issued::TooLarge(limit) => self.on_too_large(place, limit, cx),
+            Issued::TooLarge(limit) => self.on_too_large(place, limit as usize, cx),
         }
     }
 

@@ -89,6 +89,8 @@ impl Client {
         for done in ended {
             let channel = &mut self.channels[channel::index_of(done.tag)];
             channel.on_done(done, around);
+            // If the caller has dropped another call, that call's attempts must not begin.
+            channel.settle(around);
         }
         self.drop_due();
         self.take_turns();
@@ -123,6 +125,8 @@ impl Client {
             && let Some(channel) = self.channels.get_mut(channel)
         {
             channel.close(self.around.now);
+            // Its attempts leave before others get their turns.
+            channel.settle(&mut self.around);
         }
     }
 
@@ -198,6 +202,8 @@ impl Client {
     pub(super) fn close(&mut self) {
         for channel in &mut self.channels {
             channel.close(self.around.now);
+            // Its attempts leave before others get their turns.
+            channel.settle(&mut self.around);
         }
     }
 }

@@ -136,7 +136,11 @@ impl Script {
         });
         let calls = self.end.since(self.begin).0 / self.gap.0.max(1);
         Plan {
-            channel: self.channel,
+            channel: Config {
+                // As in a hub, where more sessions are behind a link instead.
+                links_per_endpoint: 1,
+                ..self.channel
+            },
             servers: servers.collect(),
             clients: self.clients,
             channels: 1,

@@ -79,6 +79,7 @@ fn a_row_of_too_few_rounds_is_not_judged() {
     let with = |runs, valid| Row {
         runs,
         valid,
+        measured: Some(runs >= 7),
         ..row(50, 100.0)
     };
     for (row, verdict) in [

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use dunlin::kv::dump::{Item, MAX_LINE, Mark, Reader, Sum};
-use dunlin::kv::{Connections, Figures, ServerId};
+use dunlin::kv::{Connections, Error, Figures, ServerId};
 use dunlin::settings::Configurable;
 use harness::progress::Progress;
 use harness::signal;
@@ -35,11 +35,16 @@ pub(super) struct Args {
 /// to 1 MiB, and takes up to four times as much in the file.
 const AT_ONCE: usize = 64;
 
+/// Items left out that are named.
+const NAMED: u64 = 10;
+
 /// A dump that is being written.
 struct Dump {
     out: BufWriter<File>,
     sum: Sum,
     at: Mark,
+    /// Items that no message of the server can carry.
+    left_out: u64,
 }
 
 /// Writes the file.
@@ -83,8 +88,11 @@ pub(super) fn run<T: Configurable>(
             );
         }
     }
-    let items = dump.sum.items();
+    let (items, left_out) = (dump.sum.items(), dump.left_out);
     dump.end().with_context(|| name.clone())?;
+    if left_out > 0 {
+        bail!("{name} has {items} items; {left_out} are left out");
+    }
     match is_json {
         true => line(&json!({ "file": name, "items": items })),
         false => print(&format!("{items} items are in {name}\n")),
@@ -134,7 +142,12 @@ impl Dump {
 
     fn at(file: File, sum: Sum, at: Mark) -> Self {
         let out = BufWriter::new(file);
-        Self { out, sum, at }
+        Self {
+            out,
+            sum,
+            at,
+            left_out: 0,
+        }
     }
 
     /// Writes the items of the next scan, and a mark.
@@ -163,6 +176,17 @@ impl Dump {
         Ok(self.out.write_all(&mark)?)
     }
 
+    /// Counts an item that cannot be read, and names the first ten.
+    fn leave_out(&mut self, key: &[u8], why: &Error) {
+        self.left_out += 1;
+        if self.left_out <= NAMED {
+            eprintln!(
+                "dunlin: the key `{}` is left out: {why}",
+                key.escape_ascii()
+            );
+        }
+    }
+
     /// Writes the items of these keys.
     fn write_items<T: Configurable>(
         &mut self,
@@ -174,7 +198,13 @@ impl Dump {
         let mut bytes = Vec::new();
         // If a key has no item, the item has left the table since the scan.
         for (key, item) in keys.iter().zip(items) {
-            let item = item.with_context(|| format!("the key `{}`", key.escape_ascii()))?;
+            let item = match item {
+                Ok(item) => item,
+                Err(error) => {
+                    self.leave_out(key, &error);
+                    continue;
+                }
+            };
             let Some(item) = item else { continue };
             let start = bytes.len();
             let expires = match item.lifetime {

@@ -198,7 +198,7 @@ fn copy<T: Configurable>(
     if copied.is_err() && counts.loaded + counts.kept > 0 {
         // The program shows no error after a signal, because the user has sent it.
         eprintln!(
-            "dunlin: {} items are loaded; `--skip-existing` loads the others",
+            "dunlin: {} items are loaded; `--skip-existing` loads those that the server lacks",
             counts.loaded
         );
     }

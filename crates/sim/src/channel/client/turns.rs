@@ -50,9 +50,9 @@ impl Turns {
 
     /// An attempt of a member begins.
     pub(super) fn on_attempt(&mut self, trunk: TrunkId, member: Member) {
-        let others = self.all.range_mut((trunk, (0, member.1))..);
-        let others = others.take_while(|((of, _), _)| *of == trunk);
-        for ((_, other), standing) in others.filter(|((_, other), _)| *other != member) {
+        let others = self.all.iter_mut();
+        let others = others.filter(|((of, other), _)| *of == trunk && *other != member);
+        for ((_, other), standing) in others {
             let owes = standing.issued < self.owed;
             let Some(begun) = standing.waits.as_mut().filter(|_| owes) else {
                 continue;
