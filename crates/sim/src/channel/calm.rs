@@ -22,7 +22,7 @@ const TURNS: u64 = 150;
 const LEAST: u64 = 400;
 const KEYS: u64 = 780;
 /// With this number, a limit of 10 % is wider than five standard deviations.
-const MANY: u64 = 5_200;
+const MANY: u64 = 7_800;
 
 /// The number of keys of each server in runs in which one leaves.
 const KEYS_OF_SERVER: u64 = 130;

@@ -41,9 +41,19 @@ const fn chance(variance: u64) -> u64 {
     (25 * variance).isqrt()
 }
 
+/// The variance of the difference between two counts, as a multiple of their mean: of picks that do
+/// not depend on each other, and of the least of two. That weighs outstanding calls by the times of
+/// the last answers, so neighbouring picks are alike.
+pub(super) const ALONE: u64 = 2;
+pub(super) const ALIKE: u64 = 3;
+
 /// Judges the calls of equal servers. `ahead`: the number of calls by which one of them may be
-/// ahead from the beginning.
-pub(super) fn equal(got: impl Iterator<Item = u64> + Clone, ahead: u64) -> Result<Judged, String> {
+/// ahead from the beginning. `variance`: [`ALONE`] or [`ALIKE`].
+pub(super) fn equal(
+    got: impl Iterator<Item = u64> + Clone,
+    ahead: u64,
+    variance: u64,
+) -> Result<Judged, String> {
     let servers = got.clone().count() as u64;
     let share = got.clone().sum::<u64>() / servers.max(1);
     if servers < 2 || share < ENOUGH {
@@ -51,7 +61,7 @@ pub(super) fn equal(got: impl Iterator<Item = u64> + Clone, ahead: u64) -> Resul
     }
     let (least, most) = (got.clone().min(), got.max());
     let apart = most.unwrap_or(0) - least.unwrap_or(0);
-    let limit = (share / 10).max(chance(2 * share));
+    let limit = (share / 10).max(chance(variance * share));
     match apart > limit + ahead {
         true => Err(format!(
             "the calls of equal servers differ by {apart}; the limit is {limit}"

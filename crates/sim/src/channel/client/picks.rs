@@ -72,6 +72,9 @@ const WEIGHT: u32 = 4;
 pub(super) struct Picks {
     pick: Pick,
     servers: Vec<ServerPlan>,
+    /// Whether the client has other channels. Calls of those fill the same sessions, so servers
+    /// that are equal answer this channel in different times.
+    shares_sessions: bool,
     span: Span,
     homes: BTreeMap<u64, Home>,
     judged: Judged,
@@ -102,6 +105,7 @@ impl Picks {
         Self {
             pick: plan.channel.pick,
             servers: plan.servers.clone(),
+            shares_sessions: plan.channels > 1,
             span: Span::default(),
             homes: BTreeMap::new(),
             judged: Judged::default(),
@@ -196,6 +200,7 @@ impl Picks {
         let judged = match self.pick {
             Pick::RoundRobin => span.judge_turns(),
             Pick::Hash => span.judge_keys(),
+            _ if self.shares_sessions => Ok(Judged::default()),
             _ => span.judge_least(plans, now),
         };
         let judged = judged.map_err(|what| format!("{what}: {:?}, {span:?}", self.pick))?;
@@ -242,12 +247,12 @@ impl Span {
         let least = self.got.values().min().copied().unwrap_or(0);
         match most - least > 1 {
             true => Err("round robin has skipped a server".to_owned()),
-            false => shares::equal(self.got.values().copied(), 0),
+            false => shares::equal(self.got.values().copied(), 0, shares::ALONE),
         }
     }
 
     fn judge_keys(&self) -> Result<Judged, String> {
-        let judged = shares::equal(self.got.values().copied(), 0)?;
+        let judged = shares::equal(self.got.values().copied(), 0, shares::ALONE)?;
         let moved = shares::moved(self.moved, self.keys, self.got.len() as u64 + 1)?;
         Ok(judged.plus(moved))
     }
@@ -260,7 +265,7 @@ impl Span {
             }
             let equal = self.got.iter().filter(|it| plans[*it.0].is_equal(plan));
             let equal = equal.map(|(_, got)| *got);
-            judged = judged.plus(shares::equal(equal, self.ahead)?);
+            judged = judged.plus(shares::equal(equal, self.ahead, shares::ALIKE)?);
         }
         let slow = self.got.iter().find(|it| self.is_slow(*it.0, plans));
         let Some((server, got)) = slow else {

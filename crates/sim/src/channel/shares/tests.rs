@@ -3,7 +3,7 @@
 use super::*;
 
 fn judge(got: &[u64], ahead: u64) -> Result<Judged, String> {
-    equal(got.iter().copied(), ahead)
+    equal(got.iter().copied(), ahead, ALONE)
 }
 
 #[test]
@@ -16,6 +16,10 @@ fn many_calls_are_judged_by_ten_percent_and_few_by_chance() {
     assert_eq!((few.equal, few.within_ten), (1, 0));
     assert!(judge(&[136, 64], 0).is_err());
     assert!(judge(&[136, 64], 2).is_ok());
+    // Picks that are alike vary more: 86 is five of their standard deviations.
+    let alike = |got: [u64; 2]| equal(got.into_iter(), 0, ALIKE);
+    assert!(alike([143, 57]).is_ok());
+    assert!(alike([144, 57]).is_err());
     assert_eq!(judge(&[150, 49], 0), Ok(Judged::default()));
     assert_eq!(judge(&[1000], 0), Ok(Judged::default()));
     assert_eq!(judge(&[], 0), Ok(Judged::default()));
