@@ -213,12 +213,7 @@ fn register(rpc: &mut TestRpc) {
     });
 }
 
-#[expect(
-    clippy::missing_panics_doc,
-    clippy::new_without_default,
-    reason = "a test says what it expects by failing"
-)]
-/// The same, with checks of the laws after each event.
+/// The same options, with checks of the laws after each event.
 fn checked(config: Config) -> Config {
     Config {
         check: Check::Event,
@@ -226,6 +221,11 @@ fn checked(config: Config) -> Config {
     }
 }
 
+#[expect(
+    clippy::missing_panics_doc,
+    clippy::new_without_default,
+    reason = "a test says what it expects by failing"
+)]
 impl Pair {
     /// A pair with default options.
     pub fn new() -> Self {
