@@ -4,11 +4,9 @@
 
 use std::net::SocketAddr;
 use std::ops::Range;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{JoinHandle, Thread};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use dunlin_core::Refuse;
@@ -18,7 +16,7 @@ use dunlin_kv::{
     Channels, Error, FleetOptions, KEYED, Map, Options, Partition, Store, WhenDown, serve,
 };
 use dunlin_nexus::{Nexus, Rpc};
-use dunlin_testkit::wait;
+use dunlin_testkit::wait::{self, block_on};
 use dunlin_transport::auto::Auto;
 use dunlin_wire::ErrorCode;
 
@@ -81,25 +79,6 @@ impl Drop for Running {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.join().unwrap();
-        }
-    }
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));
-    loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => std::thread::park(),
         }
     }
 }

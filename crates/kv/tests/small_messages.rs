@@ -4,16 +4,15 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{JoinHandle, Thread};
+use std::thread::JoinHandle;
 
 use dunlin_hub::Hub;
 use dunlin_kv::{Channels, Connection, Error, FleetOptions, Item, Map, Options, Partition, serve};
 use dunlin_nexus::{Nexus, Open, Rpc};
 use dunlin_store::{Config, Mode, Region, SLICE, Seconds, Seed, Table, Write, route};
+use dunlin_testkit::wait::block_on;
 use dunlin_transport::auto::Auto;
 use dunlin_transport::shm::Shm;
 
@@ -156,24 +155,5 @@ fn a_server_with_short_messages_answers_every_key_over_channels() {
     let kv = Channels::open(&hub, [&*name], FleetOptions::DEFAULT).unwrap();
     for _ in 0..2 {
         check(with_keys(|keys| block_on(kv.get_many(keys))).unwrap());
-    }
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));
-    loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => std::thread::park(),
-        }
     }
 }
