@@ -17,7 +17,7 @@ pub struct Counters {
     pub no_server: u64,
     /// Calls that were cancelled.
     pub cancelled: u64,
-    /// Attempts that began. A few of them are taken back before the driver gets them.
+    /// Attempts that began. The machine takes a few of them back before the driver gets them.
     pub attempts: u64,
     /// Repeats of requests that had not left, or that a draining server had refused.
     pub free_repeats: u64,

@@ -158,8 +158,8 @@ const fn mix(bits: u64) -> u64 {
     Rng::new(bits).next_u64()
 }
 
-/// The weight of a key at a server whose name has the number `server` ([`seed_of`]). The listed
-/// server where the key has the greatest weight owns it, in every process and release.
+/// The weight of a key at a server whose name has the number `server` ([`seed_of`]). Of a list of
+/// servers, the one with the greatest weight for a key owns it, in every process and release.
 #[must_use]
 pub const fn weight(server: u64, key: u64) -> u64 {
     mix(server ^ mix(key))

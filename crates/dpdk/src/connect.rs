@@ -91,7 +91,8 @@ impl Connect for Dpdk {
     /// itself does.
     fn arm(rx: &mut DpdkRx, tx: &mut DpdkTx) -> Arm {
         tx.settle();
-        // No device wakes an endpoint when it has sent a packet.
+        // The device does not wake the endpoint when it has sent packets, so the endpoint stays
+        // awake until its msgbufs are back.
         if tx.has_lent() || !rx.seat().inbox.sleep() {
             return Arm::Ready;
         }

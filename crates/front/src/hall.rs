@@ -2,8 +2,8 @@
 //!
 //! Counters are relaxed atomics, which a thread updates once for each read or write of a socket.
 //! The list of clients has a lock, which is taken when a client arrives or leaves, and for
-//! statistics. The thread that has the door posts each new client's socket to the next thread in
-//! turn.
+//! statistics. The thread that accepts a client posts the client's socket to the thread whose turn
+//! it is.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -75,7 +75,7 @@ struct Post {
 #[derive(Default, Debug)]
 struct Counts {
     open: AtomicU64,
-    /// Clients that have numbers.
+    /// The number of the newest client. A reset leaves it.
     numbered: AtomicU64,
     total: AtomicU64,
     rejected: AtomicU64,
@@ -138,7 +138,8 @@ impl Hall {
     /// Lets other threads post clients to this one, and wake it.
     pub(crate) fn on_thread(&self, thread: u16, waker: Waker) {
         if let Some(post) = self.posts.get(usize::from(thread)) {
-            // A thread has one front at a time; a later one gets its clients at its next look.
+            // The waker of a thread's first front stays here. A later front of the thread is not
+            // woken, and takes its clients when it next looks for them.
             let _ = post.waker.set(waker);
         }
     }
@@ -181,7 +182,7 @@ impl Hall {
         self.counts.written.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// Resets all counts except those of the present.
+    /// Resets all counts except the number of open connections and the number of the newest client.
     pub(crate) fn on_reset(&self) {
         let counts = &self.counts;
         for count in [

@@ -48,18 +48,19 @@ const MAX_ADDRESSES: usize = 8;
 /// packets must not wait until it is empty.
 const MAX_EVENTS: usize = 16;
 
-/// The services of the process of a session's peer (rule C14).
+/// Which endpoints of a session's peer process serve, and whether that process drains (rule C14).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PeerServing {
     /// The session at this side.
     pub session: Session,
     /// The number of the process, which is the same for all sessions with it.
     pub process: u64,
-    /// The services of the process.
+    /// The latest announcement of the process.
     pub serving: Serving,
 }
 
-/// Called when the process of a session's peer announces its services.
+/// Called when the process of a session's peer announces which of its endpoints serve, or that it
+/// drains.
 pub type ServingFn<App> = fn(&mut App, PeerServing, &mut Cx<'_>);
 
 /// Called when a session could not be made.
@@ -87,9 +88,9 @@ impl Default for ConnectOptions {
     }
 }
 
-/// An endpoint over transport `T`, with the user's state `App`. One thread serves and calls through
-/// it. Handlers are registered on it by request type, calls are issued on sessions, and functions
-/// of the user run only within [`Self::run_once`].
+/// An endpoint over transport `T`, with the user's state `App`. One thread uses it, to serve
+/// requests and to issue calls. Handlers are registered on it by request type, calls are issued on
+/// sessions, and functions of the user run only within [`Self::run_once`].
 ///
 /// ```
 /// use dunlin_core::{Done, Tag};
@@ -268,13 +269,14 @@ impl<T: Open, App> Rpc<T, App> {
         }
     }
 
-    /// Why a session could not be connected, if it is one of the last few failures.
+    /// Returns why a session could not be connected. `None` if it did not fail, or if its failure
+    /// is no longer stored.
     pub fn failure(&self, session: Session) -> Option<ConnectFailure> {
         self.handshakes.failure(session)
     }
 
-    /// Wakes the thread of this endpoint, from any thread, if it sleeps in an iteration or waits
-    /// for the descriptor.
+    /// Returns a waker, which any thread may use. It wakes the thread of this endpoint if that
+    /// thread sleeps in an iteration or waits for the descriptor.
     pub fn waker(&self) -> Waker {
         Arc::clone(&self.events.doorbell).into()
     }
@@ -414,7 +416,7 @@ impl<T: Open, App> Rpc<T, App> {
     }
 }
 
-/// Returns the state of an endpoint without frames.
+/// Returns the facts by which the sleeper decides whether the thread has spun for long enough.
 fn look<T: Open, App>(engine: &mut Engine<T, TscClock, App>) -> Look {
     Look {
         now: engine.now(),

@@ -17,7 +17,7 @@ pub(crate) struct File {
     /// The scenario's name in the report.
     pub(crate) name: String,
     seed: u64,
-    /// The report shows earlier events separately.
+    /// The report shows events before this time separately.
     warm_up_ms: f64,
     end_ms: f64,
     /// Time between two points of the series over time.

@@ -1,7 +1,8 @@
 //! Short texts, as most keys and values are: checks, comparisons and copies without a call of the C
-//! library, which takes more instructions than the work itself. A text of 4 to 15 bytes is handled
-//! as its first and its last bytes, which may overlap, and a shorter one as three bytes, which may
-//! be the same. Copies of up to 32 bytes are made in the same way.
+//! library, which takes more instructions than the work itself. A text of 8 to 15 bytes is handled
+//! as its first and its last 8 bytes, which may overlap, a text of 4 to 7 bytes as its first and
+//! its last 4, and a shorter one as its first, middle and last byte, which may be the same byte.
+//! Copies of up to 32 bytes are made in the same way.
 
 /// The smallest length of a text that is not short.
 const SHORT: usize = 16;
@@ -9,7 +10,7 @@ const SHORT: usize = 16;
 /// The smallest length of a text that the C library copies.
 const LONG: usize = 2 * SHORT + 1;
 
-/// Whether a key may contain a byte.
+/// For each byte, whether a key may contain it.
 const IN_KEYS: [bool; 256] = {
     let mut all = [false; 256];
     let fit = b"abcdefghijklmnopqrstuvwxyz0123456789._-";

@@ -21,7 +21,7 @@ use crate::transmit::frames::Frames;
 use crate::umem::FRAME;
 use played::{Queue, SIDES};
 
-/// Steps of a program, so that a long one ends.
+/// The most steps of a program that are run, so that a long program ends.
 const MOST_STEPS: usize = 2000;
 
 /// Longest piece that the kernel receives.
@@ -85,8 +85,9 @@ pub fn rings(program: &[u8]) {
     }
 }
 
-/// Takes a burst of up to `most` packets, as `XdpRx` does: the frames of the last burst go back
-/// first. Packets that begin with an odd byte are not shown.
+/// Takes a burst as `XdpRx` does: the frames of the last burst go back first, and the burst ends
+/// once `most` packets or more are shown. `show_while` stops at a packet that begins with an odd
+/// byte; such a packet is shown by `show`, or by `show_nothing` if it has several pieces.
 fn receive(queue: &mut Queue, number: usize, most: usize) {
     let arrivals = &mut queue.sides[number].arrivals;
     arrivals.give_back();

@@ -3,7 +3,8 @@
 use crate::aims::{ROUNDS, Reached, need, render};
 use crate::args::Name::{self, DunlinShmChannel, DunlinShmServerTokio, Futex, Tonic};
 
-/// A run in which every row has this median, except the one of `DunlinShmChannel`.
+/// Renders the aims for a run in which `DunlinShmChannel` has the median `channel`, and every other
+/// row has the median `others`.
 fn judged(channel: f64, others: f64, valid_rounds: usize) -> String {
     let find = |name, _| {
         let median = if name == DunlinShmChannel {
@@ -25,7 +26,7 @@ fn line<'a>(text: &'a str, what: &str) -> &'a str {
 }
 
 #[test]
-fn a_ratio_is_over_the_sum_of_the_other_rows() {
+fn a_ratio_divides_a_row_by_the_weighted_sum_of_others() {
     // 2.5 = 1 + 1.5.
     let what = "dunlin-shm-channel: median, over dunlin-shm-async + 1.5 × futex";
     let reached = judged(2.5, 1.0, ROUNDS);

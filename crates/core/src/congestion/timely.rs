@@ -4,9 +4,9 @@
 //! round trip. So the two steps are equal at only one rate, which is the same for all senders of a
 //! queue.
 //!
-//! Invariant: the rate is a number between the line rate and its 4096th part. Every sample counts,
-//! however small: eRPC ignores samples below a constant, so on a faster fabric its rate stays below
-//! line rate for ever.
+//! Invariant: the rate is a number between the line rate and its 4096th part. Below line rate, no
+//! sample is ignored because it is small. eRPC ignores samples below a constant, so on a faster
+//! fabric its sessions never return to line rate.
 
 use super::constants::LEAST_RATE_DIVISOR;
 use super::constants::patched_timely;
@@ -36,7 +36,7 @@ pub(crate) struct Timely {
     /// The smallest round trip that was seen or declared; zero before there is one.
     least: Nanos,
     t_low: Nanos,
-    /// The gradient counts from this round trip on.
+    /// The gradient matters only for round trips of at least this length; below it, the rate grows.
     crowded: Nanos,
     previous: Nanos,
     /// Smoothed difference of successive round trips in nanoseconds.

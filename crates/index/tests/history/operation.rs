@@ -1,4 +1,4 @@
-//! An operation on a key, which behaves like a register that one operation at a time changes.
+//! Operations on keys. Each key behaves like a register that one operation at a time changes.
 
 use dunlin_core::Nanos;
 use dunlin_testkit::linear;
@@ -10,7 +10,8 @@ pub(crate) enum Action {
     Delete,
 }
 
-/// The result of an operation: whether there was an item, or the number in it.
+/// The result of an operation: it made its change, there was no item, or it found an item with this
+/// number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     Written,

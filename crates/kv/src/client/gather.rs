@@ -111,8 +111,9 @@ impl Client {
         }
     }
 
-    /// Handles a request that is too long, or whose response would be. Keys of a get of many are
-    /// asked for again, in requests of at most `most` bytes; any other request fails.
+    /// Handles a request that is too long, or whose response would be too long. If it asks for
+    /// several keys, they are asked for again, in requests of at most `most` bytes. Any other
+    /// request fails.
     pub(super) fn on_too_large(&mut self, place: u32, most: usize, cx: &mut Cx<'_>) {
         match &self.calls.get_mut(place).job {
             Job::Keys(multi, keys) if keys.len() > 1 => {
@@ -126,7 +127,8 @@ impl Client {
 
     /// Makes calls for the pending keys of a get. The caller then ends the get if it is complete.
     fn group(&mut self, place: u32, cx: &mut Cx<'_>) {
-        // A call may fail at once. This count prevents the get from ending with it.
+        // A call may fail at once. While `calls` is one too high, such a failure does not end the
+        // get.
         self.multis.get_mut(place).calls += 1;
         self.make_calls(place, cx);
         self.multis.get_mut(place).calls -= 1;
@@ -284,7 +286,7 @@ impl Client {
         }
     }
 
-    /// Ends a get if none of its keys is open.
+    /// Ends a get if none of its keys is pending and none of its calls is in flight.
     fn end_if_over(&mut self, place: u32) {
         if !self.multis.is_over(place) {
             return;

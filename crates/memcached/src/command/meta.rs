@@ -38,7 +38,8 @@ fn get(words: Words<'_>, now: Seconds) -> Command<'_> {
     }
 }
 
-/// Parses `ms`. If the command is refused but its length is a number, the value is discarded.
+/// Parses `ms`. If the command is refused after its length was read, the connection skips the
+/// value's bytes.
 fn set(words: Words<'_>, now: Seconds) -> Command<'_> {
     if words.len() > crate::limits::MAX_META_WORDS {
         return Command::Say(TOO_MANY);

@@ -35,9 +35,9 @@ impl Partition<'_> {
         self.table.abandon(writing);
     }
 
-    /// The table's write, and whether the item was claimed and stays so. If the write has an older
-    /// version than the item, and so marks it as out of date, the item keeps its claim and its
-    /// expiry.
+    /// Returns the table's write, and whether the item keeps a claim. A write with `stale_if_older`
+    /// that names an older version than the item's marks the item as out of date; the item then
+    /// keeps its claim and its expiry.
     fn prepare<'a>(&mut self, key: &Key<'_>, store: &Store<'a>, now: Seconds) -> (Write<'a>, bool) {
         let mut write = Write {
             verb: store.verb,

@@ -1,6 +1,7 @@
-//! The part of a server's process that calls the replicated store. The procedures of a disk block,
-//! so each job runs on a thread of its own. That thread and the simulated process take turns: while
-//! one works, the other waits. So a seed always has the same run.
+//! The part of a server's process that calls the replicated store. The functions that do a job
+//! (`perform`, `take_directory`) block their thread, so each job runs on a thread of its own. That
+//! thread and the simulated process take turns: while one works, the other waits. So a seed always
+//! has the same run.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -41,7 +42,7 @@ enum Turn {
 
 type Reply = Result<Answer, Error>;
 
-/// The store, as a job's thread sees it. After a crash of the process, no call is answered.
+/// The store, as a job's thread sees it. After a crash of the process, each call fails.
 struct Far {
     turns: Sender<Turn>,
     answers: Receiver<Reply>,
@@ -51,7 +52,7 @@ struct Far {
 pub(crate) struct Scribe {
     pub(crate) rpc: SimEndpoint<Client>,
     pub(crate) wishes: Vec<String>,
-    /// The ends of jobs that the stage has not taken yet.
+    /// The end of the last job, until the stage (`replicated.rs`) takes it.
     pub(crate) finished: Option<Finished>,
     /// `None` while a job is under way.
     files: Option<Replicated<Far>>,

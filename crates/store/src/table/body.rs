@@ -124,7 +124,7 @@ impl Table {
     #[inline]
     #[cfg_attr(
         not(feature = "mutants"),
-        expect(clippy::unused_self, reason = "none is")
+        expect(clippy::unused_self, reason = "without the feature, no bug is planted")
     )]
     pub(super) fn has(&self, mutant: Mutant) -> bool {
         #[cfg(feature = "mutants")]
@@ -252,8 +252,8 @@ impl Table {
         self.epoch == 0 || self.index.is_fresh(&self.memory, bucket(), self.epoch)
     }
 
-    /// Takes the slot and reads the item again. If it took the item as an argument, each search
-    /// would write the item to memory.
+    /// Removes an expired item. Its argument is the slot, so it reads the item again. If it took
+    /// the item as an argument, each search would write the item to memory.
     #[cold]
     #[inline(never)]
     fn remove_expired(&mut self, hash: u64, slot: Slot) {
@@ -384,8 +384,8 @@ impl Table {
     }
 
     /// The most cache lines that freeing the memory of an item with this header touches. In a
-    /// store, the last item of its class moves into its slot and has its entry changed, and each
-    /// page of a long value is put into a list. A log touches nothing.
+    /// store, the last item of the same class moves into the freed slot, the entry of the moved
+    /// item changes, and each page of a long value is put into a list. A log touches nothing.
     pub(super) fn lines_of_release(&self, header: &Header) -> u64 {
         if matches!(self.storage, Storage::Log(_)) {
             return 0;

@@ -85,7 +85,7 @@ pub(super) struct Producer {
     /// read `consumed` again.
     limit: u64,
     longest: u32,
-    /// The lengths of lone packets whose messages lie elsewhere.
+    /// The lengths of the packets that `push_lone_message` can send.
     messages: Lengths,
     broken: bool,
     dirty: Dirty,

@@ -15,7 +15,7 @@ pub struct Hello<'a> {
     pub max_version: u8,
     /// Its optional abilities.
     pub features: Features,
-    /// The host on which the process runs, until that host restarts.
+    /// Identifies the host on which the process runs; it changes when the host restarts.
     pub boot_id: BootId,
     /// The process itself, by a random number drawn at each start.
     pub incarnation: Incarnation,

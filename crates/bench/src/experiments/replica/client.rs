@@ -1,5 +1,6 @@
-//! The process that puts: the client of the library, as `dunlin::replica::Connection` drives it,
-//! and echoes of the same lengths to the endpoint of the leader, with as many in flight.
+//! The process that puts. It drives the library's client as `dunlin::replica::Connection` does, and
+//! for comparison sends echoes of the same lengths, with the same number in flight, to the leader's
+//! endpoint.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -19,7 +20,7 @@ use crate::harness::ticks;
 use harness::process::{Parent, Process, Role};
 use harness::seat::Seat;
 
-/// Puts.
+/// Runs the client, which sends puts and echoes.
 pub(super) const ROLE: Role = Role::new("replica-put", put);
 
 /// Bytes of a key.
@@ -41,7 +42,7 @@ const STUCK: Duration = Duration::from_secs(8);
 /// The window of sessions, with a credit for each request.
 const WINDOW: u32 = 64;
 
-/// Answers between two looks at the clock.
+/// Turns without an ended operation between two looks at the clock.
 const BLOCK: u32 = 64;
 
 /// The client's work.
@@ -56,7 +57,7 @@ pub(super) struct Params {
     pub(super) span: Duration,
 }
 
-/// The subject of a step.
+/// The kind of operation that a step measures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum Step {
     Echo,
@@ -346,7 +347,7 @@ impl<T: Medium> Putter<T> {
         };
         match end.result? {
             Answer::Found(found, value) if found == version && value == value_of(number) => Ok(()),
-            other => bail!("put {number} has left {other:?}, and its version was {version}"),
+            other => bail!("a get after put {number}, of version {version}, returned {other:?}"),
         }
     }
 }

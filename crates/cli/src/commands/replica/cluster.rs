@@ -1,5 +1,5 @@
-//! `dunlin replica bootstrap`, `status` and `snapshot`: questions and orders to replicas, each by
-//! its address.
+//! `dunlin replica bootstrap`, `status` and `snapshot`: they ask replicas questions and give them
+//! orders. The user names each replica by its address.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::say::print;
 /// The arguments of most of these commands.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The replicas, as they reach each other
+    /// Addresses of the replicas, at which they also reach each other
     #[arg(value_name = "HOST:PORT", required = true)]
     pub(super) replicas: Vec<String>,
     /// How long to wait for each replica
@@ -34,9 +34,9 @@ pub(crate) struct Args {
 /// Makes a cluster.
 ///
 /// # Errors
-/// A replica does not answer, belongs to another cluster, or has other restored items than the
-/// others, or the number of replicas makes no cluster. Replicas that got a seat before the error
-/// keep it, and the same command can be repeated.
+/// A replica does not answer, belongs to another cluster, or has restored items that differ from
+/// those of the other replicas; or the replicas make no cluster ([`MembersError`]). Replicas that
+/// got a seat before the error keep it, and the same command can be repeated.
 pub(crate) fn bootstrap(args: &Args) -> anyhow::Result<()> {
     let settings = args.endpoint.settings()?;
     over!(args.endpoint.transport, bootstrap_over(args, &settings))
@@ -194,7 +194,8 @@ fn object(address: &str, status: &Status) -> Value {
     })
 }
 
-/// Has replicas drop entries of their logs that their items contain.
+/// Orders replicas to drop the log entries whose changes their items already contain, unless a
+/// follower needs these entries.
 ///
 /// # Errors
 /// A replica does not answer; the others have got the order.

@@ -1,4 +1,4 @@
-//! Challenges alone, with a table of sessions: the session that a challenge names gets its bytes.
+//! Challenges alone, with a table of sessions: only a challenge for one of them yields its bytes.
 
 use super::*;
 use crate::handle::{EndpointNum, Session};
@@ -41,7 +41,7 @@ fn a_challenge_reaches_a_session_before_it_is_open() {
 }
 
 #[test]
-fn another_token_an_ended_session_and_another_type_are_no_challenge() {
+fn a_packet_with_a_wrong_token_or_type_or_for_an_ended_session_is_no_challenge() {
     let (mut sessions, session) = connecting();
     let (number, token) = (session.number(), sessions.at(session.index()).token());
     let good = header_to((number, token));

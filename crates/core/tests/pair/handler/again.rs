@@ -5,7 +5,8 @@ use dunlin_core::{Batch, Config, Cx, Nanos, RpcError, SessionOptions};
 use dunlin_testkit::pair::*;
 use dunlin_wire::{PacketType, ReqType};
 
-/// Answers a large request in its fourth call, and others immediately.
+/// The type of the requests that [`in_parts`] answers: a large request in the fourth call for it,
+/// any other in the first.
 const PARTS: ReqType = ReqType(60);
 
 /// A request that takes several packets.
@@ -79,7 +80,7 @@ fn other_requests_are_answered_between_the_parts() {
         let sent = take(&pair.server.out);
         answered.push(sent.iter().filter(|it| it.kind == PacketType::Resp).count());
     }
-    // The quick requests are answered first; the large one is answered with the last of them.
+    // Each turn answers its quick request; the third turn also answers the large request.
     assert_eq!(answered, [1, 1, 2]);
 }
 
@@ -114,7 +115,7 @@ fn requests_that_wait_take_turns() {
 }
 
 #[test]
-fn a_request_of_one_packet_is_given_back() {
+fn again_refuses_a_request_of_one_packet() {
     let mut pair = pair();
     pair.call(PARTS, b"small", 3);
     pair.run();
@@ -191,14 +192,15 @@ fn as_long_as_it_may(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
 }
 
 #[test]
-fn only_a_part_of_the_receive_budget_waits_for_later_turns() {
+fn requests_that_wait_for_later_turns_hold_only_a_part_of_the_receive_budget() {
     let config = Config {
         receive_budget: 16 * 8 * u64::from(DATA_SIZE),
         ..Config::default()
     };
     let mut pair = Pair::with(config, SessionOptions::default());
     pair.server.rpc.on_batch(PARTS, as_long_as_it_may);
-    // Two requests do not fit into the bytes of eight packets.
+    // Requests that wait may hold a sixteenth of the budget: the bytes of eight packets. One of
+    // these requests, of five packets, fits into that; two do not.
     for tag in 0..2 {
         pair.call(PARTS, &large(b'l'), tag);
     }

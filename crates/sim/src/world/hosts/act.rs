@@ -1,4 +1,5 @@
-//! Acts on the world from outside: pauses, crashes, cuts. Planned by a run, carried out by `hosts`.
+//! Changes of the world from outside: pauses, crashes, cuts. A run plans them, and `hosts` carries
+//! them out.
 
 use crate::world::net::{HostId, PortId};
 use crate::world::record::{Fact, See};

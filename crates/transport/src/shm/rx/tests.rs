@@ -108,7 +108,8 @@ fn a_sender_of_pairs_of_lone_packets_looks_again_at_a_receiver_that_parked_just_
     [32, 80, 200].into_iter().for_each(look_again_after_pairs);
 }
 
-/// Each other packet leaves in lent cells, and none of these is the last before a pause.
+/// Every second packet leaves in lent cells, and no such packet is one at which the sender pauses
+/// to check its unsettled peers.
 fn look_again_after_pairs(len: usize) {
     let (mut sender, mut receivers) = (open(), [open(), open(), open()]);
     let info = |n| PeerInfo::of_this_host(EndpointUid([n; 16]));
@@ -137,7 +138,7 @@ fn look_again_after_pairs(len: usize) {
     }
     assert_eq!(send(0, true), 0, "the mark was not there yet");
     let mut pairs = [1, 1, 2, 2].into_iter().cycle().take(40);
-    assert!(pairs.any(|to| send(to, false) == 1), "it sleeps on");
+    assert!(pairs.any(|to| send(to, false) == 1), "the receiver is not woken");
 }
 
 #[test]
@@ -160,7 +161,7 @@ fn a_lone_packet_that_is_longer_than_its_ring_carries_closes_the_ring() {
         unsafe { producer.push(&bytes, bytes.as_ptr(), 0) }.expect("there is room");
         b.rx.burst()
     };
-    // After the first packet that is alone, the next ones are taken without the ring.
+    // After the first lone packet, plain bursts take the next ones without the help of their ring.
     for _ in 0..3 {
         assert_eq!(send(longest), 1);
     }
@@ -269,13 +270,13 @@ fn bursts_until_shown(others: impl Fn(&End)) -> u32 {
 }
 
 #[test]
-fn a_zeroed_doorbell_hides_no_parked_ring_for_a_millisecond() {
+fn a_zeroed_doorbell_hides_a_parked_ring_for_less_than_100_us() {
     let bursts = bursts_until_shown(zero);
     assert!(bursts < SOON, "{bursts}");
 }
 
 #[test]
-fn a_doorbell_that_rings_always_delays_no_other_peer() {
+fn a_doorbell_that_one_peer_rings_without_end_delays_no_other_peer() {
     let bursts = bursts_until_shown(|b| {
         zero(b);
         b.rx.bell.ring(3);

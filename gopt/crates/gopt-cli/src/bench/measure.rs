@@ -176,8 +176,8 @@ impl Measure<'_> {
         })
     }
 
-    /// Runs all rounds. `measure` finds the rates for each shape; with the shape of look-ups alone,
-    /// the rate of lines is measured as well.
+    /// Runs all rounds. `measure` finds the rates for each shape. For [`Shape::Tight`], this also
+    /// measures the rate of lines.
     fn rounds(
         &self,
         mut measure: impl FnMut(Shape) -> anyhow::Result<Vec<f64>>,

@@ -57,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "JSONL", num_args = 1..)]
     #[arg(conflicts_with_all = ["lookup", "shape", "batch", "table_mib", "runs", "realtime"])]
     pub(super) from: Vec<PathBuf>,
-    /// Run before all other programs of a busy machine (needs root)
+    /// Give the measuring processes priority over all ordinary programs (needs root)
     #[arg(long)]
     pub(super) realtime: bool,
     /// Show all widths
@@ -101,8 +101,8 @@ impl Args {
         once(&self.lookup, Lookup::value_variants())
     }
 
-    /// The shapes of a look-up. A traversal has no item to work on between its look-ups, so it has
-    /// one shape.
+    /// The shapes of a look-up. `AhoCorasick` has no item to work on between two look-ups, so it
+    /// has no shape but [`Shape::Tight`].
     pub(super) fn shapes(&self, lookup: Lookup) -> Vec<Shape> {
         let mut shapes = once(&self.shape, Shape::value_variants());
         shapes.retain(|&shape| shape == Shape::Tight || lookup != Lookup::AhoCorasick);
