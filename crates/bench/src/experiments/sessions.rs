@@ -1,11 +1,11 @@
 //! `sessions`: the price of many sessions between two endpoints, in speed and in memory.
 //!
-//! The memory of a process is its resident pages plus the message buffers in use. The memory before
-//! the first session is subtracted; the sum of both processes is divided by the number of session
-//! sides. Resident pages include the regions of message buffers, unless these are in huge pages.
-//! Therefore a buffer in use counts twice outside of huge pages; without the addition, one in huge
-//! pages would not count at all. Memory that all sessions share also counts: rings, code that ran
-//! for the first time, connections of the control plane.
+//! The memory of a process is its resident pages, without those of the program's file, plus the
+//! message buffers in use. The memory before the first session is subtracted; the sum of both
+//! processes is divided by the number of session sides. Resident pages include the regions of
+//! message buffers, unless these are in huge pages. Therefore a buffer in use counts twice outside
+//! of huge pages; without the addition, one in huge pages would not count at all. Memory that all
+//! sessions share also counts: rings, connections of the control plane.
 //!
 //! The client draws the sessions of its calls eight calls ahead and prefetches them
 //! ([`Cx::prefetch`](dunlin::Cx)), as a program with many sessions would.

@@ -1,5 +1,7 @@
 //! The messages of `parallel` over TCP: a connection for each session, without Nagle's algorithm.
-//! One thread on each side serves all connections and never waits in the kernel.
+//! One thread on each side serves all connections and never waits in the kernel. As over the
+//! library, each message in flight has memory of its own at the client, where a program would have
+//! its data; the server has one buffer for each connection.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -140,30 +142,44 @@ impl Part {
 #[derive(Debug)]
 struct Caller {
     stream: TcpStream,
-    most: u64,
+    /// The memory of the messages that may be in flight, which they use in turn.
+    messages: Vec<Message>,
     sent: u64,
     answered: u64,
     out: Part,
     back: Part,
+}
+
+/// The memory of a message.
+#[derive(Debug)]
+struct Message {
     request: Vec<u8>,
     response: Vec<u8>,
+}
+
+/// The memory of the message with this number.
+fn of_number(messages: &mut [Message], number: u64) -> &mut Message {
+    let place = number % messages.len() as u64;
+    &mut messages[usize::try_from(place).expect("messages in flight are few")]
 }
 
 impl Caller {
     /// Moves as much as possible; returns how many messages were answered.
     fn turn(&mut self, messages: Messages) -> anyhow::Result<u64> {
-        if self.sent < self.answered + self.most {
+        if self.sent < self.answered + self.messages.len() as u64 {
+            let request = &mut of_number(&mut self.messages, self.sent).request;
             if self.out.moved == 0 {
-                work::mark(&mut self.request, self.sent);
+                work::mark(request, self.sent);
             }
-            let moved = self.out.write(&mut self.stream, &self.request)?;
+            let moved = self.out.write(&mut self.stream, request)?;
             self.sent += u64::from(moved == Moved::Whole);
         }
-        if self.back.read(&mut self.stream, &mut self.response)? != Moved::Whole {
+        let response = &mut of_number(&mut self.messages, self.answered).response;
+        if self.back.read(&mut self.stream, response)? != Moved::Whole {
             return Ok(0);
         }
         ensure!(
-            messages.is_answer(&self.response, self.answered),
+            messages.is_answer(response, self.answered),
             "a wrong answer to message {}",
             self.answered
         );
@@ -184,15 +200,19 @@ pub(crate) fn call(parent: &Parent) -> anyhow::Result<()> {
     } = parent.receive()?;
     let mut callers = (0..messages.sessions)
         .map(|session| {
+            let memory = || Message {
+                request: vec![0; messages.size as usize],
+                response: vec![0; messages.answer()],
+            };
             Ok(Caller {
                 stream: prepare(TcpStream::connect(server)?, buffers)?,
-                most: messages.of_session(session) as u64,
+                messages: std::iter::repeat_with(memory)
+                    .take(messages.of_session(session))
+                    .collect(),
                 sent: 0,
                 answered: 0,
                 out: Part::default(),
                 back: Part::default(),
-                request: vec![0; messages.size as usize],
-                response: vec![0; messages.answer()],
             })
         })
         .collect::<anyhow::Result<Vec<Caller>>>()?;

@@ -16,7 +16,7 @@ pub(crate) struct Side {
     pub(crate) at: Duration,
     /// Processor time of all of its threads.
     pub(crate) processor: Duration,
-    /// Bytes of resident memory.
+    /// Bytes of resident memory, without the code of the program.
     pub(crate) resident: u64,
     /// Bytes of message buffers in use.
     pub(crate) region: u64,
@@ -54,7 +54,7 @@ impl Side {
         Ok(Self {
             at: sys::monotonic_time()?,
             processor: sys::processor_time()?,
-            resident: sys::resident_bytes()?,
+            resident: sys::resident_data_bytes()?,
             region: rpc.pool_use().0 as u64,
             handler: None,
             counters: counters

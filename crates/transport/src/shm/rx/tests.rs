@@ -138,7 +138,10 @@ fn look_again_after_pairs(len: usize) {
     }
     assert_eq!(send(0, true), 0, "the mark was not there yet");
     let mut pairs = [1, 1, 2, 2].into_iter().cycle().take(40);
-    assert!(pairs.any(|to| send(to, false) == 1), "the receiver is not woken");
+    assert!(
+        pairs.any(|to| send(to, false) == 1),
+        "the receiver is not woken"
+    );
 }
 
 #[test]

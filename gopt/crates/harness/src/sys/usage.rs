@@ -44,20 +44,16 @@ pub fn monotonic_time() -> io::Result<Duration> {
     read_clock(libc::CLOCK_MONOTONIC)
 }
 
-/// Bytes of this process's resident memory. Huge pages of hugetlbfs do not count.
+/// Bytes of this process's resident memory without files: its own data, and what it shares with
+/// other processes. The code of the program is a file, of which the kernel maps more whenever a
+/// function runs for the first time. Huge pages of hugetlbfs do not count.
 ///
 /// # Errors
 /// The system does not report it.
-pub fn resident_bytes() -> io::Result<u64> {
-    // SAFETY: this call takes a number and touches no memory of ours.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    let statm = std::fs::read_to_string("/proc/self/statm")?;
-    let pages = statm
-        .split_whitespace()
-        .nth(1)
-        .and_then(|text| text.parse::<u64>().ok());
-    match (pages, u64::try_from(page)) {
-        (Some(pages), Ok(page)) => Ok(pages * page),
+pub fn resident_data_bytes() -> io::Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    match (kib(&status, "RssAnon:"), kib(&status, "RssShmem:")) {
+        (Some(own), Some(shared)) => Ok((own + shared) << 10),
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
 }
@@ -69,14 +65,16 @@ pub fn resident_bytes() -> io::Result<u64> {
 /// The system does not report it.
 pub fn resident_and_huge_bytes() -> io::Result<(u64, u64)> {
     let rollup = std::fs::read_to_string("/proc/self/smaps_rollup")?;
-    let kib = |name: &str| {
-        let line = rollup.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse::<u64>().ok()
-    };
-    match (kib("Rss:"), kib("AnonHugePages:")) {
+    match (kib(&rollup, "Rss:"), kib(&rollup, "AnonHugePages:")) {
         (Some(resident), Some(huge)) => Ok((resident << 10, huge << 10)),
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
+}
+
+/// The KiB in the line that begins with `name`.
+fn kib(report: &str, name: &str) -> Option<u64> {
+    let line = report.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// Makes timers of this thread, and of threads that it starts later, fire as soon as they are due.
@@ -100,3 +98,6 @@ fn read_clock(clock: libc::clockid_t) -> io::Result<Duration> {
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
 }
+
+#[cfg(test)]
+mod tests;
