@@ -3,6 +3,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -23,22 +24,33 @@ pub fn until(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-struct Unpark(Thread);
+/// A thread that waits, and whether it has been woken.
+struct Sleeper(Thread, AtomicBool);
 
-impl Wake for Unpark {
+impl Wake for Sleeper {
     fn wake(self: Arc<Self>) {
+        self.1.store(true, Ordering::SeqCst);
         self.0.unpark();
     }
 }
 
-/// Polls a future until it ends; the thread sleeps meanwhile.
+/// Polls a future until it ends, and after the first time only when it was woken; the thread sleeps
+/// meanwhile.
+///
+/// # Panics
+/// If the future is not woken within [`PATIENCE`].
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let sleeper = Arc::new(Sleeper(std::thread::current(), AtomicBool::new(false)));
+    let waker = Waker::from(Arc::clone(&sleeper));
     let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));
     loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => std::thread::park(),
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        let begin = Instant::now();
+        while !sleeper.1.swap(false, Ordering::SeqCst) {
+            assert!(begin.elapsed() < PATIENCE, "a future is never woken");
+            std::thread::park_timeout(PATIENCE);
         }
     }
 }

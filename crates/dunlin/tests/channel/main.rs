@@ -21,16 +21,11 @@ mod stuck;
 mod tower;
 mod typed;
 
-use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dunlin::{Channel, ChannelBuilder, Hub, Nexus, ReqType};
 use dunlin_testkit::address::{free_port, own_host};
-use dunlin_testkit::wait::{PATIENCE, until};
+use dunlin_testkit::wait::{PATIENCE, block_on, until};
 
 /// Answers with the request.
 const ECHO: ReqType = ReqType(1);
@@ -66,33 +61,6 @@ impl Way {
 
     fn open(self, address: impl ToString) -> Channel {
         self.channel(address).open().unwrap()
-    }
-}
-
-/// A thread that waits, and whether it has been woken.
-struct Unpark(Thread, AtomicBool);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.1.store(true, Ordering::SeqCst);
-        self.0.unpark();
-    }
-}
-
-/// A minimal executor. It polls a future only after a wake-up.
-fn block_on<F: Future>(future: F) -> F::Output {
-    let unpark = Arc::new(Unpark(std::thread::current(), AtomicBool::new(false)));
-    let waker = Waker::from(Arc::clone(&unpark));
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
-        }
-        let begin = Instant::now();
-        while !unpark.1.swap(false, Ordering::SeqCst) {
-            assert!(begin.elapsed() < PATIENCE, "a future is never woken");
-            std::thread::park_timeout(PATIENCE);
-        }
     }
 }
 
