@@ -74,6 +74,9 @@ const UNDER_FACE: &[&str] = &[
     "dunlin-server",
 ];
 
+/// The file of the rules.
+pub(super) const FILE: &str = file!();
+
 /// Our crates, each with its rule; a crate that is not in the table is a finding.
 pub(super) const RULES: &[Rule] = &[
     // Crates that every user compiles use few libraries, so that they compile quickly.
