@@ -27,7 +27,7 @@ mod state;
 mod store;
 mod thread;
 
-pub use backup::Backup;
+pub use backup::{Backup, BackupError};
 pub use folder::DiskError;
 pub use newer::NewerPart;
 pub use open::{Opened, open};

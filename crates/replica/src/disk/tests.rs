@@ -394,6 +394,9 @@ fn a_backup_that_is_cut_off_or_changed_is_refused() {
         assert!(Backup::decode(&bytes[..end]).is_err(), "cut off at {end}");
     }
     assert!(Backup::decode(&[&bytes[..], &[0]].concat()).is_err());
+    assert_eq!(Backup::decode(b"dear"), Err(BackupError::Foreign));
+    let cut = Backup::decode(&bytes[..bytes.len() - 1]);
+    assert_eq!(cut, Err(BackupError::Damaged));
     for place in 0..bytes.len() {
         for bit in [1, 0x80] {
             let mut changed = bytes.clone();
