@@ -98,8 +98,8 @@ impl<F: FileSystem> std::fmt::Debug for Helper<F> {
     }
 }
 
-/// Frees an image in slices: while the kernel reclaims memory, other threads of the process may have
-/// to wait for more.
+/// Frees an image in slices: while the kernel reclaims memory, other threads of the process may
+/// have to wait for more.
 fn free(mut image: Vec<u8>) {
     while !image.is_empty() {
         image.truncate(image.len().saturating_sub(FREED));

@@ -31,7 +31,7 @@ struct Syncs {
     deletion_waits: AtomicBool,
 }
 
-/// So many deletions that none waits.
+/// More deletions than a test has.
 const ANY: usize = usize::MAX / 2;
 
 /// The engine's files, with these syncs.
