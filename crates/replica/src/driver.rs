@@ -1,6 +1,6 @@
 //! A replica over an endpoint of a nexus, and a client that asks replicas about their state.
 
-use std::fmt;
+use std::{fmt, thread};
 
 use dunlin_core::{CallOptions, Done, Nanos, RpcError, Tag};
 use dunlin_nexus::{ConnectError, ConnectOptions, EndpointBuilder, EndpointError, Open, Rpc};
@@ -16,10 +16,39 @@ use crate::wire::{
 /// Bytes of an answer: enough for a status with sixteen members that have long addresses.
 const ROOM: usize = 8192;
 
+/// The exit code of a process that a panic of its replica has ended: that of any panic in the first
+/// thread.
+const PANICKED: i32 = 101;
+
 /// A replica, and the endpoint that serves it.
 pub struct Driver<T: Open> {
     rpc: Rpc<T, Replica>,
     connect: ConnectOptions,
+    last_words: Box<dyn Fn() -> String>,
+}
+
+/// Ends the process if a panic drops it.
+struct Guard<'a> {
+    last_words: &'a dyn Fn() -> String,
+    panics_already: bool,
+}
+
+impl<'a> Guard<'a> {
+    fn new(last_words: &'a dyn Fn() -> String) -> Self {
+        Self {
+            last_words,
+            panics_already: thread::panicking(),
+        }
+    }
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() && !self.panics_already {
+            eprintln!("dunlin: {}", (self.last_words)());
+            std::process::exit(PANICKED);
+        }
+    }
 }
 
 impl<T: Open> Driver<T> {
@@ -42,7 +71,23 @@ impl<T: Open> Driver<T> {
         rpc.on_session(|replica, event, cx| replica.on_session(event, cx));
         let waker = rpc.waker();
         rpc.app_mut().wake_with(waker);
-        Ok(Self { rpc, connect })
+        let last_words = || {
+            "a replica ends its process because of the panic above: its disk, its log or its \
+             promises are not as Raft needs them, so it must not go on"
+                .to_owned()
+        };
+        Ok(Self {
+            rpc,
+            connect,
+            last_words: Box::new(last_words),
+        })
+    }
+
+    /// Takes the text that [`Self::turn`] prints before it ends the process after a panic.
+    #[must_use]
+    pub fn with_last_words(mut self, last_words: impl Fn() -> String + 'static) -> Self {
+        self.last_words = Box::new(last_words);
+        self
     }
 
     /// The replica.
@@ -53,10 +98,11 @@ impl<T: Open> Driver<T> {
     /// Runs one iteration of the endpoint, and the replica. If there is nothing to do, it blocks,
     /// but not beyond `limit`.
     ///
-    /// # Panics
-    /// If Raft finds that the log has lost something, or the disk has failed. No caller may catch
-    /// it, because the process must then end.
+    /// If Raft finds that the log has lost something, or the disk has failed, the replica panics,
+    /// and this function ends the process with the code 101, from any thread: it is then not known
+    /// what the disk has kept, or what Raft has promised, so no caller may catch the panic.
     pub fn turn(&mut self, limit: Nanos) {
+        let _guard = Guard::new(&*self.last_words);
         self.rpc.iterate(|replica| replica.next_wakeup().min(limit));
         let (replica, mut cx) = self.rpc.with();
         let has_run = replica.run(&mut cx);
@@ -223,3 +269,6 @@ impl fmt::Display for AskError {
 }
 
 impl std::error::Error for AskError {}
+
+#[cfg(test)]
+mod tests;

@@ -52,7 +52,9 @@ pub use client::{Change, Client, ClientOptions, End, Error, Token};
 #[cfg(feature = "nexus")]
 pub use connection::Connection;
 #[cfg(feature = "disk")]
-pub use disk::{Backup, DiskError, Full, Limits, Loss, NewerPart, Opened, Store, open};
+pub use disk::{
+    Backup, BackupError, DiskError, Full, Limits, Loss, NewerPart, Opened, Store, open,
+};
 #[cfg(feature = "nexus")]
 pub use driver::{AskError, Driver, Inquirer};
 pub use log::Log;

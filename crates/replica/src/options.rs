@@ -49,6 +49,8 @@ pub struct Options {
 pub enum Mutant {
     /// A leader answers a write as soon as its own log has it.
     EarlyAnswer,
+    /// A leader commits a write as soon as its own log has it.
+    EarlyCommit,
     /// A leader answers a get without asking whether it still leads.
     StaleRead,
     /// A repeated write is applied again.

@@ -78,7 +78,7 @@ pub struct Saved {
 /// Counters of a disk since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DiskFigures {
-    /// Syncs with entries or promises. Parts of checkpoints do not count.
+    /// Syncs with entries or promises. Those with parts of checkpoints alone do not count.
     pub syncs: u64,
     /// The total time of these syncs, including the writes before them.
     pub time: Nanos,

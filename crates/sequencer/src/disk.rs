@@ -53,7 +53,8 @@ pub trait Disk {
     /// Writes a part of the file that this process has made.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// It cannot be written. If the error is [`Unchanged`], the file is as it was, and the server
+    /// tries again; otherwise it ends.
     fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Returns when all written data is on the disk.
@@ -68,6 +69,10 @@ pub trait Disk {
     /// It cannot be removed.
     fn remove(&mut self, epoch: u32) -> io::Result<()>;
 }
+
+/// The reason why a write has changed nothing: an error that an [`io::Error`] contains.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unchanged(pub String);
 
 /// Work for the disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -108,8 +113,10 @@ pub(crate) enum Done {
 /// The reason why a job failed.
 #[derive(Debug)]
 pub(crate) enum JobError {
-    /// Nothing was written, and the job may be repeated.
+    /// The disk could not be read, and the job may be repeated.
     Read(io::Error),
+    /// The slot was not written, and the job may be repeated.
+    Unchanged(io::Error),
     /// It is unknown which data the disk has.
     Write(io::Error),
     /// The file of this epoch cannot be used.
@@ -253,7 +260,7 @@ fn save(
     slot: &[u8],
     clears: Option<u32>,
 ) -> Result<Done, JobError> {
-    disk.write(offset, slot).map_err(JobError::Write)?;
+    disk.write(offset, slot).map_err(JobError::of_write)?;
     disk.sync().map_err(JobError::Write)?;
     let newest = newest(disk)?;
     if clears == Some(newest) {
@@ -283,14 +290,33 @@ impl Outcome {
     }
 }
 
+impl JobError {
+    fn of_write(error: io::Error) -> Self {
+        match error.get_ref().is_some_and(|inner| inner.is::<Unchanged>()) {
+            true => Self::Unchanged(error),
+            false => Self::Write(error),
+        }
+    }
+}
+
 impl ClaimError {
     fn of_job(error: JobError) -> Self {
         match error {
-            JobError::Read(error) | JobError::Write(error) => Self::Io(error),
+            JobError::Read(error) | JobError::Unchanged(error) | JobError::Write(error) => {
+                Self::Io(error)
+            }
             JobError::Damaged(epoch, damage) => Self::Damaged(epoch, damage),
         }
     }
 }
+
+impl fmt::Display for Unchanged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unchanged {}
 
 impl From<io::Error> for ClaimError {
     fn from(error: io::Error) -> Self {

@@ -46,7 +46,7 @@ pub use connection::{Connection, ConnectionError, figures};
 pub use desk::{Desk, perform, take_directory};
 #[cfg(feature = "nexus")]
 pub use disk::Files;
-pub use disk::{Claim, ClaimError, Disk, Job, Outcome, Taking};
+pub use disk::{Claim, ClaimError, Disk, Job, Outcome, Taking, Unchanged};
 #[cfg(feature = "replica")]
 pub use disk::{Replicated, StoreCalls};
 pub use error::Error;

@@ -90,6 +90,8 @@ pub(crate) struct Sequencer {
     is_short: bool,
     /// When the next look for higher epochs begins.
     check_at: Nanos,
+    /// No save begins before this time, after one that has changed nothing.
+    save_at: Nanos,
     under: Option<Under>,
     figures: Counts,
 }
@@ -126,6 +128,7 @@ impl Sequencer {
             entries: entries.collect(),
             lease_end: Nanos::ZERO,
             check_at: Nanos::ZERO,
+            save_at: Nanos::ZERO,
             under: None,
             figures: Counts::default(),
             options,

@@ -30,6 +30,7 @@ use crate::harness::experiment::{Experiment, Section};
 use crate::harness::probe::{Against, Measurement, Metric, Probe};
 use crate::harness::subject;
 use crate::harness::transport::Transport;
+use crate::output::aims::{Aim, Bound, Of};
 use crate::output::chart::{bar, bars, colour, word};
 use crate::output::papers::{Beside, Param, Published};
 use harness::draw::{Picture, zero_based};
@@ -67,6 +68,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     }),
     charts,
     published: PUBLISHED,
+    aims: AIMS,
     ..Experiment::BASE
 };
 
@@ -94,6 +96,22 @@ const PUBLISHED: &[Published] = &[
         source: "eRPC, table 2",
         ..published("echo_p50", 2_100.0, "workers", "eRPC, CX3")
     },
+];
+
+/// The rate of gets next to that of an echo and a get of the tree, and the paper's gain by workers.
+const AIMS: &[Aim] = &[
+    Aim {
+        metric: "bound_ratio",
+        transport: "shm",
+        params: &[("scans", "none")],
+        of: Of::Value,
+        bound: Bound::AtLeast(0.85),
+    },
+    Aim::of_ratio(
+        ("get_p99", "sim"),
+        &[("scans", "workers")],
+        Bound::AtMost(0.5),
+    ),
 ];
 
 /// The metrics of [`Gets`]. A measurement appends the rate of echoes to their values.

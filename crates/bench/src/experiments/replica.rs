@@ -8,6 +8,7 @@
 //!
 //! | file | what it owns |
 //! |---|---|
+//! | `replica/aims.rs` | aims of the rows |
 //! | `replica/members.rs` | the process with the replicas |
 //! | `replica/client.rs` | the process that puts and echoes |
 //! | `replica/alone.rs` | Raft without network and codec |
@@ -19,6 +20,7 @@
 //! | `replica/folder.rs` | directories of a measurement |
 //! | `replica/simulated.rs` | puts and killed leaders in the simulator |
 
+mod aims;
 mod alone;
 mod apart;
 mod client;
@@ -89,6 +91,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     }),
     charts,
     published: PUBLISHED,
+    aims: aims::AIMS,
     ..Experiment::BASE
 };
 

@@ -1,6 +1,7 @@
 //! `sequencer`: numbers per second from one server thread, against echoes of the same lengths
 //! between the same processes (RDMA §4.2).
 
+mod alone;
 mod client;
 mod server;
 
@@ -13,6 +14,7 @@ use crate::harness::experiment::{Experiment, Section};
 use crate::harness::probe::{Against, Measurement, Metric, Probe};
 use crate::harness::subject;
 use crate::harness::transport::Transport;
+use crate::output::aims::{Aim, Bound};
 use crate::output::chart::{Wanted, by_transport, chart};
 use crate::output::papers::{Beside, Param, Published};
 use harness::draw::{Axis, Picture, Scale};
@@ -25,7 +27,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "sequencer",
     about: "Numbers of the sequencer between two processes, against echoes; not part of `all`",
     cases: |sweep| Ok(cases(sweep.transports)),
-    roles: &[server::ROLE, client::ROLE],
+    roles: &[server::ROLE, client::ROLE, alone::ROLE],
     is_in_all: false,
     is_compared: false,
     section: Some(Section {
@@ -34,11 +36,13 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
                issued in batches over as many sessions as there are clients. Blocks of \
                numbers are reserved in a directory for temporary files. The baseline exchanges \
                echoes of the same lengths between the same processes. With speculation, answers \
-               have 4 bytes in place of 8. The paper's server has up to 10 cores, and 70 \
+               have 4 bytes in place of 8. In rows with turns, server and client share a thread, \
+               and only the server's time counts. The paper's server has up to 10 cores, and 70 \
                clients on 5 machines.",
     }),
     charts,
     published: PUBLISHED,
+    aims: &AIMS,
     ..Experiment::BASE
 };
 
@@ -54,6 +58,19 @@ const PUBLISHED: &[Published] = &[
     published(97.2e6, "false", "HERD RPCs, 6 cores", "RDMA, §4.2, table 3"),
     published(122e6, "true", "Spec-S0, 10 cores", "RDMA, §4.2, table 3"),
 ];
+
+/// The rate that the client sees, and the server's own.
+const AIMS: [Aim; 2] = [
+    almost_echoes("numbers_per_s", &[("speculates", "false"), ("batch", "16")]),
+    almost_echoes("server_per_s", &[]),
+];
+
+const fn almost_echoes(
+    metric: &'static str,
+    params: &'static [(&'static str, &'static str)],
+) -> Aim {
+    Aim::of_ratio((metric, "shm"), params, Bound::AtLeast(0.95))
+}
 
 /// Sessions of the process that takes numbers.
 const CLIENTS: [usize; 4] = [1, 2, 4, 8];
@@ -72,6 +89,18 @@ const METRICS: [Metric; 1] = [Metric {
         name: "echoes",
     },
 }];
+
+const OF_SERVER: [Metric; 1] = [Metric {
+    name: "server_per_s",
+    ..METRICS[0]
+}];
+
+/// The number of steps with numbers in a measurement of the server alone. As many have echoes.
+const TURNS: u8 = 8;
+
+/// The server's own rate.
+#[derive(Clone, Copy, Debug)]
+struct Alone(Transport);
 
 /// The rate of numbers.
 #[derive(Clone, Copy, Debug)]
@@ -104,8 +133,46 @@ fn cases(transports: &[Transport]) -> Vec<Case> {
             let case = Case::new("sequencer", transport.name(), &params, numbers);
             cases.push(case);
         }
+        if transport.has_link() {
+            // Both ends of a link are not in one process.
+            continue;
+        }
+        let params: [(&str, Value); 3] = [
+            ("turns", true.into()),
+            ("batch", BATCH.into()),
+            ("inflight", client::INFLIGHT.into()),
+        ];
+        let alone = Case::new("sequencer", transport.name(), &params, Alone(transport));
+        cases.push(alone);
     }
     cases
+}
+
+impl Probe for Alone {
+    fn name(&self) -> &'static str {
+        "the sequencer's server alone"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &OF_SERVER
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        let (setting, _) = subject::spinning_pair(self.0);
+        let rates = alone::run(&client::Params {
+            setting,
+            // The process makes its own server.
+            server: ([127, 0, 0, 1], 0).into(),
+            clients: 1,
+            batch: BATCH,
+            speculates: false,
+            steps: [Step::Echo, Step::Take].repeat(TURNS.into()),
+            span: span / (2 * u32::from(TURNS)),
+        })?;
+        let mean =
+            |first: usize| rates.iter().skip(first).step_by(2).sum::<f64>() / f64::from(TURNS);
+        Ok(vec![mean(1), mean(0)].into())
+    }
 }
 
 impl Probe for Numbers {

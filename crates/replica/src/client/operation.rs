@@ -167,8 +167,9 @@ impl Operation {
     }
 
     /// The timeout of a call on a lane, where the first call has `first`. Each call of a write is a
-    /// log entry of its own, which is answered only when a majority of the disks has it. If the
-    /// disks take longer than `first`, a call with that timeout would never be answered.
+    /// log entry of its own, which is answered only when a majority of the disks has it, the
+    /// leader's among them. If they take longer than `first`, a call with that timeout would never
+    /// be answered.
     ///
     /// Each lane has a count of its own. So a replica that is cut off neither lengthens the timeout
     /// on other lanes nor resets the leader's.

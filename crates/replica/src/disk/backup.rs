@@ -15,21 +15,37 @@
 //! | 8 | a digest of the items |
 //! | … | the items, as a snapshot has them |
 
+use std::fmt;
 use std::path::Path;
 
 use raft::eraftpb::HardState;
 
 use super::folder::{DiskError, Folder, Kept};
+use super::newer::NewerPart;
 use crate::machine::Machine;
 use crate::node::items;
 use crate::wire::cursor::{Cursor, put_words};
-use crate::wire::{Malformed, Roster};
+use crate::wire::{Malformed, Roster, VERSION};
 use crate::work::{Items, LogWrite};
 
 const MAGIC: &[u8; 8] = b"dunlinBk";
 const FORMAT: u8 = 1;
 /// The term of the place at which a new cluster begins.
 const TERM: u64 = 1;
+
+/// The place of the items in a backup.
+const ITEMS: usize = 32;
+
+/// The reason why a file cannot be read as a backup.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BackupError {
+    /// It does not begin as a backup does.
+    Foreign,
+    /// A newer version of this library has written it.
+    Newer(NewerPart),
+    /// It is damaged, or cut off.
+    Damaged,
+}
 
 /// The items of a cluster after an entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -96,10 +112,24 @@ impl Backup {
     /// Decodes the bytes of a backup file.
     ///
     /// # Errors
-    /// [`Malformed`]: it is not a backup, or of another version, or damaged, or cut off.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+    /// [`BackupError`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, BackupError> {
+        if !bytes.starts_with(MAGIC) {
+            return Err(BackupError::Foreign);
+        }
+        let at = |place: usize| bytes.get(place).copied();
+        let format = NewerPart::find("the backup", at(MAGIC.len()), FORMAT);
+        let items = || NewerPart::find("the items of the backup", at(ITEMS), VERSION);
+        match format.or_else(items) {
+            Some(newer) => Err(BackupError::Newer(newer)),
+            None => Self::read(bytes).map_err(|Malformed| BackupError::Damaged),
+        }
+    }
+
+    fn read(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor(bytes);
-        if cursor.bytes(MAGIC.len())? != MAGIC || cursor.u8()? != FORMAT {
+        cursor.bytes(MAGIC.len())?;
+        if cursor.u8()? != FORMAT {
             return Err(Malformed);
         }
         cursor.zeros::<7>()?;
@@ -154,3 +184,15 @@ impl Backup {
         }
     }
 }
+
+impl fmt::Display for BackupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Foreign => f.write_str("this is not a file of `dunlin replica backup`"),
+            Self::Newer(newer) => write!(f, "{newer}; use the newer program"),
+            Self::Damaged => f.write_str("the backup is damaged, or cut off; take another one"),
+        }
+    }
+}
+
+impl std::error::Error for BackupError {}

@@ -4,12 +4,17 @@
 //! the last write at most, which the engine detects and drops when it starts. A log that has lost
 //! more ends before its mark (`mark.rs`), and is refused. The record of the state (`state.rs`) is
 //! part of the write whose entries it counts. Parts of items are entries of a second group, and are
-//! synced before a record names them. Parts that no record will name are overwritten, or dropped by
-//! the next compaction.
+//! synced with the record that names them, or before it. Parts that no record will name are
+//! overwritten, or dropped by the next compaction.
+//!
+//! While items are being saved, each save of log writes has a part of them, too. So they need no
+//! sync of their own, and get on however fast writes arrive.
 //!
 //! A checkpoint begins only if the disk has room for all of it, and is abandoned if it does not
 //! fit. The log then keeps its length. So items that are too large for the disk never prevent a
 //! write that fits.
+//!
+//! Work that no write waits for is left to the caller as chores (`chores.rs`).
 //!
 //! Panics of the engine are not caught. It panics when a sync fails, and its own state is then
 //! undefined. Called by `thread`, and by simulated disks.
@@ -18,23 +23,30 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use raft::eraftpb::Entry;
 use raft_engine::env::FileSystem;
 use raft_engine::{Command, Config, Engine, Error, LogBatch, ReadableSize, RecoveryMode};
 
-use super::files::{has_room, is_full};
+use super::chores::{Answer, Chore, Helper};
+use super::files::is_full;
 use super::mark::Mark;
 use super::newer::NewerPart;
+use super::reading::read_alone;
 use super::record::{Record, Records};
 use super::state::{Parts, State};
 use crate::work::{Items, LogWrite, Remains};
 
 /// The engine's group of the log's entries.
-const LOG: u64 = 1;
+pub(super) const LOG: u64 = 1;
 /// The engine's group of the parts of items.
-const ITEMS: u64 = 2;
+pub(super) const ITEMS: u64 = 2;
 /// The key of the state's record, in the group of the log.
-const STATE: &[u8] = b"state";
+pub(super) const STATE: &[u8] = b"state";
+/// A part of items that is saved with writes has at least this share of their bytes. So while items
+/// are saved, the log grows by four times their bytes at most, and a write takes a quarter longer.
+const SHARE: usize = 4;
+/// No write is saved before a leader's items, so their parts are larger by this factor, which saves
+/// syncs.
+const ALONE: usize = 8;
 
 /// Sizes of the engine's files.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +56,7 @@ pub struct Limits {
     /// If all files together exceed this size, the engine moves live data out of the oldest files
     /// and deletes them. At least `file_bytes`.
     pub purge_bytes: u64,
-    /// Bytes of a part of items.
+    /// Bytes of a part of items: few, because writes wait for the sync that they share with it.
     pub part_bytes: usize,
 }
 
@@ -53,7 +65,7 @@ impl Limits {
     pub const DEFAULT: Self = Self {
         file_bytes: 32 << 20,
         purge_bytes: 128 << 20,
-        part_bytes: 1 << 20,
+        part_bytes: 128 << 10,
     };
 }
 
@@ -87,22 +99,23 @@ pub struct Full;
 /// Items that are being written to the disk.
 struct Saving {
     items: Items,
+    /// The disk has room for them.
+    has_room: bool,
     first: u64,
     offset: usize,
 }
 
 /// Log and items of a replica.
 pub struct Store<F: FileSystem> {
-    engine: Engine<F>,
-    files: Arc<F>,
-    /// A file that exists only while the store asks whether the disk has room.
-    room: PathBuf,
+    engine: Arc<Engine<F>>,
+    helper: Helper<F>,
     mark: Mark<F>,
     state: State,
     saving: Option<Saving>,
     next_part: u64,
     limits: Limits,
     checkpoints: u64,
+    chores: Vec<Chore>,
     syncs: bool,
 }
 
@@ -138,7 +151,7 @@ impl<F: FileSystem> Store<F> {
             enable_log_recycle: false,
             ..Config::default()
         };
-        let engine = Engine::open_with_file_system(config, Arc::clone(&files))?;
+        let engine = Arc::new(Engine::open_with_file_system(config, Arc::clone(&files))?);
         let mark = Mark::open(&mark_of(folder), &*files).map_err(Loss::Unreadable)?;
         let mark = mark.map_err(|_| incomplete("the mark of its last write is damaged"))?;
         let found = read_alone(&engine, first)?;
@@ -150,14 +163,14 @@ impl<F: FileSystem> Store<F> {
         }
         let store = Self {
             next_part: engine.last_index(ITEMS).map_or(1, |last| last + 1),
+            helper: Helper::new(Arc::clone(&engine), files, folder.with_extension("room")),
             engine,
-            files,
-            room: folder.with_extension("room"),
             mark,
             state,
             saving: None,
             limits,
             checkpoints: 0,
+            chores: Vec::new(),
             syncs: true,
         };
         Ok((store, found.map(|it| it.1)))
@@ -169,7 +182,10 @@ impl<F: FileSystem> Store<F> {
         self.syncs = false;
     }
 
-    /// Writes and syncs some writes together.
+    /// Writes and syncs some writes together, and the next part of the items that are being saved.
+    /// With the last part, the items count, and entries that the log need not keep are dropped. If
+    /// the disk has room for the writes but not for the part, the store abandons the items, and the
+    /// log keeps its length.
     ///
     /// # Errors
     /// [`Full`]: none of the writes counts. The caller may try them again, together with later
@@ -178,16 +194,73 @@ impl<F: FileSystem> Store<F> {
     /// # Panics
     /// If the disk fails.
     pub fn save(&mut self, writes: &[LogWrite]) -> Result<(), Full> {
+        let has_items = writes.iter().any(|write| write.items.is_some());
+        let has_part = self.has_part() && !has_items;
+        if has_part && self.save_with_part(writes).is_ok() {
+            return Ok(());
+        }
         let next_part = self.next_part;
-        let saved = self.save_all(writes);
-        if saved.is_err() {
+        let saved = match writes.is_empty() {
+            true => Ok(()),
+            false => self.save_alone(writes),
+        };
+        match saved {
+            Ok(()) if has_part => self.give_up(),
+            Ok(()) => {}
             // The next attempt overwrites the parts of this one.
-            self.next_part = next_part;
+            Err(Full) => self.next_part = next_part,
         }
         saved
     }
 
-    fn save_all(&mut self, writes: &[LogWrite]) -> Result<(), Full> {
+    /// Saves writes and the next part of the items.
+    fn save_with_part(&mut self, writes: &[LogWrite]) -> Result<(), Full> {
+        let Some(mut saving) = self.saving.take() else {
+            return Ok(());
+        };
+        let saved = self.save_both(writes, &mut saving);
+        match saving.offset < saving.items.image.len() {
+            true => self.saving = Some(saving),
+            false => {
+                self.chores.push(Chore::Purge);
+                self.drop_items(saving.items);
+            }
+        }
+        saved
+    }
+
+    fn save_both(&mut self, writes: &[LogWrite], saving: &mut Saving) -> Result<(), Full> {
+        let mut state = self.state.clone();
+        let mut batch = LogBatch::default();
+        for write in writes {
+            add(&mut batch, &mut state, write);
+        }
+        let entries = writes.iter().flat_map(|write| &write.entries);
+        let written: usize = entries.map(|entry| entry.data.len()).sum();
+        let most = self.limits.part_bytes.max(written / SHARE);
+        let end = saving.items.image.len().min(saving.offset + most);
+        add_part(
+            &mut batch,
+            self.next_part,
+            &saving.items.image[saving.offset..end],
+        );
+        if end == saving.items.image.len() {
+            let parts = Parts {
+                applied: saving.items.applied,
+                first: saving.first,
+                last: self.next_part,
+            };
+            state.on_checkpoint(saving.items.base, parts);
+            drop_entries(&mut batch, &state);
+        }
+        self.write(batch, state)?;
+        self.next_part += 1;
+        saving.offset = end;
+        Ok(())
+    }
+
+    /// Saves writes without a part of the items that are being saved.
+    fn save_alone(&mut self, writes: &[LogWrite]) -> Result<(), Full> {
         let mut state = self.state.clone();
         let mut batch = LogBatch::default();
         for write in writes {
@@ -197,35 +270,47 @@ impl<F: FileSystem> Store<F> {
                 drop_entries(&mut batch, &state);
                 self.drop_checkpoint(items.applied);
             }
-            state.on_write(write);
-            let records: Vec<Record> = write.entries.iter().map(Record::of).collect();
-            let added = batch.add_entries::<Records>(LOG, &records);
-            added.expect(
-                "one batch stays below the engine's 2 GiB: a leader has 64 MiB in progress",
-            );
+            add(&mut batch, &mut state, write);
         }
         self.write(batch, state)
     }
 
-    /// Begins to save items; [`Self::save_part`] saves their parts. Drops earlier items that are
-    /// not saved yet.
+    /// Begins to save items, of which each [`Self::save`] saves a part once a
+    /// [chore](Self::do_chores) has found that the disk has room for them. Drops earlier items that
+    /// are not saved yet.
     pub fn begin(&mut self, items: Items) {
         self.drop_checkpoint(u64::MAX);
         if items.applied <= self.state.items().applied {
-            self.checkpoints += 1;
-            return;
+            return self.drop_items(items);
         }
+        self.chores.push(Chore::Ask {
+            applied: items.applied,
+            bytes: items.image.len() as u64 + self.limits.file_bytes,
+        });
         self.saving = Some(Saving {
             items,
+            has_room: false,
             first: self.next_part,
             offset: 0,
         });
     }
 
-    /// Whether items are being saved.
+    /// Takes the answer to a question. Without room, the store abandons the items.
+    pub(super) fn on_answer(&mut self, answer: Answer) {
+        let Some(saving) = &mut self.saving else {
+            return;
+        };
+        match saving.items.applied == answer.applied {
+            true if answer.has_room => saving.has_room = true,
+            true => self.give_up(),
+            false => {}
+        }
+    }
+
+    /// Whether [`Self::save`] has a part of items to save, even without a write.
     #[must_use]
-    pub const fn is_saving(&self) -> bool {
-        self.saving.is_some()
+    pub fn has_part(&self) -> bool {
+        self.saving.as_ref().is_some_and(|saving| saving.has_room)
     }
 
     /// The number of checkpoints that were saved, replaced by later ones, or abandoned.
@@ -234,41 +319,50 @@ impl<F: FileSystem> Store<F> {
         self.checkpoints
     }
 
-    /// Saves the next part of the items. After the last part, the items count, and entries that the
-    /// log need not keep are dropped. If the disk has no room for the items, the store abandons
-    /// them, and the log keeps its length.
+    /// Takes the chores that have come up, for a helper in any thread.
+    pub(super) fn take_chores(&mut self) -> Vec<Chore> {
+        std::mem::take(&mut self.chores)
+    }
+
+    /// Makes the helper that does the chores.
+    pub(super) fn helper(&self) -> Helper<F> {
+        self.helper.clone()
+    }
+
+    /// Does all chores.
     ///
     /// # Panics
     /// If the disk fails.
-    pub fn save_part(&mut self) {
-        let Some(mut saving) = self.saving.take() else {
-            return;
-        };
-        let is_first = saving.offset == 0;
-        let result = match saving.offset < saving.items.image.len() {
-            true if is_first && !self.has_room_for(&saving.items) => Err(Full),
-            true => self.save_next(&mut saving),
-            false => self.finish(&saving),
-        };
-        match result {
-            Err(Full) => self.give_up(&saving),
-            Ok(()) if self.state.items().applied >= saving.items.applied => {}
-            Ok(()) => self.saving = Some(saving),
+    pub fn do_chores(&mut self) {
+        while let Some(chore) = self.chores.pop() {
+            if let Some(answer) = self.helper.run(chore) {
+                self.on_answer(answer);
+            }
         }
     }
 
-    /// Whether the disk has room for items, and for a file of the log after them.
-    fn has_room_for(&self, items: &Items) -> bool {
-        let bytes = items.image.len() as u64 + self.limits.file_bytes;
-        let has_room = has_room(&*self.files, &self.room, bytes);
-        has_room.unwrap_or_else(|error| panic!("the disk does not report its free space: {error}"))
+    /// Frees an image that a write has brought, as a chore.
+    pub(super) fn discard(&mut self, image: Vec<u8>) {
+        self.chores.push(Chore::Free(image));
+    }
+
+    /// Asks for the deletion of files that are no longer needed.
+    pub(super) fn purge(&mut self) {
+        self.chores.push(Chore::Purge);
+    }
+
+    fn drop_items(&mut self, items: Items) {
+        self.checkpoints += 1;
+        self.discard(items.image);
     }
 
     /// Abandons items that do not fit. The next items overwrite their parts.
-    fn give_up(&mut self, saving: &Saving) {
-        self.next_part = saving.first;
-        self.checkpoints += 1;
-        self.purge();
+    fn give_up(&mut self) {
+        if let Some(saving) = self.saving.take() {
+            self.next_part = saving.first;
+            self.purge();
+            self.drop_items(saving.items);
+        }
     }
 
     /// Notes that the replica learns of all writes so far, which are synced. From now on, a log
@@ -279,17 +373,6 @@ impl<F: FileSystem> Store<F> {
     pub fn acknowledge(&mut self) {
         if let Err(error) = self.mark.set(self.state.number()) {
             panic!("the disk cannot save the mark of the log: {error}");
-        }
-    }
-
-    /// Lets the engine delete files that are no longer needed.
-    ///
-    /// # Panics
-    /// If the disk fails.
-    pub fn purge(&self) {
-        match self.engine.purge_expired_files() {
-            Err(error) if !is_no_room(&error) => fail(&error),
-            _ => {}
         }
     }
 
@@ -309,54 +392,25 @@ impl<F: FileSystem> Store<F> {
 
     fn drop_checkpoint(&mut self, applied: u64) {
         let is_old = |it: &mut Saving| it.items.applied <= applied;
-        if self.saving.take_if(is_old).is_some() {
-            self.checkpoints += 1;
+        if let Some(saving) = self.saving.take_if(is_old) {
+            self.drop_items(saving.items);
         }
     }
 
-    /// Saves all parts of some items. No record counts them yet.
+    /// Saves all parts of a leader's items. No record counts them yet.
     fn save_parts(&mut self, items: &Items) -> Result<Parts, Full> {
-        let mut saving = Saving {
-            items: items.clone(),
-            first: self.next_part,
-            offset: 0,
-        };
-        while saving.offset < items.image.len() {
-            self.save_next(&mut saving)?;
+        let first = self.next_part;
+        for part in items.image.chunks(self.limits.part_bytes * ALONE) {
+            let mut batch = LogBatch::default();
+            add_part(&mut batch, self.next_part, part);
+            self.append(&mut batch)?;
+            self.next_part += 1;
         }
-        Ok(self.parts_of(&saving))
-    }
-
-    fn save_next(&mut self, saving: &mut Saving) -> Result<(), Full> {
-        let rest = &saving.items.image[saving.offset..];
-        let part = &rest[..rest.len().min(self.limits.part_bytes)];
-        let mut batch = LogBatch::default();
-        let record = Record::part(self.next_part, part);
-        let added = batch.add_entries::<Records>(ITEMS, &[record]);
-        added.expect("a part is small");
-        self.append(&mut batch)?;
-        self.next_part += 1;
-        saving.offset += part.len();
-        Ok(())
-    }
-
-    const fn parts_of(&self, saving: &Saving) -> Parts {
-        Parts {
-            applied: saving.items.applied,
-            first: saving.first,
+        Ok(Parts {
+            applied: items.applied,
+            first,
             last: self.next_part - 1,
-        }
-    }
-
-    fn finish(&mut self, saving: &Saving) -> Result<(), Full> {
-        let mut state = self.state.clone();
-        state.on_checkpoint(saving.items.base, self.parts_of(saving));
-        let mut batch = LogBatch::default();
-        drop_entries(&mut batch, &state);
-        self.write(batch, state)?;
-        self.checkpoints += 1;
-        self.purge();
-        Ok(())
+        })
     }
 
     /// Writes a batch together with the resulting state.
@@ -387,6 +441,20 @@ impl<F: FileSystem> std::fmt::Debug for Store<F> {
     }
 }
 
+/// Adds the entries and promises of a write to a batch.
+fn add(batch: &mut LogBatch, state: &mut State, write: &LogWrite) {
+    state.on_write(write);
+    let records: Vec<Record> = write.entries.iter().map(Record::of).collect();
+    let added = batch.add_entries::<Records>(LOG, &records);
+    added.expect("one batch stays below the engine's 2 GiB: a leader has 64 MiB in progress");
+}
+
+/// Adds a part of items to a batch.
+fn add_part(batch: &mut LogBatch, number: u64, part: &[u8]) {
+    let added = batch.add_entries::<Records>(ITEMS, &[Record::part(number, part)]);
+    added.expect("a part is small");
+}
+
 /// Drops the entries and parts that no longer count.
 fn drop_entries(batch: &mut LogBatch, state: &State) {
     let index = state.base().0 + 1;
@@ -395,7 +463,7 @@ fn drop_entries(batch: &mut LogBatch, state: &State) {
     batch.add_command(ITEMS, Command::Compact { index });
 }
 
-fn is_no_room(error: &Error) -> bool {
+pub(super) fn is_no_room(error: &Error) -> bool {
     match error {
         Error::Io(error) => is_full(error),
         Error::TryAgain(_) => true,
@@ -403,7 +471,7 @@ fn is_no_room(error: &Error) -> bool {
     }
 }
 
-fn fail(error: &Error) -> ! {
+pub(super) fn fail(error: &Error) -> ! {
     panic!("the disk cannot save the log: {error}")
 }
 
@@ -417,75 +485,6 @@ fn lost(last: u64, acknowledged: u64) -> Loss {
     Loss::Incomplete(format!("{all}: the end of its last file is damaged"))
 }
 
-fn incomplete(why: &str) -> Loss {
+pub(super) fn incomplete(why: &str) -> Loss {
     Loss::Incomplete(why.to_owned())
-}
-
-/// Reads in a thread of its own. For each thread, the engine caches the last block that it has
-/// read, by its place in the log. This thread may have read another directory's log, and the engine
-/// would then take the cached block for the block at the same place here.
-fn read_alone<F: FileSystem>(
-    engine: &Engine<F>,
-    first: (u64, u64),
-) -> Result<Option<(State, Remains)>, Loss> {
-    let found = std::thread::scope(|scope| scope.spawn(|| read(engine, first)).join());
-    found.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-/// Reads the state, and everything that it counts.
-fn read<F: FileSystem>(
-    engine: &Engine<F>,
-    first: (u64, u64),
-) -> Result<Option<(State, Remains)>, Loss> {
-    let Some(bytes) = engine.get(LOG, STATE) else {
-        return Ok(None);
-    };
-    // The engine has verified the checksum.
-    if let Some(newer) = State::newer(&bytes) {
-        return Err(Loss::Newer(newer));
-    }
-    if let Some((format, known)) = State::older(&bytes) {
-        return Err(Loss::Older(format, known));
-    }
-    let state = State::decode(&bytes);
-    let mut state = state.map_err(|_| incomplete("the record of its state is damaged"))?;
-    state.begin_at(first);
-    let remains = Remains {
-        promises: state.promises(),
-        base: state.base(),
-        entries: entries(engine, &state)?,
-        items: items(engine, state.items())?,
-    };
-    Ok(Some((state, remains)))
-}
-
-fn entries<F: FileSystem>(engine: &Engine<F>, state: &State) -> Result<Vec<Entry>, Loss> {
-    let (first, end) = (state.base().0 + 1, state.last() + 1);
-    let mut records = Vec::new();
-    let read = engine.fetch_entries_to::<Records>(LOG, first, end, None, &mut records);
-    read.map_err(|error| incomplete(&format!("entries {first} to {}: {error}", end - 1)))?;
-    let entries: Vec<Entry> = records.into_iter().map(Record::into_entry).collect();
-    match entries.iter().map(|entry| entry.index).eq(first..end) {
-        true => Ok(entries),
-        false => Err(incomplete(&format!(
-            "some of entries {first} to {} are gone",
-            end - 1
-        ))),
-    }
-}
-
-fn items<F: FileSystem>(engine: &Engine<F>, parts: Parts) -> Result<Option<(u64, Vec<u8>)>, Loss> {
-    if parts.applied == 0 {
-        return Ok(None);
-    }
-    let mut image = Vec::new();
-    for number in parts.first..=parts.last {
-        let part = engine.get_entry::<Records>(ITEMS, number);
-        let part =
-            part.map_err(|error| incomplete(&format!("part {number} of the items: {error}")))?;
-        let part =
-            part.ok_or_else(|| incomplete(&format!("part {number} of the items is gone")))?;
-        image.extend_from_slice(&part.bytes);
-    }
-    Ok(Some((parts.applied, image)))
 }

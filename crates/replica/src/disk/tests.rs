@@ -74,6 +74,15 @@ fn store(folder: &Scratch) -> (Store<Files>, Option<Remains>) {
     .unwrap()
 }
 
+/// Saves the items that the log has begun to save.
+fn finish<F: raft_engine::env::FileSystem>(log: &mut Store<F>) {
+    log.do_chores();
+    while log.has_part() {
+        log.save(&[]).unwrap();
+        log.do_chores();
+    }
+}
+
 fn indices(remains: &Remains) -> Vec<u64> {
     remains.entries.iter().map(|entry| entry.index).collect()
 }
@@ -109,13 +118,9 @@ fn a_checkpoint_shortens_the_log_and_frees_files() {
                 image: vec![index as u8; 333],
             });
         }
-        if log.is_saving() {
-            log.save_part();
-        }
+        log.do_chores();
     }
-    while log.is_saving() {
-        log.save_part();
-    }
+    finish(&mut log);
     assert_eq!(log.checkpoints(), 4);
     let files = fs::read_dir(folder.join("log")).unwrap().count();
     assert!(files < 9, "{files} files");
@@ -394,6 +399,9 @@ fn a_backup_that_is_cut_off_or_changed_is_refused() {
         assert!(Backup::decode(&bytes[..end]).is_err(), "cut off at {end}");
     }
     assert!(Backup::decode(&[&bytes[..], &[0]].concat()).is_err());
+    assert_eq!(Backup::decode(b"dear"), Err(BackupError::Foreign));
+    let cut = Backup::decode(&bytes[..bytes.len() - 1]);
+    assert_eq!(cut, Err(BackupError::Damaged));
     for place in 0..bytes.len() {
         for bit in [1, 0x80] {
             let mut changed = bytes.clone();

@@ -1,15 +1,15 @@
 //! The thread that writes. While it syncs, its replica goes on: it sends appends, and answers reads
 //! and heartbeats. The next sync covers all work that arrives during the current one (group
-//! commit).
+//! commit). A second thread does the chores, for which no write waits.
 //!
-//! A panic in this thread comes from a failed sync or from the engine. It ends this thread. When
+//! A panic in these threads comes from a failed sync or from the engine. It ends its thread. When
 //! the replica next polls its disk, it panics in its own thread, with the same text. No
-//! acknowledgement can leave in between, because each waits for a report of this thread.
+//! acknowledgement can leave in between, because each waits for a poll.
 
 use std::io;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread::{Builder, JoinHandle};
@@ -18,26 +18,35 @@ use std::time::{Duration, Instant};
 use dunlin_core::Nanos;
 use raft_engine::env::FileSystem;
 
+use super::chores::{Answer, Chore, Helper};
 use super::folder::Folder;
-use super::store::Store;
+use super::store::{Full, Store};
 use crate::wire::Roster;
 use crate::work::{Disk, DiskFigures, LogWrite, Saved, Work};
 
 /// Time between two attempts to write on a full disk.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A disk with a thread of its own.
+/// A message to the thread that writes.
+enum Order {
+    Work(Work),
+    /// The other thread has found out whether there is room for items.
+    Answer(Answer),
+    /// No work will follow.
+    End,
+}
+
+/// A disk with threads of its own.
 #[derive(Debug)]
 pub(super) struct Threaded {
     folder: Folder,
-    /// `None` at its end.
-    work: Option<Sender<Work>>,
-    thread: Option<JoinHandle<()>>,
+    orders: Sender<Order>,
+    threads: Vec<JoinHandle<()>>,
     shared: Arc<Shared>,
     seen: u64,
 }
 
-/// Reports of the thread.
+/// Reports of the thread that writes.
 #[derive(Debug, Default)]
 struct Shared {
     saved: Mutex<Saved>,
@@ -76,7 +85,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Wakes the replica when the thread ends, for any reason.
+/// Wakes the replica when a thread ends, for any reason.
 struct Bell(Arc<Shared>);
 
 impl Drop for Bell {
@@ -86,39 +95,53 @@ impl Drop for Bell {
 }
 
 impl Threaded {
-    /// Starts the thread.
+    /// Starts the threads.
     pub(super) fn start<F: FileSystem + 'static>(
         folder: Folder,
         store: Store<F>,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
-        let (sender, receiver) = channel();
-        let bell = Bell(Arc::clone(&shared));
-        let thread = Builder::new()
-            .name("replica-disk".to_owned())
-            .spawn(move || {
-                let store = Writer::new(store, receiver, &bell.0).run();
-                if !bell.0.has_failed.load(Ordering::Acquire) {
-                    drop(ManuallyDrop::into_inner(store));
-                }
-                drop(bell);
-            })?;
-        Ok(Self {
+        let (orders, received) = channel();
+        let (chores, asked) = channel();
+        let mut disk = Self {
             folder,
-            work: Some(sender),
-            thread: Some(thread),
+            orders: orders.clone(),
+            threads: Vec::new(),
             shared,
             seen: 0,
-        })
+        };
+        let helper = store.helper();
+        disk.spawn("replica-chores", move |_| {
+            do_chores(&helper, &asked, &orders)
+        })?;
+        disk.spawn("replica-disk", move |shared| {
+            let store = Writer::new(store, received, chores, shared).run();
+            if !shared.has_failed.load(Ordering::Acquire) {
+                drop(ManuallyDrop::into_inner(store));
+            }
+        })?;
+        Ok(disk)
     }
 
+    fn spawn(&mut self, name: &str, run: impl FnOnce(&Shared) + Send + 'static) -> io::Result<()> {
+        let bell = Bell(Arc::clone(&self.shared));
+        let thread = Builder::new().name(name.to_owned()).spawn(move || {
+            run(&bell.0);
+            drop(bell);
+        })?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// Whether a thread has ended; both end together unless one has panicked.
     fn has_ended(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+        self.threads.len() < 2 || self.threads.iter().any(JoinHandle::is_finished)
     }
 
-    /// Panics in the replica's thread, because the disk's thread has ended.
+    /// Panics in the replica's thread, because a thread of the disk has ended.
     fn fail(&mut self) -> ! {
-        let payload = self.thread.take().and_then(|thread| thread.join().err());
+        let ended = self.threads.extract_if(.., |thread| thread.is_finished());
+        let payload = ended.filter_map(|thread| thread.join().err()).next();
         let payload = payload.unwrap_or_else(|| Box::new("it has panicked before"));
         let text = match payload.downcast::<String>() {
             Ok(text) => *text,
@@ -134,6 +157,16 @@ impl Threaded {
     }
 }
 
+/// Does chores until no more can come.
+fn do_chores<F: FileSystem>(helper: &Helper<F>, asked: &Receiver<Chore>, orders: &Sender<Order>) {
+    for chore in asked {
+        if let Some(answer) = helper.run(chore) {
+            // Without a receiver, no more chores come.
+            let _ = orders.send(Order::Answer(answer));
+        }
+    }
+}
+
 impl Disk for Threaded {
     fn take_seat(&mut self, roster: &Roster) -> io::Result<()> {
         // The replica's thread waits for this sync itself. It happens once for each seat, before
@@ -142,9 +175,8 @@ impl Disk for Threaded {
     }
 
     fn submit(&mut self, work: Work, _now: Nanos) {
-        let sender = self.work.as_ref().expect("work comes before the end");
         // If the thread has ended, the replica panics when it next polls the disk.
-        let _ = sender.send(work);
+        let _ = self.orders.send(Order::Work(work));
     }
 
     fn saved(&mut self, _now: Nanos) -> Saved {
@@ -173,19 +205,21 @@ impl Drop for Threaded {
     fn drop(&mut self) {
         let panics = std::thread::panicking();
         self.shared.has_failed.store(panics, Ordering::Release);
-        self.work = None;
-        if let Some(thread) = self.thread.take() {
+        let _ = self.orders.send(Order::End);
+        // The thread that writes ends first, and the other one then has no more chores.
+        for thread in self.threads.drain(..).rev() {
             // If the thread panicked, its panic has been printed already.
             let _ = thread.join();
         }
     }
 }
 
-/// The thread's side.
+/// The side of the thread that writes.
 struct Writer<'a, F: FileSystem> {
     /// Not dropped after a panic, because its engine would sync a file once more.
     store: ManuallyDrop<Store<F>>,
-    work: Receiver<Work>,
+    orders: Receiver<Order>,
+    chores: Sender<Chore>,
     shared: &'a Shared,
     writes: Vec<LogWrite>,
     saved: Saved,
@@ -194,10 +228,16 @@ struct Writer<'a, F: FileSystem> {
 }
 
 impl<'a, F: FileSystem> Writer<'a, F> {
-    const fn new(store: Store<F>, work: Receiver<Work>, shared: &'a Shared) -> Self {
+    const fn new(
+        store: Store<F>,
+        orders: Receiver<Order>,
+        chores: Sender<Chore>,
+        shared: &'a Shared,
+    ) -> Self {
         Self {
             store: ManuallyDrop::new(store),
-            work,
+            orders,
+            chores,
             shared,
             writes: Vec::new(),
             saved: Saved {
@@ -212,61 +252,59 @@ impl<'a, F: FileSystem> Writer<'a, F> {
     /// Runs until there is no more work, and returns the store.
     fn run(mut self) -> ManuallyDrop<Store<F>> {
         while self.collect() {
-            let Some(number) = self.writes.last().map(|write| write.number) else {
-                self.store.save_part();
-                self.on_saved(self.saved.number);
-                continue;
-            };
             let begin = Instant::now();
             match self.store.save(&self.writes) {
-                Ok(()) => {
-                    self.shared.count(begin.elapsed().into());
-                    self.on_saved(number);
-                }
-                Err(_) if self.is_last => break,
-                Err(_) => self.on_full(),
+                Ok(()) => self.on_saved(begin.elapsed().into()),
+                Err(Full) if self.is_last => break,
+                Err(Full) => self.on_full(),
+            }
+            for chore in self.store.take_chores() {
+                // If the other thread has ended, the replica panics when it next polls the disk.
+                let _ = self.chores.send(chore);
             }
         }
         self.store
     }
 
-    /// Takes the work that is queued, or waits for some. False: no work is left, and none will
-    /// come.
+    /// Takes the orders that are queued, or waits for some. False: nothing is left to save.
     fn collect(&mut self) -> bool {
-        if self.writes.is_empty() && !self.store.is_saving() {
-            match self.work.recv() {
-                Ok(work) => self.take(work),
+        if self.writes.is_empty() && !self.store.has_part() && !self.is_last {
+            match self.orders.recv() {
+                Ok(order) => self.take(order),
                 Err(_) => return false,
             }
         }
-        loop {
-            match self.work.try_recv() {
-                Ok(work) => self.take(work),
-                Err(TryRecvError::Empty) => return true,
-                Err(TryRecvError::Disconnected) => {
-                    // Items only let the log be shorter, so they need not be saved.
-                    self.is_last = true;
-                    return !self.writes.is_empty();
-                }
-            }
+        while let Ok(order) = self.orders.try_recv() {
+            self.take(order);
+        }
+        // At the end, items need not be saved, because they only let the log be shorter.
+        !self.is_last || !self.writes.is_empty()
+    }
+
+    fn take(&mut self, order: Order) {
+        match order {
+            Order::Work(Work::Write(write)) => self.writes.push(write),
+            Order::Work(Work::Checkpoint(items)) => self.store.begin(items),
+            Order::Answer(answer) => self.store.on_answer(answer),
+            Order::End => self.is_last = true,
         }
     }
 
-    fn take(&mut self, work: Work) {
-        match work {
-            Work::Write(write) => self.writes.push(write),
-            Work::Checkpoint(items) => self.store.begin(items),
+    fn on_saved(&mut self, time: Nanos) {
+        let mut number = self.saved.number;
+        if let Some(last) = self.writes.last() {
+            number = last.number;
+            self.shared.count(time);
         }
-    }
-
-    fn on_saved(&mut self, number: u64) {
-        self.writes.clear();
         self.store.acknowledge();
         self.report(Saved {
             number,
             checkpoints: self.store.checkpoints(),
             is_full: false,
         });
+        for items in self.writes.drain(..).filter_map(|write| write.items) {
+            self.store.discard(items.image);
+        }
     }
 
     /// Waits before the next attempt. Deleting unneeded files may make room.

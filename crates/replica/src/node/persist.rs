@@ -52,7 +52,7 @@ impl<A> Node<A> {
     pub(super) fn keep(&mut self, news: News, out: &mut Output<A>) {
         add(&mut out.messages, news.messages);
         #[cfg(feature = "mutants")]
-        self.answer_early(out);
+        self.be_early(out);
         let kept = store(&mut self.raft.raft, news.promises);
         confirm(&mut self.raft.raft, kept);
     }
@@ -69,7 +69,7 @@ impl<A> Node<A> {
     /// Hands entries and promises to the disk. Messages that depend on them wait.
     pub(super) fn save(&mut self, news: News, items: Option<Items>, out: &mut Output<A>) {
         #[cfg(feature = "mutants")]
-        self.answer_early(out);
+        self.be_early(out);
         let entries = self.raft.raft.raft_log.unstable.entries.clone();
         let kept = store(&mut self.raft.raft, news.promises);
         let term = self.term();
@@ -89,6 +89,16 @@ impl<A> Node<A> {
             return journal.hold(news.messages);
         }
         journal.send(news.messages, news.are_leaders, term);
+    }
+
+    /// Commits entries that are only in this node's log, for a planted bug.
+    #[cfg(feature = "mutants")]
+    fn be_early(&mut self, out: &mut Output<A>) {
+        if self.leads() && self.options.shows(crate::options::Mutant::EarlyCommit) {
+            let log = &mut self.raft.raft.raft_log;
+            log.commit_to(log.last_index());
+        }
+        self.answer_early(out);
     }
 
     /// Answers puts that are only in this node's log, for a planted bug.

@@ -108,7 +108,11 @@ impl SimDisk {
     /// Begins the next batch, if there is work.
     fn begin(&mut self, now: Nanos) {
         let number = self.writes.last().map(|write| write.number);
-        if self.busy.is_some() || (number.is_none() && !self.store.is_saving()) {
+        if self.busy.is_some() {
+            return;
+        }
+        self.store.do_chores();
+        if number.is_none() && !self.store.has_part() {
             return;
         }
         let result = match self.bug {
@@ -129,10 +133,6 @@ impl SimDisk {
     }
 
     fn work(&mut self) -> Result<(), Full> {
-        if self.writes.is_empty() {
-            self.store.save_part();
-            return Ok(());
-        }
         self.store.save(&self.writes)
     }
 }

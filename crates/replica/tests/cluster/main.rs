@@ -1,10 +1,10 @@
 //! Simulated clusters of three, five and seven replicas, with clients, under loss, partitions,
 //! pauses, crashes and restarts. Half of them have their logs in memory, which a restart keeps; the
 //! others have `raft-engine` on simulated disks, which lose, tear and reorder what is not synced,
-//! fill up, and fail. In a third, members join and leave. The checks: one leader in each term, logs
-//! that match, no committed entry lost, and linearizability, which means that each key behaves like
-//! a register that one operation at a time changes, and each write takes effect once. Planted bugs
-//! must be found.
+//! fill up, and fail. In a quarter, members join and leave. The checks: one leader in each term,
+//! logs that match, no committed entry lost, and linearizability, which means that each key behaves
+//! like a register that one operation at a time changes, and each write takes effect once. Planted
+//! bugs must be found.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -108,6 +108,7 @@ fn every_planted_bug_is_found() {
     // the same, and with a part of the message by which the bug must be found.
     let planted = [
         (Bug::Replica(Mutant::EarlyAnswer), 0, "no order explains"),
+        (Bug::Replica(Mutant::EarlyCommit), 0, "as entry"),
         (Bug::Replica(Mutant::StaleRead), 77, "no order explains"),
         (Bug::Replica(Mutant::Repeat), 0, "no order explains"),
         (Bug::Replica(Mutant::TwoVotes), 27, "has the leaders"),
@@ -122,7 +123,7 @@ fn every_planted_bug_is_found() {
         (Bug::LostTail, 255, "contradict the log"),
         // Either the mark or the other replicas' logs reveal it.
         (Bug::Disk(DiskBug::NoSync), 20, " log"),
-        (Bug::Disk(DiskBug::CaughtPanic), 100, "a log is lost"),
+        (Bug::Disk(DiskBug::CaughtPanic), 188, "a log is lost"),
     ];
     for (bug, first, message) in planted {
         let mut seeds = (first..).take(BUG_SEEDS);

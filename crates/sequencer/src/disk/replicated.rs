@@ -18,7 +18,7 @@ use std::thread;
 use dunlin_nexus::Open;
 use dunlin_replica::{Compare, Connection, Error, Found, Write};
 
-use super::Disk;
+use super::{Disk, Unchanged};
 use crate::state::SLOT;
 
 /// The most names of epochs in an answer. Old epochs are removed, so there are only a few.
@@ -164,7 +164,13 @@ impl<S: StoreCalls + 'static> Replicated<S> {
         });
         self.calls.send(call).map_err(|_| ended())?;
         let result = result.recv().map_err(|_| ended())?;
-        result.map_err(|error| io::Error::other(format!("the replicated store: {error}")))
+        result.map_err(|error| {
+            let text = format!("the replicated store: {error}");
+            match error {
+                Error::Unavailable | Error::Full => io::Error::other(Unchanged(text)),
+                _ => io::Error::other(text),
+            }
+        })
     }
 
     /// The prefix of the names in the list.
@@ -277,3 +283,6 @@ impl<S: StoreCalls + 'static> Disk for Replicated<S> {
 fn ended() -> io::Error {
     io::Error::other("the thread with the connection to the replicated store has ended")
 }
+
+#[cfg(test)]
+mod tests;

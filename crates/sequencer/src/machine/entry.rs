@@ -121,6 +121,13 @@ impl NamedSequence {
         }
     }
 
+    /// Notes that the slot was not written.
+    pub(super) const fn on_unchanged(&mut self) {
+        if self.coming.take().is_some() {
+            self.is_short = true;
+        }
+    }
+
     /// Continues from the limit of the previous epoch, whose server may have given all numbers
     /// below it.
     pub(super) const fn inherit(&mut self, limit: u64) {

@@ -35,7 +35,7 @@ impl Sequencer {
                 Kind::Inherit(self.before)
             }
             Stage::Inheriting if now >= self.check_at => Kind::Inherit(self.before),
-            Stage::Serving if self.is_short => self.save(),
+            Stage::Serving if self.is_short && now >= self.save_at => self.save(),
             Stage::Serving if now >= self.check_at => Kind::Check,
             Stage::Stopping => self.save(),
             _ => return None,
@@ -54,7 +54,7 @@ impl Sequencer {
         match self.stage {
             _ if self.under.is_some() => Nanos::MAX,
             Stage::TakingOver(until) => until,
-            Stage::Serving if self.is_short => Nanos::ZERO,
+            Stage::Serving if self.is_short => self.save_at.min(self.check_at),
             Stage::Serving | Stage::Inheriting => self.check_at,
             Stage::Claimed(_) | Stage::Stopping => Nanos::ZERO,
             Stage::Ended => Nanos::MAX,
@@ -108,6 +108,7 @@ impl Sequencer {
             }
             // The next look comes soon, and the lease continues until then.
             Err(JobError::Read(_)) => {}
+            Err(JobError::Unchanged(error)) => self.on_unchanged(under, error),
             Err(JobError::Write(error)) => self.end(Ending::Failed(error)),
             Err(JobError::Damaged(epoch, damage)) => self.end(Ending::Damaged(epoch, damage)),
         }
@@ -122,6 +123,20 @@ impl Sequencer {
         if self.before == 0 {
             self.clean_slots = self.clean_slots.saturating_add(1);
         }
+    }
+
+    /// Notes that a slot was not written. The next attempt writes the same slot. A server that is
+    /// stopping does not try again, because its limits only leave a gap.
+    fn on_unchanged(&mut self, under: Under, error: std::io::Error) {
+        if under.is_last {
+            return self.end(Ending::Failed(error));
+        }
+        self.generation -= 1;
+        self.entries
+            .iter_mut()
+            .for_each(NamedSequence::on_unchanged);
+        self.is_short = true;
+        self.save_at = self.check_at;
     }
 
     fn on_newest(&mut self, newest: u32, begin: Nanos) {

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::*;
-use crate::disk::{Done, JobError, Kind, Outcome};
+use crate::disk::{Done, JobError, Kind, Outcome, Unchanged};
 use crate::state::State;
 use crate::wire::MAX_NAME;
 
@@ -82,6 +82,38 @@ fn numbers_are_given_only_after_their_save() {
     sequencer.on_outcome(outcome(Done::Saved(7)));
     assert_eq!(sequencer.take(&take(2), Nanos(10)), Taken::First(50));
     assert_eq!(sequencer.take(&take(1), Nanos(10)), Taken::First(52));
+}
+
+fn unchanged() -> Outcome {
+    let error = io::Error::other(Unchanged("no leader".to_owned()));
+    Outcome {
+        result: Err(JobError::Unchanged(error)),
+    }
+}
+
+#[test]
+fn a_save_that_changed_nothing_is_tried_again_after_a_while() {
+    let mut sequencer = Sequencer::new(claim(0, &[("a", 50)]), OPTIONS);
+    let job = sequencer.next_job(Nanos(10)).expect("a block is due");
+    sequencer.on_outcome(unchanged());
+    assert_eq!(sequencer.take(&take(1), Nanos(10)), Taken::Later);
+    assert_eq!(sequencer.next_job(Nanos(10)), None, "not at once");
+    let next = sequencer.next_job_at();
+    assert_eq!(next, Nanos(310), "a third of the lease later");
+    // The slot that still has the earlier state is written, and not the one with the last state.
+    assert_eq!(sequencer.next_job(next), Some(job));
+    sequencer.on_outcome(outcome(Done::Saved(7)));
+    assert_eq!(sequencer.take(&take(2), next), Taken::First(50));
+    assert!(sequencer.ending().is_none());
+}
+
+#[test]
+fn a_server_that_stops_does_not_try_again() {
+    let mut sequencer = started();
+    sequencer.stop();
+    sequencer.next_job(Nanos(10)).expect("the last state");
+    sequencer.on_outcome(unchanged());
+    assert!(matches!(sequencer.ending(), Some(Ending::Failed(_))));
 }
 
 #[test]

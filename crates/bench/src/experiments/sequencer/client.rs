@@ -53,7 +53,7 @@ pub(super) enum Step {
 
 /// The state of the endpoint.
 #[derive(Debug)]
-struct App {
+pub(super) struct App {
     step: Step,
     batch: usize,
     sessions: Vec<Session>,
@@ -89,42 +89,29 @@ fn take(parent: &Parent) -> anyhow::Result<()> {
 }
 
 fn steps<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
-    let app = App {
-        step: Step::Echo,
-        batch: params.batch,
-        sessions: Vec::new(),
-        next: 0,
-        request: [0; Take::SIZE],
-        upper: 0,
-        free: Vec::new(),
-        is_ending: false,
-        answers: 0,
-        taken: 0,
-        highest: 0,
-        opened: None,
-        wrong: None,
-    };
-    let mut rpc: Rpc<T, App> = params.setting.open(app)?;
-    rpc.on_completion(App::on_done);
-    connect(&mut rpc, params)?;
+    let mut rpc: Rpc<T, App> = params.setting.open(App::new(params.batch))?;
+    connect(&mut rpc, params, || {})?;
     let mut rates = Vec::new();
     for &step in &params.steps {
         rates.push(measure(&mut rpc, step, params.span)?);
     }
-    let app = rpc.app();
-    // The sequence is new, and this is its only client.
-    ensure!(
-        app.highest == app.taken,
-        "{} numbers were taken, and the highest is {}",
-        app.taken,
-        app.highest
-    );
+    rpc.app().check_all()?;
     params.setting.seat.step_back()?;
     let side = Side::read(&mut rpc)?;
     parent.say(&(rates, side))
 }
 
-fn connect<T: Medium>(rpc: &mut Rpc<T, App>, params: &Params) -> anyhow::Result<()> {
+/// Connects, opens the sequence, and makes the requests. `others` runs the server, if it is in this
+/// thread.
+///
+/// # Errors
+/// A session or the sequence cannot be opened.
+pub(super) fn connect<T: Medium>(
+    rpc: &mut Rpc<T, App>,
+    params: &Params,
+    mut others: impl FnMut(),
+) -> anyhow::Result<()> {
+    rpc.on_completion(App::on_done);
     let options = ConnectOptions {
         session: SessionOptions::DEFAULT
             .with_window(WINDOW)
@@ -133,6 +120,10 @@ fn connect<T: Medium>(rpc: &mut Rpc<T, App>, params: &Params) -> anyhow::Result<
     };
     for _ in 0..params.clients {
         let session = rpc.connect_with(params.server, &options)?;
+        while rpc.session_info(session).is_ok_and(|info| !info.open) {
+            rpc.run_once();
+            others();
+        }
         rpc.wait_connected(session)?;
         rpc.app_mut().sessions.push(session);
     }
@@ -144,7 +135,10 @@ fn connect<T: Medium>(rpc: &mut Rpc<T, App>, params: &Params) -> anyhow::Result<
     let (request, response) = (rpc.cx().copy(&open.encode())?, rpc.buf(Opened::SIZE)?);
     let session = rpc.app().sessions[0];
     rpc.call(session, OPEN, request, response, Tag(0))?;
-    rpc.run_until(|rpc| rpc.app().opened.is_some());
+    while rpc.app().opened.is_none() {
+        rpc.run_once();
+        others();
+    }
     let app = rpc.app_mut();
     let done = app.opened.take().context("the loop waited for it")?;
     done.result?;
@@ -173,15 +167,14 @@ fn connect<T: Medium>(rpc: &mut Rpc<T, App>, params: &Params) -> anyhow::Result<
 )]
 fn measure<T: Medium>(rpc: &mut Rpc<T, App>, step: Step, span: Duration) -> anyhow::Result<f64> {
     let (app, mut cx) = rpc.with();
-    (app.step, app.is_ending) = (step, false);
-    app.issue(&mut cx);
+    app.begin(step, &mut cx);
     run_for(rpc, WARM_UP, |_| false)?;
     let (begin, first) = (Instant::now(), rpc.app().answers);
     run_for(rpc, span, |_| false)?;
     let rate = (rpc.app().answers - first) as f64 / begin.elapsed().as_secs_f64();
-    rpc.app_mut().is_ending = true;
-    run_for(rpc, STUCK, |app| app.free.len() == INFLIGHT)?;
-    ensure!(rpc.app().free.len() == INFLIGHT, "a request does not end");
+    rpc.app_mut().end();
+    run_for(rpc, STUCK, App::is_idle)?;
+    ensure!(rpc.app().is_idle(), "a request does not end");
     Ok(rate)
 }
 
@@ -196,6 +189,55 @@ impl Stepping for App {
 }
 
 impl App {
+    pub(super) const fn new(batch: usize) -> Self {
+        Self {
+            step: Step::Echo,
+            batch,
+            sessions: Vec::new(),
+            next: 0,
+            request: [0; Take::SIZE],
+            upper: 0,
+            free: Vec::new(),
+            is_ending: false,
+            answers: 0,
+            taken: 0,
+            highest: 0,
+            opened: None,
+            wrong: None,
+        }
+    }
+
+    /// Begins a step, with all requests in flight.
+    pub(super) fn begin(&mut self, step: Step, cx: &mut Cx<'_>) {
+        (self.step, self.is_ending) = (step, false);
+        self.issue(cx);
+    }
+
+    /// Issues no more requests.
+    pub(super) const fn end(&mut self) {
+        self.is_ending = true;
+    }
+
+    /// Whether nothing is in flight.
+    pub(super) const fn is_idle(&self) -> bool {
+        self.free.len() == INFLIGHT
+    }
+
+    /// Checks that no number was given twice or left out.
+    ///
+    /// # Errors
+    /// The numbers have gaps or repetitions.
+    pub(super) fn check_all(&self) -> anyhow::Result<()> {
+        // The sequence is new, and this is its only client.
+        ensure!(
+            self.highest == self.taken,
+            "{} numbers were taken, and the highest is {}",
+            self.taken,
+            self.highest
+        );
+        Ok(())
+    }
+
     fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) {
         if self.request[0] == 0 {
             self.opened = Some(done);

@@ -53,7 +53,7 @@ impl Server {
 }
 
 /// A directory that is deleted when the process ends.
-struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
 
 impl Drop for Folder {
     fn drop(&mut self) {
@@ -70,17 +70,9 @@ fn give(parent: &Parent) -> anyhow::Result<()> {
 
 fn serve<T: Medium>(parent: &Parent, setting: &Setting) -> anyhow::Result<()> {
     let asked = listen_to_parent();
-    let name = format!("dunlin-numbers-{}", std::process::id());
-    let folder = Folder(std::env::temp_dir().join(name));
-    let (options, process) = (Options::DEFAULT, std::process::id());
-    let mut files = Files::open(&folder.0)?;
-    let claim = dunlin::sequencer::take_directory(&mut files, Taking::Free, &options, process)?;
-    let mut rpc: Rpc<T, Desk> = setting.open(Desk::new(claim, options))?;
-    serve_numbers(&mut rpc);
-    rpc.on(ECHO, |_, request, cx| {
-        let data = request.data();
-        request.reply(cx, ANSWER, |out| out.copy_from_slice(&data[..ANSWER]));
-    });
+    let (desk, files, folder) = desk()?;
+    let mut rpc: Rpc<T, Desk> = setting.open(desk)?;
+    register(&mut rpc);
     let keeper = Keeper::start(files, rpc.waker())?;
     parent.say(&rpc.nexus().address())?;
     keeper.drive(&mut rpc, || asked.load(Ordering::Relaxed));
@@ -88,4 +80,26 @@ fn serve<T: Medium>(parent: &Parent, setting: &Setting) -> anyhow::Result<()> {
     // The parent may end this process as soon as it has the answer.
     drop(folder);
     parent.say(&side)
+}
+
+/// Makes the state of a server, and the files in which it reserves numbers.
+///
+/// # Errors
+/// The directory cannot be made.
+pub(super) fn desk() -> anyhow::Result<(Desk, Files, Folder)> {
+    let name = format!("dunlin-numbers-{}", std::process::id());
+    let folder = Folder(std::env::temp_dir().join(name));
+    let (options, process) = (Options::DEFAULT, std::process::id());
+    let mut files = Files::open(&folder.0)?;
+    let claim = dunlin::sequencer::take_directory(&mut files, Taking::Free, &options, process)?;
+    Ok((Desk::new(claim, options), files, folder))
+}
+
+/// Registers numbers and echoes.
+pub(super) fn register<T: Medium>(rpc: &mut Rpc<T, Desk>) {
+    serve_numbers(rpc);
+    rpc.on(ECHO, |_, request, cx| {
+        let data = request.data();
+        request.reply(cx, ANSWER, |out| out.copy_from_slice(&data[..ANSWER]));
+    });
 }

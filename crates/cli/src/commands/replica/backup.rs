@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use dunlin::replica::Backup;
 use serde_json::json;
 
@@ -90,12 +90,7 @@ fn write(path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
 /// The file is not a backup, or the directory is not empty.
 pub(super) fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
     let bytes = std::fs::read(&args.file).with_context(|| args.file.display().to_string())?;
-    let backup = Backup::decode(&bytes).map_err(|_| {
-        anyhow!(
-            "{} is not a backup of this version, or it is damaged or cut off; take another one",
-            args.file.display()
-        )
-    })?;
+    let backup = Backup::decode(&bytes).with_context(|| args.file.display().to_string())?;
     let [word, _] = random::words()?;
     let id = word.max(1);
     backup.restore(&args.disk, id)?;

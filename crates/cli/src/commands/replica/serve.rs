@@ -4,6 +4,7 @@
 mod farewell;
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -48,7 +49,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = election)]
     election: Option<Duration>,
     /// The directory for its log and items, which is made if it does not exist. A write is answered
-    /// when the disks of a majority have it
+    /// when the disks of a majority have it, the leader's among them
     #[arg(long, value_name = "DIR")]
     disk: Option<PathBuf>,
     /// The cluster that the directory must hold, as `status` names it; the command refuses any
@@ -102,15 +103,18 @@ fn serve<T: Configurable>(args: &Args, settings: &Settings, nexus: &Nexus) -> an
     let [word, _] = random::words()?;
     let id = word.max(1);
     let options = options(args, settings);
-    let mut farewell = Farewell::new(&nexus.address().to_string(), args.disk.as_deref());
+    let address = nexus.address().to_string();
+    let farewell = Rc::new(Farewell::new(&address, args.disk.as_deref()));
     let replica = match &args.disk {
-        Some(path) => on_disk(path, id, args, options, &mut farewell)?,
+        Some(path) => on_disk(path, id, args, options, &farewell)?,
         None => Replica::new(id, options),
     };
     let id = replica.id();
     farewell.name(id, replica.cluster());
     let endpoint = settings.endpoint::<T>(nexus).index(0);
-    let mut driver = Driver::new(endpoint, replica, settings.connect_options())?;
+    let driver = Driver::new(endpoint, replica, settings.connect_options())?;
+    let words = Rc::clone(&farewell);
+    let mut driver = driver.with_last_words(move || words.words());
     greet(args, nexus, driver.replica())?;
     while signal::check().is_ok() {
         driver.turn(Nanos::MAX);
@@ -133,7 +137,7 @@ fn on_disk(
     fresh: u64,
     args: &Args,
     options: Options,
-    farewell: &mut Farewell,
+    farewell: &Farewell,
 ) -> anyhow::Result<Replica> {
     let Opened {
         id,

@@ -147,3 +147,15 @@ fn a_file_of_a_newer_version_is_named_and_kept() {
     fs::write(&file, &good).unwrap();
     assert!(open(&path, 5).unwrap().seat.is_some());
 }
+
+#[test]
+fn a_backup_of_a_newer_version_is_named() {
+    let bytes = Backup::of(&Machine::new(1, 0)).to_bytes();
+    for (place, part) in [(8, "the backup"), (32, "the items of the backup")] {
+        let mut newer = bytes.clone();
+        newer[place] = 9;
+        let error = Backup::decode(&newer).unwrap_err().to_string();
+        let found = format!("data of format 9 in {part}");
+        assert!(error.contains(&found), "{error}");
+    }
+}

@@ -1,11 +1,13 @@
-//! A disk whose syncs take long or fail. Writes that come during a sync share the next one. After a
-//! failure, the writing thread ends, and the replica panics when it next polls the disk.
+//! A disk whose syncs take long or fail. Writes that come during a sync share the next one, and so
+//! do parts of items; no write waits while files are deleted. After a failure, the writing thread
+//! ends, and the replica panics when it next polls the disk.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use dunlin_core::Nanos;
 use dunlin_testkit::wait::until;
@@ -16,14 +18,21 @@ use crate::disk::folder::Folder;
 use crate::disk::thread::Threaded;
 use crate::work::{Disk, Work};
 
-/// Whether syncs fail, and how many have failed; whether they wait, and whether one does.
+/// Whether syncs fail, and how many have failed; whether they wait, and whether one does; whether
+/// they take a millisecond; the number of files that may be deleted, and whether a deletion waits.
 #[derive(Default)]
 struct Syncs {
     wait: AtomicBool,
     waits: AtomicBool,
     fail: AtomicBool,
     failed: AtomicUsize,
+    are_slow: AtomicBool,
+    deletions: AtomicUsize,
+    deletion_waits: AtomicBool,
 }
+
+/// More deletions than a test has.
+const ANY: usize = usize::MAX / 2;
 
 /// The engine's files, with these syncs.
 #[derive(Default)]
@@ -57,6 +66,9 @@ impl Handle for FailingHandle {
             self.syncs.waits.store(true, Ordering::Relaxed);
             until(|| !self.syncs.wait.load(Ordering::Relaxed));
         }
+        if self.syncs.are_slow.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         if self.syncs.fail.load(Ordering::Relaxed) {
             self.syncs.failed.fetch_add(1, Ordering::Relaxed);
             return Err(io::Error::other("the disk fails"));
@@ -80,6 +92,12 @@ impl FileSystem for Failing {
     }
 
     fn delete<P: AsRef<Path>>(&self, path: P) -> io::Result<()> {
+        let syncs = &self.0;
+        if syncs.deletions.load(Ordering::Relaxed) == 0 {
+            syncs.deletion_waits.store(true, Ordering::Relaxed);
+            until(|| syncs.deletions.load(Ordering::Relaxed) > 0);
+        }
+        syncs.deletions.fetch_sub(1, Ordering::Relaxed);
         Files.delete(path)
     }
 
@@ -97,11 +115,11 @@ impl FileSystem for Failing {
 }
 
 /// A disk with such syncs, in this directory.
-fn start(path: &Path) -> (Threaded, Arc<Syncs>) {
+fn start(path: &Path, limits: Limits) -> (Threaded, Arc<Syncs>) {
     let (folder, _) = Folder::open(path, Some(2)).unwrap();
     let files = Failing::default();
     let syncs = Arc::clone(&files.0);
-    let limits = Limits::DEFAULT;
+    syncs.deletions.store(ANY, Ordering::Relaxed);
     let opened = Store::open(&path.join("log"), Arc::new(files), limits, (1, 1));
     let disk = Threaded::start(folder, opened.unwrap().0);
     (disk.unwrap(), syncs)
@@ -110,7 +128,7 @@ fn start(path: &Path) -> (Threaded, Arc<Syncs>) {
 #[test]
 fn writes_that_come_during_a_sync_share_the_next_one() {
     let scratch = Scratch::new("syncs-shared");
-    let (mut disk, syncs) = start(&scratch.join("replica"));
+    let (mut disk, syncs) = start(&scratch.join("replica"), Limits::DEFAULT);
     let mut submit = |number: u64| {
         let work = Work::Write(write(number, vec![entry(number + 1, 7)]));
         disk.submit(work, Nanos::ZERO);
@@ -127,7 +145,7 @@ fn writes_that_come_during_a_sync_share_the_next_one() {
 #[test]
 fn a_sync_that_fails_is_not_repeated_and_ends_the_replica() {
     let scratch = Scratch::new("syncs-fail");
-    let (mut disk, syncs) = start(&scratch.join("replica"));
+    let (mut disk, syncs) = start(&scratch.join("replica"), Limits::DEFAULT);
     disk.submit(Work::Write(write(1, vec![entry(2, 7)])), Nanos::ZERO);
     until(|| disk.saved(Nanos::ZERO).number == 1);
     let figures = disk.figures();
@@ -144,4 +162,87 @@ fn a_sync_that_fails_is_not_repeated_and_ends_the_replica() {
         "{text}"
     );
     assert_eq!(syncs.failed.load(Ordering::Relaxed), 1);
+}
+
+fn submit(disk: &mut Threaded, number: u64) {
+    let work = Work::Write(write(number, vec![entry(number + 1, 7)]));
+    disk.submit(work, Nanos::ZERO);
+}
+
+fn checkpoint(disk: &mut Threaded, applied: u64, len: usize) {
+    let items = Items {
+        applied,
+        base: (applied, 7),
+        image: vec![9; len],
+    };
+    disk.submit(Work::Checkpoint(items), Nanos::ZERO);
+}
+
+/// Writes until a checkpoint is done, so that a write is queued whenever a sync ends.
+#[test]
+fn a_checkpoint_is_saved_with_the_writes_of_a_steady_load() {
+    const PARTS: u64 = 20;
+    let scratch = Scratch::new("syncs-steady");
+    let path = scratch.join("replica");
+    let (mut disk, syncs) = start(&path, Limits::DEFAULT);
+    submit(&mut disk, 1);
+    until(|| disk.saved(Nanos::ZERO).number == 1);
+    syncs.are_slow.store(true, Ordering::Relaxed);
+    let len = Limits::DEFAULT.part_bytes * usize::try_from(PARTS).unwrap();
+    checkpoint(&mut disk, 2, len);
+    let mut last = 1;
+    while disk.saved(Nanos::ZERO).checkpoints == 0 {
+        last += 1;
+        submit(&mut disk, last);
+        std::thread::sleep(Duration::from_micros(50));
+        let syncs = disk.figures().syncs;
+        assert!(syncs < 10 * PARTS, "{syncs} syncs, and no checkpoint");
+    }
+    until(|| disk.saved(Nanos::ZERO).number == last);
+    drop(disk);
+    let (_, remains) =
+        Store::open(&path.join("log"), Arc::new(Files), Limits::DEFAULT, (1, 1)).unwrap();
+    let remains = remains.unwrap();
+    assert_eq!(
+        (remains.base, remains.entries.len() as u64),
+        ((2, 7), last - 1)
+    );
+    assert_eq!(remains.items, Some((2, vec![9; len])));
+}
+
+#[test]
+fn no_write_waits_while_files_are_deleted() {
+    let scratch = Scratch::new("syncs-deletions");
+    let limits = Limits {
+        file_bytes: 2048,
+        purge_bytes: 8192,
+        part_bytes: 100,
+    };
+    let (mut disk, syncs) = start(&scratch.join("replica"), limits);
+    let mut last = 0;
+    let mut write_some = |disk: &mut Threaded| {
+        for _ in 0..100 {
+            last += 1;
+            submit(disk, last);
+            until(|| disk.saved(Nanos::ZERO).number == last);
+        }
+        last
+    };
+    let waits = || {
+        until(|| syncs.deletion_waits.load(Ordering::Relaxed));
+        syncs.deletion_waits.store(false, Ordering::Relaxed);
+    };
+    let applied = write_some(&mut disk) + 1;
+    // The question whether there is room ends with a deletion.
+    syncs.deletions.store(0, Ordering::Relaxed);
+    checkpoint(&mut disk, applied, 1000);
+    waits();
+    write_some(&mut disk);
+    assert_eq!(disk.saved(Nanos::ZERO).checkpoints, 0);
+    syncs.deletions.store(1, Ordering::Relaxed);
+    // After the checkpoint, the log's first files are not needed.
+    until(|| disk.saved(Nanos::ZERO).checkpoints == 1);
+    waits();
+    write_some(&mut disk);
+    syncs.deletions.store(ANY, Ordering::Relaxed);
 }

@@ -2,15 +2,17 @@
 //! and its own text is for programmers; these words name the replica and how to continue. `serve`
 //! makes them before the replica starts, because starting reads the log.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-/// Prints the last words when a panic drops it.
+/// Prints the last words when a panic drops it. The driver prints them for a panic in its turn,
+/// which drops nothing.
 pub(super) struct Farewell {
     address: String,
     disk: Option<PathBuf>,
     /// 0: it is not known yet.
-    id: u64,
-    cluster: Option<u64>,
+    id: Cell<u64>,
+    cluster: Cell<Option<u64>>,
 }
 
 impl Farewell {
@@ -18,24 +20,25 @@ impl Farewell {
         Self {
             address: address.to_owned(),
             disk: disk.map(Path::to_owned),
-            id: 0,
-            cluster: None,
+            id: Cell::new(0),
+            cluster: Cell::new(None),
         }
     }
 
     /// Takes the replica's number and the name of its cluster.
-    pub(super) const fn name(&mut self, id: u64, cluster: Option<u64>) {
-        self.id = id;
-        self.cluster = cluster;
+    pub(super) fn name(&self, id: u64, cluster: Option<u64>) {
+        self.id.set(id);
+        self.cluster.set(cluster);
     }
 
-    fn words(&self) -> String {
-        let id = match self.id {
+    pub(super) fn words(&self) -> String {
+        let id = match self.id.get() {
             0 => String::new(),
             id => format!(" {id:016x}"),
         };
         let cluster = self
             .cluster
+            .get()
             .map_or(String::new(), |name| format!(" of cluster {name:016x}"));
         let disk = self.disk.as_ref().map_or(String::new(), |path| {
             format!(" with the directory {}", path.display())
