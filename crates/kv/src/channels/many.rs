@@ -79,7 +79,8 @@ impl Shared {
         for (at, found) in alone.iter().zip(all(asked).await) {
             items[*at] = match found {
                 Err(Error::Unavailable) if self.misses(server).await => Ok(None),
-                // The key or its value fits into no message of the server. That concerns no other key.
+                // The key or its value fits into no message of the server. That concerns no other
+                // key.
                 Err(error @ Error::MessageTooLong) => Err(error),
                 found => Ok(found?.map(Found::into_item)),
             };
