@@ -1,11 +1,15 @@
-//! Copies of a memcached that are interrupted, and completed later. The memcached is played: it
-//! stops in the middle of its items until the test lets it go on.
+//! Copies of a memcached that are interrupted, and completed later, and copies to a file that lack
+//! items. The memcached is played: it stops in the middle of its items until the test lets it
+//! continue.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
+
+use dunlin_testkit::folder::Folder;
 
 use super::{Server, dunlin, interrupt};
 
@@ -102,4 +106,39 @@ fn an_interrupted_copy_is_completed_without_what_is_there() {
     let shown = server.text(&["load", "--from", &from]);
     assert_eq!(shown, "450 items are loaded\n");
     assert_eq!(server.text(&["get", "k0"]), "vk0\n");
+}
+
+#[test]
+fn a_dump_names_and_counts_the_items_that_no_message_can_carry() {
+    const LONG: usize = 12;
+    let folder = Folder::new("left-out");
+    let (settings, socket) = (folder.path("dunlin.toml"), folder.path("socket"));
+    std::fs::write(&settings, "[endpoint]\nmax_message = \"8 KiB\"\n").unwrap();
+    let server = Server::start(&[
+        "--config",
+        &settings,
+        "--memory",
+        "8MiB",
+        "--memcached",
+        &socket,
+    ]);
+    let mut memcached = UnixStream::connect(&socket).unwrap();
+    let value = "x".repeat(8192);
+    for number in 0..LONG {
+        write!(memcached, "set long{number} 0 0 8192\r\n{value}\r\n").unwrap();
+    }
+    write!(memcached, "set short 0 0 1\r\ny\r\n").unwrap();
+    let stored = BufReader::new(&memcached).lines().take(LONG + 1);
+    assert!(stored.map(Result::unwrap).all(|line| line == "STORED"));
+
+    let dump = folder.path("dump");
+    let errors = server.failure(&["dump", &dump]);
+    let named = errors.matches("is left out: ").count();
+    assert_eq!(named, 10, "only the first are named: {errors}");
+    let counted = format!("{dump} has 1 items; {LONG} are left out");
+    assert!(errors.contains(&counted), "{errors}");
+    // The file is a whole dump of the others.
+    let other = Server::start(&["--memory", "8MiB"]);
+    assert_eq!(other.object(&["load", &dump])["loaded"], 1);
+    assert_eq!(other.text(&["get", "short"]), "y\n");
 }

@@ -56,9 +56,9 @@ impl Shared {
                         most_asked = most_asked.min(asked / 2);
                         Vec::new()
                     }
-                    // That concerns no other key.
-                    Err(error @ Error::MessageTooLong) => {
-                        items[group[0]] = Err(error);
+                    // A get of its own is shorter.
+                    Err(Error::MessageTooLong) => {
+                        alone.extend(group);
                         continue;
                     }
                     records => records?,
@@ -79,7 +79,8 @@ impl Shared {
         for (at, found) in alone.iter().zip(all(asked).await) {
             items[*at] = match found {
                 Err(Error::Unavailable) if self.misses(server).await => Ok(None),
-                // The server has a longer value than it can send. That concerns no other key.
+                // The key or its value fits into no message of the server. That concerns no other
+                // key.
                 Err(error @ Error::MessageTooLong) => Err(error),
                 found => Ok(found?.map(Found::into_item)),
             };
@@ -198,3 +199,6 @@ pub(super) async fn all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<
     let outputs = futures.into_iter().filter_map(|(_, output)| output);
     outputs.collect()
 }
+
+#[cfg(test)]
+mod tests;

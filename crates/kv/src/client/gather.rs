@@ -111,9 +111,9 @@ impl Client {
         }
     }
 
-    /// Handles a request that is too long, or whose response would be too long. If it asks for
-    /// several keys, they are asked for again, in requests of at most `most` bytes. Any other
-    /// request fails.
+    /// Handles a request that is too long, or whose response would be too long. Several keys are
+    /// asked for again, in requests of at most `most` bytes, and a single key by a get of its own,
+    /// which is shorter. Any other request fails.
     pub(super) fn on_too_large(&mut self, place: u32, most: usize, cx: &mut Cx<'_>) {
         match &self.calls.get_mut(place).job {
             Job::Keys(multi, keys) if keys.len() > 1 => {
@@ -121,8 +121,24 @@ impl Client {
                 self.dissolve(place, cx);
                 self.is_stirred = true;
             }
+            Job::Keys(multi, keys) => {
+                let part = Part {
+                    multi: *multi,
+                    key: keys[0],
+                };
+                self.ask_alone_instead(place, part, cx);
+            }
             _ => self.fail(place, Error::MessageTooLong, cx),
         }
+    }
+
+    /// Replaces a call for one key by a separate get.
+    fn ask_alone_instead(&mut self, place: u32, part: Part, cx: &mut Cx<'_>) {
+        let call = self.calls.remove(place);
+        cx.recycle(call.request);
+        self.ask_alone(part, cx);
+        self.multis.get_mut(part.multi).calls -= 1;
+        self.end_if_over(part.multi);
     }
 
     /// Makes calls for the pending keys of a get. The caller then ends the get if it is complete.
@@ -210,18 +226,21 @@ impl Client {
             Answer::Found(item) => {
                 get.items[usize::from(index)] = Ok(Some(Item::of(item)));
             }
-            Answer::Refused(Status::Alone) => {
-                get.calls += 1;
-                let (key, deadline) = (get.key(index).to_vec(), get.deadline);
-                let part = Part { multi, key: index };
-                if let Err(error) = self.begin_part(&key, part, deadline, cx) {
-                    let get = self.multis.get_mut(multi);
-                    get.calls -= 1;
-                    get.fail(error);
-                }
-            }
+            Answer::Refused(Status::Alone) => self.ask_alone(Part { multi, key: index }, cx),
             // Any other status means that there is no item.
             _ => {}
+        }
+    }
+
+    /// Begins a separate get for one key.
+    fn ask_alone(&mut self, part: Part, cx: &mut Cx<'_>) {
+        let get = self.multis.get_mut(part.multi);
+        get.calls += 1;
+        let (key, deadline) = (get.key(part.key).to_vec(), get.deadline);
+        if let Err(error) = self.begin_part(&key, part, deadline, cx) {
+            let get = self.multis.get_mut(part.multi);
+            get.calls -= 1;
+            get.fail(error);
         }
     }
 
@@ -234,7 +253,7 @@ impl Client {
                 get.items[usize::from(part.key)] = Ok(Some(found.into_item()));
             }
             Ok(_) => {}
-            // The server has a longer value than it can send. That concerns no other key.
+            // The key or its value fits into no message of the server. That concerns no other key.
             Err(error @ Error::MessageTooLong) => get.items[usize::from(part.key)] = Err(error),
             Err(error) => get.fail(error),
         }
@@ -242,16 +261,10 @@ impl Client {
     }
 
     /// Notes that a call for keys has failed.
-    pub(super) fn on_keys_failed(&mut self, multi: u32, keys: &[u16], error: Option<Error>) {
+    pub(super) fn on_keys_failed(&mut self, multi: u32, error: Option<Error>) {
         let get = self.multis.get_mut(multi);
         get.calls -= 1;
-        match (keys, error) {
-            // A message for this key alone is too long. That concerns no other key.
-            ([key], Some(error @ Error::MessageTooLong)) => {
-                get.items[usize::from(*key)] = Err(error);
-            }
-            (_, error) => get.fail(error.unwrap_or(Error::Incompatible)),
-        }
+        get.fail(error.unwrap_or(Error::Incompatible));
         self.end_if_over(multi);
     }
 

@@ -348,7 +348,7 @@ impl Client {
                 self.ends.push(End { token, result });
             }
             Job::Part(part) | Job::Long(Owner::Part(part), _) => self.on_part(part, result),
-            Job::Keys(multi, keys) => self.on_keys_failed(multi, &keys, result.err()),
+            Job::Keys(multi, _) => self.on_keys_failed(multi, result.err()),
             Job::Greeting => {}
         }
     }

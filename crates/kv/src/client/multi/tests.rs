@@ -82,3 +82,15 @@ fn keys_are_not_hashed_again() {
     let (partition, group) = get.take_group(&map_of(16)).unwrap();
     assert_eq!((partition, group.len()), (15, 100));
 }
+
+#[test]
+fn a_request_has_one_key_or_at_most_the_bytes_that_the_server_accepts() {
+    // A request for one of these keys has 18 bytes, and each further key takes 6.
+    for (most, keys) in [(0, 1), (18, 1), (23, 1), (24, 2), (30, 3), (usize::MAX, 9)] {
+        let mut get = get_of(9, Vec::new());
+        get.most_asked = most;
+        let (_, group) = get.take_group(&map_of(1)).unwrap();
+        assert_eq!(group.len(), keys, "at most {most} bytes");
+        assert_eq!(get.pending.len(), 9 - keys);
+    }
+}
