@@ -68,6 +68,8 @@ pub struct Tables {
     /// The interface over which all roads lead.
     index: u32,
     changes: VecDeque<Change>,
+    /// Whether events were lost and nothing was asked since.
+    has_lost: bool,
     room: Vec<u8>,
 }
 
@@ -86,6 +88,7 @@ impl Tables {
             events,
             index,
             changes: VecDeque::new(),
+            has_lost: false,
             room: vec![0; ROOM],
         };
         let link = tables.link(index)?;
@@ -135,6 +138,38 @@ impl Tables {
             self.changes.push_back(change);
         }
     }
+
+    /// Reads events from the socket. False if there are none.
+    fn read_events(&mut self) -> bool {
+        let mut room = std::mem::take(&mut self.room);
+        let received = ffi::receive(self.events.as_fd(), &mut room);
+        let outcome = received.map(|bytes| {
+            message::read(bytes).for_each(|message| self.note(message));
+        });
+        self.room = room;
+        match outcome {
+            Ok(()) => true,
+            // We have not read events for a long time. Those that the socket still has are older
+            // than the lost ones, so they are read before the kernel is asked.
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+                self.has_lost = true;
+                true
+            }
+            Err(_) if self.has_lost => {
+                self.has_lost = false;
+                self.note_all();
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Notes the present state of the interface, and that all roads may have changed.
+    fn note_all(&mut self) {
+        let link = self.link(self.index);
+        let change = link.map_or(Change::LinkGone, Change::Link);
+        self.changes.extend([change, Change::Roads]);
+    }
 }
 
 impl Roads for Tables {
@@ -156,26 +191,7 @@ impl Roads for Tables {
     }
 
     fn change(&mut self) -> Option<Change> {
-        while self.changes.is_empty() {
-            let mut room = std::mem::take(&mut self.room);
-            let received = ffi::receive(self.events.as_fd(), &mut room);
-            let outcome = match received {
-                Ok(bytes) => {
-                    message::read(bytes).for_each(|message| self.note(message));
-                    true
-                }
-                // Events were lost, because we have not read them for a long time.
-                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
-                    self.changes.push_back(Change::Roads);
-                    true
-                }
-                Err(_) => false,
-            };
-            self.room = room;
-            if !outcome {
-                break;
-            }
-        }
+        while self.changes.is_empty() && self.read_events() {}
         self.changes.pop_front()
     }
 }

@@ -174,6 +174,44 @@ fn packets_reach_a_peer_through_a_gateway() {
 }
 
 #[test]
+fn an_endpoint_that_lost_events_follows_its_interface() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    network.link_further("10.80.0");
+    let (mut a, mut b) = pair(&network);
+    let [to_b, to_a] = meet(&mut a, &mut b);
+    until_it_leaves(&mut a, to_b);
+    network.left.ip("link set link0 down").unwrap();
+    // The endpoint sees that the interface is down, and then sleeps.
+    a.frames();
+    for number in 0..600 {
+        let mac = format!("02:00:00:00:{:02x}:01", number % 200);
+        let replace = format!("neigh replace 10.80.0.9 lladdr {mac} dev link1");
+        network.left.ip(&replace).unwrap();
+    }
+    for command in ["address 02:00:00:00:00:57", "up"] {
+        network
+            .left
+            .ip(&format!("link set link0 {command}"))
+            .unwrap();
+    }
+    // The kernel reports some consequences a second later, and those are lost too.
+    std::thread::sleep(Duration::from_secs(2));
+    until_it_leaves(&mut a, to_b);
+    // Packets for the new address are accepted, and leave with it.
+    let moved = format!(
+        "neigh replace {} lladdr 02:00:00:00:00:57 dev link0 nud permanent",
+        network.left.address
+    );
+    network.right.ip(&moved).unwrap();
+    b.frames();
+    until_it_leaves(&mut b, to_a);
+    assert!(!a.await_frames(1).is_empty());
+    assert_eq!(a.detail("rx_foreign_mac"), 0);
+}
+
+#[test]
 fn an_endpoint_outlives_its_interface() {
     let Some(network) = Network::new() else {
         return;
