@@ -18,8 +18,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use crate::ffi;
 use crate::socket::explain;
-use message::Message;
 pub use message::{Below, Link, Neighbour};
+use message::{Message, Route};
 
 /// Room for one answer; the answer about an interface contains all of its counters.
 const ROOM: usize = 1 << 15;
@@ -34,6 +34,9 @@ pub struct Road {
     pub hop: IpAddr,
     /// That neighbour.
     pub neighbour: Neighbour,
+    /// Bytes of the longest packets on the path, if the kernel knows that they are shorter than
+    /// those of the interface.
+    pub mtu: Option<u32>,
 }
 
 /// A change of the kernel's tables.
@@ -55,6 +58,10 @@ pub enum Change {
 pub trait Roads: Send + fmt::Debug {
     /// The road to an address; `None` if none leads over the interface.
     fn road(&mut self, to: IpAddr) -> Option<Road>;
+
+    /// The longest packets on the path to an address, as in [`Road::mtu`]. The kernel reports no
+    /// change of them when a router refuses longer ones.
+    fn mtu(&mut self, to: IpAddr) -> Option<u32>;
 
     /// The next change, in order.
     fn change(&mut self) -> Option<Change>;
@@ -129,13 +136,21 @@ impl Tables {
             }
             Message::Link(link) if link.index == self.index => Change::Link(link),
             Message::LinkGone(index) if index == self.index => Change::LinkGone,
-            Message::Route(..) | Message::OtherRoute => Change::Roads,
+            Message::Route(_) | Message::OtherRoute => Change::Roads,
             _ => return,
         };
         // Routes often change in large numbers, and one look at all roads covers all of the
         // changes.
         if change != Change::Roads || self.changes.back() != Some(&Change::Roads) {
             self.changes.push_back(change);
+        }
+    }
+
+    /// The route to an address, if it leads over the interface.
+    fn route(&mut self, to: IpAddr) -> Option<Route> {
+        match self.ask(&message::ask_for_route(to, self.index)) {
+            Some(Message::Route(route)) if route.index == self.index => Some(route),
+            _ => None,
         }
     }
 
@@ -174,20 +189,21 @@ impl Tables {
 
 impl Roads for Tables {
     fn road(&mut self, to: IpAddr) -> Option<Road> {
-        let Some(Message::Route(index, gateway)) =
-            self.ask(&message::ask_for_route(to, self.index))
-        else {
-            return None;
-        };
-        if index != self.index {
-            return None;
-        }
-        let hop = gateway.unwrap_or(to);
-        let neighbour = match self.ask(&message::ask_for_neighbour(hop, index)) {
+        let route = self.route(to)?;
+        let hop = route.gateway.unwrap_or(to);
+        let neighbour = match self.ask(&message::ask_for_neighbour(hop, self.index)) {
             Some(Message::Neighbour(_, _, neighbour)) => neighbour,
             _ => Neighbour::default(),
         };
-        Some(Road { hop, neighbour })
+        Some(Road {
+            hop,
+            neighbour,
+            mtu: route.mtu,
+        })
+    }
+
+    fn mtu(&mut self, to: IpAddr) -> Option<u32> {
+        self.route(to)?.mtu
     }
 
     fn change(&mut self) -> Option<Change> {

@@ -102,6 +102,10 @@ impl<P: Programs> Roads for Watched<P> {
         self.tables.road(to)
     }
 
+    fn mtu(&mut self, to: IpAddr) -> Option<u32> {
+        self.tables.mtu(to)
+    }
+
     fn change(&mut self) -> Option<Change> {
         self.tables.change().or_else(|| self.ask())
     }

@@ -229,7 +229,15 @@ impl Roads for Direct {
             mac: Some(mac_of(ip)),
             is_idle: false,
         };
-        Some(Road { hop, neighbour })
+        Some(Road {
+            hop,
+            neighbour,
+            mtu: None,
+        })
+    }
+
+    fn mtu(&mut self, _: IpAddr) -> Option<u32> {
+        None
     }
 
     fn change(&mut self) -> Option<Change> {

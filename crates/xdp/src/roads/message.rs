@@ -91,12 +91,23 @@ pub(super) enum Message {
     Link(Link),
     /// An interface that is gone.
     LinkGone(u32),
-    /// A route to a single host over an interface, perhaps by way of a gateway.
-    Route(u32, Option<IpAddr>),
+    /// A route to a single host over an interface.
+    Route(Route),
     /// A route that is none of these: to ourselves, say, or withdrawn.
     OtherRoute,
     /// The kernel refuses.
     Refused,
+}
+
+/// A route to a single host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Route {
+    /// The interface over which it leads.
+    pub(super) index: u32,
+    pub(super) gateway: Option<IpAddr>,
+    /// Bytes of the longest packets on it, if an operator has set them, or if a router has refused
+    /// longer ones.
+    pub(super) mtu: Option<u32>,
 }
 
 /// Asks for the route to an address. Only a link-local one needs the interface.
@@ -236,17 +247,29 @@ fn vlan_of(details: &[u8]) -> Option<Option<u16>> {
 
 fn route(body: &[u8]) -> Option<Message> {
     let [kind] = field(body, 7)?;
-    let (mut index, mut gateway) = (None, None);
+    let (mut index, mut gateway, mut mtu) = (None, None, None);
     for (kind, value) in attributes(body.get(12..)?) {
         match kind {
             4 => index = Some(u32::from_ne_bytes(field(value, 0)?)),
             5 => gateway = Some(address(value)?),
+            8 => mtu = mtu_of(value),
             // A gateway of the other family: its family, then its address.
             18 => gateway = Some(address(value.get(2..)?)?),
             _ => {}
         }
     }
-    (kind == UNICAST).then_some(Message::Route(index?, gateway))
+    let index = index.filter(|_| kind == UNICAST)?;
+    Some(Message::Route(Route {
+        index,
+        gateway,
+        mtu,
+    }))
+}
+
+/// The longest packets, among the metrics of a route.
+fn mtu_of(metrics: &[u8]) -> Option<u32> {
+    let (_, value) = attributes(metrics).find(|(kind, _)| *kind == 2)?;
+    Some(u32::from_ne_bytes(field(value, 0)?)).filter(|mtu| *mtu != 0)
 }
 
 /// Kinds and values of attributes. The upper two bits of a kind are flags.

@@ -50,7 +50,8 @@ fn roads_lead_to_neighbours_and_through_gateways() {
         road,
         Road {
             hop: right,
-            neighbour: Neighbour::default()
+            neighbour: Neighbour::default(),
+            mtu: None,
         }
     );
     set_neighbour(&network.left, network.right.address, "02:00:00:00:00:07");
@@ -61,7 +62,12 @@ fn roads_lead_to_neighbours_and_through_gateways() {
     let via = format!("route add 10.200.0.0/16 via {}", network.right.address);
     network.left.ip(&via).unwrap();
     let road = tables.road(far).unwrap();
-    assert_eq!((road.hop, road.neighbour.mac), (right, mac));
+    assert_eq!((road.hop, road.neighbour.mac, road.mtu), (right, mac, None));
+    let narrow = format!("route change 10.200.0.0/16 via {}", network.right.address);
+    network.left.ip(&format!("{narrow} mtu 1300")).unwrap();
+    assert_eq!(tables.road(far).unwrap().mtu, Some(1300));
+    assert_eq!(tables.mtu(far), Some(1300));
+    assert_eq!(tables.mtu(right), None);
     let own: IpAddr = network.left.address.parse().unwrap();
     assert_eq!(
         tables.road(own),

@@ -16,6 +16,10 @@ impl Roads for Played {
         None
     }
 
+    fn mtu(&mut self, _: IpAddr) -> Option<u32> {
+        None
+    }
+
     fn change(&mut self) -> Option<Change> {
         None
     }

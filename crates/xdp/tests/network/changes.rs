@@ -174,6 +174,88 @@ fn packets_reach_a_peer_through_a_gateway() {
 }
 
 #[test]
+fn long_packets_take_the_kernels_way_where_a_route_has_no_room_for_them() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    network.right.ip("addr add 10.201.0.1/32 dev lo").unwrap();
+    let route = format!("10.201.0.0/16 via {}", network.right.address);
+    network
+        .left
+        .ip(&format!("route add {route} mtu 1300"))
+        .unwrap();
+    let mut far = at(&network.right, false);
+    far.udp.ip = [10, 201, 0, 1].into();
+    let a = End::<Xdp>::open(&network.left, 1, &at(&network.left, false));
+    let b = End::<Xdp>::open(&network.right, 2, &far);
+    let mut echo = Echo::new(a, b);
+    echo.calls(100, 32);
+    let short = echo.near("tx_datagrams");
+    assert!(short > 10);
+    echo.calls(3, 20_000);
+    let long = echo.near("tx_kernel_long");
+    assert!(long > 20, "{long}");
+    // The limit of a route may change.
+    network.left.ip(&format!("route change {route}")).unwrap();
+    echo.calls(100, 32);
+    let long = echo.near("tx_kernel_long");
+    echo.calls(3, 20_000);
+    assert_eq!(echo.near("tx_kernel_long"), long);
+    assert!(echo.near("tx_datagrams") > short);
+}
+
+/// Makes the right host forward packets from the left host to another host, the left one of
+/// `other`, over a link `mid` that has room for packets of 1300 bytes. The left host does not know
+/// this.
+fn forward(network: &Network, other: &Network) {
+    let (left, gateway, far) = (&network.left, &network.right, &other.left);
+    let place = far.place("mid");
+    let name = place.split('/').next().unwrap();
+    far.ip("addr flush dev link0").unwrap();
+    gateway
+        .ip(&format!(
+            "link add mid type veth peer name mid netns {name}"
+        ))
+        .unwrap();
+    for (host, address) in [(gateway, "10.202.0.1"), (far, "10.202.0.2")] {
+        host.ip(&format!("addr add {address}/24 dev mid")).unwrap();
+        host.ip("link set mid mtu 1300 up").unwrap();
+    }
+    gateway
+        .run(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1"))
+        .unwrap();
+    let there = format!("route add 10.202.0.0/24 via {}", gateway.address);
+    left.ip(&there).unwrap();
+    let back = format!("route add {}/32 via 10.202.0.1", left.address);
+    far.ip(&back).unwrap();
+}
+
+#[test]
+fn packets_that_a_gateway_refuses_take_the_kernels_way() {
+    let (Some(network), Some(other)) = (Network::new(), Network::new()) else {
+        return;
+    };
+    forward(&network, &other);
+    let mut far = at(&other.left, false);
+    "mid".clone_into(&mut far.interface);
+    far.udp.ip = [10, 202, 0, 2].into();
+    let a = End::<Xdp>::open(&network.left, 1, &at(&network.left, false));
+    let b = End::<Xdp>::open(&other.left, 2, &far);
+    let mut echo = Echo::new(a, b);
+    echo.calls(100, 32);
+    assert!(echo.near("tx_datagrams") > 10);
+    assert_eq!(echo.near("tx_kernel_long"), 0);
+    for _ in 0..3 {
+        echo.calls(3, 20_000);
+    }
+    assert!(echo.near("tx_kernel_long") > 20);
+    // Short packets still leave in frames.
+    let before = echo.near("tx_datagrams");
+    echo.calls(100, 32);
+    assert!(echo.near("tx_datagrams") > before + 10);
+}
+
+#[test]
 fn an_endpoint_that_lost_events_follows_its_interface() {
     let Some(network) = Network::new() else {
         return;
