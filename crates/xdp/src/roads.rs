@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use crate::ffi;
 use crate::socket::explain;
-pub use message::{Below, Link, Neighbour};
+pub use message::{Attached, Below, Link, Neighbour};
 use message::{Message, Route};
 
 /// Room for one answer; the answer about an interface contains all of its counters.

@@ -17,7 +17,7 @@ use crate::device::{Device, Kicked, Statistics};
 use crate::receive::XdpRx;
 use crate::receive::arrivals::{Arrivals, fill};
 use crate::ring::{Consumer, Desc, Memory, Producer};
-use crate::roads::{Below, Change, Link, Neighbour, Road, Roads};
+use crate::roads::{Attached, Below, Change, Link, Neighbour, Road, Roads};
 use crate::shared::{SharedRings, Shares};
 use crate::transmit::XdpTx;
 use crate::transmit::frames::Frames;
@@ -153,7 +153,7 @@ impl Side {
             mtu: MTU,
             is_up: true,
             below: Below::Itself,
-            program: None,
+            program: Attached::Nothing,
         };
         let roads = Box::new(Direct);
         let ways = Ways::new(home, mac.clone(), &link, roads);

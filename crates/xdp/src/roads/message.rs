@@ -61,8 +61,20 @@ pub struct Link {
     pub is_up: bool,
     /// The interface below it.
     pub below: Below,
-    /// The number of its XDP program; `None` if it has none, or several.
-    pub program: Option<u32>,
+    /// Its XDP program.
+    pub program: Attached,
+}
+
+/// The XDP programs of an interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Attached {
+    /// It has none.
+    #[default]
+    Nothing,
+    /// It has the program with this number.
+    Program(u32),
+    /// It has several, for example one in the driver and one in the card.
+    Several,
 }
 
 /// The interface whose frames carry those of another one.
@@ -185,7 +197,7 @@ fn link(body: &[u8]) -> Option<Link> {
     let index = u32::from_ne_bytes(field(body, 4)?);
     let flags = u32::from_ne_bytes(field(body, 8)?);
     let (mut mac, mut mtu, mut lower, mut vlan) = (None, 0, None, None);
-    let (mut is_near, mut program) = (true, None);
+    let (mut is_near, mut program) = (true, Attached::Nothing);
     for (kind, value) in attributes(body.get(16..)?) {
         match kind {
             1 => mac = value.try_into().ok(),
@@ -212,11 +224,22 @@ fn link(body: &[u8]) -> Option<Link> {
     })
 }
 
-/// The number of the program in the description of an interface's XDP. An interface without one has
-/// no number, or 0.
-fn program_of(details: &[u8]) -> Option<u32> {
-    let (_, value) = attributes(details).find(|(kind, _)| *kind == 4)?;
-    Some(u32::from_ne_bytes(field(value, 0)?)).filter(|number| *number != 0)
+/// The program in the description of an interface's XDP. An interface without one has no number, or
+/// 0, as has an interface with several.
+fn program_of(details: &[u8]) -> Attached {
+    const SEVERAL: u8 = 4;
+    let mut program = Attached::Nothing;
+    for (kind, value) in attributes(details) {
+        match (kind, value) {
+            (1, [SEVERAL]) => return Attached::Several,
+            (4, value) => match field(value, 0).map(u32::from_ne_bytes) {
+                None | Some(0) => {}
+                Some(number) => program = Attached::Program(number),
+            },
+            _ => {}
+        }
+    }
+    program
 }
 
 /// The number of a VLAN in the details of an interface. `None` if the interface is of another kind,

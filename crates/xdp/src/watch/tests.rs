@@ -58,6 +58,14 @@ fn a_program_that_is_gone_or_replaced_is_reported_once() {
 }
 
 #[test]
+fn a_program_that_is_missing_from_the_start_is_reported_once() {
+    let (mut watch, _, doubt) = watched(0);
+    assert_eq!(watch.change(), Some(Change::Unsteered));
+    doubt.raise();
+    assert!((0..1000).all(|_| watch.change().is_none()));
+}
+
+#[test]
 fn questions_become_rare_while_the_program_is_there() {
     let (mut watch, played, doubt) = watched(7);
     for _ in 0..10 * MOST {

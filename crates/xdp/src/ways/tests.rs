@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::*;
-use crate::roads::Below;
+use crate::roads::{Attached, Below};
 use dunlin_packet::{MAX_HEADER, Sum};
 
 const MAC: Mac = [2, 0, 0, 0, 0, 7];
@@ -61,7 +61,7 @@ fn link(is_up: bool, mtu: u32) -> Link {
         mtu,
         is_up,
         below: Below::Itself,
-        program: None,
+        program: Attached::Nothing,
     }
 }
 

@@ -409,3 +409,28 @@ fn packets_take_the_kernels_way_when_the_program_is_detached() {
     assert_eq!(echo.far("tx_kernel_unsteered"), 0);
     assert!(echo.far("rx_datagrams") > 500);
 }
+
+#[test]
+fn an_endpoint_that_is_opened_after_the_program_was_detached_has_it_again() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (mut b, _other) = (
+        End::<Xdp>::open(&network.right, 9, &at(&network.right, false)),
+        End::<Xdp>::open(&network.left, 1, &at(&network.left, false)),
+    );
+    let open = |number| End::<Xdp>::open(&network.left, number, &at(&network.left, false));
+    let first = open(2);
+    detach(&network.left);
+    assert_eq!(network.left.xdp_programs(), 0);
+    // The other endpoint of this process still has the interface.
+    drop(first);
+    let mut again = open(3);
+    assert_eq!(network.left.xdp_programs(), 1);
+    let [to_b, to_again] = meet(&mut again, &mut b);
+    until_it_leaves(&mut again, to_b);
+    until_it_leaves(&mut b, to_again);
+    assert!(!again.await_frames(1).is_empty());
+    assert!(again.detail("rx_datagrams") > 0);
+    assert_eq!(again.detail("tx_kernel_unsteered"), 0);
+}
