@@ -8,6 +8,7 @@
 //!
 //! Made by `open`, in the network namespace of the interface; used by `transmit`.
 
+mod features;
 mod message;
 
 use std::collections::VecDeque;
@@ -18,6 +19,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use crate::ffi;
 use crate::socket::explain;
+pub use features::Features;
 pub use message::{Attached, Below, Link, Neighbour};
 use message::{Message, Route};
 

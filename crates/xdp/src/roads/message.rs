@@ -152,17 +152,15 @@ pub(super) fn ask_for_link(index: u32) -> Vec<u8> {
     end(begin(GET_LINK, &body))
 }
 
+/// The body of the first message in bytes that the kernel has sent, if it is of this kind.
+pub(super) fn body_of(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+    let (its_kind, body) = bodies(bytes).next()?;
+    (its_kind == kind).then_some(body)
+}
+
 /// The messages in bytes that the kernel has sent. Messages of other kinds are left out.
 pub(super) fn read(bytes: &[u8]) -> impl Iterator<Item = Message> {
-    let mut rest = bytes;
-    let bodies = std::iter::from_fn(move || {
-        let len = usize::try_from(u32::from_ne_bytes(field(rest, 0)?)).ok()?;
-        let kind = u16::from_ne_bytes(field(rest, 4)?);
-        let body = rest.get(HEADER..len)?;
-        rest = rest.get(len.next_multiple_of(ALIGN)..).unwrap_or_default();
-        Some((kind, body))
-    });
-    bodies.filter_map(|(kind, body)| match kind {
+    bodies(bytes).filter_map(|(kind, body)| match kind {
         NEW_NEIGHBOUR | DELETE_NEIGHBOUR => neighbour(body, kind == NEW_NEIGHBOUR),
         NEW_LINK => link(body).map(Message::Link),
         DELETE_LINK => Some(Message::LinkGone(u32::from_ne_bytes(field(body, 4)?))),
@@ -170,6 +168,18 @@ pub(super) fn read(bytes: &[u8]) -> impl Iterator<Item = Message> {
         DELETE_ROUTE => Some(Message::OtherRoute),
         ERROR => Some(Message::Refused),
         _ => None,
+    })
+}
+
+/// The kinds and bodies of messages.
+fn bodies(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let len = usize::try_from(u32::from_ne_bytes(field(rest, 0)?)).ok()?;
+        let kind = u16::from_ne_bytes(field(rest, 4)?);
+        let body = rest.get(HEADER..len)?;
+        rest = rest.get(len.next_multiple_of(ALIGN)..).unwrap_or_default();
+        Some((kind, body))
     })
 }
 
@@ -296,7 +306,7 @@ fn mtu_of(metrics: &[u8]) -> Option<u32> {
 }
 
 /// Kinds and values of attributes. The upper two bits of a kind are flags.
-fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(super) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let len = usize::from(u16::from_ne_bytes(field(rest, 0)?));
@@ -307,7 +317,7 @@ fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-fn begin(kind: u16, body: &[u8]) -> Vec<u8> {
+pub(super) fn begin(kind: u16, body: &[u8]) -> Vec<u8> {
     let mut request = vec![0; HEADER];
     request[4..6].copy_from_slice(&kind.to_ne_bytes());
     request[6..8].copy_from_slice(&REQUEST.to_ne_bytes());
@@ -315,7 +325,7 @@ fn begin(kind: u16, body: &[u8]) -> Vec<u8> {
     request
 }
 
-fn attribute(request: &mut Vec<u8>, kind: u16, value: &[u8]) {
+pub(super) fn attribute(request: &mut Vec<u8>, kind: u16, value: &[u8]) {
     let len = u16::try_from(4 + value.len()).expect("attributes are short");
     request.extend(len.to_ne_bytes());
     request.extend(kind.to_ne_bytes());
@@ -323,7 +333,7 @@ fn attribute(request: &mut Vec<u8>, kind: u16, value: &[u8]) {
     request.resize(request.len().next_multiple_of(ALIGN), 0);
 }
 
-fn end(mut request: Vec<u8>) -> Vec<u8> {
+pub(super) fn end(mut request: Vec<u8>) -> Vec<u8> {
     let len = u32::try_from(request.len()).expect("requests are short");
     request[..4].copy_from_slice(&len.to_ne_bytes());
     request
@@ -346,7 +356,7 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
     }
 }
 
-fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+pub(super) fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
