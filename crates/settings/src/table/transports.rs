@@ -293,7 +293,8 @@ pub(super) const XDP: &[Setting] = &[
         Unit::Switch,
         |xdp| &mut xdp.partial_sums,
         "accept packets whose checksum covers only the pseudo header, as neighbours in the same \
-         kernel send them, or is missing over IPv4",
+         kernel send them, or is missing over IPv4; off: also without `udp.gro`, with which the \
+         kernel itself makes such packets in front of bridges and bonds",
     ),
     xdp(
         "xdp.setup",
