@@ -60,7 +60,8 @@ pub struct Options {
     pub endpoints: u32,
     /// Whether the driver sends and receives the frames of the region where they lie. It needs
     /// [`Mode::Native`] and a driver that can do so with frames of several pieces. The first
-    /// endpoint of a queue determines it. It is not tested, because no such driver was available.
+    /// endpoint of a queue determines it. It does not go with `setup`. It is not tested, because no
+    /// such driver was available.
     pub zero_copy: bool,
     /// Whether datagrams are accepted whose checksum covers only the pseudo header, or which have
     /// none (IPv4). The former come from neighbours in the same kernel or in a guest of it, whose

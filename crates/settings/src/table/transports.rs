@@ -278,7 +278,8 @@ pub(super) const XDP: &[Setting] = &[
         "xdp.zero_copy",
         Unit::Switch,
         |xdp| &mut xdp.zero_copy,
-        "the driver uses the frames in place; needs native mode and a driver that can",
+        "the driver uses the frames in place; needs native mode and a driver that can, and does \
+         not go with `xdp.setup`",
     ),
     xdp(
         "xdp.vlan",
@@ -300,8 +301,8 @@ pub(super) const XDP: &[Setting] = &[
         "xdp.setup",
         Unit::Path,
         |xdp| &mut xdp.setup,
-        "socket of `dunlin xdp-setup`, which opens AF_XDP sockets for processes without privilege; \
-         none: the process opens them itself",
+        "socket of `dunlin xdp-setup`, which opens AF_XDP sockets for processes without privilege, \
+         but none for `xdp.zero_copy`; none: the process opens them itself",
     )
     .words(&["none"]),
 ];
