@@ -175,15 +175,32 @@ impl Host {
     /// # Panics
     /// If the kernel refuses.
     pub fn write_sums(&self) {
+        /// `ETHTOOL_STXCSUM`.
+        const SUMS: u32 = 0x17;
+        self.set_feature(SUMS, 0);
+    }
+
+    /// Makes this end of the link join the datagrams of sockets that permit it (`UDP_GRO`), as
+    /// cards do.
+    ///
+    /// # Panics
+    /// If the kernel refuses.
+    pub fn join_datagrams(&self) {
+        /// `ETHTOOL_SGRO`.
+        const JOIN: u32 = 0x2C;
+        self.set_feature(JOIN, 1);
+    }
+
+    /// Sets a feature of this end of the link (`ethtool -K`).
+    fn set_feature(&self, feature: u32, value: u32) {
         self.run(|| {
-            // `ETHTOOL_STXCSUM` and its value.
-            let mut off = [0x17_u32, 0];
+            let mut feature = [feature, value];
             // SAFETY: a request is plain data.
             let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
             for (place, byte) in request.ifr_name.iter_mut().zip(b"link0") {
                 *place = byte.cast_signed();
             }
-            request.ifr_ifru.ifru_data = off.as_mut_ptr().cast();
+            request.ifr_ifru.ifru_data = feature.as_mut_ptr().cast();
             let socket = std::net::UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
             let command = libc::SIOCETHTOOL;
             // SAFETY: the request is live, and has the name of an interface and a pointer to a live

@@ -60,12 +60,15 @@ pub struct Options {
     pub endpoints: u32,
     /// Whether the driver sends and receives the frames of the region where they lie. It needs
     /// [`Mode::Native`] and a driver that can do so with frames of several pieces. The first
-    /// endpoint of a queue determines it. It is not tested, because no such driver was available.
+    /// endpoint of a queue determines it. It does not go with `setup`. It is not tested, because no
+    /// such driver was available.
     pub zero_copy: bool,
     /// Whether datagrams are accepted whose checksum covers only the pseudo header, or which have
     /// none (IPv4). The former come from neighbours in the same kernel or in a guest of it, whose
     /// devices do not compute the rest. With `zero_copy`, packets come from a card, and both are
-    /// refused.
+    /// refused. If they are refused, the kernel joins no datagrams for the socket (`udp.gro`): in
+    /// front of a bridge or a bond, it would do so before the program sees them, and write only
+    /// that sum.
     pub partial_sums: bool,
     /// The socket of a daemon (`dunlin xdp-setup`) that opens AF_XDP sockets for a process without
     /// privilege; `None` if this process opens them itself.
@@ -238,6 +241,7 @@ impl Xdp {
         }
         let udp = Udp::open(&udp::Options {
             ip: ip_on(&name, options.udp.ip)?,
+            gro: options.udp.gro && options.takes_partial_sums(),
             ..options.udp.clone()
         })?;
         let address = udp.rx.local_addr();

@@ -9,12 +9,13 @@
 //! kernel has empty frames for all endpoints that are open. A process without privilege gets its
 //! sockets from a daemon, which has the program. Called by `open`, and by the daemon.
 
+mod program;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
 
 use crate::ask::message::{Claim, QueueId};
 use crate::ask::{Client, Lease};
@@ -23,11 +24,12 @@ use crate::entries::Entries;
 use crate::ffi;
 use crate::receive::arrivals::fill;
 use crate::shared::{SharedRings, Shares};
-use crate::sharing::{self, Offer};
-use crate::socket::{self, Copying, Host, QueueRings, Rings, Socket, patiently};
+use crate::sharing::Offer;
+use crate::socket::{self, Copying, Host, QueueRings, Rings, Socket};
 use crate::steering::{Mode, Steering};
 use crate::umem::{FRAME, Ledger, MIN_FRAMES, Umem};
 use dunlin_packet::Home;
+use program::{adopt_or_attach, attach_again, check_mode};
 
 /// The key of an interface: the device and inode numbers of its network namespace, and its index.
 type Key = (u64, u64, u32);
@@ -38,9 +40,6 @@ type Cell = Arc<Mutex<Weak<Interface>>>;
 
 /// The interfaces that endpoints of this process use or open.
 static INTERFACES: Mutex<BTreeMap<Key, Cell>> = Mutex::new(BTreeMap::new());
-
-/// Longest time to wait for the answers of other processes.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The holder of the program, which opens sockets and leads packets to them.
 #[derive(Debug)]
@@ -92,6 +91,7 @@ impl Interface {
         if let Some(interface) = cell.upgrade() {
             check_mode(interface.mode, mode)?;
             interface.check_holder(access)?;
+            interface.check_program()?;
             return Ok(interface);
         }
         let interface = Arc::new(Self {
@@ -117,6 +117,16 @@ impl Interface {
         }
         let why = "other endpoints of this process use the interface with another xdp.setup";
         Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
+    }
+
+    /// Attaches the program again if an operator has detached it.
+    fn check_program(&self) -> io::Result<()> {
+        match self.steering() {
+            Some(steering) if !steering.is_attached(self.index) => {
+                attach_again(steering, self.index, self.mode)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Gets the queue with this number. The first endpoint of the queue determines its region.
@@ -275,33 +285,6 @@ fn cell_of(key: Key) -> Cell {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Adopts the program that another process of this user has at the interface, or attaches a new
-/// one.
-fn adopt_or_attach(index: u32, mode: Mode) -> io::Result<Steering> {
-    let new = Steering::load()?;
-    let deadline = Instant::now() + PATIENCE;
-    // Another process may have attached its program without offering it yet, or may be ending, with
-    // a program in the other mode.
-    let found = patiently(|| match sharing::adopt(index, deadline) {
-        Some((steering, its_mode)) => check_mode(its_mode, mode).map(|()| Some(steering)),
-        // The new program's maps are empty, so all packets pass to the kernel at first.
-        None => new.try_attach(index, mode).map(|()| None),
-    })?;
-    let Some(steering) = found else {
-        return Ok(new);
-    };
-    steering.forget_dead(ffi::udp_sockets)?;
-    Ok(steering)
-}
-
-fn check_mode(has: Mode, wanted: Mode) -> io::Result<()> {
-    if has == wanted {
-        return Ok(());
-    }
-    let why = "other endpoints of this user use the interface in the other mode";
-    Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
 }
 
 /// The region of a queue, as the first endpoint of the queue wants it.

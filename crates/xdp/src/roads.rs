@@ -8,6 +8,7 @@
 //!
 //! Made by `open`, in the network namespace of the interface; used by `transmit`.
 
+mod features;
 mod message;
 
 use std::collections::VecDeque;
@@ -18,8 +19,9 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use crate::ffi;
 use crate::socket::explain;
-use message::Message;
-pub use message::{Below, Link, Neighbour};
+pub use features::Features;
+pub use message::{Attached, Below, Link, Neighbour};
+use message::{Message, Route};
 
 /// Room for one answer; the answer about an interface contains all of its counters.
 const ROOM: usize = 1 << 15;
@@ -34,6 +36,9 @@ pub struct Road {
     pub hop: IpAddr,
     /// That neighbour.
     pub neighbour: Neighbour,
+    /// Bytes of the longest packets on the path, if the kernel knows that they are shorter than
+    /// those of the interface.
+    pub mtu: Option<u32>,
 }
 
 /// A change of the kernel's tables.
@@ -56,6 +61,10 @@ pub trait Roads: Send + fmt::Debug {
     /// The road to an address; `None` if none leads over the interface.
     fn road(&mut self, to: IpAddr) -> Option<Road>;
 
+    /// The longest packets on the path to an address, as in [`Road::mtu`]. The kernel reports no
+    /// change of them when a router refuses longer ones.
+    fn mtu(&mut self, to: IpAddr) -> Option<u32>;
+
     /// The next change, in order.
     fn change(&mut self) -> Option<Change>;
 }
@@ -68,6 +77,8 @@ pub struct Tables {
     /// The interface over which all roads lead.
     index: u32,
     changes: VecDeque<Change>,
+    /// Whether events were lost and nothing was asked since.
+    has_lost: bool,
     room: Vec<u8>,
 }
 
@@ -86,6 +97,7 @@ impl Tables {
             events,
             index,
             changes: VecDeque::new(),
+            has_lost: false,
             room: vec![0; ROOM],
         };
         let link = tables.link(index)?;
@@ -126,7 +138,7 @@ impl Tables {
             }
             Message::Link(link) if link.index == self.index => Change::Link(link),
             Message::LinkGone(index) if index == self.index => Change::LinkGone,
-            Message::Route(..) | Message::OtherRoute => Change::Roads,
+            Message::Route(_) | Message::OtherRoute => Change::Roads,
             _ => return,
         };
         // Routes often change in large numbers, and one look at all roads covers all of the
@@ -135,47 +147,69 @@ impl Tables {
             self.changes.push_back(change);
         }
     }
+
+    /// The route to an address, if it leads over the interface.
+    fn route(&mut self, to: IpAddr) -> Option<Route> {
+        match self.ask(&message::ask_for_route(to, self.index)) {
+            Some(Message::Route(route)) if route.index == self.index => Some(route),
+            _ => None,
+        }
+    }
+
+    /// Reads events from the socket. False if there are none.
+    fn read_events(&mut self) -> bool {
+        let mut room = std::mem::take(&mut self.room);
+        let received = ffi::receive(self.events.as_fd(), &mut room);
+        let outcome = received.map(|bytes| {
+            message::read(bytes).for_each(|message| self.note(message));
+        });
+        self.room = room;
+        match outcome {
+            Ok(()) => true,
+            // We have not read events for a long time. Those that the socket still has are older
+            // than the lost ones, so they are read before the kernel is asked.
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+                self.has_lost = true;
+                true
+            }
+            Err(_) if self.has_lost => {
+                self.has_lost = false;
+                self.note_all();
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Notes the present state of the interface, and that all roads may have changed.
+    fn note_all(&mut self) {
+        let link = self.link(self.index);
+        let change = link.map_or(Change::LinkGone, Change::Link);
+        self.changes.extend([change, Change::Roads]);
+    }
 }
 
 impl Roads for Tables {
     fn road(&mut self, to: IpAddr) -> Option<Road> {
-        let Some(Message::Route(index, gateway)) =
-            self.ask(&message::ask_for_route(to, self.index))
-        else {
-            return None;
-        };
-        if index != self.index {
-            return None;
-        }
-        let hop = gateway.unwrap_or(to);
-        let neighbour = match self.ask(&message::ask_for_neighbour(hop, index)) {
+        let route = self.route(to)?;
+        let hop = route.gateway.unwrap_or(to);
+        let neighbour = match self.ask(&message::ask_for_neighbour(hop, self.index)) {
             Some(Message::Neighbour(_, _, neighbour)) => neighbour,
             _ => Neighbour::default(),
         };
-        Some(Road { hop, neighbour })
+        Some(Road {
+            hop,
+            neighbour,
+            mtu: route.mtu,
+        })
+    }
+
+    fn mtu(&mut self, to: IpAddr) -> Option<u32> {
+        self.route(to)?.mtu
     }
 
     fn change(&mut self) -> Option<Change> {
-        while self.changes.is_empty() {
-            let mut room = std::mem::take(&mut self.room);
-            let received = ffi::receive(self.events.as_fd(), &mut room);
-            let outcome = match received {
-                Ok(bytes) => {
-                    message::read(bytes).for_each(|message| self.note(message));
-                    true
-                }
-                // Events were lost, because we have not read them for a long time.
-                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
-                    self.changes.push_back(Change::Roads);
-                    true
-                }
-                Err(_) => false,
-            };
-            self.room = room;
-            if !outcome {
-                break;
-            }
-        }
+        while self.changes.is_empty() && self.read_events() {}
         self.changes.pop_front()
     }
 }

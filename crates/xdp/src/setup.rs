@@ -7,6 +7,7 @@
 
 mod daemon;
 mod rules;
+mod state;
 mod table;
 
 use std::ffi::CString;
@@ -14,7 +15,9 @@ use std::io;
 
 use crate::ffi;
 
+pub use crate::roads::Features;
 pub use daemon::Daemon;
+pub use state::{Owner, State, check_kernel, state_of};
 pub use table::{Grant, Table};
 
 /// The number of rules that a device has by which it puts packets into queues (`ethtool -u`).

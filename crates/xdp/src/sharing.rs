@@ -95,7 +95,8 @@ impl Shared {
     fn give(&self, stream: &UnixStream) -> io::Result<()> {
         check_user(stream.as_fd(), self.user)?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        let fds = self.steering.descriptors().ok_or(io::ErrorKind::NotFound)?;
+        let link = self.steering.link().ok_or(io::ErrorKind::NotFound)?;
+        let fds = self.steering.descriptors(&link);
         let [a, b, c, d] = MARK;
         descriptors::send(stream.as_fd(), &[a, b, c, d, self.mode as u8], &fds)
     }

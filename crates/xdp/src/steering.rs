@@ -6,32 +6,30 @@
 //! closed; nothing is pinned, and no setting of the interface is changed. Called by `open`.
 
 mod assemble;
+mod attachment;
 mod numbers;
 mod program;
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::sync::OnceLock;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use libc::c_int;
 
 use crate::ffi::maps::{Kind, Map, Replace, facts, pair};
 use crate::socket::{explain, patiently};
 use crate::{ffi, refusal};
+use attachment::Attachment;
 use dunlin_packet::Home;
 use numbers::{MAX_SOCKETS, Numbers};
 use program::{KEY, MARK, Maps, VALUE};
 
-/// Commands of `bpf(2)`.
+/// The command of `bpf(2)`.
 const PROGRAM_LOAD: c_int = 5;
-const LINK_CREATE: c_int = 28;
 
-/// The kind of the program, and of its link.
+/// The kind of the program.
 const XDP: u32 = 6;
-const LINK_XDP: u32 = 6;
-/// Where a program is attached.
-const AT_XDP: u32 = 37;
 /// The program may see packets of several pieces, of which it reads the first.
 const HAS_FRAGMENTS: u32 = 1 << 5;
 
@@ -61,8 +59,7 @@ pub struct Steering {
     homes: Map<KEY, VALUE>,
     numbers: Numbers,
     program: OwnedFd,
-    /// Empty before it is attached.
-    link: OnceLock<OwnedFd>,
+    attachment: Attachment,
 }
 
 impl Steering {
@@ -84,7 +81,7 @@ impl Steering {
             homes,
             numbers,
             program,
-            link: OnceLock::new(),
+            attachment: Attachment::none(),
         })
     }
 
@@ -98,25 +95,46 @@ impl Steering {
         index: u32,
     ) -> io::Result<Self> {
         let [kind, program_id, ..] = facts(program.as_fd())?;
-        let [of_link, _, linked, _, at, ..] = facts(link.as_fd())?;
-        let is_there = [of_link, linked, at] == [LINK_XDP, program_id, index];
-        if kind != XDP || !is_there {
+        if kind != XDP {
             return Err(io::ErrorKind::InvalidData.into());
         }
         Ok(Self {
             homes: Map::of(homes, Kind::Hash, MAX_HOMES)?,
             numbers: Numbers::of([sockets, places])?,
             program,
-            link: OnceLock::from(link),
+            attachment: Attachment::of(link, program_id, index)?,
         })
     }
 
-    /// Its descriptors, for another process; `None` if it is not attached.
-    pub(crate) fn descriptors(&self) -> Option<[BorrowedFd<'_>; DESCRIPTORS]> {
-        let link = self.link.get()?;
+    /// Its link, if it was attached.
+    pub(crate) fn link(&self) -> Option<Arc<OwnedFd>> {
+        self.attachment.link()
+    }
+
+    /// Its descriptors, with that of its link, for another process.
+    pub(crate) fn descriptors<'a>(&'a self, link: &'a OwnedFd) -> [BorrowedFd<'a>; DESCRIPTORS] {
         let [sockets, places] = self.numbers.fds();
         let program = self.program.as_fd();
-        Some([self.homes.fd(), sockets, places, program, link.as_fd()])
+        [self.homes.fd(), sockets, places, program, link.as_fd()]
+    }
+
+    /// Whether its link leads to interface `index`. It no longer does after an operator has
+    /// detached the program.
+    pub(crate) fn is_attached(&self, index: u32) -> bool {
+        self.attachment.is_at(index)
+    }
+
+    /// Takes the link of another owner of this program. False if the other one has another program.
+    ///
+    /// # Errors
+    /// The kernel's; `ResourceBusy` if the program is attached.
+    pub(crate) fn share_link(&self, other: &Self) -> io::Result<bool> {
+        let [[_, own, ..], [_, its, ..]] =
+            [facts(self.program.as_fd())?, facts(other.program.as_fd())?];
+        if own == its {
+            self.attachment.share(&other.attachment)?;
+        }
+        Ok(own == its)
     }
 
     /// Attaches the program to interface `index`. If the interface has a program, retries for up to
@@ -133,30 +151,7 @@ impl Steering {
     /// # Errors
     /// The kernel's; `ResourceBusy` if the interface has a program, this one included.
     pub(crate) fn try_attach(&self, index: u32, mode: Mode) -> io::Result<()> {
-        let flags = match mode {
-            Mode::Generic => 1 << 1,
-            Mode::Native => 1 << 2,
-        };
-        let mut attributes = [
-            pair(number(&self.program), index),
-            pair(AT_XDP, flags),
-            0,
-            0,
-        ];
-        // SAFETY: the command reads numbers alone.
-        let link = unsafe { ffi::bpf(LINK_CREATE, &mut attributes) };
-        let link = link.map_err(|error| {
-            let why = refusal::of_attachment(error.raw_os_error());
-            explain(error, why)
-        })?;
-        // SAFETY: the descriptor is new, open, and has no other owner.
-        let link = unsafe { OwnedFd::from_raw_fd(link) };
-        // The kernel lets the program be attached to several interfaces, but this value keeps only
-        // one link.
-        self.link
-            .set(link)
-            .map_err(|_| io::Error::from(io::ErrorKind::ResourceBusy))?;
-        Ok(())
+        self.attachment.attach(self.program.as_fd(), index, mode)
     }
 
     /// Steers packets for `home` that arrive at `queue` to socket number `socket`. `owner` is the
@@ -416,11 +411,6 @@ fn load_program(code: &[u64]) -> io::Result<OwnedFd> {
         explain(error, &format!("{why}: {}", log.trim()))
     })?;
     ffi::own(program)
-}
-
-/// A descriptor as an attribute.
-fn number(fd: &OwnedFd) -> u32 {
-    fd.as_raw_fd().cast_unsigned()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::roads::{Change, Road, Roads, Tables};
+use crate::roads::{Attached, Change, Road, Roads, Tables};
 
 /// The most looks between two questions. Sixty-four bursts pass between two looks, so a question,
 /// which takes the kernel some microseconds, comes once in four thousand bursts.
@@ -40,14 +40,18 @@ impl Doubt {
 /// Reports which program an interface has.
 pub(crate) trait Programs: Roads {
     /// The number of the program at interface `index`, or `Some(None)` if it has none. `None` if
-    /// the kernel does not tell.
+    /// the kernel does not tell, or if the interface has several.
     #[expect(clippy::option_option, reason = "no answer differs from no program")]
     fn program(&mut self, index: u32) -> Option<Option<u32>>;
 }
 
 impl Programs for Tables {
     fn program(&mut self, index: u32) -> Option<Option<u32>> {
-        self.link(index).ok().map(|link| link.program)
+        match self.link(index).ok()?.program {
+            Attached::Nothing => Some(None),
+            Attached::Program(number) => Some(Some(number)),
+            Attached::Several => None,
+        }
     }
 }
 
@@ -58,6 +62,8 @@ pub(crate) struct Watched<P> {
     /// The interface at which the program is, and the number of the program.
     index: u32,
     program: Option<u32>,
+    /// Whether the program was gone at the start, which is not reported yet.
+    is_gone: bool,
     doubt: Doubt,
     /// Looks until the next question, and the number that the last question set.
     left: u32,
@@ -65,11 +71,13 @@ pub(crate) struct Watched<P> {
 }
 
 impl<P: Programs> Watched<P> {
-    /// Watches the program that interface `index` has now. An interface that shows none is not
-    /// watched.
+    /// Watches the program that interface `index` has now. If it has none, the first change says
+    /// so. The program is not watched if the kernel does not tell its number.
     pub(crate) fn new(mut tables: P, index: u32, doubt: Doubt) -> Self {
+        let program = tables.program(index);
         Self {
-            program: tables.program(index).flatten(),
+            program: program.flatten(),
+            is_gone: program == Some(None),
             tables,
             index,
             doubt,
@@ -79,6 +87,9 @@ impl<P: Programs> Watched<P> {
     }
 
     fn ask(&mut self) -> Option<Change> {
+        if std::mem::take(&mut self.is_gone) {
+            return Some(Change::Unsteered);
+        }
         if self.program.is_none() || !self.doubt.is_raised() {
             return None;
         }
@@ -100,6 +111,10 @@ impl<P: Programs> Watched<P> {
 impl<P: Programs> Roads for Watched<P> {
     fn road(&mut self, to: IpAddr) -> Option<Road> {
         self.tables.road(to)
+    }
+
+    fn mtu(&mut self, to: IpAddr) -> Option<u32> {
+        self.tables.mtu(to)
     }
 
     fn change(&mut self) -> Option<Change> {

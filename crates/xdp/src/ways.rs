@@ -19,6 +19,11 @@ use dunlin_packet::{Header, Home, Mac, Stamp};
 const LONGEST: u32 = 16_000;
 /// The most changes that one call of [`Ways::look`] handles.
 const CHANGES: u32 = 64;
+/// Calls of [`Ways::look`] for each question about a path. There are 64 bursts between two calls,
+/// and a question takes the kernel two microseconds.
+const LOOKS: u32 = 16;
+/// The most ways among which a question looks for one that leads to a gateway.
+const PLACES: usize = 64;
 
 /// Why the kernel sends a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +37,8 @@ pub(crate) enum Fall {
     Confirm,
     /// The interface is down.
     Down,
-    /// The packet does not fit a frame.
+    /// The packet does not fit a frame, or is too long for the path. The kernel cuts it into
+    /// fragments.
     Long,
     /// Packets are no longer steered to us, so the peer's packets come through the kernel, too.
     Unsteered,
@@ -114,6 +120,9 @@ pub(crate) struct Ways {
     is_up: bool,
     is_steered: bool,
     roads: Box<dyn Roads>,
+    /// Looks until the next question about a path, and the place of the last one.
+    ask_in: u32,
+    asked: usize,
 }
 
 impl Ways {
@@ -127,6 +136,8 @@ impl Ways {
             is_up: false,
             is_steered: true,
             roads,
+            ask_in: LOOKS,
+            asked: 0,
         };
         ways.on_link(link);
         ways
@@ -211,19 +222,37 @@ impl Ways {
                 None => break,
             }
         }
+        self.ask_in -= 1;
+        if self.ask_in == 0 {
+            self.ask_in = LOOKS;
+            self.ask_for_path();
+        }
+    }
+
+    /// Asks for the longest packets on the path to the next peer after a gateway. A router that
+    /// refuses longer ones says so to the kernel, which reports no event for that.
+    #[cold]
+    fn ask_for_path(&mut self) {
+        for _ in 0..PLACES.min(self.ways.len()) {
+            self.asked = (self.asked + 1) % self.ways.len();
+            let way = self.ways[self.asked].as_mut();
+            if let Some(way) = way.filter(|way| way.leads_to_gateway()) {
+                let mtu = self.roads.mtu(way.reach.address.ip());
+                return way.on_mtu(mtu, &self.home, self.longest);
+            }
+        }
     }
 
     fn on_neighbour(&mut self, ip: std::net::IpAddr, neighbour: Neighbour) {
         let leads_there = |way: &&mut Way| way.road.is_some_and(|road| road.hop == ip);
         for way in self.ways.iter_mut().flatten().filter(leads_there) {
-            way.road = Some(Road { hop: ip, neighbour });
+            way.road = way.road.map(|road| Road { neighbour, ..road });
             way.build(&self.home, self.longest);
         }
     }
 
     fn on_link(&mut self, link: &Link) {
-        let around = u32::try_from(self.home.ip_and_udp()).expect("headers are short");
-        self.longest = link.mtu.saturating_sub(around).min(LONGEST);
+        self.longest = payload_in(link.mtu, &self.home).min(LONGEST);
         self.is_up = link.is_up && self.is_steered;
         if let Some(mac) = link.mac.filter(|mac| *mac != self.home.mac) {
             self.home.mac = mac;
@@ -232,9 +261,7 @@ impl Ways {
             ways.for_each(|way| way.build(&self.home, self.longest));
         }
         for way in self.ways.iter_mut().flatten() {
-            if let Some(form) = &mut way.form {
-                form.fit(&way.reach, self.longest);
-            }
+            way.fit(&self.home, self.longest);
         }
     }
 
@@ -285,10 +312,45 @@ impl Way {
         let reach = &self.reach;
         let mac = neighbour.mac.filter(|mac| is_of_one(*mac));
         let same_family = reach.address.is_ipv4() == home.address.is_ipv4();
+        let longest = self.longest(home, longest);
         let form = |mac| Form::new(Header::new(home, reach.address, mac), reach, longest);
         self.form = mac.filter(|_| same_family).map(form);
         self.confirm = neighbour.is_idle && self.form.is_some();
     }
+
+    /// Whether packets go by way of another host.
+    fn leads_to_gateway(&self) -> bool {
+        let hop = self.road.map(|road| road.hop);
+        hop.is_some_and(|hop| hop != self.reach.address.ip())
+    }
+
+    /// Follows a change of the longest packets on the path.
+    fn on_mtu(&mut self, mtu: Option<u32>, home: &Home, longest: u32) {
+        if let Some(road) = self.road.as_mut().filter(|road| road.mtu != mtu) {
+            road.mtu = mtu;
+            self.fit(home, longest);
+        }
+    }
+
+    /// Sets the limits of packets, for an interface that has payloads of up to `longest` bytes.
+    fn fit(&mut self, home: &Home, longest: u32) {
+        let longest = self.longest(home, longest);
+        if let Some(form) = &mut self.form {
+            form.fit(&self.reach, longest);
+        }
+    }
+
+    /// The longest payload that both the path and the interface have room for.
+    fn longest(&self, home: &Home, of_interface: u32) -> u32 {
+        let mtu = self.road.and_then(|road| road.mtu);
+        mtu.map_or(of_interface, |mtu| payload_in(mtu, home).min(of_interface))
+    }
+}
+
+/// The bytes after the headers of IP and UDP in a packet of `mtu` bytes.
+fn payload_in(mtu: u32, home: &Home) -> u32 {
+    let headers = u32::try_from(home.ip_and_udp()).expect("headers are short");
+    mtu.saturating_sub(headers)
 }
 
 impl Form {

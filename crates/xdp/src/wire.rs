@@ -17,7 +17,7 @@ use crate::device::{Device, Kicked, Statistics};
 use crate::receive::XdpRx;
 use crate::receive::arrivals::{Arrivals, fill};
 use crate::ring::{Consumer, Desc, Memory, Producer};
-use crate::roads::{Below, Change, Link, Neighbour, Road, Roads};
+use crate::roads::{Attached, Below, Change, Link, Neighbour, Road, Roads};
 use crate::shared::{SharedRings, Shares};
 use crate::transmit::XdpTx;
 use crate::transmit::frames::Frames;
@@ -153,7 +153,7 @@ impl Side {
             mtu: MTU,
             is_up: true,
             below: Below::Itself,
-            program: None,
+            program: Attached::Nothing,
         };
         let roads = Box::new(Direct);
         let ways = Ways::new(home, mac.clone(), &link, roads);
@@ -229,7 +229,15 @@ impl Roads for Direct {
             mac: Some(mac_of(ip)),
             is_idle: false,
         };
-        Some(Road { hop, neighbour })
+        Some(Road {
+            hop,
+            neighbour,
+            mtu: None,
+        })
+    }
+
+    fn mtu(&mut self, _: IpAddr) -> Option<u32> {
+        None
     }
 
     fn change(&mut self) -> Option<Change> {

@@ -1,6 +1,7 @@
 //! Echoes between two namespaces over `xdp`, and the errors of an interface that cannot be used.
 
 use dunlin_testkit::network::{Host, Network};
+use serde_json::Value;
 
 use super::{LIMIT, Running, dunlin, objects, run, text};
 
@@ -149,6 +150,10 @@ fn a_daemon_opens_sockets_as_its_table_permits() {
     let summary = ping(&network.left, &address).last();
     assert_eq!(summary["answered"], 200, "{summary}");
     assert!(datagrams(host) - before < 20);
+    // The daemon offers its program to no process.
+    let [state, _, advice] = info_of_link(host);
+    assert_eq!(state, "missing");
+    assert!(advice.contains("bpftool net list dev link0"), "{advice}");
     // The table grants less memory than the option asks for, and the device has no rules.
     let out = run(&["stats", &server.child.id().to_string(), "--json"]);
     let shown = &objects(&out.stdout)[0]["endpoints"][0]["transport_counters"];
@@ -164,13 +169,10 @@ fn a_daemon_opens_sockets_as_its_table_permits() {
     assert_eq!(server.end("-INT").1, Some(0));
 }
 
-#[test]
-fn info_says_whether_a_device_has_rules() {
-    let Some(network) = Network::new() else {
-        return;
-    };
+/// The facts that `dunlin info` shows in a namespace.
+fn info(host: &Host) -> Vec<Value> {
     // The command finds interfaces in `/sys`, which `ip netns exec` mounts for the namespace.
-    let place = network.right.place("link0");
+    let place = host.place("link0");
     let name = place.split('/').next().unwrap();
     let out = std::process::Command::new("ip")
         .args([
@@ -183,11 +185,55 @@ fn info_says_whether_a_device_has_rules() {
         ])
         .output()
         .unwrap();
-    let facts = objects(&out.stdout);
-    let values = facts.iter().filter_map(|fact| fact["value"].as_str());
-    let of_link: Vec<_> = values.filter(|it| it.starts_with("link0: ")).collect();
+    objects(&out.stdout)
+}
+
+/// The state, value and advice of the fact about `link0` there.
+fn info_of_link(host: &Host) -> [String; 3] {
+    let facts = info(host);
+    let is_it = |fact: &&Value| {
+        let value = fact["value"].as_str();
+        value.is_some_and(|it| it.starts_with("link0: "))
+    };
+    let of_link: Vec<_> = facts.iter().filter(is_it).collect();
     assert_eq!(of_link.len(), 1, "{facts:?}");
-    assert!(of_link[0].contains("no rules for queues"), "{of_link:?}");
+    ["state", "value", "advice"]
+        .map(|name| of_link[0][name].as_str().unwrap_or_default().to_owned())
+}
+
+#[test]
+fn info_shows_the_state_of_an_interface_and_says_what_to_do() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let host = &network.right;
+    let [state, value, advice] = info_of_link(host);
+    assert!(value.contains("no rules for queues"), "{value}");
+    assert!(value.contains("native mode"), "{value}");
+    assert_eq!((&*state, &*advice), ("good", ""));
+    // The program of a process of this user does not hinder another one.
+    let (server, _) = serve(host, "xdp:link0");
+    let [state, value, _] = info_of_link(host);
+    assert!(value.contains("of a process of this user"), "{value}");
+    assert_eq!(state, "good");
+    server.end("-INT");
+    host.ip("link set link0 down").unwrap();
+    let [state, _, advice] = info_of_link(host);
+    assert_eq!(state, "improve");
+    assert!(advice.contains("`ip link set dev link0 up`"), "{advice}");
+}
+
+#[test]
+fn info_lists_the_parts_that_no_test_has_reached() {
+    let facts = objects(&run(&["info", "--json"]).stdout);
+    for (name, part) in [
+        ("xdp: untested", "xdp.zero_copy"),
+        ("dpdk: untested", "network cards"),
+    ] {
+        let fact = facts.iter().find(|fact| fact["name"] == name);
+        let value = fact.unwrap_or_else(|| panic!("no {name}: {facts:?}"))["value"].as_str();
+        assert!(value.unwrap().contains(part), "{name}: {value:?}");
+    }
 }
 
 #[test]

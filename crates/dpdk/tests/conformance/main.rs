@@ -18,9 +18,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use dunlin_core::transport::Halves;
-use dunlin_dpdk::{Dpdk, DpdkRx, DpdkTx, Options};
+use dunlin_dpdk::{AutoDpdk, AutoOptions, Dpdk, DpdkRx, DpdkTx, Options, open_auto};
 use dunlin_testkit::network::Network;
-use dunlin_transport::udp;
+use dunlin_transport::auto::HalvesOver;
+use dunlin_transport::{shm, udp};
 
 use harness::{Endpoint, Harness};
 
@@ -35,6 +36,9 @@ static LINKED: OnceLock<[String; 2]> = OnceLock::new();
 
 struct Memif;
 
+/// `auto` over the devices of memif, whose peers are on other hosts.
+struct Auto;
+
 struct AfXdp;
 
 impl Harness for Memif {
@@ -46,16 +50,41 @@ impl Harness for Memif {
     const SAME_HOST: bool = false;
 
     fn open() -> Halves<DpdkRx, DpdkTx> {
-        let turn = OPENED.fetch_add(1, Ordering::Relaxed) % 2;
-        let devices = DEVICES.get_or_init(|| {
-            // A test has more endpoints than the default allows.
-            let place = |number| format!("ip=10.82.0.{number}/24,packets=32767");
-            let (socket, devices) = pair::devices(0, place);
-            *lock(&SOCKET) = Some(socket);
-            devices
-        });
-        open(&devices[turn])
+        open_with(next_memif(), udp::Options::default().data_size)
     }
+}
+
+impl Harness for Auto {
+    type T = AutoDpdk;
+    const COUNTS_FULL: bool = false;
+    const QUIET_POLLS: u32 = 1200;
+    const RACES: u32 = 500;
+    const SAME_HOST: bool = false;
+
+    fn open() -> HalvesOver<Dpdk> {
+        let dpdk = options(next_memif(), udp::Options::default().data_size);
+        // The limit of `auto` is that of shared memory, for which packets may be longer than the
+        // device has them.
+        static OF_DEVICE: OnceLock<u32> = OnceLock::new();
+        let of_device = OF_DEVICE.get_or_init(|| Dpdk::open(&dpdk).unwrap().limits.data_size);
+        let shm = shm::Options::default();
+        let mut halves = open_auto(&AutoOptions { shm, dpdk }).unwrap();
+        halves.limits.data_size = *of_device;
+        halves
+    }
+}
+
+/// The device of memif whose turn it is.
+fn next_memif() -> &'static str {
+    let turn = OPENED.fetch_add(1, Ordering::Relaxed) % 2;
+    let devices = DEVICES.get_or_init(|| {
+        // A test has more endpoints than the default allows.
+        let place = |number| format!("ip=10.82.0.{number}/24,packets=32767");
+        let (socket, devices) = pair::devices(0, place);
+        *lock(&SOCKET) = Some(socket);
+        devices
+    });
+    &devices[turn]
 }
 
 impl Harness for AfXdp {
@@ -86,22 +115,22 @@ const MTU: u16 = 3502;
 /// Bytes of a packet that nearly fills them.
 const LONG: u32 = MTU as u32 - 40;
 
-/// An endpoint at a device.
-fn open(device: &str) -> Halves<DpdkRx, DpdkTx> {
-    open_with(device, udp::Options::default().data_size)
-}
-
-/// An endpoint whose packets have up to `data_size` bytes after their headers.
-fn open_with(device: &str, data_size: u32) -> Halves<DpdkRx, DpdkTx> {
-    let options = Options {
+/// The options of an endpoint at a device, whose packets have up to `data_size` bytes after their
+/// headers.
+fn options(device: &str, data_size: u32) -> Options {
+    Options {
         device: device.to_owned(),
         udp: udp::Options {
             allow_peers: "0.0.0.0/0".parse().unwrap(),
             data_size,
             ..udp::Options::default()
         },
-    };
-    let halves = Dpdk::open(&options).unwrap();
+    }
+}
+
+/// An endpoint with these options.
+fn open_with(device: &str, data_size: u32) -> Halves<DpdkRx, DpdkTx> {
+    let halves = Dpdk::open(&options(device, data_size)).unwrap();
     let most = halves.limits.data_size;
     assert!(most + 60 > data_size, "{most} bytes of {data_size}");
     halves
@@ -144,6 +173,15 @@ fn dpdk_conforms_with_packets_queued() {
     let _begun = begin::<Memif>(None);
     harness::stage(false);
     suite::run_few::<Memif>();
+}
+
+#[test]
+#[ignore = "needs DPDK"]
+fn auto_over_dpdk_conforms() {
+    let _begun = begin::<Auto>(None);
+    harness::stage(true);
+    suite::run_each::<Auto>();
+    lanes::run_all::<Auto>();
 }
 
 #[test]

@@ -278,7 +278,8 @@ pub(super) const XDP: &[Setting] = &[
         "xdp.zero_copy",
         Unit::Switch,
         |xdp| &mut xdp.zero_copy,
-        "the driver uses the frames in place; needs native mode and a driver that can",
+        "the driver uses the frames in place; needs native mode and a driver that can, and does \
+         not go with `xdp.setup`",
     ),
     xdp(
         "xdp.vlan",
@@ -293,14 +294,15 @@ pub(super) const XDP: &[Setting] = &[
         Unit::Switch,
         |xdp| &mut xdp.partial_sums,
         "accept packets whose checksum covers only the pseudo header, as neighbours in the same \
-         kernel send them, or is missing over IPv4",
+         kernel send them, or is missing over IPv4; off: also without `udp.gro`, with which the \
+         kernel itself makes such packets in front of bridges and bonds",
     ),
     xdp(
         "xdp.setup",
         Unit::Path,
         |xdp| &mut xdp.setup,
-        "socket of `dunlin xdp-setup`, which opens AF_XDP sockets for processes without privilege; \
-         none: the process opens them itself",
+        "socket of `dunlin xdp-setup`, which opens AF_XDP sockets for processes without privilege, \
+         but none for `xdp.zero_copy`; none: the process opens them itself",
     )
     .words(&["none"]),
 ];

@@ -61,8 +61,20 @@ pub struct Link {
     pub is_up: bool,
     /// The interface below it.
     pub below: Below,
-    /// The number of its XDP program; `None` if it has none, or several.
-    pub program: Option<u32>,
+    /// Its XDP program.
+    pub program: Attached,
+}
+
+/// The XDP programs of an interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Attached {
+    /// It has none.
+    #[default]
+    Nothing,
+    /// It has the program with this number.
+    Program(u32),
+    /// It has several, for example one in the driver and one in the card.
+    Several,
 }
 
 /// The interface whose frames carry those of another one.
@@ -91,12 +103,23 @@ pub(super) enum Message {
     Link(Link),
     /// An interface that is gone.
     LinkGone(u32),
-    /// A route to a single host over an interface, perhaps by way of a gateway.
-    Route(u32, Option<IpAddr>),
+    /// A route to a single host over an interface.
+    Route(Route),
     /// A route that is none of these: to ourselves, say, or withdrawn.
     OtherRoute,
     /// The kernel refuses.
     Refused,
+}
+
+/// A route to a single host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Route {
+    /// The interface over which it leads.
+    pub(super) index: u32,
+    pub(super) gateway: Option<IpAddr>,
+    /// Bytes of the longest packets on it, if an operator has set them, or if a router has refused
+    /// longer ones.
+    pub(super) mtu: Option<u32>,
 }
 
 /// Asks for the route to an address. Only a link-local one needs the interface.
@@ -129,17 +152,15 @@ pub(super) fn ask_for_link(index: u32) -> Vec<u8> {
     end(begin(GET_LINK, &body))
 }
 
+/// The body of the first message in bytes that the kernel has sent, if it is of this kind.
+pub(super) fn body_of(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+    let (its_kind, body) = bodies(bytes).next()?;
+    (its_kind == kind).then_some(body)
+}
+
 /// The messages in bytes that the kernel has sent. Messages of other kinds are left out.
 pub(super) fn read(bytes: &[u8]) -> impl Iterator<Item = Message> {
-    let mut rest = bytes;
-    let bodies = std::iter::from_fn(move || {
-        let len = usize::try_from(u32::from_ne_bytes(field(rest, 0)?)).ok()?;
-        let kind = u16::from_ne_bytes(field(rest, 4)?);
-        let body = rest.get(HEADER..len)?;
-        rest = rest.get(len.next_multiple_of(ALIGN)..).unwrap_or_default();
-        Some((kind, body))
-    });
-    bodies.filter_map(|(kind, body)| match kind {
+    bodies(bytes).filter_map(|(kind, body)| match kind {
         NEW_NEIGHBOUR | DELETE_NEIGHBOUR => neighbour(body, kind == NEW_NEIGHBOUR),
         NEW_LINK => link(body).map(Message::Link),
         DELETE_LINK => Some(Message::LinkGone(u32::from_ne_bytes(field(body, 4)?))),
@@ -147,6 +168,18 @@ pub(super) fn read(bytes: &[u8]) -> impl Iterator<Item = Message> {
         DELETE_ROUTE => Some(Message::OtherRoute),
         ERROR => Some(Message::Refused),
         _ => None,
+    })
+}
+
+/// The kinds and bodies of messages.
+fn bodies(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let len = usize::try_from(u32::from_ne_bytes(field(rest, 0)?)).ok()?;
+        let kind = u16::from_ne_bytes(field(rest, 4)?);
+        let body = rest.get(HEADER..len)?;
+        rest = rest.get(len.next_multiple_of(ALIGN)..).unwrap_or_default();
+        Some((kind, body))
     })
 }
 
@@ -174,7 +207,7 @@ fn link(body: &[u8]) -> Option<Link> {
     let index = u32::from_ne_bytes(field(body, 4)?);
     let flags = u32::from_ne_bytes(field(body, 8)?);
     let (mut mac, mut mtu, mut lower, mut vlan) = (None, 0, None, None);
-    let (mut is_near, mut program) = (true, None);
+    let (mut is_near, mut program) = (true, Attached::Nothing);
     for (kind, value) in attributes(body.get(16..)?) {
         match kind {
             1 => mac = value.try_into().ok(),
@@ -201,11 +234,22 @@ fn link(body: &[u8]) -> Option<Link> {
     })
 }
 
-/// The number of the program in the description of an interface's XDP. An interface without one has
-/// no number, or 0.
-fn program_of(details: &[u8]) -> Option<u32> {
-    let (_, value) = attributes(details).find(|(kind, _)| *kind == 4)?;
-    Some(u32::from_ne_bytes(field(value, 0)?)).filter(|number| *number != 0)
+/// The program in the description of an interface's XDP. An interface without one has no number, or
+/// 0, as has an interface with several.
+fn program_of(details: &[u8]) -> Attached {
+    const SEVERAL: u8 = 4;
+    let mut program = Attached::Nothing;
+    for (kind, value) in attributes(details) {
+        match (kind, value) {
+            (1, [SEVERAL]) => return Attached::Several,
+            (4, value) => match field(value, 0).map(u32::from_ne_bytes) {
+                None | Some(0) => {}
+                Some(number) => program = Attached::Program(number),
+            },
+            _ => {}
+        }
+    }
+    program
 }
 
 /// The number of a VLAN in the details of an interface. `None` if the interface is of another kind,
@@ -236,21 +280,33 @@ fn vlan_of(details: &[u8]) -> Option<Option<u16>> {
 
 fn route(body: &[u8]) -> Option<Message> {
     let [kind] = field(body, 7)?;
-    let (mut index, mut gateway) = (None, None);
+    let (mut index, mut gateway, mut mtu) = (None, None, None);
     for (kind, value) in attributes(body.get(12..)?) {
         match kind {
             4 => index = Some(u32::from_ne_bytes(field(value, 0)?)),
             5 => gateway = Some(address(value)?),
+            8 => mtu = mtu_of(value),
             // A gateway of the other family: its family, then its address.
             18 => gateway = Some(address(value.get(2..)?)?),
             _ => {}
         }
     }
-    (kind == UNICAST).then_some(Message::Route(index?, gateway))
+    let index = index.filter(|_| kind == UNICAST)?;
+    Some(Message::Route(Route {
+        index,
+        gateway,
+        mtu,
+    }))
+}
+
+/// The longest packets, among the metrics of a route.
+fn mtu_of(metrics: &[u8]) -> Option<u32> {
+    let (_, value) = attributes(metrics).find(|(kind, _)| *kind == 2)?;
+    Some(u32::from_ne_bytes(field(value, 0)?)).filter(|mtu| *mtu != 0)
 }
 
 /// Kinds and values of attributes. The upper two bits of a kind are flags.
-fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(super) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let len = usize::from(u16::from_ne_bytes(field(rest, 0)?));
@@ -261,7 +317,7 @@ fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-fn begin(kind: u16, body: &[u8]) -> Vec<u8> {
+pub(super) fn begin(kind: u16, body: &[u8]) -> Vec<u8> {
     let mut request = vec![0; HEADER];
     request[4..6].copy_from_slice(&kind.to_ne_bytes());
     request[6..8].copy_from_slice(&REQUEST.to_ne_bytes());
@@ -269,7 +325,7 @@ fn begin(kind: u16, body: &[u8]) -> Vec<u8> {
     request
 }
 
-fn attribute(request: &mut Vec<u8>, kind: u16, value: &[u8]) {
+pub(super) fn attribute(request: &mut Vec<u8>, kind: u16, value: &[u8]) {
     let len = u16::try_from(4 + value.len()).expect("attributes are short");
     request.extend(len.to_ne_bytes());
     request.extend(kind.to_ne_bytes());
@@ -277,7 +333,7 @@ fn attribute(request: &mut Vec<u8>, kind: u16, value: &[u8]) {
     request.resize(request.len().next_multiple_of(ALIGN), 0);
 }
 
-fn end(mut request: Vec<u8>) -> Vec<u8> {
+pub(super) fn end(mut request: Vec<u8>) -> Vec<u8> {
     let len = u32::try_from(request.len()).expect("requests are short");
     request[..4].copy_from_slice(&len.to_ne_bytes());
     request
@@ -300,7 +356,7 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
     }
 }
 
-fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+pub(super) fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 

@@ -26,6 +26,9 @@ fn until(tables: &mut Tables, fits: impl Fn(&Change) -> bool) -> Change {
     panic!("no such change came");
 }
 
+/// More events than the socket has room for.
+const LOST: u32 = 600;
+
 fn set_neighbour(host: &Host, ip: &str, mac: &str) {
     host.ip(&format!(
         "neigh replace {ip} lladdr {mac} dev link0 nud permanent"
@@ -47,7 +50,8 @@ fn roads_lead_to_neighbours_and_through_gateways() {
         road,
         Road {
             hop: right,
-            neighbour: Neighbour::default()
+            neighbour: Neighbour::default(),
+            mtu: None,
         }
     );
     set_neighbour(&network.left, network.right.address, "02:00:00:00:00:07");
@@ -58,7 +62,12 @@ fn roads_lead_to_neighbours_and_through_gateways() {
     let via = format!("route add 10.200.0.0/16 via {}", network.right.address);
     network.left.ip(&via).unwrap();
     let road = tables.road(far).unwrap();
-    assert_eq!((road.hop, road.neighbour.mac), (right, mac));
+    assert_eq!((road.hop, road.neighbour.mac, road.mtu), (right, mac, None));
+    let narrow = format!("route change 10.200.0.0/16 via {}", network.right.address);
+    network.left.ip(&format!("{narrow} mtu 1300")).unwrap();
+    assert_eq!(tables.road(far).unwrap().mtu, Some(1300));
+    assert_eq!(tables.mtu(far), Some(1300));
+    assert_eq!(tables.mtu(right), None);
     let own: IpAddr = network.left.address.parse().unwrap();
     assert_eq!(
         tables.road(own),
@@ -72,6 +81,38 @@ fn roads_lead_to_neighbours_and_through_gateways() {
         tables.road(right).unwrap().neighbour.mac,
         Some([2, 0, 0, 0, 0, 9])
     );
+}
+
+#[test]
+fn the_interface_is_asked_for_when_events_were_lost() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    network.link_further("10.80.0");
+    let (mut tables, _) = tables(&network.left);
+    // Events of another interface fill the socket.
+    let neighbours = (0..LOST).map(|number| format!("02:00:00:00:{:02x}:01", number % 200));
+    for mac in neighbours {
+        let replace = format!("neigh replace 10.80.0.9 lladdr {mac} dev link1");
+        network.left.ip(&replace).unwrap();
+    }
+    for command in ["down", "address 02:00:00:00:00:56 mtu 1400", "up"] {
+        network
+            .left
+            .ip(&format!("link set link0 {command}"))
+            .unwrap();
+    }
+    // The kernel reports some consequences a second later, and those are lost too.
+    std::thread::sleep(Duration::from_secs(2));
+    let changes: Vec<_> = std::iter::from_fn(|| tables.change()).collect();
+    assert!(changes.contains(&Change::Roads));
+    let mut links = changes.iter().filter_map(|change| match change {
+        Change::Link(link) => Some(link),
+        _ => None,
+    });
+    let link = links.next_back().unwrap();
+    assert_eq!(link.mac, Some([2, 0, 0, 0, 0, 0x56]));
+    assert_eq!((link.mtu, link.is_up), (1400, true));
 }
 
 #[test]

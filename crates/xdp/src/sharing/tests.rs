@@ -44,10 +44,11 @@ fn a_program_lives_as_long_as_any_of_its_owners() {
             let strange = Offer::make(index + 1, mode, &first).unwrap();
             assert!(adopt(index + 1, soon()).is_none(), "the link is elsewhere");
             drop(strange);
+            let held = first.link().unwrap();
             let [homes, sockets, places, program, link] = first
-                .descriptors()
-                .unwrap()
+                .descriptors(&held)
                 .map(|fd| fd.try_clone_to_owned().unwrap());
+            drop(held);
             let swapped = Steering::of([homes, places, sockets, program, link], index);
             assert_eq!(swapped.unwrap_err().kind(), io::ErrorKind::InvalidData);
             let (second, its_mode) = adopt(index, soon()).unwrap();

@@ -64,7 +64,7 @@ impl Steered {
     fn verdict(&self, packet: &[u8]) -> u32 {
         let mut attributes = [0; 10];
         let len = u32::try_from(packet.len()).unwrap();
-        attributes[0] = pair(number(&self.steering.program), 0);
+        attributes[0] = pair(self.steering.program.as_raw_fd().cast_unsigned(), 0);
         attributes[1] = pair(len, 0);
         attributes[2] = packet.as_ptr() as u64;
         // SAFETY: the packet is read, and nothing is asked back but numbers.

@@ -16,6 +16,10 @@ impl Roads for Played {
         None
     }
 
+    fn mtu(&mut self, _: IpAddr) -> Option<u32> {
+        None
+    }
+
     fn change(&mut self) -> Option<Change> {
         None
     }
@@ -51,6 +55,14 @@ fn a_program_that_is_gone_or_replaced_is_reported_once() {
         doubt.raise();
         assert!((0..1000).all(|_| watch.change().is_none()));
     }
+}
+
+#[test]
+fn a_program_that_is_missing_from_the_start_is_reported_once() {
+    let (mut watch, _, doubt) = watched(0);
+    assert_eq!(watch.change(), Some(Change::Unsteered));
+    doubt.raise();
+    assert!((0..1000).all(|_| watch.change().is_none()));
 }
 
 #[test]

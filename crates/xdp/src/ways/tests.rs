@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::*;
-use crate::roads::Below;
+use crate::roads::{Attached, Below};
 use dunlin_packet::{MAX_HEADER, Sum};
 
 const MAC: Mac = [2, 0, 0, 0, 0, 7];
@@ -18,6 +18,8 @@ struct Told(Arc<Mutex<Facts>>);
 struct Facts {
     roads: HashMap<IpAddr, Road>,
     changes: VecDeque<Change>,
+    /// Questions for the longest packets of paths.
+    questions: u32,
 }
 
 impl Told {
@@ -42,6 +44,11 @@ impl Roads for Told {
         self.facts().roads.get(&to).copied()
     }
 
+    fn mtu(&mut self, to: IpAddr) -> Option<u32> {
+        self.facts().questions += 1;
+        self.road(to)?.mtu
+    }
+
     fn change(&mut self) -> Option<Change> {
         self.facts().changes.pop_front()
     }
@@ -54,7 +61,7 @@ fn link(is_up: bool, mtu: u32) -> Link {
         mtu,
         is_up,
         below: Below::Itself,
-        program: None,
+        program: Attached::Nothing,
     }
 }
 
@@ -66,6 +73,7 @@ fn via(hop: [u8; 4], mac: Option<Mac>) -> Option<Road> {
     Some(Road {
         hop: hop.into(),
         neighbour: neighbour(mac, false),
+        mtu: None,
     })
 }
 
@@ -211,6 +219,67 @@ fn only_packets_that_share_no_datagram_leave_alone() {
         Some(40),
         "the interface has no room for more"
     );
+}
+
+/// A road over a gateway with this limit.
+fn limited(mtu: Option<u32>) -> Option<Road> {
+    via([10, 0, 0, 254], Some(MAC)).map(|road| Road { mtu, ..road })
+}
+
+#[test]
+fn the_path_to_a_peer_limits_its_packets() {
+    let (mut ways, told) = ways();
+    told.tell([10, 9, 0, 1], limited(Some(1300)));
+    ways.add(PeerId(0), reach([10, 9, 0, 1], 0));
+    told.tell([10, 0, 0, 9], via([10, 0, 0, 9], Some(MAC)));
+    ways.add(PeerId(1), reach([10, 0, 0, 9], 1));
+    let sizes = |ways: &mut Ways, peer| {
+        ways.take(PeerId(peer))
+            .map(|form| (form.datagram, form.longest))
+    };
+    assert_eq!(sizes(&mut ways, 0), Ok((1272, 1272)));
+    assert_eq!(sizes(&mut ways, 1), Ok((1472, 1472)));
+    // The interface permits more or less, and the neighbour changes.
+    for (mtu, longest) in [(9000, 1272), (1200, 1172), (1500, 1272)] {
+        told.change(Change::Link(link(true, mtu)));
+        ways.look();
+        assert_eq!(sizes(&mut ways, 0).unwrap().1, longest);
+    }
+    let gateway = [10, 0, 0, 254].into();
+    told.change(Change::Neighbour(gateway, neighbour(Some(MAC), false)));
+    ways.look();
+    assert_eq!(sizes(&mut ways, 0), Ok((1272, 1272)));
+    told.tell([10, 9, 0, 1], limited(Some(20)));
+    told.change(Change::Roads);
+    ways.look();
+    assert_eq!(sizes(&mut ways, 0), Ok((0, 0)), "no payload fits");
+}
+
+#[test]
+fn a_path_that_becomes_narrower_without_an_event_is_noticed() {
+    let (mut ways, told) = ways();
+    told.tell([10, 0, 0, 9], via([10, 0, 0, 9], Some(MAC)));
+    ways.add(PeerId(0), reach([10, 0, 0, 9], 0));
+    let look = |ways: &mut Ways| (0..LOOKS).for_each(|_| ways.look());
+    look(&mut ways);
+    assert_eq!(told.facts().questions, 0, "its path is the link");
+    for peer in [5, 900] {
+        let address = [10, 9, 0, u8::try_from(peer % 256).unwrap()];
+        told.tell(address, limited(None));
+        ways.add(PeerId(peer), reach(address, peer as usize));
+        told.tell(address, limited(Some(1300)));
+        let longest = |ways: &mut Ways| ways.take(PeerId(peer)).unwrap().longest;
+        assert_eq!(longest(&mut ways), 1472);
+        let looks = (0..100).find(|_| {
+            look(&mut ways);
+            longest(&mut ways) == 1272
+        });
+        assert!(looks.unwrap() <= 1 + 900 / PLACES, "{looks:?}");
+        // The kernel forgets the limit after some time.
+        told.tell(address, limited(None));
+        (0..=900 / PLACES + 2).for_each(|_| look(&mut ways));
+        assert_eq!(longest(&mut ways), 1472);
+    }
 }
 
 #[test]

@@ -174,6 +174,126 @@ fn packets_reach_a_peer_through_a_gateway() {
 }
 
 #[test]
+fn long_packets_take_the_kernels_way_where_a_route_has_no_room_for_them() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    network.right.ip("addr add 10.201.0.1/32 dev lo").unwrap();
+    let route = format!("10.201.0.0/16 via {}", network.right.address);
+    network
+        .left
+        .ip(&format!("route add {route} mtu 1300"))
+        .unwrap();
+    let mut far = at(&network.right, false);
+    far.udp.ip = [10, 201, 0, 1].into();
+    let a = End::<Xdp>::open(&network.left, 1, &at(&network.left, false));
+    let b = End::<Xdp>::open(&network.right, 2, &far);
+    let mut echo = Echo::new(a, b);
+    echo.calls(100, 32);
+    let short = echo.near("tx_datagrams");
+    assert!(short > 10);
+    echo.calls(3, 20_000);
+    let long = echo.near("tx_kernel_long");
+    assert!(long > 20, "{long}");
+    // The limit of a route may change.
+    network.left.ip(&format!("route change {route}")).unwrap();
+    echo.calls(100, 32);
+    let long = echo.near("tx_kernel_long");
+    echo.calls(3, 20_000);
+    assert_eq!(echo.near("tx_kernel_long"), long);
+    assert!(echo.near("tx_datagrams") > short);
+}
+
+/// Makes the right host forward packets from the left host to another host, the left one of
+/// `other`, over a link `mid` that has room for packets of 1300 bytes. The left host does not know
+/// this.
+fn forward(network: &Network, other: &Network) {
+    let (left, gateway, far) = (&network.left, &network.right, &other.left);
+    let place = far.place("mid");
+    let name = place.split('/').next().unwrap();
+    far.ip("addr flush dev link0").unwrap();
+    gateway
+        .ip(&format!(
+            "link add mid type veth peer name mid netns {name}"
+        ))
+        .unwrap();
+    for (host, address) in [(gateway, "10.202.0.1"), (far, "10.202.0.2")] {
+        host.ip(&format!("addr add {address}/24 dev mid")).unwrap();
+        host.ip("link set mid mtu 1300 up").unwrap();
+    }
+    gateway
+        .run(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1"))
+        .unwrap();
+    let there = format!("route add 10.202.0.0/24 via {}", gateway.address);
+    left.ip(&there).unwrap();
+    let back = format!("route add {}/32 via 10.202.0.1", left.address);
+    far.ip(&back).unwrap();
+}
+
+#[test]
+fn packets_that_a_gateway_refuses_take_the_kernels_way() {
+    let (Some(network), Some(other)) = (Network::new(), Network::new()) else {
+        return;
+    };
+    forward(&network, &other);
+    let mut far = at(&other.left, false);
+    "mid".clone_into(&mut far.interface);
+    far.udp.ip = [10, 202, 0, 2].into();
+    let a = End::<Xdp>::open(&network.left, 1, &at(&network.left, false));
+    let b = End::<Xdp>::open(&other.left, 2, &far);
+    let mut echo = Echo::new(a, b);
+    echo.calls(100, 32);
+    assert!(echo.near("tx_datagrams") > 10);
+    assert_eq!(echo.near("tx_kernel_long"), 0);
+    for _ in 0..3 {
+        echo.calls(3, 20_000);
+    }
+    assert!(echo.near("tx_kernel_long") > 20);
+    // Short packets still leave in frames.
+    let before = echo.near("tx_datagrams");
+    echo.calls(100, 32);
+    assert!(echo.near("tx_datagrams") > before + 10);
+}
+
+#[test]
+fn an_endpoint_that_lost_events_follows_its_interface() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    network.link_further("10.80.0");
+    let (mut a, mut b) = pair(&network);
+    let [to_b, to_a] = meet(&mut a, &mut b);
+    until_it_leaves(&mut a, to_b);
+    network.left.ip("link set link0 down").unwrap();
+    // The endpoint sees that the interface is down, and then sleeps.
+    a.frames();
+    for number in 0..600 {
+        let mac = format!("02:00:00:00:{:02x}:01", number % 200);
+        let replace = format!("neigh replace 10.80.0.9 lladdr {mac} dev link1");
+        network.left.ip(&replace).unwrap();
+    }
+    for command in ["address 02:00:00:00:00:57", "up"] {
+        network
+            .left
+            .ip(&format!("link set link0 {command}"))
+            .unwrap();
+    }
+    // The kernel reports some consequences a second later, and those are lost too.
+    std::thread::sleep(Duration::from_secs(2));
+    until_it_leaves(&mut a, to_b);
+    // Packets for the new address are accepted, and leave with it.
+    let moved = format!(
+        "neigh replace {} lladdr 02:00:00:00:00:57 dev link0 nud permanent",
+        network.left.address
+    );
+    network.right.ip(&moved).unwrap();
+    b.frames();
+    until_it_leaves(&mut b, to_a);
+    assert!(!a.await_frames(1).is_empty());
+    assert_eq!(a.detail("rx_foreign_mac"), 0);
+}
+
+#[test]
 fn an_endpoint_outlives_its_interface() {
     let Some(network) = Network::new() else {
         return;
@@ -288,4 +408,29 @@ fn packets_take_the_kernels_way_when_the_program_is_detached() {
     // The other end still has its program.
     assert_eq!(echo.far("tx_kernel_unsteered"), 0);
     assert!(echo.far("rx_datagrams") > 500);
+}
+
+#[test]
+fn an_endpoint_that_is_opened_after_the_program_was_detached_has_it_again() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (mut b, _other) = (
+        End::<Xdp>::open(&network.right, 9, &at(&network.right, false)),
+        End::<Xdp>::open(&network.left, 1, &at(&network.left, false)),
+    );
+    let open = |number| End::<Xdp>::open(&network.left, number, &at(&network.left, false));
+    let first = open(2);
+    detach(&network.left);
+    assert_eq!(network.left.xdp_programs(), 0);
+    // The other endpoint of this process still has the interface.
+    drop(first);
+    let mut again = open(3);
+    assert_eq!(network.left.xdp_programs(), 1);
+    let [to_b, to_again] = meet(&mut again, &mut b);
+    until_it_leaves(&mut again, to_b);
+    until_it_leaves(&mut b, to_again);
+    assert!(!again.await_frames(1).is_empty());
+    assert!(again.detail("rx_datagrams") > 0);
+    assert_eq!(again.detail("tx_kernel_unsteered"), 0);
 }

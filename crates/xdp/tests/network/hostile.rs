@@ -106,6 +106,46 @@ fn partial_sums_can_be_refused() {
 }
 
 #[test]
+fn sums_that_the_kernel_takes_away_in_front_of_a_bridge_refuse_no_honest_packet() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (left, right) = (&network.left, &network.right);
+    left.write_sums();
+    right.join_datagrams();
+    let address = format!("addr add {}/24 dev br0", right.address);
+    for command in [
+        "addr flush dev link0",
+        "link add br0 type bridge",
+        "link set link0 master br0",
+        "link set br0 up",
+        &address,
+    ] {
+        right.ip(command).unwrap();
+    }
+    for partial_sums in [true, false] {
+        let mut far = dunlin_xdp::Options {
+            interface: "br0".to_owned(),
+            partial_sums,
+            ..at(right, false)
+        };
+        far.udp.pack = false;
+        let far = End::<Xdp>::open(right, 2, &far);
+        let mut near = at(left, false);
+        near.udp.pack = false;
+        let near = End::<Udp>::open(left, 1, &near);
+        let mut echo = Echo::new(near, far);
+        for _ in 0..10 {
+            echo.calls(1, 20_000);
+        }
+        assert!(echo.far("rx_datagrams") > 10);
+        assert_eq!(echo.far("rx_wrong_sum"), 0);
+        // Where such packets are accepted, the kernel joins datagrams.
+        assert_eq!(echo.far("rx_partial_sums") > 0, partial_sums);
+    }
+}
+
+#[test]
 fn a_flood_drops_packets_and_nothing_else() {
     let Some(network) = Network::new() else {
         return;

@@ -212,13 +212,31 @@ fn frames_of_nine_thousand_bytes_cross_in_several_pieces() {
         host.ip("link set link0 mtu 9000").unwrap();
     }
     for mode in [Mode::Generic, Mode::Native] {
-        let mut echo = echo::<Xdp, Xdp>(&network, false, |options| {
-            options.mode = mode;
-            options.udp.data_size = 8900;
-            options.udp.datagram_bytes = Some(8972);
+        for is_v6 in [false, true] {
+            let change = |options: &mut Options| {
+                options.mode = mode;
+                options.udp.data_size = 8880;
+                options.udp.datagram_bytes = Some(8952);
+            };
+            let mut echo = echo::<Xdp, Xdp>(&network, is_v6, change);
+            assert!(echo.far("rx_joined") > 50, "{}", echo.far("rx_joined"));
+            assert!(echo.near("tx_kernel_long") < 10);
+            drop(echo);
+            joined_from_udp(&network, is_v6, change);
+        }
+    }
+}
+
+/// Checks that packets of a sender over `udp` that fill an MTU of 9000 come in several pieces.
+fn joined_from_udp(network: &Network, is_v6: bool, change: impl Fn(&mut Options)) {
+    for gso in [false, true] {
+        let mut echo = echo::<Udp, Xdp>(network, is_v6, |options| {
+            change(options);
+            options.udp.gso = gso;
         });
-        assert!(echo.far("rx_joined") > 50, "{}", echo.far("rx_joined"));
-        assert!(echo.near("tx_kernel_long") < 10);
+        // With segmentation offload, one frame has several packets.
+        assert!(echo.far("rx_joined") > 10, "{}", echo.far("rx_joined"));
+        assert!(echo.far("tx_kernel_long") < 10);
     }
 }
 

@@ -1,7 +1,10 @@
 //! Whether the transport `xdp` can be used here: the kernel, the privileges of this process, and
 //! each Ethernet interface.
 
+use std::io;
 use std::path::Path;
+
+use dunlin::transport::xdp_setup::{self, Owner, State as Link};
 
 use super::facts::{Fact, field, file, number, size};
 
@@ -28,11 +31,22 @@ pub(super) fn look() -> Vec<Fact> {
 
 fn kernel() -> Fact {
     let release = file("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let is_new = version(&release).is_some_and(|version| version >= OLDEST);
-    Fact::good("xdp: kernel", format!("Linux {release}")).advise(
-        is_new,
-        format!("xdp needs Linux {}.{} or newer", OLDEST.0, OLDEST.1),
-    )
+    kernel_of(&release, xdp_setup::check_kernel())
+}
+
+/// A kernel of this release, which has AF_XDP sockets or an error that says why it has none.
+fn kernel_of(release: &str, sockets: io::Result<()>) -> Fact {
+    let is_new = version(release).is_some_and(|version| version >= OLDEST);
+    let fact = Fact::good("xdp: kernel", format!("Linux {release}"));
+    match sockets {
+        Ok(()) => fact.advise(
+            is_new,
+            format!("xdp needs Linux {}.{} or newer", OLDEST.0, OLDEST.1),
+        ),
+        Err(error) => fact.missing(format!(
+            "{error}; `grep XDP_SOCKETS /boot/config-$(uname -r)` shows the option"
+        )),
+    }
 }
 
 /// How many endpoints may share a queue.
@@ -147,31 +161,105 @@ fn interfaces() -> Vec<Fact> {
 
 fn interface(path: &Path) -> Fact {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let mtu = number(path.join("mtu")).unwrap_or(0);
     let queues = std::fs::read_dir(path.join("queues")).into_iter().flatten();
     let queues = queues
         .flatten()
         .filter(|entry| entry.file_name().to_string_lossy().starts_with("rx-"))
         .count();
-    let state = file(path.join("operstate")).unwrap_or_default();
-    let rules = rules(&name);
-    let value = format!("{name}: {state}, {queues} queues, {rules}, MTU {mtu}");
-    let most = queues.min(MOST_QUEUES);
-    Fact::good("xdp: interface", value).advise(
-        queues <= 1,
-        format!(
+    interface_of(&Interface {
+        name: name.to_string(),
+        carrier: file(path.join("operstate")).unwrap_or_default(),
+        queues,
+        rules: rules(&name),
+        mtu: number(path.join("mtu")).unwrap_or(0),
+        link: xdp_setup::state_of(&name).ok(),
+    })
+}
+
+/// An Ethernet interface.
+struct Interface {
+    name: String,
+    /// Its state as the kernel names it: `up`, `down`, `lowerlayerdown` and others.
+    carrier: String,
+    queues: usize,
+    rules: String,
+    mtu: u64,
+    link: Option<Link>,
+}
+
+fn interface_of(it: &Interface) -> Fact {
+    let Interface {
+        name,
+        carrier,
+        queues,
+        rules,
+        mtu,
+        link,
+    } = it;
+    let program = match link.and_then(|link| link.program) {
+        None => "",
+        Some(Owner::OfUser) => "the XDP program of a process of this user, ",
+        Some(Owner::Other) => "an XDP program, ",
+    };
+    let native = native(*link);
+    let value =
+        format!("{name}: {carrier}, {queues} queues, {rules}, {native}, {program}MTU {mtu}");
+    let faults = faults(it);
+    let fact = Fact::good("xdp: interface", value);
+    match link.and_then(|link| link.program) {
+        Some(Owner::Other) => fact.missing(faults.join("; ")),
+        _ => fact.advise(faults.is_empty(), faults.join("; ")),
+    }
+}
+
+/// The modes that the driver has apart from the generic one, which every interface has.
+fn native(link: Option<Link>) -> &'static str {
+    let features = link.and_then(|link| link.features);
+    match features.map(|features| (features.native, features.zero_copy)) {
+        None => "native mode unknown",
+        Some((false, _)) => "no native mode",
+        Some((true, false)) => "native mode",
+        Some((true, true)) => "native mode and zero-copy",
+    }
+}
+
+/// The reasons why endpoints cannot use the interface, or not well, with the commands that help.
+fn faults(it: &Interface) -> Vec<String> {
+    let name = &it.name;
+    let mut faults = Vec::new();
+    if let Some(link) = it.link {
+        if link.program == Some(Owner::Other) {
+            faults.push(format!(
+                "it has an XDP program that is not of a process of this user, so only the \
+                 `dunlin xdp-setup` that has it, if any, opens endpoints (xdp.setup); `bpftool net \
+                 list dev {name}` shows the program, and as root, `ip link set dev {name} xdp off` \
+                 or `bpftool link detach id ID` removes it"
+            ));
+        }
+        if !link.is_up {
+            faults.push(format!("it is down: as root, `ip link set dev {name} up`"));
+        } else if ["down", "lowerlayerdown"].contains(&&*it.carrier) {
+            faults.push(format!(
+                "it has no carrier: look at its cable and its other end (`ip link show dev {name}`)"
+            ));
+        }
+    }
+    if it.queues > 1 {
+        let most = it.queues.min(MOST_QUEUES);
+        faults.push(format!(
             "only packets that the interface puts into the endpoint's queues bypass the kernel: \
              `--set xdp.queues={most}` gives it as many as it may have; or as root, `ethtool -L \
              {name} combined 1` leaves one"
-        ),
-    )
+        ));
+    }
+    faults
 }
 
 /// Whether the device has rules that put an endpoint's packets into its queue.
 fn rules(name: &str) -> String {
-    match dunlin::transport::xdp_setup::rules_of(name) {
+    match xdp_setup::rules_of(name) {
         Ok(count) => format!("{count} rules for queues (`ethtool -u {name}`)"),
-        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
             "no rules for queues: the device chooses the queue of a packet".to_owned()
         }
         Err(error) => format!("rules unknown ({error})"),

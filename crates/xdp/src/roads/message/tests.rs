@@ -64,7 +64,12 @@ fn routes_to_ourselves_are_no_roads() {
         read(&end(message)).next()
     };
     let gateway = IpAddr::from([10, 0, 0, 1]);
-    assert_eq!(message(1), Some(Message::Route(3, Some(gateway))));
+    let route = Route {
+        index: 3,
+        gateway: Some(gateway),
+        mtu: None,
+    };
+    assert_eq!(message(1), Some(Message::Route(route)));
     assert_eq!(message(2), Some(Message::OtherRoute));
 }
 
