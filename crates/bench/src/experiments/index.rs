@@ -30,6 +30,7 @@ use crate::harness::experiment::{Experiment, Section};
 use crate::harness::probe::{Against, Measurement, Metric, Probe};
 use crate::harness::subject;
 use crate::harness::transport::Transport;
+use crate::output::aims::{Aim, Bound};
 use crate::output::chart::{bar, bars, colour, word};
 use crate::output::papers::{Beside, Param, Published};
 use harness::draw::{Picture, zero_based};
@@ -67,8 +68,23 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     }),
     charts,
     published: PUBLISHED,
+    aims: AIMS,
     ..Experiment::BASE
 };
+
+/// Aims of gets, alone and with scans.
+const AIMS: &[Aim] = &[
+    Aim::of_value(
+        ("bound_ratio", "shm"),
+        &[("scans", "none")],
+        Bound::AtLeast(0.85),
+    ),
+    Aim::of_ratio(
+        ("get_p99", "sim"),
+        &[("scans", "workers")],
+        Bound::AtMost(0.5),
+    ),
+];
 
 /// Figures of the paper.
 const PUBLISHED: &[Published] = &[

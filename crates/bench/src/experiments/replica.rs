@@ -42,6 +42,7 @@ use crate::harness::probe::{Against, Measurement, Metric, Probe};
 use crate::harness::resident::Resident;
 use crate::harness::transport::Transport;
 use crate::harness::{program, subject};
+use crate::output::aims::{Aim, Bound};
 use crate::output::chart::{bar, bars, colour, word};
 use crate::output::papers::{Beside, Param, Published};
 use harness::draw::{Picture, zero_based};
@@ -89,8 +90,32 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     }),
     charts,
     published: PUBLISHED,
+    aims: AIMS,
     ..Experiment::BASE
 };
+
+/// Aims of puts and of the time without a leader.
+const AIMS: &[Aim] = &[
+    Aim::of_ratio(("put_p50", "shm"), ONE_PUT, Bound::AtMost(1.15)),
+    Aim::of_value(("round_trips", "udp"), ONE_PUT, Bound::AtMost(2.4)),
+    Aim::of_value(("put_p50", "sim"), ONE_PUT, Bound::AtMost(6_000.0)),
+    Aim::of_value(("put_p99", "sim"), ONE_PUT, Bound::AtMost(7_500.0)),
+    Aim::of_value(("leader_p50", "sim"), ONE_PUT, Bound::AtMost(3_300.0)),
+    Aim::of_value(("puts_per_s", "shm"), MANY_PUTS, Bound::AtLeast(150e3)),
+    Aim::of_ratio(("puts_per_s", "shm"), MANY_PUTS, Bound::AtLeast(20.0)),
+    Aim::of_value(("elections", "shm"), MANY_PUTS, Bound::AtMost(0.0)),
+    Aim::of_value(("bound_ratio", "shm"), ON_DISK, Bound::AtLeast(0.7)),
+    Aim::of_ratio(("puts_per_s", "shm"), ON_DISK, Bound::AtLeast(1.5)),
+    Aim::of_ratio(("failover_p50", "shm"), KILLED, Bound::AtMost(1.5)),
+    Aim::of_ratio(("failover_worst", "shm"), KILLED, Bound::AtMost(4.0)),
+    Aim::of_ratio(("failover_p50", "sim"), &[], Bound::AtMost(1.5)),
+    Aim::of_ratio(("failover_p99", "sim"), &[], Bound::AtMost(4.0)),
+];
+
+const ONE_PUT: &[(&str, &str)] = &[("outstanding", "1")];
+const MANY_PUTS: &[(&str, &str)] = &[("outstanding", "32")];
+const ON_DISK: &[(&str, &str)] = &[("outstanding", "128")];
+const KILLED: &[(&str, &str)] = &[("kills", "50")];
 
 /// Figures of the paper.
 const PUBLISHED: &[Published] = &[

@@ -13,6 +13,7 @@ use crate::harness::experiment::{Experiment, Section};
 use crate::harness::probe::{Against, Measurement, Metric, Probe};
 use crate::harness::subject;
 use crate::harness::transport::Transport;
+use crate::output::aims::{Aim, Bound};
 use crate::output::chart::{Wanted, by_transport, chart};
 use crate::output::papers::{Beside, Param, Published};
 use harness::draw::{Axis, Picture, Scale};
@@ -39,8 +40,16 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     }),
     charts,
     published: PUBLISHED,
+    aims: AIMS,
     ..Experiment::BASE
 };
+
+/// The aim of numbers that are taken one by one.
+const AIMS: &[Aim] = &[Aim::of_ratio(
+    ("numbers_per_s", "shm"),
+    &[("speculates", "false")],
+    Bound::AtLeast(0.95),
+)];
 
 /// Figures of the paper.
 const PUBLISHED: &[Published] = &[
