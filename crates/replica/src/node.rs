@@ -18,7 +18,7 @@
 //! Election timeouts come from the caller's generator. Raft draws its own from the system, which a
 //! seed could not repeat, so `run` replaces them (`Pace`).
 //!
-//! A message that contradicts the log, with which Raft would panic, is dropped (`guard`): any
+//! A message that contradicts the log, with which Raft would panic, is dropped (`incoming.rs`): any
 //! process can send one. So a panic of Raft means that the log or a promise is lost or wrong.
 //! Nothing here catches it, and no handler runs Raft, because endpoints catch handlers' panics.
 //! Called by `replica`.
@@ -31,6 +31,7 @@ mod dropping;
 mod electing;
 mod guard;
 mod image;
+mod incoming;
 pub(crate) mod items;
 mod journal;
 mod lease;
@@ -61,6 +62,7 @@ pub(crate) use drawing::DROPPED;
 use drawing::Drawing;
 use dropping::Dropping;
 pub use image::{Image, Restored};
+use incoming::LateAnswers;
 use journal::Journal;
 use lease::Lease;
 use members::Orders;
@@ -90,6 +92,7 @@ pub struct Node<A> {
     arrived: Option<Arriving>,
     orders: Orders,
     lease: Lease,
+    late: LateAnswers,
     /// For this number of ticks, this node answers no candidate, because it may have confirmed a
     /// leader's lease before it restarted.
     mute_ticks: usize,
@@ -152,6 +155,7 @@ impl<A> Node<A> {
             arrived: None,
             orders: Orders::default(),
             lease: lease_of(&options),
+            late: LateAnswers::default(),
             restores: 0,
             contradictions: 0,
             own: Vec::new(),
@@ -163,47 +167,13 @@ impl<A> Node<A> {
     pub fn on_tick(&mut self) {
         self.lease.on_tick(self.options.tick());
         self.mute_ticks = self.mute_ticks.saturating_sub(1);
+        self.take_late();
         self.tick();
     }
 
     /// Sets the time, from a clock that never stops while the process lives.
     pub fn on_time(&mut self, now: Nanos) {
         self.lease.on_time(now);
-    }
-
-    /// Takes a message of another node. Drops it if it comes from a stranger, contradicts this
-    /// node's log, or cannot be used by Raft now.
-    pub fn on_message(&mut self, message: Message) {
-        #[cfg(feature = "mutants")]
-        if self.options.shows(crate::options::Mutant::TwoVotes)
-            && message.msg_type == MessageType::MsgRequestVote
-        {
-            self.raft.raft.vote = 0;
-            self.raft.raft.leader_id = 0;
-        }
-        if self.mute_ticks > 0 && guard::is_of_candidate(&message) {
-            return;
-        }
-        if self.must_not_ask() && message.msg_type == MessageType::MsgTimeoutNow {
-            return;
-        }
-        if self.overtakes(&message) {
-            return;
-        }
-        let raft = &self.raft.raft;
-        let is_member = raft.prs().get(message.from).is_some();
-        // A node that lacks entries may not know members that have joined since.
-        if !(is_member || guard::may_be_new(&message)) || guard::is_early(raft, &message) {
-            return;
-        }
-        if guard::contradicts(raft, &message) {
-            self.contradictions += 1;
-        } else {
-            let kind = message.msg_type;
-            // Raft only returns errors for messages that come too late.
-            let _ = self.raft.step(message);
-            self.note_granted(kind);
-        }
     }
 
     /// Notes that messages to another node may have been lost.
@@ -423,7 +393,7 @@ impl<A> Node<A> {
                 entries: std::mem::replace(&mut entries, later).into(),
                 ..Message::default()
             };
-            match self.raft.step(message) {
+            match self.raft.raft.step(message) {
                 Ok(()) => self.waiting.on_appended(last, count),
                 Err(_) => self.waiting.on_dropped(count),
             }

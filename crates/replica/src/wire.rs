@@ -7,6 +7,7 @@
 
 mod answer;
 pub(crate) mod change;
+pub(crate) mod copies;
 pub(crate) mod cursor;
 mod event;
 mod format;

@@ -295,6 +295,12 @@ impl Agenda {
         self.at_latest(at);
     }
 
+    /// Forgets the acknowledgement of a request that is answered, if it is the next one. Then the
+    /// loop need not look for it when it would be due.
+    pub(crate) fn on_answered(&mut self, request: RequestId) {
+        self.acks.pop_front_if(|(_, id)| *id == request);
+    }
+
     /// The next request whose acknowledgement is due.
     pub(crate) fn pop_acknowledgement(&mut self, now: Nanos) -> Option<RequestId> {
         self.acks

@@ -12,7 +12,7 @@ use raft::eraftpb::Entry;
 use super::output::Output;
 use crate::options::Options;
 use crate::wire::Answer;
-use crate::wire::change::Shared;
+use crate::wire::copies::Copies;
 
 #[derive(Debug)]
 struct Get<A> {
@@ -35,7 +35,7 @@ pub(super) struct Waiting<A> {
     bytes_under_way: usize,
     /// The bytes of the writes that the next run proposes, one after the other, and where each
     /// ends.
-    bytes: Vec<u8>,
+    copies: Copies,
     ends: Vec<usize>,
     askers: Vec<Write<A>>,
     /// Writes in the log, by the indices of their entries.
@@ -52,12 +52,12 @@ pub(super) struct Waiting<A> {
 }
 
 impl<A> Waiting<A> {
-    pub(super) const fn new(most: usize) -> Self {
+    pub(super) fn new(most: usize) -> Self {
         Self {
             most,
             under_way: 0,
             bytes_under_way: 0,
-            bytes: Vec::new(),
+            copies: Copies::new(),
             ends: Vec::new(),
             askers: Vec::new(),
             appended: VecDeque::new(),
@@ -82,8 +82,7 @@ impl<A> Waiting<A> {
         }
         self.under_way += 1;
         self.bytes_under_way += bytes;
-        self.bytes.extend_from_slice(request);
-        self.ends.push(self.bytes.len());
+        self.ends.push(self.copies.add(request));
         self.askers.push(Write { asker, bytes });
     }
 
@@ -112,8 +111,7 @@ impl<A> Waiting<A> {
         if self.ends.is_empty() {
             return;
         }
-        let shared = Shared::new(&self.bytes);
-        self.bytes.clear();
+        let shared = self.copies.take();
         if self.ends.len() == 1 {
             self.ends.clear();
             return entries.push(shared.into_write());
@@ -223,7 +221,7 @@ impl<A> Waiting<A> {
         }
         self.on_won(out);
         (self.under_way, self.bytes_under_way) = (0, 0);
-        self.bytes.clear();
+        self.copies.clear();
         self.ends.clear();
         let writes = self.askers.drain(..).map(|write| write.asker);
         let gets = self.gets.drain(..).map(|get| get.asker);

@@ -68,7 +68,7 @@ impl Seat {
         now: Nanos,
     ) -> Result<(usize, bool), ErrorCode> {
         let before = self.inbox.len();
-        let envelope = Envelope::take(bytes, &mut self.inbox);
+        let envelope = Envelope::take(bytes, &mut self.inbox, &mut self.copies);
         let envelope = envelope.map_err(|_| ErrorCode::UNDECODABLE)?;
         let has_names = envelope.names.is_some();
         let names = envelope.names.or_else(|| self.guests.get(session));
@@ -120,7 +120,14 @@ impl Seat {
         self.peers[lane].lives.on_parcel(life, now, late)
     }
 
-    pub(super) fn on_parcel_done(&mut self, lane: usize, done: &Done, own: u64, now: Nanos) {
+    /// Takes the end of a call with a parcel. False: the node has no work because of it.
+    pub(super) fn on_parcel_done(
+        &mut self,
+        lane: usize,
+        done: &Done,
+        own: u64,
+        now: Nanos,
+    ) -> bool {
         let before = self.inbox.len();
         let counts = done.result.is_ok() && self.takes_answer(lane, done, own, now);
         if !counts {
@@ -130,12 +137,20 @@ impl Seat {
             self.notes.push(Note::Unreachable(peer.id));
         }
         self.has_twin |= matches!(done.result, Err(RpcError::Rejected(TWIN, _)));
+        match &self.inbox[before..] {
+            [message] if self.node.puts_off(message) => {
+                self.inbox.truncate(before);
+                false
+            }
+            _ => true,
+        }
     }
 
     /// Takes the answer to a parcel. False: its messages are not used.
     fn takes_answer(&mut self, lane: usize, done: &Done, own: u64, now: Nanos) -> bool {
         let before = self.inbox.len();
-        let Ok(envelope) = Envelope::take(done.response.data(), &mut self.inbox) else {
+        let bytes = done.response.data();
+        let Ok(envelope) = Envelope::take(bytes, &mut self.inbox, &mut self.copies) else {
             return false;
         };
         let met = self.peers[lane].met;

@@ -16,6 +16,7 @@ use super::watchers::Watchers;
 use crate::lanes::{Lanes, Pauses};
 use crate::node::{Image, Node, Output};
 use crate::options::Options;
+use crate::wire::copies::Copies;
 use crate::wire::{Operation, Order, Request, Roster, Status};
 use crate::work::Disk;
 
@@ -61,6 +62,8 @@ pub(super) struct Seat {
     /// Messages that have arrived since the last run. Handlers note them here, because the endpoint
     /// would catch a panic of Raft.
     pub(super) inbox: Vec<Message>,
+    /// The bytes of entries that arrive.
+    pub(super) copies: Copies,
     pub(super) notes: Vec<Note>,
     orders: Vec<Order>,
     /// Parts of snapshots that have arrived and are not answered.
@@ -99,6 +102,7 @@ impl Seat {
             next_tick: Nanos::ZERO,
             deadline: options.election,
             inbox: Vec::new(),
+            copies: Copies::new(),
             notes: Vec::new(),
             orders: Vec::new(),
             parts: Vec::new(),
@@ -205,12 +209,14 @@ impl Seat {
         if lane >= self.peers.len() {
             return Some(done);
         }
-        self.is_stirred = true;
         self.peers[lane].calls -= 1;
-        match mark & PART {
+        self.is_stirred |= match mark & PART {
             0 => self.on_parcel_done(lane, &done, own, cx.now()),
-            _ => self.on_piece_done(lane, done.result.is_ok()),
-        }
+            _ => {
+                self.on_piece_done(lane, done.result.is_ok());
+                true
+            }
+        };
         cx.recycle([done.request, done.response]);
         None
     }

@@ -5,8 +5,6 @@
 //! process has made. The byte after the version is never that of a client's operation, so the bytes
 //! of an entry show which of the two it is.
 
-use std::ops::Range;
-
 use bytes::Bytes;
 use protobuf::Message as _;
 use raft::eraftpb::{
@@ -119,95 +117,15 @@ fn take_ids(cursor: &mut Cursor<'_>) -> Result<Vec<u64>, Malformed> {
     (0..count).map(|_| cursor.u64()).collect()
 }
 
-/// A copy of bytes that several entries share.
-#[derive(Debug)]
-pub(crate) struct Shared(Bytes);
-
-impl Shared {
-    pub(crate) fn new(bytes: &[u8]) -> Self {
-        Self(copied(bytes))
-    }
-
-    /// Makes the entry of a write from a part of the bytes. It has no index yet.
-    pub(crate) fn write(&self, place: Range<usize>) -> Entry {
-        Entry {
-            data: self.0.slice(place),
-            ..Entry::default()
-        }
-    }
-
-    /// Makes the entry of a write from all bytes, without counting another reference.
-    pub(crate) fn into_write(self) -> Entry {
-        Entry {
-            data: self.0,
-            ..Entry::default()
-        }
-    }
-
-    /// Makes an entry from all bytes, like [`entry_of`].
-    pub(super) fn into_entry(self, term: u64, index: u64) -> Entry {
-        match self.0.get(1) == Some(&MARK) {
-            true => entry_of(term, index, &self.0),
-            false => Entry {
-                term,
-                index,
-                ..self.into_write()
-            },
-        }
-    }
-
-    /// Makes an entry from a part of the bytes, like [`entry_of`].
-    pub(super) fn entry(&self, term: u64, index: u64, place: Range<usize>) -> Entry {
-        let bytes = &self.0[place.clone()];
-        if bytes.get(1) == Some(&MARK) {
-            return entry_of(term, index, bytes);
-        }
-        Entry {
-            term,
-            index,
-            ..self.write(place)
-        }
-    }
-}
-
-/// Bytes in one allocation with their reference count, for short writes.
-struct Short {
-    len: u8,
-    bytes: [u8; Self::MOST],
-}
-
-impl Short {
-    const MOST: usize = 191;
-
-    fn of(bytes: &[u8]) -> Option<Self> {
-        let mut short = Self {
-            len: u8::try_from(bytes.len()).ok()?,
-            bytes: [0; Self::MOST],
-        };
-        short.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(short)
-    }
-}
-
-impl AsRef<[u8]> for Short {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.len)]
-    }
-}
-
-/// Copies bytes for entries. Raft clones each entry. The first clone of bytes from a vector
-/// allocates a reference count, so short writes get it together with their bytes.
-fn copied(bytes: &[u8]) -> Bytes {
-    match Short::of(bytes) {
-        Some(short) => Bytes::from_owner(short),
-        None => Bytes::copy_from_slice(bytes),
-    }
+/// Whether the bytes of an entry are a change of members.
+pub(super) fn is_change(bytes: &[u8]) -> bool {
+    bytes.get(1) == Some(&MARK)
 }
 
 /// Makes an entry with the bytes of a write. It has no index yet.
 pub(crate) fn entry_with(bytes: &[u8]) -> Entry {
     Entry {
-        data: copied(bytes),
+        data: Bytes::copy_from_slice(bytes),
         ..Entry::default()
     }
 }

@@ -14,7 +14,8 @@ use std::borrow::Cow;
 
 use raft::eraftpb::{Entry, Message, MessageType};
 
-use super::change::{Change, Shared, bytes_of};
+use super::change::{Change, bytes_of};
+use super::copies::{Copies, Shared};
 use super::cursor::{Cursor, put_words};
 use super::format::{MAX_INDEX, MOST_MESSAGES, Malformed, PARCEL_VERSION};
 use super::pen::{put_number, size_of_number};
@@ -135,7 +136,7 @@ impl Parcel {
     /// [`Malformed`].
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut messages = Vec::new();
-        let envelope = Envelope::take(bytes, &mut messages)?;
+        let envelope = Envelope::take(bytes, &mut messages, &mut Copies::new())?;
         Ok(Self {
             names: envelope.names,
             are_two: envelope.are_two,
@@ -153,16 +154,24 @@ pub(crate) struct Envelope {
 
 impl Envelope {
     /// Reads a parcel, and appends its messages. Appends none if the parcel is malformed.
-    pub(crate) fn take(bytes: &[u8], messages: &mut Vec<Message>) -> Result<Self, Malformed> {
+    pub(crate) fn take(
+        bytes: &[u8],
+        messages: &mut Vec<Message>,
+        copies: &mut Copies,
+    ) -> Result<Self, Malformed> {
         let before = messages.len();
-        let taken = Self::take_all(bytes, messages);
+        let taken = Self::take_all(bytes, messages, copies);
         if taken.is_err() {
             messages.truncate(before);
         }
         taken
     }
 
-    fn take_all(bytes: &[u8], messages: &mut Vec<Message>) -> Result<Self, Malformed> {
+    fn take_all(
+        bytes: &[u8],
+        messages: &mut Vec<Message>,
+        copies: &mut Copies,
+    ) -> Result<Self, Malformed> {
         let (&[PARCEL_VERSION, bits], rest) = bytes.split_first_chunk().ok_or(Malformed)? else {
             return Err(Malformed);
         };
@@ -178,7 +187,11 @@ impl Envelope {
             are_two: bits & ARE_TWO != 0,
         };
         let before = messages.len();
-        let mut source = Source { bytes, copy: None };
+        let mut source = Source {
+            bytes,
+            copies,
+            copy: None,
+        };
         while !cursor.0.is_empty() {
             if messages.len() - before == MOST_MESSAGES {
                 return Err(Malformed);
@@ -281,6 +294,7 @@ pub(crate) fn put_message(out: &mut Vec<u8>, message: &Message) {
 /// The bytes of a parcel, and a copy of them for entries.
 struct Source<'a> {
     bytes: &'a [u8],
+    copies: &'a mut Copies,
     /// The offset at which the first entry begins, and a copy of the bytes from there on. All
     /// entries of a parcel share the copy, because the log drops them at about the same time.
     copy: Option<(usize, Shared)>,
@@ -297,11 +311,11 @@ impl Source<'_> {
         let end = self.at(cursor);
         let begin = end - data.len();
         if self.copy.is_none() && cursor.0.is_empty() {
-            return Shared::new(data).into_entry(term, index);
+            return self.copies.copy(data).into_entry(term, index);
         }
         let (base, copy) = self
             .copy
-            .get_or_insert_with(|| (begin, Shared::new(&self.bytes[begin..])));
+            .get_or_insert_with(|| (begin, self.copies.copy(&self.bytes[begin..])));
         copy.entry(term, index, begin - *base..end - *base)
     }
 }

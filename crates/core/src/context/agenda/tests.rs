@@ -150,3 +150,20 @@ fn acknowledgements_come_in_their_order_and_time() {
     assert_eq!(agenda.pop_acknowledgement(Nanos(15)), Some(id(1)));
     assert_eq!(agenda.pop_acknowledgement(Nanos(15)), None);
 }
+
+#[test]
+fn an_answered_request_needs_no_acknowledgement() {
+    let mut agenda = Agenda::new();
+    let id = |index| RequestId {
+        req: dunlin_wire::ReqNum(0),
+        index: crate::handle::RequestIdx(index),
+        generation: 0,
+    };
+    agenda.acknowledge_at(Nanos(10), id(1));
+    agenda.acknowledge_at(Nanos(20), id(2));
+    agenda.on_answered(id(3));
+    agenda.on_answered(id(1));
+    agenda.find_due(Nanos::MAX);
+    assert_eq!(agenda.due(), Nanos(20));
+    assert_eq!(agenda.pop_acknowledgement(Nanos(20)), Some(id(2)));
+}

@@ -141,6 +141,7 @@ impl Requests {
     }
 
     fn on_answered(&mut self, idx: RequestIdx, context: &mut Context) {
+        context.agenda.on_answered(self.id(idx));
         let request = self.at_mut(idx);
         request.enter(RequestState::Done);
         if request.arrived != context.moment.burst_time() {

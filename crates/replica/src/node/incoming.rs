@@ -1,0 +1,141 @@
+//! Messages of other nodes, of which some are dropped (`guard.rs`).
+//!
+//! The answers of a majority commit an entry, and then the leader answers its client. Those of the
+//! other followers come later and commit nothing. Such a late answer waits for the next tick, or
+//! for some later answers of the same follower. Then Raft gets only the last one, which confirms
+//! all entries that the earlier ones did. An answer does not wait if Raft must send the follower
+//! more because of it. Called by `node` and by the node's owner.
+
+use raft::ProgressState;
+use raft::eraftpb::{Message, MessageType};
+
+use super::{Node, guard};
+
+/// The last late answer of a follower.
+#[derive(Clone, Copy, Debug)]
+struct Late {
+    from: u64,
+    /// Late answers of this follower that Raft has not got.
+    count: usize,
+    index: u64,
+    commit: u64,
+}
+
+/// The late answers of a term.
+#[derive(Debug, Default)]
+pub(super) struct LateAnswers {
+    term: u64,
+    answers: Vec<Late>,
+}
+
+impl LateAnswers {
+    /// Takes a late answer. False: `most` answers of its follower wait with this one, so that Raft
+    /// should get it now.
+    fn add(&mut self, message: &Message, most: usize) -> bool {
+        if self.term != message.term {
+            self.term = message.term;
+            self.answers.clear();
+        }
+        let place = self.answers.iter().position(|it| it.from == message.from);
+        let count = place.map_or(0, |place| self.answers[place].count) + 1;
+        let late = Late {
+            from: message.from,
+            count,
+            index: message.index,
+            commit: message.commit,
+        };
+        match place {
+            Some(place) if count >= most => {
+                self.answers.swap_remove(place);
+            }
+            Some(place) => self.answers[place] = late,
+            None if count < most => self.answers.push(late),
+            None => {}
+        }
+        count < most
+    }
+}
+
+impl<A> Node<A> {
+    /// Takes a message of another node. Drops it if it comes from a stranger, contradicts this
+    /// node's log, or cannot be used by Raft now.
+    pub fn on_message(&mut self, message: Message) {
+        #[cfg(feature = "mutants")]
+        if self.options.shows(crate::options::Mutant::TwoVotes)
+            && message.msg_type == MessageType::MsgRequestVote
+        {
+            self.raft.raft.vote = 0;
+            self.raft.raft.leader_id = 0;
+        }
+        if self.puts_off(&message) {
+            return;
+        }
+        if self.mute_ticks > 0 && guard::is_of_candidate(&message) {
+            return;
+        }
+        if self.must_not_ask() && message.msg_type == MessageType::MsgTimeoutNow {
+            return;
+        }
+        if self.overtakes(&message) {
+            return;
+        }
+        if message.msg_type == MessageType::MsgHeartbeatResponse {
+            // Raft sends the follower an append if it seems to lack an entry.
+            self.take_late();
+        }
+        let raft = &self.raft.raft;
+        let is_member = raft.prs().get(message.from).is_some();
+        // A node that lacks entries may not know members that have joined since.
+        if !(is_member || guard::may_be_new(&message)) || guard::is_early(raft, &message) {
+            return;
+        }
+        if guard::contradicts(raft, &message) {
+            self.contradictions += 1;
+        } else {
+            let kind = message.msg_type;
+            // Raft only returns errors for messages that come too late.
+            let _ = self.raft.raft.step(message);
+            self.note_granted(kind);
+        }
+    }
+
+    /// Whether a message is a late answer that may wait. If so, the node has noted it.
+    pub(crate) fn puts_off(&mut self, message: &Message) -> bool {
+        let raft = &self.raft.raft;
+        let confirms = message.msg_type == MessageType::MsgAppendResponse && !message.reject;
+        if !confirms || message.index > raft.raft_log.committed {
+            return false;
+        }
+        if !self.leads() || message.term != raft.term || raft.lead_transferee.is_some() {
+            return false;
+        }
+        let Some(follower) = raft.prs().get(message.from) else {
+            return false;
+        };
+        let has_all = follower.next_idx > raft.raft_log.last_index();
+        let is_up_to_date = follower.state == ProgressState::Replicate && has_all;
+        if !is_up_to_date || follower.is_paused() {
+            return false;
+        }
+        // The follower may leave `appends` messages unanswered, as far as Raft knows.
+        self.late.add(message, self.options.appends / 2)
+    }
+
+    /// Gives Raft the late answers.
+    pub(super) fn take_late(&mut self) {
+        let (id, term) = (self.raft.raft.id, self.late.term);
+        while let Some(late) = self.late.answers.pop() {
+            let message = Message {
+                msg_type: MessageType::MsgAppendResponse,
+                from: late.from,
+                to: id,
+                term,
+                index: late.index,
+                commit: late.commit,
+                ..Message::default()
+            };
+            // Raft takes no answer of an earlier term, nor one of a former member.
+            let _ = self.raft.raft.step(message);
+        }
+    }
+}
