@@ -92,7 +92,7 @@ impl Connect for Dpdk {
     fn arm(rx: &mut DpdkRx, tx: &mut DpdkTx) -> Arm {
         tx.settle();
         // No device wakes an endpoint when it has sent a packet.
-        if tx.has_lent() || !rx.seat().inbox.sleep() {
+        if tx.has_lent() || rx.has_rest() || !rx.seat().inbox.sleep() {
             return Arm::Ready;
         }
         rx.sleep();
