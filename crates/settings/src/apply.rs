@@ -55,8 +55,9 @@ impl Configurable for Auto {
             FieldOf::Auto(lens) => Some(lens),
             _ => None,
         });
-        if let Some(name) = own.remote {
-            options.remote = settings.remote(&name);
+        // A name that is set replaces the program's transport, even if it is `udp`.
+        if settings.find("auto.remote").is_some() {
+            options.remote = own.remote.and_then(|name| settings.remote(&name));
         }
     }
 }
@@ -72,7 +73,7 @@ impl Configurable for dunlin_xdp::AutoXdp {
 #[cfg(feature = "xdp")]
 impl Configurable for dunlin_xdp::Xdp {
     fn configure(settings: &Settings, options: &mut dunlin_xdp::Options) {
-        let mut own = XdpOptions::default();
+        let mut own = own_of(options);
         settings.fill(&mut own, |field| match field {
             FieldOf::Xdp(lens) => Some(lens),
             _ => None,
@@ -89,9 +90,37 @@ impl Configurable for dunlin_xdp::Xdp {
         options.endpoints = own.endpoints;
         options.zero_copy = own.zero_copy;
         options.partial_sums = own.partial_sums;
-        options.setup = own.setup.map(std::path::PathBuf::from);
+        if settings.find("xdp.setup").is_some() {
+            options.setup = own.setup.map(std::path::PathBuf::from);
+        }
         Udp::configure(settings, &mut options.udp);
     }
+}
+
+/// The options that an endpoint has so far, without the path of a socket, which need not be text.
+#[cfg(feature = "xdp")]
+fn own_of(options: &dunlin_xdp::Options) -> XdpOptions {
+    XdpOptions {
+        interface: named(&options.interface),
+        queue: options.queue,
+        queues: options.queues,
+        vlan: options.vlan,
+        mode: match options.mode {
+            dunlin_xdp::Mode::Generic => XdpMode::Generic,
+            dunlin_xdp::Mode::Native => XdpMode::Native,
+        },
+        umem_bytes: options.umem_bytes,
+        endpoints: options.endpoints,
+        zero_copy: options.zero_copy,
+        partial_sums: options.partial_sums,
+        setup: None,
+    }
+}
+
+/// A name, unless it is empty.
+#[cfg(any(feature = "xdp", feature = "dpdk"))]
+fn named(name: &str) -> Option<String> {
+    (!name.is_empty()).then(|| name.to_owned())
 }
 
 #[cfg(feature = "dpdk")]
@@ -105,7 +134,9 @@ impl Configurable for dunlin_dpdk::AutoDpdk {
 #[cfg(feature = "dpdk")]
 impl Configurable for dunlin_dpdk::Dpdk {
     fn configure(settings: &Settings, options: &mut dunlin_dpdk::Options) {
-        let mut own = DpdkOptions::default();
+        let mut own = DpdkOptions {
+            device: named(&options.device),
+        };
         settings.fill(&mut own, |field| match field {
             FieldOf::Dpdk(lens) => Some(lens),
             _ => None,

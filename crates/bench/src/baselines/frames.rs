@@ -31,7 +31,11 @@ pub(crate) const LIBRARY_HEADER: usize = 24;
 const PORT: u16 = 7_771;
 
 /// How long a side tries to send when the device takes no packets: its peer may have just opened.
-const ALONE: Duration = Duration::from_secs(2);
+const ALONE: Duration = LOST;
+
+/// A packet without an answer is lost after this time. On a busy machine, the other process may not
+/// run for seconds.
+const LOST: Duration = Duration::from_secs(8);
 
 /// The interface or the device of a side.
 #[derive(Debug)]

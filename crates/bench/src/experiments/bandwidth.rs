@@ -76,7 +76,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         text: "Large requests with small responses over one session. The baseline of shared memory \
                is one copy of the same bytes, the baseline of UDP bare datagrams; TCP is measured \
                in addition. Over AF_XDP, the link has an MTU of 9000, over DPDK one of 1500, and \
-               the baseline is a transfer of bare packets that the receiver copies and checks. \
+               the baseline is a transfer of bare packets, whose bytes both sides sum, from a \
+               buffer as large as the messages in flight to another one, where the receiver checks \
+               each. \
                Every cache line is checked at the receiver.",
     }),
     charts,
@@ -184,7 +186,7 @@ fn case(transport: Transport, messages: Messages) -> Case {
         Transport::Udp => case.against(raw::Datagrams),
         Transport::Xdp | Transport::XdpNative | Transport::Dpdk => {
             let kind = transport.link().expect("they need one");
-            case.against(raw::packets(kind))
+            case.against(raw::packets(kind, messages))
         }
         #[cfg(feature = "full")]
         Transport::Sim => case,

@@ -3,8 +3,15 @@
 
 use serde_json::Value;
 
-use super::experiments::rows;
+use super::experiments::rows_of_one;
 use super::{run, text};
+
+/// The most runs of an experiment: it is repeated while the machine is too busy.
+const RUNS: u32 = 5;
+
+fn rows(args: &[&str]) -> (Vec<Value>, String) {
+    rows_of_one(RUNS, args)
+}
 
 /// The names of the baselines, row by row.
 fn baselines(rows: &[Value]) -> Vec<&str> {

@@ -1,7 +1,23 @@
 //! Names of transports for peers of other hosts are read, or refused with the reason.
 
+use std::io;
+
+use dunlin_transport::auto::{Auto, OpenRemote, OpenedRemote, Options, RemoteOptions};
+use dunlin_transport::udp;
+
 use super::{Named, fault, read};
 use crate::Settings;
+use crate::apply::Configurable;
+
+/// The transport that a program names.
+#[derive(Debug)]
+struct OfProgram;
+
+impl OpenRemote for OfProgram {
+    fn open(&self, _: udp::Options) -> io::Result<OpenedRemote> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
 
 #[test]
 fn names_are_read_in_parts() {
@@ -56,4 +72,57 @@ fn parts_that_a_name_lacks_come_from_the_options_of_the_transport() {
         assert!(options.contains(&format!("queue: {queue}")), "{options}");
         assert!(options.contains("endpoints: 7"), "{options}");
     }
+}
+
+#[test]
+fn a_name_replaces_the_transport_of_the_program_even_if_it_is_udp() {
+    let of_program = RemoteOptions::new(OfProgram);
+    let configured = |settings: &Settings| {
+        let mut options = Options {
+            remote: Some(of_program.clone()),
+            ..Options::default()
+        };
+        <Auto>::configure(settings, &mut options);
+        options.remote
+    };
+    let named = |name| configured(&Settings::default().with("auto.remote", name).unwrap());
+    assert_eq!(named("udp"), None);
+    assert!(named("xdp").is_some_and(|remote| remote != of_program));
+    assert_eq!(configured(&Settings::default()), Some(of_program.clone()));
+}
+
+#[cfg(feature = "xdp")]
+#[test]
+fn options_of_xdp_that_are_not_set_keep_the_values_of_the_program() {
+    let of_program = dunlin_xdp::Options {
+        interface: "eth1".to_owned(),
+        queue: 3,
+        mode: dunlin_xdp::Mode::Native,
+        setup: Some("/run/daemon".into()),
+        ..dunlin_xdp::Options::default()
+    };
+    let mut options = of_program.clone();
+    dunlin_xdp::Xdp::configure(&Settings::default(), &mut options);
+    assert_eq!(options, of_program);
+    let settings = Settings::default().with("xdp.queue", "5").unwrap();
+    let settings = settings.with("xdp.setup", "none").unwrap();
+    dunlin_xdp::Xdp::configure(&settings, &mut options);
+    let changed = dunlin_xdp::Options {
+        queue: 5,
+        setup: None,
+        ..of_program
+    };
+    assert_eq!(options, changed);
+}
+
+#[cfg(feature = "dpdk")]
+#[test]
+fn a_device_that_is_not_set_keeps_the_value_of_the_program() {
+    let mut options = dunlin_dpdk::Options {
+        device: "net_null0;ip=10.1.0.1/24".to_owned(),
+        ..dunlin_dpdk::Options::default()
+    };
+    let of_program = options.clone();
+    dunlin_dpdk::Dpdk::configure(&Settings::default(), &mut options);
+    assert_eq!(options, of_program);
 }

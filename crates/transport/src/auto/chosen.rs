@@ -17,7 +17,7 @@ use dunlin_core::transport::{
 };
 
 use super::erased::{ErasedRx, ErasedTx, erase};
-use super::remote::Remote;
+use super::remote::{Remote, offers_as_udp};
 use crate::connect::Connect;
 use crate::udp::{self, Udp, UdpRx, UdpTx};
 
@@ -67,6 +67,12 @@ impl OpenedRemote {
         label: &'static str,
         halves: Halves<R::Rx, R::Tx>,
     ) -> Self {
+        const {
+            assert!(
+                offers_as_udp::<R>(),
+                "a remote transport offers as udp does"
+            )
+        };
         Self(erase::<R>(label, halves))
     }
 }

@@ -91,6 +91,12 @@ impl<R: Remote> Auto<R> {
         shm: shm::Options,
         open: impl FnOnce(u32) -> io::Result<Halves<R::Rx, R::Tx>>,
     ) -> io::Result<HalvesOver<R>> {
+        const {
+            assert!(
+                remote::offers_as_udp::<R>(),
+                "a remote transport offers as udp does"
+            )
+        };
         let shm = match Shm::open(shm) {
             Ok(shm) => shm,
             Err(shm::OpenError::Os(why)) => return Ok(Self::without_shm(open(u32::MAX)?, why)),

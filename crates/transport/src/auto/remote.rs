@@ -10,7 +10,8 @@ use crate::udp::Udp;
 
 /// A transport that `auto` can use for peers without shared memory.
 ///
-/// Its offers are those of `udp`, so a peer cannot tell the two apart. Its ids leave the top bit to
+/// Its offers are those of `udp`, so a peer cannot tell the two apart; a program in which
+/// [`Connect::KIND`] is another one does not compile. Its ids leave the top bit to
 /// `auto`, and it ignores that bit in the ids that it gets.
 pub trait Remote: Connect {
     /// Whether a burst that finds nothing rarely makes a system call. Then every burst of `auto`
@@ -22,6 +23,12 @@ pub trait Remote: Connect {
     /// Sends these packets of a lane, in order. Returns the position after the last one, as a burst
     /// does.
     fn send_staged(tx: &mut Self::Tx, lane: &Lane, packets: &[LanePacket]) -> TxSeq;
+}
+
+/// Whether the offers of a transport have the kind of those of `udp`. Peers get offers of a
+/// [`Remote`] transport as offers of that kind.
+pub(super) const fn offers_as_udp<C: Connect>() -> bool {
+    C::KIND == Udp::KIND
 }
 
 impl Remote for Udp {

@@ -1,6 +1,10 @@
-//! Large packets in one direction over AF_XDP or DPDK. The receiver copies each packet to its place
-//! in a buffer, checks its number and its sum, and acknowledges every few packets. So the sender
-//! never has more in flight than the link can hold, and no packet is lost.
+//! Large packets in one direction over AF_XDP or DPDK. The sender copies each packet from its place
+//! in a buffer. The receiver copies it to its place in another buffer, checks its number and its
+//! sum, and acknowledges every few packets. So the sender never has more in flight than the link
+//! can hold, and no packet is lost.
+//!
+//! Each buffer is as large as the messages that the library has in flight. If it were smaller, the
+//! packets would come from a cache, and go to one, that messages of that size do not fit.
 
 use std::hint;
 use std::time::{Duration, Instant};
@@ -8,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
-use super::{Form, HEADERS, LIBRARY_HEADER, Side, UDP, is_ours, is_right, sum};
+use super::{Form, HEADERS, LIBRARY_HEADER, LOST, Side, UDP, is_ours, is_right, sum};
 use crate::harness::link::{self, End, Kind};
 use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
 use harness::process::{Parent, Process, Role};
@@ -26,8 +30,8 @@ const WINDOW: u64 = 128;
 /// Packets between two acknowledgements.
 const EVERY: u64 = 16;
 
-/// Packets for which the receiver's buffer has room.
-const PLACES: usize = 128;
+/// The most bytes of a buffer, more than the last cache of a processor has.
+const MOST: u64 = 256 << 20;
 
 /// Bytes of the payload of an acknowledgement.
 const ACK: usize = 32;
@@ -35,10 +39,7 @@ const ACK: usize = 32;
 /// The most pieces taken from the ring at once.
 const BURST: u32 = 64;
 
-/// A sender that gets no acknowledgement for this long has lost packets.
-const LOST: Duration = Duration::from_secs(2);
-
-/// Packets before the first one that counts.
+/// Packets before the first one that counts, unless the buffers have more places.
 const WARM_UP: u64 = 2_000;
 
 const METRICS: [Metric; 1] = [Metric {
@@ -47,10 +48,12 @@ const METRICS: [Metric; 1] = [Metric {
     against: Against::Baseline(0),
 }];
 
-/// The rate of data in packets with the library's header and `data` bytes.
+/// The rate of data in packets with the library's header and `data` bytes, from a buffer of about
+/// `buffer` bytes to another one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrameBulk {
     pub(crate) data: u32,
+    pub(crate) buffer: u64,
     pub(crate) kind: Kind,
 }
 
@@ -59,6 +62,8 @@ struct Params {
     end: End,
     seat: Seat,
     data: u32,
+    /// Packets for which each buffer has room.
+    places: u64,
     span: Duration,
 }
 
@@ -81,12 +86,52 @@ impl Probe for FrameBulk {
             end,
             seat,
             data: self.data,
+            places: self.places(),
             span,
         };
         let mut receiver = Process::spawn(RECEIVE, Seat::default(), &params(far, seats.server))?;
         receiver.receive::<()>(patience(Duration::ZERO))?;
         let mut sender = Process::spawn(SEND, Seat::default(), &params(near, seats.client))?;
         Ok(vec![sender.receive::<f64>(patience(span))?].into())
+    }
+}
+
+impl FrameBulk {
+    /// Packets for which each buffer has room.
+    fn places(&self) -> u64 {
+        let buffer = self.buffer.min(MOST);
+        buffer.div_ceil(self.data.into()).max(1)
+    }
+}
+
+/// Packets in a buffer, one after the other and then again from the first on.
+struct Buffer {
+    bytes: Vec<u8>,
+    data: usize,
+    places: u64,
+}
+
+impl Buffer {
+    /// Room for `places` packets of `data` bytes. The bytes are written now, so the system has
+    /// mapped all memory.
+    fn new(data: usize, places: u64) -> anyhow::Result<Self> {
+        Ok(Self {
+            bytes: vec![0xA5; data * usize::try_from(places)?],
+            data,
+            places,
+        })
+    }
+
+    /// Where a packet begins.
+    #[inline]
+    fn start(&self, number: u64) -> usize {
+        usize::try_from(number % self.places).unwrap_or(0) * self.data
+    }
+
+    /// The bytes of a packet.
+    #[inline]
+    fn packet(&self, number: u64) -> &[u8] {
+        &self.bytes[self.start(number)..][..self.data]
     }
 }
 
@@ -110,11 +155,12 @@ pub(crate) fn send(parent: &Parent) -> anyhow::Result<()> {
     let side = Side::open(&params.end, params.seat, LIBRARY_HEADER + data, ACK)?;
     let mut sender = Sender {
         side,
-        message: vec![0xA5; data],
+        source: Buffer::new(data, params.places)?,
         sent: 0,
         acknowledged: 0,
     };
-    sender.run_until(|sender, _| sender.acknowledged >= WARM_UP)?;
+    let warm_up = WARM_UP.max(params.places);
+    sender.run_until(|sender, _| sender.acknowledged >= warm_up)?;
     let (begin, before) = (Instant::now(), sender.acknowledged);
     sender.run_until(|_, elapsed| elapsed >= params.span)?;
     let bytes = (sender.acknowledged - before) as f64 * data as f64;
@@ -123,7 +169,7 @@ pub(crate) fn send(parent: &Parent) -> anyhow::Result<()> {
 
 struct Sender {
     side: Side,
-    message: Vec<u8>,
+    source: Buffer,
     sent: u64,
     acknowledged: u64,
 }
@@ -159,7 +205,8 @@ impl Sender {
 
     #[inline]
     fn push(&mut self) -> bool {
-        let (message, number) = (&self.message, self.sent);
+        let number = self.sent;
+        let message = self.source.packet(number);
         self.side.push(|payload| {
             payload[..8].copy_from_slice(&number.to_le_bytes());
             let data = &mut payload[LIBRARY_HEADER..];
@@ -177,15 +224,14 @@ pub(crate) fn receive(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
     let data = params.data as usize;
     let mut side = Side::open(&params.end, params.seat, ACK, LIBRARY_HEADER + data)?;
-    parent.say(&())?;
     let mut receiver = Receiver {
         form: side.into,
         packet: Packet::default(),
-        buffer: vec![0; PLACES * data],
-        data,
+        target: Buffer::new(data, params.places)?,
         taken: 0,
         wrong: false,
     };
+    parent.say(&())?;
     let mut acknowledged = 0;
     loop {
         if side
@@ -217,8 +263,7 @@ struct Packet {
 struct Receiver {
     form: Form,
     packet: Packet,
-    buffer: Vec<u8>,
-    data: usize,
+    target: Buffer,
     taken: u64,
     wrong: bool,
 }
@@ -234,32 +279,25 @@ impl Receiver {
             self.packet.number = piece.get(HEADERS..).and_then(number).unwrap_or(0);
         }
         self.packet.len += piece.len();
-        if self.packet.is_ours && self.packet.len <= START + self.data {
+        if self.packet.is_ours && self.packet.len <= START + self.target.data {
             let (skip, sum_from) = if at == 0 { (START, UDP) } else { (0, 0) };
             self.packet.sum += sum(&piece[sum_from..]);
-            let place = self.place() + (at + skip).saturating_sub(START);
+            let place = self.target.start(self.packet.number) + (at + skip).saturating_sub(START);
             let bytes = &piece[skip..];
-            self.buffer[place..place + bytes.len()].copy_from_slice(bytes);
+            self.target.bytes[place..place + bytes.len()].copy_from_slice(bytes);
         }
         if ends {
             self.on_end();
         }
     }
 
-    /// Where the data of the packet begin in the buffer.
-    #[inline]
-    fn place(&self) -> usize {
-        usize::try_from(self.packet.number).unwrap_or(0) % PLACES * self.data
-    }
-
     fn on_end(&mut self) {
-        let place = self.place();
         let packet = std::mem::take(&mut self.packet);
         if packet.is_ours {
-            let is_whole = packet.len == HEADERS + LIBRARY_HEADER + self.data
+            let is_whole = packet.len == HEADERS + LIBRARY_HEADER + self.target.data
                 && packet.number == self.taken
                 && is_right(self.form.pseudo + packet.sum)
-                && number(&self.buffer[place..]) == Some(packet.number);
+                && number(self.target.packet(packet.number)) == Some(packet.number);
             self.wrong |= !is_whole;
             self.taken += 1;
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
-use super::{LIBRARY_HEADER, Side};
+use super::{LIBRARY_HEADER, LOST, Side};
 use crate::harness::link::{self, End, Kind};
 use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
 use crate::harness::work;
@@ -25,9 +25,6 @@ const BURST: u32 = 16;
 
 /// Time before the first answer that counts.
 const WARM_UP: Duration = Duration::from_millis(5);
-
-/// A process has lost packets if it has no answer this long after the end of a measurement.
-const LOST: Duration = Duration::from_secs(2);
 
 /// Turns between two checks of the time.
 const BLOCK: u32 = 64;

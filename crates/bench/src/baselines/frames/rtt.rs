@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
-use super::{LIBRARY_HEADER, Side};
+use super::{LIBRARY_HEADER, LOST, Side};
 use crate::harness::link::{self, End, Kind};
 use crate::harness::probe::{Measurement, Metric, Probe, patience};
 use crate::harness::{rtt, work};
@@ -18,9 +18,6 @@ pub(crate) const PING: Role = Role::new("frame-ping", ping);
 
 /// Answers them.
 pub(crate) const ECHO: Role = Role::new("frame-echo", echo);
-
-/// How long the client waits for one answer.
-const LOST: Duration = Duration::from_secs(2);
 
 /// Polls between two checks of the time.
 const POLLS: u32 = 1 << 16;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
-use super::{LIBRARY_HEADER, Side};
+use super::{LIBRARY_HEADER, LOST, Side};
 use crate::baselines::wake::{LONGEST, METRICS, median_trip};
 use crate::harness::link::{self, End, Kind};
 use crate::harness::probe::{Measurement, Metric, Probe, patience};
@@ -23,9 +23,6 @@ pub(crate) const ECHO: Role = Role::new("frame-wake-echo", echo);
 
 /// Bytes of a message.
 const SIZE: usize = 32;
-
-/// How long the client waits for one answer.
-const LOST: Duration = Duration::from_secs(2);
 
 /// Round trips after a silence.
 #[derive(Clone, Copy, Debug)]

@@ -25,13 +25,18 @@ const SEGMENTS: u32 = 45;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory(pub(super) Messages);
 
-/// Bare packets, each with as much data as a packet of the library.
-pub(super) const fn packets(kind: Kind) -> FrameBulk {
+/// Bare packets, each with as much data as a packet of the library, from and to as much memory as
+/// these messages have.
+pub(super) fn packets(kind: Kind, messages: Messages) -> FrameBulk {
     let data = match kind {
         Kind::Xdp(_) | Kind::Kernel => JUMBO,
         Kind::Dpdk => IN_MTU,
     };
-    FrameBulk { data, kind }
+    FrameBulk {
+        data,
+        buffer: u64::from(messages.size) * u64::from(messages.inflight),
+        kind,
+    }
 }
 
 /// Full datagrams one way, with segmentation by the kernel.

@@ -6,9 +6,11 @@ use std::io;
 use dunlin_core::transport::{Halves, PeerId, Rx, Tx, TxItem};
 use dunlin_wire::control::EndpointUid;
 
-use super::{OpenRemote, OpenedRemote, RemoteOptions};
+use super::{Chosen, OpenRemote, OpenedRemote, RemoteOptions};
+use crate::auto::remote::offers_as_udp;
 use crate::auto::{Auto, AutoRx, AutoTx, Options};
 use crate::connect::{Connect, PeerInfo, meet};
+use crate::shm::Shm;
 use crate::udp::{self, Udp};
 
 /// UDP in the place of another transport, or a transport that does not open.
@@ -85,4 +87,10 @@ fn packets_go_over_the_named_transport_and_arrive_over_udp() {
 fn an_endpoint_whose_named_transport_does_not_open_does_not_open() {
     let error = open(Some(RemoteOptions::new(Played { opens: false }))).unwrap_err();
     assert_eq!(error.to_string(), "no such device");
+}
+
+#[test]
+fn only_a_transport_with_offers_of_udp_can_be_remote() {
+    assert!(offers_as_udp::<Udp>() && offers_as_udp::<Chosen>());
+    assert!(!offers_as_udp::<Shm>() && !offers_as_udp::<Auto>());
 }
