@@ -101,18 +101,6 @@ impl Aim {
         }
     }
 
-    /// The aim for the value of a row.
-    pub(crate) const fn of_value(
-        what: (&'static str, &'static str),
-        params: &'static [(&'static str, &'static str)],
-        bound: Bound,
-    ) -> Self {
-        Self {
-            of: Of::Value,
-            ..Self::of_ratio(what, params, bound)
-        }
-    }
-
     fn is_of(&self, what: [&str; 2], param: &dyn Fn(&str) -> Option<String>) -> bool {
         let has = |(name, value): &(&str, &str)| param(name).as_deref() == Some(*value);
         what == [self.metric, self.transport] && self.params.iter().all(has)
