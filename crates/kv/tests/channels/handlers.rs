@@ -117,7 +117,7 @@ fn meet(rpc: &mut Rpc<Auto, Partition>) {
         let (_, keys) = Keys::decode(request.data()).unwrap();
         MET.fetch_add(1, Ordering::Relaxed);
         let begin = Instant::now();
-        while MET.load(Ordering::Relaxed) % MEETING != 0 {
+        while !MET.load(Ordering::Relaxed).is_multiple_of(MEETING) {
             if begin.elapsed() > Duration::from_secs(2) {
                 return request.refuse(cx, ErrorCode::HANDLER_FAILED);
             }
